@@ -1,0 +1,469 @@
+//! What a run says: the typed events that subscribers see and that the log keeps.
+//!
+//! Every event but the live ones ([`is_live`](AgentEvent::is_live)) comes out of the step function and is enough,
+//! together with the others, to fold messages, history and the loop tree again. Live events go to subscribers only.
+//!
+//! ```
+//! use agent_core::{AgentEvent, LoopId};
+//! let event = AgentEvent::InputRejected { loop_id: LoopId::from("s.m.1"), reason: "no".into() };
+//! assert_eq!(
+//!     serde_json::to_string(&event)?,
+//!     r#"{"type":"InputRejected","loop_id":"s.m.1","reason":"no"}"#
+//! );
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::history::{MessageRef, Splice};
+use crate::identity::{
+    AgentId, ContinuationKind, LoopId, QuestionId, SessionId, StepKey, Timestamp, ToolCallId, ToolName, TurnTrigger,
+};
+use crate::message::{ToolArguments, Usage};
+use crate::provider::{ErrorKind, MessageSnapshot};
+use crate::tool::ToolResult;
+
+/// An event of a run. Which of them are there and in which order is written at each (REQ-007, REQ-185, REQ-210).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type")]
+#[non_exhaustive]
+pub enum AgentEvent {
+    /// The run began. Absent only when `before_loop` vetoed it.
+    AgentStart(Box<AgentStart>),
+    /// An input filter refused the prompt; `AgentEnd` follows.
+    InputRejected {
+        /// The loop.
+        loop_id: LoopId,
+        /// Why.
+        reason: String,
+    },
+    /// A turn began: one call of the model, with its retries, and the tools it asks for.
+    TurnStart {
+        /// The loop.
+        loop_id: LoopId,
+        /// Its number in the loop, from 0.
+        turn_index: u32,
+        /// When.
+        timestamp: Timestamp,
+        /// What opened it.
+        triggered_by: TurnTrigger,
+    },
+    /// A message begins. A reply begins empty; every other message is whole.
+    MessageStart {
+        /// The loop.
+        loop_id: LoopId,
+        /// The message.
+        message: MessageRef,
+    },
+    /// A piece of a reply arrived. Live.
+    MessageUpdate {
+        /// The loop.
+        loop_id: LoopId,
+        /// The model call.
+        step: StepKey,
+        /// Which attempt of the turn, from 0. A reader drops what it has of an earlier one.
+        attempt: u32,
+        /// The reply so far; not serialised.
+        #[serde(skip)]
+        message: MessageSnapshot,
+        /// The block of the reply.
+        content_index: u32,
+        /// What arrived.
+        delta: StreamDelta,
+    },
+    /// A message is complete and, unless superseded, in the history (a reply with calls: with its results).
+    MessageEnd {
+        /// The loop.
+        loop_id: LoopId,
+        /// The message.
+        message: MessageRef,
+        /// Whether this was the reply of an attempt that is tried again: it enters no history (D9).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        superseded: bool,
+    },
+    /// A tool call begins. Also sent for calls that are refused, skipped or aborted, so that every call has both.
+    ToolExecutionStart {
+        /// The loop.
+        loop_id: LoopId,
+        /// The call.
+        tool_call_id: ToolCallId,
+        /// The tool.
+        tool_name: ToolName,
+        /// The arguments as the model sent them.
+        #[serde(flatten)]
+        args: ToolArguments,
+    },
+    /// A tool shows what it has so far. Live.
+    ToolExecutionUpdate {
+        /// The loop.
+        loop_id: LoopId,
+        /// The call.
+        tool_call_id: ToolCallId,
+        /// The tool.
+        tool_name: ToolName,
+        /// What it has.
+        partial_result: Box<ToolResult>,
+    },
+    /// A tool says how far it is. Live.
+    ProgressMessage {
+        /// The loop.
+        loop_id: LoopId,
+        /// The call.
+        tool_call_id: ToolCallId,
+        /// The tool.
+        tool_name: ToolName,
+        /// How far.
+        text: String,
+    },
+    /// A tool call ended, with the tool's own result; what `after_tool_execution` changes shows in the message.
+    ToolExecutionEnd(Box<ToolExecutionEnd>),
+    /// A call waits for an answer.
+    QuestionAsked {
+        /// The loop.
+        loop_id: LoopId,
+        /// The question.
+        question: Question,
+    },
+    /// A question was answered.
+    QuestionAnswered {
+        /// The loop.
+        loop_id: LoopId,
+        /// Which.
+        question_id: QuestionId,
+        /// How.
+        answer: Answer,
+    },
+    /// Nothing goes on without an answer: the stream ends here, the run does not.
+    RunSuspended {
+        /// The loop.
+        loop_id: LoopId,
+        /// What it waits for.
+        questions: Vec<Question>,
+    },
+    /// An attempt failed and is tried again after a wait.
+    RetryStart(Box<RetryNote>),
+    /// What became of an announced attempt.
+    RetryEnd(Box<RetryNote>),
+    /// The history is too long and is being shortened.
+    CompactionStarted {
+        /// The loop.
+        loop_id: LoopId,
+        /// Why.
+        reason: CompactionReason,
+        /// Tokens, as counted.
+        estimated_tokens: u64,
+        /// Messages.
+        message_count: usize,
+        /// When.
+        timestamp: Timestamp,
+    },
+    /// The history was shortened: the splices give the new one from the old.
+    CompactionEnded(Box<CompactionEnded>),
+    /// A turn ended. There is one for each `TurnStart`, on every path.
+    TurnEnd {
+        /// The loop.
+        loop_id: LoopId,
+        /// The reply; absent when the run was cut off before there was one.
+        message: Option<MessageRef>,
+        /// Tokens of this turn.
+        usage: Usage,
+        /// When.
+        timestamp: Timestamp,
+        /// The results, in the order of the calls.
+        tool_results: Vec<MessageRef>,
+    },
+    /// The run ended. There is exactly one, and nothing follows it (D3).
+    AgentEnd(Box<AgentEnd>),
+}
+
+/// See [`AgentEvent::AgentStart`] (REQ-192).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AgentStart {
+    /// The agent.
+    pub agent_id: AgentId,
+    /// The session.
+    pub session_id: SessionId,
+    /// The loop.
+    pub loop_id: LoopId,
+    /// The loop that this one continues or was started by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_loop_id: Option<LoopId>,
+    /// How it continues; absent for a first loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation_kind: Option<ContinuationKind>,
+    /// When.
+    pub timestamp: Timestamp,
+    /// What it runs with.
+    #[serde(default)]
+    pub config: LoopConfigSnapshot,
+    /// What the caller wants to have noted.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub metadata: Value,
+}
+
+/// What a loop runs with, without secrets (REQ-211).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct LoopConfigSnapshot {
+    /// The model.
+    pub model: String,
+    /// The provider.
+    pub provider: String,
+    /// The caller's name for the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_id: Option<String>,
+    /// The model's name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The protocol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api: Option<crate::model::ApiProtocol>,
+    /// The model's window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u32>,
+    /// The most tokens of an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// How much it thinks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking_level: Option<crate::model::ThinkingLevel>,
+    /// Randomness.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f32>,
+}
+
+/// See [`AgentEvent::ToolExecutionEnd`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ToolExecutionEnd {
+    /// The loop.
+    pub loop_id: LoopId,
+    /// The call.
+    pub tool_call_id: ToolCallId,
+    /// The tool.
+    pub tool_name: ToolName,
+    /// The tool's own result.
+    pub result: ToolResult,
+    /// Whether it failed.
+    pub is_error: bool,
+    /// How long the tool ran, in milliseconds; absent when it did not run (B-107).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// The loop of a sub-agent (REQ-194).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child_loop_id: Option<LoopId>,
+}
+
+/// See [`AgentEvent::RetryStart`] and [`AgentEvent::RetryEnd`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RetryNote {
+    /// The loop.
+    pub loop_id: LoopId,
+    /// The retry, from 1.
+    pub attempt: u32,
+    /// Of how many.
+    pub max_attempts: u32,
+    /// The wait before it, in milliseconds.
+    pub delay_ms: u64,
+    /// What failed: for a start the attempt before, for an end this one; absent when it succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// See [`AgentEvent::CompactionEnded`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CompactionEnded {
+    /// The loop.
+    pub loop_id: LoopId,
+    /// Why.
+    pub reason: CompactionReason,
+    /// What was replaced by what.
+    pub splices: Vec<Splice>,
+    /// Messages before.
+    pub messages_before: usize,
+    /// Messages after.
+    pub messages_after: usize,
+    /// Tokens before, as counted.
+    pub estimated_tokens_before: u64,
+    /// Tokens after, as counted.
+    pub estimated_tokens_after: u64,
+    /// Tokens that the strategy itself used; a bucket of its own.
+    #[serde(default)]
+    pub usage: Usage,
+    /// Why the caller's strategy was not used, where it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<String>,
+    /// When.
+    pub timestamp: Timestamp,
+}
+
+/// See [`AgentEvent::AgentEnd`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AgentEnd {
+    /// The loop.
+    pub loop_id: LoopId,
+    /// The messages of this run: every `MessageEnd` in order, superseded ones aside (B-007).
+    pub messages: Vec<MessageRef>,
+    /// Tokens of all turns.
+    pub usage: Usage,
+    /// How it ended.
+    pub ended: Ended,
+    /// When.
+    pub timestamp: Timestamp,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Ended {
+    /// There was nothing left to do.
+    Completed,
+    /// `before_loop` refused.
+    Vetoed {
+        /// Why.
+        reason: String,
+    },
+    /// An input filter refused the prompt.
+    InputRejected {
+        /// Why.
+        reason: String,
+    },
+    /// `before_turn` refused a turn.
+    TurnVetoed {
+        /// Why.
+        reason: String,
+    },
+    /// An execution limit was reached.
+    Limit {
+        /// Which, in the words of REQ-061.
+        reason: String,
+    },
+    /// The caller aborted.
+    Aborted,
+    /// The model could not be asked, or its answer could not be used.
+    Error {
+        /// What it means.
+        kind: ErrorKind,
+        /// What happened.
+        message: String,
+    },
+    /// The run was cut off: its task was dropped, or something in it panicked.
+    Interrupted {
+        /// What is known of it.
+        reason: String,
+    },
+}
+
+/// What arrived of a reply (REQ-008).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum StreamDelta {
+    /// Text.
+    Text {
+        /// What arrived.
+        delta: String,
+    },
+    /// Thinking.
+    Thinking {
+        /// What arrived.
+        delta: String,
+    },
+    /// Text of a call's arguments.
+    ToolCallDelta {
+        /// What arrived.
+        delta: String,
+    },
+}
+
+/// Why a history is shortened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CompactionReason {
+    /// It is longer than its budget.
+    Budget,
+    /// The provider said that it is too long.
+    Overflow,
+}
+
+/// Something a run waits for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Question {
+    /// Its name, for the answer.
+    pub id: QuestionId,
+    /// What is asked.
+    pub text: String,
+    /// The call that waits; absent when a gate does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<crate::message::ToolCall>,
+}
+
+/// An answer to a [`Question`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum Answer {
+    /// Go on.
+    Allow,
+    /// Go on with other arguments. For calls only.
+    AllowWith(Value),
+    /// Do not.
+    Deny {
+        /// What the model is told.
+        reason: String,
+    },
+}
+
+impl AgentEvent {
+    /// The loop that says it.
+    #[must_use]
+    pub fn loop_id(&self) -> &LoopId {
+        match self {
+            Self::AgentStart(e) => &e.loop_id,
+            Self::ToolExecutionEnd(e) => &e.loop_id,
+            Self::RetryStart(e) | Self::RetryEnd(e) => &e.loop_id,
+            Self::CompactionEnded(e) => &e.loop_id,
+            Self::AgentEnd(e) => &e.loop_id,
+            Self::InputRejected { loop_id, .. }
+            | Self::TurnStart { loop_id, .. }
+            | Self::MessageStart { loop_id, .. }
+            | Self::MessageUpdate { loop_id, .. }
+            | Self::MessageEnd { loop_id, .. }
+            | Self::ToolExecutionStart { loop_id, .. }
+            | Self::ToolExecutionUpdate { loop_id, .. }
+            | Self::ProgressMessage { loop_id, .. }
+            | Self::QuestionAsked { loop_id, .. }
+            | Self::QuestionAnswered { loop_id, .. }
+            | Self::RunSuspended { loop_id, .. }
+            | Self::CompactionStarted { loop_id, .. }
+            | Self::TurnEnd { loop_id, .. } => loop_id,
+        }
+    }
+
+    /// Whether it goes to subscribers only and is never needed to fold the log.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        matches!(
+            self,
+            Self::MessageUpdate { .. } | Self::ToolExecutionUpdate { .. } | Self::ProgressMessage { .. }
+        )
+    }
+
+    /// Whether the stream of events ends with it.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        matches!(self, Self::AgentEnd(_) | Self::RunSuspended { .. })
+    }
+}

@@ -1,0 +1,153 @@
+//! The list behind a history: chunks of units, each linked to the one before it.
+//!
+//! Only the newest chunk is ever changed, and only where nobody else holds it; else it is copied (at most
+//! [`CHUNK`] counts). So an append costs O(1) and shares the past.
+
+use std::sync::Arc;
+
+use super::Unit;
+use crate::identity::stable_hash;
+use crate::message::{AgentMessage, AssistantMessage};
+
+/// Units in a chunk.
+const CHUNK: usize = 64;
+
+#[derive(Default)]
+pub(super) struct Chunk {
+    parent: Option<Arc<Chunk>>,
+    /// Units in all chunks before this one.
+    start: usize,
+    units: Vec<Arc<Unit>>,
+    /// Hashes of the ids of the calls in `units`.
+    calls: Vec<u64>,
+    /// Messages up to the end of this chunk.
+    messages: usize,
+    /// Tokens up to the end of this chunk.
+    tokens: u64,
+}
+
+impl Chunk {
+    pub(super) fn messages(&self) -> usize {
+        self.messages
+    }
+
+    pub(super) fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    pub(super) fn end(&self) -> usize {
+        self.start + self.units.len()
+    }
+
+    pub(super) fn last(&self) -> Option<&Arc<Unit>> {
+        self.units.last().or_else(|| self.parent.as_ref().and_then(|p| p.units.last()))
+    }
+
+    fn push(&mut self, unit: Arc<Unit>) {
+        self.messages += unit.entries().len();
+        self.tokens = self.tokens.saturating_add(unit.tokens());
+        self.calls.extend(call_ids(&unit).map(|id| stable_hash(&[id])));
+        self.units.push(unit);
+    }
+
+    /// Everything but the links: a copy shares its parent and its units.
+    fn copied(&self) -> Self {
+        Self {
+            parent: self.parent.clone(),
+            start: self.start,
+            units: self.units.clone(),
+            calls: self.calls.clone(),
+            messages: self.messages,
+            tokens: self.tokens,
+        }
+    }
+}
+
+/// A long list must not be dropped by recursion.
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        let mut next = self.parent.take();
+        while let Some(chunk) = next {
+            match Arc::try_unwrap(chunk) {
+                Ok(mut owned) => next = owned.parent.take(),
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+pub(super) fn append(tail: &mut Arc<Chunk>, unit: Arc<Unit>) {
+    if tail.units.len() >= CHUNK {
+        let mut chunk = Chunk {
+            start: tail.end(),
+            messages: tail.messages,
+            tokens: tail.tokens,
+            parent: Some(Arc::clone(tail)),
+            units: Vec::new(),
+            calls: Vec::new(),
+        };
+        chunk.push(unit);
+        *tail = Arc::new(chunk);
+        return;
+    }
+    match Arc::get_mut(tail) {
+        Some(chunk) => chunk.push(unit),
+        None => {
+            let mut chunk = tail.copied();
+            chunk.push(unit);
+            *tail = Arc::new(chunk);
+        }
+    }
+}
+
+fn chain(tail: &Arc<Chunk>) -> impl Iterator<Item = &Arc<Chunk>> {
+    std::iter::successors(Some(tail), |c| c.parent.as_ref())
+}
+
+pub(super) fn units(tail: &Arc<Chunk>) -> impl Iterator<Item = &Arc<Unit>> {
+    let mut chunks: Vec<&Arc<Chunk>> = chain(tail).collect();
+    chunks.reverse();
+    chunks.into_iter().flat_map(|c| c.units.iter())
+}
+
+pub(super) fn units_rev(tail: &Arc<Chunk>) -> impl Iterator<Item = &Arc<Unit>> {
+    chain(tail).flat_map(|c| c.units.iter().rev())
+}
+
+pub(super) fn has_call(tail: &Arc<Chunk>, id: &str) -> bool {
+    let hash = stable_hash(&[id]);
+    chain(tail).any(|c| c.calls.contains(&hash) && c.units.iter().any(|u| call_ids(u).any(|c| c == id)))
+}
+
+/// Equal units from the start. Chunks begin at the same places in every list (each is filled before the next one
+/// opens), so the walk goes back from the ends until both hold the same chunk.
+pub(super) fn shared(a: &Arc<Chunk>, b: &Arc<Chunk>) -> usize {
+    let (mut x, mut y) = (Some(a), Some(b));
+    let mut count = 0;
+    while let (Some(p), Some(q)) = (x, y) {
+        match p.start.cmp(&q.start) {
+            std::cmp::Ordering::Greater => x = p.parent.as_ref(),
+            std::cmp::Ordering::Less => y = q.parent.as_ref(),
+            std::cmp::Ordering::Equal if Arc::ptr_eq(p, q) => return count.max(p.end()),
+            std::cmp::Ordering::Equal => {
+                let same = p.units.iter().zip(&q.units).take_while(|(u, v)| Arc::ptr_eq(u, v)).count();
+                // Later chunks count only when this one is equal to its end.
+                if same < p.units.len().min(q.units.len()) || count == 0 {
+                    count = p.start + same;
+                }
+                x = p.parent.as_ref();
+                y = q.parent.as_ref();
+            }
+        }
+    }
+    count
+}
+
+fn call_ids(unit: &Unit) -> impl Iterator<Item = &str> {
+    unit.first()
+        .and_then(AgentMessage::as_llm)
+        .and_then(crate::message::Message::as_assistant)
+        .into_iter()
+        .flat_map(AssistantMessage::tool_calls)
+        .map(|c| c.id.as_str())
+}

@@ -1,0 +1,220 @@
+//! Closing lists that were made elsewhere: restored, replaced, transformed, imported.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Entry, History, MessageRef, Unit, UnitKind};
+use crate::identity::{ToolCallId, stable_hash};
+use crate::message::{AgentMessage, Content, Message, ToolResultMessage};
+
+/// What a result says that had to be made up for a call without one.
+pub const ORPHAN_RESULT: &str = "No result provided";
+
+/// A change that was needed to close a list.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
+pub enum Repair {
+    /// A call had no result and was given one that says so.
+    ResultAdded {
+        /// The call.
+        call: ToolCallId,
+    },
+    /// A result had no call before it and was left out.
+    ResultDropped {
+        /// The call it named.
+        call: ToolCallId,
+    },
+    /// Results were not in the order of the calls and were put there.
+    ResultsReordered {
+        /// The first call of the reply.
+        call: ToolCallId,
+    },
+    /// An empty or repeated call id was replaced, in the call and in its result.
+    CallRenamed {
+        /// The id as it was.
+        from: ToolCallId,
+        /// The id as it is.
+        to: ToolCallId,
+    },
+}
+
+pub(super) fn repaired(entries: impl Iterator<Item = Entry>) -> (History, Vec<Repair>) {
+    let mut builder = Builder::default();
+    for entry in entries {
+        builder.take(entry);
+    }
+    builder.finish()
+}
+
+pub(super) fn rebuilt(old: &History, messages: impl Iterator<Item = MessageRef>) -> (History, Vec<Repair>) {
+    let known: BTreeMap<*const AgentMessage, &std::sync::Arc<Unit>> = old
+        .units()
+        .filter_map(|u| u.first().map(|m| (std::ptr::from_ref(m), u)))
+        .collect();
+    let list: Vec<MessageRef> = messages.collect();
+    let mut builder = Builder::default();
+    let mut at = 0;
+    while let Some(message) = list.get(at) {
+        let unit = known.get(&std::ptr::from_ref::<AgentMessage>(message));
+        if let Some(unit) = unit
+            && unit.entries().iter().zip(list.iter().skip(at)).filter(|(e, m)| MessageRef::same(e.shared(), m)).count()
+                == unit.entries().len()
+            && builder.take_unit(unit)
+        {
+            at += unit.entries().len();
+            continue;
+        }
+        let tokens = unit.and_then(|u| u.entries().first()).map(Entry::tokens);
+        builder.take(match tokens {
+            Some(tokens) => Entry::new(message.clone(), tokens),
+            None => Entry::from(message.clone()),
+        });
+        at += 1;
+    }
+    builder.finish()
+}
+
+#[derive(Default)]
+struct Builder {
+    history: History,
+    repairs: Vec<Repair>,
+    open: Option<Open>,
+}
+
+/// A reply with calls whose results are being collected.
+struct Open {
+    reply: Entry,
+    /// The calls as they were named, and as they are named now.
+    calls: Vec<(ToolCallId, ToolCallId, crate::identity::ToolName)>,
+    results: Vec<Option<Entry>>,
+    arrived: Vec<usize>,
+}
+
+impl Builder {
+    /// Takes a unit as it is, unless one of its call ids is already in use.
+    fn take_unit(&mut self, unit: &std::sync::Arc<Unit>) -> bool {
+        self.close();
+        let clash = unit.kind() == UnitKind::Exchange
+            && unit.reply().is_some_and(|r| r.tool_calls().any(|c| self.history.has_call(c.id.as_str())));
+        if clash {
+            return false;
+        }
+        self.history.append_shared(std::sync::Arc::clone(unit));
+        true
+    }
+
+    fn take(&mut self, entry: Entry) {
+        match entry.message().as_llm() {
+            Some(Message::ToolResult(result)) => {
+                let result = result.clone();
+                self.result(entry, &result);
+            }
+            Some(Message::Assistant(reply)) if reply.is_failed() => {
+                self.close();
+                self.history.append(Unit::failed(entry));
+            }
+            Some(Message::Assistant(reply)) if reply.tool_calls().next().is_some() => {
+                self.close();
+                self.reply(entry);
+            }
+            Some(_) => {
+                self.close();
+                self.history.append(Unit::single(entry));
+            }
+            // A note may stand between a call and its result; it goes before them.
+            None => self.history.append(Unit::single(entry)),
+        }
+    }
+
+    fn reply(&mut self, entry: Entry) {
+        let Some(reply) = entry.message().as_llm().and_then(Message::as_assistant) else { return };
+        let mut seen = BTreeSet::new();
+        let mut calls = Vec::new();
+        for (n, call) in reply.tool_calls().enumerate() {
+            let mut id = call.id.clone();
+            let mut salt = 0_u32;
+            while id.as_str().is_empty() || seen.contains(&id) || self.history.has_call(id.as_str()) {
+                let place = format!("{}/{n}/{salt}", self.history.len());
+                id = ToolCallId::from(format!("call_{:012x}", stable_hash(&[&place, call.id.as_str()]) >> 16));
+                salt += 1;
+            }
+            if id != call.id {
+                self.repairs.push(Repair::CallRenamed { from: call.id.clone(), to: id.clone() });
+            }
+            seen.insert(id.clone());
+            calls.push((call.id.clone(), id, call.name.clone()));
+        }
+        let renamed = calls.iter().any(|(from, to, _)| from != to);
+        let reply = if renamed { with_ids(&entry, &calls) } else { entry };
+        let results = vec![None; calls.len()];
+        self.open = Some(Open { reply, calls, results, arrived: Vec::new() });
+    }
+
+    fn result(&mut self, entry: Entry, result: &ToolResultMessage) {
+        let dropped = Repair::ResultDropped { call: result.tool_call_id.clone() };
+        let Some(open) = &mut self.open else {
+            self.repairs.push(dropped);
+            return;
+        };
+        let slot = open
+            .calls
+            .iter()
+            .zip(&open.results)
+            .position(|((from, _, _), taken)| *from == result.tool_call_id && taken.is_none());
+        let Some((slot, (from, to, _))) = slot.and_then(|s| open.calls.get(s).map(|c| (s, c))) else {
+            self.repairs.push(dropped);
+            return;
+        };
+        let entry = if from == to {
+            entry
+        } else {
+            let renamed = ToolResultMessage { tool_call_id: to.clone(), ..result.clone() };
+            Entry::new(MessageRef::from(Message::from(renamed)), entry.tokens())
+        };
+        if let Some(place) = open.results.get_mut(slot) {
+            *place = Some(entry);
+        }
+        open.arrived.push(slot);
+    }
+
+    fn close(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        if !open.arrived.is_sorted()
+            && let Some((_, id, _)) = open.calls.first()
+        {
+            self.repairs.push(Repair::ResultsReordered { call: id.clone() });
+        }
+        let mut results = Vec::with_capacity(open.calls.len());
+        for ((_, id, name), result) in open.calls.into_iter().zip(open.results) {
+            results.push(result.unwrap_or_else(|| {
+                self.repairs.push(Repair::ResultAdded { call: id.clone() });
+                Entry::from(AgentMessage::from(Message::from(ToolResultMessage::error(id, name, ORPHAN_RESULT))))
+            }));
+        }
+        // The parts match by construction; were they not to, the reply is left out rather than sent open.
+        if let Ok(unit) = Unit::exchange(open.reply, results) {
+            self.history.append(unit);
+        }
+    }
+
+    fn finish(mut self) -> (History, Vec<Repair>) {
+        self.close();
+        (self.history, self.repairs)
+    }
+}
+
+fn with_ids(entry: &Entry, calls: &[(ToolCallId, ToolCallId, crate::identity::ToolName)]) -> Entry {
+    let mut message = entry.message().clone();
+    if let AgentMessage::Llm(m) = &mut message
+        && let Message::Assistant(reply) = &mut m.message
+    {
+        let mut ids = calls.iter().map(|(_, to, _)| to.clone());
+        for block in &mut reply.content {
+            if let Content::ToolCall(call) = block
+                && let Some(id) = ids.next()
+            {
+                call.id = id;
+            }
+        }
+    }
+    Entry::new(MessageRef::new(message), entry.tokens())
+}

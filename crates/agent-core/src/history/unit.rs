@@ -1,0 +1,221 @@
+//! A closed piece of history: a message, a reply with its results, or a failed reply.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::HistoryError;
+use crate::context::message_tokens;
+use crate::message::{AgentMessage, AssistantMessage, Message, ToolResultMessage};
+use crate::wire::WireCache;
+
+/// A shared message. A clone costs one atomic count; it serialises as the message.
+#[derive(Clone, PartialEq)]
+pub struct MessageRef(Arc<AgentMessage>);
+
+impl MessageRef {
+    /// Shares a message.
+    #[must_use]
+    pub fn new(message: AgentMessage) -> Self {
+        Self(Arc::new(message))
+    }
+
+    /// Whether both are the same object.
+    #[must_use]
+    pub fn same(a: &Self, b: &Self) -> bool {
+        Arc::ptr_eq(&a.0, &b.0)
+    }
+
+    /// The message itself; copied when it is shared.
+    #[must_use]
+    pub fn into_inner(self) -> AgentMessage {
+        Arc::unwrap_or_clone(self.0)
+    }
+}
+
+impl Deref for MessageRef {
+    type Target = AgentMessage;
+
+    fn deref(&self) -> &AgentMessage {
+        &self.0
+    }
+}
+
+impl fmt::Debug for MessageRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<M: Into<AgentMessage>> From<M> for MessageRef {
+    fn from(message: M) -> Self {
+        Self::new(message.into())
+    }
+}
+
+impl Serialize for MessageRef {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for MessageRef {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        AgentMessage::deserialize(deserializer).map(Self::new)
+    }
+}
+
+/// A message and its token count, counted once when it entered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    tokens: u64,
+    message: MessageRef,
+}
+
+impl Entry {
+    /// A message with its count.
+    #[must_use]
+    pub fn new(message: MessageRef, tokens: u64) -> Self {
+        Self { tokens, message }
+    }
+
+    /// The message.
+    #[must_use]
+    pub fn message(&self) -> &AgentMessage {
+        &self.message
+    }
+
+    /// The message, shared.
+    #[must_use]
+    pub fn shared(&self) -> &MessageRef {
+        &self.message
+    }
+
+    /// Its token count.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.tokens
+    }
+}
+
+/// The count is the default estimate.
+impl From<AgentMessage> for Entry {
+    fn from(message: AgentMessage) -> Self {
+        Self::from(MessageRef::new(message))
+    }
+}
+
+/// The count is the default estimate.
+impl From<MessageRef> for Entry {
+    fn from(message: MessageRef) -> Self {
+        let tokens = message_tokens(&message);
+        Self { tokens, message }
+    }
+}
+
+/// What a [`Unit`] holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UnitKind {
+    /// One user message, note or reply without calls.
+    Message,
+    /// A reply and the results of its calls.
+    Exchange,
+    /// A reply that failed; no encoder shows it to a model.
+    Failed,
+}
+
+/// A closed piece of history, which is encoded as a whole and once for each target.
+pub struct Unit {
+    kind: UnitKind,
+    entries: Box<[Entry]>,
+    wire: WireCache,
+}
+
+impl Unit {
+    pub(super) fn single(entry: Entry) -> Self {
+        Self { kind: UnitKind::Message, entries: Box::new([entry]), wire: WireCache::default() }
+    }
+
+    pub(super) fn failed(entry: Entry) -> Self {
+        Self { kind: UnitKind::Failed, entries: Box::new([entry]), wire: WireCache::default() }
+    }
+
+    pub(super) fn exchange(reply: Entry, results: Vec<Entry>) -> Result<Self, HistoryError> {
+        let Some(message) = reply.message().as_llm().and_then(Message::as_assistant) else {
+            return Err(HistoryError::Unpaired { calls: vec![], results: result_ids(&results) });
+        };
+        if message.is_failed() {
+            return Err(HistoryError::WrongDoor(message.stop_reason, "push_failed"));
+        }
+        let calls: Vec<String> = message.tool_calls().map(|c| c.id.to_string()).collect();
+        let ids = result_ids(&results);
+        let distinct = calls.iter().collect::<std::collections::BTreeSet<_>>().len() == calls.len();
+        if calls != ids || calls.is_empty() || !distinct || calls.iter().any(String::is_empty) {
+            return Err(HistoryError::Unpaired { calls, results: ids });
+        }
+        let mut entries = Vec::with_capacity(results.len() + 1);
+        entries.push(reply);
+        entries.extend(results);
+        Ok(Self { kind: UnitKind::Exchange, entries: entries.into(), wire: WireCache::default() })
+    }
+
+    /// What it holds.
+    #[must_use]
+    pub fn kind(&self) -> UnitKind {
+        self.kind
+    }
+
+    /// Its messages with their counts.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Its first message.
+    #[must_use]
+    pub fn first(&self) -> Option<&AgentMessage> {
+        self.entries.first().map(Entry::message)
+    }
+
+    /// Its reply, if it has one.
+    #[must_use]
+    pub fn reply(&self) -> Option<&AssistantMessage> {
+        self.first().and_then(AgentMessage::as_llm).and_then(Message::as_assistant)
+    }
+
+    /// The results of the reply's calls, in their order.
+    pub fn results(&self) -> impl Iterator<Item = &ToolResultMessage> {
+        self.entries.iter().filter_map(|e| e.message().as_llm().and_then(Message::as_tool_result))
+    }
+
+    /// The sum of its counts.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.entries.iter().map(Entry::tokens).fold(0, u64::saturating_add)
+    }
+
+    /// Where its encoded forms are kept.
+    #[must_use]
+    pub fn wire(&self) -> &WireCache {
+        &self.wire
+    }
+}
+
+impl fmt::Debug for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unit").field("kind", &self.kind).field("entries", &self.entries).finish_non_exhaustive()
+    }
+}
+
+fn result_ids(results: &[Entry]) -> Vec<String> {
+    results
+        .iter()
+        .map(|e| match e.message().as_llm() {
+            Some(Message::ToolResult(r)) => r.tool_call_id.to_string(),
+            Some(Message::User(_) | Message::Assistant(_)) | None => String::from("(not a tool result)"),
+        })
+        .collect()
+}

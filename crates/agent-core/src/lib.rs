@@ -1,0 +1,69 @@
+//! The types and the loop of Looptree.
+//!
+//! A run is a pure step function; what it says is a versioned log of events. This crate holds the function, the async
+//! driver around it, and everything that they speak of: messages, history, tools, providers, hooks, context. It does
+//! no I/O: time, sleep and tasks come in through [`Environment`], models through [`StreamProvider`].
+//!
+//! Read the modules in this order: [`message`], [`history`], [`tool`], [`model`], [`provider`], [`event`].
+//!
+//! # Features
+//!
+//! | name | what | default |
+//! |---|---|---|
+//! | `system` | [`SystemEnvironment`]: time, tasks and ids from tokio and the operating system | yes |
+//! | `testing` | a strict scripted provider, a manual clock, event assertions | no |
+
+pub mod context;
+pub mod environment;
+pub mod event;
+pub mod history;
+pub mod identity;
+pub mod message;
+pub mod model;
+pub mod provider;
+pub mod tool;
+mod wire;
+
+#[doc(inline)]
+pub use context::{HeuristicTokenCounter, TokenCounter, content_tokens, estimate_tokens, message_tokens};
+#[cfg(feature = "system")]
+#[doc(inline)]
+pub use environment::SystemEnvironment;
+#[doc(inline)]
+pub use environment::{BoxFuture, Environment, NoRuntime, TaskHandle};
+#[doc(inline)]
+pub use event::{
+    AgentEnd, AgentEvent, AgentStart, Answer, CompactionEnded, CompactionReason, Ended, LoopConfigSnapshot, Question,
+    RetryNote, StreamDelta, ToolExecutionEnd,
+};
+#[doc(inline)]
+pub use history::{Entry, History, HistoryError, MessageRef, Repair, Splice, SpliceError, Unit, UnitKind};
+#[doc(inline)]
+pub use identity::{
+    AgentId, ContinuationKind, LoopId, QuestionId, SessionId, StepKey, Timestamp, ToolCallId, ToolName, TurnId,
+    TurnTrigger,
+};
+#[doc(inline)]
+pub use message::{
+    AgentMessage, AssistantMessage, Content, Cost, CostConfig, CostTier, ExtensionMessage, ImageContent, LlmMessage,
+    MAX_ARGUMENTS_SHOWN, Message, OpaqueContent, StopReason, TextContent, ThinkingContent, ToolArguments, ToolCall,
+    ToolResultMessage, Usage, UserMessage,
+};
+#[doc(inline)]
+pub use model::{
+    AnthropicAuth, ApiProtocol, CacheConfig, CacheStrategy, ChatDialect, ModelConfig, ReasoningField, ResponseFormat,
+    Secret, ThinkingBudgets, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice,
+};
+#[doc(inline)]
+pub use provider::{
+    Completion, ErrorContext, ErrorKind, EventSink, MessageSnapshot, OwnedStreamEvent, ProviderError, ReplyLog,
+    RequestHook, StreamConfig, StreamEvent, StreamProvider, complete, stream_to,
+};
+#[doc(inline)]
+pub use tool::{
+    AgentTool, Effects, ToolConcurrency, ToolContext, ToolDefinition, ToolError, ToolExecutionStrategy, ToolResult,
+    ToolSet, ToolSignal, ToolUpdates,
+};
+pub use tokio_util::sync::CancellationToken;
+#[doc(inline)]
+pub use wire::{Encoded, WireCache, WireKey};

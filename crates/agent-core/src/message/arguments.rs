@@ -1,0 +1,136 @@
+//! The arguments of a tool call: the text as the model sent it, and what it means.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use serde::de::Error as _;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+/// The most bytes of arguments that an error message quotes.
+pub const MAX_ARGUMENTS_SHOWN: usize = 2_048;
+
+/// Arguments of a tool call.
+///
+/// The text is kept as the model sent it and is parsed at most once, when somebody asks. An empty text means `{}`.
+/// A text that is not JSON stays what it is: the call is answered with an error that shows it, and is never run
+/// with something salvaged (B-090).
+///
+/// ```
+/// use agent_core::ToolArguments;
+/// let arguments = ToolArguments::from_text(r#"{ "city": "Oslo" }"#);
+/// assert_eq!(arguments.value()?["city"], "Oslo");
+/// assert_eq!(arguments.text(), r#"{ "city": "Oslo" }"#);
+/// assert!(ToolArguments::from_text("{\"city\": \"Os").value().is_err());
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone)]
+pub struct ToolArguments {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    text: Box<str>,
+    value: OnceLock<Result<Value, Box<str>>>,
+}
+
+impl ToolArguments {
+    /// Arguments from the text that a model sent.
+    #[must_use]
+    pub fn from_text(text: impl Into<Box<str>>) -> Self {
+        Self { inner: Arc::new(Inner { text: text.into(), value: OnceLock::new() }) }
+    }
+
+    /// The text as the model sent it; may be empty.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.inner.text
+    }
+
+    /// The text as JSON that can be sent again: `{}` when the model sent nothing.
+    #[must_use]
+    pub fn json_text(&self) -> &str {
+        if self.inner.text.trim().is_empty() { "{}" } else { &self.inner.text }
+    }
+
+    /// The value.
+    ///
+    /// # Errors
+    /// When the text is not JSON: what is wrong with it and where.
+    pub fn value(&self) -> Result<&Value, String> {
+        let parsed = self.inner.value.get_or_init(|| {
+            serde_json::from_str(self.json_text()).map_err(|e| e.to_string().into_boxed_str())
+        });
+        parsed.as_ref().map_err(ToString::to_string)
+    }
+
+    /// Whether the text is a JSON object, which is what providers accept in a request.
+    #[must_use]
+    pub fn is_object(&self) -> bool {
+        self.value().is_ok_and(Value::is_object)
+    }
+}
+
+impl Default for ToolArguments {
+    fn default() -> Self {
+        Self::from_text("")
+    }
+}
+
+impl From<Value> for ToolArguments {
+    fn from(value: Value) -> Self {
+        let text = value.to_string().into_boxed_str();
+        Self { inner: Arc::new(Inner { text, value: OnceLock::from(Ok(value)) }) }
+    }
+}
+
+impl PartialEq for ToolArguments {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl fmt::Debug for ToolArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+/// Written as `arguments` (the value, null when it is not JSON) and, only where the value would not give the
+/// text back, `argumentsText`.
+impl Serialize for ToolArguments {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match self.value() {
+            Ok(value) => {
+                map.serialize_entry("arguments", value)?;
+                if value.to_string() != self.text() {
+                    map.serialize_entry("argumentsText", self.text())?;
+                }
+            }
+            Err(_) => {
+                map.serialize_entry("arguments", &())?;
+                map.serialize_entry("argumentsText", self.text())?;
+            }
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolArguments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Wire {
+            arguments: Option<Value>,
+            arguments_text: Option<String>,
+        }
+        let wire = Wire::deserialize(deserializer)?;
+        match (wire.arguments_text, wire.arguments) {
+            (Some(text), _) => Ok(Self::from_text(text)),
+            (None, Some(value)) => Ok(Self::from(value)),
+            (None, None) => Err(D::Error::missing_field("arguments")),
+        }
+    }
+}

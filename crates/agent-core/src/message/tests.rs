@@ -1,0 +1,1 @@
+//! Shapes of messages on disk.

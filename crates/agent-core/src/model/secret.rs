@@ -1,0 +1,58 @@
+//! A credential: no `Display`, no serialised form, a `Debug` that shows nothing.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A credential.
+///
+/// ```
+/// let key = agent_core::Secret::new("sk-123");
+/// assert_eq!(format!("{key:?}"), "Secret(\"…\")");
+/// assert_eq!(key.expose(), "sk-123");
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Arc<str>);
+
+impl Secret {
+    /// Wraps a credential.
+    #[must_use]
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// The credential. The name is long on purpose: only code that puts it on the wire calls this.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it is empty, which no provider accepts.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// `text` with every occurrence of the credential replaced.
+    #[must_use]
+    pub fn redact(&self, text: &str) -> String {
+        if self.0.len() < 4 { text.to_owned() } else { text.replace(&*self.0, "****") }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(\"…\")")
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}

@@ -1,0 +1,131 @@
+//! The REQ's forms over the one path: a sender of owned events, and one complete message.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::sync::CancellationToken;
+
+use super::{Completion, ProviderError, ReplyLog, StreamConfig, StreamEvent, StreamProvider};
+use crate::message::{AssistantMessage, Usage};
+
+/// A [`StreamEvent`] that owns its text, for channels, streams and remote ends. After the events of a reply exactly
+/// one `Done` or `Error` follows, and nothing after it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each field is that of the borrowed event of the same name")]
+#[non_exhaustive]
+pub enum OwnedStreamEvent {
+    /// As [`StreamEvent::Start`].
+    Start { response_id: Option<String>, model: Option<String> },
+    /// As [`StreamEvent::TextStart`].
+    TextStart { index: u32 },
+    /// As [`StreamEvent::TextDelta`].
+    TextDelta { index: u32, delta: String },
+    /// As [`StreamEvent::TextSignature`].
+    TextSignature { index: u32, delta: String },
+    /// As [`StreamEvent::ThinkingStart`].
+    ThinkingStart { index: u32 },
+    /// As [`StreamEvent::ThinkingDelta`].
+    ThinkingDelta { index: u32, delta: String },
+    /// As [`StreamEvent::ThinkingSignature`].
+    ThinkingSignature { index: u32, delta: String },
+    /// As [`StreamEvent::RedactedThinking`].
+    RedactedThinking { index: u32, data: String },
+    /// As [`StreamEvent::ToolCallStart`].
+    ToolCallStart { index: u32, id: String, name: String },
+    /// As [`StreamEvent::ToolCallDelta`].
+    ToolCallDelta { index: u32, delta: String },
+    /// As [`StreamEvent::ToolCallSignature`].
+    ToolCallSignature { index: u32, delta: String },
+    /// As [`StreamEvent::Opaque`].
+    Opaque { index: u32, kind: String, data: Value },
+    /// As [`StreamEvent::BlockEnd`].
+    BlockEnd { index: u32 },
+    /// As [`StreamEvent::Usage`].
+    Usage { usage: Usage },
+    /// As [`StreamEvent::Unrecognised`].
+    Unrecognised { name: String },
+    /// The reply is complete.
+    Done { completion: Completion },
+    /// There is no complete reply.
+    Error { message: String },
+}
+
+impl From<StreamEvent<'_>> for OwnedStreamEvent {
+    fn from(event: StreamEvent<'_>) -> Self {
+        match event {
+            StreamEvent::Start { response_id, model } => {
+                Self::Start { response_id: response_id.map(str::to_owned), model: model.map(str::to_owned) }
+            }
+            StreamEvent::TextStart { index } => Self::TextStart { index },
+            StreamEvent::TextDelta { index, delta } => Self::TextDelta { index, delta: delta.to_owned() },
+            StreamEvent::TextSignature { index, delta } => Self::TextSignature { index, delta: delta.to_owned() },
+            StreamEvent::ThinkingStart { index } => Self::ThinkingStart { index },
+            StreamEvent::ThinkingDelta { index, delta } => Self::ThinkingDelta { index, delta: delta.to_owned() },
+            StreamEvent::ThinkingSignature { index, delta } => {
+                Self::ThinkingSignature { index, delta: delta.to_owned() }
+            }
+            StreamEvent::RedactedThinking { index, data } => Self::RedactedThinking { index, data: data.to_owned() },
+            StreamEvent::ToolCallStart { index, id, name } => {
+                Self::ToolCallStart { index, id: id.to_owned(), name: name.to_owned() }
+            }
+            StreamEvent::ToolCallDelta { index, delta } => Self::ToolCallDelta { index, delta: delta.to_owned() },
+            StreamEvent::ToolCallSignature { index, delta } => {
+                Self::ToolCallSignature { index, delta: delta.to_owned() }
+            }
+            StreamEvent::Opaque { index, kind, data } => {
+                Self::Opaque { index, kind: kind.to_owned(), data: data.clone() }
+            }
+            StreamEvent::BlockEnd { index } => Self::BlockEnd { index },
+            StreamEvent::Usage(usage) => Self::Usage { usage },
+            StreamEvent::Unrecognised { name } => Self::Unrecognised { name: name.to_owned() },
+        }
+    }
+}
+
+/// Calls a model and gives the complete message.
+///
+/// # Errors
+/// As [`StreamProvider::stream`].
+pub async fn complete(
+    provider: &dyn StreamProvider,
+    request: &StreamConfig,
+    cancel: &CancellationToken,
+) -> Result<AssistantMessage, ProviderError> {
+    let mut log = ReplyLog::new();
+    let completion = provider.stream(request, &mut |event| log.push(&event), cancel).await?;
+    let mut message = log.finish(&request.model.provider, &request.model.id, &completion);
+    message.api = Some(request.model.api);
+    Ok(message)
+}
+
+/// Calls a model, sends each event as it arrives, and gives the complete message (REQ-020's form). The last event
+/// sent is `Done` or `Error`. Events for a receiver that is gone are dropped; the call goes on.
+///
+/// # Errors
+/// As [`StreamProvider::stream`].
+pub async fn stream_to(
+    provider: &dyn StreamProvider,
+    request: &StreamConfig,
+    tx: &UnboundedSender<OwnedStreamEvent>,
+    cancel: &CancellationToken,
+) -> Result<AssistantMessage, ProviderError> {
+    let mut log = ReplyLog::new();
+    let mut sink = |event: StreamEvent<'_>| {
+        log.push(&event);
+        let _ = tx.send(event.into());
+    };
+    let end = provider.stream(request, &mut sink, cancel).await;
+    match end {
+        Ok(completion) => {
+            let mut message = log.finish(&request.model.provider, &request.model.id, &completion);
+            message.api = Some(request.model.api);
+            let _ = tx.send(OwnedStreamEvent::Done { completion });
+            Ok(message)
+        }
+        Err(error) => {
+            let _ = tx.send(OwnedStreamEvent::Error { message: error.to_string() });
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Errors, phrases and the fold.

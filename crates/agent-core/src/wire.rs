@@ -1,0 +1,91 @@
+//! A place beside a piece of the past where its encoded form is kept, so that it is encoded once.
+//!
+//! ```
+//! use agent_core::{Encoded, WireCache, WireKey};
+//! let cache = WireCache::default();
+//! let key = WireKey::new(&["anthropic_messages", "claude"]);
+//! let mut made = 0;
+//! for _ in 0..2 {
+//!     cache.with(key, || { made += 1; Encoded::new(b"{}".to_vec(), vec![]) }, |e| assert_eq!(e.bytes(), b"{}"));
+//! }
+//! assert_eq!(made, 1);
+//! ```
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use crate::identity::stable_hash;
+
+/// What an encoding depends on besides the thing encoded: protocol, target model, dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WireKey(u64, u64);
+
+impl WireKey {
+    /// A key from everything that the bytes depend on.
+    #[must_use]
+    pub fn new(parts: &[&str]) -> Self {
+        let joined = parts.len().to_string();
+        let mut salted = vec![joined.as_str(), "wire"];
+        salted.extend_from_slice(parts);
+        Self(stable_hash(parts), stable_hash(&salted))
+    }
+}
+
+/// Encoded bytes, with the offsets at which a cache marker may be put in.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Encoded {
+    bytes: Box<[u8]>,
+    marks: Box<[u32]>,
+}
+
+impl Encoded {
+    /// Bytes, and one offset into them for each wire message that they hold, in order.
+    #[must_use]
+    pub fn new(bytes: impl Into<Box<[u8]>>, marks: impl Into<Box<[u32]>>) -> Self {
+        Self { bytes: bytes.into(), marks: marks.into() }
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The offsets, one for each wire message.
+    #[must_use]
+    pub fn marks(&self) -> &[u32] {
+        &self.marks
+    }
+}
+
+impl fmt::Debug for Encoded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Encoded").field("bytes", &self.bytes.len()).field("marks", &self.marks).finish()
+    }
+}
+
+/// Encoded forms by key. An earlier form is kept when a second key comes: hand-off between two models is common.
+#[derive(Default)]
+pub struct WireCache {
+    slots: Mutex<Vec<(WireKey, Encoded)>>,
+}
+
+impl WireCache {
+    /// Calls `read` with the form for `key`, made by `make` when there is none yet.
+    pub fn with<R>(&self, key: WireKey, make: impl FnOnce() -> Encoded, read: impl FnOnce(&Encoded) -> R) -> R {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, encoded)) = slots.iter().find(|(k, _)| *k == key) {
+            return read(encoded);
+        }
+        let encoded = make();
+        let out = read(&encoded);
+        slots.push((key, encoded));
+        out
+    }
+}
+
+impl fmt::Debug for WireCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WireCache")
+    }
+}

@@ -1,0 +1,4 @@
+//! Model providers for Looptree.
+
+#[cfg(feature = "http-protocols")]
+mod protocol;

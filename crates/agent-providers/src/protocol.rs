@@ -1,0 +1,94 @@
+//! What every protocol over HTTP is: a pure encoder, a sans-I/O decoder, and a reading of refusals.
+//!
+//! The transport drives it: `encode`, send, then either `rejected` with the whole body of an error answer, or a
+//! decoder that is fed frame by frame and asked at the end what the reply amounts to.
+
+use agent_core::{Completion, EventSink, ProviderError, StreamConfig};
+use http::HeaderMap;
+
+/// A request, ready to be sent as it is.
+pub(crate) struct HttpRequest {
+    /// The address.
+    pub(crate) url: String,
+    /// Every header but `content-length` and `host`; credentials are marked sensitive.
+    pub(crate) headers: HeaderMap,
+    /// The body.
+    pub(crate) body: Vec<u8>,
+}
+
+/// How the body of a good answer is cut into frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// `text/event-stream`.
+    Sse,
+    /// One JSON value a line.
+    Lines,
+}
+
+/// A frame of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Frame<'a> {
+    /// The event's name, for SSE that gives one.
+    pub(crate) event: Option<&'a str>,
+    /// The data.
+    pub(crate) data: &'a str,
+}
+
+/// An error answer.
+pub(crate) struct Rejection<'a> {
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// Its headers.
+    pub(crate) headers: &'a HeaderMap,
+    /// Its body, as far as it was read.
+    pub(crate) body: &'a [u8],
+}
+
+/// Whether more frames are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// More may come.
+    More,
+    /// The terminal frame has been seen; what follows is not read.
+    Done,
+}
+
+/// Reads the answer. No I/O, no clock.
+pub(crate) trait Decode: Send {
+    /// Takes one frame.
+    ///
+    /// # Errors
+    /// When the frame is an error event or cannot be read.
+    fn push(&mut self, frame: Frame<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError>;
+
+    /// Takes a whole answer that came as one JSON body (D35): the same events as a stream of it would give.
+    ///
+    /// # Errors
+    /// When it is an error body or cannot be read.
+    fn whole(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError>;
+
+    /// What the reply amounts to when no more frames will come: a completion, or a retryable error when the terminal
+    /// frame is missing (B-120). Open blocks are ended here when the reply is complete.
+    ///
+    /// # Errors
+    /// When the reply is not complete, was refused, or stopped for an unknown reason.
+    fn finish(&mut self, sink: &mut EventSink<'_>) -> Result<Completion, ProviderError>;
+}
+
+/// One protocol.
+pub(crate) trait Protocol: Send + Sync {
+    /// Writes the request. Pure: the same request gives the same bytes.
+    ///
+    /// # Errors
+    /// When the request cannot be said in this protocol, or a credential or address is missing; nothing was sent.
+    fn encode(&self, request: &StreamConfig) -> Result<HttpRequest, ProviderError>;
+
+    /// How a good answer is framed.
+    fn framing(&self) -> Framing;
+
+    /// A decoder for the answer to `request`.
+    fn decoder(&self, request: &StreamConfig) -> Box<dyn Decode>;
+
+    /// Reads an error answer.
+    fn rejected(&self, request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError;
+}

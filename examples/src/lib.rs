@@ -1,0 +1,1 @@
+//! Programs that show Looptree at work; see `examples/examples`.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 
 use crate::workspace::Workspace;
-use crate::{cargo, features, requirements, test_command, tidy};
+use crate::{cargo, conformance, features, requirements, test_command, tidy};
 
 /// The target that agent-core has to compile for without its `system` feature.
 const WASM: &str = "wasm32-unknown-unknown";
@@ -33,17 +33,18 @@ const STEPS: &[Step] = &[
     Step { name: "test", run: |w| found(test_command::run(w, &[])?) },
     Step { name: "doc", run: doc },
     Step { name: "features", run: |w| found(features::check(w)?) },
+    Step { name: "conformance", run: |w| found(conformance::run_for_ci(w)?) },
     Step { name: "wasm", run: wasm },
     Step { name: "deny", run: deny },
 ];
 
 /// Runs the steps; `false` when one failed.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result<bool> {
-    let without = left_out(arguments)?;
+    let chosen = chosen(arguments)?;
     let mut results = Vec::new();
     for step in STEPS {
-        if without.iter().any(|n| n == step.name) {
-            results.push((step.name, Outcome::Skipped("left out by --without".to_owned()), Duration::ZERO));
+        if !chosen.contains(&step.name) {
+            results.push((step.name, Outcome::Skipped("not asked for".to_owned()), Duration::ZERO));
             continue;
         }
         println!("\n== {}", step.name);
@@ -58,19 +59,20 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     Ok(!results.iter().any(|(_, outcome, _)| matches!(outcome, Outcome::Failed(_))))
 }
 
-fn left_out(arguments: &[String]) -> anyhow::Result<Vec<String>> {
-    let names: Vec<String> = match arguments {
-        [] => Vec::new(),
-        [flag, list] if flag == "--without" => list.split(',').map(str::to_owned).collect(),
-        _ => bail!("`cargo xtask ci` takes `--without STEP,STEP` or nothing"),
+/// The names of the steps that are to be run.
+fn chosen(arguments: &[String]) -> anyhow::Result<Vec<&'static str>> {
+    let all = STEPS.iter().map(|s| s.name);
+    let (only, list) = match arguments {
+        [] => return Ok(all.collect()),
+        [flag, list] if flag == "--without" => (false, list),
+        [flag, list] if flag == "--only" => (true, list),
+        _ => bail!("`cargo xtask ci` takes `--without STEP,STEP`, `--only STEP,STEP` or nothing"),
     };
-    for name in &names {
-        if !STEPS.iter().any(|s| s.name == name) {
-            let known: Vec<&str> = STEPS.iter().map(|s| s.name).collect();
-            bail!("there is no step `{name}`; the steps are {}", known.join(", "));
-        }
+    let named: Vec<&str> = list.split(',').collect();
+    if let Some(unknown) = named.iter().find(|n| all.clone().all(|s| s != **n)) {
+        bail!("there is no step `{unknown}`; the steps are {}", all.collect::<Vec<_>>().join(", "));
     }
-    Ok(names)
+    Ok(all.filter(|s| named.contains(s) == only).collect())
 }
 
 fn table(results: &[(&'static str, Outcome, Duration)]) -> String {

@@ -6,6 +6,7 @@
 
 mod cargo;
 mod ci;
+mod conformance;
 mod features;
 mod requirements;
 mod source;
@@ -21,9 +22,12 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test                   every test of the workspace, documentation examples included, and the examples' build
-  ci [--without A,B]     fmt, clippy, test, doc, features, tidy, requirements, conformance, wasm, deny
+  ci [--only A,B | --without A,B]
+                         fmt, tidy, requirements, clippy, test, doc, features, conformance, wasm, deny
   tidy                   the invariants that a tool can check, each under its name
   requirements [--list]  that every row of docs/requirements.md has the tests it claims
+  conformance [DIR] [--protocol P] [--json]
+                         recorded responses through the real providers, whole and cut at hostile places
 ";
 
 fn main() -> ExitCode {
@@ -50,6 +54,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "ci" => ci::run(&workspace, rest),
         "tidy" => tidy::run(&workspace, rest),
         "requirements" => requirements::run(&workspace, rest),
+        "conformance" => conformance::run(&workspace, rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(true)

@@ -1,13 +1,15 @@
 use super::*;
 
 #[test]
-fn steps_can_be_left_out_by_name_and_a_misspelt_name_is_an_error() {
-    let words = |list: &[&str]| list.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
-    assert_eq!(left_out(&words(&["--without", "test,doc"])).unwrap(), ["test", "doc"]);
-    assert_eq!(left_out(&[]).unwrap(), Vec::<String>::new());
-    let error = left_out(&words(&["--without", "tets"])).unwrap_err().to_string();
+fn steps_are_chosen_by_name_and_a_misspelt_name_is_an_error() {
+    let choose = |list: &[&str]| chosen(&list.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
+    assert_eq!(choose(&[]).unwrap().len(), STEPS.len());
+    assert_eq!(choose(&["--only", "doc,fmt"]).unwrap(), ["fmt", "doc"]);
+    let rest = choose(&["--without", "test,doc"]).unwrap();
+    assert!(rest.len() == STEPS.len() - 2 && !rest.contains(&"test"), "{rest:?}");
+    let error = choose(&["--without", "tets"]).unwrap_err().to_string();
     assert!(error.contains("no step `tets`") && error.contains("clippy"), "{error}");
-    assert!(left_out(&words(&["--with"])).is_err());
+    assert!(choose(&["--with"]).is_err());
 }
 
 #[test]

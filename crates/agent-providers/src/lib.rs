@@ -1,6 +1,36 @@
 //! Model providers for Looptree.
 
+#[cfg(feature = "anthropic")]
+pub mod anthropic;
+pub mod catalogue;
 #[cfg(feature = "http-protocols")]
 mod handoff;
 #[cfg(feature = "http-protocols")]
+mod http_provider;
+#[cfg(feature = "http-protocols")]
+mod json;
+#[cfg(feature = "http-protocols")]
+mod keys;
+#[cfg(feature = "http-protocols")]
+mod lines;
+#[cfg(feature = "http-protocols")]
 mod protocol;
+#[cfg(feature = "http-protocols")]
+mod rejection;
+#[cfg(feature = "http-protocols")]
+mod request;
+#[cfg(feature = "http-protocols")]
+mod sse;
+#[cfg(feature = "http-protocols")]
+mod surrogates;
+#[cfg(feature = "http-protocols")]
+pub mod transport;
+
+#[cfg(feature = "anthropic")]
+#[doc(inline)]
+pub use anthropic::AnthropicProvider;
+#[doc(inline)]
+pub use catalogue::{Catalogue, ModelFacts};
+#[cfg(feature = "http-protocols")]
+#[doc(inline)]
+pub use transport::{Transport, TransportConfig};

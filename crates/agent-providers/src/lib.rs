@@ -1,5 +1,8 @@
 //! Model providers for Looptree.
 
+#[cfg(feature = "anthropic")]
+pub mod anthropic;
+pub mod catalogue;
 #[cfg(feature = "http-protocols")]
 mod call_ids;
 #[cfg(feature = "http-protocols")]
@@ -30,6 +33,11 @@ mod surrogates;
 #[cfg(feature = "http-protocols")]
 pub mod transport;
 
+#[cfg(feature = "anthropic")]
+#[doc(inline)]
+pub use anthropic::AnthropicProvider;
+#[doc(inline)]
+pub use catalogue::{Catalogue, ModelFacts};
 #[cfg(feature = "ollama")]
 #[doc(inline)]
 pub use ollama::OllamaProvider;

@@ -1,6 +1,6 @@
 //! What was wanted against what was found, field by field.
 
-use agent_core::ToolCall;
+use agent_core::{ErrorKind, ToolCall};
 
 use super::manifest::ExpectedCall;
 use super::play::{Found, FoundEnd};
@@ -33,7 +33,11 @@ pub(super) fn first_difference(wanted: &Wanted, found: &Found) -> Option<Differe
 
 fn end(wanted: &WantedEnd, found: &FoundEnd) -> Option<Difference> {
     match (wanted, found) {
-        (WantedEnd::Complete(reason, sequence), FoundEnd::Complete(found_reason, found_sequence)) => {
+        (WantedEnd::Unmarked(..), FoundEnd::Failed(ErrorKind::Network, _)) => None,
+        (
+            WantedEnd::Complete(reason, sequence) | WantedEnd::Unmarked(reason, sequence),
+            FoundEnd::Complete(found_reason, found_sequence),
+        ) => {
             if reason != found_reason {
                 return difference("stop", &format!("{reason:?}"), &format!("{found_reason:?}"));
             }

@@ -56,6 +56,8 @@ pub(super) struct Expected {
     pub(super) stop_reason: Option<String>,
     pub(super) stop_sequence: Option<String>,
     pub(super) usage: ExpectedUsage,
+    /// The SDK's dump of the numbers.
+    pub(super) usage_raw: Value,
     pub(super) error: Option<ExpectedError>,
     pub(super) complete: Option<bool>,
 }

@@ -11,6 +11,8 @@ use super::manifest::{Expected, ExpectedCall, ExpectedError, ExpectedUsage};
 
 /// The buckets of prompt tokens are disjoint: what Chat Completions counts as input has the cached part taken out.
 const DISJOINT_USAGE: &str = "usage: cached tokens are not input tokens";
+/// Reasoning is part of the output. A vendor whose total shows that it counts reasoning beside it has both added up.
+const REASONING_INSIDE: &str = "usage: reasoning is part of the output";
 /// Numbers that the vendor did not send are 0 in a complete reply, and are not looked at in a failed one.
 const ABSENT_USAGE: &str = "usage: an absent number is 0";
 /// The vendors' stop words become our five.
@@ -25,6 +27,11 @@ const REFUSAL: &str = "stop: a refusal is an error";
 const UNKNOWN_STOP: &str = "stop: an unknown word is an error";
 /// A stream without its terminal event is a retryable error, not a shorter reply.
 const CUT: &str = "end: a stream without its end mark is a network error";
+/// The stop word came and the end mark did not, or came without the line end that the SDK waits for (ours does not):
+/// the fields do not say which. The one is a network error, the other the complete reply.
+const UNMARKED: &str = "end: a stop word without an end mark";
+/// A body in which the SDK finds nothing at all is an answer of another protocol: an error, not an empty reply.
+const NOTHING: &str = "end: an answer in which nothing is found is an error";
 /// The vendor's status, type and code become one of our kinds.
 const ERROR_KIND: &str = "error: status, type and code become a kind";
 
@@ -46,6 +53,8 @@ pub(super) struct Wanted {
 pub(super) enum WantedEnd {
     /// Completely, for this reason, at this stop sequence.
     Complete(StopReason, Option<String>),
+    /// So, or with a network error.
+    Unmarked(StopReason, Option<String>),
     /// With an error of this kind, whose text holds this.
     Failed(ErrorKind, Option<String>),
 }
@@ -55,7 +64,7 @@ pub(super) fn wanted(protocol: &str, expected: &Expected) -> (Wanted, Vec<&'stat
     let mut fired = Vec::new();
     let end = end(protocol, expected, &mut fired);
     let failed = matches!(end, WantedEnd::Failed(..));
-    let usage = usage(protocol, expected.usage, failed, &mut fired);
+    let usage = usage(protocol, expected, failed, &mut fired);
     let wanted = Wanted {
         text: expected.text.clone(),
         thinking: expected.thinking.clone(),
@@ -69,13 +78,16 @@ pub(super) fn wanted(protocol: &str, expected: &Expected) -> (Wanted, Vec<&'stat
     (wanted, fired)
 }
 
-fn usage(
-    protocol: &str,
-    vendor: ExpectedUsage,
-    failed: bool,
-    fired: &mut Vec<&'static str>,
-) -> ExpectedUsage {
-    let mut usage = vendor;
+fn usage(protocol: &str, expected: &Expected, failed: bool, fired: &mut Vec<&'static str>) -> ExpectedUsage {
+    let mut usage = expected.usage;
+    let total = expected.usage_raw.get("total_tokens").and_then(Value::as_u64);
+    if let (Some(input), Some(output), Some(reasoning)) = (usage.input, usage.output, usage.reasoning)
+        && reasoning > 0
+        && total == Some(input.saturating_add(output).saturating_add(reasoning))
+    {
+        usage.output = Some(output.saturating_add(reasoning));
+        fired.push(REASONING_INSIDE);
+    }
     if counts_cached_as_input(protocol)
         && let Some(input) = usage.input
     {
@@ -115,16 +127,21 @@ fn end(protocol: &str, expected: &Expected, fired: &mut Vec<&'static str>) -> Wa
         fired.push(ERROR_KIND);
         return WantedEnd::Failed(error_kind(protocol, error), None);
     }
-    if expected.complete == Some(false) {
+    let word = expected.stop_reason.as_deref();
+    let unmarked = expected.complete == Some(false);
+    if unmarked && word.is_none() {
         fired.push(CUT);
         return WantedEnd::Failed(ErrorKind::Network, None);
     }
-    let word = expected.stop_reason.as_deref();
     if expected.refusal.is_some() || matches!(word, Some("refusal" | "content_filter" | "sensitive")) {
         fired.push(REFUSAL);
         return WantedEnd::Failed(ErrorKind::Api, expected.refusal.clone());
     }
     let Some(word) = word else {
+        if is_nothing(expected) {
+            fired.push(NOTHING);
+            return WantedEnd::Failed(ErrorKind::Api, None);
+        }
         fired.push(NO_WORD);
         return WantedEnd::Complete(by_calls(StopReason::Stop, expected, fired), None);
     };
@@ -133,7 +150,20 @@ fn end(protocol: &str, expected: &Expected, fired: &mut Vec<&'static str>) -> Wa
         return WantedEnd::Failed(ErrorKind::Other, Some(word.to_owned()));
     };
     fired.push(UNIFIED_STOP);
-    WantedEnd::Complete(by_calls(reason, expected, fired), expected.stop_sequence.clone())
+    let reason = by_calls(reason, expected, fired);
+    if unmarked {
+        fired.push(UNMARKED);
+        return WantedEnd::Unmarked(reason, expected.stop_sequence.clone());
+    }
+    WantedEnd::Complete(reason, expected.stop_sequence.clone())
+}
+
+fn is_nothing(expected: &Expected) -> bool {
+    expected.text.is_empty()
+        && expected.thinking.is_empty()
+        && expected.tool_calls.is_empty()
+        && expected.partial_tool_calls.is_empty()
+        && expected.usage == ExpectedUsage::default()
 }
 
 /// The vendors' stop words; no two vendors use one word in two meanings.
@@ -198,9 +228,11 @@ fn error_kind(protocol: &str, error: &ExpectedError) -> ErrorKind {
         Some(401 | 403) => ErrorKind::Auth,
         Some(404) => ErrorKind::ModelNotFound,
         Some(408 | 500..=599) => ErrorKind::Network,
-        Some(413) if says(&["rate_limit_exceeded", "tokens per minute"]) => ErrorKind::RateLimited,
+        // A single request above a rate's limit: to wait does not help.
+        Some(413) if says(&["rate_limit_exceeded", "tokens per minute"]) => ErrorKind::Api,
         Some(413) => ErrorKind::ContextOverflow,
         Some(400) if error.body == Value::String(String::new()) => ErrorKind::ContextOverflow,
+        Some(400 | 422) if names_the_model(error) => ErrorKind::ModelNotFound,
         Some(_) if says(OVERFLOW_WORDS) => ErrorKind::ContextOverflow,
         Some(_) => ErrorKind::Api,
         None => match error.kind.as_deref().unwrap_or_default() {
@@ -215,6 +247,12 @@ fn error_kind(protocol: &str, error: &ExpectedError) -> ErrorKind {
             _ => ErrorKind::Api,
         },
     }
+}
+
+/// Whether the vendor's type or code says that there is no such model.
+fn names_the_model(error: &ExpectedError) -> bool {
+    let words = [error.kind.clone().unwrap_or_default(), code(error)];
+    words.iter().any(|w| ["invalid_model", "model_not_found", "unknown_model"].contains(&w.as_str()))
 }
 
 fn code(error: &ExpectedError) -> String {

@@ -69,7 +69,7 @@ fn every_field_that_differs_is_seen() {
         ("/usage/cache_read", json!(9), "usage.cache_read"),
         ("/usage/cache_write", json!(9), "usage.cache_write"),
         ("/usage/reasoning", json!(9), "usage.reasoning"),
-        ("/complete", json!(false), "end"),
+        ("/error", json!({"status": 500}), "end"),
     ];
     for (pointer, value, field) in cases {
         let mut changed = expected();
@@ -114,5 +114,7 @@ fn a_panic_or_a_hang_is_a_difference_whatever_was_expected() {
     check(expected(), &broken(), Some("end"));
     let mut cut = expected();
     cut["complete"] = json!(false);
+    check(cut.clone(), &found(), None);
+    check(cut.clone(), &Found { end: FoundEnd::Failed(ErrorKind::Network, String::new()), ..found() }, None);
     check(cut, &broken(), Some("end"));
 }

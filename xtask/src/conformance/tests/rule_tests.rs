@@ -45,7 +45,9 @@ fn a_refusal_a_cut_and_an_unknown_word_are_errors() {
     check_end("anthropic", json!({"stop_reason": "refusal", "complete": true}), failed(ErrorKind::Api));
     let refusal = WantedEnd::Failed(ErrorKind::Api, Some("no".to_owned()));
     check_end("openai-chat", json!({"stop_reason": "stop", "refusal": "no", "complete": true}), refusal);
-    check_end("anthropic", json!({"stop_reason": "end_turn", "complete": false}), failed(ErrorKind::Network));
+    check_end("anthropic", json!({"text": "a", "complete": false}), failed(ErrorKind::Network));
+    let unmarked = WantedEnd::Unmarked(StopReason::Stop, None);
+    check_end("anthropic", json!({"stop_reason": "end_turn", "complete": false}), unmarked);
     let unknown = WantedEnd::Failed(ErrorKind::Other, Some("tired".to_owned()));
     check_end("openai-chat", json!({"stop_reason": "tired", "complete": true}), unknown);
 }
@@ -63,7 +65,8 @@ fn a_status_becomes_a_kind() {
     check_kind("openai-chat", json!({"status": 429, "message": "slow down"}), ErrorKind::RateLimited);
     check_kind("openai-chat", json!({"status": 429, "code": "insufficient_quota"}), ErrorKind::Quota);
     check_kind("openai-chat", json!({"status": 413, "body": ""}), ErrorKind::ContextOverflow);
-    check_kind("openai-chat", json!({"status": 413, "code": "rate_limit_exceeded"}), ErrorKind::RateLimited);
+    check_kind("openai-chat", json!({"status": 413, "code": "rate_limit_exceeded"}), ErrorKind::Api);
+    check_kind("openai-chat", json!({"status": 400, "type": "invalid_model"}), ErrorKind::ModelNotFound);
     check_kind(
         "openai-chat",
         json!({"status": 400, "code": "context_length_exceeded"}),
@@ -91,6 +94,22 @@ fn cached_tokens_are_taken_out_of_the_input_of_chat_and_of_nobody_elses() {
     );
     assert!(fired.iter().any(|rule| rule.contains("cached")));
     assert_eq!(wanted("anthropic", &expected(value)).0.usage.input, Some(100));
+}
+
+#[test]
+fn reasoning_that_is_counted_beside_the_output_is_added_to_it_where_the_total_shows_so() {
+    let value = |total: u64| {
+        let usage = json!({"input": 10, "output": 5, "reasoning": 7});
+        json!({"stop_reason": "stop", "usage": usage, "usage_raw": {"total_tokens": total}})
+    };
+    assert_eq!(wanted("openai-chat", &expected(value(22))).0.usage.output, Some(12));
+    assert_eq!(wanted("openai-chat", &expected(value(15))).0.usage.output, Some(5));
+}
+
+#[test]
+fn an_answer_in_which_the_sdk_finds_nothing_is_an_error_and_an_empty_reply_is_none() {
+    check_end("openai-chat", json!({"complete": true}), failed(ErrorKind::Api));
+    check_end("openai-chat", json!({"complete": true, "usage": {"output": 0}}), complete(StopReason::Stop));
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub(super) struct Report {
 /// One protocol.
 #[derive(Debug)]
 pub(super) struct ProtocolReport {
-    name: String,
+    pub(super) name: String,
     passed: usize,
     failures: Vec<Failure>,
     /// The cases that could not be run since this build has no provider for them. They count as failed.

@@ -1,3 +1,5 @@
+#![expect(clippy::needless_pass_by_value, reason = "the tables read better")]
+
 use agent_core::{ErrorKind, StopReason};
 use serde_json::{Value, json};
 

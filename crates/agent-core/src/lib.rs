@@ -24,8 +24,16 @@ pub mod provider;
 pub mod tool;
 mod wire;
 
+pub mod limits;
+pub mod retry;
+
 #[doc(inline)]
-pub use context::{HeuristicTokenCounter, TokenCounter, content_tokens, estimate_tokens, message_tokens};
+pub use context::{
+    CompactionChange, CompactionContext, CompactionDraft, CompactionError, CompactionOutcome, CompactionStrategy,
+    ContextConfig, ContextTracker, DefaultCompaction, HeuristicTokenCounter, SyncCompaction, TokenCounter,
+    compact_history, compact_history_within, compact_messages, content_tokens, estimate_tokens, keep_within_budget,
+    level1_truncate_tool_outputs, level2_summarize_old_turns, level3_drop_middle, message_tokens, splices_between,
+};
 #[cfg(feature = "system")]
 #[doc(inline)]
 pub use environment::SystemEnvironment;
@@ -67,3 +75,7 @@ pub use tool::{
 pub use tokio_util::sync::CancellationToken;
 #[doc(inline)]
 pub use wire::{Encoded, WireCache, WireKey};
+#[doc(inline)]
+pub use limits::{ExecutionLimits, ExecutionTracker, LimitReason};
+#[doc(inline)]
+pub use retry::RetryConfig;

@@ -26,11 +26,11 @@ pub use executor::GRACE;
 pub use output::EventSender;
 pub use receiver::{EventReceiver, MergingReceiver, event_channel, merging_channel};
 pub use shell::{DriveError, Outcome};
-pub use stream::{AgentLoopResult, AgentLoopStream, agent_loop_stream};
+pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};
 
 pub(crate) use mailbox::{Mailbox, QueueView};
-pub(crate) use output::{Audience, Output};
-pub(crate) use shell::{Shell, start_run};
+pub(crate) use output::{Audience, ListenerPanicked, Output};
+pub(crate) use shell::{Halt, Shell, panic_text, start_run};
 
 use crate::event::{Answer, Ended};
 use crate::history::{HistoryError, MessageRef};
@@ -126,22 +126,19 @@ pub async fn agent_loop_answer(
     tx: EventSender,
     cancel: CancellationToken,
 ) -> Result<Vec<MessageRef>, LoopError> {
-    let Some(run) = context.suspended.take() else { return Err(LoopError::NotSuspended) };
-    let mut shell = Shell::new(config, context.tools(), context.system_prompt.clone(), Output::to(tx), cancel);
+    let Some(run) = &context.suspended else { return Err(LoopError::NotSuspended) };
     let input = Input::Answer { question_id, answer };
-    match shell.resume(*run, input).await {
-        Ok(outcome) => Ok(settle(context, outcome)),
-        Err((run, error)) => {
-            context.suspended = Some(run);
-            Err(error.into())
-        }
-    }
+    let mut probe = (**run).clone();
+    probe.apply(config.environment.now(), input.clone(), &mut Vec::new())?;
+    let Some(run) = context.suspended.take() else { return Err(LoopError::NotSuspended) };
+    let shell = shell(context, config, tx, cancel).load(*run, Vec::new());
+    Ok(settle(context, shell.go_on(Some(input)).await.0))
 }
 
 /// Drives a run until it ends or waits for an answer. The form below the handle: a suspended run comes back as data.
 ///
 /// # Errors
-/// When the journal fails, or the future's environment has no runtime; the run has been ended then.
+/// When the journal fails; the run has been ended then.
 pub async fn drive(
     run: Run,
     context: &AgentContext,
@@ -149,8 +146,15 @@ pub async fn drive(
     tx: EventSender,
     cancel: CancellationToken,
 ) -> Result<Outcome, DriveError> {
-    let mut shell = Shell::new(config, context.tools(), context.system_prompt.clone(), Output::to(tx), cancel);
-    shell.drive(run).await
+    let shell = shell(context, config, tx, cancel).load(run, Vec::new());
+    match shell.go_on(None).await {
+        (_, Some(Halt::Journal(error))) => Err(error.into()),
+        (outcome, _) => Ok(outcome),
+    }
+}
+
+fn shell(context: &AgentContext, config: &AgentLoopConfig, tx: EventSender, cancel: CancellationToken) -> Shell {
+    Shell::new(config, context.tools(), context.system_prompt.clone(), Output::to(tx), cancel)
 }
 
 async fn run_in(
@@ -161,10 +165,9 @@ async fn run_in(
     cancel: CancellationToken,
 ) -> Result<Vec<MessageRef>, LoopError> {
     let setup = context.setup(config);
-    let mut shell = Shell::new(config, context.tools(), context.system_prompt.clone(), Output::to(tx), cancel);
     let (run, events) = start_run(config, setup, context.history.clone(), prompts)?;
-    let outcome = shell.begin(run, events).await;
-    Ok(settle(context, outcome))
+    let shell = shell(context, config, tx, cancel).load(run, events);
+    Ok(settle(context, shell.begin().await.0))
 }
 
 /// What the run left is put into the context.
@@ -177,6 +180,7 @@ fn settle(context: &mut AgentContext, outcome: Outcome) -> Vec<MessageRef> {
             context.suspended = Some(run);
             return messages;
         }
+        Outcome::Nothing => return Vec::new(),
     };
     context.history = run.history().clone();
     match run.ended() {

@@ -31,7 +31,7 @@ pub struct RetryConfig {
     /// The longest wait before jitter, in milliseconds; 30,000 unless said otherwise.
     pub max_delay_ms: u64,
     /// The longest wait that a provider may ask for, in milliseconds; when it asks for more, the call is not made
-    /// again, so that nobody waits for hours unawares (B-160). 60,000 unless said otherwise.
+    /// again, so that nobody waits for hours unawares (B-165). 60,000 unless said otherwise; 0 for no bound.
     pub max_retry_delay_ms: u64,
 }
 
@@ -107,19 +107,21 @@ impl RetryConfig {
 
     /// The wait before the retry number `attempt` after an error that asked for `retry_after`: what it asked for,
     /// if it did, else [`delay_for_attempt`](Self::delay_for_attempt). `None` when it asked for more than
-    /// [`max_retry_delay_ms`](Self::max_retry_delay_ms): then the call is not made again.
+    /// [`max_retry_delay_ms`](Self::max_retry_delay_ms), unless that is 0: then the call is not made again.
     #[must_use]
     pub fn wait_for(&self, attempt: u32, retry_after: Option<Duration>, unit: f64) -> Option<Duration> {
         match retry_after {
             None => Some(self.delay_for_attempt(attempt, unit)),
-            Some(asked) => (whole_ms(asked) <= self.max_retry_delay_ms).then_some(asked),
+            Some(asked) => {
+                let bounded = self.max_retry_delay_ms > 0 && whole_ms(asked) > self.max_retry_delay_ms;
+                (!bounded).then_some(asked)
+            }
         }
     }
 }
 
 /// A number from 0 up to but not including 1 that is the same for the same step of the same loop, and spread over
 /// the range for different ones: a run can be replayed, and many runs do not retry at the same moment.
-#[cfg_attr(not(test), expect(dead_code, reason = "the run calls it"))]
 pub(crate) fn jitter(run: &LoopId, step: &StepKey) -> f64 {
     let bits = stable_hash(&["jitter", run.as_str(), step.as_str()]) >> 11;
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]

@@ -40,10 +40,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::context::ContextTracker;
-use crate::event::{AgentEnd, AgentEvent, Ended, Question};
+use crate::event::{AgentEnd, AgentEvent, Ended, Question, ToolExecutionEnd};
 use crate::history::{Entry, History, HistoryError, MessageRef};
-use crate::identity::{LoopId, Timestamp, TurnId};
-use crate::limits::ExecutionTracker;
+use crate::identity::{LoopId, Timestamp, ToolCallId, TurnId};
+use crate::limits::{ExecutionLimits, ExecutionTracker};
 use crate::message::{AgentMessage, Usage};
 
 pub use input::{
@@ -177,7 +177,7 @@ impl Run {
         for prompt in &prompts {
             probe.push_entry(prompt.clone())?;
         }
-        let limits = setup.limits.clone();
+        let limits = setup.limits.unwrap_or_else(ExecutionLimits::unlimited);
         let mut run = Self {
             queues: Queues::new(setup.steering_mode, setup.follow_up_mode),
             tracker: ExecutionTracker::new(limits, now),
@@ -297,6 +297,18 @@ impl Run {
             Phase::Tools(open) => open.questions().cloned().collect(),
             _ => Vec::new(),
         }
+    }
+
+    /// The queues as they are.
+    pub(crate) fn queues(&self) -> &Queues {
+        &self.queues
+    }
+
+    /// The end of a call whose result a hook may still change.
+    #[must_use]
+    pub fn result_up_for_review(&self, id: &ToolCallId) -> Option<ToolExecutionEnd> {
+        let Phase::Tools(open) = &self.phase else { return None };
+        open.up_for_review(id, &self.setup.loop_id)
     }
 
     /// Whether nothing goes on without an answer.

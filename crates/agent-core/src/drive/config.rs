@@ -267,7 +267,7 @@ impl AgentContext {
         setup.steering_policy = config.steering_policy;
         setup.steering_mode = config.steering_mode;
         setup.follow_up_mode = config.follow_up_mode;
-        setup.limits = config.execution_limits.clone();
+        setup.limits = config.execution_limits;
         setup.retry = config.retry_config.clone();
         setup.context = config.context_config.clone();
         setup.context_window = Some(config.model.context_window);

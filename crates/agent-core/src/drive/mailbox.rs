@@ -64,6 +64,11 @@ impl Mailbox {
         queues
     }
 
+    /// How the queues are drained.
+    pub(crate) fn modes(&self) -> (QueueMode, QueueMode) {
+        self.view().modes()
+    }
+
     /// A run opens: it gets the messages that wait here.
     pub(crate) fn open(&self) -> Vec<Queued> {
         let mut inner = self.lock();

@@ -1,13 +1,14 @@
 //! Where events go: a channel, and the audience of an agent.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::receiver::MergingSender;
 use crate::event::AgentEvent;
+use crate::run::Run;
 
 /// The sending end of a stream of events. Sending never waits and never fails: events for a receiver that is gone are
 /// dropped.
@@ -80,6 +81,9 @@ pub(crate) trait Audience: Send + Sync {
 
     /// Tells those listeners that need no waiting, for a run that is being cut off.
     fn tell_now(&self, event: &AgentEvent);
+
+    /// Takes over a run that was cut off.
+    fn settle(&self, run: Box<Run>);
 }
 
 /// Where the events of one run go.
@@ -87,15 +91,18 @@ pub(crate) trait Audience: Send + Sync {
 pub(crate) struct Output {
     tx: EventSender,
     audience: Option<Arc<dyn Audience>>,
+    /// The last event for the channel of an agent: it is sent when the agent has taken over the run, so that whoever sees
+    /// the end finds the agent idle.
+    held: Arc<Mutex<Option<AgentEvent>>>,
 }
 
 impl Output {
     pub(crate) fn to(tx: EventSender) -> Self {
-        Self { tx, audience: None }
+        Self { tx, audience: None, held: Arc::default() }
     }
 
     pub(crate) fn with_audience(tx: EventSender, audience: Arc<dyn Audience>) -> Self {
-        Self { tx, audience: Some(audience) }
+        Self { tx, audience: Some(audience), held: Arc::default() }
     }
 
     /// Passes an event on.
@@ -107,7 +114,7 @@ impl Output {
                 heard = audience.tell(&event).await;
             }
         }
-        self.tx.send(event);
+        self.send(event);
         heard
     }
 
@@ -129,6 +136,33 @@ impl Output {
             audience.reduce(&event);
             audience.tell_now(&event);
         }
-        self.tx.send(event);
+        self.send(event);
+    }
+
+    fn send(&self, event: AgentEvent) {
+        if self.audience.is_some() && event.is_terminal() {
+            *self.held() = Some(event);
+        } else {
+            self.tx.send(event);
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<AgentEvent>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends the last event, after the agent has taken over the run.
+    pub(crate) fn release(&self) {
+        if let Some(event) = self.held().take() {
+            self.tx.send(event);
+        }
+    }
+
+    /// Hands over a run that was cut off.
+    pub(crate) fn settle(&self, run: Box<Run>) {
+        if let Some(audience) = &self.audience {
+            audience.settle(run);
+        }
+        self.release();
     }
 }

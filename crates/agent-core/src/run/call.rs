@@ -1,5 +1,7 @@
 //! The call of the model: a reply, a failure, a retry, an overflow, a compaction.
 
+use std::time::Duration;
+
 use super::input::{Failure, PartialReply, Reply};
 use super::open::Open;
 use super::{CompactionTask, Phase, Retry, Run, tools};
@@ -174,7 +176,7 @@ impl Run {
         self.say_message_end(&shared, out);
         if calls > 0 {
             // What the provider reports covers the history and this reply; results come on top.
-            self.context.record_usage(&usage, &self.history, entry.tokens());
+            self.context.record_usage(&usage, &self.history, &entry);
             let sequential = shared
                 .as_llm()
                 .and_then(Message::as_assistant)
@@ -186,7 +188,7 @@ impl Run {
             }
             return;
         }
-        self.context.record_usage(&usage, &self.history, entry.tokens());
+        self.context.record_usage(&usage, &self.history, &entry);
         // A reply without calls that did not fail: its door is open by construction.
         let _ = self.history.push_entry(entry);
         self.close_turn(Some(shared), Vec::new(), out);
@@ -259,19 +261,17 @@ impl Run {
             return Err(format!("{}{note}", failure.message));
         }
         let attempt = self.turn.retries + 1;
-        let delay_ms = match failure.retry_after_ms {
-            Some(asked) if config.max_retry_delay_ms > 0 && asked > config.max_retry_delay_ms => {
-                return Err(format!(
-                    "{} (the provider asks to wait {asked} ms, longer than the {} ms that max_retry_delay_ms allows)",
-                    failure.message, config.max_retry_delay_ms
-                ));
-            }
-            Some(asked) => asked,
-            None => {
-                let unit = crate::retry::jitter(&self.setup.loop_id, &self.model_key());
-                u64::try_from(config.delay_for_attempt(attempt, unit).as_millis()).unwrap_or(u64::MAX)
-            }
+        let unit = crate::retry::jitter(&self.setup.loop_id, &self.model_key());
+        let asked = failure.retry_after_ms;
+        let Some(delay) = config.wait_for(attempt, asked.map(Duration::from_millis), unit) else {
+            return Err(format!(
+                "{} (the provider asks to wait {} ms, longer than the {} ms that max_retry_delay_ms allows)",
+                failure.message,
+                asked.unwrap_or_default(),
+                config.max_retry_delay_ms
+            ));
         };
+        let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
         Ok(Retry { attempt, delay_ms })
     }
 

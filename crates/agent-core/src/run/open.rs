@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::input::ToolChange;
 use super::step::{CallStage, PendingCall, Step};
-use crate::event::Question;
+use crate::event::{Question, ToolExecutionEnd};
 use crate::history::Entry;
-use crate::identity::{QuestionId, StepKey, Timestamp, ToolCallId};
+use crate::identity::{LoopId, QuestionId, StepKey, Timestamp, ToolCallId};
 use crate::message::{Message, ToolCall};
 use crate::tool::ToolResult;
 
@@ -130,6 +130,20 @@ impl Open {
             })
             .collect();
         Step::RunTools { key: StepKey::from(format!("tools-{turn}-{first}")), calls }
+    }
+
+    pub(super) fn up_for_review(&self, id: &ToolCallId, loop_id: &LoopId) -> Option<ToolExecutionEnd> {
+        let slot = self.slots.iter().find(|s| s.call.id == *id && s.stage == Stage::Ended)?;
+        let closed = slot.closed.as_ref()?;
+        Some(ToolExecutionEnd {
+            loop_id: loop_id.clone(),
+            tool_call_id: slot.call.id.clone(),
+            tool_name: slot.call.name.clone(),
+            is_error: closed.result.is_error,
+            child_loop_id: closed.result.child_loop_id.clone(),
+            result: closed.result.clone(),
+            duration_ms: closed.duration_ms,
+        })
     }
 
     /// The reply and what came of its calls, in their order.

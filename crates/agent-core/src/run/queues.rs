@@ -134,6 +134,10 @@ impl Queues {
         }
     }
 
+    pub(crate) fn modes(&self) -> (QueueMode, QueueMode) {
+        (self.steering_mode, self.follow_up_mode)
+    }
+
     pub(crate) fn of(&self, kind: QueueKind) -> impl Iterator<Item = &Queued> {
         self.steering.iter().chain(&self.follow_up).filter(move |q| q.kind == kind)
     }

@@ -86,23 +86,13 @@ impl Run {
         }
     }
 
-    /// What must be reached when the context is over its budget. Where the provider has said how long it is, the budget
-    /// for the counted messages is scaled by it, so that a counter that counts too little cannot hide the overrun.
+    /// What must be reached when the context is over its budget.
     fn over_budget(&self) -> Option<CompactionTask> {
         let config = self.setup.context.as_ref()?;
-        let counted = self.history.tokens();
-        let budget = config.budget();
-        if counted > budget {
-            return Some(CompactionTask { reason: CompactionReason::Budget, budget });
-        }
-        let known = self.context_tokens();
-        let max = config.max_context_tokens;
-        if !self.context.is_reported() || known <= max {
-            return None;
-        }
-        let scaled = u128::from(counted) * u128::from(max) / u128::from(known.max(1));
-        let budget = u64::try_from(scaled).unwrap_or(budget).min(budget);
-        Some(CompactionTask { reason: CompactionReason::Budget, budget })
+        self.context.is_over_budget(&self.history, config).then(|| CompactionTask {
+            reason: CompactionReason::Budget,
+            budget: self.context.compaction_budget(&self.history, config),
+        })
     }
 
     pub(super) fn start_compaction(&mut self, task: CompactionTask, out: &mut Vec<AgentEvent>) {

@@ -79,3 +79,5 @@ pub use wire::{Encoded, WireCache, WireKey};
 pub use limits::{ExecutionLimits, ExecutionTracker, LimitReason};
 #[doc(inline)]
 pub use retry::RetryConfig;
+#[doc(inline)]
+pub use tool::validate::{ArgumentError, ArgumentErrors, ArgumentValidator, MAX_ARGUMENT_ERRORS, SchemaValidator};

@@ -14,6 +14,8 @@ mod context;
 mod definition;
 mod result;
 
+pub mod validate;
+
 #[cfg(test)]
 mod tests;
 

@@ -2,8 +2,8 @@
 
 use super::sample::{call, exchange, history, reply, result, said, texts, user, user_of};
 use crate::context::{
-    CompactionError, ContextConfig, HeuristicTokenCounter, TokenCounter, compact_history, compact_history_within,
-    compact_messages,
+    CompactionError, ContextConfig, HeuristicTokenCounter, TokenCounter, compact_history,
+    compact_history_within, compact_messages,
 };
 use crate::history::{History, MessageRef};
 use crate::message::{AgentMessage, Content};
@@ -17,7 +17,11 @@ fn compacted(old: &History, config: &ContextConfig) -> History {
     let splices = compact_history(old, config, &HeuristicTokenCounter).unwrap();
     let new = old.spliced(&splices).unwrap();
     assert!(new.tokens() <= config.budget(), "{} of {}", new.tokens(), config.budget());
-    assert_eq!(compact_history(&new, config, &HeuristicTokenCounter).unwrap(), [], "a second compaction changes nothing");
+    assert_eq!(
+        compact_history(&new, config, &HeuristicTokenCounter).unwrap(),
+        [],
+        "a second compaction changes nothing"
+    );
     assert!(History::repaired(new.to_vec()).1.is_empty(), "closed");
     new
 }
@@ -125,7 +129,11 @@ fn a_message_that_is_too_long_alone_keeps_its_head_and_its_tail() {
         let [cut] = texts(&new).try_into().unwrap();
         assert!(cut.contains("bytes cut to fit context window"), "{cut}");
         assert!(cut.starts_with("HEAD") && cut.ends_with("TAIL"), "{budget}: {cut}");
-        assert!(new.tokens() * 10 >= budget * 9 || budget < 100, "{budget}: it uses its room, {}", new.tokens());
+        assert!(
+            new.tokens() * 10 >= budget * 9 || budget < 100,
+            "{budget}: it uses its room, {}",
+            new.tokens()
+        );
     }
 }
 
@@ -162,12 +170,21 @@ fn huge_pictures_become_a_text_and_small_ones_stay() {
 
 #[test]
 fn an_exchange_with_huge_arguments_becomes_a_text_that_says_what_was_called() {
-    let write = Content::tool_call("a", "write_file", serde_json::json!({"path": "a.txt", "content": "x".repeat(40_000)}));
-    let old = history([user("task"), reply(1, vec![Content::text("I write."), write]), result("a", "written")]);
+    let write = Content::tool_call(
+        "a",
+        "write_file",
+        serde_json::json!({"path": "a.txt", "content": "x".repeat(40_000)}),
+    );
+    let old =
+        history([user("task"), reply(1, vec![Content::text("I write."), write]), result("a", "written")]);
     let new = compacted(&old, &config(300));
     let texts = texts(&new);
     assert_eq!(texts.len(), 2);
-    assert!(texts[1].starts_with("[Summary] I write.\nAssistant called write_file with {\"path\":\"a.txt\""), "{}", texts[1]);
+    assert!(
+        texts[1].starts_with("[Summary] I write.\nAssistant called write_file with {\"path\":\"a.txt\""),
+        "{}",
+        texts[1]
+    );
     assert!(texts[1].ends_with("Result: written"), "{}", texts[1]);
 }
 
@@ -217,7 +234,10 @@ fn a_budget_below_the_smallest_request_is_an_error_that_says_what_would_do() {
     assert_eq!(too_small(&one, 0), 6);
     assert_eq!(texts(&compacted(&one, &config(6))), ["[...]"]);
     let text = compact_history(&one, &config(0), &HeuristicTokenCounter).unwrap_err().to_string();
-    assert!(text.contains("0 tokens") && text.contains("need 6") && text.contains("max_context_tokens"), "{text}");
+    assert!(
+        text.contains("0 tokens") && text.contains("need 6") && text.contains("max_context_tokens"),
+        "{text}"
+    );
     assert_eq!(compact_history(&History::new(), &config(0), &HeuristicTokenCounter).unwrap(), []);
 }
 

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::sample::{call, exchange, history, reply, result, said, texts, user};
 use crate::context::{
-    CompactionContext, CompactionError, CompactionOutcome, CompactionStrategy, ContextConfig, DefaultCompaction,
-    SyncCompaction, splices_between,
+    CompactionContext, CompactionError, CompactionOutcome, CompactionStrategy, ContextConfig,
+    DefaultCompaction, SyncCompaction, splices_between,
 };
 use crate::history::{History, MessageRef, Repair, Splice};
 use crate::message::AgentMessage;
@@ -17,7 +17,15 @@ fn shared(history: &History) -> Vec<MessageRef> {
 }
 
 fn sample() -> History {
-    history([vec![user("a")], exchange(1, "x").to_vec(), vec![said(2, "b"), user("c")], exchange(3, "y").to_vec()].concat())
+    history(
+        [
+            vec![user("a")],
+            exchange(1, "x").to_vec(),
+            vec![said(2, "b"), user("c")],
+            exchange(3, "y").to_vec(),
+        ]
+        .concat(),
+    )
 }
 
 /// The splices' ranges, and the history after them.
@@ -40,7 +48,10 @@ fn a_list_that_goes_on_with_the_same_messages_changes_only_what_differs() {
     let (ranges, new, _) = applied(&old, list);
     assert_eq!(ranges, [(1, 4, 1)]);
     assert_eq!(texts(&new), ["a", "summary", "c", "", "y"]);
-    assert!(Arc::ptr_eq(old.units().last().unwrap(), new.units().last().unwrap()), "the suffix is the same unit");
+    assert!(
+        Arc::ptr_eq(old.units().last().unwrap(), new.units().last().unwrap()),
+        "the suffix is the same unit"
+    );
 
     let mut list = shared(&old);
     list.remove(4);
@@ -113,7 +124,8 @@ fn splices_that_do_not_fit_are_an_error() {
 
 fn any_list(old: &History) -> impl Strategy<Value = Vec<MessageRef>> + use<> {
     let own = shared(old);
-    let other = [user("new"), reply(8, vec![call("call_1")]), result("call_3", "z"), said(9, "w")].map(MessageRef::from);
+    let other = [user("new"), reply(8, vec![call("call_1")]), result("call_3", "z"), said(9, "w")]
+        .map(MessageRef::from);
     prop::collection::vec(prop::sample::select([own, other.to_vec()].concat()), 0..12)
 }
 

@@ -11,8 +11,12 @@ pub(super) fn broken_bounds(schema: &Map<String, Value>, value: &Value) -> Vec<S
         Value::String(text) => {
             let length = || text.chars().count() as u64;
             [
-                size(schema, "minLength").filter(|min| length() < *min).map(|n| format!("must have at least {n} character(s)")),
-                size(schema, "maxLength").filter(|max| length() > *max).map(|n| format!("must have at most {n} character(s)")),
+                size(schema, "minLength")
+                    .filter(|min| length() < *min)
+                    .map(|n| format!("must have at least {n} character(s)")),
+                size(schema, "maxLength")
+                    .filter(|max| length() > *max)
+                    .map(|n| format!("must have at most {n} character(s)")),
             ]
             .into_iter()
             .flatten()
@@ -21,8 +25,12 @@ pub(super) fn broken_bounds(schema: &Map<String, Value>, value: &Value) -> Vec<S
         Value::Array(items) => {
             let length = items.len() as u64;
             [
-                size(schema, "minItems").filter(|min| length < *min).map(|n| format!("must have at least {n} item(s)")),
-                size(schema, "maxItems").filter(|max| length > *max).map(|n| format!("must have at most {n} item(s)")),
+                size(schema, "minItems")
+                    .filter(|min| length < *min)
+                    .map(|n| format!("must have at least {n} item(s)")),
+                size(schema, "maxItems")
+                    .filter(|max| length > *max)
+                    .map(|n| format!("must have at most {n} item(s)")),
             ]
             .into_iter()
             .flatten()
@@ -94,7 +102,9 @@ pub(super) fn types(schema: &Map<String, Value>) -> Vec<Type> {
 pub(super) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => {
-            x == y || (x.is_f64() || y.is_f64()) && x.as_f64().zip(y.as_f64()).is_some_and(|(x, y)| x.total_cmp(&y).is_eq())
+            x == y
+                || (x.is_f64() || y.is_f64())
+                    && x.as_f64().zip(y.as_f64()).is_some_and(|(x, y)| x.total_cmp(&y).is_eq())
         }
         (Value::Array(x), Value::Array(y)) => x.len() == y.len() && x.iter().zip(y).all(|(x, y)| same(x, y)),
         (Value::Object(x), Value::Object(y)) => {

@@ -48,7 +48,11 @@ fn a_type_is_checked_and_may_be_one_of_a_list() {
     accepts(json!({"type": "integer"}), json!(u64::MAX));
     refuses(json!({"type": "integer"}), json!(1.5), &["(root): must be integer, not number"]);
     refuses(json!({"type": "object"}), json!([1]), &["(root): must be object, not array"]);
-    refuses(json!({"type": ["integer", "boolean"]}), json!("x"), &["(root): must be integer or boolean, not string"]);
+    refuses(
+        json!({"type": ["integer", "boolean"]}),
+        json!("x"),
+        &["(root): must be integer or boolean, not string"],
+    );
     refuses(json!({"type": "string"}), json!({}), &["(root): must be string, not object"]);
 }
 
@@ -150,7 +154,8 @@ fn the_text_for_the_model_names_path_reason_and_what_was_received() {
 
 #[test]
 fn the_text_shows_what_was_sent_and_not_what_was_put_right() {
-    let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}});
+    let schema =
+        json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}});
     let errors = validate(&schema, json!({"a": "1", "b": "x"})).unwrap_err();
     assert_eq!(errors.received(), r#"{"a":"1","b":"x"}"#);
 }
@@ -158,7 +163,10 @@ fn the_text_shows_what_was_sent_and_not_what_was_put_right() {
 #[test]
 fn the_text_is_bounded() {
     let schema = json!({"type": "object", "additionalProperties": {"type": "integer"}});
-    let object: Value = (0..500).map(|n| (format!("key{n}"), json!("é".repeat(400)))).collect::<serde_json::Map<_, _>>().into();
+    let object: Value = (0..500)
+        .map(|n| (format!("key{n}"), json!("é".repeat(400))))
+        .collect::<serde_json::Map<_, _>>()
+        .into();
     let errors = validate(&schema, object).unwrap_err();
     assert_eq!(errors.errors().len(), MAX_ARGUMENT_ERRORS);
     assert!(errors.received().len() < MAX_ARGUMENTS_SHOWN + 40, "{}", errors.received().len());
@@ -197,7 +205,8 @@ fn fixed_values_are_compared_as_json_schema_does() {
 
 #[test]
 fn lists_may_have_a_prefix() {
-    let schema = json!({"prefixItems": [{"type": "string"}, {"type": "integer"}], "items": {"type": "boolean"}});
+    let schema =
+        json!({"prefixItems": [{"type": "string"}, {"type": "integer"}], "items": {"type": "boolean"}});
     accepts(schema.clone(), json!(["a", 1, true, false]));
     refuses(schema, json!(["a", 1, 2]), &["[2]: must be boolean, not integer"]);
     refuses(
@@ -222,7 +231,11 @@ fn alternatives_prefer_what_fits_without_change() {
     accepts(either.clone(), json!(42));
     mends(json!({"anyOf": [{"type": "integer"}, {"type": "boolean"}]}), json!("true"), json!(true));
     mends(json!({"oneOf": [{"type": "integer"}, {"type": "boolean"}]}), json!("7"), json!(7));
-    refuses(either, json!([]), &["(root): fits none of 2 alternatives; the closest: (root): must be integer, not array"]);
+    refuses(
+        either,
+        json!([]),
+        &["(root): fits none of 2 alternatives; the closest: (root): must be integer, not array"],
+    );
     refuses(
         json!({"oneOf": [{"type": "integer"}, {"minimum": 0}]}),
         json!(1),
@@ -239,7 +252,11 @@ fn in_a_tagged_alternative_the_errors_are_those_of_the_one_that_was_meant() {
         {"type": "object", "properties": {"kind": {"const": "move"}}, "required": ["kind"]},
         {"type": "object", "properties": {"kind": {"const": "copy"}, "to": {"type": "string"}, "n": {"type": "integer"}}, "required": ["kind", "to"]},
     ]});
-    refuses(schema.clone(), json!({"kind": "copy", "n": []}), &["to: is required", "n: must be integer, not array"]);
+    refuses(
+        schema.clone(),
+        json!({"kind": "copy", "n": []}),
+        &["to: is required", "n: must be integer, not array"],
+    );
     let errors = validate(&schema, json!({"kind": "link"})).unwrap_err();
     assert!(errors.to_string().contains("kind: must be \"move\""), "{errors}");
 }
@@ -256,15 +273,28 @@ fn references_within_the_schema_are_followed() {
     });
     mends(tree.clone(), json!({"v": "1", "next": {"v": "2"}}), json!({"v": 1, "next": {"v": 2}}));
     refuses(tree, json!({"v": 1, "next": {"next": {"v": 2}}}), &["next.v: is required"]);
-    mends(json!({"$ref": "#/definitions/a~1b", "definitions": {"a/b": {"type": "integer"}}}), json!("1"), json!(1));
+    mends(
+        json!({"$ref": "#/definitions/a~1b", "definitions": {"a/b": {"type": "integer"}}}),
+        json!("1"),
+        json!(1),
+    );
     accepts(json!({"$ref": "https://example.com/other.json"}), json!(1));
     accepts(json!({"$ref": "#/nowhere"}), json!(1));
 }
 
 #[test]
 fn schemas_that_are_no_schemas_and_unknown_words_allow_everything() {
-    for schema in [json!(null), json!(true), json!([]), json!("x"), json!({"type": 7}), json!({"type": "date"}),
-        json!({"type": ["string", "date"]}), json!({"pattern": "^a"}), json!({"required": "a", "properties": 3, "enum": {}})] {
+    for schema in [
+        json!(null),
+        json!(true),
+        json!([]),
+        json!("x"),
+        json!({"type": 7}),
+        json!({"type": "date"}),
+        json!({"type": ["string", "date"]}),
+        json!({"pattern": "^a"}),
+        json!({"required": "a", "properties": 3, "enum": {}}),
+    ] {
         accepts(schema, json!({"a": 1}));
     }
     refuses(json!(false), json!(1), &["(root): is not allowed here"]);
@@ -298,28 +328,50 @@ fn any_json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 32, 5, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec(("[a-c]", inner), 0..4).prop_map(|kv| Value::Object(kv.into_iter().collect())),
+            prop::collection::vec(("[a-c]", inner), 0..4)
+                .prop_map(|kv| Value::Object(kv.into_iter().collect())),
         ]
     })
 }
 
 fn any_schema() -> impl Strategy<Value = Value> {
     let words = prop::sample::select(vec![
-        "type", "enum", "const", "required", "properties", "additionalProperties", "items", "prefixItems", "minItems",
-        "maxItems", "minLength", "maximum", "minimum", "exclusiveMinimum", "multipleOf", "anyOf", "oneOf", "allOf",
-        "$ref", "nullable", "$defs",
+        "type",
+        "enum",
+        "const",
+        "required",
+        "properties",
+        "additionalProperties",
+        "items",
+        "prefixItems",
+        "minItems",
+        "maxItems",
+        "minLength",
+        "maximum",
+        "minimum",
+        "exclusiveMinimum",
+        "multipleOf",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "$ref",
+        "nullable",
+        "$defs",
     ]);
     let leaf = prop_oneof![
         any_json(),
-        prop::sample::select(vec!["null", "boolean", "integer", "number", "string", "array", "object", "#", "#/items"])
-            .prop_map(Value::from),
+        prop::sample::select(vec![
+            "null", "boolean", "integer", "number", "string", "array", "object", "#", "#/items"
+        ])
+        .prop_map(Value::from),
     ];
     leaf.prop_recursive(5, 64, 6, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
             prop::collection::vec((words.clone(), inner.clone()), 0..6)
                 .prop_map(|kv| Value::Object(kv.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())),
-            prop::collection::vec(("[a-c]", inner), 0..4).prop_map(|kv| Value::Object(kv.into_iter().collect())),
+            prop::collection::vec(("[a-c]", inner), 0..4)
+                .prop_map(|kv| Value::Object(kv.into_iter().collect())),
         ]
     })
 }

@@ -126,8 +126,13 @@ impl<'s> Walk<'s> {
     fn check_object(&mut self, schema: &'s Map<String, Value>, value: &mut Value, path: &str, depth: usize) {
         let Value::Object(object) = value else { return };
         let properties = schema.get("properties").and_then(Value::as_object);
-        let required: Vec<&str> =
-            schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let required: Vec<&str> = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         self.drop_null_optionals(properties, &required, object);
         for name in &required {
             if !object.contains_key(*name) {
@@ -214,7 +219,14 @@ impl<'s> Walk<'s> {
     }
 
     /// The first choice that holds without putting anything right wins, then the first one that holds at all.
-    fn check_choice(&mut self, choices: &'s [Value], how: Matches, value: &mut Value, path: &str, depth: usize) {
+    fn check_choice(
+        &mut self,
+        choices: &'s [Value],
+        how: Matches,
+        value: &mut Value,
+        path: &str,
+        depth: usize,
+    ) {
         let mut exact = 0;
         let mut fixed: Option<Value> = None;
         let mut closest: Option<Vec<Problem>> = None;
@@ -244,13 +256,19 @@ impl<'s> Walk<'s> {
             (1, _, _) | (0, None, None) => {}
             (0, Some(better), _) => *value = better,
             // One alternative was plainly meant: what is wrong within it says most.
-            (0, None, Some(problems)) if problems.iter().all(|p| !p.fixed_value && p.error.path != place(path)) => {
+            (0, None, Some(problems))
+                if problems.iter().all(|p| !p.fixed_value && p.error.path != place(path)) =>
+            {
                 self.errors.extend(problems);
             }
             (0, None, Some(problems)) => {
                 let list: Vec<String> = problems.iter().map(|p| p.error.to_string()).collect();
                 let list = shown(&list.join("; "), MAX_VALUE_SHOWN);
-                self.error(path, format!("fits none of {} alternatives; the closest: {list}", choices.len()), value);
+                self.error(
+                    path,
+                    format!("fits none of {} alternatives; the closest: {list}", choices.len()),
+                    value,
+                );
             }
             (n, _, _) => self.error(path, format!("fits {n} alternatives, but must fit exactly one"), value),
         }

@@ -81,3 +81,5 @@ pub use limits::{ExecutionLimits, ExecutionTracker, LimitReason};
 pub use retry::RetryConfig;
 #[doc(inline)]
 pub use tool::validate::{ArgumentError, ArgumentErrors, ArgumentValidator, MAX_ARGUMENT_ERRORS, SchemaValidator};
+#[doc(inline)]
+pub use tool::{FunctionTool, Tool, TypedTool, argument_schema, tool_fn};

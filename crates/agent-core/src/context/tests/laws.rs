@@ -17,8 +17,8 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-z ]{0,40}",
         "\\PC{0,30}",
-        (0..3_000_usize).prop_map(|n| "é ".repeat(n)),
-        (0..300_usize).prop_map(|n| "a line of output\n".repeat(n)),
+        (0..800_usize).prop_map(|n| "é ".repeat(n)),
+        (0..120_usize).prop_map(|n| "a line of output\n".repeat(n)),
     ]
 }
 
@@ -28,7 +28,7 @@ fn unit() -> impl Strategy<Value = Vec<AgentMessage>> {
         text().prop_map(|t| vec![said(7, &t)]),
         Just(vec![failed()]),
         text().prop_map(|t| vec![AgentMessage::extension("note", serde_json::json!(t))]),
-        (text(), 0..200_000_usize).prop_map(|(t, n)| vec![user_of(vec![
+        (text(), 0..60_000_usize).prop_map(|(t, n)| vec![user_of(vec![
             Content::text(t),
             Content::image("A".repeat(n), "image/png")
         ])]),

@@ -12,17 +12,20 @@ fn validate(schema: &Value, value: Value) -> Result<Value, ArgumentErrors> {
 }
 
 #[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "so that a case is one line")]
 fn accepts(schema: Value, value: Value) {
     assert_eq!(validate(&schema, value.clone()), Ok(value), "{schema}");
 }
 
 /// The value is put right.
 #[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "so that a case is one line")]
 fn mends(schema: Value, value: Value, expect: Value) {
     assert_eq!(validate(&schema, value), Ok(expect), "{schema}");
 }
 
 #[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "so that a case is one line")]
 fn refuses(schema: Value, value: Value, expect: &[&str]) {
     let errors = validate(&schema, value).unwrap_err();
     let lines: Vec<String> = errors.errors().iter().map(ToString::to_string).collect();

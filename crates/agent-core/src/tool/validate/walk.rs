@@ -317,8 +317,8 @@ fn one_of(allowed: &[Value], value: &mut Value) -> bool {
         return true;
     }
     let meant = allowed.iter().find(|a| match (a, &*value) {
-        (Value::Number(_) | Value::Bool(_), Value::String(text)) => a.to_string() == text.trim(),
-        (Value::String(a), Value::Number(_) | Value::Bool(_)) => *a == value.to_string(),
+        (Value::Number(_) | Value::Bool(_), Value::String(text)) => spelled(a) == text.trim(),
+        (Value::String(a), Value::Number(_) | Value::Bool(_)) => *a == spelled(value),
         _ => false,
     });
     if let Some(meant) = meant {
@@ -326,6 +326,10 @@ fn one_of(allowed: &[Value], value: &mut Value) -> bool {
         return true;
     }
     false
+}
+
+fn spelled(value: &Value) -> String {
+    value.to_string()
 }
 
 /// A path as errors have it.

@@ -79,3 +79,7 @@ pub use wire::{Encoded, WireCache, WireKey};
 pub use limits::{ExecutionLimits, ExecutionTracker, LimitReason};
 #[doc(inline)]
 pub use retry::RetryConfig;
+#[doc(inline)]
+pub use tool::validate::{ArgumentError, ArgumentErrors, ArgumentValidator, MAX_ARGUMENT_ERRORS, SchemaValidator};
+#[doc(inline)]
+pub use tool::{FunctionTool, Tool, TypedTool, argument_schema, tool_fn};

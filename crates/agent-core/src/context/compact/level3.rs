@@ -55,8 +55,8 @@ pub fn keep_within_budget(draft: &mut CompactionDraft<'_>, limit: u64) -> Result
                 room = rest;
                 *kept = true;
             }
-            // What comes after the newest turn are notes; one that does not fit does not end the search.
-            None if newest.is_some_and(|newest| at > newest) => {}
+            // Nobody misses a note or a failed reply; one that does not fit does not end the search.
+            None if !piece.is_visible() => {}
             None => break,
         }
     }

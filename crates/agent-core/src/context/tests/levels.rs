@@ -71,7 +71,11 @@ fn only_texts_of_tool_results_are_shortened_and_all_else_stays_the_same_object()
         old.entries().zip(new.entries()).map(|(a, b)| MessageRef::same(a.shared(), b.shared())).collect();
     assert_eq!(same, [true, true, false, true]);
 
-    let mut with_image = crate::message::ToolResultMessage::new("a".into(), "bash".into(), vec![mixed.clone(), Content::text(long)]);
+    let mut with_image = crate::message::ToolResultMessage::new(
+        "a".into(),
+        "bash".into(),
+        vec![mixed.clone(), Content::text(long)],
+    );
     with_image.is_error = true;
     with_image.details = serde_json::json!({"exit": 1});
     let old = history([user("go"), reply(1, vec![call("a")]), Message::from(with_image).into()]);
@@ -90,7 +94,15 @@ fn old_replies_become_one_line_and_what_is_recent_or_from_the_user_stays() {
         [
             vec![user("task")],
             exchange(1, &long).to_vec(),
-            vec![reply(2, vec![Content::text("I looked\nat it."), Content::text(long.clone()), Content::text("Done."), call("c2")])],
+            vec![reply(
+                2,
+                vec![
+                    Content::text("I looked\nat it."),
+                    Content::text(long.clone()),
+                    Content::text("Done."),
+                    call("c2"),
+                ],
+            )],
             vec![result("c2", &long), AgentMessage::extension("note", serde_json::json!(1))],
             vec![said(3, &long), failed(), user("more")],
             exchange(4, &long).to_vec(),
@@ -115,7 +127,11 @@ fn old_replies_become_one_line_and_what_is_recent_or_from_the_user_stays() {
     );
     let AgentMessage::Llm(summary) = new.messages().nth(2).unwrap() else { panic!() };
     assert_eq!(summary.message.role(), "user");
-    assert_eq!(summary.turn_id.as_ref().map(|t| t.turn_index), Some(2), "the summary stands in the turn of its reply");
+    assert_eq!(
+        summary.turn_id.as_ref().map(|t| t.turn_index),
+        Some(2),
+        "the summary stands in the turn of its reply"
+    );
     let again = after(&new, |d| level2_summarize_old_turns(d, 3));
     assert!(again.extends(&new) && new.extends(&again));
 }
@@ -124,7 +140,8 @@ fn old_replies_become_one_line_and_what_is_recent_or_from_the_user_stays() {
 #[test]
 fn level_2_changes_nothing_when_all_is_recent_and_never_parts_an_exchange() {
     let long = "word ".repeat(100);
-    let old = history([vec![user("task")], exchange(1, &long).to_vec(), exchange(2, &long).to_vec()].concat());
+    let old =
+        history([vec![user("task")], exchange(1, &long).to_vec(), exchange(2, &long).to_vec()].concat());
     for keep_recent in [4, 5, 6, usize::MAX] {
         let new = after(&old, |d| level2_summarize_old_turns(d, keep_recent));
         assert!(new.extends(&old) && old.extends(&new), "{keep_recent}");
@@ -220,7 +237,14 @@ fn the_last_resort_keeps_the_task_and_the_newest_that_fit_with_the_marker_counte
 #[test]
 fn notes_and_failed_replies_go_without_a_marker() {
     let note = || AgentMessage::extension("note", serde_json::json!("x".repeat(4_000)));
-    let old = history([user("task"), note(), said(1, "done"), failed(), note(), user_of(vec![Content::text("next")])]);
+    let old = history([
+        user("task"),
+        note(),
+        said(1, "done"),
+        failed(),
+        note(),
+        user_of(vec![Content::text("next")]),
+    ]);
     let limit = 40;
     let new = after(&old, |d| keep_within_budget(d, limit).unwrap());
     assert_eq!(texts(&new), ["task", "done", "", "next"]);

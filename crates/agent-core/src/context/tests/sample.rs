@@ -14,7 +14,8 @@ pub(super) fn user(text: &str) -> AgentMessage {
 /// A reply at this time, in a turn.
 pub(super) fn reply(at: u64, content: Vec<Content>) -> AgentMessage {
     let calls = content.iter().any(|c| c.as_tool_call().is_some());
-    let mut reply = AssistantMessage::new("p", "m", if calls { StopReason::ToolUse } else { StopReason::Stop });
+    let mut reply =
+        AssistantMessage::new("p", "m", if calls { StopReason::ToolUse } else { StopReason::Stop });
     reply.content = content;
     reply.timestamp = Timestamp(at);
     let turn = TurnId { loop_id: LoopId::from("s.p.1"), turn_index: u32::try_from(at).unwrap() };

@@ -7,7 +7,8 @@ use crate::message::{AgentMessage, Content};
 /// REQ-054.
 #[test]
 fn text_is_a_quarter_of_its_bytes_rounded_up() {
-    for (text, tokens) in [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("éé", 1), ("日本語", 3), ("🙂", 1)] {
+    for (text, tokens) in [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("éé", 1), ("日本語", 3), ("🙂", 1)]
+    {
         assert_eq!(estimate_tokens(text), tokens, "{text}");
     }
 }
@@ -34,9 +35,15 @@ fn blocks_are_counted_by_their_kind() {
 /// REQ-055.
 #[test]
 fn a_picture_is_its_bytes_by_750_from_85_to_16000() {
-    for (base64, tokens) in
-        [(0, 85), (85_000, 85), (85_999, 85), (86_000, 86), (100_000, 100), (16_000_000, 16_000), (40_000_000, 16_000)]
-    {
+    for (base64, tokens) in [
+        (0, 85),
+        (85_000, 85),
+        (85_999, 85),
+        (86_000, 86),
+        (100_000, 100),
+        (16_000_000, 16_000),
+        (40_000_000, 16_000),
+    ] {
         check(Content::image("A".repeat(base64), "image/png"), tokens);
     }
     check(Content::image_url("https://example.com/a.png"), 1_500);

@@ -14,7 +14,8 @@ use crate::model::{CacheConfig, ModelConfig, ResponseFormat, ThinkingBudgets, Th
 use crate::provider::{RequestHook, StreamProvider};
 use crate::retry::RetryConfig;
 use crate::run::{QueueKind, QueueMode, SteeringPolicy};
-use crate::tool::{AgentTool, ArgumentValidator, ToolExecutionStrategy};
+use crate::tool::validate::ArgumentValidator;
+use crate::tool::{AgentTool, ToolExecutionStrategy};
 
 /// Builders. They change the agent behind the handle, so they also act for its clones.
 impl BasicAgent {

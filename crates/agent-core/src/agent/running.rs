@@ -66,7 +66,7 @@ impl Audience for Room {
 
 impl Inner {
     /// Takes over what a run left. The agent is idle after it.
-    fn settle(&self, mut run: Box<Run>) {
+    pub(super) fn settle(&self, mut run: Box<Run>) {
         if run.ended().is_some() {
             self.mailbox.close(run.take_queues());
         }

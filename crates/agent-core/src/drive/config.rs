@@ -20,7 +20,8 @@ use crate::model::{CacheConfig, ModelConfig, ResponseFormat, ThinkingBudgets, Th
 use crate::provider::{RequestHook, StreamProvider};
 use crate::retry::RetryConfig;
 use crate::run::{Gates, QueueMode, Run, RunSetup, SteeringPolicy};
-use crate::tool::{AgentTool, ArgumentValidator, SchemaValidator, ToolConcurrency, ToolExecutionStrategy};
+use crate::tool::validate::{ArgumentValidator, SchemaValidator};
+use crate::tool::{AgentTool, ToolConcurrency, ToolExecutionStrategy};
 
 /// How a loop behaves. Everything but provider, model and environment has a default.
 #[derive(Clone)]

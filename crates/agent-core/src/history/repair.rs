@@ -121,7 +121,12 @@ impl Builder {
                 self.history.append(Unit::single(entry));
             }
             // A note may stand between a call and its result; it goes before them.
-            None => self.history.append(Unit::single(entry)),
+            None => {
+                if self.open.as_ref().is_some_and(|o| o.results.iter().all(Option::is_some)) {
+                    self.close();
+                }
+                self.history.append(Unit::single(entry));
+            }
         }
     }
 

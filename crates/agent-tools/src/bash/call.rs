@@ -101,8 +101,9 @@ async fn follow(
         // Pipes are read on meanwhile: a process that says good-bye must not hang on a full one.
         Err(_) => {
             let mut stop = std::pin::pin!(shell.stop());
-            reading.until(&mut stop).await;
-            stop.await;
+            if reading.until(&mut stop).await == Until::PipesEnded {
+                stop.await;
+            }
         }
         Ok(_) => {
             reading.until(tokio::time::sleep(DRAIN_GRACE)).await;
@@ -140,16 +141,24 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     /// Reads until both pipes have ended or `end` has come.
-    async fn until(&mut self, end: impl Future<Output = ()>) {
+    async fn until(&mut self, end: impl Future<Output = ()>) -> Until {
         tokio::pin!(end);
         while self.out.is_open() || self.err.is_open() {
             tokio::select! {
-                () = &mut end => return,
+                () = &mut end => return Until::EndCame,
                 read = self.out.read() => self.out.keep(read, &mut self.streams.stdout, &mut self.live),
                 read = self.err.read() => self.err.keep(read, &mut self.streams.stderr, &mut self.live),
             }
         }
+        Until::PipesEnded
     }
+}
+
+/// Why reading stopped.
+#[derive(Debug, PartialEq, Eq)]
+enum Until {
+    EndCame,
+    PipesEnded,
 }
 
 /// One end of a pipe, read in parts.

@@ -20,9 +20,6 @@ mod order;
 mod real;
 mod regular;
 
-#[cfg(test)]
-mod tests;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

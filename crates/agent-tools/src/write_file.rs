@@ -12,9 +12,6 @@ mod call;
 mod error;
 mod output;
 
-#[cfg(test)]
-mod tests;
-
 use agent_core::{AgentTool, Effects, ToolContext, ToolError, ToolResult};
 use async_trait::async_trait;
 use serde_json::Value;

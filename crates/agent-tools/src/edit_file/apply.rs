@@ -96,7 +96,10 @@ fn put(out: &mut Vec<u8>, text: &[u8], place: &Place<'_>) {
         let backwards = old_lines.iter().rev().zip(new_lines.iter().rev());
         after = backwards.take(rest).take_while(|(old, new)| old == new).count();
     }
-    let crlf = uses_crlf(text, &place.span);
+    let bytes_of = |lines: &[&[u8]]| lines.iter().map(|line| line.len()).sum::<usize>();
+    let kept_before = bytes_of(was_lines.get(..before).unwrap_or_default());
+    let kept_after = bytes_of(was_lines.get(was_lines.len() - after..).unwrap_or_default());
+    let crlf = uses_crlf(text, &(place.span.start + kept_before..place.span.end - kept_after));
     for line in was_lines.iter().take(before) {
         out.extend_from_slice(line);
     }
@@ -114,7 +117,7 @@ fn put(out: &mut Vec<u8>, text: &[u8], place: &Place<'_>) {
     }
 }
 
-/// Which line ends new lines at this place get: those of the place itself, else those next to it.
+/// Which line ends new lines in place of `span` get: those of the lines that they replace, else those next to it.
 fn uses_crlf(text: &[u8], span: &Range<usize>) -> bool {
     let end_in = |range: Range<usize>| {
         let at = range.start + memchr::memchr(b'\n', text.get(range)?)?;

@@ -1,5 +1,5 @@
 //! The only callers of the tools in these tests.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 use std::path::Path;
 use std::sync::Arc;

@@ -74,6 +74,16 @@ async fn what_is_left_in_the_background_ends_with_the_call() {
     gone(&pids(&folder)).await;
 }
 
+#[tokio::test]
+async fn commands_of_an_agent_that_a_command_runs_end_too() {
+    // What an agent inside does: a call of its own, in a group of its own.
+    let folder = folder();
+    let tool = BashTool::new(folder.workspace.clone());
+    let inner = "LOOPTREE_CALL=$LOOPTREE_CALL,inner setsid bash -c 'echo $$ > pid; exec sleep 300'";
+    text(call(&tool, json!({"command": format!("{inner} & until [ -s pid ]; do sleep 0.01; done")})).await);
+    gone(&[String::from_utf8(folder.get("pid")).unwrap().trim().parse().unwrap()]).await;
+}
+
 /// B-170.
 #[tokio::test]
 async fn a_process_in_the_background_that_holds_the_pipes_does_not_hold_the_call() {

@@ -139,7 +139,7 @@ async fn a_file_that_cannot_be_read_does_not_cost_the_other_matches() {
     std::fs::remove_file(folder.path().join("b")).unwrap();
 
     folder.put("b", "needle\n");
-    std::fs::set_permissions(folder.path().join("b"), PermissionsExt::from_mode(0)).unwrap();
+    std::fs::set_permissions(folder.path().join("b"), PermissionsExt::from_mode(0o000)).unwrap();
     if std::fs::File::open(folder.path().join("b")).is_ok() {
         println!("skipped: this account may read every file (root), so there is nothing to see");
         return;
@@ -157,7 +157,7 @@ async fn a_search_that_takes_too_long_or_is_cancelled_ends() {
     let tool = SearchTool::new(folder.workspace.clone());
     assert_eq!(call_cancelled(&tool, json!({"pattern": "x"})).await, Err(ToolError::Cancelled));
     let tool = tool.with_timeout(Duration::from_millis(1));
-    let slow = json!({"pattern": "(y|z)\\w*x"});
+    let slow = json!({"pattern": "[yz]\\w{3}"});
     assert_eq!(failure(call(&tool, slow.clone()).await), "Search timed out");
     let tool = SearchTool::new(folder.workspace.clone());
     let result = support::call_and_cancel(&tool, slow, async || tokio::task::yield_now().await);

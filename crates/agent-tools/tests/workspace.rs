@@ -61,8 +61,7 @@ fn arguments(tool: &str, path: &str) -> Value {
         "read_file" | "list_files" => json!({"path": path}),
         "write_file" => json!({"path": path, "content": "evil"}),
         "edit_file" => json!({"path": path, "old_text": "secret", "new_text": "evil"}),
-        "search" => json!({"pattern": "secret", "path": path}),
-        other => panic!("{other}"),
+        _ => json!({"pattern": "secret", "path": path}),
     }
 }
 

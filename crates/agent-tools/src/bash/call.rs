@@ -42,7 +42,7 @@ pub(super) async fn run(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> R
 
     let mut variables = environment::of_command(&tool.inherited, &tool.set);
     let mark = ctx.environment.random_id();
-    variables.insert(strays::MARK.into(), mark.clone().into());
+    strays::mark(&mut variables, &mark);
     let mut shell = Shell::start(&args.command, tool.folder(), &variables, mark).map_err(BashError::Spawn)?;
     let mut streams = Streams::new(tool.max_output_bytes);
     let ending = follow(&mut shell, &mut streams, limit, tool.background, ctx).await?;
@@ -117,6 +117,7 @@ async fn follow(
         // Everybody in the group is dead, so the pipes end now, unless somebody has left the group.
         reading.until(tokio::time::sleep(END_GRACE)).await;
     }
+    reading.sweep().await;
     if let Some(text) = reading.live.take_new() {
         ctx.on_update(ToolResult::text(text));
     }
@@ -152,7 +153,22 @@ impl Reading<'_> {
         }
         Until::PipesEnded
     }
+
+    /// Reads what is in the pipes now. On a busy machine the time may be over before the last output was read.
+    async fn sweep(&mut self) {
+        for _ in 0..SWEEPS {
+            tokio::select! {
+                biased;
+                read = self.out.read() => self.out.keep(read, &mut self.streams.stdout, &mut self.live),
+                read = self.err.read() => self.err.keep(read, &mut self.streams.stderr, &mut self.live),
+                () = std::future::ready(()) => return,
+            }
+        }
+    }
 }
+
+/// How often a sweep reads: more than a pipe can hold.
+const SWEEPS: usize = 64;
 
 /// Why reading stopped.
 #[derive(Debug, PartialEq, Eq)]

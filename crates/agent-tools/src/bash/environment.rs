@@ -26,7 +26,10 @@ pub(super) fn of_command(
     set: &BTreeMap<OsString, OsString>,
 ) -> BTreeMap<OsString, OsString> {
     let wanted = |name: &str| {
-        INHERITED.contains(&name) || name.starts_with("LC_") || inherited.iter().any(|more| more == name)
+        INHERITED.contains(&name)
+            || name.starts_with("LC_")
+            || name == super::strays::MARK
+            || inherited.iter().any(|more| more == name)
     };
     let mut variables: BTreeMap<OsString, OsString> =
         std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(wanted)).collect();

@@ -1,5 +1,6 @@
 //! The only callers of the tools in these tests.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "this is a part of tests")]
 
 use std::path::Path;
 use std::sync::Arc;

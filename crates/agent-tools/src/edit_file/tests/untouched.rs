@@ -38,8 +38,8 @@ proptest! {
     #[test]
     fn bytes_outside_of_an_edit_are_the_same_as_before(
         mark in prop_oneof![Just(""), Just("\u{FEFF}")],
-        before in prop::collection::vec(line(), 0..12),
-        after in prop::collection::vec(line(), 0..12),
+        before in prop::collection::vec(line(), 0..7),
+        after in prop::collection::vec(line(), 0..7),
         last in "[a-c ]{0,4}",
         new in "[x\n]{0,6}",
         old_end in prop_oneof![Just(""), Just("\n")],

@@ -38,8 +38,9 @@ fn a_strict_schema_is_closed_everywhere_as_the_vendor_demands() {
 }
 
 #[test]
-fn an_older_model_answers_through_a_tool() {
-    let asked = wanting("claude-sonnet-4", by_schema(true));
+fn a_model_of_somebody_else_answers_through_a_tool() {
+    let mut asked = wanting("claude-of-a-gateway", by_schema(true));
+    asked = with_model(asked, |m| m.base_url = Some("http://localhost:1".into()));
     let sent = body(&asked);
     assert_eq!(sent["tool_choice"], json!({"type": "tool", "name": "respond_json"}));
     assert_eq!(sent["tools"][0]["name"], "respond_json");

@@ -3,6 +3,10 @@
 //! The data is a help, not a gate: a model that is not here works, with the limits that its configuration says. Facts
 //! age; each carries the date on which it was read and where. Yours can be laid over them.
 //!
+//! The window of a model on one's own machine is the one that its server is commonly run with, not the largest that
+//! the model could have: that would fill the memory. A price that depends on the time of day, or that is not
+//! published in dollars, is left out.
+//!
 //! ```
 //! use agent_core::ModelConfig;
 //! use agent_providers::catalogue::{self, Catalogue};
@@ -119,12 +123,12 @@ pub fn configure(model: ModelConfig) -> ModelConfig {
     Catalogue::builtin().configure(model)
 }
 
-/// Whether `id` is `base` with a date, `-latest` or a tag behind it. A local server's ids go on with sizes and
-/// quantisations instead.
+/// Whether `id` is `base` with a date, `-latest` or a tag behind it. The tags of a local server go on with
+/// quantisations.
 fn is_variant(base: &str, id: &str, provider: &str) -> bool {
     let Some(rest) = id.strip_prefix(base) else { return false };
     match rest.strip_prefix('-') {
-        Some(_) if provider == "ollama" => true,
+        Some(_) if provider == "ollama" && base.contains(':') => true,
         Some(tail) => tail == "latest" || is_date(tail),
         None => rest.starts_with([':', '@']),
     }

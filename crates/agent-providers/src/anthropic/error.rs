@@ -11,6 +11,9 @@ use super::wire::{ErrorAnswer, ErrorBody};
 use crate::protocol::Rejection;
 use crate::rejection;
 
+/// What the vendor says when the prompt fits and the answer's limit beside it does not.
+const NO_ROOM: &str = "exceed context limit";
+
 /// Who was asked, for errors.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
@@ -86,7 +89,9 @@ fn kind_of(status: Option<u16>, body: &ErrorBody<'_>, message: &str) -> ErrorKin
         "billing_error" => ErrorKind::Quota,
         "not_found_error" => ErrorKind::ModelNotFound,
         "request_too_large" => ErrorKind::ContextOverflow,
-        "invalid_request_error" if is_overflow_text(message) => ErrorKind::ContextOverflow,
+        "invalid_request_error" if is_overflow_text(message) || message.contains(NO_ROOM) => {
+            ErrorKind::ContextOverflow
+        }
         "invalid_request_error" if spent || is_quota_text(message) => ErrorKind::Quota,
         "invalid_request_error" => ErrorKind::Api,
         _ => match status {

@@ -50,7 +50,7 @@ pub struct ModelFacts {
     pub cost: CostConfig,
     /// The day on which the facts were read: `2026-11-21`.
     pub as_of: String,
-    /// Where they were read.
+    /// Where they were read: one address or several, with a blank between them.
     pub source: String,
 }
 

@@ -10,17 +10,17 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// What the server answers.
 #[derive(Clone)]
-pub struct Answer {
-    pub status: u16,
-    pub headers: Vec<(String, String)>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
     /// Sent one after the other, each in its own piece.
-    pub pieces: Vec<Vec<u8>>,
-    pub end: End,
+    pub(crate) pieces: Vec<Vec<u8>>,
+    pub(crate) end: End,
 }
 
 /// What happens after the last piece.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     /// The body ends as it should.
     Clean,
     /// The connection breaks.
@@ -30,27 +30,27 @@ pub enum End {
 }
 
 impl Answer {
-    pub fn new(status: u16, content_type: &str, body: &[u8]) -> Self {
+    pub(crate) fn new(status: u16, content_type: &str, body: &[u8]) -> Self {
         let headers = vec![("content-type".to_owned(), content_type.to_owned())];
         Self { status, headers, pieces: vec![body.to_vec()], end: End::Clean }
     }
 
-    pub fn stream(body: &str) -> Self {
+    pub(crate) fn stream(body: &str) -> Self {
         Self::new(200, "text/event-stream; charset=utf-8", body.as_bytes())
     }
 
-    pub fn cut(mut self, size: usize) -> Self {
+    pub(crate) fn cut(mut self, size: usize) -> Self {
         let body = self.pieces.concat();
         self.pieces = body.chunks(size).map(<[u8]>::to_vec).collect();
         self
     }
 
-    pub fn header(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    pub fn ending(mut self, end: End) -> Self {
+    pub(crate) fn ending(mut self, end: End) -> Self {
         self.end = end;
         self
     }
@@ -58,19 +58,19 @@ impl Answer {
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub struct Received {
-    pub head: String,
-    pub body: Vec<u8>,
+pub(crate) struct Received {
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
 }
 
-pub struct Server {
-    pub url: String,
+pub(crate) struct Server {
+    pub(crate) url: String,
     received: Arc<Mutex<Vec<Received>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Server {
-    pub async fn start(answer: Answer) -> Self {
+    pub(crate) async fn start(answer: Answer) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let received = Arc::new(Mutex::new(Vec::new()));
@@ -83,7 +83,7 @@ impl Server {
         Self { url, received, task }
     }
 
-    pub fn received(&self) -> Vec<Received> {
+    pub(crate) fn received(&self) -> Vec<Received> {
         self.received.lock().unwrap().clone()
     }
 }

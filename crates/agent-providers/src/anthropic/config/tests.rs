@@ -24,7 +24,7 @@ fn the_address_may_end_with_a_slash_a_version_or_the_whole_path() {
 
 #[test]
 fn an_address_that_is_none_is_named_before_anything_is_sent() {
-    for base in ["", "localhost:1", "ftp://x", "https://", "https://u:p@x"] {
+    for base in ["", "localhost:1", "ftp://x", "https://u:p@x"] {
         let error = endpoint(&model().with_base_url(base)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Other);
         assert!(error.to_string().contains("base_url"), "{error}");

@@ -39,7 +39,8 @@ pub(super) enum Kind {
 
 /// What kind of block begins with this head.
 pub(super) fn kind_of(head: &wire::Block<'_>, json: &str, response_tool: Option<&str>) -> Kind {
-    let input = || head.input.map(|raw| raw.get()).filter(|raw| !is_empty(raw)).map(Box::from);
+    let input =
+        || head.input.map(serde_json::value::RawValue::get).filter(|raw| !is_empty(raw)).map(Box::from);
     match head.kind.as_str() {
         "text" => Kind::Text,
         "thinking" => Kind::Thinking,
@@ -124,7 +125,7 @@ impl Open {
                 }
             }
             (Kind::Opaque { partial, .. }, "input_json_delta") => {
-                partial.push_str(delta.partial_json.as_str())
+                partial.push_str(delta.partial_json.as_str());
             }
             (Kind::Opaque { value, .. }, name) => match serde_json::from_str::<wire::WholeDelta>(json) {
                 Ok(whole) => gather(value, whole.delta),

@@ -102,7 +102,7 @@ async fn exchange(
         BodyKind::Whole => Box::pin(whole(inner, &mut *decoder, &first, &mut body, sink)).await,
         BodyKind::Frames(framing) => {
             let mut framer = Framer::new(framing, inner.config.max_frame_bytes);
-            frames(inner, &mut framer, &mut *decoder, &first, &mut body, sink).await
+            frames(inner, &mut framer, &mut *decoder, &first, body, sink).await
         }
     }
 }
@@ -233,16 +233,18 @@ async fn frames(
     framer: &mut Framer,
     decoder: &mut dyn Decode,
     first: &[u8],
-    body: &mut Body<'_>,
+    mut body: Body<'_>,
     sink: &mut EventSink<'_>,
 ) -> Result<Completion, ProviderError> {
     if framer.feed(first, &mut |frame| decoder.push(frame, sink))? == Flow::Done {
+        body.settle();
         return decoder.finish(sink);
     }
     loop {
         let broken = match body.next().await {
             Next::Piece(piece) => {
                 if framer.feed(&piece, &mut |frame| decoder.push(frame, sink))? == Flow::Done {
+                    body.settle();
                     return decoder.finish(sink);
                 }
                 continue;

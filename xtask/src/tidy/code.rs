@@ -20,7 +20,8 @@ const IO_WORDS: &[&str] = &[
     "std::env",
     "std::process",
     "std::net",
-    "std::thread",
+    "thread::spawn",
+    "thread::sleep",
     "SystemTime::now",
     "Instant::now",
     "Utc::now",
@@ -34,10 +35,8 @@ const IO_WORDS: &[&str] = &[
 ];
 
 /// The modules of `std` and `tokio` behind [`IO_WORDS`], for imports in braces.
-const IO_MODULES: &[(&str, &[&str])] = &[
-    ("std::{", &["fs", "env", "process", "net", "thread"]),
-    ("tokio::{", &["fs", "net", "process", "spawn", "time"]),
-];
+const IO_MODULES: &[(&str, &[&str])] =
+    &[("std::{", &["fs", "env", "process", "net"]), ("tokio::{", &["fs", "net", "process", "spawn", "time"])];
 
 /// Invariant 1: agent-core does no I/O and has no clock of its own, outside of one file. Tests may use tokio's clock.
 pub(super) fn core_does_no_io(file: &SourceFile, findings: &mut Vec<Finding>) {

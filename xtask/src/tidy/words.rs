@@ -1,6 +1,7 @@
 //! Rules about any text: nothing of the machine it was written on, nothing half done.
 
 use super::Finding;
+use crate::source::lines_with;
 use crate::workspace::SourceFile;
 
 /// Folders of one machine.
@@ -68,7 +69,7 @@ pub(super) fn unfinished(file: &SourceFile, findings: &mut Vec<Finding>) {
         // The reason phrase of HTTP 501 is a vendor's word.
         let lower = lower.replace("501 not implemented", "501");
         for word in UNFINISHED {
-            if lower.contains(word) {
+            if !lines_with(&lower, word).is_empty() {
                 let text = format!("`{word}`: finish it, or open an issue and say what holds today");
                 findings.push(Finding::error("unfinished", &file.path, number + 1, text));
             }

@@ -19,6 +19,7 @@ fn nothing_says_that_it_is_not_done() {
     check("docs/a.md", "a Placeholder\n", &[("unfinished", 1)]);
     check("crates/a/src/x.rs", "// HTTP/1.1 501 Not Implemented\n", &[]);
     check("crates/a/a.sse", "placeholder\n", &[]);
+    check("crates/a/src/x.rs", "impl Environment for Nowhere {}\n", &[]);
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
+#[cfg(feature = "http-protocols")]
+mod call_ids;
 pub mod catalogue;
 #[cfg(feature = "http-protocols")]
 mod handoff;
@@ -13,8 +15,13 @@ mod json;
 mod keys;
 #[cfg(feature = "http-protocols")]
 mod lines;
+#[cfg(feature = "ollama")]
+pub mod ollama;
+#[cfg(feature = "openai-chat")]
+pub mod openai_chat;
 #[cfg(feature = "http-protocols")]
 mod protocol;
+pub mod registry;
 #[cfg(feature = "http-protocols")]
 mod rejection;
 #[cfg(feature = "http-protocols")]
@@ -31,6 +38,14 @@ pub mod transport;
 pub use anthropic::AnthropicProvider;
 #[doc(inline)]
 pub use catalogue::{Catalogue, ModelFacts};
+#[cfg(feature = "ollama")]
+#[doc(inline)]
+pub use ollama::OllamaProvider;
+#[cfg(feature = "openai-chat")]
+#[doc(inline)]
+pub use openai_chat::{OpenAiChatProvider, OpenAiCompatProvider};
+#[doc(inline)]
+pub use registry::ProviderRegistry;
 #[cfg(feature = "http-protocols")]
 #[doc(inline)]
 pub use transport::{Transport, TransportConfig};

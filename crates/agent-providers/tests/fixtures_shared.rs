@@ -112,7 +112,11 @@ fn output_expected(want: &Value) -> u64 {
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     let (output, reasoning) = (number(&want["usage"]["output"]), number(&want["usage"]["reasoning"]));
     let beside = number(&want["usage"]["input"]) + output + reasoning;
-    if reasoning > 0 && number(&want["usage_raw"]["total_tokens"]) == beside { output + reasoning } else { output }
+    if reasoning > 0 && number(&want["usage_raw"]["total_tokens"]) == beside {
+        output + reasoning
+    } else {
+        output
+    }
 }
 
 /// What differs, in words; empty when nothing does.
@@ -139,7 +143,11 @@ fn differences(case: &Case, outcome: &Outcome) -> Vec<String> {
         if let Some(raw) = want["arguments_raw"].as_str() {
             check("arguments", call.arguments.text().into(), raw.into());
         } else if !want["arguments"].is_null() {
-            check("arguments", call.arguments.value().cloned().unwrap_or_default().to_string(), want["arguments"].to_string());
+            check(
+                "arguments",
+                call.arguments.value().cloned().unwrap_or_default().to_string(),
+                want["arguments"].to_string(),
+            );
         }
     }
     let usage = outcome.log.usage();
@@ -187,7 +195,12 @@ fn differences(case: &Case, outcome: &Outcome) -> Vec<String> {
     out
 }
 
-async fn run(protocol: &str, expected_cases: usize, provider: &dyn StreamProvider, model: fn(String) -> ModelConfig) {
+async fn run(
+    protocol: &str,
+    expected_cases: usize,
+    provider: &dyn StreamProvider,
+    model: fn(String) -> ModelConfig,
+) {
     let Some(dir) = fixtures() else {
         println!("skipped: the recorded answers are not here");
         return;

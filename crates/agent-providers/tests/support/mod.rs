@@ -106,7 +106,12 @@ pub fn piece(text: &str) -> Act {
     Act::Piece(text.as_bytes().to_vec())
 }
 
-async fn serve(mut stream: TcpStream, scripts: Vec<Vec<Act>>, asked: Arc<Mutex<Vec<Asked>>>, connection: usize) {
+async fn serve(
+    mut stream: TcpStream,
+    scripts: Vec<Vec<Act>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    connection: usize,
+) {
     let mut buffer = Vec::new();
     loop {
         let Some(request) = read_request(&mut stream, &mut buffer, connection).await else { return };
@@ -172,7 +177,9 @@ async fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>, connection: 
     let (line, headers) = head.split_once("\r\n").unwrap();
     let length = headers
         .lines()
-        .find_map(|l| l.to_lowercase().strip_prefix("content-length:").map(|v| v.trim().parse::<usize>().unwrap()))
+        .find_map(|l| {
+            l.to_lowercase().strip_prefix("content-length:").map(|v| v.trim().parse::<usize>().unwrap())
+        })
         .unwrap_or(0);
     while buffer.len() < head_end + 4 + length {
         if stream.read_buf(buffer).await.ok()? == 0 {
@@ -212,7 +219,11 @@ pub async fn call(provider: &dyn StreamProvider, request: &StreamConfig) -> Outc
     call_until(provider, request, &CancellationToken::new()).await
 }
 
-pub async fn call_until(provider: &dyn StreamProvider, request: &StreamConfig, cancel: &CancellationToken) -> Outcome {
+pub async fn call_until(
+    provider: &dyn StreamProvider,
+    request: &StreamConfig,
+    cancel: &CancellationToken,
+) -> Outcome {
     let mut events = Vec::new();
     let mut log = agent_core::ReplyLog::new();
     let mut sink = |event: agent_core::StreamEvent<'_>| {

@@ -2,9 +2,9 @@
 
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
-pub mod catalogue;
 #[cfg(feature = "http-protocols")]
 mod call_ids;
+pub mod catalogue;
 #[cfg(feature = "http-protocols")]
 mod handoff;
 #[cfg(feature = "http-protocols")]

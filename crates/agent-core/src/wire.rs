@@ -72,7 +72,12 @@ pub struct WireCache {
 
 impl WireCache {
     /// Calls `read` with the form for `key`, made by `make` when there is none yet.
-    pub fn with<R>(&self, key: WireKey, make: impl FnOnce() -> Encoded, read: impl FnOnce(&Encoded) -> R) -> R {
+    pub fn with<R>(
+        &self,
+        key: WireKey,
+        make: impl FnOnce() -> Encoded,
+        read: impl FnOnce(&Encoded) -> R,
+    ) -> R {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, encoded)) = slots.iter().find(|(k, _)| *k == key) {
             return read(encoded);

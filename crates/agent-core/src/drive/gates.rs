@@ -38,7 +38,9 @@ impl Shell {
                         match contained(filter.filter(&text)).await {
                             Ok(FilterResult::Pass) => {}
                             Ok(FilterResult::Warn(warning)) => warnings.push(warning),
-                            Ok(FilterResult::Reject(reason)) => return filtered(InputVerdict::Reject { reason }),
+                            Ok(FilterResult::Reject(reason)) => {
+                                return filtered(InputVerdict::Reject { reason });
+                            }
                             // A filter that cannot decide does not let anything through.
                             Err(panic) => {
                                 let reason = format!("an input filter panicked: {panic}");

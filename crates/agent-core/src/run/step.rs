@@ -147,9 +147,10 @@ pub(super) fn next(run: &Run) -> Step {
             };
             Step::Gate { key, gate }
         }
-        Phase::GateAsked { question, .. } => {
-            Step::AwaitAnswer { key: StepKey::from(format!("answer-{turn}")), questions: vec![question.clone()] }
-        }
+        Phase::GateAsked { question, .. } => Step::AwaitAnswer {
+            key: StepKey::from(format!("answer-{turn}")),
+            questions: vec![question.clone()],
+        },
         Phase::Compacting(task) => Step::Compact {
             key: StepKey::from(format!("compact-{turn}.{}", run.turn.attempt)),
             task: *task,

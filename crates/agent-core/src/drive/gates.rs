@@ -66,7 +66,7 @@ fn decided(verdict: GateVerdict) -> Input {
 }
 
 fn filtered(verdict: InputVerdict) -> Input {
-    Input::InputFiltered { verdict }
+    Input::Filtered { verdict }
 }
 
 fn verdict(hook: &str, answer: Result<Result<Verdict, crate::hooks::HookError>, String>) -> GateVerdict {

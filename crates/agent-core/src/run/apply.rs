@@ -40,11 +40,11 @@ pub(super) fn apply(
             Ok(())
         }
         Input::GateDecided { verdict } => gate::decided(run, now, verdict, out).map_err(refuse),
-        Input::InputFiltered { verdict } => gate::filtered(run, now, verdict, out).map_err(refuse),
+        Input::Filtered { verdict } => gate::filtered(run, now, verdict, out).map_err(refuse),
         Input::ReplyStarted => call::started(run, now, out).map_err(refuse),
         Input::ModelReplied { reply } => call::replied(run, now, reply, out).map_err(refuse),
         Input::ModelFailed { failure, partial } => {
-            call::failed(run, now, failure, partial, out).map_err(refuse)
+            call::failed(run, now, &failure, partial, out).map_err(refuse)
         }
         Input::Slept => call::slept(run, now).map_err(refuse),
         Input::ToolBegan { id, verdict } => tools::began(run, now, &id, verdict, out).map_err(refuse),

@@ -64,7 +64,7 @@ pub(super) fn replied(
 pub(super) fn failed(
     run: &mut Run,
     now: Timestamp,
-    failure: Failure,
+    failure: &Failure,
     partial: Option<Box<PartialReply>>,
     out: &mut Vec<AgentEvent>,
 ) -> Result<(), Refusal> {
@@ -77,14 +77,14 @@ pub(super) fn failed(
     let partial = partial.map(|p| *p);
     run.close_retry(retry, Some(&failure.message), out);
     if failure.kind == ErrorKind::ContextOverflow && !run.turn.recovered && run.setup.context.is_some() {
-        run.supersede(started, partial, &failure, out);
+        run.supersede(started, partial, failure, out);
         run.recover_overflow(out);
         return Ok(());
     }
-    match run.next_retry(&failure) {
+    match run.next_retry(failure) {
         Ok(retry) => {
             out.push(AgentEvent::RetryStart(Box::new(run.retry_note(&retry, Some(&failure.message)))));
-            run.supersede(started, partial, &failure, out);
+            run.supersede(started, partial, failure, out);
             run.turn.retries += 1;
             run.turn.attempt += 1;
             run.phase = Phase::Backoff(retry);

@@ -57,13 +57,13 @@ pub(super) struct Closed {
 
 impl Open {
     pub(super) fn new(reply: Entry) -> Self {
-        let calls = reply
+        let calls: Option<Vec<ToolCall>> = reply
             .message()
             .as_llm()
             .and_then(Message::as_assistant)
             .map(|m| m.tool_calls().cloned().collect());
         let slots = calls
-            .unwrap_or_else(Vec::new)
+            .unwrap_or_default()
             .into_iter()
             .map(|call| Slot { call, stage: Stage::New, started: false, closed: None })
             .collect();

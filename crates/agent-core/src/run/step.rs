@@ -13,7 +13,7 @@ use crate::message::ToolCall;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Step {
-    /// Ask the hooks; answer with [`Input::GateDecided`](super::Input) or, for the prompts, `InputFiltered`.
+    /// Ask the hooks; answer with [`Input::GateDecided`](super::Input) or, for the prompts, `Filtered`.
     Gate {
         /// Its name.
         key: StepKey,

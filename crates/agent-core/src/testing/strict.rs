@@ -19,7 +19,11 @@ pub(super) fn check(request: &StreamConfig, allow_empty: bool) -> Result<(), Str
             continue;
         }
         if let Some(reply) = unit.reply() {
-            check_calls(reply, unit.results().map(|r| r.tool_call_id.as_str()).collect(), &mut ids)?;
+            check_calls(
+                reply,
+                &unit.results().map(|r| r.tool_call_id.as_str()).collect::<Vec<_>>(),
+                &mut ids,
+            )?;
         }
         for message in unit.entries().iter().filter_map(|e| e.message().as_llm()) {
             check_content(message)?;
@@ -53,7 +57,7 @@ fn check_tools(request: &StreamConfig) -> Result<(), String> {
 
 fn check_calls<'a>(
     reply: &'a AssistantMessage,
-    results: Vec<&'a str>,
+    results: &[&'a str],
     ids: &mut BTreeSet<String>,
 ) -> Result<(), String> {
     let calls: Vec<&str> = reply.tool_calls().map(|c| c.id.as_str()).collect();

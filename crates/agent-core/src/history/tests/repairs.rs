@@ -87,11 +87,7 @@ fn an_empty_or_repeated_id_is_replaced_in_the_call_and_in_its_result() {
 #[test]
 fn the_calls_of_a_failed_reply_want_no_result() {
     check(vec![ended(StopReason::Error, "half", &["a"]), user("next")], &["half", "next"], &[]);
-    check(
-        vec![ended(StopReason::Aborted, "half", &["a"]), result("a", "x")],
-        &["half"],
-        &[dropped("a")],
-    );
+    check(vec![ended(StopReason::Aborted, "half", &["a"]), result("a", "x")], &["half"], &[dropped("a")]);
 }
 
 #[test]

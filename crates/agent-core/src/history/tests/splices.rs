@@ -29,7 +29,10 @@ fn ranges_are_replaced_removed_and_inserted_at() {
     check(&[splice(1, 4, &[])], &["0", "4", "5"]);
     check(&[splice(0, 6, &[])], &[]);
     check(&[splice(4, 4, &[user("x")])], &["0", "1", "2", "3", "x", "4", "5"]);
-    check(&[splice(0, 0, &[user("x")]), splice(6, 6, &[user("y")])], &["x", "0", "1", "2", "3", "4", "5", "y"]);
+    check(
+        &[splice(0, 0, &[user("x")]), splice(6, 6, &[user("y")])],
+        &["x", "0", "1", "2", "3", "4", "5", "y"],
+    );
     check(&[splice(0, 1, &[]), splice(1, 4, &[user("x")]), splice(5, 6, &[])], &["x", "4"]);
     check(&[splice(1, 4, &[reply("r", &["c"]), result("c", "s")])], &["0", "r", "s", "4", "5"]);
     check(&[splice(1, 1, &[user("x")]), splice(1, 4, &[user("y")])], &["0", "x", "y", "4", "5"]);

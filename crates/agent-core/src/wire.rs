@@ -11,6 +11,9 @@
 //! assert_eq!(made, 1);
 //! ```
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 

@@ -95,7 +95,10 @@ struct Open {
 impl Builder {
     /// Takes a unit as it is, unless one of its call ids is already in use.
     fn take_unit(&mut self, unit: &std::sync::Arc<Unit>) -> bool {
-        self.close();
+        // A note may stand between a call and its result, as in `take`.
+        if unit.first().is_some_and(|m| m.as_llm().is_some()) || !self.waits_for_results() {
+            self.close();
+        }
         let clash = unit.kind() == UnitKind::Exchange
             && unit.reply().is_some_and(|r| r.tool_calls().any(|c| self.history.has_call(c.id.as_str())));
         if clash {
@@ -125,12 +128,16 @@ impl Builder {
             }
             // A note may stand between a call and its result; it goes before them.
             None => {
-                if self.open.as_ref().is_some_and(|o| o.results.iter().all(Option::is_some)) {
+                if !self.waits_for_results() {
                     self.close();
                 }
                 self.history.append(Unit::single(entry));
             }
         }
+    }
+
+    fn waits_for_results(&self) -> bool {
+        self.open.as_ref().is_some_and(|o| o.results.iter().any(Option::is_none))
     }
 
     fn reply(&mut self, entry: Entry) {

@@ -3,7 +3,7 @@
 //! The transport drives it: `encode`, send, then either `rejected` with the whole body of an error answer, or a
 //! decoder that is fed frame by frame and asked at the end what the reply amounts to.
 
-use agent_core::{Completion, EventSink, ProviderError, StreamConfig};
+use agent_core::{Completion, EventSink, History, Message, ModelConfig, ProviderError, StreamConfig};
 use http::HeaderMap;
 
 /// A request, ready to be sent as it is.
@@ -38,8 +38,6 @@ pub(crate) struct Frame<'a> {
 pub(crate) struct Rejection<'a> {
     /// The HTTP status.
     pub(crate) status: u16,
-    /// Its headers.
-    pub(crate) headers: &'a HeaderMap,
     /// Its body, as far as it was read.
     pub(crate) body: &'a [u8],
 }
@@ -88,6 +86,15 @@ pub(crate) trait Protocol: Send + Sync {
 
     /// A decoder for the answer to `request`.
     fn decoder(&self, request: &StreamConfig) -> Box<dyn Decode>;
+
+    /// Whether a call with this model could be made. Sends nothing: the usual way is to write a small request.
+    ///
+    /// # Errors
+    /// What is missing and how to supply it.
+    fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
+        let (history, _) = History::repaired([agent_core::AgentMessage::from(Message::user("?"))]);
+        self.encode(&StreamConfig::new(model.clone(), history)).map(|_| ())
+    }
 
     /// Reads an error answer.
     fn rejected(&self, request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError;

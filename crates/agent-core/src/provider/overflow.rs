@@ -38,6 +38,7 @@ const PHRASES: &[&str] = &[
     "request_too_large",
     "exceed_context_size_error",
     "model_max_prompt_tokens_exceeded",
+    "`inputs` tokens + `max_new_tokens` must be <= #",
     "too many tokens",
     "token limit exceeded",
 ];

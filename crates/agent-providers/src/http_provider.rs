@@ -1,0 +1,49 @@
+//! From a protocol to a [`StreamProvider`](agent_core::StreamProvider): each protocol has a provider type of its own,
+//! and all of them are this.
+
+/// Declares the provider type of a protocol.
+macro_rules! http_provider {
+    ($(#[$doc:meta])* $name:ident, $protocol:expr, $id:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Default)]
+        pub struct $name {
+            transport: $crate::Transport,
+        }
+
+        impl $name {
+            /// A provider over the connections that the process shares.
+            #[must_use]
+            pub fn new() -> Self {
+                Self::default()
+            }
+
+            /// A provider over these connections.
+            #[must_use]
+            pub fn with_transport(transport: $crate::Transport) -> Self {
+                Self { transport }
+            }
+        }
+
+        #[async_trait::async_trait]
+        impl agent_core::StreamProvider for $name {
+            fn provider_id(&self) -> &str {
+                $id
+            }
+
+            async fn stream(
+                &self,
+                request: &agent_core::StreamConfig,
+                sink: &mut agent_core::EventSink<'_>,
+                cancel: &agent_core::CancellationToken,
+            ) -> Result<agent_core::Completion, agent_core::ProviderError> {
+                self.transport.call(&$protocol, request, sink, cancel).await
+            }
+
+            fn check(&self, model: &agent_core::ModelConfig) -> Result<(), agent_core::ProviderError> {
+                $crate::protocol::Protocol::check(&$protocol, model)
+            }
+        }
+    };
+}
+
+pub(crate) use http_provider;

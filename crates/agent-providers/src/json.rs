@@ -1,0 +1,173 @@
+//! Writing JSON straight into bytes, and reading strings without copying them.
+//!
+//! Requests are written by hand so that the keys stand in a fixed order and no tree is built on the way.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Serialize;
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+
+#[cfg(test)]
+mod tests;
+
+/// Appends `value` as JSON. Values of this crate always can be written: their keys are strings.
+pub(crate) fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    let start = out.len();
+    if serde_json::to_writer(&mut *out, value).is_err() {
+        out.truncate(start);
+        out.extend_from_slice(b"null");
+    }
+}
+
+/// Writes the members of an object, with the commas between them.
+pub(crate) struct Members<'o> {
+    out: &'o mut Vec<u8>,
+    empty: bool,
+}
+
+impl<'o> Members<'o> {
+    /// Opens an object.
+    pub(crate) fn open(out: &'o mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self { out, empty: true }
+    }
+
+    /// Begins a member; its value is to be written into what is returned.
+    pub(crate) fn key(&mut self, name: &str) -> &mut Vec<u8> {
+        if !std::mem::take(&mut self.empty) {
+            self.out.push(b',');
+        }
+        write(self.out, name);
+        self.out.push(b':');
+        self.out
+    }
+
+    /// Writes a member.
+    pub(crate) fn field<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> &mut Self {
+        write(self.key(name), value);
+        self
+    }
+
+    /// Closes the object.
+    pub(crate) fn close(self) {
+        self.out.push(b'}');
+    }
+}
+
+/// A string that borrows from its source unless it holds escapes; null and other types read as empty.
+///
+/// `Option<Cow<str>>` with `#[serde(borrow)]` would copy every time.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
+
+impl Text<'_> {
+    /// The text.
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The text, unless it is empty.
+    pub(crate) fn filled(&self) -> Option<&str> {
+        (!self.0.is_empty()).then_some(&*self.0)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+        Ok(Text::default())
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(value.to_string())))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(value.to_string())))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(value.to_string())))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Self::Value, E> {
+        Ok(Text(Cow::Owned(value.to_string())))
+    }
+
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<de::IgnoredAny>()?.is_some() {}
+        Ok(Text::default())
+    }
+
+    fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<de::IgnoredAny, de::IgnoredAny>()?.is_some() {}
+        Ok(Text::default())
+    }
+}
+
+/// A number of tokens: whole numbers as they are, anything else as 0 or what is left of it.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Count(pub(crate) u64);
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(CountVisitor)
+    }
+}
+
+struct CountVisitor;
+
+impl<'de> Visitor<'de> for CountVisitor {
+    type Value = Count;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number")
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Count, E> {
+        Ok(Count(value))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Count, E> {
+        Ok(Count(u64::try_from(value).unwrap_or(0)))
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a count; the cast saturates"
+    )]
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Count, E> {
+        Ok(Count(value as u64))
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Count, E> {
+        Ok(Count(0))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Count, E> {
+        Ok(Count(text.parse().unwrap_or(0)))
+    }
+}

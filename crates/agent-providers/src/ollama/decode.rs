@@ -1,0 +1,208 @@
+//! Reads the answer, line by line. No I/O, no clock.
+
+#[cfg(test)]
+mod tests;
+
+use agent_core::{
+    Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StopReason, StreamConfig, StreamEvent,
+    Usage,
+};
+use serde::Deserialize;
+
+use super::wire::{Call, Closing, Line, Opening};
+use crate::call_ids::CallIds;
+use crate::protocol::{Decode, Flow, Frame};
+use crate::rejection::VendorError;
+use crate::surrogates::Surrogates;
+
+/// The block that text goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Text(u32),
+    Thinking(u32),
+}
+
+/// State between two lines.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    begun: bool,
+    open: Option<Open>,
+    next: u32,
+    called: bool,
+    ids: CallIds,
+    /// Ids given in this reply, which a server may repeat.
+    given: Vec<String>,
+    reason: Option<String>,
+    surrogates: Surrogates,
+}
+
+impl Decoder {
+    pub(super) fn new(request: &StreamConfig) -> Self {
+        Self {
+            begun: false,
+            open: None,
+            next: 0,
+            called: false,
+            ids: CallIds::new(&request.history),
+            given: Vec::new(),
+            reason: None,
+            surrogates: Surrogates::default(),
+        }
+    }
+
+    fn read(&mut self, json: &str, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
+        match serde_json::from_str::<Line<'_>>(json) {
+            Ok(line) => self.line(json, &line, sink),
+            Err(error) if Surrogates::suspected(json) => {
+                let mended = self.surrogates.mend(json);
+                let line = serde_json::from_str::<Line<'_>>(&mended).map_err(|_| unreadable(error))?;
+                self.line(&mended, &line, sink)
+            }
+            Err(error) => Err(unreadable(error)),
+        }
+    }
+
+    fn line(&mut self, json: &str, line: &Line<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
+        if line.error.is_some()
+            && let Some(error) = VendorError::from_body(json.as_bytes())
+        {
+            return Err(error.in_stream());
+        }
+        if !self.begun {
+            self.begun = true;
+            let opening: Opening<'_> = also(json)?;
+            sink(StreamEvent::Start { response_id: None, model: opening.model.filled() });
+        }
+        if let Some(message) = &line.message {
+            self.think(message.thinking.as_str(), sink);
+            self.say(message.content.as_str(), sink);
+            for call in message.tool_calls.iter().flatten() {
+                self.call(call, sink);
+            }
+        }
+        if !line.done {
+            return Ok(Flow::More);
+        }
+        let closing: Closing<'_> = also(json)?;
+        if closing.prompt_eval_count.is_some() || closing.eval_count.is_some() {
+            let count = |c: Option<crate::json::Count>| c.map_or(0, |c| c.0);
+            let usage = Usage::new(count(closing.prompt_eval_count), count(closing.eval_count), 0, 0);
+            sink(StreamEvent::Usage(usage));
+        }
+        self.reason = Some(closing.done_reason.filled().unwrap_or("stop").to_owned());
+        Ok(Flow::Done)
+    }
+
+    fn say(&mut self, text: &str, sink: &mut EventSink<'_>) {
+        if text.is_empty() {
+            return;
+        }
+        let index = match self.open {
+            Some(Open::Text(index)) => index,
+            _ => {
+                let index = self.start(sink);
+                self.open = Some(Open::Text(index));
+                sink(StreamEvent::TextStart { index });
+                index
+            }
+        };
+        sink(StreamEvent::TextDelta { index, delta: text });
+    }
+
+    fn think(&mut self, text: &str, sink: &mut EventSink<'_>) {
+        if text.is_empty() {
+            return;
+        }
+        let index = match self.open {
+            Some(Open::Thinking(index)) => index,
+            _ => {
+                let index = self.start(sink);
+                self.open = Some(Open::Thinking(index));
+                sink(StreamEvent::ThinkingStart { index });
+                index
+            }
+        };
+        sink(StreamEvent::ThinkingDelta { index, delta: text });
+    }
+
+    /// A call always comes whole.
+    fn call(&mut self, call: &Call<'_>, sink: &mut EventSink<'_>) {
+        let index = self.start(sink);
+        let id = match call.id.filled().filter(|id| !self.given.iter().any(|g| g == id)) {
+            Some(id) => id.to_owned(),
+            None => self.ids.fresh(),
+        };
+        sink(StreamEvent::ToolCallStart { index, id: &id, name: call.function.name.as_str() });
+        let arguments = call.function.arguments.map_or("", |a| a.get());
+        if !matches!(arguments, "" | "null") {
+            sink(StreamEvent::ToolCallDelta { index, delta: arguments });
+        }
+        sink(StreamEvent::BlockEnd { index });
+        self.given.push(id);
+        self.called = true;
+    }
+
+    fn start(&mut self, sink: &mut EventSink<'_>) -> u32 {
+        self.close(sink);
+        let index = self.next;
+        self.next += 1;
+        index
+    }
+
+    fn close(&mut self, sink: &mut EventSink<'_>) {
+        if let Some(Open::Text(index) | Open::Thinking(index)) = self.open.take() {
+            sink(StreamEvent::BlockEnd { index });
+        }
+    }
+}
+
+impl Decode for Decoder {
+    fn push(&mut self, frame: Frame<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
+        self.read(frame.data.trim(), sink)
+    }
+
+    fn whole(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
+        let first = serde_json::Deserializer::from_str(body).into_iter::<&serde_json::value::RawValue>();
+        let mut begun = false;
+        for value in first {
+            let value = value.map_err(unreadable)?;
+            begun = true;
+            if self.read(value.get(), sink)? == Flow::Done {
+                return Ok(());
+            }
+        }
+        if begun { Ok(()) } else { Err(ended_early()) }
+    }
+
+    fn finish(&mut self, sink: &mut EventSink<'_>) -> Result<Completion, ProviderError> {
+        let Some(reason) = self.reason.take() else { return Err(ended_early()) };
+        let stop = match reason.as_str() {
+            "length" => StopReason::Length,
+            "stop" | "load" | "unload" if self.called => StopReason::ToolUse,
+            "stop" | "load" | "unload" => StopReason::Stop,
+            "tool_calls" => StopReason::ToolUse,
+            _ => {
+                let context =
+                    ErrorContext::new(format!("the answer ended for the unknown reason {reason:?}"));
+                return Err(ProviderError::new(ErrorKind::Api, context));
+            }
+        };
+        self.close(sink);
+        Ok(Completion::new(stop).with_vendor_reason(reason))
+    }
+}
+
+/// More of a line that has been read once already.
+fn also<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, ProviderError> {
+    serde_json::from_str(json).map_err(unreadable)
+}
+
+fn unreadable(error: serde_json::Error) -> ProviderError {
+    let context =
+        ErrorContext::new(format!("a line of the answer cannot be read: {error}")).with_source(error);
+    ProviderError::new(ErrorKind::Network, context)
+}
+
+fn ended_early() -> ProviderError {
+    ProviderError::new(ErrorKind::Network, ErrorContext::new("the answer broke off before its end"))
+}

@@ -1,0 +1,61 @@
+//! What is read of a line, under Ollama's names.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::json::{Count, Text};
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Line<'a> {
+    #[serde(borrow, default)]
+    pub(super) message: Option<Message<'a>>,
+    #[serde(default)]
+    pub(super) done: bool,
+    #[serde(borrow, default)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+/// What the first line says besides.
+#[derive(Debug, Deserialize)]
+pub(super) struct Opening<'a> {
+    #[serde(borrow, default)]
+    pub(super) model: Text<'a>,
+}
+
+/// What the last line says besides.
+#[derive(Debug, Deserialize)]
+pub(super) struct Closing<'a> {
+    #[serde(borrow, default)]
+    pub(super) done_reason: Text<'a>,
+    #[serde(default)]
+    pub(super) prompt_eval_count: Option<Count>,
+    #[serde(default)]
+    pub(super) eval_count: Option<Count>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Message<'a> {
+    #[serde(borrow, default)]
+    pub(super) content: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) thinking: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) tool_calls: Option<Vec<Call<'a>>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Call<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) function: Function<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Function<'a> {
+    #[serde(borrow, default)]
+    pub(super) name: Text<'a>,
+    /// The object, as it stands there.
+    #[serde(borrow, default)]
+    pub(super) arguments: Option<&'a RawValue>,
+}

@@ -1,0 +1,120 @@
+//! Which piece belongs to which tool call.
+//!
+//! The `index` of a piece names its call (D18). Servers leave it out, send ids late, change them or send none,
+//! repeat the name with every piece, or give every whole call the index 0; the rules here hold for all of them
+//! (B-124).
+
+use agent_core::{EventSink, StreamEvent};
+use serde::de::IgnoredAny;
+
+use super::wire::Call;
+use crate::call_ids::CallIds;
+
+/// The calls of one reply.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    open: Vec<OpenCall>,
+}
+
+#[derive(Debug)]
+struct OpenCall {
+    wire: Option<u64>,
+    block: u32,
+    id: String,
+    name: String,
+    /// What has come of the arguments, to tell a further piece from a further call.
+    arguments: String,
+}
+
+impl OpenCall {
+    fn is_whole(&self) -> bool {
+        serde_json::from_str::<IgnoredAny>(&self.arguments).is_ok()
+    }
+}
+
+impl Calls {
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Takes a piece. `next` is the index of the next block of the reply.
+    pub(super) fn push(&mut self, piece: &Call<'_>, next: &mut u32, sink: &mut EventSink<'_>) {
+        let id = piece.id.as_str();
+        let function = piece.function.as_ref();
+        let name = function.map_or("", |f| f.name.as_str());
+        let arguments = function.map_or("", |f| &f.arguments.0);
+        let wire = piece.index.map(|i| i.0);
+        let at = match self.find(wire, id, name) {
+            Some(at) => at,
+            None => {
+                sink(StreamEvent::ToolCallStart { index: *next, id, name });
+                self.open.push(OpenCall {
+                    wire,
+                    block: *next,
+                    id: id.to_owned(),
+                    name: name.to_owned(),
+                    arguments: String::new(),
+                });
+                *next += 1;
+                self.open.len() - 1
+            }
+        };
+        let Some(call) = self.open.get_mut(at) else { return };
+        let late_id = call.id.is_empty() && !id.is_empty();
+        let late_name = call.name.is_empty() && !name.is_empty();
+        if late_id || late_name {
+            if late_id {
+                id.clone_into(&mut call.id);
+            }
+            if late_name {
+                name.clone_into(&mut call.name);
+            }
+            sink(StreamEvent::ToolCallStart { index: call.block, id: &call.id, name: &call.name });
+        }
+        if !arguments.is_empty() {
+            call.arguments.push_str(arguments);
+            sink(StreamEvent::ToolCallDelta { index: call.block, delta: arguments });
+        }
+        let google = piece.extra_content.as_ref().and_then(|e| e.get("google"));
+        if let Some(signature) = google.and_then(|g| g.get("thought_signature")).and_then(|s| s.as_str()) {
+            sink(StreamEvent::ToolCallSignature { index: call.block, delta: signature });
+        }
+    }
+
+    /// The call that a piece belongs to; `None` when it begins a new one.
+    fn find(&self, wire: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        let other = |call: &OpenCall| !id.is_empty() && !call.id.is_empty() && call.id != id;
+        if wire.is_some() {
+            let at = self.open.iter().rposition(|c| c.wire == wire)?;
+            let call = self.open.get(at)?;
+            // A new id and a name after arguments that are whole: the next call under the same index.
+            let begins = other(call) && !name.is_empty() && call.is_whole();
+            return (!begins).then_some(at);
+        }
+        if !id.is_empty()
+            && let Some(at) = self.open.iter().rposition(|c| c.id == id)
+        {
+            return Some(at);
+        }
+        let at = self.open.len().checked_sub(1)?;
+        let call = self.open.get(at)?;
+        let begins = if name.is_empty() {
+            other(call)
+        } else {
+            !call.name.is_empty() && (call.name != name || other(call) || call.is_whole())
+        };
+        (!begins).then_some(at)
+    }
+
+    /// Ends every call; one without an id gets one.
+    pub(super) fn end(&mut self, ids: &mut CallIds, sink: &mut EventSink<'_>) {
+        for call in self.open.drain(..) {
+            if call.id.is_empty() {
+                let id = ids.fresh();
+                sink(StreamEvent::ToolCallStart { index: call.block, id: &id, name: &call.name });
+            }
+            sink(StreamEvent::BlockEnd { index: call.block });
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! What vendors want to be different, as a table (B-157).
+//!
+//! Sources: the vendors' API pages, and the deviations that other clients have recorded against them.
+
+#[cfg(test)]
+mod tests;
+
+use agent_core::{ModelConfig, ReasoningField, ThinkingFormat};
+
+/// How one server speaks Chat Completions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Dialect {
+    /// The address when the model names none.
+    pub(super) base: &'static str,
+    /// How the key is sent.
+    pub(super) auth: Auth,
+    /// The field that limits the output.
+    pub(super) max_tokens: String,
+    /// The system prompt goes under `developer`.
+    pub(super) developer_role: bool,
+    /// `reasoning_effort` is understood.
+    pub(super) reasoning_effort: bool,
+    /// `stream_options.include_usage` is understood.
+    pub(super) usage_in_stream: bool,
+    /// `store` is understood.
+    pub(super) store: bool,
+    /// A tool message carries the tool's name.
+    pub(super) tool_result_name: bool,
+    /// An assistant message stands between tool results and a user message.
+    pub(super) assistant_after_tool_result: bool,
+    /// `strict` is understood in tools.
+    pub(super) strict_tools: bool,
+    /// `prompt_cache_key` is understood.
+    pub(super) prompt_cache_key: bool,
+    /// Where earlier thinking is sent back.
+    pub(super) replay: Replay,
+    /// How thinking is asked for.
+    pub(super) thinking: ThinkingFormat,
+    /// Which tool-call ids are accepted.
+    pub(super) ids: Ids,
+    /// Anthropic's cache markers are passed on.
+    pub(super) cache_markers: bool,
+}
+
+/// How the key is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Auth {
+    /// `Authorization: Bearer`; a call without a key is refused before it is sent.
+    Bearer,
+    /// `Authorization: Bearer` if there is a key.
+    OptionalBearer,
+    /// `api-key`.
+    ApiKey,
+}
+
+/// Where an assistant message carries its earlier thinking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Replay {
+    /// Nowhere.
+    Omit,
+    /// In the field it came in.
+    AsReceived,
+    /// In this field.
+    Field(&'static str),
+}
+
+/// Which tool-call ids are accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ids {
+    /// `[A-Za-z0-9_-]`, at most so many.
+    Word(usize),
+    /// Exactly nine letters and digits (Mistral).
+    NineAlphanumeric,
+}
+
+/// A vendor: the provider name and the hosts that it is known by, and its deviations.
+struct Vendor {
+    name: &'static str,
+    hosts: &'static [&'static str],
+    base: &'static str,
+    change: fn(&mut Dialect),
+}
+
+fn common() -> Dialect {
+    Dialect {
+        base: "http://localhost:8080/v1",
+        auth: Auth::OptionalBearer,
+        max_tokens: String::from("max_tokens"),
+        developer_role: false,
+        reasoning_effort: true,
+        usage_in_stream: true,
+        store: false,
+        tool_result_name: false,
+        assistant_after_tool_result: false,
+        strict_tools: false,
+        prompt_cache_key: false,
+        replay: Replay::AsReceived,
+        thinking: ThinkingFormat::OpenAi,
+        ids: Ids::Word(64),
+        cache_markers: false,
+    }
+}
+
+fn openai(d: &mut Dialect) {
+    d.max_tokens = String::from("max_completion_tokens");
+    d.developer_role = true;
+    d.store = true;
+    d.strict_tools = true;
+    d.prompt_cache_key = true;
+    d.replay = Replay::Omit;
+    d.ids = Ids::Word(40);
+}
+
+fn azure(d: &mut Dialect) {
+    openai(d);
+    d.auth = Auth::ApiKey;
+    d.store = false;
+}
+
+fn zai(d: &mut Dialect) {
+    d.reasoning_effort = false;
+    d.thinking = ThinkingFormat::Zai;
+    d.replay = Replay::Field("reasoning_content");
+}
+
+fn plain(_: &mut Dialect) {}
+
+fn no_effort(d: &mut Dialect) {
+    d.reasoning_effort = false;
+}
+
+fn reasoning_content(d: &mut Dialect) {
+    d.reasoning_effort = false;
+    d.replay = Replay::Field("reasoning_content");
+}
+
+const VENDORS: &[Vendor] = &[
+    Vendor { name: "openai", hosts: &["api.openai.com"], base: "https://api.openai.com/v1", change: openai },
+    Vendor {
+        name: "azure",
+        hosts: &["openai.azure.com", "cognitiveservices.azure.com", "services.ai.azure.com"],
+        base: "https://RESOURCE.openai.azure.com/openai/v1",
+        change: azure,
+    },
+    Vendor {
+        name: "openrouter",
+        hosts: &["openrouter.ai"],
+        base: "https://openrouter.ai/api/v1",
+        change: |d| {
+            d.thinking = ThinkingFormat::OpenRouter;
+            d.replay = Replay::Field("reasoning");
+            d.cache_markers = true;
+        },
+    },
+    Vendor {
+        name: "groq",
+        hosts: &["api.groq.com"],
+        base: "https://api.groq.com/openai/v1",
+        change: |d| {
+            d.max_tokens = String::from("max_completion_tokens");
+            d.replay = Replay::Omit;
+        },
+    },
+    Vendor {
+        name: "cerebras",
+        hosts: &["api.cerebras.ai"],
+        base: "https://api.cerebras.ai/v1",
+        change: |d| {
+            d.max_tokens = String::from("max_completion_tokens");
+            d.replay = Replay::Omit;
+        },
+    },
+    Vendor {
+        name: "xai",
+        hosts: &["api.x.ai"],
+        base: "https://api.x.ai/v1",
+        change: |d| {
+            d.max_tokens = String::from("max_completion_tokens");
+            d.replay = Replay::Omit;
+        },
+    },
+    Vendor {
+        name: "mistral",
+        hosts: &["api.mistral.ai"],
+        base: "https://api.mistral.ai/v1",
+        change: |d| {
+            d.tool_result_name = true;
+            d.reasoning_effort = false;
+            d.usage_in_stream = false;
+            d.replay = Replay::Omit;
+            d.ids = Ids::NineAlphanumeric;
+        },
+    },
+    Vendor {
+        name: "deepseek",
+        hosts: &["api.deepseek.com"],
+        base: "https://api.deepseek.com/v1",
+        change: reasoning_content,
+    },
+    Vendor {
+        name: "zai",
+        hosts: &["api.z.ai", "open.bigmodel.cn"],
+        base: "https://api.z.ai/api/paas/v4",
+        change: zai,
+    },
+    Vendor {
+        name: "qwen",
+        hosts: &["dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "dashscope-us.aliyuncs.com"],
+        base: "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+        change: |d| {
+            d.reasoning_effort = false;
+            d.thinking = ThinkingFormat::Qwen;
+        },
+    },
+    Vendor {
+        name: "together",
+        hosts: &["api.together.xyz", "api.together.ai"],
+        base: "https://api.together.xyz/v1",
+        change: plain,
+    },
+    Vendor {
+        name: "fireworks",
+        hosts: &["api.fireworks.ai"],
+        base: "https://api.fireworks.ai/inference/v1",
+        change: plain,
+    },
+    Vendor {
+        name: "moonshot",
+        hosts: &["api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"],
+        base: "https://api.moonshot.ai/v1",
+        change: reasoning_content,
+    },
+    Vendor {
+        name: "minimax",
+        hosts: &["api.minimax.io", "api.minimaxi.com", "api.minimax.chat"],
+        base: "https://api.minimax.io/v1",
+        change: no_effort,
+    },
+    Vendor {
+        name: "huggingface",
+        hosts: &["router.huggingface.co"],
+        base: "https://router.huggingface.co/v1",
+        change: plain,
+    },
+    Vendor {
+        name: "vercel",
+        hosts: &["ai-gateway.vercel.sh"],
+        base: "https://ai-gateway.vercel.sh/v1",
+        change: plain,
+    },
+    Vendor {
+        name: "github_copilot",
+        hosts: &["api.githubcopilot.com", "api.individual.githubcopilot.com", "models.github.ai"],
+        base: "https://api.githubcopilot.com",
+        change: |d| d.replay = Replay::Omit,
+    },
+    Vendor {
+        name: "perplexity",
+        hosts: &["api.perplexity.ai"],
+        base: "https://api.perplexity.ai",
+        change: |d| d.replay = Replay::Omit,
+    },
+    Vendor {
+        name: "nvidia",
+        hosts: &["integrate.api.nvidia.com"],
+        base: "https://integrate.api.nvidia.com/v1",
+        change: no_effort,
+    },
+    Vendor {
+        name: "google",
+        hosts: &["generativelanguage.googleapis.com"],
+        base: "https://generativelanguage.googleapis.com/v1beta/openai",
+        change: |d| d.replay = Replay::Omit,
+    },
+];
+
+impl Dialect {
+    /// The dialect of this model's server: what is known of the vendor, under what the caller has set.
+    pub(super) fn of(model: &ModelConfig) -> Self {
+        let mut dialect = common();
+        if let Some(vendor) = vendor(model) {
+            dialect.base = vendor.base;
+            dialect.auth = Auth::Bearer;
+            (vendor.change)(&mut dialect);
+            dialect.cache_markers &= model.id.starts_with("anthropic/");
+        }
+        dialect.set(model);
+        dialect.cache_markers &= model.prompt_cache;
+        dialect
+    }
+
+    fn set(&mut self, model: &ModelConfig) {
+        let set = &model.dialect;
+        let put = |field: &mut bool, value: Option<bool>| *field = value.unwrap_or(*field);
+        put(&mut self.developer_role, set.developer_role);
+        put(&mut self.reasoning_effort, set.reasoning_effort);
+        put(&mut self.usage_in_stream, set.usage_in_stream);
+        put(&mut self.store, set.store);
+        put(&mut self.tool_result_name, set.tool_result_name);
+        put(&mut self.assistant_after_tool_result, set.assistant_after_tool_result);
+        put(&mut self.strict_tools, set.strict_tools);
+        put(&mut self.prompt_cache_key, set.prompt_cache_key);
+        if let Some(field) = &set.max_tokens_field {
+            self.max_tokens.clone_from(field);
+        }
+        if let Some(format) = set.thinking_format {
+            self.thinking = format;
+        }
+        if let Some(max) = set.max_tool_call_id {
+            self.ids = Ids::Word(max);
+        }
+        match set.reasoning_field {
+            Some(ReasoningField::Omit) => self.replay = Replay::Omit,
+            Some(ReasoningField::ReasoningContent) => self.replay = Replay::Field("reasoning_content"),
+            Some(ReasoningField::Reasoning) => self.replay = Replay::Field("reasoning"),
+            Some(ReasoningField::ReasoningText) => self.replay = Replay::Field("reasoning_text"),
+            Some(_) | None => {}
+        }
+    }
+
+    /// Everything that the bytes of a unit depend on.
+    pub(super) fn unit_key(&self) -> String {
+        format!("chat {:?} {:?} {} {}", self.replay, self.ids, self.tool_result_name, self.cache_markers)
+    }
+}
+
+/// The vendor that the address or, without one, the name belongs to. A vendor's name with another address counts as
+/// the vendor's protocol behind a proxy, unless the address is another vendor's.
+fn vendor(model: &ModelConfig) -> Option<&'static Vendor> {
+    let by_name = || {
+        let name = match model.provider.as_str() {
+            "azure_openai" => "azure",
+            "kimi" | "moonshotai" => "moonshot",
+            "alibaba" | "dashscope" => "qwen",
+            "grok" => "xai",
+            "hf" => "huggingface",
+            "copilot" | "github-copilot" => "github_copilot",
+            name => name,
+        };
+        VENDORS.iter().find(|v| v.name == name)
+    };
+    let Some(base) = &model.base_url else { return by_name() };
+    let host = host(base);
+    VENDORS.iter().find(|v| v.hosts.iter().any(|h| is_under(host, h))).or_else(by_name)
+}
+
+/// The host of an address.
+fn host(base: &str) -> &str {
+    let rest = base.split_once("://").map_or(base, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    authority.split(':').next().unwrap_or_default()
+}
+
+/// Whether `host` is `domain` or lies under it.
+fn is_under(host: &str, domain: &str) -> bool {
+    host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}

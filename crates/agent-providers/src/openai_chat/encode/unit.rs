@@ -1,0 +1,285 @@
+//! One unit of the history as wire messages, separated by commas. A function of the unit and the key under which
+//! the bytes are kept, and of nothing else.
+
+use std::borrow::Cow;
+
+use agent_core::{
+    AgentMessage, AssistantMessage, Content, Encoded, ImageContent, Message, StreamConfig, ToolCall,
+    ToolCallId, Unit, UserMessage,
+};
+
+use super::super::dialect::{Dialect, Ids, Replay};
+use super::super::wire::REASONING_FIELDS;
+use crate::handoff::{Handoff, IdRule, ImageOut, ThinkingOut, text};
+use crate::json::{Members, write};
+
+/// The mark of a message that cannot carry a cache marker.
+pub(super) const NO_MARK: u32 = u32::MAX;
+
+/// What comes before the pictures that tools gave: a tool message cannot hold them (B-141).
+const FROM_TOOLS: &str = "The pictures that the tools above returned:";
+
+pub(super) struct UnitEncoder<'r> {
+    dialect: &'r Dialect,
+    handoff: Handoff<'r>,
+}
+
+struct Out {
+    bytes: Vec<u8>,
+    marks: Vec<u32>,
+}
+
+impl Out {
+    fn message(&mut self) -> Members<'_> {
+        if !self.bytes.is_empty() {
+            self.bytes.push(b',');
+        }
+        self.marks.push(NO_MARK);
+        Members::open(&mut self.bytes)
+    }
+
+    /// The place before the brackets `}]}` that end the last message, whose content is a list of parts.
+    fn mark_last_part(&mut self) {
+        let at = u32::try_from(self.bytes.len().saturating_sub(3)).unwrap_or(NO_MARK);
+        if let Some(mark) = self.marks.last_mut() {
+            *mark = at;
+        }
+    }
+}
+
+/// A part of a user message.
+enum Part<'c> {
+    Text(Cow<'c, str>),
+    Image(&'c ImageContent),
+}
+
+impl<'r> UnitEncoder<'r> {
+    pub(super) fn new(request: &'r StreamConfig, dialect: &'r Dialect) -> Self {
+        let rule = match dialect.ids {
+            Ids::Word(max) => IdRule::word(max),
+            Ids::NineAlphanumeric => IdRule::word(64),
+        };
+        Self { dialect, handoff: Handoff::new(request, rule) }
+    }
+
+    pub(super) fn encode(&self, unit: &Unit) -> Encoded {
+        let mut out = Out { bytes: Vec::new(), marks: Vec::new() };
+        match unit.first().and_then(AgentMessage::as_llm) {
+            Some(Message::User(message)) => self.user(&mut out, message),
+            Some(Message::Assistant(reply)) => {
+                self.reply(&mut out, reply);
+                self.results(&mut out, unit);
+            }
+            Some(_) | None => {}
+        }
+        Encoded::new(out.bytes, out.marks)
+    }
+
+    fn user(&self, out: &mut Out, message: &UserMessage) {
+        let parts: Vec<Part<'_>> = message.content.iter().filter_map(|c| self.part(c)).collect();
+        self.user_parts(out, &parts);
+    }
+
+    fn part<'c>(&self, content: &'c Content) -> Option<Part<'c>> {
+        match content {
+            Content::Text(block) => text(block).map(|t| Part::Text(Cow::Borrowed(t))),
+            Content::Image(image) => Some(match self.handoff.image(image) {
+                ImageOut::Keep => Part::Image(image),
+                ImageOut::Text(instead) => Part::Text(Cow::Borrowed(instead)),
+            }),
+            _ => None,
+        }
+    }
+
+    fn user_parts(&self, out: &mut Out, parts: &[Part<'_>]) {
+        let Some(last) = parts.last() else { return };
+        let mut message = out.message();
+        message.field("role", "user");
+        if let [Part::Text(text)] = parts
+            && !self.dialect.cache_markers
+        {
+            message.field("content", &**text);
+            message.close();
+            return;
+        }
+        let list = message.key("content");
+        list.push(b'[');
+        for (n, part) in parts.iter().enumerate() {
+            if n > 0 {
+                list.push(b',');
+            }
+            let mut object = Members::open(list);
+            match part {
+                Part::Text(text) => {
+                    object.field("type", "text").field("text", &**text);
+                }
+                Part::Image(image) => {
+                    object.field("type", "image_url");
+                    let mut url = Members::open(object.key("image_url"));
+                    url.field("url", &*address(image));
+                    url.close();
+                }
+            }
+            object.close();
+        }
+        list.push(b']');
+        message.close();
+        if matches!(last, Part::Text(_)) {
+            out.mark_last_part();
+        }
+    }
+
+    fn reply(&self, out: &mut Out, reply: &AssistantMessage) {
+        let mut said = String::new();
+        let mut thought: Option<(&str, String)> = None;
+        let mut details: Option<&serde_json::Value> = None;
+        for block in &reply.content {
+            match block {
+                Content::Text(block) => said.push_str(&block.text),
+                Content::Thinking(block) => match self.handoff.thinking(reply, block) {
+                    ThinkingOut::Keep => {
+                        if let Some(field) = self.replay_field(block.signature.as_deref()) {
+                            thought.get_or_insert_with(|| (field, String::new())).1.push_str(&block.thinking);
+                        }
+                    }
+                    ThinkingOut::AsText(text) => {
+                        said.push_str(&text);
+                        said.push_str("\n\n");
+                    }
+                    ThinkingOut::Drop => {}
+                },
+                Content::Opaque(block) if block.kind == super::super::wire::REASONING_DETAILS => {
+                    details = self.handoff.opaque(reply, block).or(details);
+                }
+                _ => {}
+            }
+        }
+        let calls: Vec<&ToolCall> = reply.tool_calls().collect();
+        if said.trim().is_empty() && calls.is_empty() {
+            return;
+        }
+        let mut message = out.message();
+        message.field("role", "assistant");
+        if said.trim().is_empty() {
+            message.field("content", &());
+        } else {
+            message.field("content", &said);
+        }
+        if let Some(details) = details {
+            message.field("reasoning_details", details);
+        } else if let Some((field, text)) = thought.filter(|(_, t)| !t.is_empty()) {
+            message.field(field, &text);
+        }
+        if !calls.is_empty() {
+            let list = message.key("tool_calls");
+            list.push(b'[');
+            for (n, call) in calls.into_iter().enumerate() {
+                if n > 0 {
+                    list.push(b',');
+                }
+                self.call(list, reply, call);
+            }
+            list.push(b']');
+        }
+        message.close();
+    }
+
+    /// The field under which thinking is sent back. Its signature is the name of the field it came in.
+    fn replay_field(&self, signature: Option<&str>) -> Option<&'static str> {
+        match self.dialect.replay {
+            Replay::Omit => None,
+            Replay::Field(field) => Some(field),
+            Replay::AsReceived => {
+                signature.and_then(|name| REASONING_FIELDS.iter().copied().find(|field| *field == name))
+            }
+        }
+    }
+
+    fn call(&self, out: &mut Vec<u8>, reply: &AssistantMessage, call: &ToolCall) {
+        let mut object = Members::open(out);
+        object.field("id", &*self.call_id(&call.id)).field("type", "function");
+        let mut function = Members::open(object.key("function"));
+        function.field("name", call.name.as_str());
+        // A call whose arguments are no object was answered with an error that shows them; servers take objects only.
+        let arguments = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
+        function.field("arguments", arguments);
+        function.close();
+        if let Some(signature) = self.handoff.signature(reply, call.signature.as_deref()) {
+            let extra = object.key("extra_content");
+            extra.extend_from_slice(br#"{"google":{"thought_signature":"#);
+            write(extra, signature);
+            extra.extend_from_slice(b"}}");
+        }
+        object.close();
+    }
+
+    fn results(&self, out: &mut Out, unit: &Unit) {
+        let mut pictures: Vec<Part<'_>> = Vec::new();
+        for result in unit.results() {
+            let mut said = String::new();
+            for content in &result.content {
+                match self.part(content) {
+                    Some(Part::Text(text)) => {
+                        if !said.is_empty() {
+                            said.push('\n');
+                        }
+                        said.push_str(&text);
+                    }
+                    Some(picture @ Part::Image(_)) => pictures.push(picture),
+                    None => {}
+                }
+            }
+            if said.is_empty() {
+                said.push_str(self.handoff.result_note(&result.content).unwrap_or_default());
+            }
+            let mut message = out.message();
+            message.field("role", "tool").field("tool_call_id", &*self.call_id(&result.tool_call_id));
+            if self.dialect.tool_result_name {
+                message.field("name", result.tool_name.as_str());
+            }
+            message.field("content", &said);
+            message.close();
+        }
+        if !pictures.is_empty() {
+            pictures.insert(0, Part::Text(Cow::Borrowed(FROM_TOOLS)));
+            self.user_parts(out, &pictures);
+        }
+    }
+
+    fn call_id<'i>(&self, id: &'i ToolCallId) -> Cow<'i, str> {
+        match self.dialect.ids {
+            Ids::Word(_) => self.handoff.call_id(id),
+            Ids::NineAlphanumeric => nine(id.as_str()),
+        }
+    }
+}
+
+/// An id of nine letters and digits: the id itself when it is one, else a hash of it.
+fn nine(id: &str) -> Cow<'_, str> {
+    const LEN: usize = 9;
+    const DIGITS: u64 = 36;
+    if id.len() == LEN && id.bytes().all(|b| b.is_ascii_alphanumeric()) {
+        return Cow::Borrowed(id);
+    }
+    let mut hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    hash ^= hash >> 32;
+    hash = hash.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    hash ^= hash >> 32;
+    let mut out = String::with_capacity(LEN);
+    for _ in 0..LEN {
+        let digit = u32::try_from(hash % DIGITS).unwrap_or_default();
+        out.push(char::from_digit(digit, 36).unwrap_or('0'));
+        hash /= DIGITS;
+    }
+    Cow::Owned(out)
+}
+
+fn address(image: &ImageContent) -> Cow<'_, str> {
+    match image {
+        ImageContent::Base64 { data, mime_type } => Cow::Owned(format!("data:{mime_type};base64,{data}")),
+        ImageContent::Url { url } => Cow::Borrowed(url),
+        _ => Cow::Borrowed(""),
+    }
+}

@@ -1,0 +1,128 @@
+//! Everything of a request but the conversation and the tools: limits, thinking, form of the answer, caching.
+
+use agent_core::{ResponseFormat, StreamConfig, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice};
+use serde_json::json;
+
+use super::dialect::Dialect;
+use crate::json::Members;
+
+/// The longest `prompt_cache_key`.
+const MAX_CACHE_KEY: usize = 64;
+
+/// The smallest thinking budget that the models behind OpenRouter take.
+const MIN_BUDGET: u32 = 1_024;
+
+/// Whether the system prompt goes under `developer`: only models that think know that role.
+pub(super) fn wants_developer(request: &StreamConfig, dialect: &Dialect) -> bool {
+    match request.model.dialect.developer_role {
+        Some(set) => set,
+        None => dialect.developer_role && request.model.thinking != ThinkingForm::None,
+    }
+}
+
+pub(super) fn write(members: &mut Members<'_>, request: &StreamConfig, dialect: &Dialect) {
+    if dialect.usage_in_stream {
+        members.key("stream_options").extend_from_slice(br#"{"include_usage":true}"#);
+    }
+    if dialect.store {
+        members.field("store", &false);
+    }
+    let limit = request.max_tokens.unwrap_or(request.model.max_tokens);
+    if limit > 0 {
+        members.field(&dialect.max_tokens, &limit);
+    }
+    let level = request.thinking_level.clamp_to(&request.model.thinking_levels);
+    let thinks = level != ThinkingLevel::Off && request.model.thinking != ThinkingForm::None;
+    if let Some(temperature) = request.temperature.filter(|t| t.is_finite() && !thinks) {
+        members.field("temperature", &temperature);
+    }
+    thinking(members, request, dialect, level);
+    if !request.stop_sequences.is_empty() {
+        members.field("stop", &request.stop_sequences);
+    }
+    response_format(members, &request.response_format);
+    tool_choice(members, request);
+    if dialect.prompt_cache_key
+        && let Some(session) = request.session_id.as_deref().filter(|s| !s.is_empty())
+    {
+        let key: String = session.chars().take(MAX_CACHE_KEY).collect();
+        members.field("prompt_cache_key", &key);
+    }
+}
+
+/// The word for a level (REQ-130). `minimal` and `xhigh` are sent only to models that are known to have them.
+fn effort(request: &StreamConfig, level: ThinkingLevel) -> &'static str {
+    let has = |level: ThinkingLevel| request.model.thinking_levels.contains(&level);
+    match level {
+        ThinkingLevel::Minimal if has(ThinkingLevel::Minimal) => "minimal",
+        ThinkingLevel::Medium => "medium",
+        ThinkingLevel::XHigh if has(ThinkingLevel::XHigh) => "xhigh",
+        ThinkingLevel::High | ThinkingLevel::XHigh => "high",
+        _ => "low",
+    }
+}
+
+fn thinking(members: &mut Members<'_>, request: &StreamConfig, dialect: &Dialect, level: ThinkingLevel) {
+    let form = request.model.thinking;
+    if form == ThinkingForm::None {
+        return;
+    }
+    let on = level != ThinkingLevel::Off;
+    match dialect.thinking {
+        ThinkingFormat::OpenAi if on && dialect.reasoning_effort => {
+            members.field("reasoning_effort", effort(request, level));
+        }
+        ThinkingFormat::OpenRouter if on => {
+            let budget = request.thinking_budgets.for_level(level).filter(|_| form == ThinkingForm::Budget);
+            match budget {
+                Some(budget) => members.field("reasoning", &json!({"max_tokens": budget.max(MIN_BUDGET)})),
+                None => members.field("reasoning", &json!({"effort": effort(request, level)})),
+            };
+        }
+        ThinkingFormat::Zai => {
+            members.field("thinking", &json!({"type": if on { "enabled" } else { "disabled" }}));
+        }
+        ThinkingFormat::Qwen => {
+            members.field("enable_thinking", &on);
+        }
+        ThinkingFormat::QwenTemplate => {
+            members.field("chat_template_kwargs", &json!({"enable_thinking": on}));
+        }
+        _ => {}
+    }
+}
+
+fn response_format(members: &mut Members<'_>, format: &ResponseFormat) {
+    match format {
+        ResponseFormat::JsonObject => {
+            members.field("response_format", &json!({"type": "json_object"}));
+        }
+        ResponseFormat::JsonSchema { name, schema, strict } => {
+            let out = members.key("response_format");
+            out.extend_from_slice(br#"{"type":"json_schema","json_schema":"#);
+            let mut inner = Members::open(out);
+            inner.field("name", name).field("schema", schema).field("strict", strict);
+            inner.close();
+            out.push(b'}');
+        }
+        _ => {}
+    }
+}
+
+fn tool_choice(members: &mut Members<'_>, request: &StreamConfig) {
+    if request.tools.is_empty() {
+        return;
+    }
+    match &request.tool_choice {
+        ToolChoice::None => {
+            members.field("tool_choice", "none");
+        }
+        ToolChoice::Required => {
+            members.field("tool_choice", "required");
+        }
+        ToolChoice::Tool(name) => {
+            members.field("tool_choice", &json!({"type": "function", "function": {"name": name}}));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,131 @@
+//! One provider for all protocols: looks at the model and hands the call to who speaks its protocol (REQ-042).
+//!
+//! ```
+//! use agent_core::{ApiProtocol, ModelConfig, StreamProvider};
+//! use agent_providers::ProviderRegistry;
+//! let registry = ProviderRegistry::default();
+//! let model = ModelConfig::ollama("qwen3");
+//! assert_eq!(registry.provider_id_for(&model), "ollama");
+//! assert_eq!(registry.check(&model).is_ok(), registry.serves(ApiProtocol::OllamaChat));
+//! let error = ProviderRegistry::new().check(&model).unwrap_err();
+//! assert!(error.to_string().contains("feature"));
+//! ```
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use agent_core::{
+    ApiProtocol, CancellationToken, Completion, ErrorContext, ErrorKind, EventSink, ModelConfig,
+    ProviderError, StreamConfig, StreamProvider,
+};
+use async_trait::async_trait;
+
+/// Providers by protocol. A clone shares them.
+#[derive(Clone)]
+pub struct ProviderRegistry {
+    providers: BTreeMap<ApiProtocol, Arc<dyn StreamProvider>>,
+}
+
+impl ProviderRegistry {
+    /// A registry without any provider.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { providers: BTreeMap::new() }
+    }
+
+    /// A registry of every provider that is built in, over these connections.
+    #[cfg(feature = "http-protocols")]
+    #[must_use]
+    pub fn with_transport(transport: &crate::Transport) -> Self {
+        let mut registry = Self::new();
+        let _ = (&mut registry, transport);
+        #[cfg(feature = "openai-chat")]
+        registry.register(
+            ApiProtocol::OpenAiCompletions,
+            Arc::new(crate::OpenAiChatProvider::with_transport(transport.clone())),
+        );
+        #[cfg(feature = "ollama")]
+        registry.register(
+            ApiProtocol::OllamaChat,
+            Arc::new(crate::OllamaProvider::with_transport(transport.clone())),
+        );
+        registry
+    }
+
+    /// Serves `protocol` by `provider`, in place of whoever did so before.
+    pub fn register(&mut self, protocol: ApiProtocol, provider: Arc<dyn StreamProvider>) -> &mut Self {
+        self.providers.insert(protocol, provider);
+        self
+    }
+
+    /// Whether somebody serves this protocol.
+    #[must_use]
+    pub fn serves(&self, protocol: ApiProtocol) -> bool {
+        self.providers.contains_key(&protocol)
+    }
+
+    /// The protocols that are served.
+    pub fn protocols(&self) -> impl Iterator<Item = ApiProtocol> {
+        self.providers.keys().copied()
+    }
+
+    fn provider(&self, model: &ModelConfig) -> Result<&Arc<dyn StreamProvider>, ProviderError> {
+        self.providers.get(&model.api).ok_or_else(|| {
+            let context = ErrorContext::new(format!("no provider speaks the protocol {}", model.api))
+                .with_target(&model.provider, &model.id)
+                .with_advice(format!(
+                    "enable the feature {:?} of looptree or agent-providers, or register a provider",
+                    model.api.feature()
+                ));
+            ProviderError::new(ErrorKind::Other, context)
+        })
+    }
+}
+
+impl Default for ProviderRegistry {
+    /// Every provider that is built in, over the connections that the process shares.
+    fn default() -> Self {
+        #[cfg(feature = "http-protocols")]
+        let registry = Self::with_transport(&crate::Transport::default());
+        #[cfg(not(feature = "http-protocols"))]
+        let registry = Self::new();
+        registry
+    }
+}
+
+impl fmt::Debug for ProviderRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.providers.keys()).finish()
+    }
+}
+
+#[async_trait]
+impl StreamProvider for ProviderRegistry {
+    fn provider_id(&self) -> &str {
+        "registry"
+    }
+
+    async fn stream(
+        &self,
+        request: &StreamConfig,
+        sink: &mut EventSink<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Completion, ProviderError> {
+        self.provider(&request.model)?.stream(request, sink, cancel).await
+    }
+
+    fn provider_id_for(&self, model: &ModelConfig) -> String {
+        match self.provider(model) {
+            Ok(provider) => provider.provider_id_for(model),
+            Err(_) => model.api.provider_id().to_owned(),
+        }
+    }
+
+    fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
+        self.provider(model)?.check(model)
+    }
+}

@@ -1,0 +1,252 @@
+//! What vendors say when they refuse: reading their error objects, and what an error of theirs means.
+//!
+//! All vendors of the protocols here use a handful of shapes: `{"error": {"message", "type", "code"}}`,
+//! `{"error": "text"}`, `{"message", "code"}`, `{"detail"}`, and lists of one of these.
+
+#[cfg(test)]
+mod tests;
+
+use agent_core::provider::error::classify_kind;
+use agent_core::provider::overflow;
+use agent_core::{ErrorContext, ErrorKind, ModelConfig, ProviderError, StreamConfig};
+use serde_json::Value;
+
+use crate::protocol::Rejection;
+
+/// A vendor's error object.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct VendorError {
+    /// What it says.
+    pub(crate) message: String,
+    /// Its code, when it is a word.
+    pub(crate) code: Option<String>,
+    /// Its type.
+    pub(crate) kind: Option<String>,
+    /// Its code, when it is an HTTP status.
+    pub(crate) status: Option<u16>,
+}
+
+/// Codes and types that say what an error means, in lower case.
+const WORDS: &[(&str, ErrorKind)] = &[
+    ("insufficient_quota", ErrorKind::Quota),
+    ("billing_hard_limit_reached", ErrorKind::Quota),
+    ("insufficient_balance", ErrorKind::Quota),
+    ("billing_error", ErrorKind::Quota),
+    ("context_length_exceeded", ErrorKind::ContextOverflow),
+    ("exceed_context_size_error", ErrorKind::ContextOverflow),
+    ("model_max_prompt_tokens_exceeded", ErrorKind::ContextOverflow),
+    ("model_not_found", ErrorKind::ModelNotFound),
+    ("invalid_model", ErrorKind::ModelNotFound),
+    ("deploymentnotfound", ErrorKind::ModelNotFound),
+    ("not_found_error", ErrorKind::ModelNotFound),
+    ("invalid_api_key", ErrorKind::Auth),
+    ("authentication_error", ErrorKind::Auth),
+    ("permission_error", ErrorKind::Auth),
+    ("overloaded_error", ErrorKind::Network),
+];
+
+/// Words that count only where no status says more: an error in the middle of a stream.
+const WORDS_WITHOUT_STATUS: &[(&str, ErrorKind)] = &[
+    ("rate_limit_error", ErrorKind::RateLimited),
+    ("rate_limit_exceeded", ErrorKind::RateLimited),
+    ("too_many_requests", ErrorKind::RateLimited),
+    ("invalid_request_error", ErrorKind::Api),
+    ("tool_use_failed", ErrorKind::Api),
+    ("content_filter", ErrorKind::Api),
+    ("server_error", ErrorKind::Network),
+    ("api_error", ErrorKind::Network),
+    ("timeout_error", ErrorKind::Network),
+];
+
+/// Texts of a 400 or 404 that say that there is no such model.
+const NO_MODEL: &[&str] =
+    &["not a valid model", "invalid model", "model not found", "does not exist", "model not exist"];
+
+/// Texts of a 400 that say that the key is wrong.
+const BAD_KEY: &[&str] =
+    &["api key not valid", "invalid api key", "incorrect api key", "invalid authentication"];
+
+/// The most characters of a body that is no error object that are quoted.
+const MAX_QUOTED: usize = 500;
+
+impl VendorError {
+    /// Reads an error body of any known shape.
+    pub(crate) fn from_body(body: &[u8]) -> Option<Self> {
+        let value: Value = serde_json::from_slice(body).ok()?;
+        Self::from_value(&value)
+    }
+
+    /// Reads an error object of any known shape, with or without `error` around it.
+    pub(crate) fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Array(list) => list.first().and_then(Self::from_value),
+            Value::String(text) if !text.is_empty() => {
+                Some(Self { message: text.clone(), ..Self::default() })
+            }
+            Value::Object(object) => {
+                if let Some(inner) = object.get("error").filter(|e| is_error(e)) {
+                    let mut error = Self::from_value(inner)?;
+                    error.fill(object);
+                    return Some(error);
+                }
+                let mut error = Self::default();
+                error.fill(object);
+                (!error.message.is_empty()).then_some(error)
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+        }
+    }
+
+    fn fill(&mut self, object: &serde_json::Map<String, Value>) {
+        let text = |key: &str| match object.get(key) {
+            Some(Value::String(s)) if !s.trim().is_empty() => Some(s.clone()),
+            Some(v @ (Value::Object(_) | Value::Array(_))) => Some(v.to_string()),
+            _ => None,
+        };
+        if self.message.is_empty()
+            && let Some(message) = text("message").or_else(|| text("detail")).or_else(|| text("errors"))
+        {
+            self.message = message;
+            if let Some(raw) = object.get("metadata").and_then(|m| m.get("raw")).and_then(Value::as_str) {
+                self.message.push_str(": ");
+                self.message.push_str(raw);
+            }
+        }
+        for key in ["code", "status", "status_code"] {
+            match object.get(key) {
+                Some(Value::Number(n)) => {
+                    let status = n.as_u64().and_then(|n| u16::try_from(n).ok());
+                    self.status = self.status.or(status.filter(|s| (400..600).contains(s)));
+                }
+                Some(Value::String(s)) if key != "status_code" && !s.is_empty() => {
+                    self.code.get_or_insert_with(|| s.clone());
+                }
+                _ => {}
+            }
+        }
+        if self.kind.is_none() {
+            self.kind = object.get("type").and_then(Value::as_str).map(str::to_owned);
+        }
+    }
+
+    /// What it means, as the answer with `status` or, without one, in the middle of a stream.
+    pub(crate) fn meaning(&self, status: Option<u16>) -> ErrorKind {
+        let word = |words: &[(&str, ErrorKind)]| {
+            let said = [self.code.as_deref(), self.kind.as_deref()];
+            let said = said.into_iter().flatten().map(str::to_lowercase).collect::<Vec<_>>();
+            words.iter().find(|(w, _)| said.iter().any(|s| s == w)).map(|(_, kind)| *kind)
+        };
+        let by_word = word(WORDS).filter(|k| status != Some(429) || *k == ErrorKind::Quota);
+        if let Some(kind) = by_word {
+            return kind;
+        }
+        let lower = self.message.to_lowercase();
+        let says = |texts: &[&str]| texts.iter().any(|t| lower.contains(t));
+        match status.or(self.status) {
+            Some(400) if says(BAD_KEY) => ErrorKind::Auth,
+            Some(400) if says(NO_MODEL) && lower.contains("model") => ErrorKind::ModelNotFound,
+            Some(status) => classify_kind(status, &self.message),
+            None if overflow::is_overflow_text(&self.message) => ErrorKind::ContextOverflow,
+            None if overflow::is_quota_text(&self.message) => ErrorKind::Quota,
+            None if overflow::is_throttling_text(&self.message) => ErrorKind::RateLimited,
+            None => word(WORDS_WITHOUT_STATUS).unwrap_or(ErrorKind::Network),
+        }
+    }
+
+    /// The error of a stream that broke off with this object.
+    pub(crate) fn in_stream(self) -> ProviderError {
+        let kind = self.meaning(None);
+        let mut context = ErrorContext::new(if self.message.is_empty() {
+            String::from("the answer broke off with an error that has no text")
+        } else {
+            self.message
+        });
+        context.status = self.status;
+        context.code = self.code.or(self.kind);
+        ProviderError::new(kind, context)
+    }
+}
+
+fn is_error(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        Value::String(s) => !s.is_empty(),
+        Value::Array(a) => !a.is_empty(),
+        Value::Object(o) => !o.is_empty(),
+    }
+}
+
+/// Reads an error answer of any vendor here. Who was asked, the request id and the wait are added by the transport.
+pub(crate) fn read(request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {
+    let model = &request.model;
+    let status = rejection.status;
+    if is_html(rejection.body) {
+        let kind = match classify_kind(status, "html") {
+            ErrorKind::ModelNotFound | ErrorKind::ContextOverflow => ErrorKind::Api,
+            kind => kind,
+        };
+        let title = html_title(rejection.body).map(|t| format!(" titled {t:?}")).unwrap_or_default();
+        let context = ErrorContext::new(format!("the answer is an HTML page{title}, not JSON"))
+            .with_status(status)
+            .with_advice(match kind {
+                ErrorKind::Auth => key_advice(model),
+                ErrorKind::Network | ErrorKind::RateLimited => {
+                    "a proxy or gateway answered; try again later".to_owned()
+                }
+                _ => "check that base_url is the address of an API, not of a web site".to_owned(),
+            });
+        return ProviderError::new(kind, context);
+    }
+    let vendor = VendorError::from_body(rejection.body)
+        .unwrap_or_else(|| VendorError { message: quoted(rejection.body), ..VendorError::default() });
+    let kind = vendor.meaning(Some(status));
+    let mut context = ErrorContext::new(vendor.message).with_status(status);
+    context.code = vendor.code.or(vendor.kind);
+    context.advice = advice(kind, model);
+    ProviderError::new(kind, context)
+}
+
+/// What a person can do about an error of this kind.
+pub(crate) fn advice(kind: ErrorKind, model: &ModelConfig) -> Option<String> {
+    match kind {
+        ErrorKind::Auth => Some(key_advice(model)),
+        ErrorKind::ModelNotFound => {
+            Some(format!("check the model id {:?}, that this key may use it, and base_url", model.id))
+        }
+        ErrorKind::Quota => Some(format!("check plan, credit and limits of the {} account", model.provider)),
+        _ => None,
+    }
+}
+
+fn key_advice(model: &ModelConfig) -> String {
+    match crate::keys::variable(&model.provider) {
+        Some(variable) => {
+            format!("check the API key for {}; it is usually kept in {variable}", model.provider)
+        }
+        None => format!("check the API key for {}", model.provider),
+    }
+}
+
+/// Whether a body is a web page.
+pub(crate) fn is_html(body: &[u8]) -> bool {
+    body.trim_ascii_start().first() == Some(&b'<')
+}
+
+fn html_title(body: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(body);
+    let lower = text.to_ascii_lowercase();
+    let from = lower.find("<title>")? + "<title>".len();
+    let len = lower.get(from..)?.find("</title>")?;
+    let title = text.get(from..from + len)?.trim();
+    (!title.is_empty()).then(|| title.chars().take(100).collect())
+}
+
+fn quoted(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let text = text.trim();
+    if text.chars().count() > MAX_QUOTED {
+        text.chars().take(MAX_QUOTED).chain(['…']).collect()
+    } else {
+        text.to_owned()
+    }
+}

@@ -1,0 +1,123 @@
+//! What every request over HTTP has: an address, headers, and the caller's own wishes about both.
+
+#[cfg(test)]
+mod tests;
+
+use agent_core::{ErrorContext, ErrorKind, ModelConfig, ProviderError, Secret, StreamConfig};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+
+/// How this library names itself to servers.
+const USER_AGENT: &str = concat!("looptree/", env!("CARGO_PKG_VERSION"));
+
+/// Headers that belong to the transport and cannot be set by hand.
+const OF_THE_TRANSPORT: &[HeaderName] =
+    &[header::CONTENT_LENGTH, header::HOST, header::TRANSFER_ENCODING, header::CONNECTION];
+
+/// The address of `path` (which begins with `/`) under the model's base, or under `default_base`. A base that already
+/// ends with the path is taken as it is, and a query of the base is kept behind the path.
+///
+/// # Errors
+/// When it is no `http` or `https` address, or holds a user name or password.
+pub(crate) fn endpoint(model: &ModelConfig, default_base: &str, path: &str) -> Result<String, ProviderError> {
+    let base = model.base_url.as_deref().map_or(default_base, str::trim);
+    let (address, query) = base.split_once('?').map_or((base, None), |(a, q)| (a, Some(q)));
+    let address = address.trim_end_matches('/');
+    let mut url = address.to_owned();
+    if !address.ends_with(path) {
+        url.push_str(path);
+    }
+    if let Some(query) = query {
+        url.push('?');
+        url.push_str(query);
+    }
+    let wrong = |what: &str| {
+        let context = ErrorContext::new(format!("the base_url of this model {what}"))
+            .with_target(&model.provider, &model.id)
+            .with_advice(format!("set base_url to an address such as {default_base}"));
+        Err(ProviderError::new(ErrorKind::Other, context))
+    };
+    match reqwest::Url::parse(&url) {
+        Err(_) => wrong("is no web address"),
+        Ok(u) if !matches!(u.scheme(), "http" | "https") || u.host_str().is_none_or(str::is_empty) => {
+            wrong("is not of the form http://host or https://host")
+        }
+        Ok(u) if !u.username().is_empty() || u.password().is_some() => {
+            wrong("holds a user name or password; give the credential as the API key or as a header")
+        }
+        Ok(_) => Ok(url),
+    }
+}
+
+/// The headers of a request with a JSON body.
+pub(crate) fn json_headers() -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(8);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
+    headers
+}
+
+/// A header value that is shown nowhere.
+///
+/// # Errors
+/// When the credential holds characters that no header may hold, a line end for example.
+pub(crate) fn credential(
+    model: &ModelConfig,
+    prefix: &str,
+    secret: &Secret,
+) -> Result<HeaderValue, ProviderError> {
+    let mut value = HeaderValue::from_str(&format!("{prefix}{}", secret.expose().trim())).map_err(|_| {
+        let context = ErrorContext::new("the API key holds characters that cannot be sent in a header")
+            .with_target(&model.provider, &model.id)
+            .with_advice("look for a line break or a space inside the key");
+        ProviderError::new(ErrorKind::Auth, context)
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// The error of a call without the key that the provider needs.
+pub(crate) fn key_missing(model: &ModelConfig) -> ProviderError {
+    let advice = match crate::keys::variable(&model.provider) {
+        Some(variable) => format!("set the model's api_key; it is usually kept in {variable}"),
+        None => String::from("set the model's api_key"),
+    };
+    let context =
+        ErrorContext::new("no API key was given").with_target(&model.provider, &model.id).with_advice(advice);
+    ProviderError::new(ErrorKind::Auth, context)
+}
+
+/// Whether the caller sets this header by hand.
+pub(crate) fn sets_header(request: &StreamConfig, name: &str) -> bool {
+    let both = request.headers.iter().chain(&request.model.headers);
+    both.filter(|(_, value)| value.is_some()).any(|(key, _)| key.eq_ignore_ascii_case(name))
+}
+
+/// Puts the model's headers and then those of the call over the protocol's; `None` removes one (B-155).
+///
+/// # Errors
+/// When a name or a value cannot be sent; the value is not shown.
+pub(crate) fn apply_custom(headers: &mut HeaderMap, request: &StreamConfig) -> Result<(), ProviderError> {
+    for (name, value) in request.model.headers.iter().chain(&request.headers) {
+        let wrong = |what: &str| {
+            let context = ErrorContext::new(format!("the header {name:?} {what}"))
+                .with_target(&request.model.provider, &request.model.id);
+            ProviderError::new(ErrorKind::Other, context)
+        };
+        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("has no valid name"))?;
+        if OF_THE_TRANSPORT.contains(&key) {
+            return Err(wrong("belongs to the transport and cannot be set"));
+        }
+        match value {
+            None => {
+                headers.remove(&key);
+            }
+            Some(text) => {
+                let mut value =
+                    HeaderValue::from_str(text).map_err(|_| wrong("has a value that cannot be sent"))?;
+                value.set_sensitive(true);
+                headers.insert(key, value);
+            }
+        }
+    }
+    Ok(())
+}

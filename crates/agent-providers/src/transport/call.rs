@@ -1,0 +1,340 @@
+//! One call: encode, send once, tell what kind of answer came, decode it.
+
+use std::future::Future;
+use std::pin::pin;
+
+use agent_core::{
+    CancellationToken, Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StreamConfig,
+};
+use http::{HeaderMap, StatusCode};
+use reqwest::Url;
+
+use super::body::{Body, Next};
+use super::{Inner, failure, retry_after};
+use crate::lines::{Cut, LineDecoder};
+use crate::protocol::{Decode, Flow, Frame, Framing, HttpRequest, Protocol, Rejection};
+use crate::rejection::is_html;
+use crate::request::apply_custom;
+use crate::sse::SseDecoder;
+
+/// Headers under which vendors name an exchange.
+const REQUEST_ID: &[&str] = &[
+    "x-request-id",
+    "request-id",
+    "apim-request-id",
+    "mistral-correlation-id",
+    "x-amzn-requestid",
+    "cf-ray",
+];
+
+/// Custom header values shorter than this are not searched for in error texts.
+const MIN_REDACTED: usize = 8;
+
+pub(super) async fn call(
+    inner: &Inner,
+    protocol: &dyn Protocol,
+    request: &StreamConfig,
+    sink: &mut EventSink<'_>,
+    cancel: &CancellationToken,
+) -> Result<Completion, ProviderError> {
+    let mut head = Head::default();
+    let end = exchange(inner, protocol, request, sink, cancel, &mut head).await;
+    end.map_err(|error| dress(error, request, &head))
+}
+
+/// What the head of the answer says, for errors.
+#[derive(Default)]
+struct Head {
+    headers: HeaderMap,
+}
+
+async fn exchange(
+    inner: &Inner,
+    protocol: &dyn Protocol,
+    request: &StreamConfig,
+    sink: &mut EventSink<'_>,
+    cancel: &CancellationToken,
+    head: &mut Head,
+) -> Result<Completion, ProviderError> {
+    if cancel.is_cancelled() {
+        return Err(ProviderError::Cancelled);
+    }
+    let HttpRequest { url, mut headers, mut body } = protocol.encode(request)?;
+    apply_custom(&mut headers, request)?;
+    if let Some(hook) = &request.request_hook
+        && let Ok(value) = serde_json::from_slice(&body)
+        && let Some(replaced) = hook(&value)
+    {
+        body.clear();
+        crate::json::write(&mut body, &replaced);
+    }
+    let url = Url::parse(&url).map_err(|_| {
+        ProviderError::new(ErrorKind::Other, ErrorContext::new("the address of this model is no web address"))
+    })?;
+    let client = inner.clients.for_url(&url)?;
+    let send = client.post(url.clone()).headers(headers).body(body).send();
+    let response = match within(inner.config.header_timeout, send, cancel).await {
+        Waited::Ready(Ok(response)) => response,
+        Waited::Ready(Err(error)) => return Err(failure::sending(error, &url)),
+        Waited::TooLong => return Err(failure::no_head(&url, inner.config.header_timeout)),
+        Waited::Cancelled => return Err(ProviderError::Cancelled),
+    };
+    let status = response.status();
+    tracing::debug!(status = status.as_u16(), model = %request.model.id, "answer");
+    head.headers.clone_from(response.headers());
+    let mut body = Body::new(response, inner.config.idle_timeout, cancel);
+    if status.is_redirection() {
+        return Err(failure::redirected(status.as_u16(), &head.headers, &url));
+    }
+    if !status.is_success() {
+        return Err(Box::pin(refused(inner, protocol, request, &mut body, status)).await);
+    }
+    let first = match body.first().await {
+        Next::Piece(piece) => piece,
+        Next::End => bytes::Bytes::new(),
+        Next::Failed(error) => return Err(failure::broken(error)),
+        Next::Silent => return Err(failure::silent(inner.config.idle_timeout)),
+        Next::Cancelled => return Err(ProviderError::Cancelled),
+    };
+    let kind = kind_of(status.as_u16(), &head.headers, &first, protocol.framing())?;
+    let mut decoder = protocol.decoder(request);
+    match kind {
+        BodyKind::Whole => Box::pin(whole(inner, &mut *decoder, &first, &mut body, sink)).await,
+        BodyKind::Frames(framing) => {
+            let mut framer = Framer::new(framing, inner.config.max_frame_bytes);
+            frames(inner, &mut framer, &mut *decoder, &first, body, sink).await
+        }
+    }
+}
+
+enum Waited<T> {
+    Ready(T),
+    TooLong,
+    Cancelled,
+}
+
+/// Waits for `work`. What is ready wins over an abort that comes at the same time.
+async fn within<T>(
+    limit: std::time::Duration,
+    work: impl Future<Output = T>,
+    cancel: &CancellationToken,
+) -> Waited<T> {
+    let mut work = pin!(work);
+    tokio::select! {
+        biased;
+        out = &mut work => Waited::Ready(out),
+        () = cancel.cancelled() => Waited::Cancelled,
+        () = tokio::time::sleep(limit) => Waited::TooLong,
+    }
+}
+
+/// Reads an error answer, as far as it comes.
+async fn refused(
+    inner: &Inner,
+    protocol: &dyn Protocol,
+    request: &StreamConfig,
+    body: &mut Body<'_>,
+    status: StatusCode,
+) -> ProviderError {
+    let (bytes, end) = body.collect(&[], inner.config.max_error_bytes).await;
+    if let Next::Cancelled = end {
+        return ProviderError::Cancelled;
+    }
+    protocol.rejected(request, &Rejection { status: status.as_u16(), body: &bytes })
+}
+
+/// How a good answer is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BodyKind {
+    Frames(Framing),
+    /// One JSON body for the whole answer (D35).
+    Whole,
+}
+
+/// Tells it from the content type and, because gateways get that wrong, from the first byte.
+fn kind_of(
+    status: u16,
+    headers: &HeaderMap,
+    first: &[u8],
+    usual: Framing,
+) -> Result<BodyKind, ProviderError> {
+    let declared = headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    let media = declared.and_then(|t| t.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
+    let framing = match media.as_str() {
+        "text/event-stream" => Some(Framing::Sse),
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "application/x-jsonlines" => {
+            Some(Framing::Lines)
+        }
+        _ => None,
+    };
+    let is_json = media == "application/json" || media.ends_with("+json");
+    let start = first.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(first).trim_ascii_start();
+    Ok(match start.first() {
+        None => BodyKind::Frames(usual),
+        Some(b'<') if is_html(start) => return Err(failure::web_page(status)),
+        Some(b'{' | b'[') => match framing {
+            Some(Framing::Lines) => BodyKind::Frames(Framing::Lines),
+            None if !is_json && usual == Framing::Lines => BodyKind::Frames(Framing::Lines),
+            _ => BodyKind::Whole,
+        },
+        Some(byte) => match framing {
+            Some(framing) => BodyKind::Frames(framing),
+            // `data:`, `event:`, `id:`, `retry:` or a comment.
+            None if usual == Framing::Sse && b"deir:".contains(byte) && start.contains(&b':') => {
+                BodyKind::Frames(Framing::Sse)
+            }
+            None => return Err(failure::wrong_type(status, declared)),
+        },
+    })
+}
+
+enum Framer {
+    Sse(SseDecoder),
+    Lines(LineDecoder),
+}
+
+type Reader<'r> = dyn FnMut(Frame<'_>) -> Result<Flow, ProviderError> + 'r;
+
+impl Framer {
+    fn new(framing: Framing, limit: usize) -> Self {
+        match framing {
+            Framing::Sse => Self::Sse(SseDecoder::new(limit)),
+            Framing::Lines => Self::Lines(LineDecoder::new(limit)),
+        }
+    }
+
+    fn feed(&mut self, piece: &[u8], reader: &mut Reader<'_>) -> Result<Flow, ProviderError> {
+        let cut = match self {
+            Self::Sse(decoder) => decoder.feed(piece, reader),
+            Self::Lines(decoder) => decoder.feed(piece, reader),
+        };
+        cut.map_err(plain)
+    }
+
+    fn end(&mut self, reader: &mut Reader<'_>) -> Result<Flow, ProviderError> {
+        let cut = match self {
+            Self::Sse(decoder) => decoder.end(reader),
+            Self::Lines(decoder) => decoder.end(reader),
+        };
+        cut.map_err(plain)
+    }
+}
+
+fn plain(cut: Cut<ProviderError>) -> ProviderError {
+    match cut {
+        Cut::TooLong(too_long) => failure::too_long(too_long.limit),
+        Cut::Reader(error) => error,
+    }
+}
+
+async fn frames(
+    inner: &Inner,
+    framer: &mut Framer,
+    decoder: &mut dyn Decode,
+    first: &[u8],
+    mut body: Body<'_>,
+    sink: &mut EventSink<'_>,
+) -> Result<Completion, ProviderError> {
+    if framer.feed(first, &mut |frame| decoder.push(frame, sink))? == Flow::Done {
+        body.settle();
+        return decoder.finish(sink);
+    }
+    loop {
+        let broken = match body.next().await {
+            Next::Piece(piece) => {
+                if framer.feed(&piece, &mut |frame| decoder.push(frame, sink))? == Flow::Done {
+                    body.settle();
+                    return decoder.finish(sink);
+                }
+                continue;
+            }
+            Next::Cancelled => return Err(ProviderError::Cancelled),
+            Next::End => None,
+            Next::Failed(error) => Some(failure::broken(error)),
+            Next::Silent => Some(failure::silent(inner.config.idle_timeout)),
+        };
+        if let Err(error) = framer.end(&mut |frame| decoder.push(frame, sink))
+            && !is_cut_short(&error)
+        {
+            return Err(error);
+        }
+        // A reply whose end was said is complete, even if the connection then broke.
+        return decoder.finish(sink).map_err(|error| match broken {
+            Some(broken) if error.kind() == ErrorKind::Network => broken,
+            _ => error,
+        });
+    }
+}
+
+/// Whether a frame could not be read because it ends too early, which is how a cut stream ends.
+fn is_cut_short(error: &ProviderError) -> bool {
+    let source = error.context().and_then(|c| c.source.as_deref());
+    source.and_then(|s| s.downcast_ref::<serde_json::Error>()).is_some_and(serde_json::Error::is_eof)
+}
+
+async fn whole(
+    inner: &Inner,
+    decoder: &mut dyn Decode,
+    first: &[u8],
+    body: &mut Body<'_>,
+    sink: &mut EventSink<'_>,
+) -> Result<Completion, ProviderError> {
+    let (bytes, end) = body.collect(first, inner.config.max_frame_bytes).await;
+    match end {
+        Next::End => {}
+        Next::Piece(_) => return Err(failure::too_long(inner.config.max_frame_bytes)),
+        Next::Failed(error) => return Err(failure::broken(error)),
+        Next::Silent => return Err(failure::silent(inner.config.idle_timeout)),
+        Next::Cancelled => return Err(ProviderError::Cancelled),
+    }
+    decoder.whole(&crate::lines::text(&bytes), sink)?;
+    decoder.finish(sink)
+}
+
+/// Adds who was asked, the request id and the wait, takes every credential out of the texts, and heeds
+/// `x-should-retry`.
+fn dress(error: ProviderError, request: &StreamConfig, head: &Head) -> ProviderError {
+    let model = &request.model;
+    let header = |name: &str| head.headers.get(name).and_then(|v| v.to_str().ok());
+    let error = match (header("x-should-retry"), error) {
+        (Some("true"), ProviderError::Api(context) | ProviderError::Other(context)) => {
+            ProviderError::Network(context)
+        }
+        (Some("false"), ProviderError::Network(context) | ProviderError::RateLimited(context)) => {
+            ProviderError::Api(context)
+        }
+        (_, error) => error,
+    };
+    error.map_context(|context| {
+        context.provider.get_or_insert_with(|| model.provider.clone());
+        context.model.get_or_insert_with(|| model.id.clone());
+        if context.request_id.is_none() {
+            context.request_id = REQUEST_ID.iter().find_map(|name| header(name)).map(str::to_owned);
+        }
+        if context.retry_after.is_none() {
+            context.retry_after = retry_after::read(&head.headers, now);
+        }
+        redact(&mut context.message, request);
+    })
+}
+
+fn redact(text: &mut String, request: &StreamConfig) {
+    let keys = [request.api_key.as_ref(), request.model.api_key.as_ref()];
+    for key in keys.into_iter().flatten() {
+        if text.contains(key.expose()) {
+            *text = key.redact(text);
+        }
+    }
+    let headers = request.headers.values().chain(request.model.headers.values());
+    for value in headers.flatten().filter(|v| v.len() >= MIN_REDACTED) {
+        if text.contains(value.as_str()) {
+            *text = text.replace(value.as_str(), "****");
+        }
+    }
+}
+
+/// Seconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "a date in `retry-after` means nothing without a clock")]
+fn now() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}

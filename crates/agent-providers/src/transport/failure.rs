@@ -1,0 +1,132 @@
+//! Errors of the way there and back: no connection, silence, a broken stream, an answer of the wrong kind. None of
+//! them shows an address with its path or query, which may hold credentials.
+
+use std::error::Error;
+use std::time::Duration;
+
+use agent_core::{ErrorContext, ErrorKind, ProviderError};
+use http::HeaderMap;
+use reqwest::Url;
+
+/// The most characters of a text from outside that an error quotes.
+const MAX_QUOTED: usize = 120;
+
+/// The request could not be sent, or its answer had no head.
+pub(super) fn sending(error: reqwest::Error, url: &Url) -> ProviderError {
+    let error = error.without_url();
+    let host = origin(url);
+    let (kind, message, advice) = if error.is_builder() {
+        (ErrorKind::Other, format!("the request to {host} cannot be made"), None)
+    } else if error.is_connect() && error.is_timeout() {
+        (ErrorKind::Network, format!("no connection to {host} within the time limit"), Some(is_up(&host)))
+    } else if error.is_connect() {
+        (ErrorKind::Network, format!("no connection to {host}{}", because(&error)), Some(is_up(&host)))
+    } else {
+        (
+            ErrorKind::Network,
+            format!("the connection to {host} broke before an answer came{}", because(&error)),
+            None,
+        )
+    };
+    let mut context = ErrorContext::new(message).with_source(error);
+    context.advice = advice;
+    ProviderError::new(kind, context)
+}
+
+/// No head of an answer came in time.
+pub(super) fn no_head(url: &Url, limit: Duration) -> ProviderError {
+    let context = ErrorContext::new(format!("{} sent no answer within {}", origin(url), seconds(limit)))
+        .with_advice("the server may be overloaded; a longer header_timeout in TransportConfig waits longer");
+    ProviderError::new(ErrorKind::Network, context)
+}
+
+/// The stream fell silent.
+pub(super) fn silent(limit: Duration) -> ProviderError {
+    let context = ErrorContext::new(format!("the answer stopped: nothing came for {}", seconds(limit)))
+        .with_advice("a longer idle_timeout in TransportConfig waits longer");
+    ProviderError::new(ErrorKind::Network, context)
+}
+
+/// The stream broke.
+pub(super) fn broken(error: reqwest::Error) -> ProviderError {
+    let message = format!("the connection broke in the middle of the answer{}", because(&error));
+    ProviderError::new(ErrorKind::Network, ErrorContext::new(message).with_source(error))
+}
+
+/// A line, an event or a body is longer than the bound.
+pub(super) fn too_long(limit: usize) -> ProviderError {
+    let context = ErrorContext::new(format!("a piece of the answer is longer than {limit} bytes"))
+        .with_advice("a larger max_frame_bytes in TransportConfig accepts it");
+    ProviderError::new(ErrorKind::Other, context)
+}
+
+/// The server wants the request elsewhere.
+pub(super) fn redirected(status: u16, headers: &HeaderMap, url: &Url) -> ProviderError {
+    let target = headers
+        .get(http::header::LOCATION)
+        .and_then(|v| v.to_str().ok())
+        .and_then(|location| url.join(location).ok())
+        .map_or_else(
+            || String::from("another address"),
+            |mut to| {
+                to.set_query(None);
+                to.set_fragment(None);
+                let _ = (to.set_username(""), to.set_password(None));
+                to.to_string()
+            },
+        );
+    let context = ErrorContext::new(format!("the server redirects to {target}"))
+        .with_status(status)
+        .with_advice("redirects are not followed, so that the key stays with its host; set base_url to the new address");
+    ProviderError::new(ErrorKind::Api, context)
+}
+
+/// A good status with a web page.
+pub(super) fn web_page(status: u16) -> ProviderError {
+    let context = ErrorContext::new("the answer is an HTML page, not the stream of a model")
+        .with_status(status)
+        .with_advice("check that base_url is the address of an API, not of a web site");
+    ProviderError::new(ErrorKind::Api, context)
+}
+
+/// A good status with a body of a kind that is no answer of a model.
+pub(super) fn wrong_type(status: u16, content_type: Option<&str>) -> ProviderError {
+    let named = match content_type {
+        Some(t) => format!("the answer is of the type {:?}, not the stream of a model", cut(t)),
+        None => String::from("the answer names no content type and is not the stream of a model"),
+    };
+    let context = ErrorContext::new(named)
+        .with_status(status)
+        .with_advice("check base_url and the protocol of this model");
+    ProviderError::new(ErrorKind::Api, context)
+}
+
+/// Scheme, host and port.
+fn origin(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{}://{host}:{port}", url.scheme()),
+        None => format!("{}://{host}", url.scheme()),
+    }
+}
+
+fn is_up(host: &str) -> String {
+    format!("is the server running at {host}, and is base_url right?")
+}
+
+/// The innermost cause, which says more than "error sending request".
+fn because(error: &reqwest::Error) -> String {
+    let mut cause: Option<&dyn Error> = error.source();
+    while let Some(next) = cause.and_then(Error::source) {
+        cause = Some(next);
+    }
+    cause.map_or_else(String::new, |c| format!(": {}", cut(&c.to_string())))
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(MAX_QUOTED).collect()
+}
+
+fn seconds(limit: Duration) -> String {
+    format!("{} s", limit.as_secs_f64())
+}

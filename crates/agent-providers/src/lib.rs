@@ -1,7 +1,10 @@
 //! Model providers for Looptree.
 
+#[cfg(feature = "anthropic")]
+pub mod anthropic;
 #[cfg(feature = "http-protocols")]
 mod call_ids;
+pub mod catalogue;
 #[cfg(feature = "http-protocols")]
 mod handoff;
 #[cfg(feature = "http-protocols")]
@@ -30,6 +33,11 @@ mod surrogates;
 #[cfg(feature = "http-protocols")]
 pub mod transport;
 
+#[cfg(feature = "anthropic")]
+#[doc(inline)]
+pub use anthropic::AnthropicProvider;
+#[doc(inline)]
+pub use catalogue::{Catalogue, ModelFacts};
 #[cfg(feature = "ollama")]
 #[doc(inline)]
 pub use ollama::OllamaProvider;

@@ -55,7 +55,9 @@ pub enum LoopError {
     #[error("a prompt cannot enter the conversation: {0}")]
     Prompt(#[from] HistoryError),
     /// The context holds a run that waits for an answer.
-    #[error("the context holds a run that waits for an answer; answer it with agent_loop_answer, or clear context.suspended")]
+    #[error(
+        "the context holds a run that waits for an answer; answer it with agent_loop_answer, or clear context.suspended"
+    )]
     Suspended,
     /// The context holds no run that waits for an answer.
     #[error("the context holds no run that waits for an answer")]
@@ -153,7 +155,12 @@ pub async fn drive(
     }
 }
 
-fn shell(context: &AgentContext, config: &AgentLoopConfig, tx: EventSender, cancel: CancellationToken) -> Shell {
+fn shell(
+    context: &AgentContext,
+    config: &AgentLoopConfig,
+    tx: EventSender,
+    cancel: CancellationToken,
+) -> Shell {
     Shell::new(config, context.tools(), context.system_prompt.clone(), Output::to(tx), cancel)
 }
 

@@ -320,7 +320,10 @@ impl Hooks {
 
     /// Asked before a partial result is shown.
     #[must_use]
-    pub fn before_tool_update<F, R>(mut self, hook: impl Fn(ToolUpdateInfo) -> F + Send + Sync + 'static) -> Self
+    pub fn before_tool_update<F, R>(
+        mut self,
+        hook: impl Fn(ToolUpdateInfo) -> F + Send + Sync + 'static,
+    ) -> Self
     where
         F: Future<Output = R> + Send + 'static,
         R: IntoVerdict,
@@ -338,14 +341,20 @@ impl Hooks {
 
     /// A source of steering messages, asked before each step.
     #[must_use]
-    pub fn steering_messages(mut self, source: impl Fn() -> Vec<AgentMessage> + Send + Sync + 'static) -> Self {
+    pub fn steering_messages(
+        mut self,
+        source: impl Fn() -> Vec<AgentMessage> + Send + Sync + 'static,
+    ) -> Self {
         self.queues.steering = Some(Arc::new(source));
         self
     }
 
     /// A source of follow-ups, asked before each step.
     #[must_use]
-    pub fn follow_up_messages(mut self, source: impl Fn() -> Vec<AgentMessage> + Send + Sync + 'static) -> Self {
+    pub fn follow_up_messages(
+        mut self,
+        source: impl Fn() -> Vec<AgentMessage> + Send + Sync + 'static,
+    ) -> Self {
         self.queues.follow_up = Some(Arc::new(source));
         self
     }

@@ -19,6 +19,7 @@ pub mod context;
 pub mod drive;
 pub mod environment;
 pub mod event;
+pub mod fold;
 pub mod history;
 pub mod hooks;
 pub mod identity;
@@ -36,14 +37,16 @@ mod wire;
 
 #[doc(inline)]
 pub use agent::{
-    AgentError, AgentSnapshot, AgentState, BasicAgent, ChatToken, Finished, IntoPrompt, SNAPSHOT_VERSION, Subscription,
+    AgentError, AgentSnapshot, AgentState, BasicAgent, ChatToken, Finished, IntoPrompt, SNAPSHOT_VERSION,
+    Subscription,
 };
 #[doc(inline)]
 pub use context::{
-    CompactionChange, CompactionContext, CompactionDraft, CompactionError, CompactionOutcome, CompactionStrategy,
-    ContextConfig, ContextTracker, DefaultCompaction, HeuristicTokenCounter, SyncCompaction, TokenCounter,
-    compact_history, compact_history_within, compact_messages, content_tokens, estimate_tokens, keep_within_budget,
-    level1_truncate_tool_outputs, level2_summarize_old_turns, level3_drop_middle, message_tokens, splices_between,
+    CompactionChange, CompactionContext, CompactionDraft, CompactionError, CompactionOutcome,
+    CompactionStrategy, ContextConfig, ContextTracker, DefaultCompaction, HeuristicTokenCounter,
+    SyncCompaction, TokenCounter, compact_history, compact_history_within, compact_messages, content_tokens,
+    estimate_tokens, keep_within_budget, level1_truncate_tool_outputs, level2_summarize_old_turns,
+    level3_drop_middle, message_tokens, splices_between,
 };
 #[doc(inline)]
 pub use drive::{
@@ -58,8 +61,8 @@ pub use environment::SystemEnvironment;
 pub use environment::{BoxFuture, Environment, NoRuntime, TaskHandle};
 #[doc(inline)]
 pub use event::{
-    AgentEnd, AgentEvent, AgentStart, Answer, CompactionEnded, CompactionReason, Ended, LoopConfigSnapshot, Question,
-    RetryNote, StreamDelta, ToolExecutionEnd,
+    AgentEnd, AgentEvent, AgentStart, Answer, CompactionEnded, CompactionReason, Ended, LoopConfigSnapshot,
+    Question, RetryNote, StreamDelta, ToolExecutionEnd,
 };
 #[doc(inline)]
 pub use history::{Entry, History, HistoryError, MessageRef, Repair, Splice, SpliceError, Unit, UnitKind};
@@ -67,40 +70,42 @@ pub use history::{Entry, History, HistoryError, MessageRef, Repair, Splice, Spli
 pub use hooks::{FilterResult, HookError, Hooks, InputFilter, Verdict};
 #[doc(inline)]
 pub use identity::{
-    AgentId, ContinuationKind, LoopId, QuestionId, SessionId, StepKey, Timestamp, ToolCallId, ToolName, TurnId,
-    TurnTrigger,
+    AgentId, ContinuationKind, LoopId, QuestionId, SessionId, StepKey, Timestamp, ToolCallId, ToolName,
+    TurnId, TurnTrigger,
 };
 #[doc(inline)]
+pub use limits::{ExecutionLimits, ExecutionTracker, LimitReason};
+#[doc(inline)]
 pub use message::{
-    AgentMessage, AssistantMessage, Content, Cost, CostConfig, CostTier, ExtensionMessage, ImageContent, LlmMessage,
-    MAX_ARGUMENTS_SHOWN, Message, OpaqueContent, StopReason, TextContent, ThinkingContent, ToolArguments, ToolCall,
-    ToolResultMessage, Usage, UserMessage,
+    AgentMessage, AssistantMessage, Content, Cost, CostConfig, CostTier, ExtensionMessage, ImageContent,
+    LlmMessage, MAX_ARGUMENTS_SHOWN, Message, OpaqueContent, StopReason, TextContent, ThinkingContent,
+    ToolArguments, ToolCall, ToolResultMessage, Usage, UserMessage,
 };
 #[doc(inline)]
 pub use model::{
-    AnthropicAuth, ApiProtocol, CacheConfig, CacheStrategy, ChatDialect, ModelConfig, ReasoningField, ResponseFormat,
-    Secret, ThinkingBudgets, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice,
+    AnthropicAuth, ApiProtocol, CacheConfig, CacheStrategy, ChatDialect, ModelConfig, ReasoningField,
+    ResponseFormat, Secret, ThinkingBudgets, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice,
 };
 #[doc(inline)]
 pub use provider::{
-    Completion, ErrorContext, ErrorKind, EventSink, MessageSnapshot, OwnedStreamEvent, ProviderError, ReplyLog,
-    RequestHook, StreamConfig, StreamEvent, StreamProvider, complete, stream_to,
+    Completion, ErrorContext, ErrorKind, EventSink, MessageSnapshot, OwnedStreamEvent, ProviderError,
+    ReplyLog, RequestHook, StreamConfig, StreamEvent, StreamProvider, complete, stream_to,
 };
 #[doc(inline)]
-pub use tool::{
-    AgentTool, Effects, ToolConcurrency, ToolContext, ToolDefinition, ToolError, ToolExecutionStrategy, ToolResult,
-    ToolSet, ToolSignal, ToolUpdates,
-};
+pub use retry::RetryConfig;
 pub use run::{QueueKind, QueueMode, SteeringPolicy, ToolChange};
 #[doc(inline)]
 pub use tokio_util::sync::CancellationToken;
 #[doc(inline)]
-pub use wire::{Encoded, WireCache, WireKey};
+pub use tool::validate::{
+    ArgumentError, ArgumentErrors, ArgumentValidator, MAX_ARGUMENT_ERRORS, SchemaValidator,
+};
 #[doc(inline)]
-pub use limits::{ExecutionLimits, ExecutionTracker, LimitReason};
-#[doc(inline)]
-pub use retry::RetryConfig;
-#[doc(inline)]
-pub use tool::validate::{ArgumentError, ArgumentErrors, ArgumentValidator, MAX_ARGUMENT_ERRORS, SchemaValidator};
+pub use tool::{
+    AgentTool, Effects, ToolConcurrency, ToolContext, ToolDefinition, ToolError, ToolExecutionStrategy,
+    ToolResult, ToolSet, ToolSignal, ToolUpdates,
+};
 #[doc(inline)]
 pub use tool::{FunctionTool, Tool, TypedTool, argument_schema, tool_fn};
+#[doc(inline)]
+pub use wire::{Encoded, WireCache, WireKey};

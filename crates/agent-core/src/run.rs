@@ -25,6 +25,7 @@ mod apply;
 mod call;
 mod gate;
 mod input;
+mod light;
 mod open;
 mod queues;
 mod setup;
@@ -47,8 +48,10 @@ use crate::limits::{ExecutionLimits, ExecutionTracker};
 use crate::message::{AgentMessage, Usage};
 
 pub use input::{
-    Failure, GateVerdict, Input, InputVerdict, PartialReply, Reply, ReplyError, ToolChange, ToolOutcome, ToolVerdict,
+    Failure, GateVerdict, Input, InputVerdict, PartialReply, Reply, ReplyError, ToolChange, ToolOutcome,
+    ToolVerdict,
 };
+pub use light::{LightRun, RestoreError};
 pub use queues::{QueueKind, QueueMode, Queued, SteeringPolicy};
 pub use setup::{Gates, RunSetup};
 pub use step::{CallStage, CompactionTask, Gate, PendingCall, Step};
@@ -208,7 +211,12 @@ impl Run {
     /// # Errors
     /// When the input does not fit what the run waits for. Then nothing is changed, the clock included, and nothing
     /// is said.
-    pub fn apply(&mut self, now: Timestamp, input: Input, out: &mut Vec<AgentEvent>) -> Result<(), Misplaced> {
+    pub fn apply(
+        &mut self,
+        now: Timestamp,
+        input: Input,
+        out: &mut Vec<AgentEvent>,
+    ) -> Result<(), Misplaced> {
         apply::apply(self, now, input, out)
     }
 
@@ -322,18 +330,20 @@ impl Run {
     }
 
     /// Says a whole message and puts it on the list of this run's messages.
-    fn say_message(&mut self, message: &MessageRef, out: &mut Vec<AgentEvent>) {
-        out.push(AgentEvent::MessageStart { loop_id: self.setup.loop_id.clone(), message: message.clone() });
-        self.say_message_end(message, out);
+    fn say_message(&mut self, entry: &Entry, out: &mut Vec<AgentEvent>) {
+        let message = entry.shared().clone();
+        out.push(AgentEvent::MessageStart { loop_id: self.setup.loop_id.clone(), message });
+        self.say_message_end(entry, out);
     }
 
-    fn say_message_end(&mut self, message: &MessageRef, out: &mut Vec<AgentEvent>) {
+    fn say_message_end(&mut self, entry: &Entry, out: &mut Vec<AgentEvent>) {
         out.push(AgentEvent::MessageEnd {
             loop_id: self.setup.loop_id.clone(),
-            message: message.clone(),
+            message: entry.shared().clone(),
+            tokens: entry.tokens(),
             superseded: false,
         });
-        Arc::make_mut(&mut self.new_messages).push(message.clone());
+        Arc::make_mut(&mut self.new_messages).push(entry.shared().clone());
     }
 
     /// An entry for a message that enters now: stamped with time and turn.

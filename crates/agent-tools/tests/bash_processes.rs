@@ -10,10 +10,11 @@ use agent_tools::{Background, BashTool};
 use serde_json::json;
 use support::{Folder, call, call_and_cancel, context, failure, folder, now_ms, runs, text, until};
 
-/// What a test's command starts: in the background, in a group of its own, and in a shell of a shell. Each writes its
-/// number into a file.
+/// What a test's command starts: in the background, without an environment, in a group of its own, and in a shell of
+/// a shell. Each writes its number into a file.
 const FAMILY: &str = "
     sleep 300 & echo $! > child
+    env -i sleep 300 & echo $! > bare
     setsid bash -c 'echo $$ > stray; exec sleep 300' &
     bash -c 'bash -c \"echo \\$\\$ > grandchild; sleep 300; true\"; true' &
     until [ -s child -a -s stray -a -s grandchild ]; do sleep 0.01; done
@@ -21,9 +22,7 @@ const FAMILY: &str = "
 ";
 
 fn pids(folder: &Folder) -> Vec<u32> {
-    ["child", "stray", "grandchild"]
-        .map(|name| String::from_utf8(folder.get(name)).unwrap().trim().parse().unwrap())
-        .to_vec()
+    ["child", "bare", "stray", "grandchild"].map(|name| folder.number(name)).to_vec()
 }
 
 async fn gone(pids: &[u32]) {
@@ -81,7 +80,7 @@ async fn commands_of_an_agent_that_a_command_runs_end_too() {
     let tool = BashTool::new(folder.workspace.clone());
     let inner = "LOOPTREE_CALL=$LOOPTREE_CALL,inner setsid bash -c 'echo $$ > pid; exec sleep 300'";
     text(call(&tool, json!({"command": format!("{inner} & until [ -s pid ]; do sleep 0.01; done")})).await);
-    gone(&[String::from_utf8(folder.get("pid")).unwrap().trim().parse().unwrap()]).await;
+    gone(&[folder.number("pid")]).await;
 }
 
 /// B-170.
@@ -112,7 +111,7 @@ async fn a_process_that_ignores_the_polite_signal_is_killed() {
     let command = "trap '' TERM; echo $$ > pid; bash -c 'sleep 300; true'; sleep 300; touch survived";
     let error = failure(call(&tool, json!({"command": command, "timeout": 2})).await);
     assert_eq!(error, "Command timed out after 2s");
-    let pid = String::from_utf8(folder.get("pid")).unwrap().trim().parse().unwrap();
+    let pid = folder.number("pid");
     gone(&[pid]).await;
     assert!(!folder.has("survived"));
 }

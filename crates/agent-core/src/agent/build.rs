@@ -281,7 +281,11 @@ impl BasicAgent {
     ///
     /// # Errors
     /// What is missing. The agent keeps what it had.
-    pub fn switch_provider_to(&self, provider: Arc<dyn StreamProvider>, model: ModelConfig) -> Result<(), AgentError> {
+    pub fn switch_provider_to(
+        &self,
+        provider: Arc<dyn StreamProvider>,
+        model: ModelConfig,
+    ) -> Result<(), AgentError> {
         provider.check(&model)?;
         let mut settings = self.settings();
         settings.config.provider = provider;

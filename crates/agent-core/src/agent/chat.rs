@@ -57,7 +57,9 @@ impl BasicAgent {
                     on_token(ChatToken::Text(delta));
                 }
                 AgentEvent::MessageEnd { superseded: true, .. } => text.clear(),
-                AgentEvent::ToolExecutionStart { tool_name, .. } => on_token(ChatToken::ToolStarted(tool_name)),
+                AgentEvent::ToolExecutionStart { tool_name, .. } => {
+                    on_token(ChatToken::ToolStarted(tool_name))
+                }
                 AgentEvent::ToolExecutionEnd(end) => {
                     on_token(ChatToken::ToolEnded { tool: &end.tool_name, is_error: end.is_error });
                 }
@@ -76,13 +78,18 @@ impl BasicAgent {
         };
         let message = match ended {
             Ended::Completed => {
-                let replies = messages.iter().rev().filter_map(|m| m.as_llm()).filter_map(Message::as_assistant);
+                let replies =
+                    messages.iter().rev().filter_map(|m| m.as_llm()).filter_map(Message::as_assistant);
                 return Ok(replies.map(crate::message::AssistantMessage::text).next().unwrap_or_default());
             }
             Ended::Error { kind, message } => return Err(AgentError::Run { kind: Some(kind), message }),
             Ended::Aborted => "the run was aborted".to_owned(),
-            Ended::Limit { reason } => format!("the run was stopped: {reason}; raise the limit with with_execution_limits"),
-            Ended::Vetoed { reason } | Ended::TurnVetoed { reason } => format!("a hook stopped the run: {reason}"),
+            Ended::Limit { reason } => {
+                format!("the run was stopped: {reason}; raise the limit with with_execution_limits")
+            }
+            Ended::Vetoed { reason } | Ended::TurnVetoed { reason } => {
+                format!("a hook stopped the run: {reason}")
+            }
             Ended::InputRejected { reason } => format!("an input filter refused the prompt: {reason}"),
             Ended::Interrupted { reason } => format!("the run was cut off: {reason}"),
         };

@@ -11,7 +11,9 @@ use crate::run::Misplaced;
 #[non_exhaustive]
 pub enum AgentError {
     /// A run is open (REQ-107).
-    #[error("the agent is already running; queue the message with steer() or follow_up(), or wait for finish()")]
+    #[error(
+        "the agent is already running; queue the message with steer() or follow_up(), or wait for finish()"
+    )]
     Busy,
     /// A run waits for answers.
     #[error("the agent waits for an answer to {} question(s); answer them with answer(), or abort()", .questions.len())]

@@ -60,7 +60,10 @@ impl BasicAgent {
 
     /// Like [`subscribe`](Self::subscribe), with a listener that is waited for: the run goes on when it is done (B-074),
     /// and a run is over when it has heard of the end (B-073).
-    pub fn subscribe_async<F>(&self, listener: impl Fn(AgentEvent) -> F + Send + Sync + 'static) -> Subscription
+    pub fn subscribe_async<F>(
+        &self,
+        listener: impl Fn(AgentEvent) -> F + Send + Sync + 'static,
+    ) -> Subscription
     where
         F: Future<Output = ()> + Send + 'static,
     {

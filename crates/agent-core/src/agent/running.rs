@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{AgentError, BasicAgent, Inner, IntoPrompt, Settings};
 use crate::drive::{
-    AgentContext, AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, MergingReceiver, Outcome, Output, Shell,
-    event_channel, merging_channel, start_run,
+    AgentContext, AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, MergingReceiver,
+    Outcome, Output, Shell, event_channel, merging_channel, start_run,
 };
 use crate::event::{AgentEvent, Answer, Ended, Question};
 use crate::history::MessageRef;
@@ -73,7 +73,9 @@ impl Inner {
         {
             let mut state = self.state();
             state.finished = match run.ended() {
-                Some(ended) => Finished::Ended { ended: ended.clone(), messages: run.new_messages().to_vec() },
+                Some(ended) => {
+                    Finished::Ended { ended: ended.clone(), messages: run.new_messages().to_vec() }
+                }
                 None => Finished::Suspended { questions: run.questions() },
             };
             state.settle(run);
@@ -99,7 +101,11 @@ impl BasicAgent {
     ///
     /// # Errors
     /// As [`prompt`](Self::prompt).
-    pub fn prompt_merging(&self, prompt: impl IntoPrompt, capacity: usize) -> Result<MergingReceiver, AgentError> {
+    pub fn prompt_merging(
+        &self,
+        prompt: impl IntoPrompt,
+        capacity: usize,
+    ) -> Result<MergingReceiver, AgentError> {
         let (tx, rx) = merging_channel(capacity);
         self.prompt_messages_with_sender(prompt.into_prompt(), tx)?;
         Ok(rx)
@@ -109,7 +115,11 @@ impl BasicAgent {
     ///
     /// # Errors
     /// As [`prompt`](Self::prompt).
-    pub fn prompt_with_sender(&self, prompt: impl IntoPrompt, tx: impl Into<EventSender>) -> Result<(), AgentError> {
+    pub fn prompt_with_sender(
+        &self,
+        prompt: impl IntoPrompt,
+        tx: impl Into<EventSender>,
+    ) -> Result<(), AgentError> {
         self.prompt_messages_with_sender(prompt.into_prompt(), tx)
     }
 
@@ -156,7 +166,11 @@ impl BasicAgent {
     ///
     /// # Errors
     /// As [`continue_run`](Self::continue_run).
-    pub fn continue_with_sender(&self, kind: ContinuationKind, tx: impl Into<EventSender>) -> Result<(), AgentError> {
+    pub fn continue_with_sender(
+        &self,
+        kind: ContinuationKind,
+        tx: impl Into<EventSender>,
+    ) -> Result<(), AgentError> {
         self.check_idle()?;
         {
             let state = self.lock();
@@ -186,7 +200,11 @@ impl BasicAgent {
     ///
     /// # Errors
     /// When no run waits, when the answer does not fit (the run goes on waiting), and outside a runtime.
-    pub fn answer(&self, question: impl Into<QuestionId>, answer: Answer) -> Result<EventReceiver, AgentError> {
+    pub fn answer(
+        &self,
+        question: impl Into<QuestionId>,
+        answer: Answer,
+    ) -> Result<EventReceiver, AgentError> {
         let (tx, rx) = event_channel();
         let input = Input::Answer { question_id: question.into(), answer };
         self.resume_with(Some(input), tx)?;

@@ -106,10 +106,8 @@ impl State {
     pub(super) fn reduce(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::MessageUpdate { message, .. } => self.stream_message = Some(message.clone()),
-            AgentEvent::MessageStart { message, .. } => {
-                if message.role() == "assistant" {
-                    self.stream_message = Some(MessageSnapshot::default());
-                }
+            AgentEvent::MessageStart { message, .. } if message.role() == "assistant" => {
+                self.stream_message = Some(MessageSnapshot::default());
             }
             AgentEvent::MessageEnd { message, superseded, .. } => {
                 self.stream_message = None;

@@ -30,7 +30,10 @@ impl Shell {
                     match outcome.into_splices(&history) {
                         Ok((splices, repairs)) => {
                             if !repairs.is_empty() {
-                                tracing::warn!(?repairs, "the compaction strategy left calls open; they were closed");
+                                tracing::warn!(
+                                    ?repairs,
+                                    "the compaction strategy left calls open; they were closed"
+                                );
                             }
                             return self.apply(Input::Compacted { splices, usage, fallback: None }).await;
                         }

@@ -128,7 +128,7 @@ impl AgentLoopConfig {
             context_config: Some(ContextConfig::default()),
             compaction_strategy: None,
             token_counter: Arc::new(HeuristicTokenCounter),
-            validator: Arc::new(SchemaValidator::default()),
+            validator: Arc::new(SchemaValidator),
             hooks: Hooks::default(),
             config_id: None,
             first_turn_trigger: TurnTrigger::User,
@@ -269,7 +269,7 @@ impl AgentContext {
         setup.steering_mode = config.steering_mode;
         setup.follow_up_mode = config.follow_up_mode;
         setup.limits = config.execution_limits;
-        setup.retry = config.retry_config.clone();
+        setup.retry = config.retry_config;
         setup.context = config.context_config.clone();
         setup.context_window = Some(config.model.context_window);
         setup

@@ -25,7 +25,11 @@ impl Tools {
         let mut definitions: Vec<ToolDefinition> = Vec::with_capacity(tools.len());
         for tool in tools.iter().rev() {
             if told.insert(tool.name()) {
-                definitions.push(ToolDefinition::new(tool.name(), tool.description(), tool.parameters_schema()));
+                definitions.push(ToolDefinition::new(
+                    tool.name(),
+                    tool.description(),
+                    tool.parameters_schema(),
+                ));
             }
         }
         definitions.reverse();

@@ -38,7 +38,9 @@ impl Shell {
                         match contained(filter.filter(&text)).await {
                             Ok(FilterResult::Pass) => {}
                             Ok(FilterResult::Warn(warning)) => warnings.push(warning),
-                            Ok(FilterResult::Reject(reason)) => return filtered(InputVerdict::Reject { reason }),
+                            Ok(FilterResult::Reject(reason)) => {
+                                return filtered(InputVerdict::Reject { reason });
+                            }
                             // A filter that cannot decide does not let anything through.
                             Err(panic) => {
                                 let reason = format!("an input filter panicked: {panic}");
@@ -64,7 +66,7 @@ fn decided(verdict: GateVerdict) -> Input {
 }
 
 fn filtered(verdict: InputVerdict) -> Input {
-    Input::InputFiltered { verdict }
+    Input::Filtered { verdict }
 }
 
 fn verdict(hook: &str, answer: Result<Result<Verdict, crate::hooks::HookError>, String>) -> GateVerdict {

@@ -32,7 +32,12 @@ enum Polled {
 }
 
 impl Shell {
-    pub(super) async fn call_model(&mut self, history: History, key: StepKey, attempt: u32) -> Result<(), Halt> {
+    pub(super) async fn call_model(
+        &mut self,
+        history: History,
+        key: StepKey,
+        attempt: u32,
+    ) -> Result<(), Halt> {
         let cancel = self.cancel.clone();
         let built = tokio::select! {
             biased;
@@ -59,7 +64,10 @@ impl Shell {
             Polled::End(Ok(Ok(completion))) => {
                 let mut message = log.finish(&request.model.provider, &request.model.id, &completion);
                 message.api = Some(request.model.api);
-                let tokens = self.config.token_counter.count_message(&AgentMessage::from(Message::from(message.clone())));
+                let tokens = self
+                    .config
+                    .token_counter
+                    .count_message(&AgentMessage::from(Message::from(message.clone())));
                 match Reply::new(message) {
                     Ok(reply) => Input::ModelReplied { reply: reply.counted(tokens) },
                     Err(error) => {
@@ -101,8 +109,12 @@ impl Shell {
                     inbox.begun = true;
                     return;
                 }
-                StreamEvent::TextDelta { index, delta } => (index, StreamDelta::Text { delta: delta.to_owned() }),
-                StreamEvent::ThinkingDelta { index, delta } => (index, StreamDelta::Thinking { delta: delta.to_owned() }),
+                StreamEvent::TextDelta { index, delta } => {
+                    (index, StreamDelta::Text { delta: delta.to_owned() })
+                }
+                StreamEvent::ThinkingDelta { index, delta } => {
+                    (index, StreamDelta::Thinking { delta: delta.to_owned() })
+                }
                 StreamEvent::ToolCallDelta { index, delta } => {
                     (index, StreamDelta::ToolCallDelta { delta: delta.to_owned() })
                 }

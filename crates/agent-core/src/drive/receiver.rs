@@ -177,7 +177,9 @@ impl Drop for MergingSender {
 fn merge(last: &mut AgentEvent, event: AgentEvent) -> Option<AgentEvent> {
     let (
         AgentEvent::MessageUpdate { step, attempt, message, content_index, delta, .. },
-        AgentEvent::MessageUpdate { step: s, attempt: a, message: newer, content_index: c, delta: more, .. },
+        AgentEvent::MessageUpdate {
+            step: s, attempt: a, message: newer, content_index: c, delta: more, ..
+        },
     ) = (last, &event)
     else {
         return Some(event);
@@ -188,7 +190,9 @@ fn merge(last: &mut AgentEvent, event: AgentEvent) -> Option<AgentEvent> {
     match (delta, more) {
         (StreamDelta::Text { delta }, StreamDelta::Text { delta: more })
         | (StreamDelta::Thinking { delta }, StreamDelta::Thinking { delta: more })
-        | (StreamDelta::ToolCallDelta { delta }, StreamDelta::ToolCallDelta { delta: more }) => delta.push_str(more),
+        | (StreamDelta::ToolCallDelta { delta }, StreamDelta::ToolCallDelta { delta: more }) => {
+            delta.push_str(more)
+        }
         _ => return Some(event),
     }
     *message = newer.clone();

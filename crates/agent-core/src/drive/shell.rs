@@ -14,7 +14,7 @@ use super::output::{ListenerPanicked, Output};
 use crate::environment::NoRuntime;
 use crate::event::AgentEvent;
 use crate::history::{Entry, History, HistoryError, MessageRef};
-use crate::hooks::{TurnEnded, ToolUpdateInfo};
+use crate::hooks::{ToolUpdateInfo, TurnEnded};
 use crate::identity::Timestamp;
 use crate::journal::{Durability, JournalEntry, JournalError};
 use crate::message::{AgentMessage, Message, StopReason};
@@ -206,7 +206,9 @@ impl Shell {
             }
             match step {
                 Step::Gate { gate, .. } => self.ask_gate(gate).await?,
-                Step::CallModel { history, key, attempt, .. } => self.call_model(history, key, attempt).await?,
+                Step::CallModel { history, key, attempt, .. } => {
+                    self.call_model(history, key, attempt).await?
+                }
                 Step::Sleep { delay_ms, .. } => self.wait(delay_ms).await?,
                 Step::RunTools { calls, .. } => self.run_tools(calls).await?,
                 Step::Compact { task, history, .. } => self.compact(task, history).await?,
@@ -229,7 +231,10 @@ impl Shell {
     pub(super) async fn check_mail(&mut self) -> Result<(), Halt> {
         let hooks = &self.config.hooks.queues;
         if hooks.steering.is_some() || hooks.follow_up.is_some() {
-            let sources = [(QueueKind::Steering, hooks.steering.clone()), (QueueKind::FollowUp, hooks.follow_up.clone())];
+            let sources = [
+                (QueueKind::Steering, hooks.steering.clone()),
+                (QueueKind::FollowUp, hooks.follow_up.clone()),
+            ];
             for (kind, source) in sources {
                 let messages = source.map(|s| std::panic::catch_unwind(AssertUnwindSafe(|| s())));
                 for message in messages.and_then(Result::ok).unwrap_or_default() {
@@ -277,7 +282,8 @@ impl Shell {
             run.apply(now, input, &mut self.events)?;
         } else {
             run.apply(now, input.clone(), &mut self.events)?;
-            let closes = self.events.iter().any(|e| matches!(e, AgentEvent::TurnEnd { .. } | AgentEvent::AgentEnd(_)));
+            let closes =
+                self.events.iter().any(|e| matches!(e, AgentEvent::TurnEnd { .. } | AgentEvent::AgentEnd(_)));
             self.record(Some(&input), if closes { Durability::Flushed } else { durability }).await?;
         }
         if let (Some(mailbox), Some(run)) = (&self.mailbox, &self.run) {
@@ -316,8 +322,9 @@ impl Shell {
             AgentEvent::MessageEnd { message, superseded: false, .. } => {
                 let Some(Message::Assistant(reply)) = message.as_llm() else { return None };
                 self.config.hooks.turn.on_error.as_ref()?;
-                (reply.stop_reason == StopReason::Error)
-                    .then(|| Note::Error(reply.error_message.clone().unwrap_or_else(|| "Unknown error".to_owned())))
+                (reply.stop_reason == StopReason::Error).then(|| {
+                    Note::Error(reply.error_message.clone().unwrap_or_else(|| "Unknown error".to_owned()))
+                })
             }
             AgentEvent::TurnEnd { loop_id, message, usage, tool_results, .. } => {
                 self.config.hooks.turn.after.as_ref()?;

@@ -6,8 +6,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::{FuturesUnordered, StreamExt};
 use futures_util::FutureExt;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
@@ -74,7 +74,9 @@ impl Shell {
             // A verdict that comes with an abort does not count (B-058).
             let Some(decision) = decided.filter(|_| !cancel.is_cancelled()) else { break };
             match decision {
-                Decision::Not(verdict) => self.apply(Input::ToolBegan { id: pending.call.id, verdict }).await?,
+                Decision::Not(verdict) => {
+                    self.apply(Input::ToolBegan { id: pending.call.id, verdict }).await?
+                }
                 Decision::Run { tool, arguments, verdict } => {
                     let durability = match tool.effects(&arguments) {
                         Effects::Once => Durability::Flushed,
@@ -118,7 +120,9 @@ impl Shell {
     async fn decide(&self, pending: &PendingCall) -> Decision {
         let call = &pending.call;
         let Some(tool) = self.tools.find(call.name.as_str()) else {
-            return Decision::Not(ToolVerdict::refuse(ToolError::NotFound(call.name.to_string()).to_string()));
+            return Decision::Not(ToolVerdict::refuse(
+                ToolError::NotFound(call.name.to_string()).to_string(),
+            ));
         };
         let tool = Arc::clone(tool);
         let (given, fresh, cut) = match &pending.stage {
@@ -180,7 +184,12 @@ impl Shell {
             .map_err(|errors| format!("The arguments of {} do not fit its schema.\n{errors}", call.name))
     }
 
-    async fn ask_before(&self, pending: &PendingCall, tool: &dyn AgentTool, arguments: &Value) -> Result<Verdict, String> {
+    async fn ask_before(
+        &self,
+        pending: &PendingCall,
+        tool: &dyn AgentTool,
+        arguments: &Value,
+    ) -> Result<Verdict, String> {
         let Some(hook) = &self.config.hooks.tool.before else { return Ok(Verdict::Go) };
         let Some(run) = self.run() else { return Ok(Verdict::Go) };
         let info = ToolCallInfo {
@@ -200,7 +209,11 @@ impl Shell {
 
     /// Runs the calls, at most so many at once, and takes each end in as it comes. After an abort they are given their
     /// time to end.
-    async fn execute(&mut self, mut waiting: VecDeque<Ready>, mut signals: UnboundedReceiver<Signals>) -> Result<(), Halt> {
+    async fn execute(
+        &mut self,
+        mut waiting: VecDeque<Ready>,
+        mut signals: UnboundedReceiver<Signals>,
+    ) -> Result<(), Halt> {
         let most = self.config.max_concurrent_tools.unwrap_or(usize::MAX).max(1);
         let env = Arc::clone(&self.config.environment);
         let (limit, grace) = (self.config.tool_timeout, self.config.grace);
@@ -286,7 +299,9 @@ impl Shell {
         let partial = match signal {
             ToolSignal::Progress(text) => {
                 let (tool_call_id, tool_name) = (call.id, call.name);
-                return self.emit(AgentEvent::ProgressMessage { loop_id, tool_call_id, tool_name, text }).await;
+                return self
+                    .emit(AgentEvent::ProgressMessage { loop_id, tool_call_id, tool_name, text })
+                    .await;
             }
             ToolSignal::Update(partial) => partial,
         };
@@ -372,7 +387,11 @@ impl Drop for Spawned {
 
 /// What the model is told of a denial.
 fn denied(reason: String) -> String {
-    if reason.is_empty() { "Tool execution was denied by a before_tool_execution hook.".to_owned() } else { reason }
+    if reason.is_empty() {
+        "Tool execution was denied by a before_tool_execution hook.".to_owned()
+    } else {
+        reason
+    }
 }
 
 /// The beginning of a text, at most [`MAX_ARGUMENTS_SHOWN`] bytes.

@@ -147,7 +147,11 @@ impl ModelConfig {
 
     /// A model of OpenAI's Responses API.
     #[must_use]
-    pub fn openai_responses(id: impl Into<String>, name: impl Into<String>, api_key: impl Into<Secret>) -> Self {
+    pub fn openai_responses(
+        id: impl Into<String>,
+        name: impl Into<String>,
+        api_key: impl Into<Secret>,
+    ) -> Self {
         Self {
             thinking: ThinkingForm::Effort,
             ..Self::new(ApiProtocol::OpenAiResponses, "openai", id).named(name).with_api_key(api_key)
@@ -156,7 +160,11 @@ impl ModelConfig {
 
     /// A deployment on Azure; `base_url` is the resource's v1 address or its deployment address.
     #[must_use]
-    pub fn azure(base_url: impl Into<String>, deployment: impl Into<String>, api_key: impl Into<Secret>) -> Self {
+    pub fn azure(
+        base_url: impl Into<String>,
+        deployment: impl Into<String>,
+        api_key: impl Into<Secret>,
+    ) -> Self {
         Self {
             thinking: ThinkingForm::Effort,
             ..Self::new(ApiProtocol::AzureOpenAiResponses, "azure", deployment)

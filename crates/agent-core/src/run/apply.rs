@@ -5,7 +5,12 @@ use crate::event::AgentEvent;
 use crate::history::History;
 use crate::identity::Timestamp;
 
-pub(super) fn apply(run: &mut Run, now: Timestamp, input: Input, out: &mut Vec<AgentEvent>) -> Result<(), Misplaced> {
+pub(super) fn apply(
+    run: &mut Run,
+    now: Timestamp,
+    input: Input,
+    out: &mut Vec<AgentEvent>,
+) -> Result<(), Misplaced> {
     let name = input.name();
     let refuse = |reason: String| Misplaced { input: name, reason };
     if let Phase::Done(_) = run.phase {
@@ -35,10 +40,12 @@ pub(super) fn apply(run: &mut Run, now: Timestamp, input: Input, out: &mut Vec<A
             Ok(())
         }
         Input::GateDecided { verdict } => gate::decided(run, now, verdict, out).map_err(refuse),
-        Input::InputFiltered { verdict } => gate::filtered(run, now, verdict, out).map_err(refuse),
+        Input::Filtered { verdict } => gate::filtered(run, now, verdict, out).map_err(refuse),
         Input::ReplyStarted => call::started(run, now, out).map_err(refuse),
         Input::ModelReplied { reply } => call::replied(run, now, reply, out).map_err(refuse),
-        Input::ModelFailed { failure, partial } => call::failed(run, now, failure, partial, out).map_err(refuse),
+        Input::ModelFailed { failure, partial } => {
+            call::failed(run, now, &failure, partial, out).map_err(refuse)
+        }
         Input::Slept => call::slept(run, now).map_err(refuse),
         Input::ToolBegan { id, verdict } => tools::began(run, now, &id, verdict, out).map_err(refuse),
         Input::ToolEnded { id, outcome } => tools::ended(run, now, &id, *outcome, out).map_err(refuse),
@@ -46,7 +53,9 @@ pub(super) fn apply(run: &mut Run, now: Timestamp, input: Input, out: &mut Vec<A
         Input::Compacted { splices, usage, fallback } => {
             call::compacted(run, now, splices, usage, fallback, out).map_err(refuse)
         }
-        Input::CompactionFailed { message } => call::compaction_failed(run, now, message, out).map_err(refuse),
+        Input::CompactionFailed { message } => {
+            call::compaction_failed(run, now, message, out).map_err(refuse)
+        }
         Input::Answer { question_id, answer } => match &run.phase {
             Phase::GateAsked { .. } => gate::answered(run, now, &question_id, answer, out).map_err(refuse),
             Phase::Tools(_) => tools::answered(run, now, &question_id, answer, out).map_err(refuse),

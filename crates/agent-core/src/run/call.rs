@@ -48,7 +48,8 @@ pub(super) fn replied(
     run.now = now;
     let (message, tokens) = reply.into_parts();
     if run.is_silent_overflow(&message) && !run.turn.recovered && run.setup.context.is_some() {
-        let failure = Failure::new(ErrorKind::ContextOverflow, "the model was shown less than the whole conversation");
+        let failure =
+            Failure::new(ErrorKind::ContextOverflow, "the model was shown less than the whole conversation");
         let partial = PartialReply::new(message.content, message.usage, message.response_id);
         run.close_retry(retry, Some(&failure.message), out);
         run.supersede(started, Some(partial), &failure, out);
@@ -63,7 +64,7 @@ pub(super) fn replied(
 pub(super) fn failed(
     run: &mut Run,
     now: Timestamp,
-    failure: Failure,
+    failure: &Failure,
     partial: Option<Box<PartialReply>>,
     out: &mut Vec<AgentEvent>,
 ) -> Result<(), Refusal> {
@@ -76,14 +77,14 @@ pub(super) fn failed(
     let partial = partial.map(|p| *p);
     run.close_retry(retry, Some(&failure.message), out);
     if failure.kind == ErrorKind::ContextOverflow && !run.turn.recovered && run.setup.context.is_some() {
-        run.supersede(started, partial, &failure, out);
+        run.supersede(started, partial, failure, out);
         run.recover_overflow(out);
         return Ok(());
     }
-    match run.next_retry(&failure) {
+    match run.next_retry(failure) {
         Ok(retry) => {
             out.push(AgentEvent::RetryStart(Box::new(run.retry_note(&retry, Some(&failure.message)))));
-            run.supersede(started, partial, &failure, out);
+            run.supersede(started, partial, failure, out);
             run.turn.retries += 1;
             run.turn.attempt += 1;
             run.phase = Phase::Backoff(retry);
@@ -146,7 +147,12 @@ impl Run {
     }
 
     /// A reply that the run makes itself.
-    pub(super) fn own_reply(&self, stop: StopReason, error: Option<String>, partial: PartialReply) -> MessageRef {
+    pub(super) fn own_reply(
+        &self,
+        stop: StopReason,
+        error: Option<String>,
+        partial: PartialReply,
+    ) -> MessageRef {
         let mut message = AssistantMessage::new(&self.setup.config.provider, &self.setup.config.model, stop);
         message.api = self.setup.api;
         message.content = partial.content;
@@ -157,7 +163,13 @@ impl Run {
         MessageRef::from(LlmMessage::new(Message::from(message)).in_turn(self.turn_id()))
     }
 
-    fn take_reply(&mut self, started: bool, mut message: AssistantMessage, tokens: Option<u64>, out: &mut Vec<AgentEvent>) {
+    fn take_reply(
+        &mut self,
+        started: bool,
+        mut message: AssistantMessage,
+        tokens: Option<u64>,
+        out: &mut Vec<AgentEvent>,
+    ) {
         self.name_calls(&mut message);
         if message.timestamp == Timestamp::default() {
             message.timestamp = self.now;
@@ -171,9 +183,12 @@ impl Run {
             None => Entry::from(shared.clone()),
         };
         if !started {
-            out.push(AgentEvent::MessageStart { loop_id: self.setup.loop_id.clone(), message: shared.clone() });
+            out.push(AgentEvent::MessageStart {
+                loop_id: self.setup.loop_id.clone(),
+                message: shared.clone(),
+            });
         }
-        self.say_message_end(&shared, out);
+        self.say_message_end(&entry, out);
         if calls > 0 {
             // What the provider reports covers the history and this reply; results come on top.
             self.context.record_usage(&usage, &self.history, &entry);
@@ -205,7 +220,10 @@ impl Run {
         });
         for (n, call) in blocks.enumerate() {
             let mut salt = 0_u32;
-            while call.id.as_str().trim().is_empty() || seen.contains(&call.id) || self.history.has_call(call.id.as_str()) {
+            while call.id.as_str().trim().is_empty()
+                || seen.contains(&call.id)
+                || self.history.has_call(call.id.as_str())
+            {
                 let place = format!("{n}/{salt}");
                 let hash = stable_hash(&[self.setup.loop_id.as_str(), key.as_str(), &place]);
                 call.id = ToolCallId::from(format!("call_{:012x}", hash >> 16));
@@ -221,19 +239,28 @@ impl Run {
         let prompt = message.usage.input.saturating_add(message.usage.cache_read);
         match message.stop_reason {
             StopReason::Stop => prompt > window,
-            StopReason::Length => message.usage.output == 0 && prompt.saturating_mul(100) >= window.saturating_mul(99),
+            StopReason::Length => {
+                message.usage.output == 0 && prompt.saturating_mul(100) >= window.saturating_mul(99)
+            }
             StopReason::ToolUse | StopReason::Error | StopReason::Aborted => false,
         }
     }
 
     /// Closes what was shown of an attempt that is tried again. It enters no history (D9).
-    fn supersede(&mut self, started: bool, partial: Option<PartialReply>, failure: &Failure, out: &mut Vec<AgentEvent>) {
+    fn supersede(
+        &mut self,
+        started: bool,
+        partial: Option<PartialReply>,
+        failure: &Failure,
+        out: &mut Vec<AgentEvent>,
+    ) {
         let partial = partial.unwrap_or_default();
         self.turn.usage = self.turn.usage.combine(&partial.usage);
         if started {
             let message = self.own_reply(StopReason::Error, Some(failure.message.clone()), partial);
             let loop_id = self.setup.loop_id.clone();
-            out.push(AgentEvent::MessageEnd { loop_id, message, superseded: true });
+            let tokens = Entry::from(message.clone()).tokens();
+            out.push(AgentEvent::MessageEnd { loop_id, message, tokens, superseded: true });
         }
         if let Phase::Calling { started, .. } = &mut self.phase {
             *started = false;
@@ -286,7 +313,12 @@ impl Run {
     }
 
     /// Says what became of an announced retry.
-    pub(super) fn close_retry(&mut self, retry: Option<Retry>, error: Option<&str>, out: &mut Vec<AgentEvent>) {
+    pub(super) fn close_retry(
+        &mut self,
+        retry: Option<Retry>,
+        error: Option<&str>,
+        out: &mut Vec<AgentEvent>,
+    ) {
         if let Some(retry) = retry {
             out.push(AgentEvent::RetryEnd(Box::new(self.retry_note(&retry, error))));
         }
@@ -296,7 +328,13 @@ impl Run {
     }
 
     /// The turn's error: a reply that says so, then the end.
-    fn fail_turn(&mut self, kind: ErrorKind, text: String, partial: Option<PartialReply>, out: &mut Vec<AgentEvent>) {
+    fn fail_turn(
+        &mut self,
+        kind: ErrorKind,
+        text: String,
+        partial: Option<PartialReply>,
+        out: &mut Vec<AgentEvent>,
+    ) {
         self.end_with_reply(StopReason::Error, text.clone(), partial, out);
         self.end(Ended::Error { kind, message: text }, out);
     }
@@ -317,9 +355,10 @@ impl Run {
             let loop_id = self.setup.loop_id.clone();
             out.push(AgentEvent::MessageStart { loop_id, message: message.clone() });
         }
-        self.say_message_end(&message, out);
+        let entry = Entry::from(message.clone());
+        self.say_message_end(&entry, out);
         // It failed by construction.
-        let _ = self.history.push_failed(Entry::from(message.clone()));
+        let _ = self.history.push_failed(entry);
         self.close_turn(Some(message), Vec::new(), out);
     }
 }

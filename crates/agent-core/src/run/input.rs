@@ -46,7 +46,7 @@ pub enum Input {
         verdict: GateVerdict,
     },
     /// What the input filters say of the prompts.
-    InputFiltered {
+    Filtered {
         /// What they say.
         verdict: InputVerdict,
     },
@@ -120,7 +120,7 @@ impl Input {
             Self::SetQueueMode { .. } => "set_queue_mode",
             Self::Abort { .. } => "abort",
             Self::GateDecided { .. } => "gate_decided",
-            Self::InputFiltered { .. } => "input_filtered",
+            Self::Filtered { .. } => "filtered",
             Self::ReplyStarted => "reply_started",
             Self::ModelReplied { .. } => "model_replied",
             Self::ModelFailed { .. } => "model_failed",

@@ -14,10 +14,10 @@ use crate::tool::ToolResult;
 /// An exchange that is not closed. It is not in the history (invariant 3).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Open {
-    reply: Entry,
-    slots: Vec<Slot>,
+    pub(super) reply: Entry,
+    pub(super) slots: Vec<Slot>,
     /// Calls in a group.
-    group: usize,
+    pub(super) group: usize,
     /// Whether the caller aborted: no call begins any more.
     pub(super) aborting: bool,
     /// Why, where it was not the caller's wish.
@@ -51,13 +51,19 @@ pub(super) struct Closed {
     pub(super) duration_ms: Option<u64>,
     pub(super) tokens: Option<u64>,
     pub(super) at: Timestamp,
+    /// What a hook changes in it; it shows when the batch closes.
+    pub(super) change: Option<ToolChange>,
 }
 
 impl Open {
     pub(super) fn new(reply: Entry) -> Self {
-        let calls = reply.message().as_llm().and_then(Message::as_assistant).map(|m| m.tool_calls().cloned().collect());
+        let calls: Option<Vec<ToolCall>> = reply
+            .message()
+            .as_llm()
+            .and_then(Message::as_assistant)
+            .map(|m| m.tool_calls().cloned().collect());
         let slots = calls
-            .unwrap_or_else(Vec::new)
+            .unwrap_or_default()
             .into_iter()
             .map(|call| Slot { call, stage: Stage::New, started: false, closed: None })
             .collect();
@@ -148,7 +154,7 @@ impl Open {
 
     /// The reply and what came of its calls, in their order.
     pub(super) fn into_parts(self) -> (Entry, Vec<(ToolCall, Closed)>) {
-        let slots = self.slots.into_iter().filter_map(|s| s.closed.map(|c| (s.call, c))).collect();
+        let slots = self.slots.into_iter().filter_map(|s| s.closed.map(|c| (s.call, c.changed()))).collect();
         (self.reply, slots)
     }
 }
@@ -160,7 +166,9 @@ impl Slot {
 }
 
 impl Closed {
-    pub(super) fn change(&mut self, change: ToolChange) {
+    /// With the change taken in.
+    fn changed(mut self) -> Self {
+        let Some(change) = self.change.take() else { return self };
         if let Some(content) = change.content {
             self.result.content = content;
             self.tokens = None;
@@ -174,5 +182,6 @@ impl Closed {
         if let Some(terminate) = change.terminate {
             self.result.terminate = terminate;
         }
+        self
     }
 }

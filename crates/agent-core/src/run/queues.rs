@@ -99,6 +99,11 @@ impl Queues {
         self.steering.is_empty() && self.follow_up.is_empty()
     }
 
+    /// Whether they are empty and drained as by default.
+    pub(crate) fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+
     pub(crate) fn take_steering(&mut self) -> Vec<Queued> {
         take(&mut self.steering, self.steering_mode)
     }

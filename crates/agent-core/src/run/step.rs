@@ -13,7 +13,7 @@ use crate::message::ToolCall;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Step {
-    /// Ask the hooks; answer with [`Input::GateDecided`](super::Input) or, for the prompts, `InputFiltered`.
+    /// Ask the hooks; answer with [`Input::GateDecided`](super::Input) or, for the prompts, `Filtered`.
     Gate {
         /// Its name.
         key: StepKey,
@@ -147,9 +147,10 @@ pub(super) fn next(run: &Run) -> Step {
             };
             Step::Gate { key, gate }
         }
-        Phase::GateAsked { question, .. } => {
-            Step::AwaitAnswer { key: StepKey::from(format!("answer-{turn}")), questions: vec![question.clone()] }
-        }
+        Phase::GateAsked { question, .. } => Step::AwaitAnswer {
+            key: StepKey::from(format!("answer-{turn}")),
+            questions: vec![question.clone()],
+        },
         Phase::Compacting(task) => Step::Compact {
             key: StepKey::from(format!("compact-{turn}.{}", run.turn.attempt)),
             task: *task,

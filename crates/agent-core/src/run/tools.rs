@@ -17,8 +17,7 @@ pub(super) const SKIPPED: &str = "Skipped due to queued user message.";
 /// What the result of a call says that an abort ended (D2).
 pub(super) const ABORTED: &str = "Operation aborted";
 /// What the result of a call says whose reply was cut by the output limit (D27).
-pub(super) const LENGTH_CUT: &str =
-    "The reply reached the output limit, so this call may be incomplete and was not run. Send the call again, in smaller parts if it is long.";
+pub(super) const LENGTH_CUT: &str = "The reply reached the output limit, so this call may be incomplete and was not run. Send the call again, in smaller parts if it is long.";
 
 pub(super) fn began(
     run: &mut Run,
@@ -57,9 +56,12 @@ pub(super) fn began(
             say_start(slot, &loop_id, out);
             slot.stage = Stage::Began(Some(arguments));
         }
-        ToolVerdict::Refuse(result) => close(slot, &loop_id, ToolResult { is_error: true, ..*result }, now, out),
+        ToolVerdict::Refuse(result) => {
+            close(slot, &loop_id, ToolResult { is_error: true, ..*result }, now, out)
+        }
         ToolVerdict::Ask(text) => {
-            let question = Question { id: QuestionId::from(id.as_str()), text, call: Some(slot.call.clone()) };
+            let question =
+                Question { id: QuestionId::from(id.as_str()), text, call: Some(slot.call.clone()) };
             out.push(AgentEvent::QuestionAsked { loop_id, question: question.clone() });
             slot.stage = Stage::Asked(question);
         }
@@ -86,7 +88,7 @@ pub(super) fn ended(
     run.now = now;
     let ToolOutcome { result, duration_ms, tokens } = outcome;
     say_end(&slot.call, &loop_id, &result, duration_ms, out);
-    slot.closed = Some(Closed { result, duration_ms, tokens, at: now });
+    slot.closed = Some(Closed { result, duration_ms, tokens, at: now, change: None });
     slot.stage = if reviewed && !aborting { Stage::Ended } else { Stage::Closed };
     settle(run, out);
     Ok(())
@@ -106,7 +108,7 @@ pub(super) fn reviewed(
     }
     run.now = now;
     if let Some(closed) = &mut slot.closed {
-        closed.change(change);
+        closed.change = Some(change);
     }
     slot.stage = Stage::Closed;
     settle(run, out);
@@ -195,7 +197,11 @@ fn close_exchange(run: &mut Run, out: &mut Vec<AgentEvent>) {
     let (reply, closed) = open.into_parts();
     let turn_id = run.turn_id();
     let terminate = !closed.is_empty() && closed.iter().all(|(_, c)| c.result.terminate);
-    let cut = reply.message().as_llm().and_then(Message::as_assistant).is_some_and(|m| m.stop_reason == StopReason::Length);
+    let cut = reply
+        .message()
+        .as_llm()
+        .and_then(Message::as_assistant)
+        .is_some_and(|m| m.stop_reason == StopReason::Length);
     let mut entries = Vec::with_capacity(closed.len());
     for (call, closed) in closed {
         let mut result = ToolResultMessage::new(call.id, call.name, closed.result.content);
@@ -211,8 +217,8 @@ fn close_exchange(run: &mut Run, out: &mut Vec<AgentEvent>) {
         });
     }
     let messages: Vec<MessageRef> = entries.iter().map(|e| e.shared().clone()).collect();
-    for message in &messages {
-        run.say_message(message, out);
+    for entry in &entries {
+        run.say_message(entry, out);
     }
     let reply_message = reply.shared().clone();
     // One closed slot for each call, in the order of the calls: the door is open by construction.
@@ -226,10 +232,16 @@ fn close_exchange(run: &mut Run, out: &mut Vec<AgentEvent>) {
 }
 
 /// Ends a call that does not run (any more).
-pub(super) fn close(slot: &mut Slot, loop_id: &LoopId, result: ToolResult, now: Timestamp, out: &mut Vec<AgentEvent>) {
+pub(super) fn close(
+    slot: &mut Slot,
+    loop_id: &LoopId,
+    result: ToolResult,
+    now: Timestamp,
+    out: &mut Vec<AgentEvent>,
+) {
     say_start(slot, loop_id, out);
     say_end(&slot.call, loop_id, &result, None, out);
-    slot.closed = Some(Closed { result, duration_ms: None, tokens: None, at: now });
+    slot.closed = Some(Closed { result, duration_ms: None, tokens: None, at: now, change: None });
     slot.stage = Stage::Closed;
 }
 

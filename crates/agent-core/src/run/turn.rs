@@ -9,7 +9,10 @@ use crate::message::AgentMessage;
 impl Run {
     /// The first turn, or none: a continuation after a reply goes on with what is queued.
     pub(super) fn begin_run(&mut self, out: &mut Vec<AgentEvent>) {
-        if self.prompts.is_empty() && self.history.last().is_some_and(|m| m.role() == "assistant") && !self.queues.wakes() {
+        if self.prompts.is_empty()
+            && self.history.last().is_some_and(|m| m.role() == "assistant")
+            && !self.queues.wakes()
+        {
             self.turn.intake = if self.queues.has_follow_up() { Intake::FollowUp } else { Intake::Nothing };
         }
         self.begin_turn(out);
@@ -21,9 +24,8 @@ impl Run {
             let reason = limit.to_string();
             let note = Entry::from(AgentMessage::user(format!("[Agent stopped: {reason}]")));
             let note = self.entered(&note);
-            let message = note.shared().clone();
-            if self.history.push_entry(note).is_ok() {
-                self.say_message(&message, out);
+            if self.history.push_entry(note.clone()).is_ok() {
+                self.say_message(&note, out);
             }
             self.end(Ended::Limit { reason }, out);
         } else if self.setup.gates.before_turn {
@@ -68,9 +70,8 @@ impl Run {
     /// Says a message and puts it into the history. It was checked when it came, so the door is open to it.
     fn enter(&mut self, entry: &Entry, out: &mut Vec<AgentEvent>) {
         let entry = self.entered(entry);
-        let message = entry.shared().clone();
-        if self.history.push_entry(entry).is_ok() {
-            self.say_message(&message, out);
+        if self.history.push_entry(entry.clone()).is_ok() {
+            self.say_message(&entry, out);
         }
     }
 
@@ -107,7 +108,12 @@ impl Run {
     }
 
     /// `TurnEnd`. The run ends or goes on after it.
-    pub(super) fn close_turn(&mut self, reply: Option<MessageRef>, tool_results: Vec<MessageRef>, out: &mut Vec<AgentEvent>) {
+    pub(super) fn close_turn(
+        &mut self,
+        reply: Option<MessageRef>,
+        tool_results: Vec<MessageRef>,
+        out: &mut Vec<AgentEvent>,
+    ) {
         self.tracker.record_turn(self.turn.usage.total_tokens);
         self.usage = self.usage.combine(&self.turn.usage);
         out.push(AgentEvent::TurnEnd {

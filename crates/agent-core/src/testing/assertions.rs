@@ -24,7 +24,9 @@ fn word(event: &AgentEvent) -> Option<String> {
             match message.as_llm() {
                 None => "note".into(),
                 Some(Message::User(_)) => "user".into(),
-                Some(Message::Assistant(reply)) if reply.is_failed() => format!("assistant!({}){mark}", reply.text()),
+                Some(Message::Assistant(reply)) if reply.is_failed() => {
+                    format!("assistant!({}){mark}", reply.text())
+                }
                 Some(Message::Assistant(reply)) => format!("assistant({}){mark}", reply.text()),
                 Some(Message::ToolResult(result)) => {
                     let bang = if result.is_error { "!" } else { "" };
@@ -40,7 +42,9 @@ fn word(event: &AgentEvent) -> Option<String> {
         AgentEvent::QuestionAnswered { question_id, .. } => format!("answered({question_id})"),
         AgentEvent::RunSuspended { .. } => "suspended".into(),
         AgentEvent::RetryStart(note) => format!("retry+{}", note.attempt),
-        AgentEvent::RetryEnd(note) => format!("retry-{}{}", if note.error.is_some() { "!" } else { "" }, note.attempt),
+        AgentEvent::RetryEnd(note) => {
+            format!("retry-{}{}", if note.error.is_some() { "!" } else { "" }, note.attempt)
+        }
         AgentEvent::CompactionStarted { .. } => "compact+".into(),
         AgentEvent::CompactionEnded(_) => "compact-".into(),
         AgentEvent::TurnEnd { .. } => "turn_end".into(),
@@ -90,11 +94,17 @@ pub fn assert_well_formed(events: &[AgentEvent]) {
                 assert!(open_tools.is_empty(), "a turn ended with open tools: {text}");
             }
             AgentEvent::MessageStart { .. } => {
-                assert!(!std::mem::replace(&mut open_message, true), "a message began inside a message: {text}");
+                assert!(
+                    !std::mem::replace(&mut open_message, true),
+                    "a message began inside a message: {text}"
+                );
             }
             AgentEvent::MessageUpdate { .. } => assert!(open_message, "an update outside a message: {text}"),
             AgentEvent::MessageEnd { message, superseded, .. } => {
-                assert!(std::mem::replace(&mut open_message, false), "a message ended that had not begun: {text}");
+                assert!(
+                    std::mem::replace(&mut open_message, false),
+                    "a message ended that had not begun: {text}"
+                );
                 if !superseded {
                     ended.push(message.clone());
                 }
@@ -103,11 +113,19 @@ pub fn assert_well_formed(events: &[AgentEvent]) {
                 assert!(seen_tools.insert(tool_call_id.clone()), "{tool_call_id} began twice: {text}");
                 open_tools.insert(tool_call_id.clone());
             }
-            AgentEvent::ToolExecutionUpdate { tool_call_id, .. } | AgentEvent::ProgressMessage { tool_call_id, .. } => {
-                assert!(open_tools.contains(tool_call_id), "an update of {tool_call_id} outside its call: {text}");
+            AgentEvent::ToolExecutionUpdate { tool_call_id, .. }
+            | AgentEvent::ProgressMessage { tool_call_id, .. } => {
+                assert!(
+                    open_tools.contains(tool_call_id),
+                    "an update of {tool_call_id} outside its call: {text}"
+                );
             }
             AgentEvent::ToolExecutionEnd(end) => {
-                assert!(open_tools.remove(&end.tool_call_id), "{} ended without a start: {text}", end.tool_call_id);
+                assert!(
+                    open_tools.remove(&end.tool_call_id),
+                    "{} ended without a start: {text}",
+                    end.tool_call_id
+                );
             }
             AgentEvent::AgentEnd(end) => {
                 assert!(last, "something follows AgentEnd: {text}");

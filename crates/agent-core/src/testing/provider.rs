@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 use super::reply::{Act, ScriptedReply};
 use super::strict;
 use crate::provider::{
-    Completion, ErrorContext, ErrorKind, EventSink, OwnedStreamEvent, ProviderError, StreamConfig, StreamEvent, StreamProvider,
+    Completion, ErrorContext, ErrorKind, EventSink, OwnedStreamEvent, ProviderError, StreamConfig,
+    StreamEvent, StreamProvider,
 };
 
 type Responder = dyn Fn(&StreamConfig) -> ScriptedReply + Send + Sync;
@@ -103,7 +104,8 @@ impl ScriptedProvider {
             })?;
             let reply = inner.script.pop_front();
             if reply.is_none() && inner.responder.is_none() && inner.exhaustive {
-                let context = ErrorContext::new("the script is used up").with_target("mock", &request.model.id);
+                let context =
+                    ErrorContext::new("the script is used up").with_target("mock", &request.model.id);
                 return Err(ProviderError::new(ErrorKind::Other, context));
             }
             (reply, inner.responder.clone())

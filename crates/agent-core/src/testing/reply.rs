@@ -239,11 +239,15 @@ impl ScriptedReply {
         for act in &self.acts {
             match act {
                 Act::Send(OwnedStreamEvent::TextDelta { index, delta }) => {
-                    acts.extend(pieces(delta, self.piece).map(|delta| Act::Send(OwnedStreamEvent::TextDelta { index: *index, delta })));
+                    acts.extend(
+                        pieces(delta, self.piece)
+                            .map(|delta| Act::Send(OwnedStreamEvent::TextDelta { index: *index, delta })),
+                    );
                 }
                 Act::Send(OwnedStreamEvent::ToolCallDelta { index, delta }) => {
                     acts.extend(
-                        pieces(delta, self.piece).map(|delta| Act::Send(OwnedStreamEvent::ToolCallDelta { index: *index, delta })),
+                        pieces(delta, self.piece)
+                            .map(|delta| Act::Send(OwnedStreamEvent::ToolCallDelta { index: *index, delta })),
                     );
                 }
                 other => acts.push(other.clone()),
@@ -259,8 +263,10 @@ impl ScriptedReply {
         match &self.end {
             End::Done(completion) => {
                 let mut completion = completion.clone();
-                let calls = self.acts.iter().any(|a| matches!(a, Act::Send(OwnedStreamEvent::ToolCallStart { .. })));
-                completion.stop_reason = self.stop.unwrap_or(if calls { StopReason::ToolUse } else { StopReason::Stop });
+                let calls =
+                    self.acts.iter().any(|a| matches!(a, Act::Send(OwnedStreamEvent::ToolCallStart { .. })));
+                completion.stop_reason =
+                    self.stop.unwrap_or(if calls { StopReason::ToolUse } else { StopReason::Stop });
                 Ok(completion)
             }
             End::Fail { kind: ErrorKind::Cancelled, .. } => Err(ProviderError::Cancelled),

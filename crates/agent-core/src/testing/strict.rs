@@ -19,7 +19,11 @@ pub(super) fn check(request: &StreamConfig, allow_empty: bool) -> Result<(), Str
             continue;
         }
         if let Some(reply) = unit.reply() {
-            check_calls(reply, unit.results().map(|r| r.tool_call_id.as_str()).collect(), &mut ids)?;
+            check_calls(
+                reply,
+                &unit.results().map(|r| r.tool_call_id.as_str()).collect::<Vec<_>>(),
+                &mut ids,
+            )?;
         }
         for message in unit.entries().iter().filter_map(|e| e.message().as_llm()) {
             check_content(message)?;
@@ -51,7 +55,11 @@ fn check_tools(request: &StreamConfig) -> Result<(), String> {
     Ok(())
 }
 
-fn check_calls<'a>(reply: &'a AssistantMessage, results: Vec<&'a str>, ids: &mut BTreeSet<String>) -> Result<(), String> {
+fn check_calls<'a>(
+    reply: &'a AssistantMessage,
+    results: &[&'a str],
+    ids: &mut BTreeSet<String>,
+) -> Result<(), String> {
     let calls: Vec<&str> = reply.tool_calls().map(|c| c.id.as_str()).collect();
     if calls != results {
         return Err(format!("tool calls {calls:?} are not answered by the results {results:?}"));
@@ -66,7 +74,8 @@ fn check_calls<'a>(reply: &'a AssistantMessage, results: Vec<&'a str>, ids: &mut
 
 fn check_content(message: &Message) -> Result<(), String> {
     if let Message::User(user) = message {
-        let says_nothing = user.content.iter().all(|c| matches!(c, Content::Text(t) if t.text.trim().is_empty()));
+        let says_nothing =
+            user.content.iter().all(|c| matches!(c, Content::Text(t) if t.text.trim().is_empty()));
         if says_nothing {
             return Err("a user message must have content that is not blank".into());
         }

@@ -27,7 +27,10 @@ pub struct ScriptedTool {
 impl ScriptedTool {
     /// A tool that runs `body`.
     #[must_use]
-    pub fn new<F>(name: impl Into<String>, body: impl Fn(Value, ToolContext) -> F + Send + Sync + 'static) -> Self
+    pub fn new<F>(
+        name: impl Into<String>,
+        body: impl Fn(Value, ToolContext) -> F + Send + Sync + 'static,
+    ) -> Self
     where
         F: Future<Output = Result<ToolResult, ToolError>> + Send + 'static,
     {

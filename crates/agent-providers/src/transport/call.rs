@@ -91,7 +91,7 @@ async fn exchange(
         return Err(failure::redirected(status.as_u16(), &head.headers, &url));
     }
     if !status.is_success() {
-        return Err(Box::pin(refused(inner, protocol, request, &mut body, status, head)).await);
+        return Err(Box::pin(refused(inner, protocol, request, &mut body, status)).await);
     }
     let first = match body.first().await {
         Next::Piece(piece) => piece,
@@ -139,13 +139,12 @@ async fn refused(
     request: &StreamConfig,
     body: &mut Body<'_>,
     status: StatusCode,
-    head: &Head,
 ) -> ProviderError {
     let (bytes, end) = body.collect(&[], inner.config.max_error_bytes).await;
     if let Next::Cancelled = end {
         return ProviderError::Cancelled;
     }
-    protocol.rejected(request, &Rejection { status: status.as_u16(), headers: &head.headers, body: &bytes })
+    protocol.rejected(request, &Rejection { status: status.as_u16(), body: &bytes })
 }
 
 /// How a good answer is to be read.

@@ -110,6 +110,12 @@ impl Folder {
         std::fs::read(self.path().join(path)).unwrap()
     }
 
+    /// The number that a command has written into a file.
+    #[track_caller]
+    pub fn number(&self, path: &str) -> u32 {
+        String::from_utf8(self.get(path)).unwrap().trim().parse().unwrap()
+    }
+
     pub fn has(&self, path: &str) -> bool {
         self.path().join(path).symlink_metadata().is_ok()
     }

@@ -1,5 +1,7 @@
 //! What deltas amount to.
 
+#![allow(clippy::needless_pass_by_value, reason = "`json!` reads better by value")]
+
 use agent_core::{AssistantMessage, Content, History, ModelConfig, OwnedStreamEvent, ReplyLog};
 use proptest::prelude::*;
 use serde_json::json;
@@ -407,8 +409,8 @@ proptest! {
 
     #[test]
     fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200), json in "[\\[\\]{}\":,a-z0-9\\\\u]{0,60}") {
-        stream(&[&bytes]);
-        stream(&[format!("data: {{\"choices\":{json}\n\n").as_bytes(), &bytes]);
+        let _ = stream(&[&bytes]);
+        let _ = stream(&[format!("data: {{\"choices\":{json}\n\n").as_bytes(), &bytes]);
     }
 
     #[test]
@@ -416,6 +418,6 @@ proptest! {
         let mut bytes = recorded().into_bytes();
         let at = (at * bytes.len() as f64) as usize;
         bytes[at] = byte;
-        stream(&[&bytes]);
+        let _ = stream(&[&bytes]);
     }
 }

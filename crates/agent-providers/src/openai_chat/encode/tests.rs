@@ -1,5 +1,7 @@
 //! What is sent.
 
+#![allow(clippy::needless_pass_by_value, reason = "`json!` reads better by value")]
+
 use agent_core::{
     AgentMessage, AssistantMessage, CacheConfig, CacheStrategy, Content, Entry, ErrorKind, History, Message,
     ModelConfig, ResponseFormat, StopReason, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice,

@@ -55,5 +55,5 @@ pub(crate) fn has_target(target: &str) -> bool {
 /// Prints the command line, so that a person can repeat it.
 pub(crate) fn say(arguments: &[&str], environment: &[(&str, &str)]) {
     let environment: String = environment.iter().map(|(name, value)| format!("{name}='{value}' ")).collect();
-    println!("$ {environment}cargo {}", arguments.join(" "));
+    say!("$ {environment}cargo {}", arguments.join(" "));
 }

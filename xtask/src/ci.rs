@@ -47,15 +47,15 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
             results.push((step.name, Outcome::Skipped("not asked for".to_owned()), Duration::ZERO));
             continue;
         }
-        println!("\n== {}", step.name);
+        say!("\n== {}", step.name);
         let start = Instant::now();
         let outcome = (step.run)(workspace).unwrap_or_else(|e| Outcome::Failed(format!("{e:#}")));
         if let Outcome::Failed(why) = &outcome {
-            println!("{} failed: {why}", step.name);
+            say!("{} failed: {why}", step.name);
         }
         results.push((step.name, outcome, start.elapsed()));
     }
-    println!("\n{}", table(&results));
+    say!("\n{}", table(&results));
     Ok(!results.iter().any(|(_, outcome, _)| matches!(outcome, Outcome::Failed(_))))
 }
 
@@ -142,7 +142,7 @@ fn deny(workspace: &Workspace) -> anyhow::Result<Outcome> {
 }
 
 fn skipped(why: String) -> anyhow::Result<Outcome> {
-    println!("skipped: {why}");
+    say!("skipped: {why}");
     Ok(Outcome::Skipped(why))
 }
 

@@ -40,9 +40,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     let directory = options.directory.clone().unwrap_or_else(|| workspace.root.join(OWN_SET));
     let report = judge(&directory, options.protocol.as_deref())?;
     if options.json {
-        println!("{}", report.to_json());
+        say!("{}", report.to_json());
     } else {
-        print!("{report}");
+        say_as_is!("{report}");
     }
     Ok(report.passed())
 }
@@ -50,16 +50,16 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
 /// What `ci` runs: the project's own set, and of the larger one, where it is there, the protocols that are built in.
 pub(crate) fn run_for_ci(workspace: &Workspace) -> anyhow::Result<bool> {
     let own = judge(&workspace.root.join(OWN_SET), None)?;
-    print!("{own}");
+    say_as_is!("{own}");
     let mut good = own.passed();
     let shared = workspace.root.join(SHARED_SET);
     if !shared.join(manifest::NAME).is_file() {
-        println!("{SHARED_SET} is not here; only the project's own set was run");
+        say!("{SHARED_SET} is not here; only the project's own set was run");
         return Ok(good);
     }
     for (name, _) in play::PROTOCOLS.iter().filter(|(_, api)| play::has_provider(*api)) {
         let report = judge(&shared, Some(name))?;
-        print!("{report}");
+        say_as_is!("{report}");
         good &= report.passed();
     }
     Ok(good)

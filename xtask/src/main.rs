@@ -4,6 +4,9 @@
     reason = "this program starts cargo, measures time and reads its own environment"
 )]
 
+#[macro_use]
+mod output;
+
 mod cargo;
 mod ci;
 mod conformance;
@@ -45,7 +48,7 @@ fn main() -> ExitCode {
 /// Runs one command. `false` means that it ran and found something wrong, and has said what.
 fn run(arguments: &[String]) -> anyhow::Result<bool> {
     let Some((command, rest)) = arguments.split_first() else {
-        print!("{HELP}");
+        say_as_is!("{HELP}");
         return Ok(true);
     };
     let workspace = Workspace::find()?;
@@ -56,7 +59,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "requirements" => requirements::run(&workspace, rest),
         "conformance" => conformance::run(&workspace, rest),
         "help" | "--help" | "-h" => {
-            print!("{HELP}");
+            say_as_is!("{HELP}");
             Ok(true)
         }
         other => anyhow::bail!("there is no command `{other}`\n\n{HELP}"),

@@ -44,16 +44,16 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     problems.extend(compare(&rows, &places));
     if list {
         for row in &rows {
-            println!("{} {}", row.requirement, row.status);
+            say!("{} {}", row.requirement, row.status);
             for place in places.get(&row.requirement).into_iter().flatten() {
-                println!("    {}:{} {}", place.path, place.line, place.name);
+                say!("    {}:{} {}", place.path, place.line, place.name);
             }
         }
     }
     for problem in &problems {
-        println!("{problem}");
+        say!("{problem}");
     }
-    println!("{}", summary(&rows, &places, problems.len()));
+    say!("{}", summary(&rows, &places, problems.len()));
     Ok(problems.is_empty())
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     }
     // The examples first, with the features a newcomer gets: what the README shows has to build.
     if !cargo::run(&workspace.root, &["build", "--locked", "--workspace", "--examples"], &[])? {
-        println!("the examples do not build");
+        say!("the examples do not build");
         return Ok(false);
     }
     let features = features::everything(workspace)?;
@@ -45,13 +45,13 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     for line in BufReader::new(stdout).split(b'\n') {
         let line = line.context("cannot read what cargo test prints")?;
         let line = String::from_utf8_lossy(&line);
-        println!("{line}");
+        say!("{line}");
         totals.add(&line);
     }
     let success = child.wait().context("cargo test was lost")?.success();
-    println!("\n{}", totals.sentence());
+    say!("\n{}", totals.sentence());
     if totals.programs == 0 {
-        println!("no test program ran to its end");
+        say!("no test program ran to its end");
     }
     Ok(success && totals.programs > 0 && totals.failed == 0)
 }

@@ -97,9 +97,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     }
     let errors = findings.iter().filter(|f| f.weight == Weight::Error).count();
     for finding in &findings {
-        println!("{finding}");
+        say!("{finding}");
     }
-    println!("{} files: {errors} errors, {} warnings", files.len(), findings.len() - errors);
+    say!("{} files: {errors} errors, {} warnings", files.len(), findings.len() - errors);
     Ok(errors == 0)
 }
 

@@ -163,9 +163,7 @@ impl Workspace {
             if !output.status.success() {
                 bail!("cargo {} failed: {first}", arguments.join(" "));
             }
-            println!(
-                "note: only this machine's packages are looked at, those of other platforms are not here"
-            );
+            say!("note: only this machine's packages are looked at, those of other platforms are not here");
         }
         String::from_utf8(output.stdout).context("cargo printed something that is not UTF-8")
     }

@@ -50,9 +50,10 @@ pub use agent_tools as tools;
 /// The names that a program with an agent uses most.
 pub mod prelude {
     pub use agent_core::{
-        AgentError, AgentEvent, AgentMessage, AgentTool, Answer, BasicAgent, CancellationToken, ChatToken, Content, Ended,
-        ExecutionLimits, Finished, Hooks, ImageContent, Message, ModelConfig, Question, StreamDelta, ThinkingLevel,
-        Tool, ToolContext, ToolError, ToolExecutionStrategy, ToolResult, Verdict, tool_fn,
+        AgentError, AgentEvent, AgentMessage, AgentTool, Answer, BasicAgent, CancellationToken, ChatToken,
+        Content, Ended, ExecutionLimits, Finished, Hooks, ImageContent, Message, ModelConfig, Question,
+        StreamDelta, ThinkingLevel, Tool, ToolContext, ToolError, ToolExecutionStrategy, ToolResult, Verdict,
+        tool_fn,
     };
     pub use agent_providers::ProviderRegistry;
     #[cfg(feature = "session")]

@@ -1,3 +1,5 @@
+#![allow(clippy::needless_pass_by_value, reason = "expectations are written where they are used")]
+
 use std::collections::BTreeSet;
 
 use agent_core::{AgentMessage, ApiProtocol, History, ModelConfig, StopReason};

@@ -1,0 +1,88 @@
+//! Where a request goes and who sends it: address and headers, read from the model's configuration.
+
+#[cfg(test)]
+mod tests;
+
+use agent_core::{AnthropicAuth, ErrorContext, ErrorKind, ModelConfig, ProviderError, StreamConfig};
+use http::header::{ACCEPT, AUTHORIZATION};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::request;
+
+/// The vendor's own address.
+const HOST: &str = "https://api.anthropic.com";
+
+/// The version of the API that is spoken.
+const VERSION: &str = "2023-06-01";
+
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+
+/// The further headers of [`AnthropicAuth::OAuthClient`] (REQ-159). They are data: nothing sends them unless the
+/// caller asks for that way of signing in.
+const OAUTH_CLIENT: &[(&str, &str)] = &[
+    ("anthropic-beta", "claude-code-20250219,oauth-2025-04-20,fine-grained-tool-streaming-2025-05-14"),
+    ("x-app", "cli"),
+    ("anthropic-dangerous-direct-browser-access", "true"),
+    ("user-agent", "claude-cli/2.1.2"),
+];
+
+/// The address of the Messages endpoint. The configured one may end with `/`, `/v1` or the whole path.
+///
+/// # Errors
+/// When it is no address of the web.
+pub(super) fn endpoint(model: &ModelConfig) -> Result<String, ProviderError> {
+    let base = model.base_url.as_deref().unwrap_or(HOST);
+    let address = base.split('?').next().unwrap_or_default().trim().trim_end_matches('/');
+    let path = if address.ends_with("/v1") { "/messages" } else { "/v1/messages" };
+    request::endpoint(model, HOST, path)
+}
+
+/// Whether requests go to the vendor itself and not to somebody who speaks its protocol.
+pub(super) fn is_vendor(model: &ModelConfig) -> bool {
+    model.base_url.as_deref().is_none_or(|url| {
+        let host = url.trim().strip_prefix("https://").unwrap_or_default();
+        host.split(['/', ':', '?']).next().is_some_and(|h| h == "api.anthropic.com")
+    })
+}
+
+/// The protocol's headers. The model's and the call's own are put over them by the transport (B-155).
+///
+/// # Errors
+/// When there is no key, or it cannot be sent.
+pub(super) fn headers(request: &StreamConfig) -> Result<HeaderMap, ProviderError> {
+    let model = &*request.model;
+    let mut headers = request::json_headers();
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    headers.insert(ANTHROPIC_VERSION, HeaderValue::from_static(VERSION));
+    let Some(key) = request.key().filter(|k| !k.is_empty()) else {
+        return if brings_its_own(request) { Ok(headers) } else { Err(request::key_missing(model)) };
+    };
+    match model.anthropic_auth {
+        AnthropicAuth::Bearer | AnthropicAuth::OAuthClient => {
+            headers.insert(AUTHORIZATION, request::credential(model, "Bearer ", key)?);
+        }
+        _ => {
+            headers.insert(API_KEY, request::credential(model, "", key)?);
+        }
+    }
+    if model.anthropic_auth == AnthropicAuth::OAuthClient {
+        for &(name, value) in OAUTH_CLIENT {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+    }
+    Ok(headers)
+}
+
+/// Whether the caller's own headers say how to sign in, or that nobody does.
+fn brings_its_own(request: &StreamConfig) -> bool {
+    let signs =
+        |name: &String| name.eq_ignore_ascii_case("x-api-key") || name.eq_ignore_ascii_case("authorization");
+    request.model.headers.keys().chain(request.headers.keys()).any(signs)
+}
+
+/// An error before anything was sent.
+pub(super) fn refuse(model: &ModelConfig, kind: ErrorKind, message: &str, advice: &str) -> ProviderError {
+    let context = ErrorContext::new(message).with_target(&*model.provider, &*model.id).with_advice(advice);
+    ProviderError::new(kind, context)
+}

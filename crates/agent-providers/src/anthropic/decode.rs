@@ -1,0 +1,224 @@
+//! Reads the event stream. No I/O, no clock: frames are pushed in.
+//!
+//! A block that this version does not know is not an error. It is gathered as the vendor's own accumulator would do
+//! it and passed on whole, to be sent back to the same model (D19).
+
+mod block;
+mod end;
+
+#[cfg(test)]
+mod tests;
+
+use agent_core::{Completion, EventSink, ProviderError, StreamConfig, StreamEvent, Usage};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::encode::response_tool;
+use super::error;
+use super::wire;
+use crate::protocol::{Decode, Flow, Frame};
+use crate::surrogates::Surrogates;
+use block::{Kind, Open};
+use end::Stop;
+
+/// The state between two events of one reply.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    target: error::Target,
+    /// The tool whose arguments are the answer.
+    response_tool: Option<String>,
+    surrogates: Surrogates,
+    /// Blocks that have begun and not ended; almost always one.
+    open: Vec<Open>,
+    /// Blocks begun so far.
+    begun: u32,
+    usage: PartialUsage,
+    stop: Stop,
+    /// Whether the terminal event has been seen.
+    complete: bool,
+}
+
+impl Decoder {
+    /// A decoder for the answer to `request`.
+    pub(super) fn new(request: &StreamConfig) -> Self {
+        Self {
+            target: error::Target::of(request),
+            response_tool: response_tool(request),
+            surrogates: Surrogates::default(),
+            open: Vec::new(),
+            begun: 0,
+            usage: PartialUsage::default(),
+            stop: Stop::default(),
+            complete: false,
+        }
+    }
+
+    fn event(
+        &mut self,
+        frame: Frame<'_>,
+        event: &wire::Event<'_>,
+        sink: &mut EventSink<'_>,
+    ) -> Result<Flow, ProviderError> {
+        let name = event.kind.filled().or(frame.event).unwrap_or_default();
+        match name {
+            "content_block_delta" => match &event.delta {
+                Some(delta) => self.delta(event.index, delta, frame.data, sink),
+                None => sink(StreamEvent::Unrecognised { name }),
+            },
+            "content_block_start" => match event.content_block {
+                Some(block) => self.begin(event.index, block.get(), sink)?,
+                None => sink(StreamEvent::Unrecognised { name }),
+            },
+            "content_block_stop" => self.end(event.index, sink),
+            "message_start" => self.start(event.message.as_ref().unwrap_or(&wire::Message::default()), sink),
+            "message_delta" => {
+                if let Some(delta) = &event.delta {
+                    self.stop.note(&delta.stop_reason, &delta.stop_sequence, delta.stop_details.as_ref());
+                }
+                self.count(event.usage, sink);
+            }
+            "message_stop" => {
+                self.complete = true;
+                return Ok(Flow::Done);
+            }
+            "ping" => {}
+            _ if name == "error" || event.error.is_some() => {
+                let default = wire::ErrorBody::default();
+                let body = event.error.as_ref().unwrap_or(&default);
+                return Err(error::event(&self.target, body, event.request_id.filled()));
+            }
+            _ => sink(StreamEvent::Unrecognised { name }),
+        }
+        Ok(Flow::More)
+    }
+
+    fn start(&mut self, message: &wire::Message<'_>, sink: &mut EventSink<'_>) {
+        let model = message.model.filled().filter(|m| *m != self.target.model());
+        sink(StreamEvent::Start { response_id: message.id.filled(), model });
+        self.count(message.usage, sink);
+    }
+
+    fn count(&mut self, usage: Option<wire::Usage>, sink: &mut EventSink<'_>) {
+        if let Some(usage) = usage {
+            self.usage.merge(usage);
+            sink(StreamEvent::Usage(self.usage.total()));
+        }
+    }
+
+    fn begin(&mut self, index: u64, json: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
+        // A block that begins where another one is open ends it.
+        self.end(index, sink);
+        let (open, head): (Open, wire::Block<'_>) = {
+            let head: wire::Block<'_> = self.read(json)?;
+            let kind = block::kind_of(&head, json, self.response_tool.as_deref());
+            (Open { at: index, index: self.begun, kind }, head)
+        };
+        self.begun = self.begun.saturating_add(1);
+        open.start(&head, sink);
+        self.open.push(open);
+        Ok(())
+    }
+
+    fn delta(&mut self, at: u64, delta: &wire::Delta<'_>, json: &str, sink: &mut EventSink<'_>) {
+        if !self.open.iter().any(|o| o.at == at) {
+            // Some servers leave the start of a text out.
+            let kind = match delta.kind.as_str() {
+                "text_delta" => Kind::Text,
+                "thinking_delta" => Kind::Thinking,
+                _ => return sink(StreamEvent::Unrecognised { name: "delta of no block" }),
+            };
+            let open = Open { at, index: self.begun, kind };
+            self.begun = self.begun.saturating_add(1);
+            open.start(&wire::Block::default(), sink);
+            self.open.push(open);
+        }
+        if let Some(open) = self.open.iter_mut().rfind(|o| o.at == at) {
+            open.delta(delta, json, sink);
+        }
+    }
+
+    fn end(&mut self, at: u64, sink: &mut EventSink<'_>) {
+        if let Some(place) = self.open.iter().rposition(|o| o.at == at) {
+            self.open.remove(place).end(sink);
+        }
+    }
+
+    fn read<'a, T: Deserialize<'a>>(&self, json: &'a str) -> Result<T, ProviderError> {
+        serde_json::from_str(json).map_err(|e| error::unreadable(&self.target, e))
+    }
+}
+
+impl Decode for Decoder {
+    fn push(&mut self, frame: Frame<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
+        let cause = match serde_json::from_str::<wire::Event<'_>>(frame.data) {
+            Ok(event) => return self.event(frame, &event, sink),
+            Err(cause) => cause,
+        };
+        if Surrogates::suspected(frame.data) {
+            let mended = self.surrogates.mend(frame.data);
+            if let Ok(event) = serde_json::from_str::<wire::Event<'_>>(&mended) {
+                return self.event(Frame { data: &mended, ..frame }, &event, sink);
+            }
+        }
+        Err(error::unreadable(&self.target, cause))
+    }
+
+    fn whole(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
+        let mended;
+        let body = if Surrogates::suspected(body) && serde_json::from_str::<Value>(body).is_err() {
+            mended = self.surrogates.mend(body);
+            &mended
+        } else {
+            body
+        };
+        if let Ok(wire::ErrorAnswer { error: Some(found), request_id }) = serde_json::from_str(body) {
+            return Err(error::event(&self.target, &found, request_id.filled()));
+        }
+        let message: wire::Message<'_> = self.read(body)?;
+        self.start(&message, sink);
+        let blocks = message.content.unwrap_or_default();
+        for (at, block) in (0..).zip(blocks) {
+            self.begin(at, block.get(), sink)?;
+            self.end(at, sink);
+        }
+        self.stop.note(&message.stop_reason, &message.stop_sequence, message.stop_details.as_ref());
+        self.complete = true;
+        Ok(())
+    }
+
+    fn finish(&mut self, sink: &mut EventSink<'_>) -> Result<Completion, ProviderError> {
+        if !self.complete {
+            return Err(error::cut(&self.target));
+        }
+        for open in std::mem::take(&mut self.open) {
+            open.end(sink);
+        }
+        self.stop.completion(&self.target, self.begun > 0)
+    }
+}
+
+/// Tokens as far as they were said; what a later event leaves out stays (B-122).
+#[derive(Debug, Default, Clone, Copy)]
+struct PartialUsage {
+    input: u64,
+    output: u64,
+    cache_read: u64,
+    cache_write: u64,
+    reasoning: u64,
+}
+
+impl PartialUsage {
+    fn merge(&mut self, said: wire::Usage) {
+        let put = |slot: &mut u64, said: Option<crate::json::Count>| *slot = said.map_or(*slot, |c| c.0);
+        put(&mut self.input, said.input_tokens);
+        put(&mut self.output, said.output_tokens);
+        put(&mut self.cache_read, said.cache_read_input_tokens);
+        put(&mut self.cache_write, said.cache_creation_input_tokens);
+        put(&mut self.reasoning, said.output_tokens_details.and_then(|d| d.thinking_tokens));
+    }
+
+    /// The vendor's buckets are disjoint already.
+    fn total(self) -> Usage {
+        Usage::new(self.input, self.output, self.cache_read, self.cache_write).with_reasoning(self.reasoning)
+    }
+}

@@ -1,0 +1,194 @@
+//! One block while it arrives.
+
+use agent_core::{EventSink, StreamEvent};
+use serde_json::{Map, Value};
+
+use crate::anthropic::wire;
+
+/// A block that has begun and not ended.
+#[derive(Debug)]
+pub(super) struct Open {
+    /// The vendor's number of it.
+    pub(super) at: u64,
+    /// Ours.
+    pub(super) index: u32,
+    pub(super) kind: Kind,
+}
+
+/// What a block is.
+#[derive(Debug)]
+pub(super) enum Kind {
+    Text,
+    Thinking,
+    Redacted,
+    /// A call. `input` holds arguments that came with its start, until a delta or the end says which ones count.
+    Call {
+        input: Option<Box<str>>,
+    },
+    /// A call of the tool whose arguments are the answer: shown as text.
+    Answer {
+        input: Option<Box<str>>,
+    },
+    /// Anything else, gathered. `partial` is the text of its input so far.
+    Opaque {
+        name: String,
+        value: Map<String, Value>,
+        partial: String,
+    },
+}
+
+/// What kind of block begins with this head.
+pub(super) fn kind_of(head: &wire::Block<'_>, json: &str, response_tool: Option<&str>) -> Kind {
+    let input =
+        || head.input.map(serde_json::value::RawValue::get).filter(|raw| !is_empty(raw)).map(Box::from);
+    match head.kind.as_str() {
+        "text" => Kind::Text,
+        "thinking" => Kind::Thinking,
+        "redacted_thinking" => Kind::Redacted,
+        "tool_use" if response_tool.is_some_and(|t| t == head.name.as_str()) => {
+            Kind::Answer { input: input() }
+        }
+        "tool_use" => Kind::Call { input: input() },
+        name => Kind::Opaque {
+            name: name.to_owned(),
+            // It was read as a block a moment ago, so it is an object.
+            value: serde_json::from_str(json).unwrap_or_default(),
+            partial: String::new(),
+        },
+    }
+}
+
+/// Whether arguments say nothing: the vendor begins every streamed call with an empty object.
+fn is_empty(raw: &str) -> bool {
+    let inner = raw.strip_prefix('{').and_then(|r| r.strip_suffix('}'));
+    raw == "null" || inner.is_some_and(|i| i.trim().is_empty())
+}
+
+impl Open {
+    /// Passes the beginning on.
+    pub(super) fn start(&self, head: &wire::Block<'_>, sink: &mut EventSink<'_>) {
+        let index = self.index;
+        match &self.kind {
+            Kind::Text => {
+                sink(StreamEvent::TextStart { index });
+                if let Some(delta) = head.text.filled() {
+                    sink(StreamEvent::TextDelta { index, delta });
+                }
+            }
+            Kind::Thinking => {
+                sink(StreamEvent::ThinkingStart { index });
+                if let Some(delta) = head.thinking.filled() {
+                    sink(StreamEvent::ThinkingDelta { index, delta });
+                }
+                if let Some(delta) = head.signature.filled() {
+                    sink(StreamEvent::ThinkingSignature { index, delta });
+                }
+            }
+            Kind::Redacted => sink(StreamEvent::RedactedThinking { index, data: head.data.as_str() }),
+            Kind::Call { .. } => {
+                sink(StreamEvent::ToolCallStart { index, id: head.id.as_str(), name: head.name.as_str() });
+            }
+            Kind::Answer { .. } => sink(StreamEvent::TextStart { index }),
+            Kind::Opaque { .. } => {}
+        }
+    }
+
+    /// Passes a change on, or keeps it. `json` is the event it came in.
+    pub(super) fn delta(&mut self, delta: &wire::Delta<'_>, json: &str, sink: &mut EventSink<'_>) {
+        let index = self.index;
+        match (&mut self.kind, delta.kind.as_str()) {
+            (Kind::Text, "text_delta") => {
+                if let Some(delta) = delta.text.filled() {
+                    sink(StreamEvent::TextDelta { index, delta });
+                }
+            }
+            (Kind::Thinking, "thinking_delta") => {
+                if let Some(delta) = delta.thinking.filled() {
+                    sink(StreamEvent::ThinkingDelta { index, delta });
+                }
+            }
+            (Kind::Thinking, "signature_delta") => {
+                if let Some(delta) = delta.signature.filled() {
+                    sink(StreamEvent::ThinkingSignature { index, delta });
+                }
+            }
+            (Kind::Call { input }, "input_json_delta") => {
+                if let Some(delta) = delta.partial_json.filled() {
+                    *input = None;
+                    sink(StreamEvent::ToolCallDelta { index, delta });
+                }
+            }
+            (Kind::Answer { input }, "input_json_delta") => {
+                if let Some(delta) = delta.partial_json.filled() {
+                    *input = None;
+                    sink(StreamEvent::TextDelta { index, delta });
+                }
+            }
+            (Kind::Opaque { partial, .. }, "input_json_delta") => {
+                partial.push_str(delta.partial_json.as_str());
+            }
+            (Kind::Opaque { value, .. }, name) => match serde_json::from_str::<wire::WholeDelta>(json) {
+                Ok(whole) => gather(value, whole.delta),
+                Err(_) => sink(StreamEvent::Unrecognised { name }),
+            },
+            (_, name) => sink(StreamEvent::Unrecognised { name }),
+        }
+    }
+
+    /// Passes the end on, and before it what was kept.
+    pub(super) fn end(self, sink: &mut EventSink<'_>) {
+        let index = self.index;
+        match self.kind {
+            Kind::Text | Kind::Thinking | Kind::Redacted => {}
+            Kind::Call { input } => {
+                if let Some(input) = input {
+                    sink(StreamEvent::ToolCallDelta { index, delta: &input });
+                }
+            }
+            Kind::Answer { input } => {
+                if let Some(input) = input {
+                    sink(StreamEvent::TextDelta { index, delta: &input });
+                }
+            }
+            Kind::Opaque { name, mut value, partial } => {
+                if !partial.trim().is_empty() {
+                    match serde_json::from_str(&partial) {
+                        Ok(input) => {
+                            value.insert("input".to_owned(), input);
+                        }
+                        Err(_) => sink(StreamEvent::Unrecognised {
+                            name: "input of a server tool that is not JSON",
+                        }),
+                    }
+                }
+                sink(StreamEvent::Opaque { index, kind: &name, data: &Value::Object(value) });
+            }
+        }
+        sink(StreamEvent::BlockEnd { index });
+    }
+}
+
+/// Adds a change to a block as the vendor's accumulator does: a citation joins the list, a text grows, any other
+/// member is set.
+fn gather(block: &mut Map<String, Value>, delta: Map<String, Value>) {
+    for (key, change) in delta {
+        match (key.as_str(), change) {
+            ("type", _) | (_, Value::Null) => {}
+            ("citation", citation) => match block.get_mut("citations") {
+                Some(Value::Array(list)) => list.push(citation),
+                _ => {
+                    block.insert("citations".to_owned(), Value::Array(vec![citation]));
+                }
+            },
+            (_, Value::String(more)) => match block.get_mut(&key) {
+                Some(Value::String(text)) => text.push_str(&more),
+                _ => {
+                    block.insert(key, Value::String(more));
+                }
+            },
+            (_, other) => {
+                block.insert(key, other);
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What the end of a reply means (REQ-043, B-127, B-128).
+
+use agent_core::{Completion, ErrorKind, ProviderError, StopReason};
+
+use crate::anthropic::error::Target;
+use crate::anthropic::wire;
+use crate::json::Text;
+
+/// Why the reply stopped, as far as it was said.
+#[derive(Debug, Default)]
+pub(super) struct Stop {
+    reason: Option<String>,
+    sequence: Option<String>,
+    explanation: Option<String>,
+    category: Option<String>,
+}
+
+impl Stop {
+    /// Keeps what is said.
+    pub(super) fn note(
+        &mut self,
+        reason: &Text<'_>,
+        sequence: &Text<'_>,
+        details: Option<&wire::StopDetails<'_>>,
+    ) {
+        let put = |slot: &mut Option<String>, said: &Text<'_>| {
+            if let Some(text) = said.filled() {
+                *slot = Some(text.to_owned());
+            }
+        };
+        put(&mut self.reason, reason);
+        put(&mut self.sequence, sequence);
+        if let Some(details) = details {
+            put(&mut self.explanation, &details.explanation);
+            put(&mut self.category, &details.category);
+        }
+    }
+
+    /// What it means. `spoke` says whether there is any block.
+    pub(super) fn completion(&mut self, target: &Target, spoke: bool) -> Result<Completion, ProviderError> {
+        let Some(reason) = self.reason.take() else {
+            return Err(target.fail(ErrorKind::Network, "the reply ended without a stop reason", None));
+        };
+        let stop = match reason.as_str() {
+            // A paused turn and a compaction are complete replies; the next request goes on from them.
+            "end_turn" | "stop_sequence" | "pause_turn" | "compaction" => StopReason::Stop,
+            "max_tokens" => StopReason::Length,
+            // The window was full while the model wrote: what it wrote stands. A reply of nothing is an overflow.
+            "model_context_window_exceeded" if spoke => StopReason::Length,
+            "model_context_window_exceeded" => {
+                let message =
+                    "the context window was full before the reply began (model_context_window_exceeded)";
+                return Err(target.fail(ErrorKind::ContextOverflow, message, Some(&reason)));
+            }
+            "tool_use" => StopReason::ToolUse,
+            "refusal" => return Err(self.refusal(target)),
+            other => {
+                let message = format!("the reply stopped for the unknown reason {other:?}");
+                return Err(target.fail(ErrorKind::Api, &message, Some(&reason)));
+            }
+        };
+        Ok(Completion::new(stop).with_vendor_reason(reason).with_stop_sequence(self.sequence.take()))
+    }
+
+    fn refusal(&self, target: &Target) -> ProviderError {
+        let mut message = "the model refused to answer".to_owned();
+        if let Some(category) = &self.category {
+            message.push_str(" (");
+            message.push_str(category);
+            message.push(')');
+        }
+        if let Some(explanation) = &self.explanation {
+            message.push_str(": ");
+            message.push_str(explanation);
+        }
+        target.fail(ErrorKind::Api, &message, Some("refusal"))
+    }
+}

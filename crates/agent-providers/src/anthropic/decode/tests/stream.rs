@@ -1,0 +1,301 @@
+use agent_core::{Content, StopReason};
+
+use super::*;
+
+#[test]
+fn a_text_is_a_start_its_pieces_and_an_end() {
+    let frames = around(
+        &[
+            begin(0, json!({"type": "text", "text": ""})),
+            r#"{"type": "ping"}"#.to_owned(),
+            delta(0, json!({"type": "text_delta", "text": "Hel"})),
+            delta(0, json!({"type": "text_delta", "text": "lo \"you\""})),
+            end(0),
+        ],
+        "end_turn",
+    );
+    let read = read(&refs(&frames));
+    let text = |delta: &str| Event::TextDelta { index: 0, delta: delta.into() };
+    assert_eq!(
+        read.shown(),
+        [
+            &Event::Start { response_id: Some("msg_1".into()), model: None },
+            &Event::TextStart { index: 0 },
+            &text("Hel"),
+            &text("lo \"you\""),
+            &Event::BlockEnd { index: 0 },
+        ]
+    );
+    let completion = read.end.unwrap();
+    assert_eq!(completion.stop_reason, StopReason::Stop);
+    assert_eq!(completion.vendor_reason.as_deref(), Some("end_turn"));
+}
+
+/// B-122, REQ-128.
+#[test]
+fn tokens_that_the_last_event_leaves_out_stay_as_the_first_said() {
+    let last = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":null,"output_tokens":20,"output_tokens_details":{"thinking_tokens":5}}}"#;
+    let usage = read(&[START, last, STOP]).log.usage();
+    assert_eq!((usage.input, usage.output, usage.cache_read, usage.cache_write), (10, 20, 4, 3));
+    assert_eq!((usage.reasoning, usage.total_tokens), (5, 37));
+}
+
+/// REQ-160, B-123.
+#[test]
+fn a_call_in_five_fragments_has_one_complete_object_of_arguments() {
+    let pieces = ["{\"ci", "ty\": \"Os", "lo\", \"da", "ys\": [1, ", "2]}"];
+    let mut frames =
+        vec![begin(0, json!({"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {}}))];
+    frames.push(delta(0, json!({"type": "input_json_delta", "partial_json": ""})));
+    frames.extend(pieces.map(|p| delta(0, json!({"type": "input_json_delta", "partial_json": p}))));
+    frames.push(end(0));
+    let read = read(&refs(&around(&frames, "tool_use")));
+    let content = read.log.content();
+    let call = content[0].as_tool_call().unwrap();
+    assert_eq!((call.id.as_str(), call.name.as_str()), ("toolu_1", "weather"));
+    assert_eq!(call.arguments.text(), pieces.concat());
+    assert_eq!(call.arguments.value().unwrap(), &json!({"city": "Oslo", "days": [1, 2]}));
+    assert_eq!(read.end.unwrap().stop_reason, StopReason::ToolUse);
+    let deltas = read.events.iter().filter(|e| matches!(e, Event::ToolCallDelta { .. })).count();
+    assert_eq!(deltas, 5);
+}
+
+#[test]
+fn arguments_that_come_with_the_start_count_unless_pieces_follow() {
+    let start = |input: Value| begin(0, json!({"type": "tool_use", "id": "t", "name": "n", "input": input}));
+    let at_once = read(&refs(&around(&[start(json!({"a": 1})), end(0)], "tool_use")));
+    assert_eq!(at_once.log.content()[0].as_tool_call().unwrap().arguments.text(), r#"{"a":1}"#);
+    let piece = delta(0, json!({"type": "input_json_delta", "partial_json": "{\"a\":2}"}));
+    let both = read(&refs(&around(&[start(json!({"a": 1})), piece, end(0)], "tool_use")));
+    assert_eq!(both.log.content()[0].as_tool_call().unwrap().arguments.text(), r#"{"a":2}"#);
+    let none = read(&refs(&around(&[start(json!({})), end(0)], "tool_use")));
+    assert_eq!(none.log.content()[0].as_tool_call().unwrap().arguments.value().unwrap(), &json!({}));
+}
+
+/// REQ-131, B-129.
+#[test]
+fn thinking_and_its_signature_and_what_was_withheld_are_kept() {
+    let frames = around(
+        &[
+            begin(0, json!({"type": "thinking", "thinking": "", "signature": ""})),
+            delta(0, json!({"type": "thinking_delta", "thinking": "hm, "})),
+            delta(0, json!({"type": "thinking_delta", "thinking": "yes"})),
+            delta(0, json!({"type": "signature_delta", "signature": "sig"})),
+            end(0),
+            begin(1, json!({"type": "redacted_thinking", "data": "cipher=="})),
+            end(1),
+            begin(2, json!({"type": "thinking", "thinking": "", "signature": "only"})),
+            end(2),
+        ],
+        "end_turn",
+    );
+    let read = read(&refs(&frames));
+    assert_eq!(
+        read.log.content(),
+        [
+            Content::thinking("hm, yes", Some("sig".into())),
+            Content::redacted_thinking("cipher=="),
+            Content::thinking("", Some("only".into())),
+        ]
+    );
+}
+
+#[test]
+fn a_block_that_nobody_knows_is_gathered_whole_and_in_its_order() {
+    let frames = around(
+        &[
+            begin(0, json!({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}})),
+            delta(0, json!({"type": "input_json_delta", "partial_json": "{\"z\": 1, "})),
+            delta(0, json!({"type": "input_json_delta", "partial_json": "\"a\": 2.5}"})),
+            end(0),
+            begin(
+                1,
+                json!({"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"url": "u"}]}),
+            ),
+            end(1),
+            begin(2, json!({"type": "compaction", "content": null})),
+            delta(2, json!({"type": "compaction_delta", "content": "So ", "encrypted_content": "e"})),
+            delta(2, json!({"type": "compaction_delta", "content": "far", "encrypted_content": null})),
+            end(2),
+            begin(3, json!({"type": "of_next_year", "text": "a", "citations": []})),
+            delta(3, json!({"type": "text_delta", "text": "b"})),
+            delta(3, json!({"type": "citations_delta", "citation": {"n": 1}})),
+            end(3),
+        ],
+        "end_turn",
+    );
+    let read = read(&refs(&frames));
+    let blocks: Vec<String> = read
+        .log
+        .content()
+        .iter()
+        .map(|c| match c {
+            Content::Opaque(o) => {
+                assert_eq!(o.data["type"], o.kind);
+                o.data.to_string()
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(
+        blocks,
+        [
+            r#"{"type":"server_tool_use","id":"s1","name":"web_search","input":{"z":1,"a":2.5}}"#,
+            r#"{"type":"web_search_tool_result","tool_use_id":"s1","content":[{"url":"u"}]}"#,
+            r#"{"type":"compaction","content":"So far","encrypted_content":"e"}"#,
+            r#"{"type":"of_next_year","text":"ab","citations":[{"n":1}]}"#,
+        ]
+    );
+}
+
+/// B-115.
+#[test]
+fn open_blocks_do_not_mix_and_are_numbered_in_the_order_of_their_starts() {
+    let frames = around(
+        &[
+            begin(5, json!({"type": "text", "text": "a"})),
+            begin(2, json!({"type": "tool_use", "id": "t", "name": "n", "input": {}})),
+            delta(5, json!({"type": "text_delta", "text": "b"})),
+            delta(2, json!({"type": "input_json_delta", "partial_json": "{}"})),
+            end(2),
+            delta(5, json!({"type": "text_delta", "text": "c"})),
+        ],
+        "tool_use",
+    );
+    let read = read(&refs(&frames));
+    let content = read.log.content();
+    assert_eq!(content[0].as_text(), Some("abc"));
+    assert_eq!(content[1].as_tool_call().unwrap().arguments.text(), "{}");
+    assert_eq!(read.events.last(), Some(&Event::BlockEnd { index: 0 }), "what is open at the end is ended");
+}
+
+#[test]
+fn the_model_is_named_when_another_one_answers() {
+    let start = r#"{"type":"message_start","message":{"id":"m","model":"claude-other"}}"#;
+    let read = read(&[start, &stop("end_turn"), STOP]);
+    assert_eq!(
+        read.events[0],
+        Event::Start { response_id: Some("m".into()), model: Some("claude-other".into()) }
+    );
+}
+
+#[track_caller]
+fn check_stop(reason: &str, frames: &[String], expect: Result<StopReason, ErrorKind>) {
+    let read = read(&refs(&around(frames, reason)));
+    let found = read.end.map(|c| c.stop_reason).map_err(|e| {
+        assert!(
+            e.to_string().contains(reason) || e.context().unwrap().code.as_deref() == Some(reason),
+            "{e}"
+        );
+        e.kind()
+    });
+    assert_eq!(found, expect, "{reason}");
+}
+
+/// REQ-043, B-127.
+#[test]
+fn every_stop_reason_means_one_thing_and_an_unknown_one_is_named() {
+    let text = [begin(0, json!({"type": "text", "text": "a"})), end(0)];
+    for reason in ["end_turn", "stop_sequence", "pause_turn", "compaction"] {
+        check_stop(reason, &text, Ok(StopReason::Stop));
+    }
+    check_stop("max_tokens", &text, Ok(StopReason::Length));
+    check_stop("tool_use", &text, Ok(StopReason::ToolUse));
+    check_stop("model_context_window_exceeded", &text, Ok(StopReason::Length));
+    check_stop("model_context_window_exceeded", &[], Err(ErrorKind::ContextOverflow));
+    check_stop("of_next_year", &text, Err(ErrorKind::Api));
+    let silent = read(&[START, STOP]);
+    assert_eq!(silent.end.unwrap_err().kind(), ErrorKind::Network);
+}
+
+#[test]
+fn the_sequence_that_stopped_the_model_is_told() {
+    let last = r#"{"type":"message_delta","delta":{"stop_reason":"stop_sequence","stop_sequence":"END"}}"#;
+    assert_eq!(read(&[START, last, STOP]).end.unwrap().stop_sequence.as_deref(), Some("END"));
+}
+
+/// B-128.
+#[test]
+fn a_refusal_is_an_error_with_the_vendors_explanation() {
+    let last = r#"{"type":"message_delta","delta":{"stop_reason":"refusal","stop_details":{"category":"cyber","explanation":"Not that."}}}"#;
+    let error = read(&[START, last, STOP]).end.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Api);
+    assert!(error.to_string().contains("refused to answer (cyber): Not that."), "{error}");
+    assert_eq!(error.context().unwrap().code.as_deref(), Some("refusal"));
+}
+
+/// B-120.
+#[test]
+fn a_stream_that_ends_before_message_stop_is_an_error_that_may_be_retried() {
+    let frames = around(&[begin(0, json!({"type": "text", "text": "half"}))], "end_turn");
+    for cut in 0..frames.len() {
+        let read = read(&refs(&frames[..cut]));
+        let error = read.end.unwrap_err();
+        assert!(error.is_retryable() && error.to_string().contains("message_stop"), "{cut}: {error}");
+    }
+    assert!(read(&refs(&frames)).end.is_ok());
+}
+
+/// B-117.
+#[test]
+fn nothing_after_message_stop_is_read() {
+    let mut frames = around(&[begin(0, json!({"type": "text", "text": "all"})), end(0)], "end_turn");
+    frames.push(r#"{"type":"error","error":{"type":"api_error","message":"late"}}"#.into());
+    frames.push("[DONE]".into());
+    let read = read(&refs(&frames));
+    assert!(read.end.is_ok());
+    assert_eq!(read.log.snapshot().text(), "all");
+}
+
+#[track_caller]
+fn check_error_event(kind: &str, message: &str, expect: ErrorKind) {
+    let event = json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"})
+        .to_string();
+    let error = read(&[START, &event]).end.unwrap_err();
+    assert_eq!(error.kind(), expect, "{kind}");
+    assert_eq!(error.context().unwrap().code.as_deref(), Some(kind));
+    assert_eq!(error.request_id(), Some("req_1"));
+    assert!(error.to_string().contains(message));
+}
+
+#[test]
+fn an_error_event_is_read_by_the_vendors_type() {
+    check_error_event("overloaded_error", "Overloaded", ErrorKind::Network);
+    check_error_event("api_error", "Internal server error", ErrorKind::Network);
+    check_error_event("timeout_error", "took too long", ErrorKind::Network);
+    check_error_event("rate_limit_error", "slow down", ErrorKind::RateLimited);
+    check_error_event("invalid_request_error", "bad", ErrorKind::Api);
+    check_error_event("invalid_request_error", "prompt is too long: 9 tokens", ErrorKind::ContextOverflow);
+    check_error_event("authentication_error", "no", ErrorKind::Auth);
+    check_error_event("of_next_year", "what", ErrorKind::Api);
+}
+
+/// B-146.
+#[test]
+fn an_emoji_cut_in_two_is_joined_again_and_a_lone_half_is_replaced() {
+    let text = |t: &str| {
+        format!(r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{t}"}}}}"#)
+    };
+    let frames = around(
+        &[begin(0, json!({"type": "text", "text": ""})), text("a\\ud83c"), text("\\udf89b"), text("\\udf89")],
+        "end_turn",
+    );
+    let read = read(&refs(&frames));
+    assert!(read.end.is_ok());
+    assert_eq!(read.log.snapshot().text(), "a\u{1F389}b\u{FFFD}");
+}
+
+#[test]
+fn the_answer_that_came_through_a_tool_is_shown_as_text() {
+    let mut asked = request();
+    asked.response_format = ResponseFormat::JsonObject;
+    let call = |name: &str| begin(0, json!({"type": "tool_use", "id": "t", "name": name, "input": {}}));
+    let piece = |p: &str| delta(0, json!({"type": "input_json_delta", "partial_json": p}));
+    let frames = around(&[call("respond_json"), piece("{\"a\":"), piece("1}"), end(0)], "tool_use");
+    let read = read_as(&asked, &refs(&frames));
+    assert_eq!(read.log.content(), [Content::text(r#"{"a":1}"#)]);
+    let message = read.log.finish("anthropic", "claude-test", &read.end.unwrap());
+    assert_eq!(message.stop_reason, StopReason::Stop);
+    let other = around(&[call("read"), piece("{}"), end(0)], "tool_use");
+    assert!(read_as(&asked, &refs(&other)).log.content()[0].as_tool_call().is_some());
+}

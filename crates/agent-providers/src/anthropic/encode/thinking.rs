@@ -1,0 +1,124 @@
+//! How much a model is asked to think, and what that leaves for the answer (REQ-129, D13, B-149).
+
+use agent_core::{StreamConfig, ThinkingForm, ThinkingLevel};
+
+use crate::catalogue::{ModelFacts, ThinkingOff};
+use crate::json::Members;
+
+/// The smallest budget that the API takes.
+pub(super) const MIN_BUDGET: u32 = 1_024;
+
+/// What is left for the answer at least.
+pub(super) const MIN_ANSWER: u32 = 1_024;
+
+/// What is said of thinking in one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// The limit of thinking and answer together.
+    pub(super) max_tokens: u32,
+    /// The word for the effort.
+    pub(super) effort: Option<&'static str>,
+    /// Whether a temperature may be sent beside it.
+    pub(super) takes_temperature: bool,
+    thinking: Thinking,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Thinking {
+    Unsaid,
+    Disabled,
+    BetweenTools,
+    Budget(u32),
+    Adaptive,
+}
+
+/// Plans. `forced` says that a tool call is demanded, which the API does not combine with thinking: the demand wins.
+pub(super) fn plan(request: &StreamConfig, facts: Option<&ModelFacts>, forced: bool) -> Plan {
+    let model = &request.model;
+    // A configuration that was made without the catalogue says `Budget`; newer models refuse that.
+    let (form, levels) = match facts {
+        Some(facts) if model.thinking == ThinkingForm::Budget && !facts.thinking_budget => {
+            (facts.thinking, &facts.thinking_levels)
+        }
+        _ => (model.thinking, &model.thinking_levels),
+    };
+    let level = request.thinking_level.clamp_to(levels);
+    let limit = request.max_tokens.unwrap_or(model.max_tokens).max(1);
+    let off = match facts.map(|f| f.thinking_off) {
+        Some(ThinkingOff::Disabled) => Thinking::Disabled,
+        Some(ThinkingOff::BetweenTools) => Thinking::BetweenTools,
+        _ => Thinking::Unsaid,
+    };
+    let quiet = Plan {
+        max_tokens: limit,
+        effort: None,
+        takes_temperature: facts.is_none_or(|f| f.sampling),
+        thinking: off,
+    };
+    if level == ThinkingLevel::Off {
+        return quiet;
+    }
+    match form {
+        ThinkingForm::Budget if !forced => {
+            let Some((max_tokens, budget)) = budget(request, level, limit) else { return quiet };
+            Plan { max_tokens, takes_temperature: false, thinking: Thinking::Budget(budget), ..quiet }
+        }
+        // Without thinking, models that think by themselves take no effort above high.
+        ThinkingForm::Adaptive if forced => {
+            Plan { effort: Some(effort(level.min(ThinkingLevel::High))), ..quiet }
+        }
+        ThinkingForm::Adaptive => Plan {
+            effort: Some(effort(level)),
+            takes_temperature: false,
+            thinking: Thinking::Adaptive,
+            ..quiet
+        },
+        ThinkingForm::Effort => Plan { effort: Some(effort(level)), ..quiet },
+        _ => quiet,
+    }
+}
+
+/// The limit, raised as far as the model allows where the budget needs it, and the budget below it. `None` when
+/// not even the smallest budget fits.
+fn budget(request: &StreamConfig, level: ThinkingLevel, limit: u32) -> Option<(u32, u32)> {
+    let wanted = request.thinking_budgets.for_level(level)?.max(MIN_BUDGET);
+    let needed = wanted.saturating_add(MIN_ANSWER);
+    let max_tokens = limit.max(needed.min(request.model.max_tokens));
+    let budget = wanted.min(max_tokens.saturating_sub(MIN_ANSWER));
+    (budget >= MIN_BUDGET).then_some((max_tokens, budget))
+}
+
+fn effort(level: ThinkingLevel) -> &'static str {
+    match level {
+        ThinkingLevel::Off | ThinkingLevel::Minimal | ThinkingLevel::Low => "low",
+        ThinkingLevel::Medium => "medium",
+        ThinkingLevel::XHigh => "xhigh",
+        _ => "high",
+    }
+}
+
+impl Plan {
+    /// Writes the `thinking` member, if there is one.
+    pub(super) fn write(&self, body: &mut Members<'_>) {
+        let name = match self.thinking {
+            Thinking::Unsaid => return,
+            Thinking::Disabled => "disabled",
+            Thinking::BetweenTools => "between_tools",
+            Thinking::Budget(_) => "enabled",
+            Thinking::Adaptive => "adaptive",
+        };
+        let mut thinking = Members::open(body.key("thinking"));
+        thinking.field("type", name);
+        match self.thinking {
+            Thinking::Budget(budget) => {
+                thinking.field("budget_tokens", &budget);
+            }
+            // Newer models leave the text out unless it is asked for.
+            Thinking::Adaptive => {
+                thinking.field("display", "summarized");
+            }
+            Thinking::Unsaid | Thinking::Disabled | Thinking::BetweenTools => {}
+        }
+        thinking.close();
+    }
+}

@@ -1,0 +1,105 @@
+//! Reads refusals: an error answer, an error event, a stream that broke off.
+
+#[cfg(test)]
+mod tests;
+
+use agent_core::provider::error::classify_kind;
+use agent_core::provider::overflow::{is_overflow_text, is_quota_text};
+use agent_core::{ErrorContext, ErrorKind, ProviderError, StreamConfig};
+
+use super::wire::{ErrorAnswer, ErrorBody};
+use crate::protocol::Rejection;
+use crate::rejection;
+
+/// What the vendor says when the prompt fits and the answer's limit beside it does not.
+const NO_ROOM: &str = "exceed context limit";
+
+/// Who was asked, for errors.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    provider: String,
+    model: String,
+}
+
+impl Target {
+    /// The target of `request`.
+    pub(super) fn of(request: &StreamConfig) -> Self {
+        Self { provider: request.model.provider.clone(), model: request.model.id.clone() }
+    }
+
+    /// The model that was asked.
+    pub(super) fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// An error of this kind, with the vendor's word for it.
+    pub(super) fn fail(&self, kind: ErrorKind, message: &str, code: Option<&str>) -> ProviderError {
+        let mut context = ErrorContext::new(message).with_target(&*self.provider, &*self.model);
+        context.code = code.map(str::to_owned);
+        ProviderError::new(kind, context)
+    }
+}
+
+/// Reads an error answer. The wait and, where the body names none, the request id are added by the transport.
+pub(super) fn rejected(request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {
+    if rejection::is_html(rejection.body) {
+        return rejection::read(request, rejection);
+    }
+    let text = String::from_utf8_lossy(rejection.body);
+    let answer: ErrorAnswer<'_> = serde_json::from_str(&text).unwrap_or_default();
+    let body = answer.error.unwrap_or_default();
+    let code = body.kind.filled();
+    let message = body.message.filled().unwrap_or_else(|| text.trim());
+    let kind = kind_of(Some(rejection.status), &body, message);
+    Target::of(request).fail(kind, message, code).map_context(|context| {
+        context.status = Some(rejection.status);
+        context.request_id = answer.request_id.filled().map(str::to_owned);
+        context.advice = rejection::advice(kind, &request.model);
+    })
+}
+
+/// Reads an error event, or an error body that came with a good status.
+pub(super) fn event(target: &Target, body: &ErrorBody<'_>, request_id: Option<&str>) -> ProviderError {
+    let message = body.message.filled().unwrap_or("the stream reported an error and did not say which");
+    let error = target.fail(kind_of(None, body, message), message, body.kind.filled());
+    error.map_context(|context| context.request_id = request_id.map(str::to_owned))
+}
+
+/// The stream ended before its terminal event (B-120).
+pub(super) fn cut(target: &Target) -> ProviderError {
+    target.fail(ErrorKind::Network, "the stream ended before message_stop: the reply is incomplete", None)
+}
+
+/// Something arrived that is no event.
+pub(super) fn unreadable(target: &Target, cause: serde_json::Error) -> ProviderError {
+    target
+        .fail(ErrorKind::Network, "the stream holds an event that cannot be read", None)
+        .map_context(|context| context.source = Some(cause.into()))
+}
+
+/// What an error means: by the vendor's type, which says more than the status; by status and text when the type is
+/// unknown.
+fn kind_of(status: Option<u16>, body: &ErrorBody<'_>, message: &str) -> ErrorKind {
+    let spent = body.details.as_ref().is_some_and(|d| d.error_code.as_str().contains("spend_limit"));
+    match body.kind.as_str() {
+        "rate_limit_error" if spent || is_quota_text(message) => ErrorKind::Quota,
+        "rate_limit_error" => ErrorKind::RateLimited,
+        "overloaded_error" | "api_error" | "timeout_error" => ErrorKind::Network,
+        "authentication_error" | "permission_error" => ErrorKind::Auth,
+        "billing_error" => ErrorKind::Quota,
+        "not_found_error" => ErrorKind::ModelNotFound,
+        "request_too_large" => ErrorKind::ContextOverflow,
+        "invalid_request_error" if is_overflow_text(message) || message.contains(NO_ROOM) => {
+            ErrorKind::ContextOverflow
+        }
+        "invalid_request_error" if spent || is_quota_text(message) => ErrorKind::Quota,
+        "invalid_request_error" => ErrorKind::Api,
+        _ => match status {
+            Some(400) if is_quota_text(message) => ErrorKind::Quota,
+            Some(status) => classify_kind(status, message),
+            None if is_overflow_text(message) => ErrorKind::ContextOverflow,
+            None if is_quota_text(message) => ErrorKind::Quota,
+            None => ErrorKind::Api,
+        },
+    }
+}

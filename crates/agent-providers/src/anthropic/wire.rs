@@ -1,0 +1,155 @@
+//! The vendor's names: what of an event, a block and an error is read. Everything else is passed over.
+//!
+//! One flat type for all events: a tagged enum would copy every event into a buffer first.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::json::{Count, Text};
+
+/// An event of the stream.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Event<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    pub(super) index: u64,
+    #[serde(borrow)]
+    pub(super) message: Option<Message<'a>>,
+    #[serde(borrow)]
+    pub(super) content_block: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) delta: Option<Delta<'a>>,
+    pub(super) usage: Option<Usage>,
+    #[serde(borrow)]
+    pub(super) error: Option<ErrorBody<'a>>,
+    #[serde(borrow)]
+    pub(super) request_id: Text<'a>,
+}
+
+/// A reply: the head of a stream, or all of it when it came as one body.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) model: Text<'a>,
+    #[serde(borrow)]
+    pub(super) content: Option<Vec<&'a RawValue>>,
+    #[serde(borrow)]
+    pub(super) stop_reason: Text<'a>,
+    #[serde(borrow)]
+    pub(super) stop_sequence: Text<'a>,
+    #[serde(borrow)]
+    pub(super) stop_details: Option<StopDetails<'a>>,
+    pub(super) usage: Option<Usage>,
+}
+
+/// A block, as far as it is understood.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Block<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) text: Text<'a>,
+    #[serde(borrow)]
+    pub(super) thinking: Text<'a>,
+    #[serde(borrow)]
+    pub(super) signature: Text<'a>,
+    #[serde(borrow)]
+    pub(super) data: Text<'a>,
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) input: Option<&'a RawValue>,
+}
+
+/// The change in a `content_block_delta` or a `message_delta`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Delta<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) text: Text<'a>,
+    #[serde(borrow)]
+    pub(super) partial_json: Text<'a>,
+    #[serde(borrow)]
+    pub(super) thinking: Text<'a>,
+    #[serde(borrow)]
+    pub(super) signature: Text<'a>,
+    #[serde(borrow)]
+    pub(super) stop_reason: Text<'a>,
+    #[serde(borrow)]
+    pub(super) stop_sequence: Text<'a>,
+    #[serde(borrow)]
+    pub(super) stop_details: Option<StopDetails<'a>>,
+}
+
+/// The delta of an event, whole, for a block that is carried without being understood.
+#[derive(Debug, Deserialize)]
+pub(super) struct WholeDelta {
+    pub(super) delta: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Why a reply was refused.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(default)]
+pub(super) struct StopDetails<'a> {
+    #[serde(borrow)]
+    pub(super) category: Text<'a>,
+    #[serde(borrow)]
+    pub(super) explanation: Text<'a>,
+}
+
+/// Tokens. A field that is absent or null says nothing new.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+pub(super) struct Usage {
+    pub(super) input_tokens: Option<Count>,
+    pub(super) output_tokens: Option<Count>,
+    pub(super) cache_read_input_tokens: Option<Count>,
+    pub(super) cache_creation_input_tokens: Option<Count>,
+    pub(super) output_tokens_details: Option<OutputDetails>,
+}
+
+/// What the output was.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+pub(super) struct OutputDetails {
+    pub(super) thinking_tokens: Option<Count>,
+}
+
+/// An error answer, or an error event.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ErrorAnswer<'a> {
+    #[serde(borrow)]
+    pub(super) error: Option<ErrorBody<'a>>,
+    #[serde(borrow)]
+    pub(super) request_id: Text<'a>,
+}
+
+/// What went wrong.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ErrorBody<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) message: Text<'a>,
+    #[serde(borrow)]
+    pub(super) details: Option<ErrorDetails<'a>>,
+}
+
+/// More about it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ErrorDetails<'a> {
+    #[serde(borrow)]
+    pub(super) error_code: Text<'a>,
+}

@@ -36,6 +36,26 @@ pub(super) struct Decoder {
     stop: Stop,
     /// Whether the terminal event has been seen.
     complete: bool,
+    /// Set by the first event of a reply, and what every block begun so far takes: see [`Decoder::run_on`].
+    started: bool,
+    run_on: bool,
+    takes: Vec<Takes>,
+}
+
+/// Whether an event is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    Yes,
+    Not,
+}
+
+/// What the deltas of a block are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    Text,
+    Thinking,
+    Arguments,
+    Other,
 }
 
 impl Decoder {
@@ -50,6 +70,56 @@ impl Decoder {
             usage: PartialUsage::default(),
             stop: Stop::default(),
             complete: false,
+            started: false,
+            run_on: false,
+            takes: Vec::new(),
+        }
+    }
+
+    /// Whether the event belongs to no reply or to a later one of the same body.
+    ///
+    /// Some recordings and relays hold the replies of several steps in one body. The vendor's SDK reads them as one:
+    /// it passes over each later `message_start`, appends the blocks, and gives a delta to the block that stands at
+    /// its index in the whole list, if that takes it. So do we; a call of a later reply then never ends, since its
+    /// arguments went elsewhere. What is passed over is counted.
+    fn run_on(&mut self, name: &str, event: &wire::Event<'_>, sink: &mut EventSink<'_>) -> Reads {
+        if name == "message_start" {
+            self.run_on = std::mem::replace(&mut self.started, true);
+            return if self.run_on { Reads::Not } else { Reads::Yes };
+        }
+        if !self.run_on {
+            // After the terminal event nothing counts (B-117).
+            return if self.complete { Reads::Not } else { Reads::Yes };
+        }
+        match name {
+            "content_block_delta" => {
+                let takes = usize::try_from(event.index).ok().and_then(|at| self.takes.get(at).copied());
+                let brings = match event.delta.as_ref().map(|d| d.kind.as_str()) {
+                    Some("text_delta") => Takes::Text,
+                    Some("thinking_delta" | "signature_delta") => Takes::Thinking,
+                    Some("input_json_delta") => Takes::Arguments,
+                    _ => Takes::Other,
+                };
+                if takes == Some(brings) {
+                    return Reads::Yes;
+                }
+                sink(StreamEvent::Unrecognised { name: "delta of another reply" });
+                Reads::Not
+            }
+            "content_block_stop" => {
+                let call = self
+                    .open
+                    .iter()
+                    .rposition(|o| o.at == event.index && matches!(o.kind, Kind::Call { .. }));
+                match call {
+                    Some(place) => {
+                        self.open.remove(place);
+                        Reads::Not
+                    }
+                    None => Reads::Yes,
+                }
+            }
+            _ => Reads::Yes,
         }
     }
 
@@ -60,6 +130,9 @@ impl Decoder {
         sink: &mut EventSink<'_>,
     ) -> Result<Flow, ProviderError> {
         let name = event.kind.filled().or(frame.event).unwrap_or_default();
+        if self.run_on(name, event, sink) == Reads::Not {
+            return Ok(Flow::More);
+        }
         match name {
             "content_block_delta" => match &event.delta {
                 Some(delta) => self.delta(event.index, delta, frame.data, sink),
@@ -79,7 +152,6 @@ impl Decoder {
             }
             "message_stop" => {
                 self.complete = true;
-                return Ok(Flow::Done);
             }
             "ping" => {}
             _ if name == "error" || event.error.is_some() => {
@@ -114,6 +186,12 @@ impl Decoder {
             (Open { at: index, index: self.begun, kind }, head)
         };
         self.begun = self.begun.saturating_add(1);
+        self.takes.push(match open.kind {
+            Kind::Text => Takes::Text,
+            Kind::Thinking => Takes::Thinking,
+            Kind::Call { .. } | Kind::Answer { .. } => Takes::Arguments,
+            _ => Takes::Other,
+        });
         open.start(&head, sink);
         self.open.push(open);
         Ok(())
@@ -160,7 +238,12 @@ impl Decode for Decoder {
                 return self.event(Frame { data: &mended, ..frame }, &event, sink);
             }
         }
-        Err(error::unreadable(&self.target, cause))
+        // Some relays send an end mark of their own after the reply's.
+        if self.complete { Ok(Flow::More) } else { Err(error::unreadable(&self.target, cause)) }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.complete
     }
 
     fn whole(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {

@@ -61,3 +61,8 @@ pub mod prelude {
     #[cfg(feature = "tools")]
     pub use agent_tools::{Workspace, default_tools};
 }
+
+/// The examples of the README, which must compile.
+#[cfg(all(doctest, feature = "tools", feature = "session", feature = "anthropic"))]
+#[doc = include_str!("../../../README.md")]
+struct ReadmeExamples;

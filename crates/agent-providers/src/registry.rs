@@ -43,6 +43,11 @@ impl ProviderRegistry {
     pub fn with_transport(transport: &crate::Transport) -> Self {
         let mut registry = Self::new();
         let _ = (&mut registry, transport);
+        #[cfg(feature = "anthropic")]
+        registry.register(
+            ApiProtocol::AnthropicMessages,
+            Arc::new(crate::AnthropicProvider::with_transport(transport.clone())),
+        );
         #[cfg(feature = "openai-chat")]
         registry.register(
             ApiProtocol::OpenAiCompletions,

@@ -1,4 +1,38 @@
-//! Model providers for Looptree.
+//! Model providers for Looptree: a protocol each, one pool of connections for the process.
+//!
+//! A protocol is a pure encoder and a decoder without I/O; [`transport`] alone opens sockets. Answers are always
+//! streamed, every request is sent once (the agent's loop retries), and a reply is complete only when the provider
+//! said so. [`ProviderRegistry`] picks the provider by the model's protocol; [`catalogue`] knows the limits of common
+//! models.
+//!
+//! ```
+//! use agent_core::{ModelConfig, StreamProvider};
+//! use agent_providers::ProviderRegistry;
+//! let registry = ProviderRegistry::default();
+//! // Nothing is sent: is the protocol built in, is there a key, is the address one?
+//! match registry.check(&ModelConfig::openai("gpt-5", "GPT-5", "")) {
+//!     Ok(()) => println!("ready"),
+//!     Err(error) => println!("{error}"), // says which feature to enable, or where the key is usually kept
+//! }
+//! ```
+//!
+//! # Features
+//!
+//! None is on by default. The registry and the catalogue are always there.
+//!
+//! | name | what |
+//! |---|---|
+//! | `anthropic` | `AnthropicProvider`: Anthropic Messages |
+//! | `openai-chat` | `OpenAiChatProvider`: OpenAI Chat Completions and everybody who speaks it |
+//! | `ollama` | `OllamaProvider`: Ollama's native chat |
+//! | `tls-rustls` | `https://` by rustls with aws-lc and the operating system's roots |
+//! | `tls-native` | `https://` by the operating system |
+//! | `http-protocols` | what the protocols share; switched on by each of them |
+
+#![cfg_attr(
+    not(all(feature = "anthropic", feature = "openai-chat", feature = "ollama")),
+    allow(dead_code, reason = "a build with some of the protocols uses a part of what they share")
+)]
 
 #[cfg(feature = "anthropic")]
 pub mod anthropic;

@@ -54,7 +54,7 @@ impl Protocol for Ollama {
         let error = crate::rejection::read(request, rejection);
         if error.kind() == ErrorKind::ModelNotFound {
             return error.map_context(|c| {
-                c.advice = Some(format!("fetch it with `ollama pull {}`", request.model.id))
+                c.advice = Some(format!("fetch it with `ollama pull {}`", request.model.id));
             });
         }
         error

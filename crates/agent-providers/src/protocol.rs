@@ -38,8 +38,6 @@ pub(crate) struct Frame<'a> {
 pub(crate) struct Rejection<'a> {
     /// The HTTP status.
     pub(crate) status: u16,
-    /// Its headers.
-    pub(crate) headers: &'a HeaderMap,
     /// Its body, as far as it was read.
     pub(crate) body: &'a [u8],
 }

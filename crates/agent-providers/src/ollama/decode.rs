@@ -52,17 +52,17 @@ impl Decoder {
 
     fn read(&mut self, json: &str, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
         match serde_json::from_str::<Line<'_>>(json) {
-            Ok(line) => self.line(json, line, sink),
+            Ok(line) => self.line(json, &line, sink),
             Err(error) if Surrogates::suspected(json) => {
                 let mended = self.surrogates.mend(json);
                 let line = serde_json::from_str::<Line<'_>>(&mended).map_err(|_| unreadable(error))?;
-                self.line(&mended, line, sink)
+                self.line(&mended, &line, sink)
             }
             Err(error) => Err(unreadable(error)),
         }
     }
 
-    fn line(&mut self, json: &str, line: Line<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
+    fn line(&mut self, json: &str, line: &Line<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
         if line.error.is_some()
             && let Some(error) = VendorError::from_body(json.as_bytes())
         {

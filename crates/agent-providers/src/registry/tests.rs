@@ -1,1 +1,83 @@
-//! Rules of this module.
+//! Who serves whom.
+
+use super::*;
+use agent_core::{History, StopReason};
+
+struct Fixed(&'static str);
+
+#[async_trait]
+impl StreamProvider for Fixed {
+    fn provider_id(&self) -> &str {
+        self.0
+    }
+
+    async fn stream(
+        &self,
+        _: &StreamConfig,
+        _: &mut EventSink<'_>,
+        _: &CancellationToken,
+    ) -> Result<Completion, ProviderError> {
+        Ok(Completion::new(StopReason::Stop).with_vendor_reason(self.0))
+    }
+}
+
+fn two() -> ProviderRegistry {
+    let mut registry = ProviderRegistry::new();
+    registry.register(ApiProtocol::AnthropicMessages, Arc::new(Fixed("a")));
+    registry.register(ApiProtocol::OpenAiCompletions, Arc::new(Fixed("b")));
+    registry
+}
+
+/// REQ-042.
+#[tokio::test]
+async fn a_call_goes_to_who_speaks_the_models_protocol() {
+    let registry = two();
+    for (model, expect) in
+        [(ModelConfig::anthropic("m", "M", "k"), "a"), (ModelConfig::openai("m", "M", "k"), "b")]
+    {
+        let request = StreamConfig::new(model, History::new());
+        let completion = registry.stream(&request, &mut |_| {}, &CancellationToken::new()).await.unwrap();
+        assert_eq!(completion.vendor_reason.as_deref(), Some(expect));
+        assert_eq!(registry.provider_id_for(&request.model), expect);
+    }
+}
+
+/// REQ-042.
+#[tokio::test]
+async fn a_protocol_that_nobody_speaks_is_an_error_that_names_the_feature() {
+    let request = StreamConfig::new(ModelConfig::ollama("m"), History::new());
+    let registry = two();
+    let error = registry.stream(&request, &mut |_| {}, &CancellationToken::new()).await.unwrap_err();
+    for error in [error, registry.check(&request.model).unwrap_err()] {
+        let text = error.to_string();
+        assert!(text.contains("ollama_chat") && text.contains("\"ollama\""), "{text}");
+        assert!(!error.is_retryable());
+    }
+}
+
+#[test]
+fn a_later_registration_takes_the_place_of_an_earlier_one() {
+    let mut registry = two();
+    registry.register(ApiProtocol::AnthropicMessages, Arc::new(Fixed("c")));
+    assert_eq!(registry.provider_id_for(&ModelConfig::anthropic("m", "M", "k")), "c");
+    assert_eq!(registry.protocols().count(), 2);
+}
+
+/// REQ-186.
+#[cfg(all(feature = "openai-chat", feature = "ollama"))]
+#[test]
+fn the_default_registry_serves_every_protocol_that_is_built_in() {
+    let registry = ProviderRegistry::default();
+    assert_eq!(registry.provider_id(), "registry");
+    assert_eq!(registry.provider_id_for(&ModelConfig::openai("m", "M", "k")), "openai");
+    assert_eq!(registry.provider_id_for(&ModelConfig::default()), "ollama");
+    assert!(
+        registry
+            .check(&ModelConfig::openai("m", "M", ""))
+            .unwrap_err()
+            .to_string()
+            .contains("OPENAI_API_KEY")
+    );
+    assert!(registry.check(&ModelConfig::openai("m", "M", "k").with_base_url("nowhere")).is_err());
+    registry.check(&ModelConfig::default()).unwrap();
+}

@@ -2,12 +2,12 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use agent_core::CancellationToken;
 use bytes::Bytes;
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt};
 use tokio::time::{Instant, Sleep};
 
 /// What came next.
@@ -19,6 +19,10 @@ pub(super) enum Next {
     Silent,
     Cancelled,
 }
+
+/// How long and how much of an answer's end is read after the reply is complete.
+const SETTLE: Duration = Duration::from_secs(2);
+const MAX_SETTLE_BYTES: usize = 64 << 10;
 
 type Pieces = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>;
 
@@ -71,6 +75,30 @@ impl<'c> Body<'c> {
         match &mut self.deadline {
             Some(deadline) => deadline.as_mut().poll(cx).map(|()| Next::Silent),
             None => Poll::Pending,
+        }
+    }
+
+    /// Lets the connection reach the end of the answer, so that the next call can use it. The reply is complete
+    /// already and nobody waits for this.
+    pub(super) fn settle(mut self) {
+        let mut pieces = std::mem::replace(&mut self.pieces, Box::pin(futures_util::stream::empty()));
+        let ended = loop {
+            match pieces.as_mut().poll_next(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(Some(Ok(_))) => {}
+                Poll::Ready(_) => break true,
+                Poll::Pending => break false,
+            }
+        };
+        if !ended && let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(tokio::time::timeout(SETTLE, async move {
+                let mut bytes = 0;
+                while let Some(Ok(piece)) = pieces.next().await {
+                    bytes += piece.len();
+                    if bytes > MAX_SETTLE_BYTES {
+                        return;
+                    }
+                }
+            }));
         }
     }
 

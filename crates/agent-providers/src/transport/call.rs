@@ -87,7 +87,7 @@ async fn exchange(
         return Err(failure::redirected(status.as_u16(), &head.headers, &url));
     }
     if !status.is_success() {
-        return Err(Box::pin(refused(inner, protocol, request, &mut body, status, head)).await);
+        return Err(Box::pin(refused(inner, protocol, request, &mut body, status)).await);
     }
     let first = match body.first().await {
         Next::Piece(piece) => piece,
@@ -102,7 +102,7 @@ async fn exchange(
         BodyKind::Whole => Box::pin(whole(inner, &mut *decoder, &first, &mut body, sink)).await,
         BodyKind::Frames(framing) => {
             let mut framer = Framer::new(framing, inner.config.max_frame_bytes);
-            frames(inner, &mut framer, &mut *decoder, &first, &mut body, sink).await
+            frames(inner, &mut framer, &mut *decoder, &first, body, sink).await
         }
     }
 }
@@ -135,13 +135,12 @@ async fn refused(
     request: &StreamConfig,
     body: &mut Body<'_>,
     status: StatusCode,
-    head: &Head,
 ) -> ProviderError {
     let (bytes, end) = body.collect(&[], inner.config.max_error_bytes).await;
     if let Next::Cancelled = end {
         return ProviderError::Cancelled;
     }
-    protocol.rejected(request, &Rejection { status: status.as_u16(), headers: &head.headers, body: &bytes })
+    protocol.rejected(request, &Rejection { status: status.as_u16(), body: &bytes })
 }
 
 /// How a good answer is to be read.
@@ -233,16 +232,18 @@ async fn frames(
     framer: &mut Framer,
     decoder: &mut dyn Decode,
     first: &[u8],
-    body: &mut Body<'_>,
+    mut body: Body<'_>,
     sink: &mut EventSink<'_>,
 ) -> Result<Completion, ProviderError> {
     if framer.feed(first, &mut |frame| decoder.push(frame, sink))? == Flow::Done {
+        body.settle();
         return decoder.finish(sink);
     }
     loop {
         let broken = match body.next().await {
             Next::Piece(piece) => {
                 if framer.feed(&piece, &mut |frame| decoder.push(frame, sink))? == Flow::Done {
+                    body.settle();
                     return decoder.finish(sink);
                 }
                 continue;

@@ -1,6 +1,6 @@
 //! A scripted HTTP/1.1 server on loopback. It does what a test says, byte for byte, and keeps what it was asked.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};

@@ -1,1 +1,423 @@
-//! Rules of this module.
+//! What deltas amount to.
+
+#![allow(clippy::needless_pass_by_value, reason = "`json!` reads better by value")]
+
+use agent_core::{AssistantMessage, Content, History, ModelConfig, OwnedStreamEvent, ReplyLog};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::sse::SseDecoder;
+
+struct Read {
+    events: Vec<OwnedStreamEvent>,
+    end: Result<AssistantMessage, ProviderError>,
+    log: ReplyLog,
+    reason: Option<StopReason>,
+}
+
+fn decoder() -> Decoder {
+    Decoder::new(&StreamConfig::new(ModelConfig::local("http://h", "m", ""), History::new()))
+}
+
+/// Reads frames; `None` stands for the end of the stream without `[DONE]`.
+fn read(frames: &[&str]) -> Read {
+    let mut decoder = decoder();
+    let (mut events, mut log) = (Vec::new(), ReplyLog::new());
+    let mut sink = |event: StreamEvent<'_>| {
+        log.push(&event);
+        events.push(OwnedStreamEvent::from(event));
+    };
+    let pushed =
+        frames.iter().try_for_each(|data| decoder.push(Frame { event: None, data }, &mut sink).map(|_| ()));
+    let end = pushed.and_then(|()| decoder.finish(&mut sink));
+    let reason = end.as_ref().ok().map(|c| c.stop_reason);
+    let end = end.map(|c| log.finish("p", "m", &c));
+    Read { events, end, log, reason }
+}
+
+fn delta(delta: serde_json::Value) -> String {
+    json!({"id": "r", "model": "m", "choices": [{"index": 0, "delta": delta}]}).to_string()
+}
+
+fn finish(reason: &str) -> String {
+    json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}).to_string()
+}
+
+/// The calls that these `tool_calls` deltas amount to, as `id name arguments`.
+#[track_caller]
+fn check_calls(pieces: &[serde_json::Value], expect: &[&str]) {
+    let mut frames: Vec<String> = pieces.iter().map(|p| delta(json!({ "tool_calls": p }))).collect();
+    frames.push(finish("tool_calls"));
+    let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
+    let read = read(&frames);
+    let message = read.end.unwrap();
+    let calls: Vec<String> =
+        message.tool_calls().map(|c| format!("{} {} {}", c.id, c.name, c.arguments.text())).collect();
+    assert_eq!(calls, expect, "{pieces:?}");
+    assert_eq!(message.stop_reason, StopReason::ToolUse);
+}
+
+/// B-124, D18.
+#[test]
+fn pieces_of_calls_are_put_together_by_index_whatever_becomes_of_the_ids() {
+    check_calls(
+        &[
+            json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}}]),
+            json!([{"index": 1, "id": "b", "function": {"name": "g", "arguments": "{\"y\""}}]),
+            json!([{"index": 0, "function": {"arguments": "{\"x\""}}]),
+            json!([{"index": 1, "function": {"arguments": ":2}"}}, {"index": 0, "function": {"arguments": ":1}"}}]),
+        ],
+        &["a f {\"x\":1}", "b g {\"y\":2}"],
+    );
+    // The id comes late, the name with every piece.
+    check_calls(
+        &[
+            json!([{"index": 0, "function": {"name": "f", "arguments": "{"}}]),
+            json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "}"}}]),
+        ],
+        &["a f {}"],
+    );
+    // The id changes with every piece.
+    check_calls(
+        &[
+            json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\""}}]),
+            json!([{"index": 0, "id": "b", "function": {"name": "f", "arguments": ":1}"}}]),
+        ],
+        &["a f {\"x\":1}"],
+    );
+    // Whole calls, all under the index 0.
+    check_calls(
+        &[
+            json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}]),
+            json!([{"index": 0, "id": "b", "function": {"name": "f", "arguments": "{\"x\":1}"}}]),
+        ],
+        &["a f {}", "b f {\"x\":1}"],
+    );
+}
+
+/// B-124.
+#[test]
+fn calls_without_an_index_are_told_apart() {
+    check_calls(
+        &[json!([
+            {"id": "a", "function": {"name": "f", "arguments": "{}"}},
+            {"id": "b", "function": {"name": "f", "arguments": "{}"}}
+        ])],
+        &["a f {}", "b f {}"],
+    );
+    check_calls(
+        &[
+            json!([{"id": "a", "function": {"name": "f", "arguments": "{\"x\""}}]),
+            json!([{"function": {"arguments": ":1}"}}]),
+            json!([{"id": "b", "function": {"name": "g"}}]),
+            json!([{"id": "b", "function": {"arguments": "{}"}}]),
+        ],
+        &["a f {\"x\":1}", "b g {}"],
+    );
+    check_calls(
+        &[
+            json!([{"function": {"name": "f", "arguments": "{}"}}]),
+            json!([{"function": {"name": "f", "arguments": "{}"}}]),
+        ],
+        &["call_0_0 f {}", "call_0_1 f {}"],
+    );
+}
+
+/// REQ-041.
+#[test]
+fn arguments_may_come_as_an_object_and_may_be_missing() {
+    check_calls(
+        &[json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": {"x": [1]}}}])],
+        &["a f {\"x\":[1]}"],
+    );
+    check_calls(&[json!([{"index": 0, "id": "a", "function": {"name": "f", "arguments": null}}])], &["a f "]);
+    check_calls(&[json!([{"index": 0, "id": "a", "function": {"name": "f"}}])], &["a f "]);
+}
+
+/// REQ-131.
+#[test]
+fn thinking_is_read_from_whichever_field_it_comes_in() {
+    for (piece, signature) in [
+        (json!({"reasoning_content": "hm"}), Some("reasoning_content")),
+        (json!({"reasoning": "hm", "content": null}), Some("reasoning")),
+        (json!({"reasoning_text": "hm", "content": ""}), Some("reasoning_text")),
+        (json!({"reasoning_content": "hm", "reasoning": "hm"}), Some("reasoning_content")),
+        (json!({"reasoning_content": "", "reasoning": "hm"}), Some("reasoning")),
+        (json!({"reasoning_details": [{"type": "reasoning.text", "text": "hm", "index": 0}]}), None),
+        (json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}), None),
+        (json!({"content": [{"type": "thinking", "thinking": "hm"}]}), None),
+    ] {
+        let frames = [delta(piece.clone()), delta(json!({"content": "yes"})), finish("stop")];
+        let message = read(&frames.each_ref().map(String::as_str)).end.unwrap();
+        let expect = [Content::thinking("hm", signature.map(str::to_owned)), Content::text("yes")];
+        assert_eq!(message.content, expect, "{piece}");
+    }
+}
+
+/// B-115.
+#[test]
+fn blocks_end_in_order_and_nothing_follows() {
+    let frames = [
+        delta(json!({"role": "assistant", "content": ""})),
+        delta(json!({"reasoning_content": "a"})),
+        delta(json!({"content": "b"})),
+        delta(json!({"content": "c"})),
+        delta(json!({"tool_calls": [{"index": 0, "id": "i", "function": {"name": "f", "arguments": "{}"}}]})),
+        finish("tool_calls"),
+    ];
+    let read = read(&frames.each_ref().map(String::as_str));
+    let names: Vec<String> = read
+        .events
+        .iter()
+        .map(|e| {
+            let json = serde_json::to_value(e).unwrap();
+            format!(
+                "{}{}",
+                json["type"].as_str().unwrap(),
+                json.get("index").map(ToString::to_string).unwrap_or_default()
+            )
+        })
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "start",
+            "thinking_start0",
+            "thinking_signature0",
+            "thinking_delta0",
+            "block_end0",
+            "text_start1",
+            "text_delta1",
+            "text_delta1",
+            "block_end1",
+            "tool_call_start2",
+            "tool_call_delta2",
+            "block_end2"
+        ]
+    );
+}
+
+#[track_caller]
+fn check_usage(usage: serde_json::Value, expect: (u64, u64, u64, u64, u64)) {
+    let frames = [finish("stop"), json!({"choices": [], "usage": usage}).to_string()];
+    let got = read(&frames.each_ref().map(String::as_str)).end.unwrap().usage;
+    assert_eq!((got.input, got.output, got.cache_read, got.cache_write, got.reasoning), expect, "{usage}");
+    assert_eq!(got.total_tokens, got.input + got.output + got.cache_read + got.cache_write);
+}
+
+/// B-151.
+#[test]
+fn usage_is_split_into_disjoint_buckets() {
+    check_usage(json!({"prompt_tokens": 10, "completion_tokens": 5}), (10, 5, 0, 0, 0));
+    check_usage(
+        json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15,
+            "prompt_tokens_details": {"cached_tokens": 6, "cache_write_tokens": 3},
+            "completion_tokens_details": {"reasoning_tokens": 4}}),
+        (1, 5, 6, 3, 4),
+    );
+    check_usage(
+        json!({"prompt_tokens": 10, "completion_tokens": 5, "prompt_cache_hit_tokens": 6}),
+        (4, 5, 6, 0, 0),
+    );
+    check_usage(json!({"prompt_tokens": 10, "completion_tokens": 5, "cached_tokens": 6}), (4, 5, 6, 0, 0));
+    // Reasoning beside the completion, as the total shows.
+    check_usage(
+        json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 22,
+            "completion_tokens_details": {"reasoning_tokens": 7}}),
+        (10, 12, 0, 0, 7),
+    );
+    // Nonsense does no harm.
+    check_usage(json!({"prompt_tokens": 2, "completion_tokens": null, "cached_tokens": 9}), (0, 0, 2, 0, 0));
+}
+
+#[test]
+fn usage_is_read_from_any_chunk() {
+    let with = |mut chunk: serde_json::Value, at: &str| {
+        *chunk.pointer_mut(at).unwrap() = json!({"prompt_tokens": 3, "completion_tokens": 2});
+        chunk.to_string()
+    };
+    let chunk = json!({"usage": null, "choices": [{"index": 0, "delta": {}, "usage": null, "finish_reason": "stop"}]});
+    for at in ["/usage", "/choices/0/usage"] {
+        let frame = with(chunk.clone(), at);
+        assert_eq!(read(&[&frame]).end.unwrap().usage.input, 3, "{at}");
+    }
+}
+
+#[track_caller]
+fn check_end(reason: &str, expect: Result<StopReason, ErrorKind>) {
+    let frames = [delta(json!({"content": "x"})), finish(reason), DONE.to_owned()];
+    let read = read(&frames.each_ref().map(String::as_str));
+    match (read.end, expect) {
+        (Ok(message), Ok(stop)) => assert_eq!(message.stop_reason, stop, "{reason}"),
+        (Err(error), Err(kind)) => {
+            assert_eq!(error.kind(), kind, "{reason}");
+            let context = error.context().unwrap();
+            assert!(format!("{} {:?}", context.message, context.code).contains(reason), "{error}");
+        }
+        (got, expect) => panic!("{reason}: {got:?}, expected {expect:?}"),
+    }
+}
+
+/// REQ-043, B-127.
+#[test]
+fn each_reason_means_one_thing_and_an_unknown_one_is_an_error_that_names_it() {
+    check_end("stop", Ok(StopReason::Stop));
+    check_end("eos", Ok(StopReason::Stop));
+    check_end("length", Ok(StopReason::Length));
+    check_end("content_filter", Err(ErrorKind::Api));
+    check_end("insufficient_system_resource", Err(ErrorKind::Network));
+    check_end("chickens", Err(ErrorKind::Api));
+}
+
+/// B-120, B-126, D18.
+#[test]
+fn a_stream_is_complete_with_a_reason_or_the_done_mark_and_not_without() {
+    let call =
+        delta(json!({"tool_calls": [{"index": 0, "id": "i", "function": {"name": "f", "arguments": "{}"}}]}));
+    assert_eq!(read(&[&delta(json!({"content": "x"})), &finish("stop")]).reason, Some(StopReason::Stop));
+    assert_eq!(read(&[&delta(json!({"content": "x"})), DONE]).reason, Some(StopReason::Stop));
+    assert_eq!(read(&[&call, &finish("stop")]).reason, Some(StopReason::ToolUse));
+    let cut = read(&[&call]);
+    assert_eq!(cut.end.unwrap_err().kind(), ErrorKind::Network);
+    assert_eq!(cut.log.open_calls().len(), 1);
+}
+
+/// B-128.
+#[test]
+fn a_refusal_is_an_error_with_the_explanation() {
+    let frames =
+        [delta(json!({"refusal": "I can't "})), delta(json!({"refusal": "do that."})), finish("stop")];
+    let error = read(&frames.each_ref().map(String::as_str)).end.unwrap_err();
+    let context = error.context().unwrap();
+    assert_eq!(
+        (error.kind(), context.message.as_str(), context.code.as_deref()),
+        (ErrorKind::Api, "I can't do that.", Some("refusal"))
+    );
+}
+
+/// D18.
+#[test]
+fn an_error_object_in_the_stream_is_an_error_and_a_null_one_is_none() {
+    let frame =
+        json!({"error": {"message": "overloaded", "type": "server_error"}, "choices": []}).to_string();
+    assert_eq!(read(&[&frame]).end.unwrap_err().kind(), ErrorKind::Network);
+    let frame =
+        json!({"error": null, "choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}).to_string();
+    assert_eq!(read(&[&frame]).end.unwrap().text(), "x");
+    let mut decoder = decoder();
+    let frame = Frame { event: Some("error"), data: "gone" };
+    let error = decoder.push(frame, &mut |_| {}).unwrap_err();
+    assert_eq!(error.context().unwrap().message, "gone");
+}
+
+/// B-146.
+#[test]
+fn an_emoji_cut_in_two_is_joined() {
+    let frames = [
+        r#"{"choices":[{"delta":{"content":"a\ud83c"}}]}"#,
+        r#"{"choices":[{"delta":{"content":"\udf89"}}]}"#,
+        DONE,
+    ];
+    assert_eq!(read(&frames).end.unwrap().text(), "a🎉");
+}
+
+#[test]
+fn only_the_first_of_several_choices_is_read() {
+    let frame = json!({"choices": [
+        {"index": 1, "delta": {"content": "other"}, "finish_reason": "length"},
+        {"index": 0, "delta": {"content": "mine"}, "finish_reason": "stop"}]});
+    assert_eq!(read(&[&frame.to_string()]).end.unwrap().text(), "mine");
+}
+
+#[test]
+fn signed_reasoning_details_are_kept_whole_for_the_same_model() {
+    let frames = [
+        delta(
+            json!({"reasoning_details": [{"type": "reasoning.text", "text": "a", "index": 0, "signature": null}]}),
+        ),
+        delta(
+            json!({"reasoning_details": [{"type": "reasoning.text", "text": "b", "index": 0, "signature": "s"}]}),
+        ),
+        delta(json!({"content": "x"})),
+        finish("stop"),
+    ];
+    let message = read(&frames.each_ref().map(String::as_str)).end.unwrap();
+    let expect = json!([{"type": "reasoning.text", "text": "ab", "index": 0, "signature": "s"}]);
+    assert_eq!(message.content.last(), Some(&Content::opaque("reasoning_details", expect)));
+}
+
+#[test]
+fn a_signature_of_a_call_is_kept() {
+    let call = json!([{"index": 0, "id": "i", "function": {"name": "f", "arguments": "{}"},
+        "extra_content": {"google": {"thought_signature": "sig"}}}]);
+    let frames = [delta(json!({"tool_calls": call})), finish("tool_calls")];
+    let message = read(&frames.each_ref().map(String::as_str)).end.unwrap();
+    assert_eq!(message.tool_calls().next().unwrap().signature.as_deref(), Some("sig"));
+}
+
+fn recorded() -> String {
+    let frames = [
+        delta(json!({"role": "assistant", "content": ""})),
+        delta(json!({"reasoning": "thinking — über"})),
+        delta(json!({"content": "Grüße 🎉"})),
+        r#"{"choices":[{"delta":{"content":"\ud83c"}}]}"#.to_owned(),
+        r#"{"choices":[{"delta":{"content":"\udf89"}}]}"#.to_owned(),
+        delta(
+            json!({"tool_calls": [{"index": 0, "id": "i", "function": {"name": "f", "arguments": "{\"a\":"}}]}),
+        ),
+        delta(json!({"tool_calls": [{"index": 0, "function": {"arguments": "\"é\"}"}}]})),
+        finish("tool_calls"),
+        json!({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}).to_string(),
+    ];
+    let mut out: String = frames.iter().map(|f| format!("data: {f}\r\n\r\n")).collect();
+    out.push_str("data: [DONE]\n\n");
+    out
+}
+
+fn stream(pieces: &[&[u8]]) -> (Vec<OwnedStreamEvent>, Result<Completion, String>) {
+    let (mut framer, mut decoder, mut events) = (SseDecoder::new(1 << 20), decoder(), Vec::new());
+    let mut sink = |event: StreamEvent<'_>| events.push(OwnedStreamEvent::from(event));
+    let mut reader = |frame: Frame<'_>| decoder.push(frame, &mut sink);
+    for piece in pieces {
+        if framer.feed(piece, &mut reader).is_err() {
+            return (events, Err("refused".into()));
+        }
+    }
+    let _ = framer.end(&mut reader);
+    let end = decoder.finish(&mut sink).map_err(|e| e.to_string());
+    (events, end)
+}
+
+proptest! {
+    /// B-121.
+    #[test]
+    fn any_split_gives_the_same_events(cuts in prop::collection::vec(0.0_f64..1.0, 0..12)) {
+        let recorded = recorded();
+        let bytes = recorded.as_bytes();
+        let mut at: Vec<usize> = cuts.iter().map(|c| (c * bytes.len() as f64) as usize).collect();
+        at.sort_unstable();
+        let (mut pieces, mut from) = (Vec::new(), 0);
+        for to in at.into_iter().chain([bytes.len()]) {
+            pieces.push(&bytes[from..to]);
+            from = to;
+        }
+        let whole = stream(&[bytes]);
+        prop_assert!(whole.1.is_ok());
+        prop_assert_eq!(stream(&pieces), whole);
+    }
+
+    #[test]
+    fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200), json in "[\\[\\]{}\":,a-z0-9\\\\u]{0,60}") {
+        let _ = stream(&[&bytes]);
+        let _ = stream(&[format!("data: {{\"choices\":{json}\n\n").as_bytes(), &bytes]);
+    }
+
+    #[test]
+    fn a_stream_changed_in_one_byte_is_survived(at in 0.0_f64..1.0, byte: u8) {
+        let mut bytes = recorded().into_bytes();
+        let at = (at * bytes.len() as f64) as usize;
+        bytes[at] = byte;
+        let _ = stream(&[&bytes]);
+    }
+}

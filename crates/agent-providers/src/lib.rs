@@ -41,6 +41,10 @@ pub mod anthropic;
 mod call_ids;
 pub mod catalogue;
 #[cfg(feature = "http-protocols")]
+#[cfg_attr(
+    not(all(feature = "anthropic", feature = "openai-chat")),
+    allow(dead_code, reason = "the rules are for all protocols; each uses its part of them")
+)]
 mod handoff;
 #[cfg(feature = "http-protocols")]
 mod http_provider;

@@ -4,6 +4,7 @@
     reason = "this program starts cargo, measures time and reads its own environment"
 )]
 
+mod bench;
 mod cargo;
 mod ci;
 mod conformance;
@@ -28,6 +29,7 @@ cargo xtask COMMAND
   requirements [--list]  that every row of docs/requirements.md has the tests it claims
   conformance [DIR] [--protocol P] [--json]
                          recorded responses through the real providers, whole and cut at hostile places
+  bench                  that cost grows with what is new, counted in allocations and instructions
 ";
 
 fn main() -> ExitCode {
@@ -54,6 +56,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "ci" => ci::run(&workspace, rest),
         "tidy" => tidy::run(&workspace, rest),
         "requirements" => requirements::run(&workspace, rest),
+        "bench" => bench::run(&workspace, rest),
         "conformance" => conformance::run(&workspace, rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");

@@ -7,6 +7,7 @@
 #[macro_use]
 mod output;
 
+mod bench;
 mod cargo;
 mod ci;
 mod conformance;
@@ -31,6 +32,7 @@ cargo xtask COMMAND
   requirements [--list]  that every row of docs/requirements.md has the tests it claims
   conformance [DIR] [--protocol P] [--json]
                          recorded responses through the real providers, whole and cut at hostile places
+  bench                  that cost grows with what is new, counted in allocations and instructions
 ";
 
 fn main() -> ExitCode {
@@ -57,6 +59,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "ci" => ci::run(&workspace, rest),
         "tidy" => tidy::run(&workspace, rest),
         "requirements" => requirements::run(&workspace, rest),
+        "bench" => bench::run(&workspace, rest),
         "conformance" => conformance::run(&workspace, rest),
         "help" | "--help" | "-h" => {
             say_as_is!("{HELP}");

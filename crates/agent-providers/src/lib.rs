@@ -1,29 +1,38 @@
-//! Model providers for Looptree: one protocol, one folder, the same file names everywhere.
+//! Model providers for Looptree: a protocol each, one pool of connections for the process.
 //!
-//! Encoders and decoders are pure; [`Transport`] is the only place that opens sockets. [`ProviderRegistry`] finds the
-//! provider of a model by its protocol, and [`agent`](agent()) gives an agent with all that are built in.
+//! A protocol is a pure encoder and a decoder without I/O; [`transport`] alone opens sockets. Answers are always
+//! streamed, every request is sent once (the agent's loop retries), and a reply is complete only when the provider
+//! said so. [`ProviderRegistry`] picks the provider by the model's protocol; [`catalogue`] knows the limits of common
+//! models. [`agent`](agent()) gives an agent with all of it.
 //!
 //! ```
 //! use agent_core::{ModelConfig, StreamProvider};
 //! use agent_providers::ProviderRegistry;
 //! let registry = ProviderRegistry::default();
-//! # #[cfg(feature = "ollama")]
-//! assert_eq!(registry.provider_id_for(&ModelConfig::default()), "ollama");
+//! // Nothing is sent: is the protocol built in, is there a key, is the address one?
+//! match registry.check(&ModelConfig::openai("gpt-5", "GPT-5", "")) {
+//!     Ok(()) => println!("ready"),
+//!     Err(error) => println!("{error}"), // says which feature to enable, or where the key is usually kept
+//! }
 //! ```
 //!
 //! # Features
 //!
-//! None is on by default.
+//! None is on by default. The registry and the catalogue are always there.
 //!
 //! | name | what |
 //! |---|---|
-//! | `anthropic` | Anthropic Messages |
-//! | `openai-chat` | OpenAI Chat Completions, and the servers that speak it |
-//! | `ollama` | Ollama's native chat |
-//! | `tls-rustls` | TLS by rustls, with the operating system's roots |
-//! | `tls-native` | TLS by the operating system |
-//!
-//! Without a TLS feature only `http://` addresses can be reached.
+//! | `anthropic` | `AnthropicProvider`: Anthropic Messages |
+//! | `openai-chat` | `OpenAiChatProvider`: OpenAI Chat Completions and everybody who speaks it |
+//! | `ollama` | `OllamaProvider`: Ollama's native chat |
+//! | `tls-rustls` | `https://` by rustls with aws-lc and the operating system's roots |
+//! | `tls-native` | `https://` by the operating system |
+//! | `http-protocols` | what the protocols share; switched on by each of them |
+
+#![cfg_attr(
+    not(all(feature = "anthropic", feature = "openai-chat", feature = "ollama")),
+    allow(dead_code, reason = "a build with some of the protocols uses a part of what they share")
+)]
 
 mod agent;
 #[cfg(feature = "anthropic")]
@@ -32,6 +41,10 @@ pub mod anthropic;
 mod call_ids;
 pub mod catalogue;
 #[cfg(feature = "http-protocols")]
+#[cfg_attr(
+    not(all(feature = "anthropic", feature = "openai-chat")),
+    allow(dead_code, reason = "the rules are for all protocols; each uses its part of them")
+)]
 mod handoff;
 #[cfg(feature = "http-protocols")]
 mod http_provider;

@@ -1,6 +1,15 @@
 //! Ollama over real loopback HTTP: what is sent, what is read, what an error says.
 
 #![cfg(feature = "ollama")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::needless_pass_by_value,
+    reason = "a test may fail loudly, and says so when it skips"
+)]
 
 mod support;
 

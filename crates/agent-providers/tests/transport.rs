@@ -2,6 +2,15 @@
 //! not happen, and secrets that stay secret.
 
 #![cfg(all(feature = "openai-chat", feature = "ollama"))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::needless_pass_by_value,
+    reason = "a test may fail loudly, and says so when it skips"
+)]
 
 mod support;
 

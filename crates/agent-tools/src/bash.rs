@@ -55,6 +55,9 @@ pub const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 /// How much of each output stream is kept: 256 KiB (REQ-096). The rest is read and thrown away.
 pub const MAX_OUTPUT_BYTES: usize = 256 * 1024;
 
+/// The longest command: a little less than the 128 KiB that Linux allows for one argument.
+pub const MAX_COMMAND_BYTES: usize = 128 * 1024 - 1;
+
 /// Asked before a command runs, with the command; the answer may take its time (REQ-097).
 pub type ConfirmFn = Arc<dyn Fn(String) -> BoxFuture<'static, bool> + Send + Sync>;
 

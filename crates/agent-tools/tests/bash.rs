@@ -212,6 +212,12 @@ async fn output_is_shown_while_the_command_runs() {
     assert_eq!(shown.last().map(String::as_str), Some("first\nlast\n"));
 }
 
+#[tokio::test]
+async fn the_longest_command_runs() {
+    let command = format!("echo ok #{}", "x".repeat(agent_tools::bash::MAX_COMMAND_BYTES - 9));
+    assert_eq!(bash(&command).await, "Exit code: 0\nok\n");
+}
+
 /// REQ-095.
 #[tokio::test]
 async fn a_call_that_is_cancelled_before_it_begins_runs_nothing() {
@@ -235,6 +241,7 @@ async fn arguments_that_do_not_fit_are_named() {
     check(json!({"command": "true", "timeout": 0}), "timeout must be between 1 and 60 seconds").await;
     check(json!({"command": "true", "timeout": 61}), "timeout must be between 1 and 60 seconds").await;
     check(json!({"command": "a\u{0}b"}), "NUL").await;
+    check(json!({"command": "#".repeat(128 * 1024)}), "too long (131072 bytes, max 131071)").await;
 }
 
 #[tokio::test]

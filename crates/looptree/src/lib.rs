@@ -50,9 +50,10 @@ pub use agent_tools as tools;
 /// The names that a program with an agent uses most.
 pub mod prelude {
     pub use agent_core::{
-        AgentError, AgentEvent, AgentMessage, AgentTool, Answer, BasicAgent, CancellationToken, ChatToken, Content, Ended,
-        ExecutionLimits, Finished, Hooks, ImageContent, Message, ModelConfig, Question, StreamDelta, ThinkingLevel,
-        Tool, ToolContext, ToolError, ToolExecutionStrategy, ToolResult, Verdict, tool_fn,
+        AgentError, AgentEvent, AgentMessage, AgentTool, Answer, BasicAgent, CancellationToken, ChatToken,
+        Content, Ended, ExecutionLimits, Finished, Hooks, ImageContent, Message, ModelConfig, Question,
+        StreamDelta, ThinkingLevel, Tool, ToolContext, ToolError, ToolExecutionStrategy, ToolResult, Verdict,
+        tool_fn,
     };
     pub use agent_providers::ProviderRegistry;
     #[cfg(feature = "session")]
@@ -60,3 +61,8 @@ pub mod prelude {
     #[cfg(feature = "tools")]
     pub use agent_tools::{Workspace, default_tools};
 }
+
+/// The examples of the README, which must compile.
+#[cfg(all(doctest, feature = "tools", feature = "session", feature = "anthropic"))]
+#[doc = include_str!("../../../README.md")]
+struct ReadmeExamples;

@@ -1,6 +1,11 @@
 //! One agent run after another against a model server, for benchmarks: reads the environment (`BENCH_BASE`, `BENCH_API`,
 //! `BENCH_MODEL`, `BENCH_REPEAT`, `BENCH_CONC`, `BENCH_WARMUP`, `BENCH_FIRST`, `BENCH_RT`) and prints one line of JSON.
-#![expect(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr, reason = "a program, not a library")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program, not a library"
+)]
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -8,7 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use looptree::{
-    AgentEvent, AgentTool, BasicAgent, Effects, Ended, ModelConfig, StreamDelta, ToolContext, ToolError, ToolResult,
+    AgentEvent, AgentTool, BasicAgent, Effects, Ended, ModelConfig, StreamDelta, ToolContext, ToolError,
+    ToolResult,
 };
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::{Value, json};

@@ -30,6 +30,7 @@ fn usage_json() -> Value {
 
 /// The event has this JSON beside `type` and `loop_id`, and the JSON this event.
 #[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "so that a case is one line")]
 fn check(event: &AgentEvent, name: &str, expect: Value) {
     let mut whole = json!({"type": name, "loop_id": "s.a.1"});
     whole.as_object_mut().unwrap().extend(expect.as_object().unwrap().clone());

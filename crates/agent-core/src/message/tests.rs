@@ -53,6 +53,7 @@ fn blocks_are_tagged_by_type() {
 }
 
 #[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "so that a case is one line")]
 fn arguments(text: &str, expect: Value) {
     let call = Content::tool_call("c", "t", ToolArguments::from_text(text));
     let mut whole = json!({"type": "toolCall", "id": "c", "name": "t"});

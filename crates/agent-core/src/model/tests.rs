@@ -29,6 +29,19 @@ fn no_debug_text_holds_a_secret() {
 }
 
 #[test]
+fn no_debug_text_holds_a_secret_that_is_part_of_an_address() {
+    for (address, shown) in [
+        ("https://user:sk-0123@host.example:8080/v1", "https://host.example:8080/v1"),
+        ("https://host.example/v1?key=sk-0123#sk-0123", "https://host.example/v1"),
+        ("sk-0123@host.example/v1", "host.example/v1"),
+        ("http://localhost:11434", "http://localhost:11434"),
+    ] {
+        let text = format!("{:?}", ModelConfig::local(address, "m", "k"));
+        assert!(!text.contains("0123") && text.contains(&format!("\"{shown}\"")), "{text}");
+    }
+}
+
+#[test]
 fn a_secret_is_taken_out_of_texts_unless_it_is_too_short_to_be_one() {
     let text = format!("bad key {KEY}, again {KEY}!");
     assert_eq!(Secret::new(KEY).redact(&text), "bad key ****, again ****!");

@@ -74,6 +74,14 @@ pub struct ArgumentError {
     pub received: Value,
 }
 
+impl ArgumentError {
+    /// What is wrong with the value at a place, for validators of one's own.
+    #[must_use]
+    pub fn new(path: impl Into<String>, reason: impl Into<String>, received: Value) -> Self {
+        Self { path: path.into(), reason: reason.into(), received }
+    }
+}
+
 impl fmt::Display for ArgumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.reason)

@@ -9,7 +9,7 @@ mod end;
 #[cfg(test)]
 mod tests;
 
-use agent_core::{Completion, EventSink, ProviderError, StreamConfig, StreamEvent, Usage};
+use agent_core::{Completion, ErrorKind, EventSink, ProviderError, StreamConfig, StreamEvent, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -20,6 +20,9 @@ use crate::protocol::{Decode, Flow, Frame};
 use crate::surrogates::Surrogates;
 use block::{Kind, Open};
 use end::Stop;
+
+/// The most blocks of a reply that may be open at once. The vendor opens one after the other.
+const MAX_OPEN_BLOCKS: usize = 256;
 
 /// The state between two events of one reply.
 #[derive(Debug)]
@@ -135,7 +138,7 @@ impl Decoder {
         }
         match name {
             "content_block_delta" => match &event.delta {
-                Some(delta) => self.delta(event.index, delta, frame.data, sink),
+                Some(delta) => self.delta(event.index, delta, frame.data, sink)?,
                 None => sink(StreamEvent::Unrecognised { name }),
             },
             "content_block_start" => match event.content_block {
@@ -180,11 +183,23 @@ impl Decoder {
     fn begin(&mut self, index: u64, json: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
         // A block that begins where another one is open ends it.
         self.end(index, sink);
-        let (open, head): (Open, wire::Block<'_>) = {
-            let head: wire::Block<'_> = self.read(json)?;
-            let kind = block::kind_of(&head, json, self.response_tool.as_deref());
-            (Open { at: index, index: self.begun, kind }, head)
-        };
+        let head: wire::Block<'_> = self.read(json)?;
+        let kind = block::kind_of(&head, json, self.response_tool.as_deref());
+        self.open_block(index, kind, &head, sink)
+    }
+
+    fn open_block(
+        &mut self,
+        at: u64,
+        kind: Kind,
+        head: &wire::Block<'_>,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
+        if self.open.len() >= MAX_OPEN_BLOCKS {
+            let message = format!("the stream has more than {MAX_OPEN_BLOCKS} blocks open at once");
+            return Err(self.target.fail(ErrorKind::Network, &message, None));
+        }
+        let open = Open { at, index: self.begun, kind };
         self.begun = self.begun.saturating_add(1);
         self.takes.push(match open.kind {
             Kind::Text => Takes::Text,
@@ -192,27 +207,34 @@ impl Decoder {
             Kind::Call { .. } | Kind::Answer { .. } => Takes::Arguments,
             _ => Takes::Other,
         });
-        open.start(&head, sink);
+        open.start(head, sink);
         self.open.push(open);
         Ok(())
     }
 
-    fn delta(&mut self, at: u64, delta: &wire::Delta<'_>, json: &str, sink: &mut EventSink<'_>) {
+    fn delta(
+        &mut self,
+        at: u64,
+        delta: &wire::Delta<'_>,
+        json: &str,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
         if !self.open.iter().any(|o| o.at == at) {
             // Some servers leave the start of a text out.
             let kind = match delta.kind.as_str() {
                 "text_delta" => Kind::Text,
                 "thinking_delta" => Kind::Thinking,
-                _ => return sink(StreamEvent::Unrecognised { name: "delta of no block" }),
+                _ => {
+                    sink(StreamEvent::Unrecognised { name: "delta of no block" });
+                    return Ok(());
+                }
             };
-            let open = Open { at, index: self.begun, kind };
-            self.begun = self.begun.saturating_add(1);
-            open.start(&wire::Block::default(), sink);
-            self.open.push(open);
+            self.open_block(at, kind, &wire::Block::default(), sink)?;
         }
         if let Some(open) = self.open.iter_mut().rfind(|o| o.at == at) {
             open.delta(delta, json, sink);
         }
+        Ok(())
     }
 
     fn end(&mut self, at: u64, sink: &mut EventSink<'_>) {

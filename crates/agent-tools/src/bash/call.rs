@@ -10,7 +10,7 @@ use tokio::process::{ChildStderr, ChildStdout};
 use super::capture::{Capture, Live};
 use super::output::{Ending, Streams, result};
 use super::process::Shell;
-use super::{Background, BashArgs, BashError, BashTool, deny, environment, strays};
+use super::{Background, BashArgs, BashError, BashTool, MAX_COMMAND_BYTES, deny, environment, strays};
 
 /// How long output is still read once the shell is done. What it wrote itself is there already; a process in the
 /// background that holds the pipe could keep it open for ever.
@@ -31,6 +31,9 @@ pub(super) async fn run(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> R
     let limit = args.limit(tool.timeout, tool.max_timeout)?;
     if args.command.contains('\0') {
         return Err(BashError::Nul.into());
+    }
+    if args.command.len() > MAX_COMMAND_BYTES {
+        return Err(BashError::TooLong { bytes: args.command.len() }.into());
     }
     if let Some(pattern) = deny::first_match(&tool.deny, &args.command) {
         return Err(BashError::Denied { pattern: pattern.to_string() }.into());

@@ -33,6 +33,12 @@ pub enum BashError {
         /// The most, in seconds.
         max: u64,
     },
+    /// The command is longer than a program can be told.
+    #[error("the command is too long ({bytes} bytes, max {max}); write it to a file and run that", max = super::MAX_COMMAND_BYTES)]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
     /// The command has a NUL in it, which no program can be told.
     #[error("the command holds a NUL character; write it without")]
     Nul,
@@ -45,7 +51,9 @@ impl From<BashError> for ToolError {
     fn from(error: BashError) -> Self {
         match error {
             BashError::Cancelled => Halt::Cancelled.into(),
-            BashError::TimeoutRange { .. } | BashError::Nul => Self::InvalidArgs(error.to_string()),
+            BashError::TimeoutRange { .. } | BashError::Nul | BashError::TooLong { .. } => {
+                Self::InvalidArgs(error.to_string())
+            }
             error => Self::failed(error),
         }
     }

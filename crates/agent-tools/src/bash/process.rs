@@ -14,6 +14,7 @@ use super::strays;
 
 /// How long processes have to end by themselves when they are told to. Short: an aborted call must answer before the
 /// agent stops waiting for it.
+#[cfg(unix)]
 const TERM_GRACE: Duration = Duration::from_millis(100);
 
 /// How long the shell is waited for after it was killed; only a process stuck in the kernel takes longer.

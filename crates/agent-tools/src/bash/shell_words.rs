@@ -4,12 +4,19 @@
 //! what separates commands, command substitution, and words in front of a command that run another one.
 
 /// How deep commands in commands are followed.
-const MAX_DEPTH: usize = 8;
+const MAX_DEPTH: usize = 4;
+
+/// How many bytes are taken apart in all. Commands in commands can be made to multiply.
+const MAX_BYTES: usize = 4 * super::MAX_COMMAND_BYTES;
+
+/// In how many ways the words behind wrappers are read.
+const MAX_READINGS: usize = 4;
 
 /// The words of each simple command in `command`, without quotes, redirections still among them.
 pub(super) fn simple_commands(command: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
-    collect(command, MAX_DEPTH, &mut found);
+    let mut left = MAX_BYTES;
+    collect(command, MAX_DEPTH, &mut left, &mut found);
     found
 }
 
@@ -31,13 +38,15 @@ pub(super) fn unquoted_compact(command: &str) -> String {
     out
 }
 
-fn collect(command: &str, depth: usize, found: &mut Vec<Vec<String>>) {
+fn collect(command: &str, depth: usize, left: &mut usize, found: &mut Vec<Vec<String>>) {
+    let Some(rest) = left.checked_sub(command.len()) else { return };
+    *left = rest;
     for words in split(command) {
         for words in without_wrappers(&words) {
-            if let Some(inner) = handed_to_shell(words)
-                && depth > 0
+            if depth > 0
+                && let Some(inner) = handed_to_shell(words)
             {
-                collect(&inner, depth - 1, found);
+                collect(&inner, depth - 1, left, found);
             }
             found.push(words.to_vec());
         }
@@ -122,7 +131,7 @@ fn without_wrappers(words: &[String]) -> Vec<&[String]> {
             continue;
         }
         readings.push(rest);
-        if !after_option {
+        if !after_option || readings.len() == MAX_READINGS {
             break;
         }
         after_option = false;

@@ -117,7 +117,10 @@ fn a_command_nested_very_deep_is_looked_at_without_trouble() {
         command = format!("$({command}");
     }
     check_denied(&command, None);
-    check_denied(&"eval ".repeat(5_000), None);
+    check_denied(&"eval ".repeat(20_000), None);
+    check_denied(&format!("sudo {}", "-a x ".repeat(20_000)), None);
+    check_denied(&"sudo -a eval ".repeat(8_000), None);
+    check_denied(&"bash -c 'bash -c \"".repeat(5_000), None);
 }
 
 #[track_caller]

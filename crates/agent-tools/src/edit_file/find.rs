@@ -44,6 +44,10 @@ impl<'a> Haystack<'a> {
     }
 }
 
+/// How many bytes are compared at most: a text of one letter in a file of the same letter is nearly everywhere, and to
+/// look at each place would take hours.
+const MAX_COMPARED: usize = 1 << 28;
+
 fn places(file: &Normal, old: &Normal) -> Found {
     if old.bytes.is_empty() {
         return Found::Nowhere;
@@ -59,6 +63,7 @@ fn places(file: &Normal, old: &Normal) -> Found {
     let mut count = 0;
     let mut first = None;
     let mut from = 0;
+    let mut compared = 0usize;
     while let Some(at) = file.bytes.get(from..).and_then(|rest| finder.find(rest)).map(|at| from + at) {
         if fits(at) {
             count += 1;
@@ -66,6 +71,10 @@ fn places(file: &Normal, old: &Normal) -> Found {
         }
         // Places that overlap are different places: `aa` is twice in `aaa`.
         from = at + 1;
+        compared = compared.saturating_add(old.bytes.len());
+        if compared > MAX_COMPARED {
+            return Found::Many(count.max(2));
+        }
     }
     match (count, first) {
         (1, Some(at)) => match file.original(&(at..at + old.bytes.len())) {

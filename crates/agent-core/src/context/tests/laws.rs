@@ -13,13 +13,11 @@ use crate::message::{AgentMessage, Content, Message};
 /// The smallest request: a task and an exchange cut to nothing, and a marker with a number of up to five digits.
 const SMALLEST: u64 = 6 + 6 + 4 + 17;
 
+/// Short and long texts of one to four bytes a character, in one line and in many.
 fn text() -> impl Strategy<Value = String> {
-    prop_oneof![
-        "[a-z ]{0,40}",
-        "\\PC{0,30}",
-        (0..800_usize).prop_map(|n| "é ".repeat(n)),
-        (0..120_usize).prop_map(|n| "a line of output\n".repeat(n)),
-    ]
+    const PIECES: [&str; 6] = ["word ", "é ", "日本", "🙂", "a line of output\n", "\n"];
+    (0..PIECES.len(), 0..200_usize, any::<bool>())
+        .prop_map(|(piece, times, long)| PIECES[piece].repeat(if long { times } else { times % 10 }))
 }
 
 fn unit() -> impl Strategy<Value = Vec<AgentMessage>> {
@@ -28,7 +26,7 @@ fn unit() -> impl Strategy<Value = Vec<AgentMessage>> {
         text().prop_map(|t| vec![said(7, &t)]),
         Just(vec![failed()]),
         text().prop_map(|t| vec![AgentMessage::extension("note", serde_json::json!(t))]),
-        (text(), 0..60_000_usize).prop_map(|(t, n)| vec![user_of(vec![
+        (text(), 0..20_000_usize).prop_map(|(t, n)| vec![user_of(vec![
             Content::text(t),
             Content::image("A".repeat(n), "image/png")
         ])]),
@@ -47,7 +45,7 @@ fn unit() -> impl Strategy<Value = Vec<AgentMessage>> {
 }
 
 fn config() -> impl Strategy<Value = ContextConfig> {
-    (0..6_000_u64, 0..200_u64, 0..12_usize, 0..6_usize, 0..60_usize, 0..=100_u8).prop_map(
+    (0..2_000_u64, 0..200_u64, 0..12_usize, 0..6_usize, 0..60_usize, 0..=100_u8).prop_map(
         |(max, system, recent, first, lines, percent)| {
             ContextConfig::default()
                 .with_max_context_tokens(max)
@@ -111,6 +109,10 @@ proptest! {
             prop_assert!(!is_marker(&AgentMessage::from(after)) || is_marker(&AgentMessage::from(before)));
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     /// REQ-165.
     #[test]

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::{ended, note, reply, result, shared, user};
 use crate::history::{Entry, History, Splice, UnitKind};
-use crate::message::{AgentMessage, StopReason};
+use crate::message::{AgentMessage, AssistantMessage, StopReason};
 
 fn any_message() -> impl Strategy<Value = AgentMessage> {
     let id = prop::sample::select(vec!["", "a", "b", "c"]);
@@ -37,7 +37,7 @@ proptest! {
         let (history, repairs) = History::repaired(list.clone());
         let mut ids = BTreeSet::new();
         for unit in history.units() {
-            let calls: Vec<String> = unit.reply().into_iter().flat_map(|r| r.tool_calls()).map(|c| c.id.to_string()).collect();
+            let calls: Vec<String> = unit.reply().into_iter().flat_map(AssistantMessage::tool_calls).map(|c| c.id.to_string()).collect();
             let results: Vec<String> = unit.results().map(|r| r.tool_call_id.to_string()).collect();
             match unit.kind() {
                 UnitKind::Exchange => {

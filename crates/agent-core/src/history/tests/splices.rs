@@ -46,6 +46,7 @@ fn what_is_not_replaced_stays_the_same_unit() {
 }
 
 #[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "so that a case is one line")]
 fn refused(splices: &[Splice], expect: SpliceError) {
     assert_eq!(sample().spliced(splices).unwrap_err(), expect);
 }

@@ -282,7 +282,7 @@ impl<'s> Walk<'s> {
         } else {
             received.clone()
         };
-        let error = ArgumentError { path: place(path), reason: reason.into(), received };
+        let error = ArgumentError::new(place(path), reason, received);
         self.errors.push(Problem { error, fixed_value: false });
     }
 }

@@ -1,5 +1,4 @@
 use agent_core::{History, ModelConfig};
-use http::HeaderMap;
 
 use super::*;
 
@@ -7,7 +6,7 @@ use super::*;
 fn refused(status: u16, body: &str) -> ProviderError {
     let model = ModelConfig::anthropic("claude-test", "Claude", "key");
     let request = StreamConfig::new(model, History::new());
-    let error = rejected(&request, &Rejection { status, headers: &HeaderMap::new(), body: body.as_bytes() });
+    let error = rejected(&request, &Rejection { status, body: body.as_bytes() });
     assert_eq!(error.status(), Some(status));
     error
 }

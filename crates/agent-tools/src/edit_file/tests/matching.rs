@@ -128,3 +128,12 @@ fn edits_that_overlap_are_refused() {
         "edits 2 and 3 overlap in f; make one edit of them",
     );
 }
+
+#[test]
+fn a_text_that_is_nearly_everywhere_does_not_take_hours() {
+    let file = "a".repeat(1_000_000);
+    let error = edited(&file, &[(&file[..500_000], "b")]).unwrap_err().to_string();
+    assert!(error.starts_with("old_text matches "), "{error}");
+    let blanks = format!("{} ", &file[..500_000]);
+    assert!(edited(&file, &[(&blanks, "b")]).is_err());
+}

@@ -55,6 +55,10 @@ proptest! {
         prop_assert_eq!(middle.replace("\r\n", "\n"), new.clone());
         prop_assert!(middle.matches('\n').count() == middle.matches("\r\n").count(), "{:?}", middle);
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     /// D25. The text to replace is what a model would send: line ends, blanks and styles made plain.
     #[test]

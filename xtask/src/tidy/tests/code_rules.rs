@@ -33,6 +33,7 @@ fn the_facade_holds_re_exports_only() {
         &[],
     );
     check(facade, "pub fn agent() {}\n", &[("facade-only-re-exports", 1)]);
+    check(facade, "#[cfg(all(doctest, unix))]\n#[doc = include_str!(\"x.md\")]\nstruct Readme;\n", &[]);
     check(facade, "pub use a::B;\nimpl B {}\n", &[("facade-only-re-exports", 2)]);
 }
 

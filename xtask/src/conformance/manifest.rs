@@ -97,6 +97,8 @@ pub(super) struct ExpectedError {
     pub(super) code: Value,
     /// The body as it was read.
     pub(super) body: Value,
+    /// The headers that say how to go on.
+    pub(super) headers: BTreeMap<String, String>,
 }
 
 impl Manifest {

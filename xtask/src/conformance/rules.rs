@@ -23,6 +23,8 @@ const CALLS_DECIDE: &str = "stop: calls decide between Stop and ToolUse";
 const NO_WORD: &str = "stop: a complete reply without a word stopped";
 /// A refusal is an error with its explanation, not a reply.
 const REFUSAL: &str = "stop: a refusal is an error";
+/// A stop word that says that the vendor failed in the middle is an error that can be tried again.
+const BROKEN: &str = "stop: a word for a failure is a network error";
 /// A stop word that nobody knows is an error that names it.
 const UNKNOWN_STOP: &str = "stop: an unknown word is an error";
 /// A stream without its terminal event is a retryable error, not a shorter reply.
@@ -34,6 +36,8 @@ const UNMARKED: &str = "end: a stop word without an end mark";
 const NOTHING: &str = "end: an answer in which nothing is found is an error";
 /// The vendor's status, type and code become one of our kinds.
 const ERROR_KIND: &str = "error: status, type and code become a kind";
+/// A vendor that says whether to try again knows it better than its status does.
+const SHOULD_RETRY: &str = "error: x-should-retry decides";
 
 /// What the decoder has to say.
 #[derive(Debug, Clone, PartialEq)]
@@ -125,7 +129,12 @@ fn counts_cached_as_input(protocol: &str) -> bool {
 fn end(protocol: &str, expected: &Expected, fired: &mut Vec<&'static str>) -> WantedEnd {
     if let Some(error) = &expected.error {
         fired.push(ERROR_KIND);
-        return WantedEnd::Failed(error_kind(protocol, error), None);
+        let kind = error_kind(protocol, error);
+        let heeded = heeding_the_vendor(kind, error);
+        if heeded != kind {
+            fired.push(SHOULD_RETRY);
+        }
+        return WantedEnd::Failed(heeded, None);
     }
     let word = expected.stop_reason.as_deref();
     let unmarked = expected.complete == Some(false);
@@ -133,7 +142,13 @@ fn end(protocol: &str, expected: &Expected, fired: &mut Vec<&'static str>) -> Wa
         fired.push(CUT);
         return WantedEnd::Failed(ErrorKind::Network, None);
     }
-    if expected.refusal.is_some() || matches!(word, Some("refusal" | "content_filter" | "sensitive")) {
+    if matches!(word, Some("error" | "network_error" | "insufficient_system_resource")) {
+        fired.push(BROKEN);
+        return WantedEnd::Failed(ErrorKind::Network, None);
+    }
+    if expected.refusal.is_some()
+        || matches!(word, Some("refusal" | "content_filter" | "sensitive" | "safety"))
+    {
         fired.push(REFUSAL);
         return WantedEnd::Failed(ErrorKind::Api, expected.refusal.clone());
     }
@@ -147,7 +162,7 @@ fn end(protocol: &str, expected: &Expected, fired: &mut Vec<&'static str>) -> Wa
     };
     let Some(reason) = stop_reason(word) else {
         fired.push(UNKNOWN_STOP);
-        return WantedEnd::Failed(ErrorKind::Other, Some(word.to_owned()));
+        return WantedEnd::Failed(ErrorKind::Api, Some(word.to_owned()));
     };
     fired.push(UNIFIED_STOP);
     let reason = by_calls(reason, expected, fired);
@@ -169,8 +184,11 @@ fn is_nothing(expected: &Expected) -> bool {
 /// The vendors' stop words; no two vendors use one word in two meanings.
 fn stop_reason(word: &str) -> Option<StopReason> {
     match word {
-        "end_turn" | "stop_sequence" | "pause_turn" | "stop" | "eos" => Some(StopReason::Stop),
-        "max_tokens" | "length" | "model_context_window_exceeded" => Some(StopReason::Length),
+        "end_turn" | "stop_sequence" | "pause_turn" | "compaction" | "stop" | "end" | "eos" | "eos_token"
+        | "complete" | "completed" | "load" | "unload" => Some(StopReason::Stop),
+        "max_tokens" | "length" | "model_length" | "model_context_window_exceeded" => {
+            Some(StopReason::Length)
+        }
         "tool_use" | "tool_calls" | "function_call" => Some(StopReason::ToolUse),
         _ => None,
     }
@@ -196,6 +214,10 @@ const OVERFLOW_WORDS: &[&str] = &[
     "context size",
     "context window",
     "prompt is too long",
+    "prompt too long",
+    "input is too long",
+    "maximum prompt length",
+    "input token count",
     "prompt token count",
     "model token limit",
     "maximum number of tokens",
@@ -205,6 +227,10 @@ const OVERFLOW_WORDS: &[&str] = &[
 
 /// Words that say that money or a quota has run out.
 const QUOTA_WORDS: &[&str] = &["insufficient_quota", "current quota", "billing", "credit balance"];
+
+/// Words of a 400 that say that there is no such model, or that the key is wrong.
+const NO_MODEL_WORDS: &[&str] = &["invalid_model", "model_not_found", "invalid model", "not a valid model"];
+const BAD_KEY_WORDS: &[&str] = &["invalid_api_key", "api key not valid", "incorrect api key"];
 
 /// The kind of an error, from what the SDK raised: its HTTP status, or for an error inside of a stream the type and
 /// code that the vendor gave.
@@ -232,7 +258,9 @@ fn error_kind(protocol: &str, error: &ExpectedError) -> ErrorKind {
         Some(413) if says(&["rate_limit_exceeded", "tokens per minute"]) => ErrorKind::Api,
         Some(413) => ErrorKind::ContextOverflow,
         Some(400) if error.body == Value::String(String::new()) => ErrorKind::ContextOverflow,
-        Some(400 | 422) if names_the_model(error) => ErrorKind::ModelNotFound,
+        Some(400) if says(BAD_KEY_WORDS) => ErrorKind::Auth,
+        Some(400) if says(QUOTA_WORDS) => ErrorKind::Quota,
+        Some(400 | 422) if says(NO_MODEL_WORDS) => ErrorKind::ModelNotFound,
         Some(_) if says(OVERFLOW_WORDS) => ErrorKind::ContextOverflow,
         Some(_) => ErrorKind::Api,
         None => match error.kind.as_deref().unwrap_or_default() {
@@ -249,10 +277,13 @@ fn error_kind(protocol: &str, error: &ExpectedError) -> ErrorKind {
     }
 }
 
-/// Whether the vendor's type or code says that there is no such model.
-fn names_the_model(error: &ExpectedError) -> bool {
-    let words = [error.kind.clone().unwrap_or_default(), code(error)];
-    words.iter().any(|w| ["invalid_model", "model_not_found", "unknown_model"].contains(&w.as_str()))
+/// The kind after the header `x-should-retry`, by which a vendor overrides what its status says.
+fn heeding_the_vendor(kind: ErrorKind, error: &ExpectedError) -> ErrorKind {
+    match (error.headers.get("x-should-retry").map(String::as_str), kind) {
+        (Some("true"), ErrorKind::Api) => ErrorKind::Network,
+        (Some("false"), ErrorKind::Network | ErrorKind::RateLimited) => ErrorKind::Api,
+        _ => kind,
+    }
 }
 
 fn code(error: &ExpectedError) -> String {

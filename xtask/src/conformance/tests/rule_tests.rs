@@ -48,9 +48,10 @@ fn a_refusal_a_cut_and_an_unknown_word_are_errors() {
     let refusal = WantedEnd::Failed(ErrorKind::Api, Some("no".to_owned()));
     check_end("openai-chat", json!({"stop_reason": "stop", "refusal": "no", "complete": true}), refusal);
     check_end("anthropic", json!({"text": "a", "complete": false}), failed(ErrorKind::Network));
+    check_end("openai-chat", json!({"stop_reason": "network_error"}), failed(ErrorKind::Network));
     let unmarked = WantedEnd::Unmarked(StopReason::Stop, None);
     check_end("anthropic", json!({"stop_reason": "end_turn", "complete": false}), unmarked);
-    let unknown = WantedEnd::Failed(ErrorKind::Other, Some("tired".to_owned()));
+    let unknown = WantedEnd::Failed(ErrorKind::Api, Some("tired".to_owned()));
     check_end("openai-chat", json!({"stop_reason": "tired", "complete": true}), unknown);
 }
 
@@ -69,6 +70,18 @@ fn a_status_becomes_a_kind() {
     check_kind("openai-chat", json!({"status": 413, "body": ""}), ErrorKind::ContextOverflow);
     check_kind("openai-chat", json!({"status": 413, "code": "rate_limit_exceeded"}), ErrorKind::Api);
     check_kind("openai-chat", json!({"status": 400, "type": "invalid_model"}), ErrorKind::ModelNotFound);
+    check_kind(
+        "openai-chat",
+        json!({"status": 400, "message": "Incorrect API key provided"}),
+        ErrorKind::Auth,
+    );
+    check_kind(
+        "anthropic",
+        json!({"status": 400, "message": "Your credit balance is too low"}),
+        ErrorKind::Quota,
+    );
+    let told = json!({"status": 500, "headers": {"x-should-retry": "false"}});
+    check_kind("anthropic", told, ErrorKind::Api);
     check_kind(
         "openai-chat",
         json!({"status": 400, "code": "context_length_exceeded"}),

@@ -125,8 +125,11 @@ fn check(what: &str, expected: &Value, outcome: &Outcome, body: &[u8]) {
     let list = expected.get("redacted_thinking").and_then(Value::as_array).cloned().unwrap_or_default();
     assert_eq!(redacted, list.iter().map(|v| v.as_str().unwrap()).collect::<Vec<_>>(), "{what}");
     let open = outcome.log.open_calls();
-    let ended: Vec<Content> =
-        content.iter().filter(|c| c.as_tool_call().is_none_or(|call| !open.contains(call))).cloned().collect();
+    let ended: Vec<Content> = content
+        .iter()
+        .filter(|c| c.as_tool_call().is_none_or(|call| !open.contains(call)))
+        .cloned()
+        .collect();
     check_calls(what, &ended, expected["tool_calls"].as_array().unwrap());
     let server: Vec<&str> = content
         .iter()

@@ -149,6 +149,18 @@ async fn silence_longer_than_the_bound_is_a_network_error() {
     }
 }
 
+/// REQ-075.
+#[tokio::test]
+async fn an_error_answer_that_does_not_end_says_what_had_arrived() {
+    let config = TransportConfig::default().with_idle_timeout(Duration::from_millis(80));
+    let provider = OpenAiChatProvider::with_transport(Transport::new(config));
+    for end in [Act::Stall, Act::Cut] {
+        let server = Server::start(vec![vec![head(503, "text/plain"), piece("try later"), end]]).await;
+        let outcome = call(&provider, &hello(model(&server))).await;
+        assert_error(outcome.error(), ErrorKind::Network, &["answered 503: try later"]);
+    }
+}
+
 /// REQ-072, B-120.
 #[tokio::test]
 async fn a_stream_that_breaks_off_is_a_network_error_and_what_had_arrived_is_kept() {

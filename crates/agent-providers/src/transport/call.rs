@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::time::Duration;
 
 use agent_core::{
     CancellationToken, Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StreamConfig,
@@ -26,6 +27,9 @@ const REQUEST_ID: &[&str] = &[
     "x-amzn-requestid",
     "cf-ray",
 ];
+
+/// The longest silence within the body of an error answer. What it is has been said by its status already.
+const ERROR_SILENCE: Duration = Duration::from_secs(10);
 
 /// Custom header values shorter than this are not searched for in error texts.
 const MIN_REDACTED: usize = 8;
@@ -82,7 +86,9 @@ async fn exchange(
     let status = response.status();
     tracing::debug!(status = status.as_u16(), model = %request.model.id, "answer");
     head.headers.clone_from(response.headers());
-    let mut body = Body::new(response, inner.config.idle_timeout, cancel);
+    let idle = inner.config.idle_timeout;
+    let idle = if status.is_success() { idle } else { idle.min(ERROR_SILENCE) };
+    let mut body = Body::new(response, idle, cancel);
     if status.is_redirection() {
         return Err(failure::redirected(status.as_u16(), &head.headers, &url));
     }
@@ -114,11 +120,7 @@ enum Waited<T> {
 }
 
 /// Waits for `work`. What is ready wins over an abort that comes at the same time.
-async fn within<T>(
-    limit: std::time::Duration,
-    work: impl Future<Output = T>,
-    cancel: &CancellationToken,
-) -> Waited<T> {
+async fn within<T>(limit: Duration, work: impl Future<Output = T>, cancel: &CancellationToken) -> Waited<T> {
     let mut work = pin!(work);
     tokio::select! {
         biased;

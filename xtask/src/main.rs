@@ -1,1 +1,67 @@
-fn main() {}
+//! The project's own commands. `cargo xtask` without a command lists them.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "this program starts cargo, measures time and reads its own environment"
+)]
+
+mod bench;
+mod cargo;
+mod ci;
+mod conformance;
+mod features;
+mod requirements;
+mod source;
+mod test_command;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use workspace::Workspace;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  test                   every test of the workspace, documentation examples included, and the examples' build
+  ci [--only A,B | --without A,B]
+                         fmt, tidy, requirements, clippy, test, doc, features, conformance, wasm, deny
+  tidy                   the invariants that a tool can check, each under its name
+  requirements [--list]  that every row of docs/requirements.md has the tests it claims
+  conformance [DIR] [--protocol P] [--json]
+                         recorded responses through the real providers, whole and cut at hostile places
+  bench                  that cost grows with what is new, counted in allocations and instructions
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs one command. `false` means that it ran and found something wrong, and has said what.
+fn run(arguments: &[String]) -> anyhow::Result<bool> {
+    let Some((command, rest)) = arguments.split_first() else {
+        print!("{HELP}");
+        return Ok(true);
+    };
+    let workspace = Workspace::find()?;
+    match command.as_str() {
+        "test" => test_command::run(&workspace, rest),
+        "ci" => ci::run(&workspace, rest),
+        "tidy" => tidy::run(&workspace, rest),
+        "requirements" => requirements::run(&workspace, rest),
+        "bench" => bench::run(&workspace, rest),
+        "conformance" => conformance::run(&workspace, rest),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(true)
+        }
+        other => anyhow::bail!("there is no command `{other}`\n\n{HELP}"),
+    }
+}

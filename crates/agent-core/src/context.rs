@@ -1,5 +1,43 @@
 //! How long the conversation is, and what is done when it gets too long.
+//!
+//! [`ContextConfig`] says how long it may be, [`ContextTracker`] how long it is, and a [`CompactionStrategy`]
+//! shortens it; [`DefaultCompaction`] is the one that is used unless another is given.
+//!
+//! ```
+//! use agent_core::{AgentMessage, ContextConfig, HeuristicTokenCounter, History, compact_history};
+//! let mut history = History::new();
+//! history.push(AgentMessage::user("Count the stars"))?;
+//! for n in 0..100 {
+//!     history.push(AgentMessage::user(format!("{n}: {}", "star ".repeat(40))))?;
+//! }
+//! let config = ContextConfig::default().with_max_context_tokens(5_000);
+//! let splices = compact_history(&history, &config, &HeuristicTokenCounter)?;
+//! let shorter = history.spliced(&splices)?;
+//! assert!(shorter.tokens() <= config.budget());
+//! assert_eq!(shorter.messages().next().map(AgentMessage::text).as_deref(), Some("Count the stars"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+mod compact;
+mod config;
+mod splices;
+mod strategy;
 mod tokens;
+mod tracker;
 
+#[cfg(test)]
+mod tests;
+
+pub use compact::{
+    CompactionDraft, CompactionError, DROP_MARKER_PREFIX, MAX_TOOL_LINE_BYTES, SUMMARY_PREFIX,
+    compact_history, compact_history_within, compact_messages, keep_within_budget,
+    level1_truncate_tool_outputs, level2_summarize_old_turns, level3_drop_middle,
+};
+pub use config::ContextConfig;
+pub use splices::splices_between;
+pub use strategy::{
+    CompactionChange, CompactionContext, CompactionOutcome, CompactionStrategy, DefaultCompaction,
+    SyncCompaction,
+};
 pub use tokens::{HeuristicTokenCounter, TokenCounter, content_tokens, estimate_tokens, message_tokens};
+pub use tracker::ContextTracker;

@@ -79,5 +79,7 @@ impl fmt::Debug for TaskHandle {
 
 /// There is no runtime that could run a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no async runtime is running here; call this from inside a tokio runtime, or give the agent an Environment of its own")]
+#[error(
+    "no async runtime is running here; call this from inside a tokio runtime, or give the agent an Environment of its own"
+)]
 pub struct NoRuntime;

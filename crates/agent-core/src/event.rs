@@ -21,7 +21,8 @@ use serde_json::Value;
 
 use crate::history::{MessageRef, Splice};
 use crate::identity::{
-    AgentId, ContinuationKind, LoopId, QuestionId, SessionId, StepKey, Timestamp, ToolCallId, ToolName, TurnTrigger,
+    AgentId, ContinuationKind, LoopId, QuestionId, SessionId, StepKey, Timestamp, ToolCallId, ToolName,
+    TurnTrigger,
 };
 use crate::message::{ToolArguments, Usage};
 use crate::provider::{ErrorKind, MessageSnapshot};
@@ -81,6 +82,9 @@ pub enum AgentEvent {
         loop_id: LoopId,
         /// The message.
         message: MessageRef,
+        /// Its tokens, as they were counted when it entered.
+        #[serde(default)]
+        tokens: u64,
         /// Whether this was the reply of an attempt that is tried again: it enters no history (D9).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         superseded: bool,

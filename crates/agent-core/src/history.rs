@@ -50,7 +50,9 @@ pub struct History {
 #[non_exhaustive]
 pub enum HistoryError {
     /// A reply with calls came alone.
-    #[error("a reply with {0} open tool call(s) cannot enter the history without their results; use push_exchange")]
+    #[error(
+        "a reply with {0} open tool call(s) cannot enter the history without their results; use push_exchange"
+    )]
     OpenCalls(usize),
     /// A result came alone.
     #[error("the result of call {0:?} cannot enter the history without its call; use push_exchange")]
@@ -59,7 +61,9 @@ pub enum HistoryError {
     #[error("a reply that ended {0:?} enters the history by {1}")]
     WrongDoor(crate::message::StopReason, &'static str),
     /// Calls and results do not match one to one, in order.
-    #[error("the results do not answer the reply's calls one to one and in order: calls {calls:?}, results {results:?}")]
+    #[error(
+        "the results do not answer the reply's calls one to one and in order: calls {calls:?}, results {results:?}"
+    )]
     Unpaired {
         /// Ids of the calls.
         calls: Vec<String>,

@@ -10,6 +10,9 @@
 //! assert_eq!(first.as_str(), "s-1.anthropic.claude.1");
 //! ```
 
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;

@@ -4,7 +4,8 @@
 //! driver around it, and everything that they speak of: messages, history, tools, providers, hooks, context. It does
 //! no I/O: time, sleep and tasks come in through [`Environment`], models through [`StreamProvider`].
 //!
-//! Read the modules in this order: [`message`], [`history`], [`tool`], [`model`], [`provider`], [`event`].
+//! Read the modules in this order: [`message`], [`history`], [`tool`], [`model`], [`provider`], [`event`], [`run`],
+//! [`drive`], [`hooks`], [`context`], [`agent`], and for tests `testing`.
 //!
 //! # Features
 //!
@@ -13,19 +14,46 @@
 //! | `system` | [`SystemEnvironment`]: time, tasks and ids from tokio and the operating system | yes |
 //! | `testing` | a strict scripted provider, a manual clock, event assertions | no |
 
+pub mod agent;
 pub mod context;
+pub mod drive;
 pub mod environment;
 pub mod event;
+pub mod fold;
 pub mod history;
+pub mod hooks;
 pub mod identity;
+pub mod journal;
+pub mod limits;
 pub mod message;
 pub mod model;
 pub mod provider;
+pub mod retry;
+pub mod run;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod tool;
 mod wire;
 
 #[doc(inline)]
-pub use context::{HeuristicTokenCounter, TokenCounter, content_tokens, estimate_tokens, message_tokens};
+pub use agent::{
+    AgentError, AgentSnapshot, AgentState, BasicAgent, ChatToken, Finished, IntoPrompt, SNAPSHOT_VERSION,
+    Subscription,
+};
+#[doc(inline)]
+pub use context::{
+    CompactionChange, CompactionContext, CompactionDraft, CompactionError, CompactionOutcome,
+    CompactionStrategy, ContextConfig, ContextTracker, DefaultCompaction, HeuristicTokenCounter,
+    SyncCompaction, TokenCounter, compact_history, compact_history_within, compact_messages, content_tokens,
+    estimate_tokens, keep_within_budget, level1_truncate_tool_outputs, level2_summarize_old_turns,
+    level3_drop_middle, message_tokens, splices_between,
+};
+#[doc(inline)]
+pub use drive::{
+    AgentContext, AgentLoopConfig, AgentLoopResult, AgentLoopStream, EventReceiver, EventSender, LoopError,
+    MergingReceiver, agent_loop, agent_loop_answer, agent_loop_continue, agent_loop_stream, event_channel,
+    merging_channel,
+};
 #[cfg(feature = "system")]
 #[doc(inline)]
 pub use environment::SystemEnvironment;
@@ -33,37 +61,51 @@ pub use environment::SystemEnvironment;
 pub use environment::{BoxFuture, Environment, NoRuntime, TaskHandle};
 #[doc(inline)]
 pub use event::{
-    AgentEnd, AgentEvent, AgentStart, Answer, CompactionEnded, CompactionReason, Ended, LoopConfigSnapshot, Question,
-    RetryNote, StreamDelta, ToolExecutionEnd,
+    AgentEnd, AgentEvent, AgentStart, Answer, CompactionEnded, CompactionReason, Ended, LoopConfigSnapshot,
+    Question, RetryNote, StreamDelta, ToolExecutionEnd,
 };
 #[doc(inline)]
 pub use history::{Entry, History, HistoryError, MessageRef, Repair, Splice, SpliceError, Unit, UnitKind};
 #[doc(inline)]
+pub use hooks::{FilterResult, HookError, Hooks, InputFilter, Verdict};
+#[doc(inline)]
 pub use identity::{
-    AgentId, ContinuationKind, LoopId, QuestionId, SessionId, StepKey, Timestamp, ToolCallId, ToolName, TurnId,
-    TurnTrigger,
+    AgentId, ContinuationKind, LoopId, QuestionId, SessionId, StepKey, Timestamp, ToolCallId, ToolName,
+    TurnId, TurnTrigger,
 };
 #[doc(inline)]
+pub use limits::{ExecutionLimits, ExecutionTracker, LimitReason};
+#[doc(inline)]
 pub use message::{
-    AgentMessage, AssistantMessage, Content, Cost, CostConfig, CostTier, ExtensionMessage, ImageContent, LlmMessage,
-    MAX_ARGUMENTS_SHOWN, Message, OpaqueContent, StopReason, TextContent, ThinkingContent, ToolArguments, ToolCall,
-    ToolResultMessage, Usage, UserMessage,
+    AgentMessage, AssistantMessage, Content, Cost, CostConfig, CostTier, ExtensionMessage, ImageContent,
+    LlmMessage, MAX_ARGUMENTS_SHOWN, Message, OpaqueContent, StopReason, TextContent, ThinkingContent,
+    ToolArguments, ToolCall, ToolResultMessage, Usage, UserMessage,
 };
 #[doc(inline)]
 pub use model::{
-    AnthropicAuth, ApiProtocol, CacheConfig, CacheStrategy, ChatDialect, ModelConfig, ReasoningField, ResponseFormat,
-    Secret, ThinkingBudgets, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice,
+    AnthropicAuth, ApiProtocol, CacheConfig, CacheStrategy, ChatDialect, ModelConfig, ReasoningField,
+    ResponseFormat, Secret, ThinkingBudgets, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice,
 };
 #[doc(inline)]
 pub use provider::{
-    Completion, ErrorContext, ErrorKind, EventSink, MessageSnapshot, OwnedStreamEvent, ProviderError, ReplyLog,
-    RequestHook, StreamConfig, StreamEvent, StreamProvider, complete, stream_to,
+    Completion, ErrorContext, ErrorKind, EventSink, MessageSnapshot, OwnedStreamEvent, ProviderError,
+    ReplyLog, RequestHook, StreamConfig, StreamEvent, StreamProvider, complete, stream_to,
+};
+#[doc(inline)]
+pub use retry::RetryConfig;
+pub use run::{QueueKind, QueueMode, SteeringPolicy, ToolChange};
+#[doc(inline)]
+pub use tokio_util::sync::CancellationToken;
+#[doc(inline)]
+pub use tool::validate::{
+    ArgumentError, ArgumentErrors, ArgumentValidator, MAX_ARGUMENT_ERRORS, SchemaValidator,
 };
 #[doc(inline)]
 pub use tool::{
-    AgentTool, Effects, ToolConcurrency, ToolContext, ToolDefinition, ToolError, ToolExecutionStrategy, ToolResult,
-    ToolSet, ToolSignal, ToolUpdates,
+    AgentTool, Effects, ToolConcurrency, ToolContext, ToolDefinition, ToolError, ToolExecutionStrategy,
+    ToolResult, ToolSet, ToolSignal, ToolUpdates,
 };
-pub use tokio_util::sync::CancellationToken;
+#[doc(inline)]
+pub use tool::{FunctionTool, Tool, TypedTool, argument_schema, tool_fn};
 #[doc(inline)]
 pub use wire::{Encoded, WireCache, WireKey};

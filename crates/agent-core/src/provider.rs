@@ -18,8 +18,8 @@
 pub mod error;
 mod event;
 mod fold;
-mod owned;
 pub mod overflow;
+mod owned;
 mod request;
 
 #[cfg(test)]

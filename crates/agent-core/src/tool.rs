@@ -14,6 +14,9 @@ mod context;
 mod definition;
 mod result;
 
+mod typed;
+pub mod validate;
+
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +30,7 @@ use serde_json::Value;
 pub use context::{ToolContext, ToolSignal, ToolUpdates};
 pub use definition::{ToolDefinition, ToolSet};
 pub use result::{ToolError, ToolResult};
+pub use typed::{FunctionTool, Tool, TypedTool, argument_schema, tool_fn};
 
 /// A tool, as the loop sees it (REQ-021).
 #[async_trait]

@@ -11,6 +11,9 @@
 //! assert_eq!(made, 1);
 //! ```
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
@@ -72,7 +75,12 @@ pub struct WireCache {
 
 impl WireCache {
     /// Calls `read` with the form for `key`, made by `make` when there is none yet.
-    pub fn with<R>(&self, key: WireKey, make: impl FnOnce() -> Encoded, read: impl FnOnce(&Encoded) -> R) -> R {
+    pub fn with<R>(
+        &self,
+        key: WireKey,
+        make: impl FnOnce() -> Encoded,
+        read: impl FnOnce(&Encoded) -> R,
+    ) -> R {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, encoded)) = slots.iter().find(|(k, _)| *k == key) {
             return read(encoded);

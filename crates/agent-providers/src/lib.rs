@@ -3,7 +3,7 @@
 //! A protocol is a pure encoder and a decoder without I/O; [`transport`] alone opens sockets. Answers are always
 //! streamed, every request is sent once (the agent's loop retries), and a reply is complete only when the provider
 //! said so. [`ProviderRegistry`] picks the provider by the model's protocol; [`catalogue`] knows the limits of common
-//! models.
+//! models. [`agent`](agent()) gives an agent with all of it.
 //!
 //! ```
 //! use agent_core::{ModelConfig, StreamProvider};
@@ -34,12 +34,17 @@
     allow(dead_code, reason = "a build with some of the protocols uses a part of what they share")
 )]
 
+mod agent;
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
 #[cfg(feature = "http-protocols")]
 mod call_ids;
 pub mod catalogue;
 #[cfg(feature = "http-protocols")]
+#[cfg_attr(
+    not(all(feature = "anthropic", feature = "openai-chat")),
+    allow(dead_code, reason = "the rules are for all protocols; each uses its part of them")
+)]
 mod handoff;
 #[cfg(feature = "http-protocols")]
 mod http_provider;
@@ -67,6 +72,8 @@ mod surrogates;
 #[cfg(feature = "http-protocols")]
 pub mod transport;
 
+#[doc(inline)]
+pub use agent::agent;
 #[cfg(feature = "anthropic")]
 #[doc(inline)]
 pub use anthropic::AnthropicProvider;

@@ -65,6 +65,12 @@ pub(crate) trait Decode: Send {
     /// When it is an error body or cannot be read.
     fn whole(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError>;
 
+    /// Whether the terminal frame has been seen although more frames are taken: the transport then waits only a moment
+    /// for them.
+    fn is_complete(&self) -> bool {
+        false
+    }
+
     /// What the reply amounts to when no more frames will come: a completion, or a retryable error when the terminal
     /// frame is missing (B-120). Open blocks are ended here when the reply is complete.
     ///

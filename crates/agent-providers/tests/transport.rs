@@ -408,3 +408,29 @@ async fn https_without_tls_names_the_feature() {
     let outcome = call(&OpenAiChatProvider::new(), &hello(model)).await;
     assert_error(outcome.error(), ErrorKind::Other, &["tls-rustls"]);
 }
+
+/// D18. Without `[DONE]`, but with all that may come before it.
+#[tokio::test]
+async fn a_reply_with_reason_and_usage_does_not_wait_for_the_done_mark() {
+    let last = r#"data: {"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}"#;
+    let (outcome, _server) =
+        outcome(vec![sse(), delta("ok"), piece(&format!("{last}\n\n")), Act::Stall]).await;
+    assert_eq!(outcome.message().text(), "ok");
+}
+
+/// A server that says that the reply is complete and then nothing: the caller does not wait for the connection.
+#[cfg(feature = "anthropic")]
+#[tokio::test]
+async fn a_complete_reply_does_not_wait_for_a_server_that_leaves_the_body_open() {
+    let body = "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\"}}\n\n\
+                data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n\
+                data: {\"type\":\"message_stop\"}\n\n";
+    let server =
+        support::Server::start(vec![vec![support::sse(), support::piece(body), support::Act::Stall]]).await;
+    let model = agent_core::ModelConfig::anthropic("claude", "Claude", "key").with_base_url(server.url());
+    let provider = agent_providers::AnthropicProvider::new();
+    let request = support::hello(model);
+    let asked = support::call(&provider, &request);
+    let outcome = tokio::time::timeout(std::time::Duration::from_secs(20), asked).await.unwrap();
+    assert_eq!(outcome.end.unwrap().stop_reason, agent_core::StopReason::Stop);
+}

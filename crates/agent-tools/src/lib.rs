@@ -1,1 +1,55 @@
-//! Placeholder.
+//! The built-in tools of Looptree.
+//!
+//! Six tools that a coding agent needs, all with bounds: [`BashTool`], [`ReadFileTool`], [`WriteFileTool`],
+//! [`EditFileTool`], [`ListFilesTool`], [`SearchTool`]. [`default_tools`] gives all six; [`Workspace::open`] keeps the
+//! five file tools inside one folder and starts the shell there.
+//!
+//! ```
+//! use agent_tools::default_tools;
+//! let names: Vec<_> = default_tools().iter().map(|tool| tool.name().to_owned()).collect();
+//! assert_eq!(names, ["bash", "read_file", "write_file", "edit_file", "list_files", "search"]);
+//! ```
+//!
+//! Every tool has a folder with the same file names: `args` (what the model sends, and the schema that it reads),
+//! `error` (why a call gave nothing), `output` (what the model sees), `call` (the work).
+//!
+//! No program needs to be installed for the file tools: listing and searching run in this process, on the libraries
+//! of ripgrep. `bash` needs a `bash`.
+
+pub mod bash;
+pub mod edit_file;
+mod glob;
+pub mod list_files;
+mod offload;
+pub mod read_file;
+pub mod search;
+mod text;
+mod walk;
+pub mod workspace;
+pub mod write_file;
+
+#[doc(inline)]
+pub use bash::{Background, BashTool, ConfirmFn, DenyPattern};
+#[doc(inline)]
+pub use edit_file::EditFileTool;
+#[doc(inline)]
+pub use list_files::ListFilesTool;
+#[doc(inline)]
+pub use read_file::ReadFileTool;
+#[doc(inline)]
+pub use search::SearchTool;
+#[doc(inline)]
+pub use workspace::{PathError, Workspace};
+#[doc(inline)]
+pub use write_file::WriteFileTool;
+
+use std::sync::Arc;
+
+use agent_core::AgentTool;
+
+/// The six built-in tools with their usual bounds, in the folder that the process runs in and free to leave it
+/// (REQ-053). [`Workspace::open`] confines them.
+#[must_use]
+pub fn default_tools() -> Vec<Arc<dyn AgentTool>> {
+    Workspace::unconfined().tools()
+}

@@ -17,7 +17,9 @@ pub trait TokenCounter: Send + Sync + fmt::Debug {
             Content::Image(ImageContent::Base64 { data, .. }) => image_tokens(data.len()),
             Content::Image(ImageContent::Url { .. }) => URL_IMAGE_TOKENS,
             Content::ToolCall(call) => {
-                self.count_text(call.name.as_str()) + self.count_text(call.arguments.json_text()) + TOOL_CALL_OVERHEAD
+                self.count_text(call.name.as_str())
+                    + self.count_text(call.arguments.json_text())
+                    + TOOL_CALL_OVERHEAD
             }
             Content::Opaque(block) => self.count_text(&block.data.to_string()),
         }

@@ -1,1 +1,336 @@
 //! Shapes of events.
+
+use serde_json::{Value, json};
+
+use super::{
+    AgentEnd, AgentEvent, AgentStart, Answer, CompactionEnded, CompactionReason, Ended, LoopConfigSnapshot,
+    Question, RetryNote, StreamDelta, ToolExecutionEnd,
+};
+use crate::history::{MessageRef, Splice};
+use crate::identity::{ContinuationKind, LoopId, Timestamp, TurnTrigger};
+use crate::message::{Content, Message, ToolArguments, ToolCall, Usage, UserMessage};
+use crate::provider::{ErrorKind, MessageSnapshot, ReplyLog, StreamEvent};
+use crate::tool::ToolResult;
+
+fn id() -> LoopId {
+    LoopId::from("s.a.1")
+}
+
+fn message() -> MessageRef {
+    MessageRef::from(Message::User(UserMessage::new(vec![Content::text("hi")], Timestamp(1))))
+}
+
+fn message_json() -> Value {
+    json!({"role": "user", "content": [{"type": "text", "text": "hi"}], "timestamp": 1})
+}
+
+fn usage_json() -> Value {
+    json!({"input": 1, "output": 2, "reasoning": 0, "cache_read": 0, "cache_write": 0, "total_tokens": 3})
+}
+
+/// The event has this JSON beside `type` and `loop_id`, and the JSON this event.
+#[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "so that a case is one line")]
+fn check(event: &AgentEvent, name: &str, expect: Value) {
+    let mut whole = json!({"type": name, "loop_id": "s.a.1"});
+    whole.as_object_mut().unwrap().extend(expect.as_object().unwrap().clone());
+    assert_eq!(serde_json::to_value(event).unwrap(), whole);
+    assert_eq!(&serde_json::from_value::<AgentEvent>(whole).unwrap(), event);
+    assert_eq!(event.loop_id(), &id());
+}
+
+fn note(error: Option<&str>) -> Box<RetryNote> {
+    Box::new(RetryNote {
+        loop_id: id(),
+        attempt: 1,
+        max_attempts: 3,
+        delay_ms: 1_000,
+        error: error.map(str::to_owned),
+    })
+}
+
+/// REQ-007, REQ-210.
+#[test]
+fn runs_turns_and_messages_have_their_shapes() {
+    let start = AgentStart {
+        agent_id: "agent".into(),
+        session_id: "s".into(),
+        loop_id: id(),
+        parent_loop_id: None,
+        continuation_kind: None,
+        timestamp: Timestamp(5),
+        config: LoopConfigSnapshot {
+            model: "m".into(),
+            provider: "p".into(),
+            ..LoopConfigSnapshot::default()
+        },
+        metadata: Value::Null,
+    };
+    let mut shape = json!({
+        "agent_id": "agent", "session_id": "s", "timestamp": 5, "config": {"model": "m", "provider": "p"},
+    });
+    check(&AgentEvent::AgentStart(Box::new(start.clone())), "AgentStart", shape.clone());
+    let branch = AgentStart {
+        parent_loop_id: Some("s.a.0".into()),
+        continuation_kind: Some(ContinuationKind::Branch { tag: "t".into() }),
+        metadata: json!({"user": 7}),
+        ..start
+    };
+    let more = json!({"parent_loop_id": "s.a.0", "continuation_kind": {"Branch": {"tag": "t"}}, "metadata": {"user": 7}});
+    shape.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    check(&AgentEvent::AgentStart(Box::new(branch)), "AgentStart", shape);
+
+    check(
+        &AgentEvent::TurnStart {
+            loop_id: id(),
+            turn_index: 0,
+            timestamp: Timestamp(5),
+            triggered_by: TurnTrigger::User,
+        },
+        "TurnStart",
+        json!({"turn_index": 0, "timestamp": 5, "triggered_by": "User"}),
+    );
+    check(
+        &AgentEvent::MessageStart { loop_id: id(), message: message() },
+        "MessageStart",
+        json!({"message": message_json()}),
+    );
+    let end = |superseded| AgentEvent::MessageEnd { loop_id: id(), message: message(), superseded };
+    check(&end(false), "MessageEnd", json!({"message": message_json()}));
+    check(&end(true), "MessageEnd", json!({"message": message_json(), "superseded": true}));
+    check(
+        &AgentEvent::TurnEnd {
+            loop_id: id(),
+            message: Some(message()),
+            usage: Usage::new(1, 2, 0, 0),
+            timestamp: Timestamp(6),
+            tool_results: vec![message()],
+        },
+        "TurnEnd",
+        json!({"message": message_json(), "usage": usage_json(), "timestamp": 6, "tool_results": [message_json()]}),
+    );
+    check(
+        &AgentEvent::AgentEnd(Box::new(AgentEnd {
+            loop_id: id(),
+            messages: vec![message()],
+            usage: Usage::new(1, 2, 0, 0),
+            ended: Ended::Completed,
+            timestamp: Timestamp(7),
+        })),
+        "AgentEnd",
+        json!({"messages": [message_json()], "usage": usage_json(), "ended": {"how": "completed"}, "timestamp": 7}),
+    );
+    check(
+        &AgentEvent::InputRejected { loop_id: id(), reason: "no".into() },
+        "InputRejected",
+        json!({"reason": "no"}),
+    );
+}
+
+/// REQ-007, REQ-210.
+#[test]
+fn tools_have_their_shapes() {
+    let call = json!({"tool_call_id": "c1", "tool_name": "bash"});
+    let with = |more: Value| {
+        let mut all = call.clone();
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        all
+    };
+    let start = |args| AgentEvent::ToolExecutionStart {
+        loop_id: id(),
+        tool_call_id: "c1".into(),
+        tool_name: "bash".into(),
+        args,
+    };
+    check(
+        &start(ToolArguments::from(json!({"a": 1}))),
+        "ToolExecutionStart",
+        with(json!({"arguments": {"a": 1}})),
+    );
+    check(
+        &start(ToolArguments::from_text("{\"a\"")),
+        "ToolExecutionStart",
+        with(json!({"arguments": null, "argumentsText": "{\"a\""})),
+    );
+    check(
+        &AgentEvent::ToolExecutionUpdate {
+            loop_id: id(),
+            tool_call_id: "c1".into(),
+            tool_name: "bash".into(),
+            partial_result: Box::new(ToolResult::text("so far")),
+        },
+        "ToolExecutionUpdate",
+        with(json!({"partial_result": {"content": [{"type": "text", "text": "so far"}]}})),
+    );
+    check(
+        &AgentEvent::ProgressMessage {
+            loop_id: id(),
+            tool_call_id: "c1".into(),
+            tool_name: "bash".into(),
+            text: "1/2".into(),
+        },
+        "ProgressMessage",
+        with(json!({"text": "1/2"})),
+    );
+    let mut end = ToolExecutionEnd {
+        loop_id: id(),
+        tool_call_id: "c1".into(),
+        tool_name: "bash".into(),
+        result: ToolResult::error("no"),
+        is_error: true,
+        duration_ms: None,
+        child_loop_id: None,
+    };
+    let result = json!({"content": [{"type": "text", "text": "no"}], "isError": true});
+    check(
+        &AgentEvent::ToolExecutionEnd(Box::new(end.clone())),
+        "ToolExecutionEnd",
+        with(json!({"result": result, "is_error": true})),
+    );
+    end.duration_ms = Some(4);
+    end.child_loop_id = Some("s.b.1".into());
+    check(
+        &AgentEvent::ToolExecutionEnd(Box::new(end)),
+        "ToolExecutionEnd",
+        with(json!({"result": result, "is_error": true, "duration_ms": 4, "child_loop_id": "s.b.1"})),
+    );
+}
+
+#[test]
+fn questions_retries_and_compactions_have_their_shapes() {
+    let question = Question { id: "q1".into(), text: "Run?".into(), call: None };
+    let about = Question { call: Some(ToolCall::new("c1", "bash", json!({}))), ..question.clone() };
+    check(
+        &AgentEvent::QuestionAsked { loop_id: id(), question: about },
+        "QuestionAsked",
+        json!({"question": {"id": "q1", "text": "Run?", "call": {"id": "c1", "name": "bash", "arguments": {}}}}),
+    );
+    for (answer, shape) in [
+        (Answer::Allow, json!("allow")),
+        (Answer::AllowWith(json!({"a": 1})), json!({"allowWith": {"a": 1}})),
+        (Answer::Deny { reason: "no".into() }, json!({"deny": {"reason": "no"}})),
+    ] {
+        check(
+            &AgentEvent::QuestionAnswered { loop_id: id(), question_id: "q1".into(), answer },
+            "QuestionAnswered",
+            json!({"question_id": "q1", "answer": shape}),
+        );
+    }
+    let suspended = AgentEvent::RunSuspended { loop_id: id(), questions: vec![question] };
+    check(&suspended, "RunSuspended", json!({"questions": [{"id": "q1", "text": "Run?"}]}));
+    assert!(suspended.is_terminal());
+
+    let shape = json!({"attempt": 1, "max_attempts": 3, "delay_ms": 1_000});
+    check(&AgentEvent::RetryEnd(note(None)), "RetryEnd", shape.clone());
+    let mut failed = shape;
+    failed["error"] = json!("busy");
+    check(&AgentEvent::RetryStart(note(Some("busy"))), "RetryStart", failed);
+
+    check(
+        &AgentEvent::CompactionStarted {
+            loop_id: id(),
+            reason: CompactionReason::Overflow,
+            estimated_tokens: 10,
+            message_count: 2,
+            timestamp: Timestamp(3),
+        },
+        "CompactionStarted",
+        json!({"reason": "overflow", "estimated_tokens": 10, "message_count": 2, "timestamp": 3}),
+    );
+    check(
+        &AgentEvent::CompactionEnded(Box::new(CompactionEnded {
+            loop_id: id(),
+            reason: CompactionReason::Budget,
+            splices: vec![Splice { from: 0, to: 2, messages: vec![message().into()] }],
+            messages_before: 3,
+            messages_after: 2,
+            estimated_tokens_before: 20,
+            estimated_tokens_after: 10,
+            usage: Usage::new(1, 2, 0, 0),
+            fallback: None,
+            timestamp: Timestamp(3),
+        })),
+        "CompactionEnded",
+        json!({
+            "reason": "budget", "splices": [{"from": 0, "to": 2, "messages": [{"tokens": 5, "message": message_json()}]}],
+            "messages_before": 3, "messages_after": 2, "estimated_tokens_before": 20, "estimated_tokens_after": 10,
+            "usage": usage_json(), "timestamp": 3,
+        }),
+    );
+}
+
+/// REQ-008.
+#[test]
+fn deltas_have_their_shapes_and_an_update_carries_no_copy_of_the_message() {
+    let delta = || String::from("x");
+    for (delta, shape) in [
+        (StreamDelta::Text { delta: delta() }, json!({"Text": {"delta": "x"}})),
+        (StreamDelta::Thinking { delta: delta() }, json!({"Thinking": {"delta": "x"}})),
+        (StreamDelta::ToolCallDelta { delta: delta() }, json!({"ToolCallDelta": {"delta": "x"}})),
+    ] {
+        let update = |message| AgentEvent::MessageUpdate {
+            loop_id: id(),
+            step: "model-0.0".into(),
+            attempt: 0,
+            message,
+            content_index: 1,
+            delta: delta.clone(),
+        };
+        let shape = json!({"step": "model-0.0", "attempt": 0, "content_index": 1, "delta": shape});
+        check(&update(MessageSnapshot::default()), "MessageUpdate", shape.clone());
+        let mut log = ReplyLog::new();
+        log.push(&StreamEvent::TextDelta { index: 0, delta: &"long ".repeat(1_000) });
+        let json = serde_json::to_string(&update(log.snapshot())).unwrap();
+        assert!(json.len() < 150 && !json.contains("long"), "{json}");
+    }
+}
+
+#[test]
+fn ends_of_a_run_have_their_shapes() {
+    let reason = || String::from("r");
+    for (ended, shape) in [
+        (Ended::Completed, json!({"how": "completed"})),
+        (Ended::Vetoed { reason: reason() }, json!({"how": "vetoed", "reason": "r"})),
+        (Ended::InputRejected { reason: reason() }, json!({"how": "input_rejected", "reason": "r"})),
+        (Ended::TurnVetoed { reason: reason() }, json!({"how": "turn_vetoed", "reason": "r"})),
+        (
+            Ended::Limit { reason: "max turns exceeded".into() },
+            json!({"how": "limit", "reason": "max turns exceeded"}),
+        ),
+        (Ended::Aborted, json!({"how": "aborted"})),
+        (
+            Ended::Error { kind: ErrorKind::RateLimited, message: "m".into() },
+            json!({"how": "error", "kind": "rateLimited", "message": "m"}),
+        ),
+        (Ended::Interrupted { reason: reason() }, json!({"how": "interrupted", "reason": "r"})),
+    ] {
+        assert_eq!(serde_json::to_value(&ended).unwrap(), shape);
+        assert_eq!(serde_json::from_value::<Ended>(shape).unwrap(), ended);
+    }
+}
+
+#[test]
+fn only_what_streams_is_live_and_only_two_events_are_the_last() {
+    let rejected = AgentEvent::InputRejected { loop_id: id(), reason: "no".into() };
+    assert!(!rejected.is_live() && !rejected.is_terminal());
+    let progress = AgentEvent::ProgressMessage {
+        loop_id: id(),
+        tool_call_id: "c".into(),
+        tool_name: "t".into(),
+        text: String::new(),
+    };
+    assert!(progress.is_live() && !progress.is_terminal());
+    assert!(!AgentEvent::RetryStart(note(None)).is_live());
+}
+
+#[test]
+fn fields_of_a_later_version_are_ignored_and_missing_optional_ones_are_filled_in() {
+    let read: AgentEvent = serde_json::from_value(
+        json!({"type": "InputRejected", "loop_id": "s.a.1", "reason": "no", "later": 1}),
+    )
+    .unwrap();
+    assert_eq!(read, AgentEvent::InputRejected { loop_id: id(), reason: "no".into() });
+    let old =
+        json!({"type": "AgentStart", "agent_id": "a", "session_id": "s", "loop_id": "s.a.1", "timestamp": 1});
+    assert!(serde_json::from_value::<AgentEvent>(old).is_ok());
+}

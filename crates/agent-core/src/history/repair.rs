@@ -46,17 +46,20 @@ pub(super) fn repaired(entries: impl Iterator<Item = Entry>) -> (History, Vec<Re
 }
 
 pub(super) fn rebuilt(old: &History, messages: impl Iterator<Item = MessageRef>) -> (History, Vec<Repair>) {
-    let known: BTreeMap<*const AgentMessage, &std::sync::Arc<Unit>> = old
-        .units()
-        .filter_map(|u| u.first().map(|m| (std::ptr::from_ref(m), u)))
-        .collect();
+    let known: BTreeMap<*const AgentMessage, &std::sync::Arc<Unit>> =
+        old.units().filter_map(|u| u.first().map(|m| (std::ptr::from_ref(m), u))).collect();
     let list: Vec<MessageRef> = messages.collect();
     let mut builder = Builder::default();
     let mut at = 0;
     while let Some(message) = list.get(at) {
         let unit = known.get(&std::ptr::from_ref::<AgentMessage>(message));
         if let Some(unit) = unit
-            && unit.entries().iter().zip(list.iter().skip(at)).filter(|(e, m)| MessageRef::same(e.shared(), m)).count()
+            && unit
+                .entries()
+                .iter()
+                .zip(list.iter().skip(at))
+                .filter(|(e, m)| MessageRef::same(e.shared(), m))
+                .count()
                 == unit.entries().len()
             && builder.take_unit(unit)
         {
@@ -92,7 +95,10 @@ struct Open {
 impl Builder {
     /// Takes a unit as it is, unless one of its call ids is already in use.
     fn take_unit(&mut self, unit: &std::sync::Arc<Unit>) -> bool {
-        self.close();
+        // A note may stand between a call and its result, as in `take`.
+        if unit.first().is_some_and(|m| m.as_llm().is_some()) || !self.waits_for_results() {
+            self.close();
+        }
         let clash = unit.kind() == UnitKind::Exchange
             && unit.reply().is_some_and(|r| r.tool_calls().any(|c| self.history.has_call(c.id.as_str())));
         if clash {
@@ -121,8 +127,17 @@ impl Builder {
                 self.history.append(Unit::single(entry));
             }
             // A note may stand between a call and its result; it goes before them.
-            None => self.history.append(Unit::single(entry)),
+            None => {
+                if !self.waits_for_results() {
+                    self.close();
+                }
+                self.history.append(Unit::single(entry));
+            }
         }
+    }
+
+    fn waits_for_results(&self) -> bool {
+        self.open.as_ref().is_some_and(|o| o.results.iter().any(Option::is_none))
     }
 
     fn reply(&mut self, entry: Entry) {
@@ -134,7 +149,8 @@ impl Builder {
             let mut salt = 0_u32;
             while id.as_str().is_empty() || seen.contains(&id) || self.history.has_call(id.as_str()) {
                 let place = format!("{}/{n}/{salt}", self.history.len());
-                id = ToolCallId::from(format!("call_{:012x}", stable_hash(&[&place, call.id.as_str()]) >> 16));
+                id =
+                    ToolCallId::from(format!("call_{:012x}", stable_hash(&[&place, call.id.as_str()]) >> 16));
                 salt += 1;
             }
             if id != call.id {
@@ -187,7 +203,11 @@ impl Builder {
         for ((_, id, name), result) in open.calls.into_iter().zip(open.results) {
             results.push(result.unwrap_or_else(|| {
                 self.repairs.push(Repair::ResultAdded { call: id.clone() });
-                Entry::from(AgentMessage::from(Message::from(ToolResultMessage::error(id, name, ORPHAN_RESULT))))
+                Entry::from(AgentMessage::from(Message::from(ToolResultMessage::error(
+                    id,
+                    name,
+                    ORPHAN_RESULT,
+                ))))
             }));
         }
         // The parts match by construction; were they not to, the reply is left out rather than sent open.

@@ -30,7 +30,9 @@ pub enum SpliceError {
         len: usize,
     },
     /// A range would part a call from its result.
-    #[error("the boundary at message {at} lies between a tool call and its result; move it to the start or the end of the exchange")]
+    #[error(
+        "the boundary at message {at} lies between a tool call and its result; move it to the start or the end of the exchange"
+    )]
     CutsExchange {
         /// The boundary.
         at: usize,

@@ -206,7 +206,10 @@ impl Unit {
 
 impl fmt::Debug for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unit").field("kind", &self.kind).field("entries", &self.entries).finish_non_exhaustive()
+        f.debug_struct("Unit")
+            .field("kind", &self.kind)
+            .field("entries", &self.entries)
+            .finish_non_exhaustive()
     }
 }
 

@@ -105,7 +105,8 @@ impl Serialize for ToolArguments {
         match self.value() {
             Ok(value) => {
                 map.serialize_entry("arguments", value)?;
-                if value.to_string() != self.text() {
+                let canonical = value.to_string();
+                if canonical != self.text() {
                     map.serialize_entry("argumentsText", self.text())?;
                 }
             }

@@ -125,12 +125,20 @@ impl Content {
     /// Thinking whose text the provider withheld; `data` is its opaque form.
     #[must_use]
     pub fn redacted_thinking(data: impl Into<String>) -> Self {
-        Self::Thinking(ThinkingContent { thinking: String::new(), signature: Some(data.into()), redacted: true })
+        Self::Thinking(ThinkingContent {
+            thinking: String::new(),
+            signature: Some(data.into()),
+            redacted: true,
+        })
     }
 
     /// A tool call.
     #[must_use]
-    pub fn tool_call(id: impl Into<ToolCallId>, name: impl Into<ToolName>, arguments: impl Into<ToolArguments>) -> Self {
+    pub fn tool_call(
+        id: impl Into<ToolCallId>,
+        name: impl Into<ToolName>,
+        arguments: impl Into<ToolArguments>,
+    ) -> Self {
         Self::ToolCall(ToolCall::new(id, name, arguments))
     }
 
@@ -174,7 +182,11 @@ impl From<String> for Content {
 impl ToolCall {
     /// A call of `name` with `arguments`.
     #[must_use]
-    pub fn new(id: impl Into<ToolCallId>, name: impl Into<ToolName>, arguments: impl Into<ToolArguments>) -> Self {
+    pub fn new(
+        id: impl Into<ToolCallId>,
+        name: impl Into<ToolName>,
+        arguments: impl Into<ToolArguments>,
+    ) -> Self {
         Self { id: id.into(), name: name.into(), arguments: arguments.into(), signature: None }
     }
 

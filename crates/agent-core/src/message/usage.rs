@@ -136,7 +136,8 @@ impl Usage {
             cache_read: prices.cache_read,
             cache_write: prices.cache_write,
         };
-        let tier = prices.tiers.iter().filter(|t| prompt > t.above).max_by_key(|t| t.above).copied().unwrap_or(base);
+        let tier =
+            prices.tiers.iter().filter(|t| prompt > t.above).max_by_key(|t| t.above).copied().unwrap_or(base);
         let price = |tokens: u64, per_million: u64| {
             let exact = u128::from(tokens) * u128::from(per_million);
             u64::try_from((exact + 500_000) / 1_000_000).unwrap_or(u64::MAX)
@@ -145,8 +146,7 @@ impl Usage {
         let output = price(self.output, tier.output);
         let cache_read = price(self.cache_read, tier.cache_read);
         let cache_write = price(self.cache_write, tier.cache_write);
-        let total =
-            input.saturating_add(output).saturating_add(cache_read).saturating_add(cache_write);
+        let total = input.saturating_add(output).saturating_add(cache_read).saturating_add(cache_write);
         Cost { input, output, cache_read, cache_write, total }
     }
 }

@@ -147,7 +147,11 @@ impl ModelConfig {
 
     /// A model of OpenAI's Responses API.
     #[must_use]
-    pub fn openai_responses(id: impl Into<String>, name: impl Into<String>, api_key: impl Into<Secret>) -> Self {
+    pub fn openai_responses(
+        id: impl Into<String>,
+        name: impl Into<String>,
+        api_key: impl Into<Secret>,
+    ) -> Self {
         Self {
             thinking: ThinkingForm::Effort,
             ..Self::new(ApiProtocol::OpenAiResponses, "openai", id).named(name).with_api_key(api_key)
@@ -156,7 +160,11 @@ impl ModelConfig {
 
     /// A deployment on Azure; `base_url` is the resource's v1 address or its deployment address.
     #[must_use]
-    pub fn azure(base_url: impl Into<String>, deployment: impl Into<String>, api_key: impl Into<Secret>) -> Self {
+    pub fn azure(
+        base_url: impl Into<String>,
+        deployment: impl Into<String>,
+        api_key: impl Into<Secret>,
+    ) -> Self {
         Self {
             thinking: ThinkingForm::Effort,
             ..Self::new(ApiProtocol::AzureOpenAiResponses, "azure", deployment)
@@ -286,11 +294,20 @@ impl fmt::Debug for ModelConfig {
             .field("id", &self.id)
             .field("api", &self.api)
             .field("provider", &self.provider)
-            .field("base_url", &self.base_url)
+            .field("base_url", &self.base_url.as_deref().map(without_credentials))
             .field("api_key", &self.api_key)
             .field("headers", &self.headers.keys().collect::<Vec<_>>())
             .field("context_window", &self.context_window)
             .field("max_tokens", &self.max_tokens)
             .finish_non_exhaustive()
     }
+}
+
+/// An address without what may be a credential in it: user and password, query and fragment.
+fn without_credentials(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
+    let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    let host = host.rsplit('@').next().unwrap_or_default();
+    if scheme.is_empty() { format!("{host}{path}") } else { format!("{scheme}://{host}{path}") }
 }

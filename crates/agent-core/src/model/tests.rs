@@ -1,1 +1,194 @@
-//! Models as data.
+//! Models, keys and levels.
+
+use serde_json::json;
+
+use super::{
+    AnthropicAuth, ApiProtocol, CacheConfig, CacheStrategy, ChatDialect, ModelConfig, ResponseFormat, Secret,
+    ThinkingBudgets, ThinkingForm, ThinkingLevel, ToolChoice,
+};
+use crate::history::History;
+use crate::provider::StreamConfig;
+
+const KEY: &str = "sk-test-0123456789";
+
+#[test]
+fn no_debug_text_holds_a_secret() {
+    let model = ModelConfig::anthropic("claude", "Claude", KEY).with_header("x-other", KEY);
+    let mut request = StreamConfig::new(model.clone(), History::new());
+    request.api_key = Some(Secret::new(KEY));
+    request.headers.insert("authorization".into(), Some(KEY.into()));
+    for text in [
+        format!("{model:?}"),
+        format!("{model:#?}"),
+        format!("{request:?}"),
+        format!("{:?}", Secret::new(KEY)),
+    ] {
+        assert!(!text.contains(KEY) && !text.contains("0123"), "{text}");
+    }
+    assert!(format!("{model:?}").contains("x-other"), "the names of headers are shown");
+}
+
+#[test]
+fn no_debug_text_holds_a_secret_that_is_part_of_an_address() {
+    for (address, shown) in [
+        ("https://user:sk-0123@host.example:8080/v1", "https://host.example:8080/v1"),
+        ("https://host.example/v1?key=sk-0123#sk-0123", "https://host.example/v1"),
+        ("sk-0123@host.example/v1", "host.example/v1"),
+        ("http://localhost:11434", "http://localhost:11434"),
+    ] {
+        let text = format!("{:?}", ModelConfig::local(address, "m", "k"));
+        assert!(!text.contains("0123") && text.contains(&format!("\"{shown}\"")), "{text}");
+    }
+}
+
+#[test]
+fn a_secret_is_taken_out_of_texts_unless_it_is_too_short_to_be_one() {
+    let text = format!("bad key {KEY}, again {KEY}!");
+    assert_eq!(Secret::new(KEY).redact(&text), "bad key ****, again ****!");
+    assert_eq!(Secret::new("").redact("abc"), "abc");
+    assert_eq!(Secret::new("abc").redact("abcabc"), "abcabc");
+    assert!(Secret::new("").is_empty() && !Secret::new("x").is_empty());
+}
+
+#[test]
+fn the_key_of_a_call_wins_over_that_of_the_model_and_an_empty_key_is_none() {
+    let mut request = StreamConfig::new(ModelConfig::openai("gpt", "GPT", "model"), History::new());
+    assert_eq!(request.key().map(Secret::expose), Some("model"));
+    request.api_key = Some(Secret::new("call"));
+    assert_eq!(request.key().map(Secret::expose), Some("call"));
+    assert_eq!(ModelConfig::local("http://localhost:1/v1", "m", "").api_key, None);
+}
+
+/// REQ-014.
+#[test]
+fn caching_is_on_and_automatic_unless_said_otherwise() {
+    assert_eq!(
+        serde_json::to_value(CacheConfig::default()).unwrap(),
+        json!({"enabled": true, "strategy": "auto"})
+    );
+    assert_eq!(serde_json::to_value(CacheStrategy::Disabled).unwrap(), json!("disabled"));
+    let manual = CacheStrategy::Manual { cache_system: true, cache_tools: false, cache_messages: true };
+    let shape = json!({"manual": {"cache_system": true, "cache_tools": false, "cache_messages": true}});
+    assert_eq!(serde_json::to_value(manual).unwrap(), shape);
+    assert_eq!(serde_json::from_value::<CacheStrategy>(shape).unwrap(), manual);
+}
+
+/// REQ-019.
+#[test]
+fn thinking_levels_are_lower_case_words_in_rising_order() {
+    use ThinkingLevel::{High, Low, Medium, Minimal, Off, XHigh};
+    let all = [Off, Minimal, Low, Medium, High, XHigh];
+    for (level, text) in all.into_iter().zip(["off", "minimal", "low", "medium", "high", "xhigh"]) {
+        assert_eq!((serde_json::to_value(level).unwrap(), level.as_str()), (json!(text), text));
+        assert_eq!(serde_json::from_value::<ThinkingLevel>(json!(text)).unwrap(), level);
+    }
+    assert!(all.is_sorted());
+    assert_eq!(ThinkingLevel::default(), Off);
+}
+
+#[track_caller]
+fn clamps(level: ThinkingLevel, supported: &[ThinkingLevel], expect: ThinkingLevel) {
+    assert_eq!(level.clamp_to(supported), expect);
+}
+
+#[test]
+fn a_level_that_is_not_understood_becomes_the_next_higher_else_the_highest() {
+    use ThinkingLevel::{High, Low, Medium, Minimal, Off, XHigh};
+    clamps(Low, &[], Low);
+    clamps(Low, &[Low, High], Low);
+    clamps(Minimal, &[Low, High], Low);
+    clamps(Medium, &[High, Low], High);
+    clamps(XHigh, &[Low, High], High);
+    clamps(Off, &[Low, High], Off);
+}
+
+#[test]
+fn budgets_are_those_of_the_table() {
+    let budgets = ThinkingBudgets::default();
+    let of = |level| budgets.for_level(level);
+    assert_eq!(of(ThinkingLevel::Off), None);
+    assert_eq!(of(ThinkingLevel::Minimal), Some(128));
+    assert_eq!(of(ThinkingLevel::Low), Some(512));
+    assert_eq!(of(ThinkingLevel::Medium), Some(2_048));
+    assert_eq!(of(ThinkingLevel::High), Some(8_192));
+    assert_eq!(of(ThinkingLevel::XHigh), Some(16_384));
+}
+
+#[track_caller]
+fn protocol(api: ApiProtocol, json: &str, provider_id: &str) {
+    assert_eq!(serde_json::to_value(api).unwrap(), json);
+    assert_eq!(serde_json::from_value::<ApiProtocol>(json!(json)).unwrap(), api);
+    assert_eq!((api.as_str(), api.to_string().as_str(), api.provider_id()), (json, json, provider_id));
+    assert!(!api.feature().is_empty());
+}
+
+#[test]
+fn protocols_have_the_names_of_session_files() {
+    protocol(ApiProtocol::AnthropicMessages, "anthropic_messages", "anthropic");
+    protocol(ApiProtocol::OpenAiCompletions, "openai_completions", "openai");
+    protocol(ApiProtocol::OpenAiResponses, "openai_responses", "openai_responses");
+    protocol(ApiProtocol::AzureOpenAiResponses, "azure_openai_responses", "azure_openai");
+    protocol(ApiProtocol::GoogleGenerativeAi, "google_generative_ai", "google");
+    protocol(ApiProtocol::GoogleVertex, "google_vertex", "google_vertex");
+    protocol(ApiProtocol::BedrockConverseStream, "bedrock_converse_stream", "bedrock");
+    protocol(ApiProtocol::OllamaChat, "ollama_chat", "ollama");
+    assert_eq!(
+        serde_json::from_value::<ApiProtocol>(json!("open_ai_completions")).unwrap(),
+        ApiProtocol::OpenAiCompletions
+    );
+}
+
+/// REQ-147.
+#[test]
+fn a_model_says_where_it_is_and_how_its_server_differs() {
+    let mut dialect = ChatDialect::default();
+    assert_eq!(serde_json::to_value(&dialect).unwrap(), json!({}), "nothing is said, so all is found out");
+    dialect.developer_role = Some(false);
+    dialect.reasoning_effort = Some(true);
+    let model = ModelConfig::local("http://localhost:8080/v1", "m", "k")
+        .with_dialect(dialect)
+        .with_max_tokens_field("max_completion_tokens")
+        .with_header("x-a", "1")
+        .without_header("x-b");
+    assert_eq!(model.base_url.as_deref(), Some("http://localhost:8080/v1"));
+    assert_eq!(model.dialect.max_tokens_field.as_deref(), Some("max_completion_tokens"));
+    assert_eq!((model.dialect.developer_role, model.dialect.reasoning_effort), (Some(false), Some(true)));
+    assert_eq!(
+        model.headers.into_iter().collect::<Vec<_>>(),
+        [("x-a".into(), Some("1".into())), ("x-b".into(), None)]
+    );
+}
+
+#[track_caller]
+fn made(model: &ModelConfig, api: ApiProtocol, provider: &str, window: u32) {
+    assert_eq!((model.api, model.provider.as_str(), model.context_window), (api, provider, window));
+}
+
+#[test]
+fn each_protocol_has_a_constructor() {
+    made(&ModelConfig::anthropic("m", "M", KEY), ApiProtocol::AnthropicMessages, "anthropic", 200_000);
+    made(&ModelConfig::openai("m", "M", KEY), ApiProtocol::OpenAiCompletions, "openai", 128_000);
+    made(&ModelConfig::openrouter("m", KEY), ApiProtocol::OpenAiCompletions, "openrouter", 200_000);
+    made(&ModelConfig::local("http://h/v1", "m", ""), ApiProtocol::OpenAiCompletions, "local", 128_000);
+    made(&ModelConfig::openai_responses("m", "M", KEY), ApiProtocol::OpenAiResponses, "openai", 128_000);
+    made(&ModelConfig::azure("https://h", "m", KEY), ApiProtocol::AzureOpenAiResponses, "azure", 128_000);
+    made(&ModelConfig::google("m", "M", KEY), ApiProtocol::GoogleGenerativeAi, "google", 1_000_000);
+    made(&ModelConfig::vertex("p", "r", "m"), ApiProtocol::GoogleVertex, "google_vertex", 1_000_000);
+    made(&ModelConfig::bedrock("r", "m"), ApiProtocol::BedrockConverseStream, "bedrock", 200_000);
+    made(&ModelConfig::default(), ApiProtocol::OllamaChat, "ollama", 32_768);
+    let plain = ModelConfig::new(ApiProtocol::OpenAiCompletions, "groq", "llama").with_limits(8_000, 1_000);
+    assert_eq!((plain.name.as_str(), plain.max_tokens, plain.thinking), ("llama", 1_000, ThinkingForm::None));
+    assert_eq!(plain.anthropic_auth, AnthropicAuth::ApiKey, "nothing but the caller chooses another one");
+}
+
+#[test]
+fn choices_and_formats_have_stable_names() {
+    assert_eq!(serde_json::to_value(ToolChoice::default()).unwrap(), "auto");
+    assert_eq!(serde_json::to_value(ToolChoice::Tool("bash".into())).unwrap(), json!({"tool": "bash"}));
+    assert_eq!(serde_json::to_value(ResponseFormat::default()).unwrap(), json!({"type": "text"}));
+    let format = ResponseFormat::JsonSchema { name: "n".into(), schema: json!({}), strict: true };
+    assert_eq!(
+        serde_json::to_value(format).unwrap(),
+        json!({"type": "json_schema", "name": "n", "schema": {}, "strict": true})
+    );
+}

@@ -288,7 +288,11 @@ impl std::error::Error for ErrorContext {
 #[must_use]
 pub fn classify_kind(status: u16, message: &str) -> ErrorKind {
     if status == 429 || status == 402 {
-        return if overflow::is_quota_text(message) || status == 402 { ErrorKind::Quota } else { ErrorKind::RateLimited };
+        return if overflow::is_quota_text(message) || status == 402 {
+            ErrorKind::Quota
+        } else {
+            ErrorKind::RateLimited
+        };
     }
     if overflow::is_context_overflow(status, message) {
         return ErrorKind::ContextOverflow;

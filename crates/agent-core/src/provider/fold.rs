@@ -11,7 +11,9 @@ use serde_json::Value;
 
 use super::event::{Completion, StreamEvent};
 use crate::identity::ToolCallId;
-use crate::message::{AssistantMessage, Content, StopReason, TextContent, ThinkingContent, ToolArguments, ToolCall, Usage};
+use crate::message::{
+    AssistantMessage, Content, StopReason, TextContent, ThinkingContent, ToolArguments, ToolCall, Usage,
+};
 
 /// Gathers the events of one reply.
 #[derive(Default)]
@@ -213,7 +215,8 @@ impl fmt::Debug for ReplyLog {
 
 impl PartialEq for MessageSnapshot {
     fn eq(&self, other: &Self) -> bool {
-        (self.entries == other.entries && Arc::ptr_eq(&self.shared, &other.shared)) || self.content() == other.content()
+        (self.entries == other.entries && Arc::ptr_eq(&self.shared, &other.shared))
+            || self.content() == other.content()
     }
 }
 
@@ -309,9 +312,11 @@ impl Block {
         match self.kind {
             Kind::Text => (!self.text.is_empty() || self.signature.is_some())
                 .then_some(Content::Text(TextContent { text: self.text, signature: self.signature })),
-            Kind::Thinking => (!self.text.is_empty() || self.signature.is_some()).then_some(Content::Thinking(
-                ThinkingContent { thinking: self.text, signature: self.signature, redacted: false },
-            )),
+            Kind::Thinking => {
+                (!self.text.is_empty() || self.signature.is_some()).then_some(Content::Thinking(
+                    ThinkingContent { thinking: self.text, signature: self.signature, redacted: false },
+                ))
+            }
             Kind::Redacted => Some(Content::redacted_thinking(self.signature.unwrap_or_default())),
             Kind::CallId => Some(Content::ToolCall(
                 ToolCall::new(ToolCallId::from(self.id), self.name, ToolArguments::from_text(self.text))

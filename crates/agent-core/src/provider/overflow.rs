@@ -31,6 +31,7 @@ const PHRASES: &[&str] = &[
     "context_length_exceeded",
     "exceeded max context length",
     "exceeded context length",
+    "exceed context limit",
     "exceeds the maximum allowed input length",
     "is longer than the model's context length",
     "but the configured context size is #",

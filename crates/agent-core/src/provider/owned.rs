@@ -59,17 +59,25 @@ impl From<StreamEvent<'_>> for OwnedStreamEvent {
             }
             StreamEvent::TextStart { index } => Self::TextStart { index },
             StreamEvent::TextDelta { index, delta } => Self::TextDelta { index, delta: delta.to_owned() },
-            StreamEvent::TextSignature { index, delta } => Self::TextSignature { index, delta: delta.to_owned() },
+            StreamEvent::TextSignature { index, delta } => {
+                Self::TextSignature { index, delta: delta.to_owned() }
+            }
             StreamEvent::ThinkingStart { index } => Self::ThinkingStart { index },
-            StreamEvent::ThinkingDelta { index, delta } => Self::ThinkingDelta { index, delta: delta.to_owned() },
+            StreamEvent::ThinkingDelta { index, delta } => {
+                Self::ThinkingDelta { index, delta: delta.to_owned() }
+            }
             StreamEvent::ThinkingSignature { index, delta } => {
                 Self::ThinkingSignature { index, delta: delta.to_owned() }
             }
-            StreamEvent::RedactedThinking { index, data } => Self::RedactedThinking { index, data: data.to_owned() },
+            StreamEvent::RedactedThinking { index, data } => {
+                Self::RedactedThinking { index, data: data.to_owned() }
+            }
             StreamEvent::ToolCallStart { index, id, name } => {
                 Self::ToolCallStart { index, id: id.to_owned(), name: name.to_owned() }
             }
-            StreamEvent::ToolCallDelta { index, delta } => Self::ToolCallDelta { index, delta: delta.to_owned() },
+            StreamEvent::ToolCallDelta { index, delta } => {
+                Self::ToolCallDelta { index, delta: delta.to_owned() }
+            }
             StreamEvent::ToolCallSignature { index, delta } => {
                 Self::ToolCallSignature { index, delta: delta.to_owned() }
             }

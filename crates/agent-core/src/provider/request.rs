@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use crate::history::History;
 use crate::message::Message;
-use crate::model::{CacheConfig, ModelConfig, ResponseFormat, Secret, ThinkingBudgets, ThinkingLevel, ToolChoice};
+use crate::model::{
+    CacheConfig, ModelConfig, ResponseFormat, Secret, ThinkingBudgets, ThinkingLevel, ToolChoice,
+};
 use crate::tool::ToolSet;
 
 /// Sees the body of a request before it is sent, and may replace it (B-156).

@@ -1,1 +1,6 @@
 //! Errors, phrases and the fold.
+
+mod classify;
+mod fold;
+mod overflow;
+mod stream;

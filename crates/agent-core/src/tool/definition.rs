@@ -60,7 +60,9 @@ impl ToolSet {
 
 impl FromIterator<ToolDefinition> for ToolSet {
     fn from_iter<I: IntoIterator<Item = ToolDefinition>>(iter: I) -> Self {
-        Self { inner: Arc::new(Inner { definitions: iter.into_iter().collect(), wire: WireCache::default() }) }
+        Self {
+            inner: Arc::new(Inner { definitions: iter.into_iter().collect(), wire: WireCache::default() }),
+        }
     }
 }
 

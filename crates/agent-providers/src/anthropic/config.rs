@@ -7,6 +7,7 @@ use agent_core::{AnthropicAuth, ErrorContext, ErrorKind, ModelConfig, ProviderEr
 use http::header::{ACCEPT, AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::catalogue;
 use crate::request;
 
 /// The vendor's own address.
@@ -17,6 +18,10 @@ const VERSION: &str = "2023-06-01";
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
+
+/// The beta that a request must name to say what becomes of thinking whose past has changed.
+const BINDING_CONTROLS: &str = "thinking-binding-controls-2026-08-01";
 
 /// The further headers of [`AnthropicAuth::OAuthClient`] (REQ-159). They are data: nothing sends them unless the
 /// caller asks for that way of signing in.
@@ -55,23 +60,35 @@ pub(super) fn headers(request: &StreamConfig) -> Result<HeaderMap, ProviderError
     let mut headers = request::json_headers();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
     headers.insert(ANTHROPIC_VERSION, HeaderValue::from_static(VERSION));
-    let Some(key) = request.key().filter(|k| !k.is_empty()) else {
-        return if brings_its_own(request) { Ok(headers) } else { Err(request::key_missing(model)) };
-    };
-    match model.anthropic_auth {
-        AnthropicAuth::Bearer | AnthropicAuth::OAuthClient => {
+    match (request.key().filter(|k| !k.is_empty()), model.anthropic_auth) {
+        (Some(key), AnthropicAuth::Bearer | AnthropicAuth::OAuthClient) => {
             headers.insert(AUTHORIZATION, request::credential(model, "Bearer ", key)?);
         }
-        _ => {
+        (Some(key), _) => {
             headers.insert(API_KEY, request::credential(model, "", key)?);
         }
+        (None, _) if brings_its_own(request) => {}
+        (None, _) => return Err(request::key_missing(model)),
     }
     if model.anthropic_auth == AnthropicAuth::OAuthClient {
         for &(name, value) in OAUTH_CLIENT {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
     }
+    if controls_binding(request) {
+        headers.append(ANTHROPIC_BETA, HeaderValue::from_static(BINDING_CONTROLS));
+    }
     Ok(headers)
+}
+
+/// Whether a request says that thinking whose past has changed is to be dropped. Without it a model that binds its
+/// thinking would refuse every request after a compaction. A caller who names betas by hand decides alone.
+pub(super) fn controls_binding(request: &StreamConfig) -> bool {
+    let model = &request.model;
+    let mut by_hand = request.model.headers.iter().chain(&request.headers);
+    let by_hand = by_hand.rfind(|(name, _)| name.eq_ignore_ascii_case(ANTHROPIC_BETA.as_str()));
+    let named = by_hand.is_none_or(|(_, value)| value.as_ref().is_some_and(|v| v.contains(BINDING_CONTROLS)));
+    named && is_vendor(model) && catalogue::find(&model.provider, &model.id).is_some_and(|f| f.thinking_bound)
 }
 
 /// Whether the caller's own headers say how to sign in, or that nobody does.

@@ -9,7 +9,7 @@ mod end;
 #[cfg(test)]
 mod tests;
 
-use agent_core::{Completion, EventSink, ProviderError, StreamConfig, StreamEvent, Usage};
+use agent_core::{Completion, ErrorKind, EventSink, ProviderError, StreamConfig, StreamEvent, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -20,6 +20,9 @@ use crate::protocol::{Decode, Flow, Frame};
 use crate::surrogates::Surrogates;
 use block::{Kind, Open};
 use end::Stop;
+
+/// The most blocks of a reply that may be open at once. The vendor opens one after the other.
+const MAX_OPEN_BLOCKS: usize = 256;
 
 /// The state between two events of one reply.
 #[derive(Debug)]
@@ -36,6 +39,26 @@ pub(super) struct Decoder {
     stop: Stop,
     /// Whether the terminal event has been seen.
     complete: bool,
+    /// Set by the first event of a reply, and what every block begun so far takes: see [`Decoder::run_on`].
+    started: bool,
+    run_on: bool,
+    takes: Vec<Takes>,
+}
+
+/// Whether an event is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    Yes,
+    Not,
+}
+
+/// What the deltas of a block are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    Text,
+    Thinking,
+    Arguments,
+    Other,
 }
 
 impl Decoder {
@@ -50,6 +73,56 @@ impl Decoder {
             usage: PartialUsage::default(),
             stop: Stop::default(),
             complete: false,
+            started: false,
+            run_on: false,
+            takes: Vec::new(),
+        }
+    }
+
+    /// Whether the event belongs to no reply or to a later one of the same body.
+    ///
+    /// Some recordings and relays hold the replies of several steps in one body. The vendor's SDK reads them as one:
+    /// it passes over each later `message_start`, appends the blocks, and gives a delta to the block that stands at
+    /// its index in the whole list, if that takes it. So do we; a call of a later reply then never ends, since its
+    /// arguments went elsewhere. What is passed over is counted.
+    fn run_on(&mut self, name: &str, event: &wire::Event<'_>, sink: &mut EventSink<'_>) -> Reads {
+        if name == "message_start" {
+            self.run_on = std::mem::replace(&mut self.started, true);
+            return if self.run_on { Reads::Not } else { Reads::Yes };
+        }
+        if !self.run_on {
+            // After the terminal event nothing counts (B-117).
+            return if self.complete { Reads::Not } else { Reads::Yes };
+        }
+        match name {
+            "content_block_delta" => {
+                let takes = usize::try_from(event.index).ok().and_then(|at| self.takes.get(at).copied());
+                let brings = match event.delta.as_ref().map(|d| d.kind.as_str()) {
+                    Some("text_delta") => Takes::Text,
+                    Some("thinking_delta" | "signature_delta") => Takes::Thinking,
+                    Some("input_json_delta") => Takes::Arguments,
+                    _ => Takes::Other,
+                };
+                if takes == Some(brings) {
+                    return Reads::Yes;
+                }
+                sink(StreamEvent::Unrecognised { name: "delta of another reply" });
+                Reads::Not
+            }
+            "content_block_stop" => {
+                let call = self
+                    .open
+                    .iter()
+                    .rposition(|o| o.at == event.index && matches!(o.kind, Kind::Call { .. }));
+                match call {
+                    Some(place) => {
+                        self.open.remove(place);
+                        Reads::Not
+                    }
+                    None => Reads::Yes,
+                }
+            }
+            _ => Reads::Yes,
         }
     }
 
@@ -60,9 +133,12 @@ impl Decoder {
         sink: &mut EventSink<'_>,
     ) -> Result<Flow, ProviderError> {
         let name = event.kind.filled().or(frame.event).unwrap_or_default();
+        if self.run_on(name, event, sink) == Reads::Not {
+            return Ok(Flow::More);
+        }
         match name {
             "content_block_delta" => match &event.delta {
-                Some(delta) => self.delta(event.index, delta, frame.data, sink),
+                Some(delta) => self.delta(event.index, delta, frame.data, sink)?,
                 None => sink(StreamEvent::Unrecognised { name }),
             },
             "content_block_start" => match event.content_block {
@@ -79,7 +155,6 @@ impl Decoder {
             }
             "message_stop" => {
                 self.complete = true;
-                return Ok(Flow::Done);
             }
             "ping" => {}
             _ if name == "error" || event.error.is_some() => {
@@ -108,33 +183,58 @@ impl Decoder {
     fn begin(&mut self, index: u64, json: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
         // A block that begins where another one is open ends it.
         self.end(index, sink);
-        let (open, head): (Open, wire::Block<'_>) = {
-            let head: wire::Block<'_> = self.read(json)?;
-            let kind = block::kind_of(&head, json, self.response_tool.as_deref());
-            (Open { at: index, index: self.begun, kind }, head)
-        };
+        let head: wire::Block<'_> = self.read(json)?;
+        let kind = block::kind_of(&head, json, self.response_tool.as_deref());
+        self.open_block(index, kind, &head, sink)
+    }
+
+    fn open_block(
+        &mut self,
+        at: u64,
+        kind: Kind,
+        head: &wire::Block<'_>,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
+        if self.open.len() >= MAX_OPEN_BLOCKS {
+            let message = format!("the stream has more than {MAX_OPEN_BLOCKS} blocks open at once");
+            return Err(self.target.fail(ErrorKind::Network, &message, None));
+        }
+        let open = Open { at, index: self.begun, kind };
         self.begun = self.begun.saturating_add(1);
-        open.start(&head, sink);
+        self.takes.push(match open.kind {
+            Kind::Text => Takes::Text,
+            Kind::Thinking => Takes::Thinking,
+            Kind::Call { .. } | Kind::Answer { .. } => Takes::Arguments,
+            _ => Takes::Other,
+        });
+        open.start(head, sink);
         self.open.push(open);
         Ok(())
     }
 
-    fn delta(&mut self, at: u64, delta: &wire::Delta<'_>, json: &str, sink: &mut EventSink<'_>) {
+    fn delta(
+        &mut self,
+        at: u64,
+        delta: &wire::Delta<'_>,
+        json: &str,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
         if !self.open.iter().any(|o| o.at == at) {
             // Some servers leave the start of a text out.
             let kind = match delta.kind.as_str() {
                 "text_delta" => Kind::Text,
                 "thinking_delta" => Kind::Thinking,
-                _ => return sink(StreamEvent::Unrecognised { name: "delta of no block" }),
+                _ => {
+                    sink(StreamEvent::Unrecognised { name: "delta of no block" });
+                    return Ok(());
+                }
             };
-            let open = Open { at, index: self.begun, kind };
-            self.begun = self.begun.saturating_add(1);
-            open.start(&wire::Block::default(), sink);
-            self.open.push(open);
+            self.open_block(at, kind, &wire::Block::default(), sink)?;
         }
         if let Some(open) = self.open.iter_mut().rfind(|o| o.at == at) {
             open.delta(delta, json, sink);
         }
+        Ok(())
     }
 
     fn end(&mut self, at: u64, sink: &mut EventSink<'_>) {
@@ -160,7 +260,12 @@ impl Decode for Decoder {
                 return self.event(Frame { data: &mended, ..frame }, &event, sink);
             }
         }
-        Err(error::unreadable(&self.target, cause))
+        // Some relays send an end mark of their own after the reply's.
+        if self.complete { Ok(Flow::More) } else { Err(error::unreadable(&self.target, cause)) }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.complete
     }
 
     fn whole(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {

@@ -35,6 +35,9 @@ pub struct ModelFacts {
     /// Whether a budget for thinking is taken, where thinking is asked for in another form.
     #[serde(default = "yes")]
     pub thinking_budget: bool,
+    /// Whether thinking is refused when what was said before it has changed since.
+    #[serde(default)]
+    pub thinking_bound: bool,
     /// Whether a tool call may be demanded.
     #[serde(default = "yes")]
     pub forced_tools: bool,

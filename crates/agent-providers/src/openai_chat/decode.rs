@@ -72,6 +72,7 @@ pub(super) struct Decoder {
     details: Vec<Value>,
     refusal: String,
     reason: Option<String>,
+    counted: bool,
     done: bool,
     surrogates: Surrogates,
 }
@@ -87,6 +88,7 @@ impl Decoder {
             details: Vec::new(),
             refusal: String::new(),
             reason: None,
+            counted: false,
             done: false,
             surrogates: Surrogates::default(),
         }
@@ -132,6 +134,7 @@ impl Decoder {
             }
         }
         if let Some(usage) = usage {
+            self.counted = true;
             sink(StreamEvent::Usage(usage.disjoint()));
         }
         Ok(listed)
@@ -294,6 +297,11 @@ impl Decode for Decoder {
         }
         self.done = true;
         Ok(())
+    }
+
+    /// Usage comes after the reason, and after both only `[DONE]`, which some servers do not send.
+    fn is_complete(&self) -> bool {
+        self.reason.is_some() && self.counted
     }
 
     fn finish(&mut self, sink: &mut EventSink<'_>) -> Result<Completion, ProviderError> {

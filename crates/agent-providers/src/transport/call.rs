@@ -31,6 +31,9 @@ const REQUEST_ID: &[&str] = &[
 /// The longest silence within the body of an error answer. What it is has been said by its status already.
 const ERROR_SILENCE: Duration = Duration::from_secs(10);
 
+/// How long frames are waited for after the terminal one, where a protocol reads on.
+const AFTER_END: Duration = Duration::from_millis(250);
+
 /// Custom header values shorter than this are not searched for in error texts.
 const MIN_REDACTED: usize = 8;
 
@@ -242,7 +245,18 @@ async fn frames(
         return decoder.finish(sink);
     }
     loop {
-        let broken = match body.next().await {
+        let next = if decoder.is_complete() {
+            match tokio::time::timeout(AFTER_END, body.next()).await {
+                Ok(next) => next,
+                Err(_) => {
+                    body.settle();
+                    return decoder.finish(sink);
+                }
+            }
+        } else {
+            body.next().await
+        };
+        let broken = match next {
             Next::Piece(piece) => {
                 if framer.feed(&piece, &mut |frame| decoder.push(frame, sink))? == Flow::Done {
                     body.settle();
@@ -250,8 +264,8 @@ async fn frames(
                 }
                 continue;
             }
-            Next::Cancelled => return Err(ProviderError::Cancelled),
-            Next::End => None,
+            Next::Cancelled if !decoder.is_complete() => return Err(ProviderError::Cancelled),
+            Next::End | Next::Cancelled => None,
             Next::Failed(error) => Some(failure::broken(error)),
             Next::Silent => Some(failure::silent(inner.config.idle_timeout)),
         };

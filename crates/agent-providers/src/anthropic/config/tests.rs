@@ -111,6 +111,37 @@ fn a_missing_key_is_an_error_unless_the_headers_sign_in_themselves() {
     assert_eq!(headers(&called).unwrap()["x-api-key"], "of-the-call");
 }
 
+#[track_caller]
+fn check_betas(model: ModelConfig, expect: &[&str]) {
+    let request = StreamConfig::new(model, History::new());
+    let headers = headers(&request).unwrap();
+    let found: Vec<&str> = headers.get_all("anthropic-beta").iter().map(|v| v.to_str().unwrap()).collect();
+    assert_eq!(found, expect);
+    assert_eq!(controls_binding(&request), expect.contains(&BINDING_CONTROLS));
+}
+
+#[test]
+fn a_model_that_binds_its_thinking_is_told_to_drop_what_no_longer_fits() {
+    let bound = || ModelConfig::anthropic("claude-opus-5-5", "Opus", "key");
+    check_betas(bound(), &[BINDING_CONTROLS]);
+    check_betas(model(), &[]);
+    check_betas(ModelConfig::anthropic("claude-opus-4-8", "Opus", "key"), &[]);
+    check_betas(bound().with_base_url("http://localhost:1"), &[]);
+    // Who names betas by hand decides alone.
+    check_betas(bound().with_header("Anthropic-Beta", "other"), &[]);
+    check_betas(bound().without_header("anthropic-beta"), &[]);
+    check_betas(
+        bound().with_header("anthropic-beta", format!("other,{BINDING_CONTROLS}")),
+        &[BINDING_CONTROLS],
+    );
+    let mut client = bound();
+    client.anthropic_auth = AnthropicAuth::OAuthClient;
+    check_betas(
+        client,
+        &["claude-code-20250219,oauth-2025-04-20,fine-grained-tool-streaming-2025-05-14", BINDING_CONTROLS],
+    );
+}
+
 #[test]
 fn a_credential_is_marked_and_never_shown() {
     let request = StreamConfig::new(model(), History::new());

@@ -12,7 +12,7 @@ use crate::handoff::{self, Handoff, IMAGE_NOT_SHOWN, IdRule, ImageOut, ThinkingO
 use crate::json::{self, Members};
 
 /// Tool-call ids: `[A-Za-z0-9_-]`, at most 64 characters.
-const IDS: IdRule = IdRule::word(64);
+pub(super) const IDS: IdRule = IdRule::word(64);
 
 /// The longest tool name that is sent back.
 const MAX_NAME: usize = 64;

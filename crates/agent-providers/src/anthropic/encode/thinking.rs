@@ -1,8 +1,11 @@
 //! How much a model is asked to think, and what that leaves for the answer (REQ-129, D13, B-149).
 
-use agent_core::{StreamConfig, ThinkingForm, ThinkingLevel};
+use agent_core::{Content, StreamConfig, ThinkingForm, ThinkingLevel, UnitKind};
 
+use super::messages::IDS;
+use crate::anthropic::config::controls_binding;
 use crate::catalogue::{ModelFacts, ThinkingOff};
+use crate::handoff::Handoff;
 use crate::json::Members;
 
 /// The smallest budget that the API takes.
@@ -21,11 +24,15 @@ pub(super) struct Plan {
     /// Whether a temperature may be sent beside it.
     pub(super) takes_temperature: bool,
     thinking: Thinking,
+    /// Whether it is said that thinking whose past has changed is to be dropped.
+    drops_unbound: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Thinking {
     Unsaid,
+    /// It thinks anyway; this is said only to carry what is said besides.
+    Anyway,
     Disabled,
     BetweenTools,
     Budget(u32),
@@ -44,7 +51,9 @@ pub(super) fn plan(request: &StreamConfig, facts: Option<&ModelFacts>, forced: b
     };
     let level = request.thinking_level.clamp_to(levels);
     let limit = request.max_tokens.unwrap_or(model.max_tokens).max(1);
+    let drops_unbound = controls_binding(request);
     let off = match facts.map(|f| f.thinking_off) {
+        Some(ThinkingOff::Never) if drops_unbound => Thinking::Anyway,
         Some(ThinkingOff::Disabled) => Thinking::Disabled,
         Some(ThinkingOff::BetweenTools) => Thinking::BetweenTools,
         _ => Thinking::Unsaid,
@@ -54,12 +63,13 @@ pub(super) fn plan(request: &StreamConfig, facts: Option<&ModelFacts>, forced: b
         effort: None,
         takes_temperature: facts.is_none_or(|f| f.sampling),
         thinking: off,
+        drops_unbound,
     };
     if level == ThinkingLevel::Off {
         return quiet;
     }
     match form {
-        ThinkingForm::Budget if !forced => {
+        ThinkingForm::Budget if !forced && !continues_without_thought(request) => {
             let Some((max_tokens, budget)) = budget(request, level, limit) else { return quiet };
             Plan { max_tokens, takes_temperature: false, thinking: Thinking::Budget(budget), ..quiet }
         }
@@ -76,6 +86,18 @@ pub(super) fn plan(request: &StreamConfig, facts: Option<&ModelFacts>, forced: b
         ThinkingForm::Effort => Plan { effort: Some(effort(level)), ..quiet },
         _ => quiet,
     }
+}
+
+/// Whether the model is to go on from results of calls that it made without thinking first, or that another model
+/// made: with a budget, the API then refuses to think.
+fn continues_without_thought(request: &StreamConfig) -> bool {
+    let rules = Handoff::new(request, IDS);
+    let last = request.history.units().filter(|u| Handoff::shows(u)).last();
+    let Some(reply) = last.filter(|u| u.kind() == UnitKind::Exchange).and_then(|u| u.reply()) else {
+        return false;
+    };
+    let thought = matches!(reply.content.first(), Some(Content::Thinking(t)) if t.signature.is_some());
+    !(thought && rules.same_model(reply))
 }
 
 /// The limit, raised as far as the model allows where the budget needs it, and the budget below it. `None` when
@@ -105,7 +127,7 @@ impl Plan {
             Thinking::Disabled => "disabled",
             Thinking::BetweenTools => "between_tools",
             Thinking::Budget(_) => "enabled",
-            Thinking::Adaptive => "adaptive",
+            Thinking::Adaptive | Thinking::Anyway => "adaptive",
         };
         let mut thinking = Members::open(body.key("thinking"));
         thinking.field("type", name);
@@ -117,7 +139,12 @@ impl Plan {
             Thinking::Adaptive => {
                 thinking.field("display", "summarized");
             }
-            Thinking::Unsaid | Thinking::Disabled | Thinking::BetweenTools => {}
+            Thinking::Unsaid | Thinking::Anyway | Thinking::Disabled | Thinking::BetweenTools => {}
+        }
+        if self.drops_unbound && matches!(self.thinking, Thinking::Adaptive | Thinking::Anyway) {
+            let mut binding = Members::open(thinking.key("block_binding"));
+            binding.field("prefix_mismatch_behavior", "drop_block");
+            binding.close();
         }
         thinking.close();
     }

@@ -54,6 +54,14 @@ fn a_server_tools_input_that_is_no_json_is_counted_and_the_block_kept() {
 }
 
 #[test]
+fn blocks_that_are_never_closed_do_not_pile_up_without_end() {
+    let frames: Vec<String> = (0..1_000).map(|i| begin(i, json!({"type": "text", "text": ""}))).collect();
+    let read = read(&refs(&around(&frames, "end_turn")));
+    assert!(read.end.unwrap_err().to_string().contains("more than 256 blocks"));
+    assert!(read.events.len() < 300);
+}
+
+#[test]
 fn what_is_no_event_is_an_error_that_may_be_retried() {
     for data in ["", "nonsense", "[1,2]", "\"text\"", "{\"type\":", "12"] {
         let error = read(&[START, data]).end.unwrap_err();

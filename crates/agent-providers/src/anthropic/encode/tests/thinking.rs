@@ -118,10 +118,15 @@ fn check_known(id: &str, level: Level, forced: bool, thinking: Value, effort: Va
 
 #[test]
 fn what_the_catalogue_knows_of_a_model_decides_what_it_is_told() {
-    let adaptive = || json!({"type": "adaptive", "display": "summarized"});
     let nothing = Value::Null;
-    check_known("claude-opus-5-5", Level::Medium, false, adaptive(), json!("medium"));
-    check_known("claude-opus-5-5", Level::Off, false, nothing.clone(), nothing.clone());
+    let adaptive = json!({"type": "adaptive", "display": "summarized"});
+    check_known("claude-opus-4-8", Level::Medium, false, adaptive, json!("medium"));
+    let binding = json!({"prefix_mismatch_behavior": "drop_block"});
+    let bound = json!({"type": "adaptive", "display": "summarized", "block_binding": binding});
+    check_known("claude-opus-5-5", Level::Medium, false, bound, json!("medium"));
+    let anyway = json!({"type": "adaptive", "block_binding": binding});
+    check_known("claude-opus-5-5", Level::Off, false, anyway, nothing.clone());
+    check_known("claude-fable-5", Level::Off, false, nothing.clone(), nothing.clone());
     check_known("claude-opus-5", Level::Off, false, json!({"type": "disabled"}), nothing.clone());
     check_known("claude-opus-5", Level::XHigh, true, json!({"type": "disabled"}), json!("high"));
     check_known("claude-sonnet-5-5", Level::Off, false, json!({"type": "between_tools"}), nothing.clone());
@@ -139,4 +144,29 @@ fn a_model_that_takes_no_temperature_is_sent_none() {
     let mut asked = with_model(asking("hi"), |m| m.id = "claude-opus-5".into());
     asked.temperature = Some(0.5);
     assert!(body(&asked).get("temperature").is_none());
+}
+
+#[test]
+fn a_turn_that_goes_on_from_calls_without_thought_is_not_asked_to_think_by_a_budget() {
+    let call = || Content::tool_call("a", "read", json!({}));
+    let thought = |signature: Option<&str>| Content::thinking("hm", signature.map(str::to_owned));
+    let cases = [
+        (reply(vec![thought(Some("sig")), call()]), true),
+        (reply(vec![Content::redacted_thinking("cipher"), call()]), true),
+        (reply(vec![thought(None), call()]), false),
+        (reply(vec!["so".into(), call()]), false),
+        (foreign(vec![thought(Some("sig")), call()]), false),
+    ];
+    for (said_before, thinks) in cases {
+        let history = vec![AgentMessage::user("go"), said(said_before), result("a", vec!["x".into()])];
+        let mut asked = with_model(request(history), |m| m.max_tokens = 64_000);
+        asked.thinking_level = Level::High;
+        assert_eq!(body(&asked).get("thinking").is_some(), thinks, "{:?}", asked.history);
+        // A new question begins a new turn.
+        asked.history.push(AgentMessage::user("and?")).unwrap();
+        assert!(body(&asked).get("thinking").is_some());
+        let mut adaptive = with_model(asked, |m| m.thinking = ThinkingForm::Adaptive);
+        adaptive.tools = tools(&["read"]).into();
+        assert!(body(&adaptive).get("thinking").is_some());
+    }
 }

@@ -1,0 +1,66 @@
+//! Why an agent did not do what it was asked.
+
+use crate::environment::NoRuntime;
+use crate::event::Question;
+use crate::history::HistoryError;
+use crate::provider::{ErrorKind, ProviderError};
+use crate::run::Misplaced;
+
+/// Why an agent did not do what it was asked. Its state is as it was, unless a variant says otherwise.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// A run is open (REQ-107).
+    #[error(
+        "the agent is already running; queue the message with steer() or follow_up(), or wait for finish()"
+    )]
+    Busy,
+    /// A run waits for answers.
+    #[error("the agent waits for an answer to {} question(s); answer them with answer(), or abort()", .questions.len())]
+    Suspended {
+        /// What is asked.
+        questions: Vec<Question>,
+    },
+    /// No run waits for an answer.
+    #[error("the agent waits for no answer")]
+    NotSuspended,
+    /// The answer does not fit a question that is open.
+    #[error("{0}")]
+    Answer(#[from] Misplaced),
+    /// There is no message to continue from.
+    #[error("Cannot continue: there are no messages; use prompt()")]
+    EmptyTranscript,
+    /// The last message is a reply and nothing is queued.
+    #[error(
+        "Cannot continue from an assistant message without queued messages; use steer() or follow_up() first, or prompt()"
+    )]
+    AssistantTail,
+    /// There is nobody to run it.
+    #[error(transparent)]
+    NoRuntime(#[from] NoRuntime),
+    /// A message may not enter alone.
+    #[error("the message cannot enter the conversation: {0}")]
+    Message(#[from] HistoryError),
+    /// The text is not a list of messages, or not a snapshot.
+    #[error("the saved conversation cannot be read: {0}")]
+    Restore(#[from] serde_json::Error),
+    /// The snapshot was written by a later version.
+    #[error("the snapshot has version {found}; this version reads up to {known}. Update looptree to read it")]
+    SnapshotVersion {
+        /// The snapshot's version.
+        found: u32,
+        /// The newest that is known.
+        known: u32,
+    },
+    /// The provider cannot serve this model. The agent keeps the one it had.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// The run ended without an answer. The conversation is kept.
+    #[error("{message}")]
+    Run {
+        /// What it means; `None` when the run was aborted, vetoed or limited.
+        kind: Option<ErrorKind>,
+        /// What happened and what to do.
+        message: String,
+    },
+}

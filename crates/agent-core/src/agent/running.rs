@@ -1,0 +1,344 @@
+//! Starting runs, and waiting for their ends.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+use super::{AgentError, BasicAgent, Inner, IntoPrompt, Settings};
+use crate::drive::{
+    AgentContext, AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, MergingReceiver,
+    Outcome, Output, Shell, event_channel, merging_channel, start_run,
+};
+use crate::event::{AgentEvent, Answer, Ended, Question};
+use crate::history::MessageRef;
+use crate::identity::{ContinuationKind, QuestionId};
+use crate::message::AgentMessage;
+use crate::run::{Input, Run};
+
+/// How the last run came back.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Finished {
+    /// It ended.
+    Ended {
+        /// How.
+        ended: Ended,
+        /// Its messages.
+        messages: Vec<MessageRef>,
+    },
+    /// It waits for answers.
+    Suspended {
+        /// What is asked.
+        questions: Vec<Question>,
+    },
+    /// There was none.
+    Idle,
+}
+
+/// The agent as its runs see it.
+struct Room {
+    inner: Arc<Inner>,
+}
+
+#[async_trait]
+impl Audience for Room {
+    fn reduce(&self, event: &AgentEvent) {
+        self.inner.state().reduce(event);
+    }
+
+    fn is_heard(&self) -> bool {
+        !self.inner.listeners.is_empty()
+    }
+
+    async fn tell(&self, event: &AgentEvent) -> Result<(), ListenerPanicked> {
+        self.inner.listeners.tell(event).await.map_err(ListenerPanicked)
+    }
+
+    fn tell_now(&self, event: &AgentEvent) {
+        self.inner.listeners.tell_now(event);
+    }
+
+    fn settle(&self, run: Box<Run>) {
+        self.inner.settle(run);
+    }
+}
+
+impl Inner {
+    /// Takes over what a run left. The agent is idle after it.
+    pub(super) fn settle(&self, mut run: Box<Run>) {
+        if run.ended().is_some() {
+            self.mailbox.close(run.take_queues());
+        }
+        {
+            let mut state = self.state();
+            state.finished = match run.ended() {
+                Some(ended) => {
+                    Finished::Ended { ended: ended.clone(), messages: run.new_messages().to_vec() }
+                }
+                None => Finished::Suspended { questions: run.questions() },
+            };
+            state.settle(run);
+        }
+        self.open_runs.send_replace(0);
+    }
+}
+
+impl BasicAgent {
+    /// Starts a run with a prompt and returns at once; the events come by the receiver. Dropping it does not stop the
+    /// run, [`abort`](Self::abort) does.
+    ///
+    /// # Errors
+    /// When a run is open or waits for an answer, when a message may not enter alone, and outside a runtime.
+    pub fn prompt(&self, prompt: impl IntoPrompt) -> Result<EventReceiver, AgentError> {
+        let (tx, rx) = event_channel();
+        self.prompt_messages_with_sender(prompt.into_prompt(), tx)?;
+        Ok(rx)
+    }
+
+    /// Like [`prompt`](Self::prompt), with a receiver that holds about `capacity` events and merges deltas when its reader
+    /// lags.
+    ///
+    /// # Errors
+    /// As [`prompt`](Self::prompt).
+    pub fn prompt_merging(
+        &self,
+        prompt: impl IntoPrompt,
+        capacity: usize,
+    ) -> Result<MergingReceiver, AgentError> {
+        let (tx, rx) = merging_channel(capacity);
+        self.prompt_messages_with_sender(prompt.into_prompt(), tx)?;
+        Ok(rx)
+    }
+
+    /// Like [`prompt`](Self::prompt), with a sender of the caller's, which may serve many prompts (REQ-144).
+    ///
+    /// # Errors
+    /// As [`prompt`](Self::prompt).
+    pub fn prompt_with_sender(
+        &self,
+        prompt: impl IntoPrompt,
+        tx: impl Into<EventSender>,
+    ) -> Result<(), AgentError> {
+        self.prompt_messages_with_sender(prompt.into_prompt(), tx)
+    }
+
+    /// Like [`prompt_with_sender`](Self::prompt_with_sender), for a list of messages (REQ-035).
+    ///
+    /// # Errors
+    /// As [`prompt`](Self::prompt).
+    pub fn prompt_messages_with_sender(
+        &self,
+        messages: Vec<AgentMessage>,
+        tx: impl Into<EventSender>,
+    ) -> Result<(), AgentError> {
+        self.start(messages, None, tx.into())
+    }
+
+    /// Goes on from what is there: a user message, a tool result, or a reply with something queued.
+    ///
+    /// # Errors
+    /// When there is nothing to go on from, and as [`prompt`](Self::prompt).
+    pub fn continue_run(&self) -> Result<EventReceiver, AgentError> {
+        self.continue_as(ContinuationKind::Default)
+    }
+
+    /// Seed 001's name for [`continue_run`](Self::continue_run).
+    ///
+    /// # Errors
+    /// As [`continue_run`](Self::continue_run).
+    pub fn continue_from_context(&self) -> Result<EventReceiver, AgentError> {
+        self.continue_run()
+    }
+
+    /// Like [`continue_run`](Self::continue_run), noted as this kind. An empty tag is filled with the time; `Initial` counts
+    /// as `Default`.
+    ///
+    /// # Errors
+    /// As [`continue_run`](Self::continue_run).
+    pub fn continue_as(&self, kind: ContinuationKind) -> Result<EventReceiver, AgentError> {
+        let (tx, rx) = event_channel();
+        self.continue_with_sender(kind, tx)?;
+        Ok(rx)
+    }
+
+    /// Like [`continue_as`](Self::continue_as), with a sender of the caller's.
+    ///
+    /// # Errors
+    /// As [`continue_run`](Self::continue_run).
+    pub fn continue_with_sender(
+        &self,
+        kind: ContinuationKind,
+        tx: impl Into<EventSender>,
+    ) -> Result<(), AgentError> {
+        self.check_idle()?;
+        {
+            let state = self.lock();
+            match state.history.last() {
+                None => return Err(AgentError::EmptyTranscript),
+                Some(last) if last.role() == "assistant" => {
+                    let queued = self.inner.mailbox.view();
+                    if !queued.wakes() && !queued.has_follow_up() {
+                        return Err(AgentError::AssistantTail);
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+        let now = || self.settings().config.environment.now().to_rfc3339();
+        let tagged = |tag: String| if tag.is_empty() { now() } else { tag };
+        let kind = match kind {
+            ContinuationKind::Initial => ContinuationKind::Default,
+            ContinuationKind::Rerun { tag } => ContinuationKind::Rerun { tag: tagged(tag) },
+            ContinuationKind::Branch { tag } => ContinuationKind::Branch { tag: tagged(tag) },
+            other => other,
+        };
+        self.start(Vec::new(), Some(kind), tx.into())
+    }
+
+    /// Answers a question and goes on with the run that waits for it.
+    ///
+    /// # Errors
+    /// When no run waits, when the answer does not fit (the run goes on waiting), and outside a runtime.
+    pub fn answer(
+        &self,
+        question: impl Into<QuestionId>,
+        answer: Answer,
+    ) -> Result<EventReceiver, AgentError> {
+        let (tx, rx) = event_channel();
+        let input = Input::Answer { question_id: question.into(), answer };
+        self.resume_with(Some(input), tx)?;
+        Ok(rx)
+    }
+
+    /// Goes on with a run that waits, with what was queued since: steering closes open questions where the policy says so.
+    /// A question that is still open suspends the run again.
+    ///
+    /// # Errors
+    /// When no run waits, and outside a runtime.
+    pub fn resume(&self) -> Result<EventReceiver, AgentError> {
+        let (tx, rx) = event_channel();
+        self.resume_with(None, tx)?;
+        Ok(rx)
+    }
+
+    /// Waits until no run is open, and its last listener has heard of the end.
+    pub async fn wait_for_idle(&self) {
+        let mut runs = self.inner.open_runs.subscribe();
+        // The sender lives as long as the agent, so this waits for a value and never fails.
+        let _ = runs.wait_for(|open| *open == 0).await;
+    }
+
+    /// Waits for the open run, if there is one, and says how the last one came back.
+    pub async fn finish(&self) -> Finished {
+        self.wait_for_idle().await;
+        self.lock().finished.clone()
+    }
+
+    pub(super) fn check_idle(&self) -> Result<(), AgentError> {
+        let state = self.lock();
+        if state.is_streaming {
+            return Err(AgentError::Busy);
+        }
+        match &state.suspended {
+            Some(run) => Err(AgentError::Suspended { questions: run.questions() }),
+            None => Ok(()),
+        }
+    }
+
+    fn start(
+        &self,
+        prompts: Vec<AgentMessage>,
+        continuation: Option<ContinuationKind>,
+        tx: EventSender,
+    ) -> Result<(), AgentError> {
+        let Settings { agent_id, system_prompt, tools, config } = self.settings().clone();
+        let cancel = CancellationToken::new();
+        let mut context = AgentContext::new(system_prompt).with_tools(tools);
+        let (run, events) = {
+            let mut state = self.lock();
+            if state.is_streaming {
+                return Err(AgentError::Busy);
+            }
+            if let Some(run) = &state.suspended {
+                return Err(AgentError::Suspended { questions: run.questions() });
+            }
+            context.history = state.history.clone();
+            context.agent_id = Some(agent_id);
+            context.session_id = Some(state.session_id.clone());
+            context.parent_loop_id = continuation.as_ref().and_then(|_| state.last_loop_id.clone());
+            context.continuation_kind = continuation;
+            context.loop_id = Some(state.peek_loop_id(&config.config_segment()));
+            let mut setup = context.setup(&config);
+            (setup.steering_mode, setup.follow_up_mode) = self.inner.mailbox.modes();
+            let (mut run, events) = start_run(&config, setup, context.history.clone(), prompts)?;
+            for queued in self.inner.mailbox.open() {
+                let _ = run.apply(config.environment.now(), Input::Queue { queued }, &mut Vec::new());
+            }
+            state.begin(&config.config_segment(), config.environment.now(), cancel.clone());
+            (run, events)
+        };
+        self.inner.open_runs.send_replace(1);
+        let shell = self.shell(&context, &config, tx, cancel).load(run, events);
+        let output = shell.output();
+        self.spawn(&config, output, async move { shell.begin().await.0 })
+    }
+
+    fn resume_with(&self, input: Option<Input>, tx: EventSender) -> Result<(), AgentError> {
+        let Settings { system_prompt, tools, config, .. } = self.settings().clone();
+        let cancel = CancellationToken::new();
+        let run = {
+            let mut state = self.lock();
+            if state.is_streaming {
+                return Err(AgentError::Busy);
+            }
+            let Some(run) = state.suspended.take() else { return Err(AgentError::NotSuspended) };
+            if let Some(input) = &input {
+                let mut probe = (*run).clone();
+                if let Err(error) = probe.apply(config.environment.now(), input.clone(), &mut Vec::new()) {
+                    state.suspended = Some(run);
+                    return Err(error.into());
+                }
+            }
+            state.is_streaming = true;
+            state.cancel = Some(cancel.clone());
+            run
+        };
+        self.inner.open_runs.send_replace(1);
+        let context = AgentContext::new(system_prompt).with_tools(tools);
+        let shell = self.shell(&context, &config, tx, cancel).load(*run, Vec::new());
+        let output = shell.output();
+        self.spawn(&config, output, async move { shell.go_on(input).await.0 })
+    }
+
+    fn shell(
+        &self,
+        context: &AgentContext,
+        config: &AgentLoopConfig,
+        tx: EventSender,
+        cancel: CancellationToken,
+    ) -> Shell {
+        let room = Arc::new(Room { inner: Arc::clone(&self.inner) });
+        let output = Output::with_audience(tx, room);
+        Shell::new(config, context.tools(), context.system_prompt.clone(), output, cancel)
+            .with_mailbox(Arc::clone(&self.inner.mailbox))
+    }
+
+    fn spawn(
+        &self,
+        config: &AgentLoopConfig,
+        output: Output,
+        driven: impl Future<Output = Outcome> + Send + 'static,
+    ) -> Result<(), AgentError> {
+        let inner = Arc::clone(&self.inner);
+        let task = async move {
+            if let Outcome::Ended(run) | Outcome::Suspended(run) = driven.await {
+                inner.settle(run);
+            }
+            output.release();
+        };
+        // Where nobody runs it, the task is dropped, and the shell in it ends the run.
+        config.environment.spawn(Box::pin(task))?;
+        Ok(())
+    }
+}

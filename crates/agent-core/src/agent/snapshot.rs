@@ -1,0 +1,102 @@
+//! An agent as data, to go on elsewhere.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{AgentError, BasicAgent};
+use crate::history::History;
+use crate::identity::{AgentId, LoopId, SessionId};
+use crate::run::{Queued, Run};
+
+/// The version that [`AgentSnapshot`] is written with.
+pub const SNAPSHOT_VERSION: u32 = 1;
+
+/// An agent without its keys, tools and hooks: those are the caller's, who brings them where it goes on.
+///
+/// While a run is open its snapshot holds the conversation that was closed before it; a run that waits for an answer is in
+/// it whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AgentSnapshot {
+    /// The version of this form.
+    pub version: u32,
+    /// The agent.
+    pub agent_id: AgentId,
+    /// The session.
+    pub session_id: SessionId,
+    /// The last loop that was begun.
+    pub last_loop_id: Option<LoopId>,
+    /// How many loops each configuration has had.
+    pub loop_counters: BTreeMap<String, u64>,
+    /// The system prompt.
+    pub system_prompt: String,
+    /// The conversation.
+    pub history: History,
+    /// What is queued.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queued: Vec<Queued>,
+    /// A run that waits for an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspended: Option<Box<Run>>,
+}
+
+impl BasicAgent {
+    /// The agent as data.
+    #[must_use]
+    pub fn checkpoint(&self) -> AgentSnapshot {
+        let (agent_id, system_prompt) = {
+            let settings = self.settings();
+            (settings.agent_id.clone(), settings.system_prompt.to_string())
+        };
+        let queued = self.inner.mailbox.view().take_all();
+        let state = self.lock();
+        AgentSnapshot {
+            version: SNAPSHOT_VERSION,
+            agent_id,
+            session_id: state.session_id.clone(),
+            last_loop_id: state.last_loop_id.clone(),
+            loop_counters: state.loop_counters.clone(),
+            system_prompt,
+            history: state.history.clone(),
+            queued,
+            suspended: state.suspended.clone(),
+        }
+    }
+
+    /// Takes over what a snapshot holds. Model, provider, tools and hooks stay those of this agent; so does the system
+    /// prompt where one is set.
+    ///
+    /// # Errors
+    /// When a run is open here, or the snapshot was written by a later version.
+    pub fn restore(self, snapshot: AgentSnapshot) -> Result<Self, AgentError> {
+        self.check_idle()?;
+        if snapshot.version > SNAPSHOT_VERSION {
+            return Err(AgentError::SnapshotVersion { found: snapshot.version, known: SNAPSHOT_VERSION });
+        }
+        {
+            let mut settings = self.settings();
+            settings.agent_id = snapshot.agent_id;
+            if settings.system_prompt.is_empty() {
+                settings.system_prompt = snapshot.system_prompt.into();
+            }
+        }
+        self.clear_all_queues();
+        for queued in snapshot.queued {
+            self.inner.mailbox.queue(queued);
+        }
+        {
+            let mut state = self.lock();
+            state.session_id = snapshot.session_id;
+            state.last_loop_id = snapshot.last_loop_id;
+            state.loop_counters = snapshot.loop_counters;
+            state.history = snapshot.history;
+            state.tail.clear();
+            if let Some(run) = snapshot.suspended {
+                state.tail.extend(run.open_reply().cloned());
+                state.suspended = Some(run);
+            }
+        }
+        Ok(self)
+    }
+}

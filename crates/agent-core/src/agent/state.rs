@@ -1,0 +1,152 @@
+//! What an agent knows at a moment, and how events change it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::running::Finished;
+use crate::event::AgentEvent;
+use crate::history::{History, MessageRef};
+use crate::identity::{LoopId, SessionId, Timestamp, ToolCallId};
+use crate::message::{Message, StopReason};
+use crate::model::{ModelConfig, ThinkingLevel};
+use crate::provider::MessageSnapshot;
+use crate::run::Run;
+use crate::tool::AgentTool;
+
+/// What an agent knows at a moment (seeds 001 and 004).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct AgentState {
+    /// The system prompt.
+    pub system_prompt: Arc<str>,
+    /// The model.
+    pub model: Arc<ModelConfig>,
+    /// How much it thinks.
+    pub thinking_level: ThinkingLevel,
+    /// The tools.
+    pub tools: Vec<Arc<dyn AgentTool>>,
+    /// The messages, those of an exchange that is still open included.
+    pub messages: Vec<MessageRef>,
+    /// Whether a run is open. Still true while listeners hear of its end.
+    pub is_streaming: bool,
+    /// The reply that is arriving.
+    pub stream_message: Option<MessageSnapshot>,
+    /// Calls that have begun and not ended.
+    pub pending_tool_calls: BTreeSet<ToolCallId>,
+    /// The error of the last run.
+    pub error_message: Option<String>,
+}
+
+/// The part that runs change.
+pub(super) struct State {
+    pub(super) session_id: SessionId,
+    pub(super) loop_counters: BTreeMap<String, u64>,
+    pub(super) last_loop_id: Option<LoopId>,
+    pub(super) last_active_at: Option<Timestamp>,
+    /// The closed conversation, as of the last run that ended.
+    pub(super) history: History,
+    /// Messages of the open run, in the order of their ends.
+    pub(super) tail: Vec<MessageRef>,
+    pub(super) is_streaming: bool,
+    pub(super) stream_message: Option<MessageSnapshot>,
+    pub(super) pending: BTreeSet<ToolCallId>,
+    pub(super) error: Option<String>,
+    pub(super) cancel: Option<CancellationToken>,
+    pub(super) suspended: Option<Box<Run>>,
+    pub(super) finished: Finished,
+}
+
+impl State {
+    pub(super) fn new(session_id: SessionId) -> Self {
+        Self {
+            session_id,
+            loop_counters: BTreeMap::new(),
+            last_loop_id: None,
+            last_active_at: None,
+            history: History::new(),
+            tail: Vec::new(),
+            is_streaming: false,
+            stream_message: None,
+            pending: BTreeSet::new(),
+            error: None,
+            cancel: None,
+            suspended: None,
+            finished: Finished::Idle,
+        }
+    }
+
+    pub(super) fn message_count(&self) -> usize {
+        self.history.len() + self.tail.len()
+    }
+
+    pub(super) fn messages(&self) -> Vec<MessageRef> {
+        self.history.entries().map(|e| e.shared().clone()).chain(self.tail.iter().cloned()).collect()
+    }
+
+    /// The id of the next loop of this configuration (REQ-189).
+    pub(super) fn peek_loop_id(&self, segment: &str) -> LoopId {
+        let n = self.loop_counters.get(segment).copied().unwrap_or_default() + 1;
+        LoopId::from(format!("{}.{segment}.{n}", self.session_id))
+    }
+
+    /// A run opens.
+    pub(super) fn begin(&mut self, segment: &str, now: Timestamp, cancel: CancellationToken) {
+        let id = self.peek_loop_id(segment);
+        *self.loop_counters.entry(segment.to_owned()).or_default() += 1;
+        self.last_loop_id = Some(id);
+        self.last_active_at = Some(now);
+        self.is_streaming = true;
+        self.error = None;
+        self.cancel = Some(cancel);
+    }
+
+    /// Takes an event in, before any listener hears of it (B-071).
+    pub(super) fn reduce(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::MessageUpdate { message, .. } => self.stream_message = Some(message.clone()),
+            AgentEvent::MessageStart { message, .. } if message.role() == "assistant" => {
+                self.stream_message = Some(MessageSnapshot::default());
+            }
+            AgentEvent::MessageEnd { message, superseded, .. } => {
+                self.stream_message = None;
+                if *superseded {
+                    return;
+                }
+                if let Some(Message::Assistant(reply)) = message.as_llm()
+                    && matches!(reply.stop_reason, StopReason::Error | StopReason::Aborted)
+                {
+                    self.error.clone_from(&reply.error_message);
+                }
+                self.tail.push(message.clone());
+            }
+            AgentEvent::ToolExecutionStart { tool_call_id, .. } => {
+                self.pending.insert(tool_call_id.clone());
+            }
+            AgentEvent::ToolExecutionEnd(end) => {
+                self.pending.remove(&end.tool_call_id);
+            }
+            AgentEvent::AgentEnd(_) => {
+                self.stream_message = None;
+                self.pending.clear();
+            }
+            _ => {}
+        }
+    }
+
+    /// The run is over, or waits for an answer.
+    pub(super) fn settle(&mut self, run: Box<Run>) {
+        self.history = run.history().clone();
+        self.tail.clear();
+        self.is_streaming = false;
+        self.stream_message = None;
+        self.pending.clear();
+        self.cancel = None;
+        self.suspended = None;
+        if run.ended().is_none() {
+            self.tail.extend(run.open_reply().cloned());
+            self.suspended = Some(run);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The last level: the task and the newest turn, when they are too long alone, keep their heads and their tails.
+
+use super::level2::{SUMMARY_PREFIX, spoken_for};
+use super::level3::{drop_others, marker_tokens};
+use super::{CompactionDraft, CompactionError};
+use crate::context::tokens::TokenCounter;
+use crate::history::Entry;
+use crate::message::{AgentMessage, AssistantMessage, Content, Message};
+
+/// What is left of a text of which nothing fits.
+const NOTHING: &str = "[...]";
+/// What stands in the place of a picture.
+const NO_IMAGE: &str = "[image removed to fit context window]";
+/// No counter makes more of a token than this many bytes; it bounds the search for a cut.
+const MOST_BYTES_PER_TOKEN: u64 = 16;
+
+/// Leaves the task, the newest turn and a marker, the first two cut so that all fit into `budget` tokens.
+pub(super) fn cut_essentials(draft: &mut CompactionDraft<'_>, budget: u64) -> Result<(), CompactionError> {
+    let newest = draft.newest();
+    let task = draft.task().filter(|at| Some(*at) != newest);
+    let keep: Vec<bool> = (0..draft.pieces.len()).map(|at| Some(at) == task || Some(at) == newest).collect();
+    let marker = marker_tokens(draft, &keep);
+    let smallest = |at: Option<usize>| at.map_or(0, |at| smallest(draft, at));
+    let needed = marker.saturating_add(smallest(task)).saturating_add(smallest(newest));
+    let too_small = || CompactionError::BudgetTooSmall { budget, needed };
+    let room = budget.checked_sub(marker).filter(|_| needed <= budget).ok_or_else(too_small)?;
+
+    let tokens = |at: Option<usize>| at.and_then(|at| draft.pieces.get(at)).map_or(0, |p| p.tokens);
+    let shares = share(room, &[(tokens(task), smallest(task)), (tokens(newest), smallest(newest))]);
+    let mut replacements = Vec::new();
+    for (at, share) in [task, newest].into_iter().zip(shares) {
+        let Some((at, piece)) = at.and_then(|at| Some((at, draft.pieces.get(at)?))) else { continue };
+        if piece.tokens > share {
+            replacements.push((at, cut_piece(draft, &piece.entries, share).ok_or_else(too_small)?));
+        }
+    }
+    for (at, entries) in replacements {
+        draft.replace(at, entries);
+    }
+    drop_others(draft, &keep);
+    if draft.tokens() > budget { Err(too_small()) } else { Ok(()) }
+}
+
+/// Divides `room`: whoever needs less than an even share leaves the rest to the others, and nobody gets less than
+/// its least.
+fn share(room: u64, wants: &[(u64, u64)]) -> Vec<u64> {
+    let mut order: Vec<usize> = (0..wants.len()).collect();
+    order.sort_by_key(|at| wants.get(*at).map(|w| w.0));
+    let mut out = vec![0; wants.len()];
+    let mut rest = room;
+    let mut least_of_others: u64 = wants.iter().map(|w| w.1).fold(0, u64::saturating_add);
+    for (done, at) in order.into_iter().enumerate() {
+        let Some(((want, least), out)) = wants.get(at).copied().zip(out.get_mut(at)) else { continue };
+        least_of_others = least_of_others.saturating_sub(least);
+        let even = rest / (wants.len() - done) as u64;
+        let most = rest.saturating_sub(least_of_others);
+        *out = want.min(even.max(least)).min(most);
+        rest -= *out;
+    }
+    out
+}
+
+/// The fewest tokens that can be left of a piece.
+fn smallest(draft: &CompactionDraft<'_>, at: usize) -> u64 {
+    let Some(piece) = draft.pieces.get(at) else { return 0 };
+    let Some(first) = piece.entries.first() else { return 0 };
+    let nothing = draft.entry(with_content(first.message(), vec![Content::text(NOTHING)])).tokens();
+    let spoken = draft.entry(spoken_for(first, NOTHING.to_owned())).tokens();
+    let least = if piece.entries.len() > 1 { spoken } else { nothing };
+    least.min(piece.tokens)
+}
+
+fn cut_piece(draft: &CompactionDraft<'_>, entries: &[Entry], limit: u64) -> Option<Vec<Entry>> {
+    let (first, results) = entries.split_first()?;
+    if results.is_empty() {
+        let cut = cut_message(first.message(), limit, draft.counter())?;
+        return Some(vec![draft.entry(cut)]);
+    }
+    cut_results(draft, first, results, limit).or_else(|| {
+        // The reply itself is too long, so the exchange cannot stay one.
+        let reply = first.message().as_llm().and_then(Message::as_assistant)?;
+        let overhead = draft.entry(spoken_for(first, String::new())).tokens();
+        let text = cut_text(&told(reply, results), limit.checked_sub(overhead)?, draft.counter())?;
+        let entry = draft.entry(spoken_for(first, text));
+        (entry.tokens() <= limit).then(|| vec![entry])
+    })
+}
+
+/// The reply whole, its results cut.
+fn cut_results(
+    draft: &CompactionDraft<'_>,
+    reply: &Entry,
+    results: &[Entry],
+    limit: u64,
+) -> Option<Vec<Entry>> {
+    let counter = draft.counter();
+    let room = limit.checked_sub(counter.count_message(reply.message()))?;
+    let wants: Vec<(u64, u64)> = results.iter().map(|r| (counter.count_message(r.message()), 0)).collect();
+    let mut out = vec![reply.clone()];
+    for ((result, share), (tokens, _)) in results.iter().zip(share(room, &wants)).zip(&wants) {
+        if *tokens <= share {
+            out.push(result.clone());
+        } else {
+            out.push(draft.entry(cut_message(result.message(), share, counter)?));
+        }
+    }
+    Some(out)
+}
+
+/// An exchange as a text, before it is cut.
+fn told(reply: &AssistantMessage, results: &[Entry]) -> String {
+    let mut text = format!("{SUMMARY_PREFIX}{}", reply.text());
+    for (call, result) in reply.tool_calls().zip(results) {
+        text.push_str(&format!("\nAssistant called {} with {}", call.name, call.arguments.json_text()));
+        text.push_str(&format!("\nResult: {}", result.message().text()));
+    }
+    text
+}
+
+fn cut_message(message: &AgentMessage, limit: u64, counter: &dyn TokenCounter) -> Option<AgentMessage> {
+    let overhead = counter.count_message(&with_content(message, Vec::new()));
+    let content = cut_content(message.as_llm()?.content(), limit.checked_sub(overhead)?, counter)?;
+    let cut = with_content(message, content);
+    (counter.count_message(&cut) <= limit).then_some(cut)
+}
+
+/// The texts as one, cut; after them the pictures, if they take up at most half of the room. What a provider signed
+/// goes: a signature does not fit a text that was cut.
+fn cut_content(content: &[Content], limit: u64, counter: &dyn TokenCounter) -> Option<Vec<Content>> {
+    let images: Vec<&Content> = content.iter().filter(|c| matches!(c, Content::Image(_))).collect();
+    let image_tokens = images.iter().map(|c| counter.count_content(c)).fold(0, u64::saturating_add);
+    let keep_images = image_tokens <= limit / 2;
+    let mut text = String::new();
+    for part in content.iter().filter_map(|c| match c {
+        Content::Text(t) => Some(t.text.as_str()),
+        Content::Image(_) => (!keep_images).then_some(NO_IMAGE),
+        Content::Thinking(_) | Content::ToolCall(_) | Content::Opaque(_) => None,
+    }) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(part);
+    }
+    let room = if keep_images { limit - image_tokens } else { limit };
+    let mut out = vec![Content::text(cut_text(&text, room, counter)?)];
+    if keep_images {
+        out.extend(images.into_iter().cloned());
+    }
+    Some(out)
+}
+
+/// The head and the tail of a text with a line between them that says how much is missing, at most `limit` tokens.
+fn cut_text(text: &str, limit: u64, counter: &dyn TokenCounter) -> Option<String> {
+    let fits = |t: &str| counter.count_text(t) <= limit;
+    let (mut low, mut high) =
+        (0, text.len().min(saturating_usize(limit.saturating_mul(MOST_BYTES_PER_TOKEN))));
+    if text.is_empty() {
+        return fits(NOTHING).then(|| NOTHING.to_owned());
+    }
+    if high == text.len() && fits(text) {
+        return Some(text.to_owned());
+    }
+    let mut best = None;
+    while low <= high {
+        let middle = low + (high - low) / 2;
+        let candidate = shortened(text, middle);
+        if fits(&candidate) {
+            best = Some(candidate);
+            low = middle + 1;
+        } else if middle == 0 {
+            break;
+        } else {
+            high = middle - 1;
+        }
+    }
+    best.or_else(|| fits(NOTHING).then(|| NOTHING.to_owned()))
+}
+
+fn shortened(text: &str, bytes: usize) -> String {
+    let (head, tail) = head_and_tail(text, bytes);
+    let missing = text.len() - head.len() - tail.len();
+    format!("{head}\n[... {missing} bytes cut to fit context window ...]\n{tail}")
+}
+
+/// The first and the last part of a text, together at most `bytes` bytes and on character boundaries.
+pub(super) fn head_and_tail(text: &str, bytes: usize) -> (&str, &str) {
+    if bytes >= text.len() {
+        return (text, "");
+    }
+    let tail = bytes / 2;
+    let head = text.floor_char_boundary(bytes - tail);
+    let from = text.ceil_char_boundary(text.len() - tail);
+    (text.get(..head).unwrap_or_default(), text.get(from..).unwrap_or_default())
+}
+
+fn with_content(message: &AgentMessage, content: Vec<Content>) -> AgentMessage {
+    let mut message = message.clone();
+    if let AgentMessage::Llm(m) = &mut message {
+        match &mut m.message {
+            Message::User(m) => m.content = content,
+            Message::Assistant(m) => m.content = content,
+            Message::ToolResult(m) => m.content = content,
+        }
+    }
+    message
+}
+
+fn saturating_usize(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,169 @@
+//! The working copy that the levels change: the units of a history, each with what replaces it.
+
+use std::fmt;
+
+use crate::context::tokens::TokenCounter;
+use crate::history::{Entry, History, MessageRef, Splice};
+use crate::message::{AgentMessage, AssistantMessage, Message};
+
+use super::level3::is_drop_marker;
+
+/// A history being shortened. Levels change it in place; [`into_splices`](Self::into_splices) says what changed.
+///
+/// ```
+/// use agent_core::{AgentMessage, CompactionDraft, HeuristicTokenCounter, History, level3_drop_middle};
+/// let mut history = History::new();
+/// for n in 0..6 {
+///     history.push(AgentMessage::user(format!("message {n} {}", "x".repeat(400))))?;
+/// }
+/// let mut draft = CompactionDraft::new(&history, &HeuristicTokenCounter);
+/// level3_drop_middle(&mut draft, 1, 2);
+/// let shorter = history.spliced(&draft.into_splices())?;
+/// let texts: Vec<String> = shorter.messages().map(AgentMessage::text).collect();
+/// assert_eq!(texts[1], "[Context compacted: 3 messages removed to fit context window]");
+/// assert_eq!(texts.len(), 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct CompactionDraft<'a> {
+    counter: &'a dyn TokenCounter,
+    pub(super) pieces: Vec<Piece>,
+}
+
+/// The messages `from..to` of the history, and what is there now.
+pub(super) struct Piece {
+    from: usize,
+    to: usize,
+    pub(super) entries: Vec<Entry>,
+    pub(super) tokens: u64,
+    changed: bool,
+}
+
+impl Piece {
+    /// The message that opens it.
+    pub(super) fn first(&self) -> Option<&Message> {
+        self.entries.first().and_then(|e| e.message().as_llm())
+    }
+
+    pub(super) fn reply(&self) -> Option<&AssistantMessage> {
+        self.first().and_then(Message::as_assistant)
+    }
+
+    /// Whether a model sees it: not a note and not a failed reply.
+    pub(super) fn is_visible(&self) -> bool {
+        self.first().is_some() && !self.is_failed()
+    }
+
+    pub(super) fn is_failed(&self) -> bool {
+        self.reply().is_some_and(AssistantMessage::is_failed)
+    }
+
+    pub(super) fn visible_messages(&self) -> u64 {
+        if self.is_visible() { self.entries.len() as u64 } else { 0 }
+    }
+}
+
+impl<'a> CompactionDraft<'a> {
+    /// A working copy. Every message is counted with `counter`.
+    #[must_use]
+    pub fn new(history: &History, counter: &'a dyn TokenCounter) -> Self {
+        let mut at = 0;
+        let pieces = history
+            .units()
+            .map(|unit| {
+                let entries = unit.entries().to_vec();
+                let from = at;
+                at += entries.len();
+                Piece { from, to: at, tokens: count(counter, &entries), entries, changed: false }
+            })
+            .collect();
+        Self { counter, pieces }
+    }
+
+    /// Its tokens now.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.pieces.iter().map(|p| p.tokens).fold(0, u64::saturating_add)
+    }
+
+    /// Its messages now.
+    #[must_use]
+    pub fn message_count(&self) -> usize {
+        self.pieces.iter().map(|p| p.entries.len()).sum()
+    }
+
+    /// What counts the tokens.
+    #[must_use]
+    pub fn counter(&self) -> &'a dyn TokenCounter {
+        self.counter
+    }
+
+    /// What has to be replaced in the history to get this; nothing when nothing was changed.
+    #[must_use]
+    pub fn into_splices(self) -> Vec<Splice> {
+        let mut out: Vec<Splice> = Vec::new();
+        for piece in self.pieces.into_iter().filter(|p| p.changed) {
+            match out.last_mut() {
+                Some(last) if last.to == piece.from => {
+                    last.to = piece.to;
+                    last.messages.extend(piece.entries);
+                }
+                _ => out.push(Splice { from: piece.from, to: piece.to, messages: piece.entries }),
+            }
+        }
+        out
+    }
+
+    /// A message with its count.
+    pub(super) fn entry(&self, message: AgentMessage) -> Entry {
+        let tokens = self.counter.count_message(&message);
+        Entry::new(MessageRef::new(message), tokens)
+    }
+
+    /// Puts other messages in the place of a piece.
+    pub(super) fn replace(&mut self, at: usize, entries: Vec<Entry>) {
+        let tokens = count(self.counter, &entries);
+        if let Some(piece) = self.pieces.get_mut(at) {
+            piece.entries = entries;
+            piece.tokens = tokens;
+            piece.changed = true;
+        }
+    }
+
+    /// The newest piece that a model sees: what it has to go on from.
+    pub(super) fn newest(&self) -> Option<usize> {
+        self.pieces.iter().rposition(Piece::is_visible)
+    }
+
+    /// The first thing that the user said.
+    pub(super) fn task(&self) -> Option<usize> {
+        self.pieces.iter().position(|p| matches!(p.first(), Some(m @ Message::User(_)) if !is_drop_marker(m)))
+    }
+
+    /// Where the newest `messages` messages begin. A piece that lies across the boundary is recent, and so is the
+    /// newest one that a model sees, even for 0.
+    pub(super) fn recent_start(&self, messages: usize) -> usize {
+        let mut start = self.pieces.len();
+        let mut seen = 0;
+        for (at, piece) in self.pieces.iter().enumerate().rev() {
+            if seen >= messages {
+                break;
+            }
+            seen += piece.entries.len();
+            start = at;
+        }
+        start.min(self.newest().unwrap_or(start))
+    }
+}
+
+impl fmt::Debug for CompactionDraft<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompactionDraft")
+            .field("messages", &self.message_count())
+            .field("tokens", &self.tokens())
+            .finish_non_exhaustive()
+    }
+}
+
+fn count(counter: &dyn TokenCounter, entries: &[Entry]) -> u64 {
+    entries.iter().map(|e| counter.count_message(e.message())).fold(0, u64::saturating_add)
+}

@@ -1,0 +1,197 @@
+//! The async shell around the step function: it asks hooks, calls the model, runs tools, waits, and decides nothing.
+//!
+//! [`agent_loop`] and [`agent_loop_continue`] run over an [`AgentContext`] and give the new messages;
+//! [`agent_loop_stream`] gives the events as a stream with a result; [`drive`] is the form below them, which also
+//! says when a run waits for an answer. [`BasicAgent`](crate::BasicAgent) is the handle on top.
+
+mod compact;
+mod config;
+mod executor;
+mod gates;
+mod mailbox;
+mod model;
+mod output;
+mod receiver;
+mod shell;
+mod stream;
+mod tools;
+
+#[cfg(test)]
+mod tests;
+
+use tokio_util::sync::CancellationToken;
+
+pub use config::{AgentContext, AgentLoopConfig};
+pub use executor::GRACE;
+pub use output::EventSender;
+pub use receiver::{EventReceiver, MergingReceiver, event_channel, merging_channel};
+pub use shell::{DriveError, Outcome};
+pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};
+
+pub(crate) use mailbox::{Mailbox, QueueView};
+pub(crate) use output::{Audience, ListenerPanicked, Output};
+pub(crate) use shell::{Halt, Shell, panic_text, start_run};
+
+use crate::event::{Answer, Ended};
+use crate::history::{HistoryError, MessageRef};
+use crate::identity::QuestionId;
+use crate::message::AgentMessage;
+use crate::run::{Input, Run};
+
+/// Why a loop did not begin.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoopError {
+    /// There is nothing to continue (REQ-108).
+    #[error("Cannot continue: no messages in context; call agent_loop with a prompt")]
+    EmptyContext,
+    /// The last message is a reply (REQ-108).
+    #[error("Cannot continue from assistant message; queue a message or call agent_loop with a prompt")]
+    AssistantTail,
+    /// An id is missing (REQ-191).
+    #[error("agent_loop_continue requires context.{0} to be set; run agent_loop first or set it")]
+    MissingId(&'static str),
+    /// A prompt may not enter alone.
+    #[error("a prompt cannot enter the conversation: {0}")]
+    Prompt(#[from] HistoryError),
+    /// The context holds a run that waits for an answer.
+    #[error(
+        "the context holds a run that waits for an answer; answer it with agent_loop_answer, or clear context.suspended"
+    )]
+    Suspended,
+    /// The context holds no run that waits for an answer.
+    #[error("the context holds no run that waits for an answer")]
+    NotSuspended,
+    /// The answer does not fit.
+    #[error("{0}")]
+    Answer(#[from] crate::run::Misplaced),
+}
+
+/// Runs the loop with these prompts and gives the messages of the run: the prompts, and all that followed (REQ-036).
+///
+/// Ids that the context lacks are made and written back (REQ-190). Everything that goes wrong in the run is in its
+/// events and messages; the stream of events always ends.
+///
+/// # Errors
+/// When the loop cannot begin. Nothing was sent then.
+pub async fn agent_loop(
+    prompts: Vec<AgentMessage>,
+    context: &mut AgentContext,
+    config: &AgentLoopConfig,
+    tx: EventSender,
+    cancel: CancellationToken,
+) -> Result<Vec<MessageRef>, LoopError> {
+    if context.suspended.is_some() {
+        return Err(LoopError::Suspended);
+    }
+    context.fill_ids(config);
+    run_in(context, config, prompts, tx, cancel).await
+}
+
+/// Goes on from what the context holds, without a new prompt (REQ-037).
+///
+/// # Errors
+/// When the context is empty, ends with a reply, or lacks an id. Nothing was sent then.
+pub async fn agent_loop_continue(
+    context: &mut AgentContext,
+    config: &AgentLoopConfig,
+    tx: EventSender,
+    cancel: CancellationToken,
+) -> Result<Vec<MessageRef>, LoopError> {
+    if context.suspended.is_some() {
+        return Err(LoopError::Suspended);
+    }
+    if context.agent_id.is_none() {
+        return Err(LoopError::MissingId("agent_id"));
+    }
+    if context.session_id.is_none() {
+        return Err(LoopError::MissingId("session_id"));
+    }
+    match context.history.last() {
+        None => return Err(LoopError::EmptyContext),
+        Some(last) if last.role() == "assistant" => return Err(LoopError::AssistantTail),
+        Some(_) => {}
+    }
+    context.fill_ids(config);
+    run_in(context, config, Vec::new(), tx, cancel).await
+}
+
+/// Answers a question of the run that the context holds, and goes on with it.
+///
+/// # Errors
+/// When no run waits, or the answer does not fit. Nothing is changed then.
+pub async fn agent_loop_answer(
+    context: &mut AgentContext,
+    config: &AgentLoopConfig,
+    question_id: QuestionId,
+    answer: Answer,
+    tx: EventSender,
+    cancel: CancellationToken,
+) -> Result<Vec<MessageRef>, LoopError> {
+    let Some(run) = &context.suspended else { return Err(LoopError::NotSuspended) };
+    let input = Input::Answer { question_id, answer };
+    let mut probe = (**run).clone();
+    probe.apply(config.environment.now(), input.clone(), &mut Vec::new())?;
+    let Some(run) = context.suspended.take() else { return Err(LoopError::NotSuspended) };
+    let shell = shell(context, config, tx, cancel).load(*run, Vec::new());
+    Ok(settle(context, shell.go_on(Some(input)).await.0))
+}
+
+/// Drives a run until it ends or waits for an answer. The form below the handle: a suspended run comes back as data.
+///
+/// # Errors
+/// When the journal fails; the run has been ended then.
+pub async fn drive(
+    run: Run,
+    context: &AgentContext,
+    config: &AgentLoopConfig,
+    tx: EventSender,
+    cancel: CancellationToken,
+) -> Result<Outcome, DriveError> {
+    let shell = shell(context, config, tx, cancel).load(run, Vec::new());
+    match shell.go_on(None).await {
+        (_, Some(Halt::Journal(error))) => Err(error.into()),
+        (outcome, _) => Ok(outcome),
+    }
+}
+
+fn shell(
+    context: &AgentContext,
+    config: &AgentLoopConfig,
+    tx: EventSender,
+    cancel: CancellationToken,
+) -> Shell {
+    Shell::new(config, context.tools(), context.system_prompt.clone(), Output::to(tx), cancel)
+}
+
+async fn run_in(
+    context: &mut AgentContext,
+    config: &AgentLoopConfig,
+    prompts: Vec<AgentMessage>,
+    tx: EventSender,
+    cancel: CancellationToken,
+) -> Result<Vec<MessageRef>, LoopError> {
+    let setup = context.setup(config);
+    let (run, events) = start_run(config, setup, context.history.clone(), prompts)?;
+    let shell = shell(context, config, tx, cancel).load(run, events);
+    Ok(settle(context, shell.begin().await.0))
+}
+
+/// What the run left is put into the context.
+fn settle(context: &mut AgentContext, outcome: Outcome) -> Vec<MessageRef> {
+    let run = match outcome {
+        Outcome::Ended(run) => run,
+        Outcome::Suspended(run) => {
+            let messages = run.new_messages().to_vec();
+            context.history = run.history().clone();
+            context.suspended = Some(run);
+            return messages;
+        }
+        Outcome::Nothing => return Vec::new(),
+    };
+    context.history = run.history().clone();
+    match run.ended() {
+        Some(Ended::InputRejected { .. } | Ended::Vetoed { .. }) => Vec::new(),
+        _ => run.new_messages().to_vec(),
+    }
+}

@@ -1,0 +1,53 @@
+//! Shortening the history.
+
+use super::shell::{Halt, Shell, contained};
+use crate::context::{CompactionContext, compact_history_within};
+use crate::history::History;
+use crate::message::Usage;
+use crate::run::{CompactionTask, Input};
+
+impl Shell {
+    pub(super) async fn compact(&mut self, task: CompactionTask, history: History) -> Result<(), Halt> {
+        let config = self.config.context_config.clone().unwrap_or_default();
+        let counter = &self.config.token_counter;
+        let mut fallback = None;
+        if let Some(strategy) = self.config.compaction_strategy.clone() {
+            let cx = CompactionContext::new(task.budget)
+                .with_counter(counter.clone())
+                .with_reason(task.reason)
+                .with_provider(self.config.provider.clone(), self.config.model.clone())
+                .with_cancel(self.cancel.child_token());
+            let asked = contained(strategy.compact(&history, &config, &cx));
+            let cancel = self.cancel.clone();
+            let answer = tokio::select! {
+                biased;
+                answer = asked => answer,
+                () = cancel.cancelled() => return self.apply(Input::abort(None)).await,
+            };
+            match answer {
+                Ok(Ok(outcome)) => {
+                    let usage = outcome.usage;
+                    match outcome.into_splices(&history) {
+                        Ok((splices, repairs)) => {
+                            if !repairs.is_empty() {
+                                tracing::warn!(
+                                    ?repairs,
+                                    "the compaction strategy left calls open; they were closed"
+                                );
+                            }
+                            return self.apply(Input::Compacted { splices, usage, fallback: None }).await;
+                        }
+                        Err(error) => fallback = Some(error.to_string()),
+                    }
+                }
+                Ok(Err(error)) => fallback = Some(error.to_string()),
+                Err(panic) => fallback = Some(format!("the compaction strategy panicked: {panic}")),
+            }
+        }
+        let input = match compact_history_within(&history, &config, task.budget, &**counter) {
+            Ok(splices) => Input::Compacted { splices, usage: Usage::default(), fallback },
+            Err(error) => Input::CompactionFailed { message: error.to_string() },
+        };
+        self.apply(input).await
+    }
+}

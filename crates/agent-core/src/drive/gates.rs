@@ -1,0 +1,83 @@
+//! Asking the hooks at gates.
+
+use super::shell::{Halt, Shell, contained};
+use crate::hooks::{FilterResult, LoopInfo, TurnInfo, Verdict};
+use crate::message::{Content, Message};
+use crate::run::{Gate, GateVerdict, Input, InputVerdict};
+
+impl Shell {
+    pub(super) async fn ask_gate(&mut self, gate: Gate) -> Result<(), Halt> {
+        let Some(run) = self.run() else { return Ok(()) };
+        let (loop_id, history) = (run.loop_id().clone(), run.history().clone());
+        let hooks = self.config.hooks.clone();
+        let cancel = self.cancel.clone();
+        let asked = async {
+            match gate {
+                Gate::Loop => {
+                    let Some(hook) = &hooks.run.before else { return decided(GateVerdict::Go) };
+                    let info = LoopInfo { loop_id, history };
+                    decided(verdict("before_loop", contained(hook(info)).await))
+                }
+                Gate::Turn { turn } => {
+                    let Some(hook) = &hooks.turn.before else { return decided(GateVerdict::Go) };
+                    let info = TurnInfo { loop_id, history, index: turn };
+                    decided(verdict("before_turn", contained(hook(info)).await))
+                }
+                Gate::Input { prompts } => {
+                    let texts: Vec<String> = prompts
+                        .iter()
+                        .filter_map(|e| match e.message().as_llm() {
+                            Some(Message::User(m)) => Some(&m.content),
+                            _ => None,
+                        })
+                        .flat_map(|content| content.iter().filter_map(Content::as_text).map(str::to_owned))
+                        .collect();
+                    let text = texts.join("\n");
+                    let mut warnings = Vec::new();
+                    for filter in &hooks.input_filters {
+                        match contained(filter.filter(&text)).await {
+                            Ok(FilterResult::Pass) => {}
+                            Ok(FilterResult::Warn(warning)) => warnings.push(warning),
+                            Ok(FilterResult::Reject(reason)) => {
+                                return filtered(InputVerdict::Reject { reason });
+                            }
+                            // A filter that cannot decide does not let anything through.
+                            Err(panic) => {
+                                let reason = format!("an input filter panicked: {panic}");
+                                return filtered(InputVerdict::Reject { reason });
+                            }
+                        }
+                    }
+                    filtered(InputVerdict::Pass { warnings })
+                }
+            }
+        };
+        let input = tokio::select! {
+            biased;
+            input = asked => if cancel.is_cancelled() { Input::abort(None) } else { input },
+            () = cancel.cancelled() => Input::abort(None),
+        };
+        self.apply(input).await
+    }
+}
+
+fn decided(verdict: GateVerdict) -> Input {
+    Input::GateDecided { verdict }
+}
+
+fn filtered(verdict: InputVerdict) -> Input {
+    Input::Filtered { verdict }
+}
+
+fn verdict(hook: &str, answer: Result<Result<Verdict, crate::hooks::HookError>, String>) -> GateVerdict {
+    match answer {
+        Ok(Ok(Verdict::Go | Verdict::GoWith(_))) => GateVerdict::Go,
+        Ok(Ok(Verdict::Deny(reason) | Verdict::DenyAndEnd(reason))) if reason.is_empty() => {
+            GateVerdict::Deny(format!("{hook} said no"))
+        }
+        Ok(Ok(Verdict::Deny(reason) | Verdict::DenyAndEnd(reason))) => GateVerdict::Deny(reason),
+        Ok(Ok(Verdict::Ask(question))) => GateVerdict::Ask(question),
+        Ok(Err(error)) => GateVerdict::Deny(format!("{hook} failed: {error}")),
+        Err(panic) => GateVerdict::Deny(format!("{hook} panicked: {panic}")),
+    }
+}

@@ -1,0 +1,214 @@
+//! Calling the model: hooks, the request, the stream, the fold.
+
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::Poll;
+
+use futures_util::FutureExt;
+
+use super::shell::{Halt, Shell, contained, panic_text};
+use crate::event::{AgentEvent, StreamDelta};
+use crate::history::History;
+use crate::hooks::{HookError, Transform};
+use crate::identity::{LoopId, StepKey};
+use crate::message::{AgentMessage, Message};
+use crate::provider::{Completion, ErrorKind, EventSink, ProviderError, ReplyLog, StreamConfig, StreamEvent};
+use crate::run::{Failure, Input, PartialReply, Reply};
+
+/// What one poll of the provider brought, besides deltas.
+#[derive(Default)]
+struct Inbox {
+    begun: bool,
+    events: Vec<AgentEvent>,
+}
+
+/// How the stream ended, or that there are deltas to pass on.
+enum Polled {
+    Some,
+    End(Result<Result<Completion, ProviderError>, String>),
+    Cancelled,
+}
+
+impl Shell {
+    pub(super) async fn call_model(
+        &mut self,
+        history: History,
+        key: StepKey,
+        attempt: u32,
+    ) -> Result<(), Halt> {
+        let cancel = self.cancel.clone();
+        let built = tokio::select! {
+            biased;
+            built = self.request(history) => built,
+            () = cancel.cancelled() => return self.apply(Input::abort(None)).await,
+        };
+        let request = match built {
+            Ok(request) => request,
+            Err(message) => {
+                let failure = Failure::new(ErrorKind::Other, message);
+                return self.apply(Input::ModelFailed { failure, partial: None }).await;
+            }
+        };
+        let mut log = ReplyLog::new();
+        let end = self.stream(&request, &mut log, key, attempt).await?;
+        // What the handle queued while the reply arrived is applied before the reply is.
+        self.check_mail().await?;
+        let partial = || Box::new(PartialReply::new(log.partial_content(), log.usage(), log.response_id()));
+        let input = match end {
+            Polled::Cancelled | Polled::End(Ok(Err(ProviderError::Cancelled))) => {
+                Input::Abort { partial: Some(partial()), interrupted: None }
+            }
+            Polled::Some => Input::abort(None),
+            Polled::End(Ok(Ok(completion))) => {
+                let mut message = log.finish(&request.model.provider, &request.model.id, &completion);
+                message.api = Some(request.model.api);
+                let tokens = self
+                    .config
+                    .token_counter
+                    .count_message(&AgentMessage::from(Message::from(message.clone())));
+                match Reply::new(message) {
+                    Ok(reply) => Input::ModelReplied { reply: reply.counted(tokens) },
+                    Err(error) => {
+                        let failure = Failure::new(ErrorKind::Other, error.to_string());
+                        Input::ModelFailed { failure, partial: Some(partial()) }
+                    }
+                }
+            }
+            Polled::End(Ok(Err(error))) => {
+                let mut failure = Failure::from(&error);
+                if let Some(key) = request.key() {
+                    failure.message = key.redact(&failure.message);
+                }
+                Input::ModelFailed { failure, partial: Some(partial()) }
+            }
+            Polled::End(Err(panic)) => {
+                let failure = Failure::new(ErrorKind::Other, format!("the provider panicked: {panic}"));
+                Input::ModelFailed { failure, partial: Some(partial()) }
+            }
+        };
+        self.apply(input).await
+    }
+
+    /// Polls the provider and passes on what each poll brought before the next one.
+    async fn stream(
+        &mut self,
+        request: &StreamConfig,
+        log: &mut ReplyLog,
+        key: StepKey,
+        attempt: u32,
+    ) -> Result<Polled, Halt> {
+        let loop_id = self.run().map_or_else(|| LoopId::from(""), |r| r.loop_id().clone());
+        let inbox = Mutex::new(Inbox::default());
+        let mut sink = |event: StreamEvent<'_>| {
+            log.push(&event);
+            let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
+            let (content_index, delta) = match event {
+                StreamEvent::Start { .. } => {
+                    inbox.begun = true;
+                    return;
+                }
+                StreamEvent::TextDelta { index, delta } => {
+                    (index, StreamDelta::Text { delta: delta.to_owned() })
+                }
+                StreamEvent::ThinkingDelta { index, delta } => {
+                    (index, StreamDelta::Thinking { delta: delta.to_owned() })
+                }
+                StreamEvent::ToolCallDelta { index, delta } => {
+                    (index, StreamDelta::ToolCallDelta { delta: delta.to_owned() })
+                }
+                _ => return,
+            };
+            // Before the start nothing is shown; the text is in the log all the same (B-011).
+            if inbox.begun {
+                inbox.events.push(AgentEvent::MessageUpdate {
+                    loop_id: loop_id.clone(),
+                    step: key.clone(),
+                    attempt,
+                    message: log.snapshot(),
+                    content_index,
+                    delta,
+                });
+            }
+        };
+        let provider = self.config.provider.clone();
+        let cancel = self.cancel.clone();
+        let sink: &mut EventSink<'_> = &mut sink;
+        let mut call = pin!(AssertUnwindSafe(provider.stream(request, sink, &cancel)).catch_unwind());
+        let mut cancelled = pin!(cancel.cancelled());
+        let mut started = false;
+        loop {
+            let polled = poll_fn(|cx| {
+                if let Poll::Ready(end) = call.as_mut().poll(cx) {
+                    return Poll::Ready(Polled::End(end.map_err(|p| panic_text(&*p))));
+                }
+                let inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
+                if !inbox.events.is_empty() || (inbox.begun && !started) {
+                    return Poll::Ready(Polled::Some);
+                }
+                drop(inbox);
+                cancelled.as_mut().poll(cx).map(|()| Polled::Cancelled)
+            })
+            .await;
+            let (begun, events) = {
+                let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
+                (inbox.begun, std::mem::take(&mut inbox.events))
+            };
+            if begun && !started {
+                started = true;
+                self.apply(Input::ReplyStarted).await?;
+            }
+            for event in events {
+                if let Some(event) = self.output.try_emit(event) {
+                    self.emit(event).await?;
+                }
+            }
+            match polled {
+                Polled::Some if cancel.is_cancelled() => return Ok(Polled::Cancelled),
+                Polled::Some => {}
+                end => return Ok(end),
+            }
+        }
+    }
+
+    async fn request(&self, history: History) -> Result<StreamConfig, String> {
+        let config = &self.config;
+        let hooks = &config.hooks.context;
+        let history = changed("transform_context", hooks.transform.as_ref(), history).await?;
+        let history = changed("convert_to_llm", hooks.convert.as_ref(), history).await?;
+        let mut request = StreamConfig::new(config.model.clone(), history);
+        if let Some(source) = &hooks.api_key {
+            let asked = source(config.model.provider.clone());
+            request.api_key = contained(asked)
+                .await
+                .map_err(|panic| HookError::new(format!("it panicked: {panic}")))
+                .and_then(|answer| answer)
+                .map_err(|e| format!("api_key failed: {e}"))?;
+        }
+        request.system_prompt = self.system_prompt.clone();
+        request.tools = self.tools.set.clone();
+        request.thinking_level = config.thinking_level.clamp_to(&config.model.thinking_levels);
+        request.thinking_budgets = config.thinking_budgets;
+        request.max_tokens = config.max_tokens;
+        request.temperature = config.temperature;
+        request.cache_config = config.cache_config;
+        request.session_id = self.run().map(|r| r.setup().session_id.to_string());
+        request.tool_choice = config.tool_choice.clone();
+        request.response_format = config.response_format.clone();
+        request.stop_sequences = config.stop_sequences.clone();
+        request.headers = config.headers.clone();
+        request.foreign_thinking_as_text = config.foreign_thinking_as_text;
+        request.request_hook = config.request_hook.clone();
+        Ok(request)
+    }
+}
+
+async fn changed(name: &str, hook: Option<&Transform>, history: History) -> Result<History, String> {
+    let Some(hook) = hook else { return Ok(history) };
+    match contained(hook(history)).await {
+        Ok(Ok(history)) => Ok(history),
+        Ok(Err(error)) => Err(format!("{name} failed: {error}")),
+        Err(panic) => Err(format!("{name} panicked: {panic}")),
+    }
+}

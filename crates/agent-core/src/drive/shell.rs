@@ -1,0 +1,430 @@
+//! The driver: next, perform, apply, write down, pass on.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio_util::sync::CancellationToken;
+
+use super::config::AgentLoopConfig;
+use super::executor::Tools;
+use super::mailbox::Mailbox;
+use super::output::{ListenerPanicked, Output};
+use crate::environment::NoRuntime;
+use crate::event::AgentEvent;
+use crate::history::{Entry, History, HistoryError, MessageRef};
+use crate::hooks::{ToolUpdateInfo, TurnEnded};
+use crate::identity::Timestamp;
+use crate::journal::{Durability, JournalEntry, JournalError};
+use crate::message::{AgentMessage, Message, StopReason};
+use crate::run::{Input, Misplaced, QueueKind, Queued, Run, RunSetup, Step};
+
+/// How a driven run came back.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// It ended; [`Run::ended`] says how.
+    Ended(Box<Run>),
+    /// It waits for an answer; [`Run::questions`] says which.
+    Suspended(Box<Run>),
+    /// There was no run.
+    Nothing,
+}
+
+/// Why a run could not be driven to its end. It has been ended all the same.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DriveError {
+    /// It could not be written down.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// There is nobody to run its tools.
+    #[error(transparent)]
+    NoRuntime(#[from] NoRuntime),
+}
+
+/// What stops the driver before the run has ended.
+#[derive(Debug)]
+pub(crate) enum Halt {
+    Journal(JournalError),
+    Listener(ListenerPanicked),
+    /// An input that the run did not take. It is a bug of the driver; the run is cut off rather than left hanging.
+    Misplaced(Misplaced),
+}
+
+impl From<JournalError> for Halt {
+    fn from(error: JournalError) -> Self {
+        Self::Journal(error)
+    }
+}
+
+impl From<ListenerPanicked> for Halt {
+    fn from(panic: ListenerPanicked) -> Self {
+        Self::Listener(panic)
+    }
+}
+
+impl From<Misplaced> for Halt {
+    fn from(misplaced: Misplaced) -> Self {
+        Self::Misplaced(misplaced)
+    }
+}
+
+impl Halt {
+    fn reason(&self) -> String {
+        match self {
+            Self::Journal(error) => error.to_string(),
+            Self::Listener(ListenerPanicked(text)) => format!("a listener panicked: {text}"),
+            Self::Misplaced(misplaced) => misplaced.to_string(),
+        }
+    }
+}
+
+/// A new run, and what it says at its start.
+pub(crate) fn start_run(
+    config: &AgentLoopConfig,
+    setup: RunSetup,
+    history: History,
+    prompts: Vec<AgentMessage>,
+) -> Result<(Run, Vec<AgentEvent>), HistoryError> {
+    let mut events = Vec::new();
+    let prompts = prompts.into_iter().map(|m| counted(config, m)).collect();
+    let run = Run::start_counted(setup, history, prompts, config.environment.now(), &mut events)?;
+    Ok((run, events))
+}
+
+/// An entry with the caller's count.
+pub(crate) fn counted(config: &AgentLoopConfig, message: AgentMessage) -> Entry {
+    let tokens = config.token_counter.count_message(&message);
+    Entry::new(MessageRef::new(message), tokens)
+}
+
+/// Drives one run.
+pub(crate) struct Shell {
+    pub(super) config: Arc<AgentLoopConfig>,
+    pub(super) tools: Tools,
+    pub(super) system_prompt: Arc<str>,
+    pub(super) output: Output,
+    pub(super) cancel: CancellationToken,
+    pub(super) mailbox: Option<Arc<Mailbox>>,
+    /// The run, while it is being driven: what is still here when the shell is dropped was cut off.
+    run: Option<Run>,
+    events: Vec<AgentEvent>,
+}
+
+impl Shell {
+    pub(crate) fn new(
+        config: &AgentLoopConfig,
+        tools: Tools,
+        system_prompt: Arc<str>,
+        output: Output,
+        cancel: CancellationToken,
+    ) -> Self {
+        Self {
+            config: Arc::new(config.clone()),
+            tools,
+            system_prompt,
+            output,
+            cancel,
+            mailbox: None,
+            run: None,
+            events: Vec::new(),
+        }
+    }
+
+    /// The same, with inputs from a handle.
+    pub(crate) fn with_mailbox(mut self, mailbox: Arc<Mailbox>) -> Self {
+        self.mailbox = Some(mailbox);
+        self
+    }
+
+    /// Takes the run that is to be driven, and what it said at its start. From here on a drop of the shell ends it.
+    pub(crate) fn load(mut self, run: Run, events: Vec<AgentEvent>) -> Self {
+        self.run = Some(run);
+        self.events = events;
+        self
+    }
+
+    /// Where its events go.
+    pub(crate) fn output(&self) -> Output {
+        self.output.clone()
+    }
+
+    /// Drives a new run.
+    pub(crate) async fn begin(mut self) -> (Outcome, Option<Halt>) {
+        let started = match self.record(None, Durability::Buffered).await {
+            Ok(()) => self.forward().await,
+            Err(halt) => Err(halt),
+        };
+        let end = match started {
+            Ok(()) => self.work().await,
+            Err(halt) => Err(halt),
+        };
+        self.come_back(end)
+    }
+
+    /// Drives a run on, after this input if there is one.
+    pub(crate) async fn go_on(mut self, first: Option<Input>) -> (Outcome, Option<Halt>) {
+        let applied = match first {
+            Some(input) => self.apply(input).await,
+            None => Ok(()),
+        };
+        let end = match applied {
+            Ok(()) => self.work().await,
+            Err(halt) => Err(halt),
+        };
+        self.come_back(end)
+    }
+
+    fn come_back(mut self, end: Result<(), Halt>) -> (Outcome, Option<Halt>) {
+        let halt = end.err();
+        if let Some(halt) = &halt {
+            tracing::error!(reason = halt.reason(), "the run was cut off");
+            self.cut_off(&halt.reason());
+        }
+        let outcome = match self.run.take() {
+            Some(run) if run.ended().is_some() => Outcome::Ended(Box::new(run)),
+            Some(run) => Outcome::Suspended(Box::new(run)),
+            None => Outcome::Nothing,
+        };
+        (outcome, halt)
+    }
+
+    async fn work(&mut self) -> Result<(), Halt> {
+        loop {
+            self.check_mail().await?;
+            let Some(run) = &self.run else { return Ok(()) };
+            let step = run.next();
+            if self.cancel.is_cancelled() && !matches!(step, Step::Done(_)) {
+                self.apply(Input::abort(None)).await?;
+                // What still runs after an abort is nobody's any more: this shell runs nothing now.
+                if self.run.as_ref().is_some_and(|r| r.ended().is_none()) {
+                    self.apply(Input::abort(None)).await?;
+                }
+                continue;
+            }
+            match step {
+                Step::Gate { gate, .. } => self.ask_gate(gate).await?,
+                Step::CallModel { history, key, attempt, .. } => {
+                    self.call_model(history, key, attempt).await?
+                }
+                Step::Sleep { delay_ms, .. } => self.wait(delay_ms).await?,
+                Step::RunTools { calls, .. } => self.run_tools(calls).await?,
+                Step::Compact { task, history, .. } => self.compact(task, history).await?,
+                Step::AwaitAnswer { .. } | Step::Done(_) => return Ok(()),
+            }
+        }
+    }
+
+    async fn wait(&mut self, delay_ms: u64) -> Result<(), Halt> {
+        let sleep = self.config.environment.sleep(Duration::from_millis(delay_ms));
+        let slept = tokio::select! {
+            biased;
+            () = sleep => true,
+            () = self.cancel.cancelled() => false,
+        };
+        self.apply(if slept { Input::Slept } else { Input::abort(None) }).await
+    }
+
+    /// Applies what the handle and the caller's sources have queued.
+    pub(super) async fn check_mail(&mut self) -> Result<(), Halt> {
+        let hooks = &self.config.hooks.queues;
+        if hooks.steering.is_some() || hooks.follow_up.is_some() {
+            let sources = [
+                (QueueKind::Steering, hooks.steering.clone()),
+                (QueueKind::FollowUp, hooks.follow_up.clone()),
+            ];
+            for (kind, source) in sources {
+                let messages = source.map(|s| std::panic::catch_unwind(AssertUnwindSafe(|| s())));
+                for message in messages.and_then(Result::ok).unwrap_or_default() {
+                    let queued = Queued::new(kind, counted(&self.config, message));
+                    self.apply_lenient(Input::Queue { queued }).await?;
+                }
+            }
+        }
+        let pending = self.mailbox.as_ref().map(|m| m.take()).unwrap_or_default();
+        for input in pending {
+            self.apply_lenient(input).await?;
+        }
+        Ok(())
+    }
+
+    /// Applies an input that may come too late or not fit; then it is dropped, and said so.
+    async fn apply_lenient(&mut self, input: Input) -> Result<(), Halt> {
+        match self.apply(input).await {
+            Err(Halt::Misplaced(misplaced)) => {
+                tracing::warn!(%misplaced, "a queued input was refused");
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// The run that is being driven.
+    pub(super) fn run(&self) -> Option<&Run> {
+        self.run.as_ref()
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.config.environment.now()
+    }
+
+    /// Applies an input, writes it down, and passes on what the run says.
+    pub(super) async fn apply(&mut self, input: Input) -> Result<(), Halt> {
+        self.apply_with(input, Durability::Buffered).await
+    }
+
+    pub(super) async fn apply_with(&mut self, input: Input, durability: Durability) -> Result<(), Halt> {
+        let now = self.now();
+        let Some(run) = &mut self.run else { return Ok(()) };
+        if self.config.journal.is_none() {
+            run.apply(now, input, &mut self.events)?;
+        } else {
+            run.apply(now, input.clone(), &mut self.events)?;
+            let closes =
+                self.events.iter().any(|e| matches!(e, AgentEvent::TurnEnd { .. } | AgentEvent::AgentEnd(_)));
+            self.record(Some(&input), if closes { Durability::Flushed } else { durability }).await?;
+        }
+        if let (Some(mailbox), Some(run)) = (&self.mailbox, &self.run) {
+            mailbox.publish(run.queues());
+        }
+        self.forward().await
+    }
+
+    async fn record(&self, input: Option<&Input>, durability: Durability) -> Result<(), Halt> {
+        let (Some(journal), Some(run)) = (&self.config.journal, &self.run) else { return Ok(()) };
+        let entry = JournalEntry { now: run.now(), input, events: &self.events, run, durability };
+        Ok(journal.append(entry).await?)
+    }
+
+    /// Passes on what the run said, and calls the observing hooks of each event.
+    async fn forward(&mut self) -> Result<(), Halt> {
+        let events = std::mem::take(&mut self.events);
+        let mut heard = Ok(());
+        for event in events {
+            let note = self.note(&event);
+            if let Err(panic) = self.output.emit(event).await {
+                heard = Err(panic);
+            }
+            self.observe(note);
+        }
+        Ok(heard?)
+    }
+
+    pub(super) async fn emit(&self, event: AgentEvent) -> Result<(), Halt> {
+        Ok(self.output.emit(event).await?)
+    }
+
+    /// What the hooks have to be told after an event was passed on.
+    fn note(&self, event: &AgentEvent) -> Option<Note> {
+        match event {
+            AgentEvent::MessageEnd { message, superseded: false, .. } => {
+                let Some(Message::Assistant(reply)) = message.as_llm() else { return None };
+                self.config.hooks.turn.on_error.as_ref()?;
+                (reply.stop_reason == StopReason::Error).then(|| {
+                    Note::Error(reply.error_message.clone().unwrap_or_else(|| "Unknown error".to_owned()))
+                })
+            }
+            AgentEvent::TurnEnd { loop_id, message, usage, tool_results, .. } => {
+                self.config.hooks.turn.after.as_ref()?;
+                Some(Note::Turn(TurnEnded {
+                    loop_id: loop_id.clone(),
+                    history: self.run.as_ref().map(|r| r.history().clone()).unwrap_or_default(),
+                    message: message.clone(),
+                    tool_results: tool_results.clone(),
+                    usage: *usage,
+                }))
+            }
+            AgentEvent::AgentEnd(end) => {
+                self.config.hooks.run.after.as_ref()?;
+                let started = !matches!(end.ended, crate::event::Ended::Vetoed { .. });
+                started.then(|| Note::Loop(end.clone()))
+            }
+            AgentEvent::RetryStart(retry) => {
+                tracing::warn!(
+                    attempt = retry.attempt,
+                    max_retries = retry.max_attempts,
+                    delay_ms = retry.delay_ms,
+                    error = retry.error.as_deref().unwrap_or_default(),
+                    "the call of the model failed and is tried again"
+                );
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Observers cannot stop anything: a panic of theirs is noted and goes no further.
+    fn observe(&self, note: Option<Note>) {
+        let Some(note) = note else { return };
+        let hooks = &self.config.hooks;
+        let told = std::panic::catch_unwind(AssertUnwindSafe(|| match &note {
+            Note::Error(text) => hooks.turn.on_error.iter().for_each(|h| h(text)),
+            Note::Turn(turn) => hooks.turn.after.iter().for_each(|h| h(turn)),
+            Note::Loop(end) => hooks.run.after.iter().for_each(|h| h(end)),
+            Note::Update(update) => hooks.tool.after_update.iter().for_each(|h| h(update)),
+        }));
+        if told.is_err() {
+            tracing::error!("an observing hook panicked");
+        }
+    }
+
+    pub(super) fn observe_update(&self, update: ToolUpdateInfo) {
+        self.observe(Some(Note::Update(update)));
+    }
+
+    /// Ends a run that cannot go on. Nothing is waited for.
+    fn cut_off(&mut self, reason: &str) {
+        let now = self.config.environment.now();
+        let Some(run) = &mut self.run else { return };
+        let mut events = std::mem::take(&mut self.events);
+        for _ in 0..2 {
+            if run.ended().is_none() {
+                let input = Input::Abort { partial: None, interrupted: Some(reason.to_owned()) };
+                let _ = run.apply(now, input, &mut events);
+            }
+        }
+        for event in events {
+            let note = self.note(&event);
+            self.output.emit_now(event);
+            self.observe(note);
+        }
+    }
+}
+
+enum Note {
+    Error(String),
+    Turn(TurnEnded),
+    Loop(Box<crate::event::AgentEnd>),
+    Update(ToolUpdateInfo),
+}
+
+/// A run that is still being driven when its driver goes was cut off: by a panic, or because its future was dropped
+/// (invariant 6).
+impl Drop for Shell {
+    fn drop(&mut self) {
+        if self.run.is_some() {
+            self.cancel.cancel();
+            let panicking = std::thread::panicking();
+            self.cut_off(if panicking { "the run's task panicked" } else { "the run's task was dropped" });
+            if let Some(run) = self.run.take() {
+                self.output.settle(Box::new(run));
+            }
+        }
+    }
+}
+
+/// The outcome of a future that belongs to the caller: its panic becomes a text.
+pub(super) async fn contained<T>(future: impl Future<Output = T>) -> Result<T, String> {
+    AssertUnwindSafe(future).catch_unwind().await.map_err(|panic| panic_text(&*panic))
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|s| (*s).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
+}

@@ -1,0 +1,404 @@
+//! Running the calls of one group.
+
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use serde_json::Value;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::shell::{Halt, Shell, contained, panic_text};
+use crate::environment::{BoxFuture, Environment, TaskHandle};
+use crate::event::AgentEvent;
+use crate::hooks::{HookError, ToolCallInfo, ToolEnded, ToolUpdateInfo, Verdict};
+use crate::identity::ToolCallId;
+use crate::journal::Durability;
+use crate::message::{Content, MAX_ARGUMENTS_SHOWN, ToolCall};
+use crate::run::{CallStage, Input, PendingCall, ToolChange, ToolOutcome, ToolVerdict};
+use crate::tool::{AgentTool, Effects, ToolContext, ToolError, ToolResult, ToolSignal, ToolUpdates};
+
+/// What is asked about a call that began before the run was cut off (X6).
+const CUT_QUESTION: &str =
+    "This call had begun when the run was cut off, and what came of it is not known. Run it again?";
+
+/// A call that may run.
+struct Ready {
+    call: ToolCall,
+    tool: Arc<dyn AgentTool>,
+    arguments: Value,
+    ctx: ToolContext,
+}
+
+/// A call that ended.
+struct Ended {
+    call: ToolCall,
+    updates: ToolUpdates,
+    result: Result<ToolResult, ToolError>,
+    duration_ms: u64,
+}
+
+type Signals = (ToolCall, ToolSignal);
+
+/// What a call is decided to be.
+enum Decision {
+    Run { tool: Arc<dyn AgentTool>, arguments: Value, verdict: ToolVerdict },
+    Not(ToolVerdict),
+}
+
+impl Shell {
+    /// Verdicts for all calls in their order, then the calls that run, side by side.
+    pub(super) async fn run_tools(&mut self, calls: Vec<PendingCall>) -> Result<(), Halt> {
+        let (tx, rx) = mpsc::unbounded_channel();
+        let mut ready = VecDeque::new();
+        for pending in calls {
+            if pending.stage == CallStage::Ended {
+                self.review(pending.call).await?;
+                continue;
+            }
+            // An earlier verdict of this group may have closed it: steering, or an abort.
+            if self.cancel.is_cancelled() || !self.may_begin(&pending.call.id) {
+                break;
+            }
+            let cancel = self.cancel.clone();
+            let decided = tokio::select! {
+                biased;
+                decision = self.decide(&pending) => Some(decision),
+                () = cancel.cancelled() => None,
+            };
+            // A verdict that comes with an abort does not count (B-058).
+            let Some(decision) = decided.filter(|_| !cancel.is_cancelled()) else { break };
+            match decision {
+                Decision::Not(verdict) => {
+                    self.apply(Input::ToolBegan { id: pending.call.id, verdict }).await?
+                }
+                Decision::Run { tool, arguments, verdict } => {
+                    let durability = match tool.effects(&arguments) {
+                        Effects::Once => Durability::Flushed,
+                        Effects::ReadOnly | Effects::Idempotent => Durability::Buffered,
+                    };
+                    let id = pending.call.id.clone();
+                    self.apply_with(Input::ToolBegan { id, verdict }, durability).await?;
+                    let ctx = self.tool_context(&pending, &tx);
+                    ready.push_back(Ready { call: pending.call, tool, arguments, ctx });
+                }
+            }
+        }
+        drop(tx);
+        self.execute(ready, rx).await
+    }
+
+    fn may_begin(&self, id: &ToolCallId) -> bool {
+        match self.run().map(crate::run::Run::next) {
+            Some(crate::run::Step::RunTools { calls, .. }) => calls.iter().any(|c| c.call.id == *id),
+            _ => false,
+        }
+    }
+
+    fn tool_context(&self, pending: &PendingCall, tx: &UnboundedSender<Signals>) -> ToolContext {
+        let (tx, call) = (tx.clone(), pending.call.clone());
+        let updates = ToolUpdates::new(move |signal| {
+            let _ = tx.send((call.clone(), signal));
+        });
+        let mut ctx = ToolContext::detached(pending.call.name.clone(), self.config.environment.clone());
+        ctx.tool_call_id = pending.call.id.clone();
+        ctx.step_key = pending.key.clone();
+        ctx.cancel = self.cancel.child_token();
+        ctx.updates = updates;
+        ctx.provider = Some(self.config.provider.clone());
+        if let Some(run) = self.run() {
+            ctx.loop_id = run.loop_id().clone();
+        }
+        ctx
+    }
+
+    async fn decide(&self, pending: &PendingCall) -> Decision {
+        let call = &pending.call;
+        let Some(tool) = self.tools.find(call.name.as_str()) else {
+            return Decision::Not(ToolVerdict::refuse(
+                ToolError::NotFound(call.name.to_string()).to_string(),
+            ));
+        };
+        let tool = Arc::clone(tool);
+        let (given, fresh, cut) = match &pending.stage {
+            CallStage::New => (None, true, false),
+            CallStage::Approved(arguments) => (arguments.clone(), false, false),
+            CallStage::Began(arguments) => (arguments.clone(), false, true),
+            CallStage::Ended => (None, false, false),
+        };
+        let checked = match &given {
+            // What a hook or a person gave instead is not checked again (B-093).
+            Some(arguments) => Ok(arguments.clone()),
+            None => contained(async { self.checked_arguments(&*tool, call) })
+                .await
+                .unwrap_or_else(|panic| Err(format!("the tool panicked over its arguments: {panic}"))),
+        };
+        let arguments = match checked {
+            Ok(arguments) => arguments,
+            Err(text) => return Decision::Not(ToolVerdict::refuse(text)),
+        };
+        if cut && tool.effects(&arguments) == Effects::Once {
+            return Decision::Not(ToolVerdict::Ask(CUT_QUESTION.to_owned()));
+        }
+        let kept = given.map_or(ToolVerdict::Run, ToolVerdict::RunWith);
+        if !fresh {
+            return Decision::Run { tool, arguments, verdict: kept };
+        }
+        match self.ask_before(pending, &*tool, &arguments).await {
+            Err(text) => Decision::Not(ToolVerdict::refuse(text)),
+            Ok(Verdict::Go) => match tool.question(&arguments) {
+                Some(question) => Decision::Not(ToolVerdict::Ask(question)),
+                None => Decision::Run { tool, arguments, verdict: kept },
+            },
+            Ok(Verdict::GoWith(other)) => {
+                Decision::Run { tool, arguments: other.clone(), verdict: ToolVerdict::RunWith(other) }
+            }
+            Ok(Verdict::Deny(reason)) => Decision::Not(ToolVerdict::refuse(denied(reason))),
+            Ok(Verdict::DenyAndEnd(reason)) => {
+                let result = ToolResult::error(denied(reason)).terminating();
+                Decision::Not(ToolVerdict::Refuse(Box::new(result)))
+            }
+            Ok(Verdict::Ask(question)) => Decision::Not(ToolVerdict::Ask(question)),
+        }
+    }
+
+    /// The arguments as the tool gets them: parsed, put right, checked, coerced (D26).
+    fn checked_arguments(&self, tool: &dyn AgentTool, call: &ToolCall) -> Result<Value, String> {
+        let value = call.arguments.value().map_err(|error| {
+            format!(
+                "The arguments of {} are not valid JSON ({error}). Received: {}",
+                call.name,
+                shown(call.arguments.text())
+            )
+        })?;
+        let prepared = tool.prepare_arguments(value.clone());
+        let Some(schema) = self.tools.schema(call.name.as_str()) else { return Ok(prepared) };
+        self.config
+            .validator
+            .validate(schema, prepared)
+            .map_err(|errors| format!("The arguments of {} do not fit its schema.\n{errors}", call.name))
+    }
+
+    async fn ask_before(
+        &self,
+        pending: &PendingCall,
+        tool: &dyn AgentTool,
+        arguments: &Value,
+    ) -> Result<Verdict, String> {
+        let Some(hook) = &self.config.hooks.tool.before else { return Ok(Verdict::Go) };
+        let Some(run) = self.run() else { return Ok(Verdict::Go) };
+        let info = ToolCallInfo {
+            loop_id: run.loop_id().clone(),
+            step_key: pending.key.clone(),
+            call: pending.call.clone(),
+            arguments: arguments.clone(),
+            effects: tool.effects(arguments),
+            history: run.history().clone(),
+        };
+        match contained(hook(info)).await {
+            Ok(Ok(verdict)) => Ok(verdict),
+            Ok(Err(error)) => Err(format!("before_tool_execution failed: {error}")),
+            Err(panic) => Err(format!("before_tool_execution panicked: {panic}")),
+        }
+    }
+
+    /// Runs the calls, at most so many at once, and takes each end in as it comes. After an abort they are given their
+    /// time to end.
+    async fn execute(
+        &mut self,
+        mut waiting: VecDeque<Ready>,
+        mut signals: UnboundedReceiver<Signals>,
+    ) -> Result<(), Halt> {
+        let most = self.config.max_concurrent_tools.unwrap_or(usize::MAX).max(1);
+        let env = Arc::clone(&self.config.environment);
+        let (limit, grace) = (self.config.tool_timeout, self.config.grace);
+        let mut running = FuturesUnordered::new();
+        let cancel = self.cancel.clone();
+        let mut grace_over: Option<BoxFuture<'static, ()>> = None;
+        loop {
+            while running.len() < most && grace_over.is_none() {
+                let Some(next) = waiting.pop_front() else { break };
+                running.push(run_one(Arc::clone(&env), next, limit, grace));
+            }
+            if running.is_empty() && (waiting.is_empty() || grace_over.is_some()) {
+                break;
+            }
+            let aborting = grace_over.is_some();
+            let over = async {
+                match &mut grace_over {
+                    Some(over) => over.await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                Some((call, signal)) = signals.recv() => self.show(call, signal).await?,
+                Some(ended) = running.next() => self.take_in(ended, &mut signals).await?,
+                () = cancel.cancelled(), if !aborting => {
+                    self.apply(Input::abort(None)).await?;
+                    grace_over = Some(env.sleep(grace));
+                }
+                () = over => break,
+            }
+        }
+        drop(running);
+        if self.cancel.is_cancelled() && self.run().is_some_and(|r| r.ended().is_none()) {
+            if grace_over.is_none() {
+                self.apply(Input::abort(None)).await?;
+            }
+            // Calls that have been said to begin and never ran, or did not end in time.
+            if self.run().is_some_and(|r| r.ended().is_none()) {
+                self.apply(Input::abort(None)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn take_in(&mut self, ended: Ended, signals: &mut UnboundedReceiver<Signals>) -> Result<(), Halt> {
+        ended.updates.close();
+        while let Ok((call, signal)) = signals.try_recv() {
+            self.show(call, signal).await?;
+        }
+        self.check_mail().await?;
+        let result = ended.result.unwrap_or_else(ToolResult::from);
+        let tokens = result.content.iter().map(|c| self.config.token_counter.count_content(c)).sum::<u64>()
+            + self.config.token_counter.count_text(ended.call.name.as_str())
+            + 8;
+        let outcome = Box::new(ToolOutcome::new(result, Some(ended.duration_ms)).counted(tokens));
+        self.apply(Input::ToolEnded { id: ended.call.id.clone(), outcome }).await?;
+        self.review(ended.call).await
+    }
+
+    /// Asks the hook that may change a result.
+    async fn review(&mut self, call: ToolCall) -> Result<(), Halt> {
+        let Some(end) = self.run().and_then(|r| r.result_up_for_review(&call.id)) else { return Ok(()) };
+        let change = match &self.config.hooks.tool.after {
+            None => ToolChange::none(),
+            Some(hook) => {
+                let asked = contained(hook(ToolEnded { call: call.clone(), end: Box::new(end) }));
+                asked
+                    .await
+                    .unwrap_or_else(|panic| Err(HookError::new(format!("it panicked: {panic}"))))
+                    .unwrap_or_else(|error| {
+                        let text = format!("after_tool_execution failed: {error}");
+                        ToolChange { is_error: Some(true), ..ToolChange::content(vec![Content::text(text)]) }
+                    })
+            }
+        };
+        self.apply(Input::ToolReviewed { id: call.id, change: Box::new(change) }).await
+    }
+
+    /// Passes on what a tool says while it runs.
+    async fn show(&mut self, call: ToolCall, signal: ToolSignal) -> Result<(), Halt> {
+        let Some(loop_id) = self.run().map(|r| r.loop_id().clone()) else { return Ok(()) };
+        let partial = match signal {
+            ToolSignal::Progress(text) => {
+                let (tool_call_id, tool_name) = (call.id, call.name);
+                return self
+                    .emit(AgentEvent::ProgressMessage { loop_id, tool_call_id, tool_name, text })
+                    .await;
+            }
+            ToolSignal::Update(partial) => partial,
+        };
+        let info = ToolUpdateInfo { loop_id: loop_id.clone(), call, partial };
+        if let Some(hook) = &self.config.hooks.tool.before_update {
+            let go = contained(hook(info.clone())).await;
+            if !matches!(go, Ok(Ok(Verdict::Go | Verdict::GoWith(_)))) {
+                return Ok(());
+            }
+        }
+        self.emit(AgentEvent::ToolExecutionUpdate {
+            loop_id,
+            tool_call_id: info.call.id.clone(),
+            tool_name: info.call.name.clone(),
+            partial_result: Box::new(info.partial.clone()),
+        })
+        .await?;
+        self.observe_update(info);
+        Ok(())
+    }
+}
+
+/// Runs a call in a task of its own, so that a tool that blocks stops neither the others nor an abort.
+async fn run_one(env: Arc<dyn Environment>, ready: Ready, limit: Option<Duration>, grace: Duration) -> Ended {
+    let Ready { call, tool, arguments, ctx } = ready;
+    let (updates, cancel) = (ctx.updates.clone(), ctx.cancel.clone());
+    let limit = tool.timeout().or(limit);
+    let (tx, rx) = oneshot::channel();
+    let begun = env.monotonic_ms();
+    let task = async move {
+        let result = AssertUnwindSafe(tool.execute(arguments, ctx)).catch_unwind().await;
+        let result = result.unwrap_or_else(|panic| {
+            Err(ToolError::Failed(format!("The tool panicked: {}", panic_text(&*panic))))
+        });
+        let _ = tx.send(result);
+    };
+    let result = match env.spawn(Box::pin(task)) {
+        Err(error) => Err(ToolError::failed(error)),
+        Ok(handle) => {
+            let _guard = Spawned { handle: Some(handle), cancel: cancel.clone() };
+            let mut rx = pin!(rx);
+            let timed_out = async {
+                match limit {
+                    Some(limit) => {
+                        env.sleep(limit).await;
+                        limit
+                    }
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                result = &mut rx => result.unwrap_or_else(|_| Err(ToolError::Failed("The tool's task was lost".into()))),
+                limit = timed_out => {
+                    cancel.cancel();
+                    tokio::select! {
+                        biased;
+                        _ = &mut rx => {}
+                        () = env.sleep(grace) => {}
+                    }
+                    Err(ToolError::Timeout(limit))
+                }
+            }
+        }
+    };
+    Ended { call, updates, result, duration_ms: env.monotonic_ms().saturating_sub(begun) }
+}
+
+/// A call's task; it is ended when nobody waits for it any more.
+struct Spawned {
+    handle: Option<TaskHandle>,
+    cancel: CancellationToken,
+}
+
+impl Drop for Spawned {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+        if let Some(handle) = self.handle.take() {
+            handle.abort();
+        }
+    }
+}
+
+/// What the model is told of a denial.
+fn denied(reason: String) -> String {
+    if reason.is_empty() {
+        "Tool execution was denied by a before_tool_execution hook.".to_owned()
+    } else {
+        reason
+    }
+}
+
+/// The beginning of a text, at most [`MAX_ARGUMENTS_SHOWN`] bytes.
+fn shown(text: &str) -> String {
+    if text.len() <= MAX_ARGUMENTS_SHOWN {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(MAX_ARGUMENTS_SHOWN);
+    format!("{}… ({} bytes in all)", text.get(..end).unwrap_or_default(), text.len())
+}

@@ -1,0 +1,154 @@
+//! From the log of events back to the conversation.
+//!
+//! The events of a run, live ones aside, are enough: this fold gives the same history as the run that said them. It is how
+//! a session is loaded, by this version and every later one.
+//!
+//! ```
+//! use agent_core::fold::Fold;
+//! use agent_core::testing::ScriptedProvider;
+//! use agent_core::{BasicAgent, History, ModelConfig};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let agent = BasicAgent::new(ModelConfig::default()).with_provider(ScriptedProvider::texts(["Hello."]));
+//! let events = agent.prompt("Hi")?.collect().await;
+//! let mut fold = Fold::new(History::new());
+//! for event in &events {
+//!     fold.push(event)?;
+//! }
+//! assert_eq!(*fold.history(), agent.history());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::collections::BTreeMap;
+
+use crate::event::{AgentEvent, ToolExecutionEnd};
+use crate::history::{Entry, History, HistoryError, MessageRef, SpliceError};
+use crate::identity::ToolCallId;
+use crate::message::Message;
+
+/// A conversation that is being folded from events.
+#[derive(Debug, Clone, Default)]
+pub struct Fold {
+    history: History,
+    new_messages: Vec<MessageRef>,
+    open: Option<OpenExchange>,
+}
+
+/// A reply whose calls have no result messages yet.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenExchange {
+    pub(crate) reply: Entry,
+    pub(crate) ends: BTreeMap<ToolCallId, ToolExecutionEnd>,
+    calls: usize,
+    results: Vec<Entry>,
+}
+
+/// An event that does not fit those before it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FoldError {
+    /// A message came that may not enter there.
+    #[error("the log holds a message that does not fit those before it: {0}")]
+    Message(#[from] HistoryError),
+    /// A compaction does not fit.
+    #[error("the log holds a compaction that does not fit the messages before it: {0}")]
+    Splice(#[from] SpliceError),
+}
+
+impl Fold {
+    /// Begins with the conversation as it was before the events.
+    #[must_use]
+    pub fn new(history: History) -> Self {
+        Self { history, ..Self::default() }
+    }
+
+    /// Takes an event.
+    ///
+    /// # Errors
+    /// When it does not fit those before it. The fold is as it was then.
+    pub fn push(&mut self, event: &AgentEvent) -> Result<(), FoldError> {
+        match event {
+            AgentEvent::AgentStart(_) => self.new_messages.clear(),
+            AgentEvent::MessageEnd { message, tokens, superseded: false, .. } => {
+                self.message(Entry::new(message.clone(), *tokens))?;
+                self.new_messages.push(message.clone());
+            }
+            AgentEvent::ToolExecutionEnd(end) => {
+                if let Some(open) = &mut self.open {
+                    open.ends.insert(end.tool_call_id.clone(), (**end).clone());
+                }
+            }
+            AgentEvent::CompactionEnded(ended) => self.history = self.history.spliced(&ended.splices)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, entry: Entry) -> Result<(), FoldError> {
+        match entry.message().as_llm() {
+            Some(Message::Assistant(reply)) if reply.is_failed() => self.history.push_failed(entry)?,
+            Some(Message::Assistant(reply)) if reply.tool_calls().next().is_some() => {
+                let calls = reply.tool_calls().count();
+                self.open =
+                    Some(OpenExchange { reply: entry, ends: BTreeMap::new(), calls, results: Vec::new() });
+            }
+            Some(Message::ToolResult(result)) => {
+                let Some(open) = &mut self.open else {
+                    return Err(HistoryError::BareResult(result.tool_call_id.to_string()).into());
+                };
+                open.results.push(entry);
+                if open.results.len() == open.calls
+                    && let Some(open) = self.open.take()
+                {
+                    self.history.push_exchange(open.reply, open.results)?;
+                }
+            }
+            _ => self.history.push_entry(entry)?,
+        }
+        Ok(())
+    }
+
+    /// The closed conversation.
+    #[must_use]
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// The messages of the last loop.
+    #[must_use]
+    pub fn new_messages(&self) -> &[MessageRef] {
+        &self.new_messages
+    }
+
+    /// The closed conversation of a log that stopped in the middle: an exchange that is still open is closed with results
+    /// that say so, or with what its calls gave as far as they had ended.
+    #[must_use]
+    pub fn into_closed(mut self) -> History {
+        if let Some(open) = self.open.take() {
+            let mut list: Vec<Entry> = self.history.entries().cloned().collect();
+            list.push(open.reply);
+            list.extend(open.results);
+            let answered: Vec<ToolCallId> = list
+                .iter()
+                .filter_map(|e| e.message().as_llm().and_then(Message::as_tool_result))
+                .map(|r| r.tool_call_id.clone())
+                .collect();
+            for (id, end) in open.ends {
+                if !answered.contains(&id) {
+                    let mut result =
+                        crate::message::ToolResultMessage::new(id, end.tool_name, end.result.content);
+                    result.is_error = end.is_error;
+                    list.push(Entry::from(crate::message::AgentMessage::from(Message::from(result))));
+                }
+            }
+            return History::repaired(list).0;
+        }
+        self.history
+    }
+
+    pub(crate) fn open(&self) -> Option<&OpenExchange> {
+        self.open.as_ref()
+    }
+}

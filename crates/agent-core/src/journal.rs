@@ -1,0 +1,87 @@
+//! The write-ahead port: what a run decided is written down before anything is done about it.
+//!
+//! The driver awaits [`Journal::append`] after each input it applied and before it performs the next step or tells any
+//! subscriber. agent-session implements it on files; without one nothing is written.
+//!
+//! ```
+//! use agent_core::journal::{Durability, Journal, JournalEntry, JournalError};
+//!
+//! #[derive(Debug)]
+//! struct Counting(std::sync::atomic::AtomicUsize);
+//!
+//! #[async_trait::async_trait]
+//! impl Journal for Counting {
+//!     async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
+//!         self.0.fetch_add(entry.events.len(), std::sync::atomic::Ordering::Relaxed);
+//!         Ok(())
+//!     }
+//! }
+//! # let _ = Durability::Buffered;
+//! ```
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+use crate::event::AgentEvent;
+use crate::identity::Timestamp;
+use crate::provider::error::BoxError;
+use crate::run::{Input, Run};
+
+/// Where a run is written down.
+#[async_trait]
+pub trait Journal: Send + Sync + fmt::Debug {
+    /// Writes one entry. When it returns, the entry survives the end of the process; with
+    /// [`Durability::Flushed`], also the end of the machine.
+    ///
+    /// # Errors
+    /// When it could not be written. The run ends; nothing that it decided is done.
+    async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError>;
+}
+
+/// One applied input (none for the start), what the run said to it, and the run after it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct JournalEntry<'a> {
+    /// When.
+    pub now: Timestamp,
+    /// The input; `None` for the start of the run.
+    pub input: Option<&'a Input>,
+    /// What the run said.
+    pub events: &'a [AgentEvent],
+    /// The run as it is now.
+    pub run: &'a Run,
+    /// How safe it must be.
+    pub durability: Durability,
+}
+
+/// How safe an entry must be before the run goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Durability {
+    /// Handed to the operating system.
+    #[default]
+    Buffered,
+    /// On the disk: at the end of a turn, and before a call that must not run twice.
+    Flushed,
+}
+
+/// An entry could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("the run could not be written down: {message}")]
+#[non_exhaustive]
+pub struct JournalError {
+    /// What went wrong, where.
+    pub message: String,
+    /// The cause.
+    #[source]
+    pub source: Option<BoxError>,
+}
+
+impl JournalError {
+    /// An error that says `message`.
+    #[must_use]
+    pub fn new(message: impl Into<String>, source: Option<BoxError>) -> Self {
+        Self { message: message.into(), source }
+    }
+}

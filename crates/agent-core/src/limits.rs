@@ -1,0 +1,168 @@
+//! How far a run may go, and how far it has gone (REQ-012, REQ-061, D41).
+//!
+//! ```
+//! use agent_core::{ExecutionLimits, ExecutionTracker, LimitReason, Timestamp};
+//! let limits = ExecutionLimits::default().with_max_turns(2);
+//! let mut run = ExecutionTracker::new(limits, Timestamp(0));
+//! run.record_turn(1_200);
+//! assert_eq!(run.check_limits(Timestamp(5)), None);
+//! run.record_turn(800);
+//! assert_eq!(run.check_limits(Timestamp(9)), Some(LimitReason::Turns));
+//! ```
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::identity::Timestamp;
+
+/// How far a run may go. Each limit can be switched off with `None`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ExecutionLimits {
+    /// Turns; 50 unless said otherwise.
+    pub max_turns: Option<u32>,
+    /// Tokens of all turns together; 1,000,000 unless said otherwise.
+    pub max_total_tokens: Option<u64>,
+    /// Time since the run started; 600 seconds unless said otherwise. In JSON it is `max_duration_ms`.
+    #[serde(rename = "max_duration_ms", with = "millis")]
+    pub max_duration: Option<Duration>,
+}
+
+impl Default for ExecutionLimits {
+    fn default() -> Self {
+        Self {
+            max_turns: Some(50),
+            max_total_tokens: Some(1_000_000),
+            max_duration: Some(Duration::from_secs(600)),
+        }
+    }
+}
+
+impl ExecutionLimits {
+    /// No limit at all.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        Self { max_turns: None, max_total_tokens: None, max_duration: None }
+    }
+
+    /// The same with another limit of turns; `None` switches it off.
+    #[must_use]
+    pub fn with_max_turns(mut self, turns: impl Into<Option<u32>>) -> Self {
+        self.max_turns = turns.into();
+        self
+    }
+
+    /// The same with another limit of tokens; `None` switches it off.
+    #[must_use]
+    pub fn with_max_total_tokens(mut self, tokens: impl Into<Option<u64>>) -> Self {
+        self.max_total_tokens = tokens.into();
+        self
+    }
+
+    /// The same with another limit of time; `None` switches it off.
+    #[must_use]
+    pub fn with_max_duration(mut self, duration: impl Into<Option<Duration>>) -> Self {
+        self.max_duration = duration.into();
+        self
+    }
+}
+
+/// How far a run has gone. It is part of the run's state and survives a pause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ExecutionTracker {
+    /// How far it may go.
+    pub limits: ExecutionLimits,
+    /// Turns that have ended.
+    pub turns: u32,
+    /// Tokens that they used.
+    pub tokens_used: u64,
+    /// When the run started.
+    pub started_at: Timestamp,
+}
+
+impl ExecutionTracker {
+    /// A run that starts at `now`.
+    #[must_use]
+    pub fn new(limits: ExecutionLimits, now: Timestamp) -> Self {
+        Self { limits, turns: 0, tokens_used: 0, started_at: now }
+    }
+
+    /// Counts a turn that used `tokens`.
+    pub fn record_turn(&mut self, tokens: u64) {
+        self.turns = self.turns.saturating_add(1);
+        self.tokens_used = self.tokens_used.saturating_add(tokens);
+    }
+
+    /// The first limit that has been reached, in the order turns, tokens, time.
+    #[must_use]
+    pub fn check_limits(&self, now: Timestamp) -> Option<LimitReason> {
+        let elapsed = Duration::from_millis(now.millis_since(self.started_at));
+        let ExecutionLimits { max_turns, max_total_tokens, max_duration } = self.limits;
+        if max_turns.is_some_and(|max| self.turns >= max) {
+            return Some(LimitReason::Turns);
+        }
+        if max_total_tokens.is_some_and(|max| self.tokens_used >= max) {
+            return Some(LimitReason::TotalTokens);
+        }
+        max_duration.is_some_and(|max| elapsed >= max).then_some(LimitReason::Duration)
+    }
+}
+
+/// Which limit ended a run. Its text is that of the run's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LimitReason {
+    /// [`ExecutionLimits::max_turns`].
+    Turns,
+    /// [`ExecutionLimits::max_total_tokens`].
+    TotalTokens,
+    /// [`ExecutionLimits::max_duration`].
+    Duration,
+}
+
+impl LimitReason {
+    /// The reason as text: `max turns exceeded`, `max total tokens exceeded` or `max duration exceeded`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Turns => "max turns exceeded",
+            Self::TotalTokens => "max total tokens exceeded",
+            Self::Duration => "max duration exceeded",
+        }
+    }
+}
+
+impl fmt::Display for LimitReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A duration as whole milliseconds.
+mod millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[expect(clippy::ref_option, reason = "the form that serde calls")]
+    pub(super) fn serialize<S: Serializer>(
+        value: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        value.map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
+    }
+}

@@ -1,0 +1,121 @@
+//! Texts of vendors.
+
+use crate::provider::overflow::{is_context_overflow, is_overflow_text, is_quota_text, is_throttling_text};
+use crate::provider::{ErrorKind, ProviderError};
+
+/// What vendors and servers say when a conversation is too long, one text for each way of saying it.
+const OVERFLOWS: &[&str] = &[
+    "prompt is too long: 213462 tokens > 200000 maximum",
+    "Input is too long for requested model.",
+    "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).",
+    "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+    "Please reduce the length of the messages or completion.",
+    "This endpoint's maximum context length is 32768 tokens. However, you requested about 40000 tokens.",
+    "prompt token count of 135240 exceeds the limit of 128000",
+    "the request exceeds the available context size. try increasing the context size or enable context shift",
+    "tokens to keep from the initial prompt is greater than the context length",
+    "invalid params, context window exceeds limit (2013)",
+    "Your request exceeded model token limit: 262144 (requested: 300000)",
+    "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
+    "model_context_window_exceeded",
+    "Context length exceeded",
+    "code: context_length_exceeded",
+    "too many tokens in the prompt",
+    "Token limit exceeded for this model",
+    "prompt too long; exceeded max context length by 5 tokens",
+    "Prompt exceeds max length",
+    "request_too_large: Request exceeds the maximum size",
+    "exceeds the model's maximum context length of 8192 tokens",
+    "context window exceeded",
+    "Input length 50000 exceeds the maximum allowed input length of 32768 tokens.",
+    "The input (40000 tokens) is longer than the model's context length (32768 tokens).",
+    "request has 40000 tokens, but the configured context size is 32768 tokens",
+    "prompt too long; exceeded context length",
+    "Range of input length should be [1, 30720]",
+];
+
+/// REQ-076, B-160.
+#[test]
+fn each_way_of_saying_that_a_conversation_is_too_long_is_understood() {
+    for text in OVERFLOWS {
+        assert!(is_overflow_text(text), "{text}");
+        assert!(is_overflow_text(&text.to_uppercase()), "in any case: {text}");
+        for status in [400, 422, 500] {
+            assert!(is_context_overflow(status, text), "{status} {text}");
+            assert_eq!(
+                ProviderError::classify(status, *text).kind(),
+                ErrorKind::ContextOverflow,
+                "{status} {text}"
+            );
+        }
+    }
+}
+
+/// REQ-076, B-160.
+#[test]
+fn throttling_is_no_overflow_whatever_words_it_uses() {
+    for text in [
+        "ThrottlingException: Too many tokens, please wait before trying again.",
+        "Throttling error: too many tokens",
+        "Service unavailable: too many tokens",
+        "Rate limit reached: too many tokens per minute",
+        "rate_limit_exceeded: token limit exceeded",
+        "Too many requests, token limit exceeded",
+        "Too many tokens per day",
+        "Your usage exceeds the maximum usage size allowed during peak load",
+    ] {
+        assert!(is_throttling_text(text), "{text}");
+        assert!(!is_overflow_text(text), "{text}");
+        assert_ne!(ProviderError::classify(400, text).kind(), ErrorKind::ContextOverflow, "{text}");
+    }
+    for text in OVERFLOWS {
+        assert!(!is_context_overflow(429, text), "a 429 never is one: {text}");
+        assert_ne!(ProviderError::classify(429, *text).kind(), ErrorKind::ContextOverflow, "{text}");
+    }
+}
+
+/// REQ-076.
+#[test]
+fn a_refusal_without_a_text_and_a_body_that_is_too_large_are_overflows() {
+    assert!(is_context_overflow(400, "") && is_context_overflow(400, " \n") && is_context_overflow(413, ""));
+    assert!(is_context_overflow(413, "Payload Too Large"));
+    assert!(!is_context_overflow(413, "rate limit"));
+    assert!(
+        !is_context_overflow(400, "unknown field")
+            && !is_context_overflow(404, "")
+            && !is_context_overflow(500, "")
+    );
+}
+
+/// B-164.
+#[test]
+fn digits_and_words_that_only_look_alike_are_not_matched() {
+    for text in [
+        "request 4131400 failed",
+        "exceeds the limit of your plan",
+        "but the configured context size is unknown",
+        "The input token count is fine. The image exceeds the maximum size.",
+        "exceeds the maximum",
+        "max_tokens must be at most 8192",
+    ] {
+        assert!(!is_overflow_text(text), "{text}");
+    }
+}
+
+/// B-163.
+#[test]
+fn money_that_has_run_out_is_told_from_haste() {
+    for text in [
+        "You exceeded your current quota, please check your plan and billing details.",
+        "insufficient_quota",
+        "Your credit balance is too low to access the API",
+        "You have hit your usage limit",
+        "Insufficient Balance",
+    ] {
+        assert!(is_quota_text(text), "{text}");
+        let error = ProviderError::classify(429, text);
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Quota, false), "{text}");
+    }
+    assert!(!is_quota_text("slow down"));
+}

@@ -1,0 +1,372 @@
+//! The loop as a pure step function.
+//!
+//! [`Run::next`] says what is to be done, a shell does it, and [`Run::apply`] takes in what came of it and says what
+//! happened. A `Run` is plain data: it holds no clock, no socket and no callback, so it can be cloned, compared, written
+//! down and continued elsewhere.
+//!
+//! ```
+//! use agent_core::run::{Input, Reply, Run, RunSetup, Step};
+//! use agent_core::{AssistantMessage, Content, History, StopReason, Timestamp};
+//!
+//! let mut events = Vec::new();
+//! let mut run = Run::start(RunSetup::new("s-1.demo.1"), History::new(), vec!["hello".into()], Timestamp(1), &mut events)?;
+//! assert!(matches!(run.next(), Step::CallModel { .. }));
+//!
+//! let mut message = AssistantMessage::new("demo", "demo", StopReason::Stop);
+//! message.content.push(Content::text("hi"));
+//! run.apply(Timestamp(2), Input::ModelReplied { reply: Reply::new(message)? }, &mut events)?;
+//! assert!(matches!(run.next(), Step::Done(_)));
+//! assert_eq!(run.history().len(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod abort;
+mod apply;
+mod call;
+mod gate;
+mod input;
+mod light;
+mod open;
+mod queues;
+mod setup;
+mod step;
+mod tools;
+mod turn;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::context::ContextTracker;
+use crate::event::{AgentEnd, AgentEvent, Ended, Question, ToolExecutionEnd};
+use crate::history::{Entry, History, HistoryError, MessageRef};
+use crate::identity::{LoopId, Timestamp, ToolCallId, TurnId};
+use crate::limits::{ExecutionLimits, ExecutionTracker};
+use crate::message::{AgentMessage, Usage};
+
+pub use input::{
+    Failure, GateVerdict, Input, InputVerdict, PartialReply, Reply, ReplyError, ToolChange, ToolOutcome,
+    ToolVerdict,
+};
+pub use light::{LightRun, RestoreError};
+pub use queues::{QueueKind, QueueMode, Queued, SteeringPolicy};
+pub use setup::{Gates, RunSetup};
+pub use step::{CallStage, CompactionTask, Gate, PendingCall, Step};
+
+use open::Open;
+pub(crate) use queues::Queues;
+
+/// A run of the loop: its whole state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    setup: Arc<RunSetup>,
+    now: Timestamp,
+    history: History,
+    /// The messages of this run, in the order of their ends.
+    new_messages: Arc<Vec<MessageRef>>,
+    /// Prompts that have not entered yet.
+    prompts: Vec<Entry>,
+    queues: Queues,
+    tracker: ExecutionTracker,
+    context: ContextTracker,
+    usage: Usage,
+    turn: Turn,
+    phase: Phase,
+}
+
+/// What is known of the turn that is open, or about to be.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+struct Turn {
+    /// From 0.
+    index: u32,
+    /// Calls of the model so far, failed ones included.
+    attempt: u32,
+    /// Retries so far.
+    retries: u32,
+    /// Whether an overflow has been answered by compaction.
+    recovered: bool,
+    /// Whether the budget has been looked at.
+    compacted: bool,
+    /// Tokens of this turn.
+    usage: Usage,
+    /// Where its messages come from besides steering.
+    intake: Intake,
+}
+
+/// Which messages open the next turn, besides prompts and steering.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+enum Intake {
+    #[default]
+    Nothing,
+    FollowUp,
+}
+
+/// What the run waits for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+enum Phase {
+    /// A gate's verdict.
+    Gate(GateAt),
+    /// An answer about a gate.
+    GateAsked { gate: GateAt, question: Question },
+    /// A shorter history.
+    Compacting(CompactionTask),
+    /// A reply. `started` says whether its `MessageStart` has been said.
+    Calling { started: bool, retry: Option<Retry> },
+    /// The end of a wait before the next attempt.
+    Backoff(Retry),
+    /// The ends of tool calls.
+    Tools(Box<Open>),
+    /// Nothing more.
+    Done(Ended),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum GateAt {
+    Loop,
+    Input,
+    Turn,
+}
+
+/// An announced retry whose outcome is not known yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Retry {
+    attempt: u32,
+    delay_ms: u64,
+}
+
+/// An input that does not fit what the run waits for. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("the input {input} does not fit here: {reason}")]
+#[non_exhaustive]
+pub struct Misplaced {
+    /// The input.
+    pub input: &'static str,
+    /// Why it does not fit.
+    pub reason: String,
+}
+
+impl Run {
+    /// Begins a run over `history` with these prompts (none for a continuation).
+    ///
+    /// # Errors
+    /// When a prompt is not a message that may enter alone: a reply with calls, a failed reply, a bare result.
+    pub fn start(
+        setup: impl Into<Arc<RunSetup>>,
+        history: History,
+        prompts: Vec<AgentMessage>,
+        now: Timestamp,
+        out: &mut Vec<AgentEvent>,
+    ) -> Result<Self, HistoryError> {
+        let entries = prompts.into_iter().map(Entry::from).collect();
+        Self::start_counted(setup, history, entries, now, out)
+    }
+
+    /// Like [`start`](Self::start), with the prompts' token counts.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_counted(
+        setup: impl Into<Arc<RunSetup>>,
+        history: History,
+        prompts: Vec<Entry>,
+        now: Timestamp,
+        out: &mut Vec<AgentEvent>,
+    ) -> Result<Self, HistoryError> {
+        let setup = setup.into();
+        let mut probe = History::new();
+        for prompt in &prompts {
+            probe.push_entry(prompt.clone())?;
+        }
+        let limits = setup.limits.unwrap_or_else(ExecutionLimits::unlimited);
+        let mut run = Self {
+            queues: Queues::new(setup.steering_mode, setup.follow_up_mode),
+            tracker: ExecutionTracker::new(limits, now),
+            context: ContextTracker::default(),
+            setup,
+            now,
+            history,
+            new_messages: Arc::default(),
+            prompts,
+            usage: Usage::default(),
+            turn: Turn::default(),
+            phase: Phase::Gate(GateAt::Loop),
+        };
+        if !run.setup.gates.before_loop {
+            run.open_loop(out);
+        }
+        Ok(run)
+    }
+
+    /// What is to be done now. Reads only: asking twice gives the same.
+    #[must_use]
+    pub fn next(&self) -> Step {
+        step::next(self)
+    }
+
+    /// Takes in what happened at `now` and appends what the run says to `out`.
+    ///
+    /// # Errors
+    /// When the input does not fit what the run waits for. Then nothing is changed, the clock included, and nothing
+    /// is said.
+    pub fn apply(
+        &mut self,
+        now: Timestamp,
+        input: Input,
+        out: &mut Vec<AgentEvent>,
+    ) -> Result<(), Misplaced> {
+        apply::apply(self, now, input, out)
+    }
+
+    /// The loop's id.
+    #[must_use]
+    pub fn loop_id(&self) -> &LoopId {
+        &self.setup.loop_id
+    }
+
+    /// What it runs with.
+    #[must_use]
+    pub fn setup(&self) -> &RunSetup {
+        &self.setup
+    }
+
+    /// The closed conversation.
+    #[must_use]
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// The reply whose calls are open, if there is one; it enters the history with their results.
+    #[must_use]
+    pub fn open_reply(&self) -> Option<&MessageRef> {
+        match &self.phase {
+            Phase::Tools(open) => Some(open.reply().shared()),
+            _ => None,
+        }
+    }
+
+    /// The messages of this run so far, superseded ones aside.
+    #[must_use]
+    pub fn new_messages(&self) -> &[MessageRef] {
+        &self.new_messages
+    }
+
+    /// Tokens used so far.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.usage.combine(&self.turn.usage)
+    }
+
+    /// The index of the turn that is open or comes next.
+    #[must_use]
+    pub fn turn_index(&self) -> u32 {
+        self.turn.index
+    }
+
+    /// Tokens of the context as far as they are known (D12).
+    #[must_use]
+    pub fn context_tokens(&self) -> u64 {
+        self.context.current_tokens(&self.history)
+    }
+
+    /// The time of the last input.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Messages that wait in a queue.
+    pub fn queued(&self, kind: QueueKind) -> impl Iterator<Item = &Queued> {
+        self.queues.of(kind)
+    }
+
+    /// Takes all queued messages out, for the handle to keep when the run has ended.
+    #[must_use]
+    pub fn take_queues(&mut self) -> Vec<Queued> {
+        self.queues.take_all()
+    }
+
+    /// How it ended; `None` while it is open.
+    #[must_use]
+    pub fn ended(&self) -> Option<&Ended> {
+        match &self.phase {
+            Phase::Done(ended) => Some(ended),
+            _ => None,
+        }
+    }
+
+    /// What it waits for a person to answer, whether or not something else goes on.
+    #[must_use]
+    pub fn questions(&self) -> Vec<Question> {
+        match &self.phase {
+            Phase::GateAsked { question, .. } => vec![question.clone()],
+            Phase::Tools(open) => open.questions().cloned().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The queues as they are.
+    pub(crate) fn queues(&self) -> &Queues {
+        &self.queues
+    }
+
+    /// The end of a call whose result a hook may still change.
+    #[must_use]
+    pub fn result_up_for_review(&self, id: &ToolCallId) -> Option<ToolExecutionEnd> {
+        let Phase::Tools(open) = &self.phase else { return None };
+        open.up_for_review(id, &self.setup.loop_id)
+    }
+
+    /// Whether nothing goes on without an answer.
+    #[must_use]
+    pub fn is_suspended(&self) -> bool {
+        matches!(self.next(), Step::AwaitAnswer { .. })
+    }
+
+    fn turn_id(&self) -> TurnId {
+        TurnId { loop_id: self.setup.loop_id.clone(), turn_index: self.turn.index }
+    }
+
+    /// Says a whole message and puts it on the list of this run's messages.
+    fn say_message(&mut self, entry: &Entry, out: &mut Vec<AgentEvent>) {
+        let message = entry.shared().clone();
+        out.push(AgentEvent::MessageStart { loop_id: self.setup.loop_id.clone(), message });
+        self.say_message_end(entry, out);
+    }
+
+    fn say_message_end(&mut self, entry: &Entry, out: &mut Vec<AgentEvent>) {
+        out.push(AgentEvent::MessageEnd {
+            loop_id: self.setup.loop_id.clone(),
+            message: entry.shared().clone(),
+            tokens: entry.tokens(),
+            superseded: false,
+        });
+        Arc::make_mut(&mut self.new_messages).push(entry.shared().clone());
+    }
+
+    /// An entry for a message that enters now: stamped with time and turn.
+    fn entered(&self, entry: &Entry) -> Entry {
+        let mut message = entry.message().clone();
+        message.stamp(self.now);
+        if let AgentMessage::Llm(m) = &mut message
+            && m.turn_id.is_none()
+        {
+            m.turn_id = Some(self.turn_id());
+        }
+        Entry::new(MessageRef::new(message), entry.tokens())
+    }
+
+    /// Ends the run. The turn must be closed.
+    fn end(&mut self, ended: Ended, out: &mut Vec<AgentEvent>) {
+        out.push(AgentEvent::AgentEnd(Box::new(AgentEnd {
+            loop_id: self.setup.loop_id.clone(),
+            messages: self.new_messages.to_vec(),
+            usage: self.usage,
+            ended: ended.clone(),
+            timestamp: self.now,
+        })));
+        self.phase = Phase::Done(ended);
+    }
+}

@@ -1,0 +1,44 @@
+//! Abort, in every phase.
+
+use super::input::PartialReply;
+use super::{Phase, Run, tools};
+use crate::event::{AgentEvent, Ended};
+use crate::message::StopReason;
+
+/// What the error message of an aborted reply says.
+const ABORTED_REPLY: &str = "Request was aborted";
+
+pub(super) fn abort(
+    run: &mut Run,
+    partial: Option<Box<PartialReply>>,
+    interrupted: Option<String>,
+    out: &mut Vec<AgentEvent>,
+) {
+    let ended = match &interrupted {
+        Some(reason) => Ended::Interrupted { reason: reason.clone() },
+        None => Ended::Aborted,
+    };
+    let (now, loop_id) = (run.now, run.setup.loop_id.clone());
+    match &mut run.phase {
+        Phase::Done(_) => {}
+        Phase::Gate(_) | Phase::GateAsked { .. } => run.end(ended, out),
+        Phase::Compacting(_) | Phase::Calling { .. } | Phase::Backoff(_) => {
+            let retry = match &run.phase {
+                Phase::Calling { retry, .. } => retry.clone(),
+                Phase::Backoff(retry) => Some(retry.clone()),
+                _ => None,
+            };
+            let text = interrupted.as_deref().unwrap_or(ABORTED_REPLY).to_owned();
+            run.close_retry(retry, Some(&text), out);
+            run.end_with_reply(StopReason::Aborted, text, partial.map(|p| *p), out);
+            run.end(ended, out);
+        }
+        // Calls that run are given their time to end; a second abort ends them here.
+        Phase::Tools(open) if !open.aborting => {
+            open.interrupted = interrupted;
+            open.abort(&loop_id, now, out);
+            tools::settle(run, out);
+        }
+        Phase::Tools(_) => tools::close_all(run, tools::ABORTED, out),
+    }
+}

@@ -1,0 +1,148 @@
+//! Gates: before the loop, for the prompts, before a turn.
+
+use super::input::{GateVerdict, InputVerdict};
+use super::{GateAt, Phase, Run};
+use crate::event::{AgentEvent, AgentStart, Answer, Ended, Question};
+use crate::history::{Entry, MessageRef};
+use crate::identity::{QuestionId, Timestamp};
+use crate::message::{AgentMessage, Content, Message};
+
+type Refusal = String;
+
+impl Run {
+    /// `AgentStart`, and the prompts' gate if there is one.
+    pub(super) fn open_loop(&mut self, out: &mut Vec<AgentEvent>) {
+        let setup = &self.setup;
+        out.push(AgentEvent::AgentStart(Box::new(AgentStart {
+            agent_id: setup.agent_id.clone(),
+            session_id: setup.session_id.clone(),
+            loop_id: setup.loop_id.clone(),
+            parent_loop_id: setup.parent_loop_id.clone(),
+            continuation_kind: setup.continuation.clone(),
+            timestamp: self.now,
+            config: setup.config.clone(),
+            metadata: setup.metadata.clone(),
+        })));
+        if setup.gates.input && !self.prompts.is_empty() {
+            self.phase = Phase::Gate(GateAt::Input);
+        } else {
+            self.begin_run(out);
+        }
+    }
+}
+
+pub(super) fn decided(
+    run: &mut Run,
+    now: Timestamp,
+    verdict: GateVerdict,
+    out: &mut Vec<AgentEvent>,
+) -> Result<(), Refusal> {
+    let gate = match run.phase {
+        Phase::Gate(gate @ (GateAt::Loop | GateAt::Turn)) => gate,
+        _ => return Err("no gate is waiting for a verdict".into()),
+    };
+    run.now = now;
+    match verdict {
+        GateVerdict::Go => pass(run, gate, out),
+        GateVerdict::Deny(reason) => veto(run, gate, reason, out),
+        GateVerdict::Ask(text) => {
+            let id = match gate {
+                GateAt::Loop | GateAt::Input => QuestionId::from("loop"),
+                GateAt::Turn => QuestionId::from(format!("turn-{}", run.turn.index)),
+            };
+            let question = Question { id, text, call: None };
+            let loop_id = run.setup.loop_id.clone();
+            out.push(AgentEvent::QuestionAsked { loop_id: loop_id.clone(), question: question.clone() });
+            out.push(AgentEvent::RunSuspended { loop_id, questions: vec![question.clone()] });
+            run.phase = Phase::GateAsked { gate, question };
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn answered(
+    run: &mut Run,
+    now: Timestamp,
+    id: &QuestionId,
+    answer: Answer,
+    out: &mut Vec<AgentEvent>,
+) -> Result<(), Refusal> {
+    let Phase::GateAsked { gate, question } = &run.phase else { return Err("nothing is asked".into()) };
+    if question.id != *id {
+        return Err(format!("no question {id:?} is open; {:?} is", question.id));
+    }
+    if let Answer::AllowWith(_) = answer {
+        return Err("a gate has no arguments; answer Allow or Deny".into());
+    }
+    let gate = *gate;
+    run.now = now;
+    out.push(AgentEvent::QuestionAnswered {
+        loop_id: run.setup.loop_id.clone(),
+        question_id: id.clone(),
+        answer: answer.clone(),
+    });
+    match answer {
+        Answer::Allow | Answer::AllowWith(_) => pass(run, gate, out),
+        Answer::Deny { reason } => veto(run, gate, reason, out),
+    }
+    Ok(())
+}
+
+pub(super) fn filtered(
+    run: &mut Run,
+    now: Timestamp,
+    verdict: InputVerdict,
+    out: &mut Vec<AgentEvent>,
+) -> Result<(), Refusal> {
+    if !matches!(run.phase, Phase::Gate(GateAt::Input)) {
+        return Err("no prompt is waiting to be filtered".into());
+    }
+    run.now = now;
+    match verdict {
+        InputVerdict::Reject { reason } => {
+            let loop_id = run.setup.loop_id.clone();
+            out.push(AgentEvent::InputRejected { loop_id, reason: reason.clone() });
+            run.end(Ended::InputRejected { reason }, out);
+        }
+        InputVerdict::Pass { warnings } => {
+            if !warnings.is_empty() {
+                warn(&mut run.prompts, &warnings);
+            }
+            run.begin_run(out);
+        }
+    }
+    Ok(())
+}
+
+fn pass(run: &mut Run, gate: GateAt, out: &mut Vec<AgentEvent>) {
+    match gate {
+        GateAt::Loop => run.open_loop(out),
+        GateAt::Input => run.begin_run(out),
+        GateAt::Turn => run.open_turn(out),
+    }
+}
+
+fn veto(run: &mut Run, gate: GateAt, reason: String, out: &mut Vec<AgentEvent>) {
+    let ended = match gate {
+        GateAt::Loop => Ended::Vetoed { reason },
+        GateAt::Input => Ended::InputRejected { reason },
+        GateAt::Turn => Ended::TurnVetoed { reason },
+    };
+    run.end(ended, out);
+}
+
+/// Adds the warnings to the last user message, as one block (REQ-070).
+fn warn(prompts: &mut [Entry], warnings: &[String]) {
+    let is_user = |e: &&mut Entry| matches!(e.message().as_llm(), Some(Message::User(_)));
+    let Some(entry) = prompts.iter_mut().rev().find(is_user) else { return };
+    let mut message = entry.message().clone();
+    if let AgentMessage::Llm(m) = &mut message
+        && let Message::User(user) = &mut m.message
+    {
+        let lines: Vec<String> = warnings.iter().map(|w| format!("[Warning: {w}]")).collect();
+        let text = lines.join("\n");
+        let more = crate::context::estimate_tokens(&text);
+        user.content.push(Content::text(text));
+        *entry = Entry::new(MessageRef::new(message), entry.tokens().saturating_add(more));
+    }
+}

@@ -1,0 +1,187 @@
+//! A reply whose calls have not all been answered, and how far each call is.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::input::ToolChange;
+use super::step::{CallStage, PendingCall, Step};
+use crate::event::{Question, ToolExecutionEnd};
+use crate::history::Entry;
+use crate::identity::{LoopId, QuestionId, StepKey, Timestamp, ToolCallId};
+use crate::message::{Message, ToolCall};
+use crate::tool::ToolResult;
+
+/// An exchange that is not closed. It is not in the history (invariant 3).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Open {
+    pub(super) reply: Entry,
+    pub(super) slots: Vec<Slot>,
+    /// Calls in a group.
+    pub(super) group: usize,
+    /// Whether the caller aborted: no call begins any more.
+    pub(super) aborting: bool,
+    /// Why, where it was not the caller's wish.
+    pub(super) interrupted: Option<String>,
+}
+
+/// One call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Slot {
+    pub(super) call: ToolCall,
+    pub(super) stage: Stage,
+    /// Whether `ToolExecutionStart` has been said.
+    pub(super) started: bool,
+    pub(super) closed: Option<Closed>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum Stage {
+    New,
+    Asked(Question),
+    Approved(Option<Value>),
+    Began(Option<Value>),
+    Ended,
+    Closed,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Closed {
+    pub(super) result: ToolResult,
+    pub(super) duration_ms: Option<u64>,
+    pub(super) tokens: Option<u64>,
+    pub(super) at: Timestamp,
+    /// What a hook changes in it; it shows when the batch closes.
+    pub(super) change: Option<ToolChange>,
+}
+
+impl Open {
+    pub(super) fn new(reply: Entry) -> Self {
+        let calls: Option<Vec<ToolCall>> = reply
+            .message()
+            .as_llm()
+            .and_then(Message::as_assistant)
+            .map(|m| m.tool_calls().cloned().collect());
+        let slots = calls
+            .unwrap_or_default()
+            .into_iter()
+            .map(|call| Slot { call, stage: Stage::New, started: false, closed: None })
+            .collect();
+        Self { reply, slots, group: 1, aborting: false, interrupted: None }
+    }
+
+    /// How many calls run at once.
+    pub(super) fn grouped(mut self, size: usize) -> Self {
+        self.group = size.max(1);
+        self
+    }
+
+    pub(super) fn reply(&self) -> &Entry {
+        &self.reply
+    }
+
+    pub(super) fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    pub(super) fn slots_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
+        self.slots.iter_mut()
+    }
+
+    pub(super) fn slot_mut(&mut self, id: &ToolCallId) -> Option<&mut Slot> {
+        self.slots.iter_mut().find(|s| s.call.id == *id)
+    }
+
+    pub(super) fn asked_mut(&mut self, id: &QuestionId) -> Option<&mut Slot> {
+        self.slots.iter_mut().find(|s| matches!(&s.stage, Stage::Asked(q) if q.id == *id))
+    }
+
+    pub(super) fn questions(&self) -> impl Iterator<Item = &Question> {
+        self.slots.iter().filter_map(|s| match &s.stage {
+            Stage::Asked(question) => Some(question),
+            _ => None,
+        })
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.slots.iter().all(|s| s.stage == Stage::Closed)
+    }
+
+    /// The first group with a call that can go on, and the index of its first call.
+    pub(super) fn current_group(&self) -> Option<(usize, &[Slot])> {
+        self.slots
+            .chunks(self.group)
+            .enumerate()
+            .find(|(_, slots)| slots.iter().any(Slot::can_go_on))
+            .map(|(n, slots)| (n * self.group, slots))
+    }
+
+    pub(super) fn next(&self, turn: u32) -> Step {
+        let Some((first, slots)) = self.current_group() else {
+            let key = StepKey::from(format!("answer-{turn}"));
+            return Step::AwaitAnswer { key, questions: self.questions().cloned().collect() };
+        };
+        let calls = slots
+            .iter()
+            .filter_map(|slot| {
+                let stage = match &slot.stage {
+                    Stage::New => CallStage::New,
+                    Stage::Approved(arguments) => CallStage::Approved(arguments.clone()),
+                    Stage::Began(arguments) => CallStage::Began(arguments.clone()),
+                    Stage::Ended => CallStage::Ended,
+                    Stage::Asked(_) | Stage::Closed => return None,
+                };
+                let key = StepKey::from(format!("tool-{turn}-{}", slot.call.id));
+                Some(PendingCall { key, call: slot.call.clone(), stage })
+            })
+            .collect();
+        Step::RunTools { key: StepKey::from(format!("tools-{turn}-{first}")), calls }
+    }
+
+    pub(super) fn up_for_review(&self, id: &ToolCallId, loop_id: &LoopId) -> Option<ToolExecutionEnd> {
+        let slot = self.slots.iter().find(|s| s.call.id == *id && s.stage == Stage::Ended)?;
+        let closed = slot.closed.as_ref()?;
+        Some(ToolExecutionEnd {
+            loop_id: loop_id.clone(),
+            tool_call_id: slot.call.id.clone(),
+            tool_name: slot.call.name.clone(),
+            is_error: closed.result.is_error,
+            child_loop_id: closed.result.child_loop_id.clone(),
+            result: closed.result.clone(),
+            duration_ms: closed.duration_ms,
+        })
+    }
+
+    /// The reply and what came of its calls, in their order.
+    pub(super) fn into_parts(self) -> (Entry, Vec<(ToolCall, Closed)>) {
+        let slots = self.slots.into_iter().filter_map(|s| s.closed.map(|c| (s.call, c.changed()))).collect();
+        (self.reply, slots)
+    }
+}
+
+impl Slot {
+    pub(super) fn can_go_on(&self) -> bool {
+        !matches!(self.stage, Stage::Asked(_) | Stage::Closed)
+    }
+}
+
+impl Closed {
+    /// With the change taken in.
+    fn changed(mut self) -> Self {
+        let Some(change) = self.change.take() else { return self };
+        if let Some(content) = change.content {
+            self.result.content = content;
+            self.tokens = None;
+        }
+        if let Some(details) = change.details {
+            self.result.details = details;
+        }
+        if let Some(is_error) = change.is_error {
+            self.result.is_error = is_error;
+        }
+        if let Some(terminate) = change.terminate {
+            self.result.terminate = terminate;
+        }
+        self
+    }
+}

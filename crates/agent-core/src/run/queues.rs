@@ -1,0 +1,160 @@
+//! Messages that wait for their turn (REQ-017, REQ-090, D1).
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use crate::history::Entry;
+
+/// How many messages are taken from a queue at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum QueueMode {
+    /// The oldest.
+    #[default]
+    OneAtATime,
+    /// All of them.
+    All,
+}
+
+/// What steering does to the calls of a reply that have not begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum SteeringPolicy {
+    /// They are skipped: looked at after each call (sequential), each group (batched) or all (parallel).
+    #[default]
+    SkipRemaining,
+    /// They run; the message comes after all results.
+    AfterTurn,
+}
+
+/// Which queue, and whether a message in it keeps the run going.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum QueueKind {
+    /// Taken before the next call of the model; an agent that would stop goes on.
+    Steering,
+    /// As steering, but taken only when the run goes on anyway (B-044).
+    PassiveSteering,
+    /// Taken when nothing else is left.
+    FollowUp,
+}
+
+/// A message in a queue.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Queued {
+    /// Where it waits.
+    pub kind: QueueKind,
+    /// The message.
+    pub entry: Entry,
+}
+
+impl Queued {
+    /// A message for this queue.
+    #[must_use]
+    pub fn new(kind: QueueKind, entry: impl Into<Entry>) -> Self {
+        Self { kind, entry: entry.into() }
+    }
+}
+
+impl QueueKind {
+    /// The queue that it stands in: active and passive steering share one, so that their order holds.
+    fn is_steering(self) -> bool {
+        matches!(self, Self::Steering | Self::PassiveSteering)
+    }
+}
+
+/// Both queues of an open run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct Queues {
+    steering: VecDeque<Queued>,
+    follow_up: VecDeque<Queued>,
+    steering_mode: QueueMode,
+    follow_up_mode: QueueMode,
+}
+
+impl Queues {
+    pub(crate) fn new(steering_mode: QueueMode, follow_up_mode: QueueMode) -> Self {
+        Self { steering_mode, follow_up_mode, ..Self::default() }
+    }
+
+    pub(crate) fn push(&mut self, queued: Queued) {
+        if queued.kind.is_steering() { &mut self.steering } else { &mut self.follow_up }.push_back(queued);
+    }
+
+    /// Whether steering waits that keeps a run going.
+    pub(crate) fn wakes(&self) -> bool {
+        self.steering.iter().any(|q| q.kind == QueueKind::Steering)
+    }
+
+    pub(crate) fn has_follow_up(&self) -> bool {
+        !self.follow_up.is_empty()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.steering.is_empty() && self.follow_up.is_empty()
+    }
+
+    /// Whether they are empty and drained as by default.
+    pub(crate) fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(crate) fn take_steering(&mut self) -> Vec<Queued> {
+        take(&mut self.steering, self.steering_mode)
+    }
+
+    pub(crate) fn take_follow_up(&mut self) -> Vec<Queued> {
+        take(&mut self.follow_up, self.follow_up_mode)
+    }
+
+    /// What the next drain would give: steering first, else follow-ups (B-041).
+    pub(crate) fn peek(&self) -> Vec<Queued> {
+        let (queue, mode) = if self.steering.is_empty() {
+            (&self.follow_up, self.follow_up_mode)
+        } else {
+            (&self.steering, self.steering_mode)
+        };
+        let count = if mode == QueueMode::All { queue.len() } else { 1 };
+        queue.iter().take(count).cloned().collect()
+    }
+
+    pub(crate) fn clear(&mut self, kind: QueueKind) {
+        match kind {
+            QueueKind::FollowUp => self.follow_up.clear(),
+            QueueKind::Steering => self.steering.clear(),
+            QueueKind::PassiveSteering => self.steering.retain(|q| q.kind != kind),
+        }
+    }
+
+    pub(crate) fn set_mode(&mut self, kind: QueueKind, mode: QueueMode) {
+        if kind.is_steering() {
+            self.steering_mode = mode;
+        } else {
+            self.follow_up_mode = mode;
+        }
+    }
+
+    pub(crate) fn modes(&self) -> (QueueMode, QueueMode) {
+        (self.steering_mode, self.follow_up_mode)
+    }
+
+    pub(crate) fn of(&self, kind: QueueKind) -> impl Iterator<Item = &Queued> {
+        self.steering.iter().chain(&self.follow_up).filter(move |q| q.kind == kind)
+    }
+
+    pub(crate) fn take_all(&mut self) -> Vec<Queued> {
+        self.steering.drain(..).chain(self.follow_up.drain(..)).collect()
+    }
+}
+
+fn take(queue: &mut VecDeque<Queued>, mode: QueueMode) -> Vec<Queued> {
+    match mode {
+        QueueMode::OneAtATime => queue.pop_front().into_iter().collect(),
+        QueueMode::All => queue.drain(..).collect(),
+    }
+}

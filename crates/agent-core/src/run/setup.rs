@@ -1,0 +1,102 @@
+//! What a run is decided by: plain data, fixed for its life.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::queues::{QueueMode, SteeringPolicy};
+use crate::context::ContextConfig;
+use crate::event::LoopConfigSnapshot;
+use crate::identity::{AgentId, ContinuationKind, LoopId, SessionId, ToolName, TurnTrigger};
+use crate::limits::ExecutionLimits;
+use crate::model::ApiProtocol;
+use crate::retry::RetryConfig;
+use crate::tool::ToolExecutionStrategy;
+
+/// What a run is decided by.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RunSetup {
+    /// The agent.
+    pub agent_id: AgentId,
+    /// The session.
+    pub session_id: SessionId,
+    /// The loop.
+    pub loop_id: LoopId,
+    /// The loop that this one continues or was started by.
+    pub parent_loop_id: Option<LoopId>,
+    /// How it continues; `None` for a first loop.
+    pub continuation: Option<ContinuationKind>,
+    /// What the first turn of a first loop is opened by.
+    pub first_turn_trigger: TurnTrigger,
+    /// What `AgentStart` says of the configuration.
+    pub config: LoopConfigSnapshot,
+    /// What the caller wants to have noted in `AgentStart`.
+    pub metadata: Value,
+    /// The protocol, for replies that the run makes itself.
+    pub api: Option<ApiProtocol>,
+    /// Which gates there are. Without a hook there is no step.
+    pub gates: Gates,
+    /// How the calls of a reply are run.
+    pub strategy: ToolExecutionStrategy,
+    /// Tools whose presence makes a reply's calls run one after the other (B-099).
+    pub sequential_tools: BTreeSet<ToolName>,
+    /// What steering does to calls that have not begun (D1).
+    pub steering_policy: SteeringPolicy,
+    /// How many steering messages are taken at once.
+    pub steering_mode: QueueMode,
+    /// How many follow-ups are taken at once.
+    pub follow_up_mode: QueueMode,
+    /// Limits; `None` for none.
+    pub limits: Option<ExecutionLimits>,
+    /// Retries.
+    pub retry: RetryConfig,
+    /// The budget of the context; `None` switches compaction off.
+    pub context: Option<ContextConfig>,
+    /// The model's window in tokens, to notice a prompt that was cut in silence (B-161).
+    pub context_window: Option<u32>,
+}
+
+/// Which gates a run stops at for a verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Gates {
+    /// Before `AgentStart`.
+    pub before_loop: bool,
+    /// After `AgentStart`, for the prompts.
+    pub input: bool,
+    /// Before each `TurnStart`.
+    pub before_turn: bool,
+    /// After each executed call, for changes of its result.
+    pub after_tool: bool,
+}
+
+impl RunSetup {
+    /// A setup with the defaults of the requirements, for a loop of this id.
+    #[must_use]
+    pub fn new(loop_id: impl Into<LoopId>) -> Self {
+        let loop_id = loop_id.into();
+        let session = loop_id.as_str().split('.').next().unwrap_or_default();
+        Self {
+            agent_id: AgentId::from("agent"),
+            session_id: SessionId::from(session),
+            loop_id,
+            parent_loop_id: None,
+            continuation: None,
+            first_turn_trigger: TurnTrigger::User,
+            config: LoopConfigSnapshot::default(),
+            metadata: Value::Null,
+            api: None,
+            gates: Gates::default(),
+            strategy: ToolExecutionStrategy::default(),
+            sequential_tools: BTreeSet::new(),
+            steering_policy: SteeringPolicy::default(),
+            steering_mode: QueueMode::default(),
+            follow_up_mode: QueueMode::default(),
+            limits: Some(ExecutionLimits::default()),
+            retry: RetryConfig::default(),
+            context: Some(ContextConfig::default()),
+            context_window: None,
+        }
+    }
+}

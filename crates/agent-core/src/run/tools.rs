@@ -1,0 +1,298 @@
+//! The calls of a reply: verdicts, ends, questions, skipping, and closing the exchange.
+
+use super::input::{ToolChange, ToolOutcome, ToolVerdict};
+use super::open::{Closed, Open, Slot, Stage};
+use super::queues::SteeringPolicy;
+use super::{Phase, Run};
+use crate::event::{AgentEvent, Answer, Ended, Question, ToolExecutionEnd};
+use crate::history::{Entry, MessageRef};
+use crate::identity::{LoopId, QuestionId, Timestamp, ToolCallId};
+use crate::message::{LlmMessage, Message, StopReason, ToolResultMessage};
+use crate::tool::ToolResult;
+
+type Refusal = String;
+
+/// What the result of a call says that steering skipped (D1).
+pub(super) const SKIPPED: &str = "Skipped due to queued user message.";
+/// What the result of a call says that an abort ended (D2).
+pub(super) const ABORTED: &str = "Operation aborted";
+/// What the result of a call says whose reply was cut by the output limit (D27).
+pub(super) const LENGTH_CUT: &str = "The reply reached the output limit, so this call may be incomplete and was not run. Send the call again, in smaller parts if it is long.";
+
+pub(super) fn began(
+    run: &mut Run,
+    now: Timestamp,
+    id: &ToolCallId,
+    verdict: ToolVerdict,
+    out: &mut Vec<AgentEvent>,
+) -> Result<(), Refusal> {
+    let loop_id = run.setup.loop_id.clone();
+    let Phase::Tools(open) = &mut run.phase else { return Err("no calls are open".into()) };
+    let in_group = open.current_group().is_some_and(|(_, slots)| slots.iter().any(|s| s.call.id == *id));
+    if !in_group {
+        return Err(format!("the call {id:?} is not one of those that may begin now"));
+    }
+    let aborting = open.aborting;
+    let Some(slot) = open.slot_mut(id) else { return Err(format!("there is no call {id:?}")) };
+    match (&slot.stage, &verdict) {
+        (Stage::New | Stage::Approved(_), ToolVerdict::Run | ToolVerdict::RunWith(_)) if aborting => {
+            return Err("the run was aborted; no call begins any more".into());
+        }
+        // A call that had begun may be asked about, refused or run again after a crash.
+        (Stage::New | Stage::Approved(_) | Stage::Began(_), _) => {}
+        _ => return Err(format!("the call {id:?} has ended")),
+    }
+    run.now = now;
+    match verdict {
+        ToolVerdict::Run => {
+            let arguments = match &slot.stage {
+                Stage::Approved(arguments) | Stage::Began(arguments) => arguments.clone(),
+                _ => None,
+            };
+            say_start(slot, &loop_id, out);
+            slot.stage = Stage::Began(arguments);
+        }
+        ToolVerdict::RunWith(arguments) => {
+            say_start(slot, &loop_id, out);
+            slot.stage = Stage::Began(Some(arguments));
+        }
+        ToolVerdict::Refuse(result) => {
+            close(slot, &loop_id, ToolResult { is_error: true, ..*result }, now, out)
+        }
+        ToolVerdict::Ask(text) => {
+            let question =
+                Question { id: QuestionId::from(id.as_str()), text, call: Some(slot.call.clone()) };
+            out.push(AgentEvent::QuestionAsked { loop_id, question: question.clone() });
+            slot.stage = Stage::Asked(question);
+        }
+    }
+    settle(run, out);
+    Ok(())
+}
+
+pub(super) fn ended(
+    run: &mut Run,
+    now: Timestamp,
+    id: &ToolCallId,
+    outcome: ToolOutcome,
+    out: &mut Vec<AgentEvent>,
+) -> Result<(), Refusal> {
+    let loop_id = run.setup.loop_id.clone();
+    let reviewed = run.setup.gates.after_tool;
+    let Phase::Tools(open) = &mut run.phase else { return Err("no calls are open".into()) };
+    let aborting = open.aborting;
+    let Some(slot) = open.slot_mut(id) else { return Err(format!("there is no call {id:?}")) };
+    if !matches!(slot.stage, Stage::Began(_)) {
+        return Err(format!("the call {id:?} is not running"));
+    }
+    run.now = now;
+    let ToolOutcome { result, duration_ms, tokens } = outcome;
+    say_end(&slot.call, &loop_id, &result, duration_ms, out);
+    slot.closed = Some(Closed { result, duration_ms, tokens, at: now, change: None });
+    slot.stage = if reviewed && !aborting { Stage::Ended } else { Stage::Closed };
+    settle(run, out);
+    Ok(())
+}
+
+pub(super) fn reviewed(
+    run: &mut Run,
+    now: Timestamp,
+    id: &ToolCallId,
+    change: ToolChange,
+    out: &mut Vec<AgentEvent>,
+) -> Result<(), Refusal> {
+    let Phase::Tools(open) = &mut run.phase else { return Err("no calls are open".into()) };
+    let Some(slot) = open.slot_mut(id) else { return Err(format!("there is no call {id:?}")) };
+    if slot.stage != Stage::Ended {
+        return Err(format!("the result of call {id:?} is not up for review"));
+    }
+    run.now = now;
+    if let Some(closed) = &mut slot.closed {
+        closed.change = Some(change);
+    }
+    slot.stage = Stage::Closed;
+    settle(run, out);
+    Ok(())
+}
+
+pub(super) fn answered(
+    run: &mut Run,
+    now: Timestamp,
+    id: &QuestionId,
+    answer: Answer,
+    out: &mut Vec<AgentEvent>,
+) -> Result<(), Refusal> {
+    let loop_id = run.setup.loop_id.clone();
+    let Phase::Tools(open) = &mut run.phase else { return Err("nothing is asked".into()) };
+    let Some(slot) = open.asked_mut(id) else { return Err(format!("no question {id:?} is open")) };
+    run.now = now;
+    out.push(AgentEvent::QuestionAnswered {
+        loop_id: loop_id.clone(),
+        question_id: id.clone(),
+        answer: answer.clone(),
+    });
+    match answer {
+        Answer::Allow => slot.stage = Stage::Approved(None),
+        Answer::AllowWith(arguments) => slot.stage = Stage::Approved(Some(arguments)),
+        Answer::Deny { reason } => close(slot, &loop_id, ToolResult::error(reason), now, out),
+    }
+    settle(run, out);
+    Ok(())
+}
+
+/// Closes every call that has no result, with this error.
+pub(super) fn close_all(run: &mut Run, text: &str, out: &mut Vec<AgentEvent>) {
+    let (now, loop_id) = (run.now, run.setup.loop_id.clone());
+    if let Phase::Tools(open) = &mut run.phase {
+        for slot in open.slots_mut().filter(|s| !matches!(s.stage, Stage::Closed | Stage::Ended)) {
+            close(slot, &loop_id, ToolResult::error(text), now, out);
+        }
+        for slot in open.slots_mut() {
+            slot.stage = Stage::Closed;
+        }
+    }
+    settle(run, out);
+}
+
+/// What follows when a call was decided: a closed batch becomes history, steering may skip the rest, an open question may
+/// be all that is left.
+pub(super) fn settle(run: &mut Run, out: &mut Vec<AgentEvent>) {
+    skip_if_steered(run, out);
+    let Phase::Tools(open) = &run.phase else { return };
+    if open.is_closed() {
+        close_exchange(run, out);
+    } else if open.current_group().is_none() {
+        let questions = open.questions().cloned().collect();
+        out.push(AgentEvent::RunSuspended { loop_id: run.setup.loop_id.clone(), questions });
+    }
+}
+
+/// Between two groups, and while nothing but a question is open, waiting steering skips what has not begun (D1): a person
+/// who steers expects an answer to what they say.
+pub(super) fn skip_if_steered(run: &mut Run, out: &mut Vec<AgentEvent>) {
+    let steered = run.setup.steering_policy == SteeringPolicy::SkipRemaining && run.queues.wakes();
+    let (now, loop_id) = (run.now, run.setup.loop_id.clone());
+    let Phase::Tools(open) = &mut run.phase else { return };
+    if !steered || open.is_closed() {
+        return;
+    }
+    let between = open.current_group().is_none_or(|(_, slots)| slots.iter().all(|s| !s.has_begun()))
+        && open.slots().iter().any(Slot::has_begun);
+    if between {
+        for slot in open.slots_mut().filter(|s| s.stage != Stage::Closed) {
+            close(slot, &loop_id, ToolResult::error(SKIPPED), now, out);
+        }
+        close_exchange(run, out);
+    }
+}
+
+fn close_exchange(run: &mut Run, out: &mut Vec<AgentEvent>) {
+    let taken = std::mem::replace(&mut run.phase, Phase::Calling { started: false, retry: None });
+    let Phase::Tools(open) = taken else {
+        run.phase = taken;
+        return;
+    };
+    let aborting = open.aborting;
+    let interrupted = open.interrupted.clone();
+    let (reply, closed) = open.into_parts();
+    let turn_id = run.turn_id();
+    let terminate = !closed.is_empty() && closed.iter().all(|(_, c)| c.result.terminate);
+    let cut = reply
+        .message()
+        .as_llm()
+        .and_then(Message::as_assistant)
+        .is_some_and(|m| m.stop_reason == StopReason::Length);
+    let mut entries = Vec::with_capacity(closed.len());
+    for (call, closed) in closed {
+        let mut result = ToolResultMessage::new(call.id, call.name, closed.result.content);
+        result.is_error = closed.result.is_error;
+        result.details = closed.result.details;
+        result.child_loop_id = closed.result.child_loop_id;
+        result.duration_ms = closed.duration_ms;
+        result.timestamp = closed.at;
+        let shared = MessageRef::from(LlmMessage::new(Message::from(result)).in_turn(turn_id.clone()));
+        entries.push(match closed.tokens {
+            Some(tokens) => Entry::new(shared, tokens),
+            None => Entry::from(shared),
+        });
+    }
+    let messages: Vec<MessageRef> = entries.iter().map(|e| e.shared().clone()).collect();
+    for entry in &entries {
+        run.say_message(entry, out);
+    }
+    let reply_message = reply.shared().clone();
+    // One closed slot for each call, in the order of the calls: the door is open by construction.
+    let _ = run.history.push_exchange(reply, entries);
+    run.close_turn(Some(reply_message), messages, out);
+    if aborting {
+        run.end(interrupted.map_or(Ended::Aborted, |reason| Ended::Interrupted { reason }), out);
+    } else {
+        run.after_turn(cut || !terminate, out);
+    }
+}
+
+/// Ends a call that does not run (any more).
+pub(super) fn close(
+    slot: &mut Slot,
+    loop_id: &LoopId,
+    result: ToolResult,
+    now: Timestamp,
+    out: &mut Vec<AgentEvent>,
+) {
+    say_start(slot, loop_id, out);
+    say_end(&slot.call, loop_id, &result, None, out);
+    slot.closed = Some(Closed { result, duration_ms: None, tokens: None, at: now, change: None });
+    slot.stage = Stage::Closed;
+}
+
+fn say_start(slot: &mut Slot, loop_id: &LoopId, out: &mut Vec<AgentEvent>) {
+    if std::mem::replace(&mut slot.started, true) {
+        return;
+    }
+    out.push(AgentEvent::ToolExecutionStart {
+        loop_id: loop_id.clone(),
+        tool_call_id: slot.call.id.clone(),
+        tool_name: slot.call.name.clone(),
+        args: slot.call.arguments.clone(),
+    });
+}
+
+fn say_end(
+    call: &crate::message::ToolCall,
+    loop_id: &LoopId,
+    result: &ToolResult,
+    duration_ms: Option<u64>,
+    out: &mut Vec<AgentEvent>,
+) {
+    out.push(AgentEvent::ToolExecutionEnd(Box::new(ToolExecutionEnd {
+        loop_id: loop_id.clone(),
+        tool_call_id: call.id.clone(),
+        tool_name: call.name.clone(),
+        is_error: result.is_error,
+        child_loop_id: result.child_loop_id.clone(),
+        result: result.clone(),
+        duration_ms,
+    })));
+}
+
+impl Slot {
+    fn has_begun(&self) -> bool {
+        self.started || !matches!(self.stage, Stage::New)
+    }
+}
+
+impl Open {
+    /// No call begins any more; those that have not begun end here.
+    pub(super) fn abort(&mut self, loop_id: &LoopId, now: Timestamp, out: &mut Vec<AgentEvent>) {
+        self.aborting = true;
+        for slot in self.slots_mut() {
+            match slot.stage {
+                Stage::New | Stage::Asked(_) | Stage::Approved(_) => {
+                    close(slot, loop_id, ToolResult::error(ABORTED), now, out);
+                }
+                Stage::Ended => slot.stage = Stage::Closed,
+                Stage::Began(_) | Stage::Closed => {}
+            }
+        }
+    }
+}

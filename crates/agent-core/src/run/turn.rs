@@ -1,0 +1,140 @@
+//! Turns: opening one, closing one, and whether another follows.
+
+use super::{CompactionTask, GateAt, Intake, Phase, QueueKind, Queued, Run, Turn};
+use crate::event::{AgentEvent, CompactionReason, Ended};
+use crate::history::{Entry, MessageRef};
+use crate::identity::{ContinuationKind, TurnTrigger};
+use crate::message::AgentMessage;
+
+impl Run {
+    /// The first turn, or none: a continuation after a reply goes on with what is queued.
+    pub(super) fn begin_run(&mut self, out: &mut Vec<AgentEvent>) {
+        if self.prompts.is_empty()
+            && self.history.last().is_some_and(|m| m.role() == "assistant")
+            && !self.queues.wakes()
+        {
+            self.turn.intake = if self.queues.has_follow_up() { Intake::FollowUp } else { Intake::Nothing };
+        }
+        self.begin_turn(out);
+    }
+
+    /// Limits first, then the gate, then the turn (D4).
+    pub(super) fn begin_turn(&mut self, out: &mut Vec<AgentEvent>) {
+        if let Some(limit) = self.tracker.check_limits(self.now) {
+            let reason = limit.to_string();
+            let note = Entry::from(AgentMessage::user(format!("[Agent stopped: {reason}]")));
+            let note = self.entered(&note);
+            if self.history.push_entry(note.clone()).is_ok() {
+                self.say_message(&note, out);
+            }
+            self.end(Ended::Limit { reason }, out);
+        } else if self.setup.gates.before_turn {
+            self.phase = Phase::Gate(GateAt::Turn);
+        } else {
+            self.open_turn(out);
+        }
+    }
+
+    /// `TurnStart`, the prompts, and what is taken from the queues.
+    pub(super) fn open_turn(&mut self, out: &mut Vec<AgentEvent>) {
+        out.push(AgentEvent::TurnStart {
+            loop_id: self.setup.loop_id.clone(),
+            turn_index: self.turn.index,
+            timestamp: self.now,
+            triggered_by: self.trigger(),
+        });
+        for prompt in std::mem::take(&mut self.prompts) {
+            self.enter(&prompt, out);
+        }
+        let steering = self.queues.take_steering();
+        let taken = if steering.is_empty() && self.turn.intake == Intake::FollowUp {
+            self.queues.take_follow_up()
+        } else {
+            steering
+        };
+        for Queued { entry, .. } in taken {
+            self.enter(&entry, out);
+        }
+        self.prepare_call(out);
+    }
+
+    fn trigger(&self) -> TurnTrigger {
+        match &self.setup.continuation {
+            _ if self.turn.index > 0 => TurnTrigger::Continuation,
+            Some(ContinuationKind::Branch { .. }) => TurnTrigger::Branch,
+            Some(ContinuationKind::Initial) | None => self.setup.first_turn_trigger,
+            Some(_) => TurnTrigger::Continuation,
+        }
+    }
+
+    /// Says a message and puts it into the history. It was checked when it came, so the door is open to it.
+    fn enter(&mut self, entry: &Entry, out: &mut Vec<AgentEvent>) {
+        let entry = self.entered(entry);
+        if self.history.push_entry(entry.clone()).is_ok() {
+            self.say_message(&entry, out);
+        }
+    }
+
+    /// The budget, once a turn, and then the model.
+    pub(super) fn prepare_call(&mut self, out: &mut Vec<AgentEvent>) {
+        if !self.turn.compacted
+            && let Some(task) = self.over_budget()
+        {
+            self.turn.compacted = true;
+            self.start_compaction(task, out);
+        } else {
+            self.phase = Phase::Calling { started: false, retry: None };
+        }
+    }
+
+    /// What must be reached when the context is over its budget.
+    fn over_budget(&self) -> Option<CompactionTask> {
+        let config = self.setup.context.as_ref()?;
+        self.context.is_over_budget(&self.history, config).then(|| CompactionTask {
+            reason: CompactionReason::Budget,
+            budget: self.context.compaction_budget(&self.history, config),
+        })
+    }
+
+    pub(super) fn start_compaction(&mut self, task: CompactionTask, out: &mut Vec<AgentEvent>) {
+        out.push(AgentEvent::CompactionStarted {
+            loop_id: self.setup.loop_id.clone(),
+            reason: task.reason,
+            estimated_tokens: self.context_tokens(),
+            message_count: self.history.len(),
+            timestamp: self.now,
+        });
+        self.phase = Phase::Compacting(task);
+    }
+
+    /// `TurnEnd`. The run ends or goes on after it.
+    pub(super) fn close_turn(
+        &mut self,
+        reply: Option<MessageRef>,
+        tool_results: Vec<MessageRef>,
+        out: &mut Vec<AgentEvent>,
+    ) {
+        self.tracker.record_turn(self.turn.usage.total_tokens);
+        self.usage = self.usage.combine(&self.turn.usage);
+        out.push(AgentEvent::TurnEnd {
+            loop_id: self.setup.loop_id.clone(),
+            message: reply,
+            usage: self.turn.usage,
+            timestamp: self.now,
+            tool_results,
+        });
+        self.turn = Turn { index: self.turn.index + 1, ..Turn::default() };
+    }
+
+    /// Whether another turn follows: steering first, then the results of tools, then follow-ups.
+    pub(super) fn after_turn(&mut self, results_wanted: bool, out: &mut Vec<AgentEvent>) {
+        if self.queues.wakes() || results_wanted {
+            self.begin_turn(out);
+        } else if self.queues.of(QueueKind::FollowUp).next().is_some() {
+            self.turn.intake = Intake::FollowUp;
+            self.begin_turn(out);
+        } else {
+            self.end(Ended::Completed, out);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Assertions over events.
+#![expect(clippy::panic, reason = "an assertion that does not hold panics")]
+
+use std::collections::BTreeSet;
+
+use crate::event::{AgentEvent, Ended};
+use crate::message::Message;
+
+/// The events in short, without live ones: `agent_start turn_start user assistant(text) tool+(name) tool-(name) result …`.
+/// An error has a `!`, a superseded reply a `~`.
+#[must_use]
+pub fn transcript(events: &[AgentEvent]) -> String {
+    let words: Vec<String> = events.iter().filter_map(word).collect();
+    words.join(" ")
+}
+
+fn word(event: &AgentEvent) -> Option<String> {
+    Some(match event {
+        AgentEvent::AgentStart(_) => "agent_start".into(),
+        AgentEvent::InputRejected { .. } => "input_rejected".into(),
+        AgentEvent::TurnStart { .. } => "turn_start".into(),
+        AgentEvent::MessageEnd { message, superseded, .. } => {
+            let mark = if *superseded { "~" } else { "" };
+            match message.as_llm() {
+                None => "note".into(),
+                Some(Message::User(_)) => "user".into(),
+                Some(Message::Assistant(reply)) if reply.is_failed() => {
+                    format!("assistant!({}){mark}", reply.text())
+                }
+                Some(Message::Assistant(reply)) => format!("assistant({}){mark}", reply.text()),
+                Some(Message::ToolResult(result)) => {
+                    let bang = if result.is_error { "!" } else { "" };
+                    format!("result{bang}({})", result.tool_call_id)
+                }
+            }
+        }
+        AgentEvent::ToolExecutionStart { tool_call_id, .. } => format!("tool+({tool_call_id})"),
+        AgentEvent::ToolExecutionEnd(end) => {
+            format!("tool-{}({})", if end.is_error { "!" } else { "" }, end.tool_call_id)
+        }
+        AgentEvent::QuestionAsked { question, .. } => format!("asked({})", question.id),
+        AgentEvent::QuestionAnswered { question_id, .. } => format!("answered({question_id})"),
+        AgentEvent::RunSuspended { .. } => "suspended".into(),
+        AgentEvent::RetryStart(note) => format!("retry+{}", note.attempt),
+        AgentEvent::RetryEnd(note) => {
+            format!("retry-{}{}", if note.error.is_some() { "!" } else { "" }, note.attempt)
+        }
+        AgentEvent::CompactionStarted { .. } => "compact+".into(),
+        AgentEvent::CompactionEnded(_) => "compact-".into(),
+        AgentEvent::TurnEnd { .. } => "turn_end".into(),
+        AgentEvent::AgentEnd(end) => format!("agent_end({})", ended_word(&end.ended)),
+        AgentEvent::MessageStart { .. }
+        | AgentEvent::MessageUpdate { .. }
+        | AgentEvent::ToolExecutionUpdate { .. }
+        | AgentEvent::ProgressMessage { .. } => return None,
+    })
+}
+
+fn ended_word(ended: &Ended) -> &'static str {
+    match ended {
+        Ended::Completed => "completed",
+        Ended::Vetoed { .. } => "vetoed",
+        Ended::InputRejected { .. } => "input_rejected",
+        Ended::TurnVetoed { .. } => "turn_vetoed",
+        Ended::Limit { .. } => "limit",
+        Ended::Aborted => "aborted",
+        Ended::Error { .. } => "error",
+        Ended::Interrupted { .. } => "interrupted",
+    }
+}
+
+/// Checks the laws that hold for the events of every run that ended: one end, last; every start has its end; the messages
+/// of the end are those that ended (B-006, B-007, B-016).
+///
+/// # Panics
+/// When a law does not hold.
+#[track_caller]
+pub fn assert_well_formed(events: &[AgentEvent]) {
+    let text = transcript(events);
+    let mut open_turn = false;
+    let mut open_message = false;
+    let mut open_tools = BTreeSet::new();
+    let mut seen_tools = BTreeSet::new();
+    let mut ended = Vec::new();
+    for (n, event) in events.iter().enumerate() {
+        let last = n + 1 == events.len();
+        match event {
+            AgentEvent::AgentStart(_) => assert!(n == 0, "AgentStart is not first: {text}"),
+            AgentEvent::TurnStart { .. } => {
+                assert!(!std::mem::replace(&mut open_turn, true), "a turn began inside a turn: {text}");
+            }
+            AgentEvent::TurnEnd { .. } => {
+                assert!(std::mem::replace(&mut open_turn, false), "a turn ended that had not begun: {text}");
+                assert!(open_tools.is_empty(), "a turn ended with open tools: {text}");
+            }
+            AgentEvent::MessageStart { .. } => {
+                assert!(
+                    !std::mem::replace(&mut open_message, true),
+                    "a message began inside a message: {text}"
+                );
+            }
+            AgentEvent::MessageUpdate { .. } => assert!(open_message, "an update outside a message: {text}"),
+            AgentEvent::MessageEnd { message, superseded, .. } => {
+                assert!(
+                    std::mem::replace(&mut open_message, false),
+                    "a message ended that had not begun: {text}"
+                );
+                if !superseded {
+                    ended.push(message.clone());
+                }
+            }
+            AgentEvent::ToolExecutionStart { tool_call_id, .. } => {
+                assert!(seen_tools.insert(tool_call_id.clone()), "{tool_call_id} began twice: {text}");
+                open_tools.insert(tool_call_id.clone());
+            }
+            AgentEvent::ToolExecutionUpdate { tool_call_id, .. }
+            | AgentEvent::ProgressMessage { tool_call_id, .. } => {
+                assert!(
+                    open_tools.contains(tool_call_id),
+                    "an update of {tool_call_id} outside its call: {text}"
+                );
+            }
+            AgentEvent::ToolExecutionEnd(end) => {
+                assert!(
+                    open_tools.remove(&end.tool_call_id),
+                    "{} ended without a start: {text}",
+                    end.tool_call_id
+                );
+            }
+            AgentEvent::AgentEnd(end) => {
+                assert!(last, "something follows AgentEnd: {text}");
+                assert!(!open_turn && !open_message, "AgentEnd inside a turn or a message: {text}");
+                assert_eq!(end.messages, ended, "the messages of AgentEnd are not those that ended: {text}");
+            }
+            _ => {}
+        }
+    }
+    match events.last() {
+        Some(last) if last.is_terminal() => {}
+        _ => panic!("the stream has no end: {text}"),
+    }
+}

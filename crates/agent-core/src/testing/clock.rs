@@ -1,0 +1,85 @@
+//! A clock that obeys.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::environment::{BoxFuture, Environment, NoRuntime, SystemEnvironment, TaskHandle};
+use crate::identity::Timestamp;
+
+/// Time that stands still until a test moves it, and names that count up.
+#[derive(Clone)]
+pub struct ManualEnvironment {
+    clock: Arc<watch::Sender<u64>>,
+    ids: Arc<AtomicU64>,
+    sleepers: Arc<watch::Sender<u64>>,
+    skipping: bool,
+}
+
+impl ManualEnvironment {
+    /// A clock that stands at this time.
+    #[must_use]
+    pub fn at(now: u64) -> Self {
+        Self {
+            clock: Arc::new(watch::channel(now).0),
+            ids: Arc::default(),
+            sleepers: Arc::new(watch::channel(0).0),
+            skipping: false,
+        }
+    }
+
+    /// A clock on which every sleep is over at once, and moves the time by as much.
+    #[must_use]
+    pub fn skipping(now: u64) -> Self {
+        Self { skipping: true, ..Self::at(now) }
+    }
+
+    /// Moves the time.
+    pub fn advance(&self, by: Duration) {
+        let by = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+        self.clock.send_modify(|now| *now = now.saturating_add(by));
+    }
+
+    /// Waits until so many sleeps have begun, all in all.
+    pub async fn sleeps_begun(&self, count: u64) {
+        let mut sleepers = self.sleepers.subscribe();
+        let _ = sleepers.wait_for(|n| *n >= count).await;
+    }
+}
+
+impl Environment for ManualEnvironment {
+    fn now(&self) -> Timestamp {
+        Timestamp(*self.clock.borrow())
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        let length = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        self.sleepers.send_modify(|n| *n += 1);
+        if self.skipping {
+            let env = self.clone();
+            return Box::pin(async move { env.advance(duration) });
+        }
+        let end = self.clock.borrow().saturating_add(length);
+        let mut clock = self.clock.subscribe();
+        Box::pin(async move {
+            let _ = clock.wait_for(|now| *now >= end).await;
+        })
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) -> Result<TaskHandle, NoRuntime> {
+        SystemEnvironment.spawn(task)
+    }
+
+    fn random_id(&self) -> String {
+        format!("id-{}", self.ids.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+impl fmt::Debug for ManualEnvironment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ManualEnvironment").field("now", &self.now()).finish_non_exhaustive()
+    }
+}

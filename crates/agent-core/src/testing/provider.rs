@@ -1,0 +1,202 @@
+//! A model that follows a script.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+use super::reply::{Act, ScriptedReply};
+use super::strict;
+use crate::provider::{
+    Completion, ErrorContext, ErrorKind, EventSink, OwnedStreamEvent, ProviderError, StreamConfig,
+    StreamEvent, StreamProvider,
+};
+
+type Responder = dyn Fn(&StreamConfig) -> ScriptedReply + Send + Sync;
+
+/// Gives its replies one after the other (REQ-030). When they are used up it answers with an empty stop, or, after
+/// [`exhaustive`](Self::exhaustive), with an error. A clone shares the script and the record of requests.
+#[derive(Clone)]
+pub struct ScriptedProvider {
+    inner: Arc<Mutex<Inner>>,
+}
+
+struct Inner {
+    script: VecDeque<ScriptedReply>,
+    responder: Option<Arc<Responder>>,
+    requests: Vec<StreamConfig>,
+    exhaustive: bool,
+    allow_empty: bool,
+}
+
+impl ScriptedProvider {
+    /// These replies, in order.
+    #[must_use]
+    pub fn new(replies: impl IntoIterator<Item = impl Into<ScriptedReply>>) -> Self {
+        Self {
+            inner: Arc::new(Mutex::new(Inner {
+                script: replies.into_iter().map(Into::into).collect(),
+                responder: None,
+                requests: Vec::new(),
+                exhaustive: false,
+                allow_empty: false,
+            })),
+        }
+    }
+
+    /// One reply for each text.
+    #[must_use]
+    pub fn texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::new(texts)
+    }
+
+    /// A reply that depends on the request, after the script is used up.
+    #[must_use]
+    pub fn responding(responder: impl Fn(&StreamConfig) -> ScriptedReply + Send + Sync + 'static) -> Self {
+        let provider = Self::new(Vec::<ScriptedReply>::new());
+        provider.lock().responder = Some(Arc::new(responder));
+        provider
+    }
+
+    /// A call after the last reply is an error.
+    #[must_use]
+    pub fn exhaustive(self) -> Self {
+        self.lock().exhaustive = true;
+        self
+    }
+
+    /// A request without messages is answered, where a real API would refuse it (D11).
+    #[must_use]
+    pub fn allow_empty(self) -> Self {
+        self.lock().allow_empty = true;
+        self
+    }
+
+    /// One more reply.
+    pub fn push(&self, reply: impl Into<ScriptedReply>) {
+        self.lock().script.push_back(reply.into());
+    }
+
+    /// The requests so far. The last one is the newest.
+    #[must_use]
+    pub fn requests(&self) -> Vec<StreamConfig> {
+        self.lock().requests.clone()
+    }
+
+    /// How many replies are left.
+    #[must_use]
+    pub fn remaining(&self) -> usize {
+        self.lock().script.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next_reply(&self, request: &StreamConfig) -> Result<ScriptedReply, ProviderError> {
+        let (reply, responder) = {
+            let mut inner = self.lock();
+            inner.requests.push(request.clone());
+            strict::check(request, inner.allow_empty).map_err(|text| {
+                let context = ErrorContext::new(text).with_target("mock", &request.model.id).with_status(400);
+                ProviderError::new(ErrorKind::Api, context)
+            })?;
+            let reply = inner.script.pop_front();
+            if reply.is_none() && inner.responder.is_none() && inner.exhaustive {
+                let context =
+                    ErrorContext::new("the script is used up").with_target("mock", &request.model.id);
+                return Err(ProviderError::new(ErrorKind::Other, context));
+            }
+            (reply, inner.responder.clone())
+        };
+        Ok(match (reply, responder) {
+            (Some(reply), _) => reply,
+            (None, Some(responder)) => responder(request),
+            (None, None) => ScriptedReply::new(),
+        })
+    }
+}
+
+impl std::fmt::Debug for ScriptedProvider {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ScriptedProvider").field("remaining", &self.remaining()).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl StreamProvider for ScriptedProvider {
+    fn provider_id(&self) -> &'static str {
+        "mock"
+    }
+
+    #[expect(clippy::panic, reason = "a script may ask for a panic")]
+    async fn stream(
+        &self,
+        request: &StreamConfig,
+        sink: &mut EventSink<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Completion, ProviderError> {
+        let reply = self.next_reply(request)?;
+        for act in reply.acts() {
+            if cancel.is_cancelled() {
+                return Err(ProviderError::Cancelled);
+            }
+            match act {
+                Act::Send(event) => {
+                    send(&event, sink);
+                    // Each event may be read before the next one is there.
+                    yield_once().await;
+                }
+                Act::Wait(latch) => {
+                    tokio::select! {
+                        () = latch.wait() => {}
+                        () = cancel.cancelled() => return Err(ProviderError::Cancelled),
+                    }
+                }
+                Act::Hang => {
+                    cancel.cancelled().await;
+                    return Err(ProviderError::Cancelled);
+                }
+                Act::Panic(message) => panic!("{message}"),
+            }
+        }
+        reply.end()
+    }
+}
+
+async fn yield_once() {
+    let mut yielded = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return std::task::Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
+}
+
+fn send(event: &OwnedStreamEvent, sink: &mut EventSink<'_>) {
+    use OwnedStreamEvent as O;
+    sink(match event {
+        O::Start { response_id, model } => {
+            StreamEvent::Start { response_id: response_id.as_deref(), model: model.as_deref() }
+        }
+        O::TextStart { index } => StreamEvent::TextStart { index: *index },
+        O::TextDelta { index, delta } => StreamEvent::TextDelta { index: *index, delta },
+        O::TextSignature { index, delta } => StreamEvent::TextSignature { index: *index, delta },
+        O::ThinkingStart { index } => StreamEvent::ThinkingStart { index: *index },
+        O::ThinkingDelta { index, delta } => StreamEvent::ThinkingDelta { index: *index, delta },
+        O::ThinkingSignature { index, delta } => StreamEvent::ThinkingSignature { index: *index, delta },
+        O::RedactedThinking { index, data } => StreamEvent::RedactedThinking { index: *index, data },
+        O::ToolCallStart { index, id, name } => StreamEvent::ToolCallStart { index: *index, id, name },
+        O::ToolCallDelta { index, delta } => StreamEvent::ToolCallDelta { index: *index, delta },
+        O::ToolCallSignature { index, delta } => StreamEvent::ToolCallSignature { index: *index, delta },
+        O::Opaque { index, kind, data } => StreamEvent::Opaque { index: *index, kind, data },
+        O::BlockEnd { index } => StreamEvent::BlockEnd { index: *index },
+        O::Usage { usage } => StreamEvent::Usage(*usage),
+        O::Unrecognised { name } => StreamEvent::Unrecognised { name },
+        O::Done { .. } | O::Error { .. } => return,
+    });
+}

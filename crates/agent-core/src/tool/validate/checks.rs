@@ -1,0 +1,115 @@
+//! Checks of one value that need no look at its parts.
+
+use serde_json::{Map, Value};
+
+use super::coerce::Type;
+
+/// Bounds that a value breaks, as reasons.
+pub(super) fn broken_bounds(schema: &Map<String, Value>, value: &Value) -> Vec<String> {
+    match value {
+        Value::Number(_) => broken_number_bounds(schema, value.as_f64().unwrap_or_default()),
+        Value::String(text) => {
+            let length = || text.chars().count() as u64;
+            [
+                size(schema, "minLength")
+                    .filter(|min| length() < *min)
+                    .map(|n| format!("must have at least {n} character(s)")),
+                size(schema, "maxLength")
+                    .filter(|max| length() > *max)
+                    .map(|n| format!("must have at most {n} character(s)")),
+            ]
+            .into_iter()
+            .flatten()
+            .collect()
+        }
+        Value::Array(items) => {
+            let length = items.len() as u64;
+            [
+                size(schema, "minItems")
+                    .filter(|min| length < *min)
+                    .map(|n| format!("must have at least {n} item(s)")),
+                size(schema, "maxItems")
+                    .filter(|max| length > *max)
+                    .map(|n| format!("must have at most {n} item(s)")),
+            ]
+            .into_iter()
+            .flatten()
+            .collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Object(_) => Vec::new(),
+    }
+}
+
+fn broken_number_bounds(schema: &Map<String, Value>, n: f64) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut check = |key: &str, holds: &dyn Fn(f64) -> bool, sign: &str| {
+        if let Some(bound) = schema.get(key)
+            && bound.as_f64().is_some_and(|b| !holds(b))
+        {
+            out.push(format!("must be {sign} {bound}"));
+        }
+    };
+    // Draft 4 wrote an exclusive bound as a flag beside the bound.
+    let flag = |key: &str| schema.get(key).and_then(Value::as_bool).unwrap_or(false);
+    if flag("exclusiveMinimum") {
+        check("minimum", &|b| n > b, ">");
+    } else {
+        check("minimum", &|b| n >= b, ">=");
+    }
+    if flag("exclusiveMaximum") {
+        check("maximum", &|b| n < b, "<");
+    } else {
+        check("maximum", &|b| n <= b, "<=");
+    }
+    check("exclusiveMinimum", &|b| n > b, ">");
+    check("exclusiveMaximum", &|b| n < b, "<");
+    check("multipleOf", &|b| is_multiple(n, b), "a multiple of");
+    out
+}
+
+/// Whether `n` is a multiple of `of`, up to what a double can hold: 0.3 is one of 0.1.
+fn is_multiple(n: f64, of: f64) -> bool {
+    if of <= 0.0 || !of.is_finite() || !n.is_finite() {
+        return true;
+    }
+    let ratio = n / of;
+    (ratio - ratio.round()).abs() <= 1e-9 * ratio.abs().max(1.0)
+}
+
+/// A length; what is no whole number is no bound.
+fn size(schema: &Map<String, Value>, key: &str) -> Option<u64> {
+    schema.get(key).and_then(Value::as_u64)
+}
+
+/// The types that a schema allows; empty when it allows all.
+pub(super) fn types(schema: &Map<String, Value>) -> Vec<Type> {
+    let mut types: Vec<Type> = match schema.get("type") {
+        Some(Value::String(name)) => Type::named(name).into_iter().collect(),
+        Some(Value::Array(names)) => {
+            let known: Vec<Type> = names.iter().filter_map(Value::as_str).filter_map(Type::named).collect();
+            // A list with an unknown name allows something that we cannot check.
+            if known.len() == names.len() { known } else { Vec::new() }
+        }
+        _ => Vec::new(),
+    };
+    if !types.is_empty() && schema.get("nullable").and_then(Value::as_bool).unwrap_or(false) {
+        types.push(Type::Null);
+    }
+    types
+}
+
+/// Equality of JSON Schema: 1 and 1.0 are the same number.
+pub(super) fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(x), Value::Number(y)) => {
+            x == y
+                || (x.is_f64() || y.is_f64())
+                    && x.as_f64().zip(y.as_f64()).is_some_and(|(x, y)| x.total_cmp(&y).is_eq())
+        }
+        (Value::Array(x), Value::Array(y)) => x.len() == y.len() && x.iter().zip(y).all(|(x, y)| same(x, y)),
+        (Value::Object(x), Value::Object(y)) => {
+            x.len() == y.len() && x.iter().all(|(k, v)| y.get(k).is_some_and(|w| same(v, w)))
+        }
+        _ => a == b,
+    }
+}

@@ -1,0 +1,130 @@
+//! What a model plainly meant.
+
+use serde_json::{Number, Value};
+
+/// A JSON type as schemas name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Type {
+    Null,
+    Boolean,
+    Integer,
+    Number,
+    String,
+    Array,
+    Object,
+}
+
+impl Type {
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "null" => Self::Null,
+            "boolean" => Self::Boolean,
+            "integer" => Self::Integer,
+            "number" => Self::Number,
+            "string" => Self::String,
+            "array" => Self::Array,
+            "object" => Self::Object,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Boolean => "boolean",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::String => "string",
+            Self::Array => "array",
+            Self::Object => "object",
+        }
+    }
+
+    pub(super) fn holds(self, value: &Value) -> bool {
+        match self {
+            Self::Null => value.is_null(),
+            Self::Boolean => value.is_boolean(),
+            Self::Integer => value.as_number().is_some_and(is_integer),
+            Self::Number => value.is_number(),
+            Self::String => value.is_string(),
+            Self::Array => value.is_array(),
+            Self::Object => value.is_object(),
+        }
+    }
+}
+
+/// The name of a value's type.
+pub(super) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(n) if is_integer(n) => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn is_integer(n: &Number) -> bool {
+    n.is_i64() || n.is_u64() || n.as_f64().is_some_and(|f| f.fract() == 0.0)
+}
+
+/// The value as one of `wanted`, when nothing is lost by it and there is no doubt. The value has none of the types.
+pub(super) fn coerced(value: &Value, wanted: &[Type]) -> Option<Value> {
+    let wants = |t: Type| wanted.contains(&t);
+    match value {
+        Value::String(text) => {
+            let trimmed = text.trim();
+            if (wants(Type::Integer) || wants(Type::Number))
+                && let Some(number) = number(trimmed, wants(Type::Number))
+            {
+                return Some(number);
+            }
+            if wants(Type::Boolean) {
+                match trimmed {
+                    "true" | "True" => return Some(Value::Bool(true)),
+                    "false" | "False" => return Some(Value::Bool(false)),
+                    _ => {}
+                }
+            }
+            if wants(Type::Null) && matches!(trimmed, "null" | "None") {
+                return Some(Value::Null);
+            }
+            structure(trimmed, wants(Type::Object), wants(Type::Array))
+        }
+        Value::Number(n) if wants(Type::String) => Some(Value::String(n.to_string())),
+        Value::Bool(b) if wants(Type::String) => Some(Value::String(b.to_string())),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// A whole number that was written with a fraction of zero, without it: integers are read that way only.
+pub(super) fn whole(value: &Value) -> Option<Value> {
+    /// Above it a double does not hold every integer.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let Value::Number(number) = value else { return None };
+    let float = number.as_f64().filter(|f| number.is_f64() && f.fract() == 0.0 && f.abs() <= EXACT)?;
+    #[expect(clippy::cast_possible_truncation, reason = "whole and within what an i64 holds")]
+    let integer = float as i64;
+    Some(Value::from(integer))
+}
+
+/// JSON's own spelling of a number, so that `1_000`, `inf` or `0x10` stay what they are.
+fn number(text: &str, fractions: bool) -> Option<Value> {
+    let number: Number = serde_json::from_str(text).ok()?;
+    if !fractions && !is_integer(&number) {
+        return None;
+    }
+    let number = Value::Number(number);
+    Some(if fractions { number } else { whole(&number).unwrap_or(number) })
+}
+
+/// An object or a list that was sent as text.
+fn structure(text: &str, object: bool, array: bool) -> Option<Value> {
+    let likely = (object && text.starts_with('{')) || (array && text.starts_with('['));
+    if !likely {
+        return None;
+    }
+    serde_json::from_str(text).ok()
+}

@@ -1,0 +1,342 @@
+//! The walk through a schema and a value, side by side.
+
+use serde_json::{Map, Value};
+
+use super::checks::{broken_bounds, same, types};
+use super::coerce::{Type, coerced, type_name, whole};
+use super::{ArgumentError, ArgumentErrors, MAX_ARGUMENT_ERRORS, shown};
+
+/// Levels of schema and value; what lies deeper is not checked.
+const MAX_DEPTH: usize = 64;
+/// Steps of one check, copies and comparisons included; what comes after them is not checked. It bounds schemas whose
+/// choices multiply.
+const MAX_STEPS: usize = 1_000_000;
+/// Allowed values that an error lists.
+const MAX_ALLOWED_SHOWN: usize = 20;
+/// The most bytes of a received value that one error keeps.
+const MAX_VALUE_SHOWN: usize = 200;
+
+pub(super) fn validated(schema: &Value, arguments: Value) -> Result<Value, ArgumentErrors> {
+    let mut walk = Walk { root: schema, steps: 0, errors: Vec::new() };
+    // What the model sent is what the errors show; it is kept apart from what the walk puts right.
+    let received = arguments.clone();
+    let mut value = arguments;
+    walk.check(schema, &mut value, "", 0);
+    if walk.errors.is_empty() {
+        return Ok(value);
+    }
+    Err(ArgumentErrors::new(walk.errors.into_iter().map(|p| p.error).collect(), &received))
+}
+
+struct Walk<'s> {
+    root: &'s Value,
+    steps: usize,
+    errors: Vec<Problem>,
+}
+
+/// An error, and whether it says that a fixed value is another one: then an alternative was not meant at all.
+#[derive(Clone)]
+struct Problem {
+    error: ArgumentError,
+    fixed_value: bool,
+}
+
+impl<'s> Walk<'s> {
+    fn check(&mut self, schema: &'s Value, value: &mut Value, path: &str, depth: usize) {
+        self.steps += 1;
+        if depth > MAX_DEPTH || self.steps > MAX_STEPS || self.errors.len() > MAX_ARGUMENT_ERRORS {
+            return;
+        }
+        let schema = match schema {
+            Value::Bool(false) => return self.error(path, "is not allowed here", value),
+            Value::Object(schema) => schema,
+            _ => return,
+        };
+        if let Some(target) = schema.get("$ref").and_then(Value::as_str).and_then(|r| self.resolve(r)) {
+            self.check(target, value, path, depth + 1);
+        }
+        if !self.check_type(schema, value, path) {
+            return;
+        }
+        self.check_values(schema, value, path);
+        for reason in broken_bounds(schema, value) {
+            self.error(path, reason, value);
+        }
+        self.check_object(schema, value, path, depth);
+        self.check_array(schema, value, path, depth);
+        self.check_choices(schema, value, path, depth);
+    }
+
+    /// The schema that a local reference names. A cycle of references ends at [`MAX_DEPTH`].
+    fn resolve(&self, reference: &str) -> Option<&'s Value> {
+        let pointer = reference.strip_prefix('#')?;
+        self.root.pointer(pointer)
+    }
+
+    /// Whether the value has, now, one of the wanted types.
+    fn check_type(&mut self, schema: &Map<String, Value>, value: &mut Value, path: &str) -> bool {
+        let wanted = types(schema);
+        if wanted.contains(&Type::Integer)
+            && !wanted.contains(&Type::Number)
+            && let Some(whole) = whole(value)
+        {
+            *value = whole;
+        }
+        if wanted.is_empty() || wanted.iter().any(|t| t.holds(value)) {
+            return true;
+        }
+        if let Some(better) = coerced(value, &wanted)
+            && wanted.iter().any(|t| t.holds(&better))
+        {
+            *value = better;
+            return true;
+        }
+        let listable = !matches!(value, Value::Null | Value::Array(_));
+        if wanted.contains(&Type::Array) && listable {
+            *value = Value::Array(vec![value.take()]);
+            return true;
+        }
+        let names: Vec<&str> = wanted.iter().map(|t| t.name()).collect();
+        self.error(path, format!("must be {}, not {}", names.join(" or "), type_name(value)), value);
+        false
+    }
+
+    fn check_values(&mut self, schema: &Map<String, Value>, value: &mut Value, path: &str) {
+        let allowed = match (schema.get("enum"), schema.get("const")) {
+            (Some(Value::Array(allowed)), _) => allowed.as_slice(),
+            (_, Some(only)) => std::slice::from_ref(only),
+            _ => return,
+        };
+        self.steps = self.steps.saturating_add(allowed.len());
+        if one_of(allowed, value) {
+            return;
+        }
+        let mut list: Vec<String> =
+            allowed.iter().take(MAX_ALLOWED_SHOWN).map(|v| shown(&v.to_string(), MAX_VALUE_SHOWN)).collect();
+        if allowed.len() > list.len() {
+            list.push(format!("and {} more", allowed.len() - list.len()));
+        }
+        let choice = if allowed.len() == 1 { "must be" } else { "must be one of" };
+        self.error(path, format!("{choice} {}", list.join(", ")), value);
+        if let Some(problem) = self.errors.last_mut() {
+            problem.fixed_value = true;
+        }
+    }
+
+    fn check_object(&mut self, schema: &'s Map<String, Value>, value: &mut Value, path: &str, depth: usize) {
+        let Value::Object(object) = value else { return };
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let required: Vec<&str> = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        self.drop_null_optionals(properties, &required, object);
+        for name in &required {
+            if !object.contains_key(*name) {
+                self.error(&joined(path, name), "is required", &Value::Null);
+            }
+        }
+        let additional = schema.get("additionalProperties");
+        for (name, value) in object.iter_mut() {
+            if let Some(schema) = properties.and_then(|p| p.get(name)) {
+                self.check(schema, value, &joined(path, name), depth + 1);
+                continue;
+            }
+            let by_pattern = schema.contains_key("patternProperties");
+            match additional {
+                Some(Value::Bool(false)) if !by_pattern => {
+                    let reason = match properties.map(|p| p.keys().map(String::as_str).collect::<Vec<_>>()) {
+                        Some(known) if !known.is_empty() => {
+                            format!("is not known; known are {}", shown(&known.join(", "), MAX_VALUE_SHOWN))
+                        }
+                        _ => String::from("is not known"),
+                    };
+                    self.error(&joined(path, name), reason, value);
+                }
+                Some(schema @ Value::Object(_)) if !by_pattern => {
+                    self.check(schema, value, &joined(path, name), depth + 1);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Null for an optional means that it is left out, unless its schema allows null.
+    fn drop_null_optionals(
+        &mut self,
+        properties: Option<&'s Map<String, Value>>,
+        required: &[&str],
+        object: &mut Map<String, Value>,
+    ) {
+        let Some(properties) = properties else { return };
+        let unwanted: Vec<String> = object
+            .iter()
+            .filter(|(name, value)| value.is_null() && !required.contains(&name.as_str()))
+            .filter(|(name, _)| properties.get(*name).is_some_and(|s| !self.allows_null(s)))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in unwanted {
+            object.shift_remove(&name);
+        }
+    }
+
+    fn allows_null(&self, schema: &'s Value) -> bool {
+        let mut probe = Walk { root: self.root, steps: MAX_STEPS / 2, errors: Vec::new() };
+        probe.check(schema, &mut Value::Null, "", MAX_DEPTH / 2);
+        probe.errors.is_empty()
+    }
+
+    fn check_array(&mut self, schema: &'s Map<String, Value>, value: &mut Value, path: &str, depth: usize) {
+        let Value::Array(items) = value else { return };
+        // Draft 7 wrote prefixItems as a list of items, with additionalItems for the others.
+        let (prefix, rest) = match (schema.get("prefixItems"), schema.get("items")) {
+            (Some(Value::Array(prefix)), rest) => (prefix.as_slice(), rest),
+            (_, Some(Value::Array(prefix))) => (prefix.as_slice(), schema.get("additionalItems")),
+            (_, rest) => (&[][..], rest),
+        };
+        for (at, item) in items.iter_mut().enumerate() {
+            if let Some(schema) = prefix.get(at).or(rest) {
+                self.check(schema, item, &format!("{path}[{at}]"), depth + 1);
+            }
+        }
+    }
+
+    fn check_choices(&mut self, schema: &'s Map<String, Value>, value: &mut Value, path: &str, depth: usize) {
+        if let Some(Value::Array(all)) = schema.get("allOf") {
+            for part in all {
+                self.check(part, value, path, depth + 1);
+            }
+        }
+        if let Some(Value::Array(choices)) = schema.get("anyOf") {
+            self.check_choice(choices, Matches::Any, value, path, depth);
+        }
+        if let Some(Value::Array(choices)) = schema.get("oneOf") {
+            self.check_choice(choices, Matches::One, value, path, depth);
+        }
+    }
+
+    /// The first choice that holds without putting anything right wins, then the first one that holds at all.
+    fn check_choice(
+        &mut self,
+        choices: &'s [Value],
+        how: Matches,
+        value: &mut Value,
+        path: &str,
+        depth: usize,
+    ) {
+        let mut exact = 0;
+        let mut fixed: Option<Value> = None;
+        let mut closest: Option<Vec<Problem>> = None;
+        for choice in choices {
+            self.steps = self.steps.saturating_add(weight(value));
+            if self.steps > MAX_STEPS {
+                return;
+            }
+            let mut attempt = value.clone();
+            let mut probe = Walk { root: self.root, steps: self.steps, errors: Vec::new() };
+            probe.check(choice, &mut attempt, path, depth + 1);
+            self.steps = probe.steps;
+            if !probe.errors.is_empty() {
+                if closest.as_ref().is_none_or(|c| distance(&probe.errors) < distance(c)) {
+                    closest = Some(probe.errors);
+                }
+            } else if attempt == *value {
+                exact += 1;
+                if how == Matches::Any {
+                    return;
+                }
+            } else if fixed.is_none() {
+                fixed = Some(attempt);
+            }
+        }
+        match (exact, fixed, closest) {
+            (1, _, _) | (0, None, None) => {}
+            (0, Some(better), _) => *value = better,
+            // One alternative was plainly meant: what is wrong within it says most.
+            (0, None, Some(problems))
+                if problems.iter().all(|p| !p.fixed_value && p.error.path != place(path)) =>
+            {
+                self.errors.extend(problems);
+            }
+            (0, None, Some(problems)) => {
+                let list: Vec<String> = problems.iter().map(|p| p.error.to_string()).collect();
+                let list = shown(&list.join("; "), MAX_VALUE_SHOWN);
+                self.error(
+                    path,
+                    format!("fits none of {} alternatives; the closest: {list}", choices.len()),
+                    value,
+                );
+            }
+            (n, _, _) => self.error(path, format!("fits {n} alternatives, but must fit exactly one"), value),
+        }
+    }
+
+    fn error(&mut self, path: &str, reason: impl Into<String>, received: &Value) {
+        self.steps = self.steps.saturating_add(weight(received));
+        let text = received.to_string();
+        let received = if text.len() > MAX_VALUE_SHOWN {
+            Value::String(shown(&text, MAX_VALUE_SHOWN))
+        } else {
+            received.clone()
+        };
+        let error = ArgumentError::new(place(path), reason, received);
+        self.errors.push(Problem { error, fixed_value: false });
+    }
+}
+
+/// How many alternatives must hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Matches {
+    Any,
+    One,
+}
+
+/// How far off an alternative is: one whose fixed values are others was not meant, then fewer errors are closer.
+fn distance(problems: &[Problem]) -> (bool, usize) {
+    (problems.iter().any(|p| p.fixed_value), problems.len())
+}
+
+/// What a copy of a value costs, in steps.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 1,
+        Value::String(text) => 1 + text.len() / 64,
+        Value::Array(items) => items.iter().map(weight).fold(1, usize::saturating_add),
+        Value::Object(object) => {
+            object.iter().map(|(k, v)| k.len() / 64 + weight(v)).fold(1, usize::saturating_add)
+        }
+    }
+}
+
+/// Whether the value is one of `allowed`; it is put right when only its spelling differs.
+fn one_of(allowed: &[Value], value: &mut Value) -> bool {
+    if allowed.iter().any(|a| same(a, value)) {
+        return true;
+    }
+    let meant = allowed.iter().find(|a| match (a, &*value) {
+        (Value::Number(_) | Value::Bool(_), Value::String(text)) => spelled(a) == text.trim(),
+        (Value::String(a), Value::Number(_) | Value::Bool(_)) => *a == spelled(value),
+        _ => false,
+    });
+    if let Some(meant) = meant {
+        *value = meant.clone();
+        return true;
+    }
+    false
+}
+
+fn spelled(value: &Value) -> String {
+    value.to_string()
+}
+
+/// A path as errors have it.
+fn place(path: &str) -> String {
+    if path.is_empty() { String::from("(root)") } else { shown(path, MAX_VALUE_SHOWN) }
+}
+
+fn joined(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}

@@ -1,0 +1,64 @@
+//! An agent with every provider that is built in.
+
+use std::sync::{Arc, OnceLock};
+
+use agent_core::{ApiProtocol, BasicAgent, ModelConfig, StreamProvider};
+
+use crate::{ProviderRegistry, catalogue};
+
+/// An agent for this model, with a provider for every protocol whose feature is on. What the catalogue knows of the model
+/// (window, limits, abilities, prices) is filled in where the configuration still says what its constructor said.
+///
+/// Without the protocol's feature the first prompt ends with an error that names it.
+///
+/// ```
+/// use agent_core::ModelConfig;
+/// let agent = agent_providers::agent(ModelConfig::default()).with_system_prompt("Be brief.");
+/// assert_eq!(agent.model().id, "qwen3-coder:30b");
+/// ```
+#[must_use]
+pub fn agent(model: ModelConfig) -> BasicAgent {
+    BasicAgent::new(fill(model)).with_provider_override(shared())
+}
+
+/// One registry, and so one pool of connections, for the process.
+fn shared() -> Arc<dyn StreamProvider> {
+    static REGISTRY: OnceLock<Arc<ProviderRegistry>> = OnceLock::new();
+    let registry = REGISTRY.get_or_init(|| Arc::new(ProviderRegistry::default()));
+    Arc::clone(registry) as Arc<dyn StreamProvider>
+}
+
+fn fill(mut model: ModelConfig) -> ModelConfig {
+    let Some(facts) = catalogue::find(&model.provider, &model.id) else { return model };
+    let known = facts.apply(model.clone());
+    let said = constructed(&model);
+    if (model.context_window, model.max_tokens) == (said.context_window, said.max_tokens) {
+        (model.context_window, model.max_tokens) = (known.context_window, known.max_tokens);
+    }
+    if model.images == said.images {
+        model.images = known.images;
+    }
+    if model.thinking == said.thinking && model.thinking_levels == said.thinking_levels {
+        model.thinking = known.thinking;
+        model.thinking_levels = known.thinking_levels;
+    }
+    if model.cost == said.cost {
+        model.cost = known.cost;
+    }
+    model
+}
+
+/// The model as its constructor made it.
+fn constructed(model: &ModelConfig) -> ModelConfig {
+    let id = model.id.as_str();
+    match (model.api, model.provider.as_str()) {
+        (ApiProtocol::AnthropicMessages, _) => ModelConfig::anthropic(id, id, ""),
+        (ApiProtocol::OpenAiCompletions, "openai") => ModelConfig::openai(id, id, ""),
+        (ApiProtocol::OpenAiCompletions, "openrouter") => ModelConfig::openrouter(id, ""),
+        (ApiProtocol::OllamaChat, _) => ModelConfig::ollama(id),
+        (api, provider) => ModelConfig::new(api, provider, id),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! The work of `bash`.
+
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use agent_core::{ToolContext, ToolError, ToolResult};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::{ChildStderr, ChildStdout};
+
+use super::capture::{Capture, Live};
+use super::output::{Ending, Streams, result};
+use super::process::Shell;
+use super::{Background, BashArgs, BashError, BashTool, MAX_COMMAND_BYTES, deny, environment, strays};
+
+/// How long output is still read once the shell is done. What it wrote itself is there already; a process in the
+/// background that holds the pipe could keep it open for ever.
+const DRAIN_GRACE: Duration = Duration::from_millis(250);
+
+/// How long the end of the pipes is waited for once their holders are dead. It comes at once; the time is for a machine
+/// that is very busy, and the price of a process that has left its group and keeps a pipe open.
+const END_GRACE: Duration = Duration::from_millis(500);
+
+/// How often a watcher is shown new output.
+const UPDATE_EVERY: Duration = Duration::from_millis(100);
+
+/// How much is read at once.
+const READ_BYTES: usize = 16 * 1024;
+
+pub(super) async fn run(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
+    ctx.check_cancelled()?;
+    let limit = args.limit(tool.timeout, tool.max_timeout)?;
+    if args.command.contains('\0') {
+        return Err(BashError::Nul.into());
+    }
+    if args.command.len() > MAX_COMMAND_BYTES {
+        return Err(BashError::TooLong { bytes: args.command.len() }.into());
+    }
+    if let Some(pattern) = deny::first_match(&tool.deny, &args.command) {
+        return Err(BashError::Denied { pattern: pattern.to_string() }.into());
+    }
+    confirm(tool, &args.command, ctx).await?;
+    if tokio::runtime::Handle::try_current().is_err() {
+        return Err(ToolError::from("no tokio runtime is running here; call this tool from inside one"));
+    }
+
+    let mut variables = environment::of_command(&tool.inherited, &tool.set);
+    let mark = ctx.environment.random_id();
+    strays::mark(&mut variables, &mark);
+    let mut shell = Shell::start(&args.command, tool.folder(), &variables, mark).map_err(BashError::Spawn)?;
+    let mut streams = Streams::new(tool.max_output_bytes);
+    let ending = follow(&mut shell, &mut streams, limit, tool.background, ctx).await?;
+    match ending {
+        Ending::TimedOut(limit) if streams.is_empty() => Err(BashError::TimedOut(limit).into()),
+        Ending::Aborted if streams.is_empty() => Err(BashError::Cancelled.into()),
+        ending => Ok(result(ending, &streams)),
+    }
+}
+
+async fn confirm(tool: &BashTool, command: &str, ctx: &ToolContext) -> Result<(), BashError> {
+    let Some(confirm) = &tool.confirm else { return Ok(()) };
+    let confirmed = tokio::select! {
+        biased;
+        () = ctx.cancel.cancelled() => return Err(BashError::Cancelled),
+        confirmed = confirm(command.to_owned()) => confirmed,
+    };
+    // Yes and abort may come together; then abort counts.
+    if ctx.cancel.is_cancelled() {
+        return Err(BashError::Cancelled);
+    }
+    if confirmed { Ok(()) } else { Err(BashError::NotConfirmed) }
+}
+
+/// Reads what the shell says until it is done, or its time is over, or the run is aborted; then it is stopped.
+async fn follow(
+    shell: &mut Shell,
+    streams: &mut Streams,
+    limit: Duration,
+    background: Background,
+    ctx: &ToolContext,
+) -> Result<Ending, BashError> {
+    let mut out = Pipe::new(shell.take_stdout());
+    let mut err = Pipe::new(shell.take_stderr());
+    let mut live = Live::default();
+    let mut too_long = ctx.environment.sleep(limit);
+    let mut tick = ctx.environment.sleep(UPDATE_EVERY);
+    let exited = loop {
+        // Chosen at random among what is ready: a flood on one pipe starves neither the other nor the clock.
+        tokio::select! {
+            () = ctx.cancel.cancelled() => break Err(Ending::Aborted),
+            () = &mut too_long => break Err(Ending::TimedOut(limit)),
+            status = shell.wait() => break Ok(status.map_err(BashError::Spawn)?),
+            () = &mut tick => {
+                if let Some(text) = live.take_new() {
+                    ctx.on_update(ToolResult::text(text));
+                }
+                tick = ctx.environment.sleep(UPDATE_EVERY);
+            }
+            read = out.read() => out.keep(read, &mut streams.stdout, &mut live),
+            read = err.read() => err.keep(read, &mut streams.stderr, &mut live),
+        }
+    };
+    let mut reading = Reading { out, err, streams, live };
+    match exited {
+        // Pipes are read on meanwhile: a process that says good-bye must not hang on a full one.
+        Err(_) => {
+            let mut stop = std::pin::pin!(shell.stop());
+            if reading.until(&mut stop).await == Until::PipesEnded {
+                stop.await;
+            }
+        }
+        Ok(_) => {
+            reading.until(tokio::time::sleep(DRAIN_GRACE)).await;
+            match background {
+                Background::End => shell.kill().await,
+                Background::Keep => shell.spare_the_rest(),
+            }
+        }
+    }
+    if !(exited.is_ok() && background == Background::Keep) {
+        // Everybody in the group is dead, so the pipes end now, unless somebody has left the group.
+        reading.until(tokio::time::sleep(END_GRACE)).await;
+    }
+    reading.sweep().await;
+    if let Some(text) = reading.live.take_new() {
+        ctx.on_update(ToolResult::text(text));
+    }
+    Ok(exited.map_or_else(|ending| ending, ending_of))
+}
+
+fn ending_of(status: ExitStatus) -> Ending {
+    #[cfg(unix)]
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    #[cfg(not(unix))]
+    let signal = None;
+    Ending::Exited { code: status.code(), signal }
+}
+
+/// Both pipes and what was read of them.
+struct Reading<'a> {
+    out: Pipe<ChildStdout>,
+    err: Pipe<ChildStderr>,
+    streams: &'a mut Streams,
+    live: Live,
+}
+
+impl Reading<'_> {
+    /// Reads until both pipes have ended or `end` has come.
+    async fn until(&mut self, end: impl Future<Output = ()>) -> Until {
+        tokio::pin!(end);
+        while self.out.is_open() || self.err.is_open() {
+            tokio::select! {
+                () = &mut end => return Until::EndCame,
+                read = self.out.read() => self.out.keep(read, &mut self.streams.stdout, &mut self.live),
+                read = self.err.read() => self.err.keep(read, &mut self.streams.stderr, &mut self.live),
+            }
+        }
+        Until::PipesEnded
+    }
+
+    /// Reads what is in the pipes now. On a busy machine the time may be over before the last output was read.
+    async fn sweep(&mut self) {
+        for _ in 0..SWEEPS {
+            tokio::select! {
+                biased;
+                read = self.out.read() => self.out.keep(read, &mut self.streams.stdout, &mut self.live),
+                read = self.err.read() => self.err.keep(read, &mut self.streams.stderr, &mut self.live),
+                () = std::future::ready(()) => return,
+            }
+        }
+    }
+}
+
+/// How often a sweep reads: more than a pipe can hold.
+const SWEEPS: usize = 64;
+
+/// Why reading stopped.
+#[derive(Debug, PartialEq, Eq)]
+enum Until {
+    EndCame,
+    PipesEnded,
+}
+
+/// One end of a pipe, read in parts.
+struct Pipe<R> {
+    reader: Option<R>,
+    buffer: Box<[u8]>,
+}
+
+impl<R: AsyncRead + Unpin> Pipe<R> {
+    fn new(reader: Option<R>) -> Self {
+        Self { reader, buffer: vec![0; READ_BYTES].into() }
+    }
+
+    fn is_open(&self) -> bool {
+        self.reader.is_some()
+    }
+
+    /// How much was read into the buffer; 0 at the end. Never ends once the pipe is closed.
+    async fn read(&mut self) -> usize {
+        match &mut self.reader {
+            // An error ends a pipe as its end does.
+            Some(reader) => reader.read(&mut self.buffer).await.unwrap_or_default(),
+            None => std::future::pending().await,
+        }
+    }
+
+    fn keep(&mut self, read: usize, capture: &mut Capture, live: &mut Live) {
+        let part = self.buffer.get(..read).unwrap_or_default();
+        if part.is_empty() {
+            self.reader = None;
+        }
+        capture.push(part);
+        live.push(part);
+    }
+}

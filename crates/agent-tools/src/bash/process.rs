@@ -1,0 +1,125 @@
+//! The shell and all that it started.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
+use tokio::process::{ChildStderr, ChildStdout};
+
+use super::strays;
+
+/// How long processes have to end by themselves when they are told to. Short: an aborted call must answer before the
+/// agent stops waiting for it.
+#[cfg(unix)]
+const TERM_GRACE: Duration = Duration::from_millis(100);
+
+/// How long the shell is waited for after it was killed; only a process stuck in the kernel takes longer.
+const KILL_GRACE: Duration = Duration::from_millis(200);
+
+/// A running shell. Dropping it kills its whole process group.
+#[derive(Debug)]
+pub(super) struct Shell {
+    child: Box<dyn ChildWrapper>,
+    mark: String,
+    guard: Guard,
+}
+
+/// Who may live on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Guard {
+    /// Nobody.
+    KillAll,
+    /// All that is left.
+    Spare,
+}
+
+impl Shell {
+    /// Starts `bash -c command`. The variables hold the mark by which its strays are known.
+    pub(super) fn start(
+        command: &str,
+        folder: Option<&Path>,
+        variables: &BTreeMap<OsString, OsString>,
+        mark: String,
+    ) -> io::Result<Self> {
+        let mut wrap = CommandWrap::with_new("bash", |bash| {
+            bash.arg("-c").arg(command);
+            bash.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            bash.env_clear().envs(variables);
+            if let Some(folder) = folder {
+                bash.current_dir(folder);
+            }
+        });
+        wrap.wrap(KillOnDrop);
+        #[cfg(unix)]
+        wrap.wrap(process_wrap::tokio::ProcessGroup::leader());
+        Ok(Self { child: wrap.spawn()?, mark, guard: Guard::KillAll })
+    }
+
+    pub(super) fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.child.stdout().take()
+    }
+
+    pub(super) fn take_stderr(&mut self) -> Option<ChildStderr> {
+        self.child.stderr().take()
+    }
+
+    /// Waits for the shell itself, not for what it left in the background.
+    pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
+        // The wait of the group would wait for orphans too, where this process is the one that inherits them.
+        self.child.inner_mut().wait().await
+    }
+
+    /// Asks the whole group to end, and ends it.
+    pub(super) async fn stop(&mut self) {
+        #[cfg(unix)]
+        {
+            /// The same number on every Unix.
+            const SIGTERM: i32 = 15;
+            if self.child.signal(SIGTERM).is_ok() {
+                // The shell may be gone before; others of the group then have no more time.
+                drop(tokio::time::timeout(TERM_GRACE, self.wait()).await);
+            }
+        }
+        self.kill().await;
+        // Only to leave no dead process behind; the answer does not depend on it.
+        drop(tokio::time::timeout(KILL_GRACE, self.wait()).await);
+    }
+
+    /// Kills the whole group at once, then those who left it.
+    pub(super) async fn kill(&mut self) {
+        self.kill_group();
+        let mark = self.mark.clone();
+        drop(tokio::task::spawn_blocking(move || strays::end(&mark)).await);
+        self.guard = Guard::Spare;
+    }
+
+    fn kill_group(&mut self) {
+        // An error says that nobody is left in it.
+        drop(self.child.start_kill());
+    }
+
+    /// Lets what is left in the background go on.
+    pub(super) fn spare_the_rest(&mut self) {
+        self.guard = Guard::Spare;
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        match self.guard {
+            Guard::KillAll => {
+                self.kill_group();
+                let mark = std::mem::take(&mut self.mark);
+                match tokio::runtime::Handle::try_current() {
+                    Ok(runtime) => drop(runtime.spawn_blocking(move || strays::end(&mark))),
+                    Err(_) => strays::end(&mark),
+                }
+            }
+            Guard::Spare => {}
+        }
+    }
+}

@@ -1,0 +1,40 @@
+use super::output::Listing;
+use crate::glob::NamePattern;
+use std::path::Path;
+
+#[track_caller]
+fn check_fits(pattern: &str, path: &str, fits: bool) {
+    let found = NamePattern::new(pattern).unwrap().fits(Path::new(path), Path::new("/w"));
+    assert_eq!(found, fits, "{pattern} and {path}");
+}
+
+#[test]
+fn a_pattern_without_a_slash_is_for_names_and_one_with_a_slash_for_paths() {
+    check_fits("*.rs", "/w/a.rs", true);
+    check_fits("*.rs", "/w/deep/down/a.rs", true);
+    check_fits("*.rs", "/w/a.rst", false);
+    check_fits("*.{rs,toml}", "/w/Cargo.toml", true);
+    check_fits("src/*.rs", "/w/src/a.rs", true);
+    check_fits("./src/*.rs", "/w/src/a.rs", true);
+    check_fits("src/*.rs", "/w/src/deep/a.rs", false);
+    check_fits("src/**/*.rs", "/w/src/deep/a.rs", true);
+    check_fits("**/a.rs", "/w/a.rs", true);
+    check_fits("w/*.rs", "/w/a.rs", false);
+    check_fits(".*", "/w/.env", true);
+}
+
+/// REQ-105.
+#[test]
+fn the_notice_comes_only_when_there_are_more_than_are_shown() {
+    let listing = |total: usize| {
+        let mut listing = Listing::new(3);
+        for n in (0..total).rev() {
+            listing.add(format!("f{n}"));
+        }
+        listing.into_result("here").joined_text()
+    };
+    assert_eq!(listing(0), "No files found in here");
+    assert_eq!(listing(1), "f0\n\n(1 files)");
+    assert_eq!(listing(3), "f0\nf1\nf2\n\n(3 files)");
+    assert_eq!(listing(4), "f0\nf1\nf2\n\n... (4 files, showing first 3)");
+}

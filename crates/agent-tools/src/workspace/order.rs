@@ -1,0 +1,37 @@
+//! One change to a file at a time (B-172).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+
+/// Which files are being changed, by real path, so that two names of one file are one.
+///
+/// There is one for the process: tools of two agents may work on the same file.
+static FILES: Mutex<BTreeMap<PathBuf, Weak<AsyncMutex<()>>>> = Mutex::new(BTreeMap::new());
+
+/// The right to change one file. Others wait until it is dropped.
+#[derive(Debug)]
+pub(crate) struct FileOrder {
+    _guard: OwnedMutexGuard<()>,
+}
+
+impl FileOrder {
+    /// Waits for its turn. Turns are given in the order of asking.
+    pub(crate) async fn enter(real: &Path) -> Self {
+        Self { _guard: lock_of(real).lock_owned().await }
+    }
+}
+
+fn lock_of(real: &Path) -> Arc<AsyncMutex<()>> {
+    let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(lock) = files.get(real).and_then(Weak::upgrade) {
+        return lock;
+    }
+    // Nobody holds or awaits the other dead ones; the map stays as small as the work at hand.
+    files.retain(|_, lock| lock.strong_count() > 0);
+    let lock = Arc::new(AsyncMutex::new(()));
+    files.insert(real.to_path_buf(), Arc::downgrade(&lock));
+    lock
+}

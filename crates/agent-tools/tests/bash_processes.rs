@@ -1,0 +1,149 @@
+//! Which processes are left when a call of `bash` is over: none.
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use std::time::Duration;
+
+use agent_core::{AgentTool as _, ToolError};
+use agent_tools::{Background, BashTool};
+use serde_json::json;
+use support::{Folder, call, call_and_cancel, context, failure, folder, now_ms, runs, text, until};
+
+/// What a test's command starts: in the background, without an environment, in a group of its own, and in a shell of
+/// a shell. Each writes its number into a file.
+const FAMILY: &str = "
+    sleep 300 & echo $! > child
+    env -i sleep 300 & echo $! > bare
+    setsid bash -c 'echo $$ > stray; exec sleep 300' &
+    bash -c 'bash -c \"echo \\$\\$ > grandchild; sleep 300; true\"; true' &
+    until [ -s child -a -s stray -a -s grandchild ]; do sleep 0.01; done
+    touch ready
+";
+
+fn pids(folder: &Folder) -> Vec<u32> {
+    ["child", "bare", "stray", "grandchild"].map(|name| folder.number(name)).to_vec()
+}
+
+async fn gone(pids: &[u32]) {
+    until("the end of the processes", || !pids.iter().any(|pid| runs(*pid))).await;
+}
+
+/// REQ-095, B-170.
+#[tokio::test]
+async fn a_time_out_ends_everything_that_was_started() {
+    let folder = folder();
+    let tool = BashTool::new(folder.workspace.clone());
+    let error = failure(call(&tool, json!({"command": format!("{FAMILY} sleep 300"), "timeout": 3})).await);
+    assert_eq!(error, "Command timed out after 3s");
+    gone(&pids(&folder)).await;
+}
+
+/// REQ-095, B-170.
+#[tokio::test]
+async fn an_abort_ends_everything_that_was_started() {
+    let folder = folder();
+    let tool = BashTool::new(folder.workspace.clone());
+    let command = json!({"command": format!("{FAMILY} sleep 300")});
+    let result = call_and_cancel(&tool, command, async || until("ready", || folder.has("ready")).await).await;
+    assert_eq!(result, Err(ToolError::Cancelled));
+    gone(&pids(&folder)).await;
+}
+
+/// B-170.
+#[tokio::test]
+async fn dropping_the_call_ends_everything_that_was_started() {
+    let folder = folder();
+    let tool = BashTool::new(folder.workspace.clone());
+    let running = tool.execute(json!({"command": format!("{FAMILY} sleep 300")}), context(&tool));
+    tokio::select! {
+        result = running => panic!("it ended: {result:?}"),
+        () = until("ready", || folder.has("ready")) => {}
+    }
+    let pids = pids(&folder);
+    gone(&pids).await;
+}
+
+/// B-170.
+#[tokio::test]
+async fn what_is_left_in_the_background_ends_with_the_call() {
+    let folder = folder();
+    let tool = BashTool::new(folder.workspace.clone());
+    text(call(&tool, json!({"command": FAMILY})).await);
+    gone(&pids(&folder)).await;
+}
+
+#[tokio::test]
+async fn commands_of_an_agent_that_a_command_runs_end_too() {
+    // What an agent inside does: a call of its own, in a group of its own.
+    let folder = folder();
+    let tool = BashTool::new(folder.workspace.clone());
+    let inner = "LOOPTREE_CALL=$LOOPTREE_CALL,inner setsid bash -c 'echo $$ > pid; exec sleep 300'";
+    text(call(&tool, json!({"command": format!("{inner} & until [ -s pid ]; do sleep 0.01; done")})).await);
+    gone(&[folder.number("pid")]).await;
+}
+
+/// B-170.
+#[tokio::test]
+async fn a_process_in_the_background_that_holds_the_pipes_does_not_hold_the_call() {
+    let start = now_ms();
+    let shown = text(call(&BashTool::default(), json!({"command": "sleep 60 & echo hi"})).await);
+    assert_eq!(shown, "Exit code: 0\nhi\n");
+    assert!(now_ms() - start < 20_000);
+}
+
+#[tokio::test]
+async fn a_background_process_lives_on_when_the_caller_wants_it() {
+    let tool = BashTool::default().with_background(Background::Keep);
+    let shown = text(call(&tool, json!({"command": "sleep 300 & echo $!"})).await);
+    let pid = shown.strip_prefix("Exit code: 0\n").unwrap().trim().parse().unwrap();
+    // Long enough for a kill on the way to arrive.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(runs(pid));
+    text(call(&tool, json!({"command": format!("kill -9 {pid}")})).await);
+    gone(&[pid]).await;
+}
+
+#[tokio::test]
+async fn a_process_that_ignores_the_polite_signal_is_killed() {
+    let folder = folder();
+    let tool = BashTool::new(folder.workspace.clone());
+    let command = "trap '' TERM; echo $$ > pid; bash -c 'sleep 300; true'; sleep 300; touch survived";
+    let error = failure(call(&tool, json!({"command": command, "timeout": 2})).await);
+    assert_eq!(error, "Command timed out after 2s");
+    let pid = folder.number("pid");
+    gone(&[pid]).await;
+    assert!(!folder.has("survived"));
+}
+
+/// B-170.
+#[tokio::test]
+async fn a_time_out_keeps_the_output_so_far() {
+    let tool = BashTool::default().with_timeout(Duration::from_millis(2_500));
+    let result = call(&tool, json!({"command": "echo so far; echo bad >&2; sleep 300"})).await.unwrap();
+    assert!(result.is_error);
+    assert_eq!(result.joined_text(), "Command timed out after 2.5s\nSTDOUT:\nso far\n\nSTDERR:\nbad\n");
+    assert_eq!(result.details, json!({"exit_code": -1, "success": false, "timed_out": true}));
+}
+
+/// B-170.
+#[tokio::test]
+async fn an_abort_keeps_the_output_so_far() {
+    let folder = folder();
+    let tool = BashTool::new(folder.workspace.clone());
+    let command = json!({"command": "echo so far; touch ready; sleep 300"});
+    let result = call_and_cancel(&tool, command, async || until("ready", || folder.has("ready")).await);
+    let result = result.await.unwrap();
+    assert!(result.is_error);
+    assert_eq!(result.joined_text(), "Operation aborted\nso far\n");
+    assert_eq!(result.details, json!({"exit_code": -1, "success": false, "aborted": true}));
+}
+
+#[tokio::test]
+async fn a_flood_does_not_keep_a_call_from_its_time_out() {
+    let tool = BashTool::default().with_timeout(Duration::from_secs(1));
+    let result = call(&tool, json!({"command": "yes & yes >&2"})).await.unwrap();
+    let shown = result.joined_text();
+    assert!(shown.starts_with("Command timed out after 1s\nSTDOUT:\ny\n"), "{}", &shown[..60]);
+    assert!(shown.ends_with("... (output truncated)"));
+}

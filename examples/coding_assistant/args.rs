@@ -1,0 +1,55 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+pub(crate) const HELP: &str = "\
+usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [--yes] [\"task\"]
+
+  --provider P   anthropic, openai, openrouter, groq, xai, deepseek, mistral, ollama, or local (any Chat Completions server)
+  --model M      the model's id, as the provider names it
+  --base-url U   where the API is
+  --cwd DIR      the directory to work in (the current one)
+  --yes          run bash commands without asking
+  task           what to do; without it a prompt loop
+
+Keys are read from ANTHROPIC_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, GROQ_API_KEY, XAI_API_KEY, DEEPSEEK_API_KEY and
+MISTRAL_API_KEY. Without any of them, and without an Ollama server on this machine, a built-in recording shows how it looks.";
+
+#[derive(Debug)]
+pub(crate) struct Args {
+    pub(crate) provider: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) base_url: Option<String>,
+    pub(crate) cwd: PathBuf,
+    pub(crate) yes: bool,
+    pub(crate) task: Option<String>,
+}
+
+impl Args {
+    /// The arguments; `None` when help is wanted.
+    pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
+        let mut args = Self {
+            provider: None,
+            model: None,
+            base_url: None,
+            cwd: PathBuf::from("."),
+            yes: false,
+            task: None,
+        };
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("{word} wants a value"));
+            match word.as_str() {
+                "--help" | "-h" => return Ok(None),
+                "--provider" => args.provider = Some(value()?),
+                "--model" => args.model = Some(value()?),
+                "--base-url" => args.base_url = Some(value()?),
+                "--cwd" => args.cwd = PathBuf::from(value()?),
+                "--yes" | "-y" => args.yes = true,
+                flag if flag.starts_with('-') => return Err(format!("there is no option {flag}")),
+                _ if args.task.is_some() => return Err("one task at a time; put it in quotes".to_owned()),
+                _ => args.task = Some(word),
+            }
+        }
+        Ok(Some(args))
+    }
+}

@@ -1,0 +1,65 @@
+//! What happens without any model: a recording repairs a small project. Loop, tools, files and session are real.
+
+mod project;
+mod recording;
+
+use std::process::{ExitCode, Stdio};
+
+use anyhow::{Context as _, Result};
+use looptree::BasicAgent;
+use looptree::prelude::*;
+
+use crate::choose::three_ways;
+use crate::render::Screen;
+use crate::talk;
+
+const TASK: &str = "The tests of this project fail. Find out why, repair it, and check the repair.";
+
+pub(crate) async fn run(screen: &Screen) -> Result<ExitCode> {
+    if !has_cargo().await {
+        screen.line(
+            "The demonstration runs `cargo test` in a project that it writes, and there is no cargo on PATH.",
+        );
+        screen.line(&three_ways());
+        return Ok(ExitCode::FAILURE);
+    }
+    screen.line("No key and no model server were found, so what answers now is a recording, not a model: its words and");
+    screen.line("tool calls were written beforehand. The loop, the tools, the files, the tests and the session are real.");
+    let root = project::write()?;
+    screen.line(&format!("project: {}", root.display()));
+    let before = project::tests_pass(&root).await?;
+    screen.line(&format!("`cargo test` there {} now", if before { "passes" } else { "fails" }));
+    screen.line(&format!("> {TASK}"));
+
+    let agent = BasicAgent::new(recording::model())
+        .with_provider(recording::Recording)
+        .with_system_prompt(crate::SYSTEM_PROMPT)
+        .with_tools(Workspace::open(&root)?.tools());
+    let sessions = root.join(".looptree").join("sessions");
+    let recorder = SessionRecorder::attach(&agent, JsonStore::open(&sessions)?);
+    let ended_well = talk::turn(&agent, TASK, screen).await?;
+    recorder.save()?;
+
+    let repaired = project::tests_pass(&root).await?;
+    screen.line(&format!("`cargo test` there {} now", if repaired { "passes" } else { "still fails" }));
+    screen.line(&format!("session: {}", recorder.path().display()));
+    screen.line(&three_ways());
+    Ok(if ended_well && repaired { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn has_cargo() -> bool {
+    let asked = tokio::process::Command::new("cargo")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    asked.await.is_ok_and(|status| status.success())
+}
+
+/// Runs a project's tests, quietly.
+pub(crate) async fn cargo_test(root: &std::path::Path) -> Result<bool> {
+    let mut command = tokio::process::Command::new("cargo");
+    command.args(["test", "--offline", "--quiet"]).current_dir(root);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    Ok(command.status().await.context("cannot run cargo test")?.success())
+}

@@ -1,0 +1,114 @@
+//! A coding assistant in a terminal.
+//!
+//! `cargo run --example coding_assistant -- [--provider P] [--model M] [--base-url U] [--cwd DIR] [--yes] ["task"]`
+//!
+//! The model is found in this order: the flags, keys in the environment, an Ollama server on this machine; else a
+//! recording that is built in repairs a small project in a new directory, with the real loop, tools, files and session.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a program that talks to a person and reads its own environment"
+)]
+
+mod approval;
+mod args;
+mod choose;
+mod demo;
+mod money;
+mod ollama_server;
+mod render;
+mod talk;
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use looptree::prelude::*;
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use args::Args;
+use choose::Chosen;
+use render::Screen;
+
+const SYSTEM_PROMPT: &str = "You are a careful software engineer working in the user's directory through tools. Look before \
+you change anything, make the smallest change that solves the task, and check it by running the project's own tests. \
+Finish with a short report of what you changed and how you checked it.";
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let args = match Args::parse(std::env::args().skip(1)) {
+        Ok(Some(args)) => args,
+        Ok(None) => {
+            println!("{}", args::HELP);
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("{error}\n\n{}", args::HELP);
+            return ExitCode::from(2);
+        }
+    };
+    match run(args).await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: Args) -> Result<ExitCode> {
+    let screen = Screen::new();
+    match choose::choose(&args).await? {
+        Chosen::Recording => demo::run(&screen).await,
+        Chosen::Model(model) => assist(&args, *model, &screen).await,
+    }
+}
+
+/// Works with a real model: one task, or a prompt loop.
+async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<ExitCode> {
+    let root = args
+        .cwd
+        .canonicalize()
+        .with_context(|| format!("cannot open the directory {}", args.cwd.display()))?;
+    screen.line(&format!("model: {} ({})", model.name, model.provider));
+    screen.line(&format!("directory: {}", root.display()));
+    let approval = if args.yes { approval::Mode::Everything } else { approval::Mode::AskForBash };
+    let agent = looptree::agent(model)
+        .with_system_prompt(SYSTEM_PROMPT)
+        .with_tools(Workspace::open(&root)?.tools())
+        .with_hooks(approval::hooks(approval, screen.clone()));
+    let sessions = root.join(".looptree").join("sessions");
+    let recorder = SessionRecorder::attach(&agent, JsonStore::open(&sessions)?);
+    let mut code = ExitCode::SUCCESS;
+    match &args.task {
+        Some(task) => {
+            if !talk::turn(&agent, task, screen).await? {
+                code = ExitCode::FAILURE;
+            }
+        }
+        None => prompt_loop(&agent, screen).await?,
+    }
+    recorder.save()?;
+    screen.line(&format!("session: {}", recorder.path().display()));
+    Ok(code)
+}
+
+async fn prompt_loop(agent: &BasicAgent, screen: &Screen) -> Result<()> {
+    screen.line("Type a task. /clear forgets the conversation, /quit ends. Ctrl-C aborts a run.");
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    loop {
+        screen.prompt();
+        let line = tokio::select! {
+            line = lines.next_line() => line?,
+            _ = tokio::signal::ctrl_c() => None,
+        };
+        match line.as_deref().map(str::trim) {
+            None | Some("/quit") => return Ok(()),
+            Some("") => {}
+            Some("/clear") => agent.clear_messages()?,
+            Some(task) => {
+                talk::turn(agent, task, screen).await?;
+            }
+        }
+    }
+}

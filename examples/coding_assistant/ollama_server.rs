@@ -1,0 +1,52 @@
+//! Whether an Ollama server answers on this machine, and which models it has.
+
+use std::time::Duration;
+
+use looptree::ModelConfig;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const PATIENCE: Duration = Duration::from_millis(500);
+/// The most that is read of the list of models.
+const MAX_ANSWER: u64 = 1 << 20;
+
+pub(crate) struct Server {
+    pub(crate) url: String,
+    models: Vec<String>,
+}
+
+impl Server {
+    /// The default model where it is installed, else the first that is.
+    pub(crate) fn best_model(&self) -> Option<String> {
+        let wanted = ModelConfig::default().id;
+        self.models.iter().find(|m| **m == wanted).or_else(|| self.models.first()).cloned()
+    }
+}
+
+/// Asks the host of `OLLAMA_HOST`, or the usual one.
+pub(crate) async fn find() -> Option<Server> {
+    let host = std::env::var("OLLAMA_HOST").ok().filter(|h| !h.is_empty());
+    let host = host.unwrap_or_else(|| "127.0.0.1:11434".to_owned());
+    let address = host.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let address = if address.contains(':') { address } else { format!("{address}:11434") };
+    let models = tokio::time::timeout(PATIENCE, tags(&address)).await.ok()??;
+    Some(Server { url: format!("http://{address}"), models })
+}
+
+async fn tags(address: &str) -> Option<Vec<String>> {
+    let mut stream = TcpStream::connect(address).await.ok()?;
+    let request = format!("GET /api/tags HTTP/1.0\r\nhost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = Vec::new();
+    stream.take(MAX_ANSWER).read_to_end(&mut answer).await.ok()?;
+    let answer = String::from_utf8_lossy(&answer);
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    if !head.contains(" 200 ") {
+        return None;
+    }
+    let list: Value = serde_json::from_str(body.trim()).ok()?;
+    let names =
+        list.get("models")?.as_array()?.iter().filter_map(|m| m.get("name")?.as_str().map(str::to_owned));
+    Some(names.collect())
+}

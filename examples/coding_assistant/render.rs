@@ -1,0 +1,217 @@
+//! Events on a terminal.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use looptree::prelude::*;
+use tokio::task::JoinHandle;
+
+const DIM: &str = "\x1b[2m";
+const BOLD: &str = "\x1b[1m";
+const RED: &str = "\x1b[31m";
+const RESET: &str = "\x1b[0m";
+const FRAMES: &[char] = &['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+/// Characters of arguments and results that one line shows.
+const SHOWN: usize = 100;
+/// Lines of a result that are shown.
+const RESULT_LINES: usize = 4;
+
+/// What is being written just now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    /// The cursor is at the start of a line.
+    Nothing,
+    Text,
+    Thinking,
+}
+
+struct State {
+    flow: Flow,
+    /// Whether the spinner may be drawn.
+    waiting: bool,
+    spinner_drawn: bool,
+    asking: bool,
+}
+
+/// The terminal. A clone writes to the same one.
+#[derive(Clone)]
+pub(crate) struct Screen {
+    state: Arc<Mutex<State>>,
+    colours: bool,
+    live: bool,
+}
+
+/// Stops the spinner when dropped.
+pub(crate) struct Spinner(JoinHandle<()>, Screen);
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.0.abort();
+        let mut state = self.1.state();
+        state.waiting = false;
+        self.1.clear_spinner(&mut state);
+    }
+}
+
+impl Screen {
+    pub(crate) fn new() -> Self {
+        let terminal = std::io::stdout().is_terminal();
+        let state = State { flow: Flow::Nothing, waiting: false, spinner_drawn: false, asking: false };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            colours: terminal && std::env::var_os("NO_COLOR").is_none(),
+            live: terminal,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn paint(&self, style: &str, text: &str) -> String {
+        if self.colours { format!("{style}{text}{RESET}") } else { text.to_owned() }
+    }
+
+    /// A line of the program's own.
+    pub(crate) fn line(&self, text: &str) {
+        let mut state = self.state();
+        self.break_flow(&mut state);
+        println!("{text}");
+    }
+
+    /// The sign that a task may be typed.
+    pub(crate) fn prompt(&self) {
+        let mut state = self.state();
+        self.break_flow(&mut state);
+        print!("{} ", self.paint(BOLD, ">"));
+        let _ = std::io::stdout().flush();
+    }
+
+    /// Asks whether a command may run.
+    pub(crate) fn ask(&self, command: &str) {
+        let mut state = self.state();
+        self.break_flow(&mut state);
+        state.asking = true;
+        print!("  run {}? [y/N] ", self.paint(BOLD, command));
+        let _ = std::io::stdout().flush();
+    }
+
+    pub(crate) fn answered(&self) {
+        self.state().asking = false;
+    }
+
+    /// Draws a spinner while nothing else is written, until what it gives is dropped.
+    pub(crate) fn spin(&self) -> Spinner {
+        let screen = self.clone();
+        screen.state().waiting = true;
+        let task = tokio::spawn(async move {
+            let mut beat = tokio::time::interval(Duration::from_millis(100));
+            for frame in FRAMES.iter().cycle() {
+                beat.tick().await;
+                let mut state = screen.state();
+                if screen.live && state.waiting && !state.asking && state.flow == Flow::Nothing {
+                    print!("\r{frame} ");
+                    let _ = std::io::stdout().flush();
+                    state.spinner_drawn = true;
+                }
+            }
+        });
+        Spinner(task, self.clone())
+    }
+
+    fn clear_spinner(&self, state: &mut State) {
+        if std::mem::take(&mut state.spinner_drawn) {
+            print!("\r\x1b[K");
+        }
+    }
+
+    fn break_flow(&self, state: &mut State) {
+        self.clear_spinner(state);
+        if state.flow != Flow::Nothing {
+            println!("{}", if self.colours && state.flow == Flow::Thinking { RESET } else { "" });
+            state.flow = Flow::Nothing;
+        }
+    }
+
+    fn flow(&self, kind: Flow, text: &str) {
+        let mut state = self.state();
+        if state.flow != kind {
+            self.break_flow(&mut state);
+            if kind == Flow::Thinking && self.colours {
+                print!("{DIM}");
+            }
+            state.flow = kind;
+        }
+        print!("{text}");
+        let _ = std::io::stdout().flush();
+    }
+
+    /// Shows an event.
+    pub(crate) fn show(&self, event: &AgentEvent) {
+        match event {
+            AgentEvent::MessageUpdate { delta: StreamDelta::Text { delta }, .. } => {
+                self.flow(Flow::Text, delta)
+            }
+            AgentEvent::MessageUpdate { delta: StreamDelta::Thinking { delta }, .. } => {
+                self.flow(Flow::Thinking, delta)
+            }
+            AgentEvent::MessageEnd { .. } => {
+                let mut state = self.state();
+                self.break_flow(&mut state);
+            }
+            AgentEvent::ToolExecutionStart { tool_name, args, .. } => {
+                let call =
+                    format!("{} {}", self.paint(BOLD, tool_name.as_str()), cut(&one_line(args.json_text())));
+                self.line(&format!("• {call}"));
+            }
+            AgentEvent::ToolExecutionEnd(end) => self.result(&end.result.joined_text(), end.is_error),
+            AgentEvent::RetryStart(retry) => {
+                let error = retry.error.as_deref().unwrap_or_default();
+                let text = format!(
+                    "{error}; trying again in {} ms ({}/{})",
+                    retry.delay_ms, retry.attempt, retry.max_attempts
+                );
+                self.line(&self.paint(DIM, &text));
+            }
+            AgentEvent::CompactionEnded(end) => {
+                let (before, after) = (end.estimated_tokens_before, end.estimated_tokens_after);
+                self.line(&self.paint(DIM, &format!("conversation shortened: {before} -> {after} tokens")));
+            }
+            AgentEvent::AgentEnd(end) => match &end.ended {
+                Ended::Completed => {}
+                Ended::Error { message, .. } => self.line(&self.paint(RED, &format!("error: {message}"))),
+                Ended::Aborted => self.line("aborted; what was said is kept"),
+                Ended::Limit { reason } => self.line(&format!("stopped: {reason}")),
+                other => self.line(&format!("ended: {other:?}")),
+            },
+            _ => {}
+        }
+    }
+
+    fn result(&self, text: &str, is_error: bool) {
+        let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+        for line in lines.iter().take(RESULT_LINES) {
+            let style = if is_error { RED } else { DIM };
+            self.line(&format!("  {}", self.paint(style, &cut(line))));
+        }
+        if lines.len() > RESULT_LINES {
+            self.line(&format!(
+                "  {}",
+                self.paint(DIM, &format!("… {} more lines", lines.len() - RESULT_LINES))
+            ));
+        }
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn cut(text: &str) -> String {
+    if text.chars().count() <= SHOWN {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(SHOWN).collect();
+    format!("{head}…")
+}

@@ -1,0 +1,150 @@
+//! `cargo xtask ci`: everything that has to hold before a change is taken, and a table of how it went.
+
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+
+use crate::workspace::Workspace;
+use crate::{cargo, conformance, features, requirements, test_command, tidy};
+
+/// The target that agent-core has to compile for without its `system` feature.
+const WASM: &str = "wasm32-unknown-unknown";
+
+/// How a step ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Outcome {
+    Passed,
+    Failed(String),
+    /// It cannot be done on this machine; the text says why.
+    Skipped(String),
+}
+
+/// One step: its name and what it does.
+struct Step {
+    name: &'static str,
+    run: fn(&Workspace) -> anyhow::Result<Outcome>,
+}
+
+const STEPS: &[Step] = &[
+    Step { name: "fmt", run: |w| cargo_step(w, &["fmt", "--all", "--check"], &[]) },
+    Step { name: "tidy", run: |w| found(tidy::run(w, &[])?) },
+    Step { name: "requirements", run: |w| found(requirements::run(w, &[])?) },
+    Step { name: "clippy", run: clippy },
+    Step { name: "test", run: |w| found(test_command::run(w, &[])?) },
+    Step { name: "doc", run: doc },
+    Step { name: "features", run: |w| found(features::check(w)?) },
+    Step { name: "conformance", run: |w| found(conformance::run_for_ci(w)?) },
+    Step { name: "wasm", run: wasm },
+    Step { name: "deny", run: deny },
+];
+
+/// Runs the steps; `false` when one failed.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result<bool> {
+    let chosen = chosen(arguments)?;
+    let mut results = Vec::new();
+    for step in STEPS {
+        if !chosen.contains(&step.name) {
+            results.push((step.name, Outcome::Skipped("not asked for".to_owned()), Duration::ZERO));
+            continue;
+        }
+        println!("\n== {}", step.name);
+        let start = Instant::now();
+        let outcome = (step.run)(workspace).unwrap_or_else(|e| Outcome::Failed(format!("{e:#}")));
+        if let Outcome::Failed(why) = &outcome {
+            println!("{} failed: {why}", step.name);
+        }
+        results.push((step.name, outcome, start.elapsed()));
+    }
+    println!("\n{}", table(&results));
+    Ok(!results.iter().any(|(_, outcome, _)| matches!(outcome, Outcome::Failed(_))))
+}
+
+/// The names of the steps that are to be run.
+fn chosen(arguments: &[String]) -> anyhow::Result<Vec<&'static str>> {
+    let all = STEPS.iter().map(|s| s.name);
+    let (only, list) = match arguments {
+        [] => return Ok(all.collect()),
+        [flag, list] if flag == "--without" => (false, list),
+        [flag, list] if flag == "--only" => (true, list),
+        _ => bail!("`cargo xtask ci` takes `--without STEP,STEP`, `--only STEP,STEP` or nothing"),
+    };
+    let named: Vec<&str> = list.split(',').collect();
+    if let Some(unknown) = named.iter().find(|n| all.clone().all(|s| s != **n)) {
+        bail!("there is no step `{unknown}`; the steps are {}", all.collect::<Vec<_>>().join(", "));
+    }
+    Ok(all.filter(|s| named.contains(s) == only).collect())
+}
+
+fn table(results: &[(&'static str, Outcome, Duration)]) -> String {
+    let mut lines = Vec::new();
+    for (name, outcome, time) in results {
+        let (word, why) = match outcome {
+            Outcome::Passed => ("passed", ""),
+            Outcome::Failed(why) => ("FAILED", why.as_str()),
+            Outcome::Skipped(why) => ("skipped", why.as_str()),
+        };
+        let line = format!(
+            "{name:<14} {word:<8} {:>7.1} s  {}",
+            time.as_secs_f64(),
+            why.lines().next().unwrap_or("")
+        );
+        lines.push(line.trim_end().to_owned());
+    }
+    lines.join("\n")
+}
+
+fn found(good: bool) -> anyhow::Result<Outcome> {
+    Ok(if good { Outcome::Passed } else { Outcome::Failed("see above".to_owned()) })
+}
+
+fn cargo_step(
+    workspace: &Workspace,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) -> anyhow::Result<Outcome> {
+    found(cargo::run(&workspace.root, arguments, environment)?)
+}
+
+fn clippy(workspace: &Workspace) -> anyhow::Result<Outcome> {
+    let features = features::everything(workspace)?;
+    let mut arguments = vec!["clippy", "--locked", "--workspace", "--all-targets"];
+    if !features.is_empty() {
+        arguments.extend(["--features", &features]);
+    }
+    arguments.extend(["--", "-D", "warnings"]);
+    cargo_step(workspace, &arguments, &[])
+}
+
+fn doc(workspace: &Workspace) -> anyhow::Result<Outcome> {
+    let features = features::everything(workspace)?;
+    let mut arguments = vec!["doc", "--locked", "--workspace", "--no-deps"];
+    if !features.is_empty() {
+        arguments.extend(["--features", &features]);
+    }
+    cargo_step(workspace, &arguments, &[("RUSTDOCFLAGS", "-D warnings")])
+}
+
+fn wasm(workspace: &Workspace) -> anyhow::Result<Outcome> {
+    if !cargo::has_target(WASM) {
+        return skipped(format!("the target {WASM} is not installed (rustup target add {WASM})"));
+    }
+    let arguments = ["check", "--locked", "-p", "agent-core", "--no-default-features", "--target", WASM];
+    cargo_step(workspace, &arguments, &[])
+}
+
+fn deny(workspace: &Workspace) -> anyhow::Result<Outcome> {
+    if !cargo::has_subcommand(&workspace.root, "deny") {
+        return skipped(
+            "cargo-deny is not installed; tidy has checked licences, bans and sources".to_owned(),
+        );
+    }
+    cargo_step(workspace, &["deny", "--offline", "check", "licenses", "bans", "sources"], &[])
+}
+
+fn skipped(why: String) -> anyhow::Result<Outcome> {
+    println!("skipped: {why}");
+    Ok(Outcome::Skipped(why))
+}
+
+#[cfg(test)]
+mod tests;

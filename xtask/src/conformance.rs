@@ -1,0 +1,134 @@
+//! `cargo xtask conformance`: recorded responses, served over HTTP on loopback, through the real providers.
+//!
+//! What is compared and where our model differs from the vendors' stands in `docs/conformance.md`; the differences are
+//! in `rules` and nowhere else.
+
+mod compare;
+mod cuts;
+mod manifest;
+mod play;
+mod report;
+mod rules;
+mod server;
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+
+use crate::workspace::Workspace;
+use manifest::Manifest;
+use report::{Failure, ProtocolReport, Report};
+
+/// The project's own set.
+pub(crate) const OWN_SET: &str = "crates/agent-providers/conformance";
+
+/// The larger set that may lie beside the project.
+const SHARED_SET: &str = "../shared/fixtures";
+
+/// What the command line asks for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Options {
+    directory: Option<PathBuf>,
+    protocol: Option<String>,
+    json: bool,
+}
+
+/// Runs the cases; `false` when one failed or has no provider.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result<bool> {
+    let options = options(arguments)?;
+    // A path on the command line is meant from where the person stands.
+    let directory = options.directory.clone().unwrap_or_else(|| workspace.root.join(OWN_SET));
+    let report = judge(&directory, options.protocol.as_deref())?;
+    if options.json {
+        println!("{}", report.to_json());
+    } else {
+        print!("{report}");
+    }
+    Ok(report.passed())
+}
+
+/// What `ci` runs: the project's own set, and of the larger one, where it is there, the protocols that are built in.
+pub(crate) fn run_for_ci(workspace: &Workspace) -> anyhow::Result<bool> {
+    let own = judge(&workspace.root.join(OWN_SET), None)?;
+    print!("{own}");
+    let mut good = own.passed();
+    let shared = workspace.root.join(SHARED_SET);
+    if !shared.join(manifest::NAME).is_file() {
+        println!("{SHARED_SET} is not here; only the project's own set was run");
+        return Ok(good);
+    }
+    for (name, _) in play::PROTOCOLS.iter().filter(|(_, api)| play::has_provider(*api)) {
+        let report = judge(&shared, Some(name))?;
+        print!("{report}");
+        good &= report.passed();
+    }
+    Ok(good)
+}
+
+fn options(arguments: &[String]) -> anyhow::Result<Options> {
+    let mut options = Options::default();
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--json" => options.json = true,
+            "--protocol" => options.protocol = Some(words.next().context("--protocol needs a name")?.clone()),
+            flag if flag.starts_with('-') => bail!("`cargo xtask conformance` does not know `{flag}`"),
+            directory if options.directory.is_none() => options.directory = Some(PathBuf::from(directory)),
+            more => bail!("`cargo xtask conformance` takes one folder, but got `{more}` too"),
+        }
+    }
+    Ok(options)
+}
+
+fn judge(directory: &std::path::Path, protocol: Option<&str>) -> anyhow::Result<Report> {
+    let manifest = Manifest::read(directory)?;
+    let mut names = manifest.protocols();
+    if let Some(wanted) = protocol {
+        if !names.iter().any(|n| n == wanted) {
+            bail!("{} has no case of `{wanted}`; it has {}", directory.display(), names.join(", "));
+        }
+        names.retain(|n| n == wanted);
+    }
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start tokio")?;
+    runtime.block_on(async {
+        let server = server::Server::start().await?;
+        let mut report = Report::default();
+        for name in names {
+            report.protocols.push(protocol_report(&server, &manifest, &name).await?);
+        }
+        Ok(report)
+    })
+}
+
+async fn protocol_report(
+    server: &server::Server,
+    manifest: &Manifest,
+    name: &str,
+) -> anyhow::Result<ProtocolReport> {
+    let mut report = ProtocolReport::new(name);
+    let api = play::api_of(name).filter(|api| play::has_provider(*api));
+    for case in manifest.cases.iter().filter(|c| c.protocol == name) {
+        let Some(api) = api else {
+            report.without_provider += 1;
+            continue;
+        };
+        let body = manifest.body(case)?;
+        let expected = manifest.expected(case)?;
+        let (wanted, fired) = rules::wanted(name, &expected);
+        let mut first = None;
+        for cut in cuts::all(&body) {
+            let name_of_cut = cut.name;
+            let found = play::play(server, api, case, cut).await;
+            if let Some(difference) = compare::first_difference(&wanted, &found) {
+                first = Some(Failure { case: case.case.clone(), delivery: name_of_cut, difference });
+                break;
+            }
+        }
+        report.add(first, &fired);
+    }
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests;

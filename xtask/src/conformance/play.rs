@@ -1,0 +1,179 @@
+//! One delivery of one case: the provider asks over HTTP, and everything it says is gathered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::{
+    ApiProtocol, CancellationToken, Completion, Content, ErrorKind, History, Message, ModelConfig,
+    ProviderError, ReplyLog, StopReason, StreamConfig, StreamEvent, StreamProvider as _, ToolCall, Usage,
+};
+use agent_providers::ProviderRegistry;
+
+use super::cuts::Cut;
+use super::manifest::Case;
+use super::server::{Response, Server};
+
+/// The folders of a set, and the protocols that they hold.
+pub(super) const PROTOCOLS: &[(&str, ApiProtocol)] = &[
+    ("anthropic", ApiProtocol::AnthropicMessages),
+    ("openai-chat", ApiProtocol::OpenAiCompletions),
+    ("ollama", ApiProtocol::OllamaChat),
+    ("openai-responses", ApiProtocol::OpenAiResponses),
+    ("azure-responses", ApiProtocol::AzureOpenAiResponses),
+    ("gemini", ApiProtocol::GoogleGenerativeAi),
+    ("vertex", ApiProtocol::GoogleVertex),
+    ("bedrock", ApiProtocol::BedrockConverseStream),
+];
+
+/// A delivery that has not ended by then never will.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the provider said.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) text: String,
+    pub(super) thinking: String,
+    /// The calls whose end was announced.
+    pub(super) calls: Vec<ToolCall>,
+    /// The calls that had begun and not ended.
+    pub(super) partial_calls: Vec<ToolCall>,
+    pub(super) signatures: Vec<String>,
+    pub(super) redacted: Vec<String>,
+    pub(super) usage: Usage,
+    pub(super) end: FoundEnd,
+}
+
+/// How the call to the provider ended.
+#[derive(Debug)]
+pub(super) enum FoundEnd {
+    Complete(StopReason, Option<String>),
+    Failed(ErrorKind, String),
+    /// It panicked or did not end; the text says which.
+    Broken(String),
+}
+
+/// The protocol of a folder.
+pub(super) fn api_of(name: &str) -> Option<ApiProtocol> {
+    PROTOCOLS.iter().find(|(n, _)| *n == name).map(|(_, api)| *api)
+}
+
+/// Whether this build has a provider for the protocol.
+pub(super) fn has_provider(api: ApiProtocol) -> bool {
+    ProviderRegistry::default().serves(api)
+}
+
+/// Lets the provider ask, answers with the case's body in these pieces, and gathers what it says.
+pub(super) async fn play(server: &Server, api: ApiProtocol, case: &Case, cut: Cut) -> Found {
+    let response =
+        Response { status: case.status.unwrap_or(200), headers: case.headers.clone(), pieces: cut.pieces };
+    let base_url = server.prepare(response);
+    let vendor = case.vendor.clone().unwrap_or_else(|| "recorded".to_owned());
+    let model = case.model.clone().unwrap_or_else(|| "recorded".to_owned());
+    let model = ModelConfig::new(api, vendor, model).with_base_url(base_url).with_api_key("recorded-key");
+    // In a task of its own, so that a panic becomes a finding.
+    let task = tokio::spawn(ask(Arc::new(model)));
+    let stop = task.abort_handle();
+    match tokio::time::timeout(PATIENCE, task).await {
+        Ok(Ok(found)) => found,
+        Ok(Err(lost)) => Found::broken(format!("the provider panicked: {lost}")),
+        Err(_) => {
+            stop.abort();
+            Found::broken(format!("no end within {} s", PATIENCE.as_secs()))
+        }
+    }
+}
+
+async fn ask(model: Arc<ModelConfig>) -> Found {
+    let mut history = History::new();
+    if let Err(error) = history.push(Message::user("Hello").into()) {
+        return Found::broken(error.to_string());
+    }
+    let request = StreamConfig::new(model, history);
+    let mut tape = Tape::default();
+    let registry = ProviderRegistry::default();
+    let end = registry.stream(&request, &mut |event| tape.push(&event), &CancellationToken::new()).await;
+    tape.found(end)
+}
+
+/// The events of one reply.
+#[derive(Default)]
+struct Tape {
+    log: ReplyLog,
+    calls: BTreeSet<u32>,
+    ended: BTreeSet<u32>,
+    after_end: BTreeMap<u32, u32>,
+}
+
+impl Tape {
+    fn push(&mut self, event: &StreamEvent<'_>) {
+        match *event {
+            StreamEvent::ToolCallStart { index, .. } | StreamEvent::ToolCallDelta { index, .. } => {
+                self.calls.insert(index);
+                if self.ended.contains(&index) {
+                    *self.after_end.entry(index).or_default() += 1;
+                }
+            }
+            StreamEvent::BlockEnd { index } => {
+                self.ended.insert(index);
+            }
+            _ => {}
+        }
+        self.log.push(event);
+    }
+
+    fn found(self, end: Result<Completion, ProviderError>) -> Found {
+        let content = self.log.content();
+        let calls = content.iter().filter_map(Content::as_tool_call).cloned();
+        // Blocks are in the order of their index, so the calls are too.
+        let (mut ended, mut open) = (Vec::new(), Vec::new());
+        for (index, call) in self.calls.iter().zip(calls) {
+            if self.ended.contains(index) { ended.push(call) } else { open.push(call) }
+        }
+        let mut found = Found {
+            calls: ended,
+            partial_calls: open,
+            usage: self.log.usage(),
+            end: match end {
+                Ok(completion) => {
+                    let message = self.log.finish("", "", &completion);
+                    FoundEnd::Complete(message.stop_reason, completion.stop_sequence)
+                }
+                Err(error) => FoundEnd::Failed(error.kind(), error.to_string()),
+            },
+            ..Found::broken(String::new())
+        };
+        if let Some((index, count)) = self.after_end.first_key_value() {
+            found.end = FoundEnd::Broken(format!("{count} events of block {index} after its end"));
+        }
+        for block in &content {
+            match block {
+                Content::Text(text) => found.text.push_str(&text.text),
+                Content::Thinking(thinking) if thinking.redacted => {
+                    found.redacted.extend(thinking.signature.clone());
+                }
+                Content::Thinking(thinking) => {
+                    found.thinking.push_str(&thinking.thinking);
+                    found.signatures.extend(thinking.signature.clone());
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+impl Found {
+    fn broken(why: String) -> Self {
+        Self {
+            text: String::new(),
+            thinking: String::new(),
+            calls: Vec::new(),
+            partial_calls: Vec::new(),
+            signatures: Vec::new(),
+            redacted: Vec::new(),
+            usage: Usage::default(),
+            end: FoundEnd::Broken(why),
+        }
+    }
+}

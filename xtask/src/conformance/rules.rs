@@ -1,0 +1,264 @@
+//! Where our model of a reply is right to differ from the vendors', written down once.
+//!
+//! [`wanted`] turns what a vendor's SDK says of a body into what ours has to say of it. A rule sees the protocol and
+//! the fields of that result, never the case; it changes no text, no name and no argument. Each has a name, and the
+//! report counts in how many cases it changed something.
+
+use agent_core::{ErrorKind, StopReason};
+use serde_json::Value;
+
+use super::manifest::{Expected, ExpectedCall, ExpectedError, ExpectedUsage};
+
+/// The buckets of prompt tokens are disjoint: what Chat Completions counts as input has the cached part taken out.
+const DISJOINT_USAGE: &str = "usage: cached tokens are not input tokens";
+/// Reasoning is part of the output. A vendor whose total shows that it counts reasoning beside it has both added up.
+const REASONING_INSIDE: &str = "usage: reasoning is part of the output";
+/// Numbers that the vendor did not send are 0 in a complete reply, and are not looked at in a failed one.
+const ABSENT_USAGE: &str = "usage: an absent number is 0";
+/// The vendors' stop words become our five.
+const UNIFIED_STOP: &str = "stop: the vendor's word becomes ours";
+/// A reply that holds calls stopped for them, and one without did not, whatever the word.
+const CALLS_DECIDE: &str = "stop: calls decide between Stop and ToolUse";
+/// A complete reply without a stop word stopped.
+const NO_WORD: &str = "stop: a complete reply without a word stopped";
+/// A refusal is an error with its explanation, not a reply.
+const REFUSAL: &str = "stop: a refusal is an error";
+/// A stop word that nobody knows is an error that names it.
+const UNKNOWN_STOP: &str = "stop: an unknown word is an error";
+/// A stream without its terminal event is a retryable error, not a shorter reply.
+const CUT: &str = "end: a stream without its end mark is a network error";
+/// The stop word came and the end mark did not, or came without the line end that the SDK waits for (ours does not):
+/// the fields do not say which. The one is a network error, the other the complete reply.
+const UNMARKED: &str = "end: a stop word without an end mark";
+/// A body in which the SDK finds nothing at all is an answer of another protocol: an error, not an empty reply.
+const NOTHING: &str = "end: an answer in which nothing is found is an error";
+/// The vendor's status, type and code become one of our kinds.
+const ERROR_KIND: &str = "error: status, type and code become a kind";
+
+/// What the decoder has to say.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Wanted {
+    pub(super) text: String,
+    pub(super) thinking: String,
+    pub(super) calls: Vec<ExpectedCall>,
+    pub(super) partial_calls: Vec<ExpectedCall>,
+    pub(super) signatures: Option<Vec<String>>,
+    pub(super) redacted: Option<Vec<String>>,
+    pub(super) usage: ExpectedUsage,
+    pub(super) end: WantedEnd,
+}
+
+/// How it has to end.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum WantedEnd {
+    /// Completely, for this reason, at this stop sequence.
+    Complete(StopReason, Option<String>),
+    /// So, or with a network error.
+    Unmarked(StopReason, Option<String>),
+    /// With an error of this kind, whose text holds this.
+    Failed(ErrorKind, Option<String>),
+}
+
+/// What ours has to say where the vendor's SDK says `expected`, and the rules that made a difference.
+pub(super) fn wanted(protocol: &str, expected: &Expected) -> (Wanted, Vec<&'static str>) {
+    let mut fired = Vec::new();
+    let end = end(protocol, expected, &mut fired);
+    let failed = matches!(end, WantedEnd::Failed(..));
+    let usage = usage(protocol, expected, failed, &mut fired);
+    let wanted = Wanted {
+        text: expected.text.clone(),
+        thinking: expected.thinking.clone(),
+        calls: expected.tool_calls.clone(),
+        partial_calls: expected.partial_tool_calls.clone(),
+        signatures: expected.thinking_signatures.clone(),
+        redacted: expected.redacted_thinking.clone(),
+        usage,
+        end,
+    };
+    (wanted, fired)
+}
+
+fn usage(protocol: &str, expected: &Expected, failed: bool, fired: &mut Vec<&'static str>) -> ExpectedUsage {
+    let mut usage = expected.usage;
+    let total = expected.usage_raw.get("total_tokens").and_then(Value::as_u64);
+    if let (Some(input), Some(output), Some(reasoning)) = (usage.input, usage.output, usage.reasoning)
+        && reasoning > 0
+        && total == Some(input.saturating_add(output).saturating_add(reasoning))
+    {
+        usage.output = Some(output.saturating_add(reasoning));
+        fired.push(REASONING_INSIDE);
+    }
+    if counts_cached_as_input(protocol)
+        && let Some(input) = usage.input
+    {
+        let cached = usage.cache_read.unwrap_or(0).saturating_add(usage.cache_write.unwrap_or(0));
+        usage.input = Some(input.saturating_sub(cached));
+        if cached > 0 {
+            fired.push(DISJOINT_USAGE);
+        }
+    }
+    if !failed {
+        let slots = [
+            &mut usage.input,
+            &mut usage.output,
+            &mut usage.cache_read,
+            &mut usage.cache_write,
+            &mut usage.reasoning,
+        ];
+        let mut absent = false;
+        for slot in slots {
+            absent |= slot.is_none();
+            *slot = Some(slot.unwrap_or(0));
+        }
+        if absent {
+            fired.push(ABSENT_USAGE);
+        }
+    }
+    usage
+}
+
+/// The protocols whose input tokens include the cached ones.
+fn counts_cached_as_input(protocol: &str) -> bool {
+    matches!(protocol, "openai-chat" | "openai-responses" | "azure-responses" | "gemini" | "vertex")
+}
+
+fn end(protocol: &str, expected: &Expected, fired: &mut Vec<&'static str>) -> WantedEnd {
+    if let Some(error) = &expected.error {
+        fired.push(ERROR_KIND);
+        return WantedEnd::Failed(error_kind(protocol, error), None);
+    }
+    let word = expected.stop_reason.as_deref();
+    let unmarked = expected.complete == Some(false);
+    if unmarked && word.is_none() {
+        fired.push(CUT);
+        return WantedEnd::Failed(ErrorKind::Network, None);
+    }
+    if expected.refusal.is_some() || matches!(word, Some("refusal" | "content_filter" | "sensitive")) {
+        fired.push(REFUSAL);
+        return WantedEnd::Failed(ErrorKind::Api, expected.refusal.clone());
+    }
+    let Some(word) = word else {
+        if is_nothing(expected) {
+            fired.push(NOTHING);
+            return WantedEnd::Failed(ErrorKind::Api, None);
+        }
+        fired.push(NO_WORD);
+        return WantedEnd::Complete(by_calls(StopReason::Stop, expected, fired), None);
+    };
+    let Some(reason) = stop_reason(word) else {
+        fired.push(UNKNOWN_STOP);
+        return WantedEnd::Failed(ErrorKind::Other, Some(word.to_owned()));
+    };
+    fired.push(UNIFIED_STOP);
+    let reason = by_calls(reason, expected, fired);
+    if unmarked {
+        fired.push(UNMARKED);
+        return WantedEnd::Unmarked(reason, expected.stop_sequence.clone());
+    }
+    WantedEnd::Complete(reason, expected.stop_sequence.clone())
+}
+
+fn is_nothing(expected: &Expected) -> bool {
+    expected.text.is_empty()
+        && expected.thinking.is_empty()
+        && expected.tool_calls.is_empty()
+        && expected.partial_tool_calls.is_empty()
+        && expected.usage == ExpectedUsage::default()
+}
+
+/// The vendors' stop words; no two vendors use one word in two meanings.
+fn stop_reason(word: &str) -> Option<StopReason> {
+    match word {
+        "end_turn" | "stop_sequence" | "pause_turn" | "stop" | "eos" => Some(StopReason::Stop),
+        "max_tokens" | "length" | "model_context_window_exceeded" => Some(StopReason::Length),
+        "tool_use" | "tool_calls" | "function_call" => Some(StopReason::ToolUse),
+        _ => None,
+    }
+}
+
+fn by_calls(reason: StopReason, expected: &Expected, fired: &mut Vec<&'static str>) -> StopReason {
+    let decided = match (reason, expected.tool_calls.is_empty()) {
+        (StopReason::Stop, false) => StopReason::ToolUse,
+        (StopReason::ToolUse, true) => StopReason::Stop,
+        (other, _) => other,
+    };
+    if decided != reason {
+        fired.push(CALLS_DECIDE);
+    }
+    decided
+}
+
+/// Words of an error that say that the conversation was too long. The list is made from vendors' documentation,
+/// apart from the one in agent-core, so that the two check each other.
+const OVERFLOW_WORDS: &[&str] = &[
+    "context length",
+    "context_length",
+    "context size",
+    "context window",
+    "prompt is too long",
+    "prompt token count",
+    "model token limit",
+    "maximum number of tokens",
+    "max_new_tokens` must be",
+    "reduce the length of the messages",
+];
+
+/// Words that say that money or a quota has run out.
+const QUOTA_WORDS: &[&str] = &["insufficient_quota", "current quota", "billing", "credit balance"];
+
+/// The kind of an error, from what the SDK raised: its HTTP status, or for an error inside of a stream the type and
+/// code that the vendor gave.
+fn error_kind(protocol: &str, error: &ExpectedError) -> ErrorKind {
+    let said = [
+        error.kind.clone().unwrap_or_default(),
+        code(error),
+        error.message.clone().unwrap_or_default(),
+        error.body.to_string(),
+    ]
+    .join(" ")
+    .to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|w| said.contains(w));
+    let in_stream = code(error).parse::<i64>().ok();
+    let status =
+        error.status.filter(|s| (300..600).contains(s)).or(in_stream.filter(|s| (300..600).contains(s)));
+    match status {
+        Some(402) => ErrorKind::Quota,
+        Some(429) if says(QUOTA_WORDS) => ErrorKind::Quota,
+        Some(429) => ErrorKind::RateLimited,
+        Some(401 | 403) => ErrorKind::Auth,
+        Some(404) => ErrorKind::ModelNotFound,
+        Some(408 | 500..=599) => ErrorKind::Network,
+        // A single request above a rate's limit: to wait does not help.
+        Some(413) if says(&["rate_limit_exceeded", "tokens per minute"]) => ErrorKind::Api,
+        Some(413) => ErrorKind::ContextOverflow,
+        Some(400) if error.body == Value::String(String::new()) => ErrorKind::ContextOverflow,
+        Some(400 | 422) if names_the_model(error) => ErrorKind::ModelNotFound,
+        Some(_) if says(OVERFLOW_WORDS) => ErrorKind::ContextOverflow,
+        Some(_) => ErrorKind::Api,
+        None => match error.kind.as_deref().unwrap_or_default() {
+            "overloaded_error" | "api_error" | "server_error" | "timeout_error" => ErrorKind::Network,
+            "rate_limit_error" | "rate_limit_exceeded" => ErrorKind::RateLimited,
+            "authentication_error" | "permission_error" => ErrorKind::Auth,
+            "insufficient_quota" | "billing_error" => ErrorKind::Quota,
+            "not_found_error" => ErrorKind::ModelNotFound,
+            _ if says(OVERFLOW_WORDS) => ErrorKind::ContextOverflow,
+            // Ollama gives a text only; in mid-stream it is the runner that failed.
+            "" if protocol == "ollama" => ErrorKind::Network,
+            _ => ErrorKind::Api,
+        },
+    }
+}
+
+/// Whether the vendor's type or code says that there is no such model.
+fn names_the_model(error: &ExpectedError) -> bool {
+    let words = [error.kind.clone().unwrap_or_default(), code(error)];
+    words.iter().any(|w| ["invalid_model", "model_not_found", "unknown_model"].contains(&w.as_str()))
+}
+
+fn code(error: &ExpectedError) -> String {
+    match &error.code {
+        Value::String(code) => code.clone(),
+        Value::Number(code) => code.to_string(),
+        _ => String::new(),
+    }
+}

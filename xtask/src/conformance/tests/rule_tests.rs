@@ -1,0 +1,136 @@
+#![expect(clippy::needless_pass_by_value, reason = "the tables read better")]
+
+use agent_core::{ErrorKind, StopReason};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::conformance::manifest::Expected;
+use crate::conformance::rules::{WantedEnd, wanted};
+
+fn expected(value: Value) -> Expected {
+    serde_json::from_value(value).unwrap()
+}
+
+#[track_caller]
+fn check_end(protocol: &str, value: Value, end: WantedEnd) {
+    assert_eq!(wanted(protocol, &expected(value)).0.end, end);
+}
+
+fn complete(reason: StopReason) -> WantedEnd {
+    WantedEnd::Complete(reason, None)
+}
+
+fn failed(kind: ErrorKind) -> WantedEnd {
+    WantedEnd::Failed(kind, None)
+}
+
+#[test]
+fn stop_words_become_ours() {
+    check_end("anthropic", json!({"stop_reason": "end_turn"}), complete(StopReason::Stop));
+    check_end("anthropic", json!({"stop_reason": "max_tokens"}), complete(StopReason::Length));
+    check_end("openai-chat", json!({"stop_reason": "length"}), complete(StopReason::Length));
+    let sequence = WantedEnd::Complete(StopReason::Stop, Some("END".to_owned()));
+    check_end("anthropic", json!({"stop_reason": "stop_sequence", "stop_sequence": "END"}), sequence);
+}
+
+#[test]
+fn calls_decide_between_stop_and_tool_use_but_not_over_length() {
+    let call = json!([{"id": "a", "name": "b"}]);
+    check_end("ollama", json!({"stop_reason": "stop", "tool_calls": call}), complete(StopReason::ToolUse));
+    check_end("ollama", json!({"stop_reason": "length", "tool_calls": call}), complete(StopReason::Length));
+    check_end("openai-chat", json!({"stop_reason": "tool_calls"}), complete(StopReason::Stop));
+    check_end("openai-chat", json!({"tool_calls": call, "complete": true}), complete(StopReason::ToolUse));
+}
+
+#[test]
+fn a_refusal_a_cut_and_an_unknown_word_are_errors() {
+    check_end("anthropic", json!({"stop_reason": "refusal", "complete": true}), failed(ErrorKind::Api));
+    let refusal = WantedEnd::Failed(ErrorKind::Api, Some("no".to_owned()));
+    check_end("openai-chat", json!({"stop_reason": "stop", "refusal": "no", "complete": true}), refusal);
+    check_end("anthropic", json!({"text": "a", "complete": false}), failed(ErrorKind::Network));
+    let unmarked = WantedEnd::Unmarked(StopReason::Stop, None);
+    check_end("anthropic", json!({"stop_reason": "end_turn", "complete": false}), unmarked);
+    let unknown = WantedEnd::Failed(ErrorKind::Other, Some("tired".to_owned()));
+    check_end("openai-chat", json!({"stop_reason": "tired", "complete": true}), unknown);
+}
+
+#[track_caller]
+fn check_kind(protocol: &str, error: Value, kind: ErrorKind) {
+    check_end(protocol, json!({"error": error, "complete": false}), failed(kind));
+}
+
+#[test]
+fn a_status_becomes_a_kind() {
+    check_kind("anthropic", json!({"status": 401}), ErrorKind::Auth);
+    check_kind("anthropic", json!({"status": 404}), ErrorKind::ModelNotFound);
+    check_kind("anthropic", json!({"status": 529, "type": "overloaded_error"}), ErrorKind::Network);
+    check_kind("openai-chat", json!({"status": 429, "message": "slow down"}), ErrorKind::RateLimited);
+    check_kind("openai-chat", json!({"status": 429, "code": "insufficient_quota"}), ErrorKind::Quota);
+    check_kind("openai-chat", json!({"status": 413, "body": ""}), ErrorKind::ContextOverflow);
+    check_kind("openai-chat", json!({"status": 413, "code": "rate_limit_exceeded"}), ErrorKind::Api);
+    check_kind("openai-chat", json!({"status": 400, "type": "invalid_model"}), ErrorKind::ModelNotFound);
+    check_kind(
+        "openai-chat",
+        json!({"status": 400, "code": "context_length_exceeded"}),
+        ErrorKind::ContextOverflow,
+    );
+    check_kind("openai-chat", json!({"status": 400, "message": "bad field"}), ErrorKind::Api);
+}
+
+#[test]
+fn an_error_inside_of_a_stream_is_read_by_type_and_code() {
+    check_kind("anthropic", json!({"status": 200, "type": "overloaded_error"}), ErrorKind::Network);
+    check_kind("openai-chat", json!({"status": null, "type": "server_error"}), ErrorKind::Network);
+    check_kind("openai-chat", json!({"status": null, "code": "429"}), ErrorKind::RateLimited);
+    check_kind("openai-chat", json!({"status": null, "type": "invalid_request_error"}), ErrorKind::Api);
+    check_kind("ollama", json!({"status": -1, "message": "unexpected EOF"}), ErrorKind::Network);
+}
+
+#[test]
+fn cached_tokens_are_taken_out_of_the_input_of_chat_and_of_nobody_elses() {
+    let value = json!({"stop_reason": "stop", "usage": {"input": 100, "output": 5, "cache_read": 60}});
+    let (chat, fired) = wanted("openai-chat", &expected(value.clone()));
+    assert_eq!(
+        (chat.usage.input, chat.usage.cache_read, chat.usage.reasoning),
+        (Some(40), Some(60), Some(0))
+    );
+    assert!(fired.iter().any(|rule| rule.contains("cached")));
+    assert_eq!(wanted("anthropic", &expected(value)).0.usage.input, Some(100));
+}
+
+#[test]
+fn reasoning_that_is_counted_beside_the_output_is_added_to_it_where_the_total_shows_so() {
+    let value = |total: u64| {
+        let usage = json!({"input": 10, "output": 5, "reasoning": 7});
+        json!({"stop_reason": "stop", "usage": usage, "usage_raw": {"total_tokens": total}})
+    };
+    assert_eq!(wanted("openai-chat", &expected(value(22))).0.usage.output, Some(12));
+    assert_eq!(wanted("openai-chat", &expected(value(15))).0.usage.output, Some(5));
+}
+
+#[test]
+fn an_answer_in_which_the_sdk_finds_nothing_is_an_error_and_an_empty_reply_is_none() {
+    check_end("openai-chat", json!({"complete": true}), failed(ErrorKind::Api));
+    check_end("openai-chat", json!({"complete": true, "usage": {"output": 0}}), complete(StopReason::Stop));
+}
+
+#[test]
+fn what_a_failed_reply_does_not_count_is_not_compared() {
+    let value = json!({"error": {"status": 500}, "complete": false, "usage": {"input": null}});
+    assert_eq!(wanted("anthropic", &expected(value)).0.usage.input, None);
+}
+
+#[test]
+fn no_rule_touches_a_text_a_name_or_an_argument() {
+    let value = json!({
+        "text": "a", "thinking": "b", "stop_reason": "stop", "complete": true,
+        "tool_calls": [{"id": "i", "name": "n", "arguments": {"x": 1}, "arguments_raw": "{\"x\": 1}"}],
+        "partial_tool_calls": [{"id": "p", "name": "q"}],
+    });
+    for (protocol, _) in play::PROTOCOLS {
+        let before = expected(value.clone());
+        let after = wanted(protocol, &before).0;
+        assert_eq!((after.text, after.thinking), (before.text, before.thinking));
+        assert_eq!((after.calls, after.partial_calls), (before.tool_calls, before.partial_tool_calls));
+    }
+}

@@ -1,0 +1,86 @@
+//! `cargo xtask test`: the tests, with one sum at the end.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use anyhow::{Context as _, bail};
+
+use crate::cargo;
+use crate::features;
+use crate::workspace::Workspace;
+
+/// What the closing lines of the test programs add up to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Totals {
+    programs: u64,
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+}
+
+/// Runs everything; `false` when a test failed or something does not build.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result<bool> {
+    if let Some(unknown) = arguments.first() {
+        bail!("`cargo xtask test` takes no argument, but got `{unknown}`; use `cargo test` to choose tests");
+    }
+    // The examples first, with the features a newcomer gets: what the README shows has to build.
+    if !cargo::run(&workspace.root, &["build", "--locked", "--workspace", "--examples"], &[])? {
+        println!("the examples do not build");
+        return Ok(false);
+    }
+    let features = features::everything(workspace)?;
+    let mut all = vec!["test", "--locked", "--workspace", "--no-fail-fast"];
+    if !features.is_empty() {
+        all.extend(["--features", &features]);
+    }
+    cargo::say(&all, &[]);
+    let mut child = cargo::command(&workspace.root)
+        .args(&all)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start cargo test")?;
+    let stdout = child.stdout.take().context("cargo test has no output")?;
+    let mut totals = Totals::default();
+    for line in BufReader::new(stdout).split(b'\n') {
+        let line = line.context("cannot read what cargo test prints")?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        totals.add(&line);
+    }
+    let success = child.wait().context("cargo test was lost")?.success();
+    println!("\n{}", totals.sentence());
+    if totals.programs == 0 {
+        println!("no test program ran to its end");
+    }
+    Ok(success && totals.programs > 0 && totals.failed == 0)
+}
+
+impl Totals {
+    /// Adds a line such as `test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; ...`; others change nothing.
+    fn add(&mut self, line: &str) {
+        let Some(rest) = line.trim_start().strip_prefix("test result: ") else { return };
+        self.programs += 1;
+        for part in rest.split([';', '.']) {
+            let mut words = part.split_whitespace();
+            let (Some(number), Some(word)) = (words.next(), words.next()) else { continue };
+            let Ok(number) = number.parse::<u64>() else { continue };
+            match word {
+                "passed" => self.passed += number,
+                "failed" => self.failed += number,
+                "ignored" => self.ignored += number,
+                _ => {}
+            }
+        }
+    }
+
+    fn sentence(&self) -> String {
+        format!(
+            "{} passed, {} failed, {} ignored, in {} test programs",
+            self.passed, self.failed, self.ignored, self.programs
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Rules about any text: nothing of the machine it was written on, nothing half done.
+
+use super::Finding;
+use crate::source::lines_with;
+use crate::workspace::SourceFile;
+
+/// Folders of one machine.
+const MACHINE_FOLDERS: &[&str] = &["/work/", "/root/", "/home/"];
+
+/// Names of people who do not exist, for examples of a home folder.
+const EXAMPLE_PEOPLE: &[&str] = &["user", "me", "alice", "bob", "ada"];
+
+/// What is said of code that is not done. In pieces where a word would find this list.
+const UNFINISHED: &[&str] = &[
+    "placeholder",
+    "for now",
+    "not implemented",
+    "in a real implementation",
+    "todo:",
+    "todo!",
+    "fixme",
+    "xxx:",
+];
+
+/// The files of this rule, which have to name what they look for.
+const OWN: &str = "xtask/src/tidy/";
+
+/// No path of the machine that a file was written on.
+pub(super) fn machine_paths(file: &SourceFile, findings: &mut Vec<Finding>) {
+    if file.path.starts_with(OWN) || file.path == "Cargo.lock" {
+        return;
+    }
+    for (number, line) in file.text.lines().enumerate() {
+        for folder in MACHINE_FOLDERS {
+            if let Some(path) = machine_path(line, folder) {
+                let text =
+                    format!("`{path}` is a path of one machine; write it from the root of the project");
+                findings.push(Finding::error("machine-paths", &file.path, number + 1, text));
+            }
+        }
+    }
+}
+
+/// The path below `folder` that `line` names; a path that goes on from something else (an address, a template) is none.
+fn machine_path<'a>(line: &'a str, folder: &str) -> Option<&'a str> {
+    for (at, _) in line.match_indices(folder) {
+        let before = line.get(..at).and_then(|s| s.chars().next_back());
+        let begins = before.is_none_or(|c| c.is_whitespace() || "\"'`(=:<>[,;@".contains(c));
+        let rest = line.get(at..).unwrap_or_default();
+        let end = rest.find(|c: char| c.is_whitespace() || "\"'`)<>],;".contains(c)).unwrap_or(rest.len());
+        let path = rest.get(..end).unwrap_or(rest);
+        let first = path.get(folder.len()..).and_then(|p| p.split('/').next()).unwrap_or_default();
+        let example = folder == "/home/" && (EXAMPLE_PEOPLE.contains(&first) || first.starts_with('{'));
+        if begins && !example {
+            return Some(path);
+        }
+    }
+    None
+}
+
+/// Nothing that says it is not done.
+pub(super) fn unfinished(file: &SourceFile, findings: &mut Vec<Finding>) {
+    let written = [".rs", ".md", ".toml", ".yml"].iter().any(|e| file.path.ends_with(e));
+    if !written || file.path.starts_with(OWN) {
+        return;
+    }
+    for (number, line) in file.text.lines().enumerate() {
+        let lower = line.to_lowercase();
+        // The reason phrase of HTTP 501 is a vendor's word.
+        let lower = lower.replace("501 not implemented", "501");
+        for word in UNFINISHED {
+            if !lines_with(&lower, word).is_empty() {
+                let text = format!("`{word}`: finish it, or open an issue and say what holds today");
+                findings.push(Finding::error("unfinished", &file.path, number + 1, text));
+            }
+        }
+    }
+}

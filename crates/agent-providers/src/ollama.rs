@@ -1,6 +1,7 @@
 //! Ollama's native chat, `POST {base}/api/chat`, one JSON value a line.
 //!
-//! API: <https://github.com/ollama/ollama/blob/main/docs/api.md>. Without a base address the server of this machine
+//! API: <https://github.com/ollama/ollama/blob/main/docs/api.md>; what is sent and read stands in
+//! `docs/providers/ollama.md`. Without a base address the server of this machine
 //! is meant, `http://localhost:11434`. The context window of the model is sent as `num_ctx`: left to itself the
 //! server takes a small one and cuts the conversation in silence.
 //!

@@ -1,6 +1,7 @@
 //! OpenAI Chat Completions, `POST {base}/chat/completions`, and everybody who speaks it.
 //!
-//! API: <https://platform.openai.com/docs/api-reference/chat>. Answers are always streamed; a server that answers
+//! API: <https://platform.openai.com/docs/api-reference/chat>; what is sent and read stands in
+//! `docs/providers/openai-chat.md`. Answers are always streamed; a server that answers
 //! with one JSON body all the same is understood. What vendors want to be different is data: it is found out from
 //! [`ModelConfig::provider`](agent_core::ModelConfig::provider) and the host of
 //! [`ModelConfig::base_url`](agent_core::ModelConfig::base_url), and each field of a

@@ -149,6 +149,18 @@ async fn silence_longer_than_the_bound_is_a_network_error() {
     }
 }
 
+/// REQ-075.
+#[tokio::test]
+async fn an_error_answer_that_does_not_end_says_what_had_arrived() {
+    let config = TransportConfig::default().with_idle_timeout(Duration::from_millis(80));
+    let provider = OpenAiChatProvider::with_transport(Transport::new(config));
+    for end in [Act::Stall, Act::Cut] {
+        let server = Server::start(vec![vec![head(503, "text/plain"), piece("try later"), end]]).await;
+        let outcome = call(&provider, &hello(model(&server))).await;
+        assert_error(outcome.error(), ErrorKind::Network, &["answered 503: try later"]);
+    }
+}
+
 /// REQ-072, B-120.
 #[tokio::test]
 async fn a_stream_that_breaks_off_is_a_network_error_and_what_had_arrived_is_kept() {
@@ -395,6 +407,15 @@ async fn https_without_tls_names_the_feature() {
     let model = ModelConfig::local("https://127.0.0.1:9/v1", "m", KEY);
     let outcome = call(&OpenAiChatProvider::new(), &hello(model)).await;
     assert_error(outcome.error(), ErrorKind::Other, &["tls-rustls"]);
+}
+
+/// D18. Without `[DONE]`, but with all that may come before it.
+#[tokio::test]
+async fn a_reply_with_reason_and_usage_does_not_wait_for_the_done_mark() {
+    let last = r#"data: {"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}"#;
+    let (outcome, _server) =
+        outcome(vec![sse(), delta("ok"), piece(&format!("{last}\n\n")), Act::Stall]).await;
+    assert_eq!(outcome.message().text(), "ok");
 }
 
 /// A server that says that the reply is complete and then nothing: the caller does not wait for the connection.

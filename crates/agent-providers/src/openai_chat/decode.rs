@@ -72,6 +72,7 @@ pub(super) struct Decoder {
     details: Vec<Value>,
     refusal: String,
     reason: Option<String>,
+    counted: bool,
     done: bool,
     surrogates: Surrogates,
 }
@@ -87,6 +88,7 @@ impl Decoder {
             details: Vec::new(),
             refusal: String::new(),
             reason: None,
+            counted: false,
             done: false,
             surrogates: Surrogates::default(),
         }
@@ -111,7 +113,7 @@ impl Decoder {
         chunk: Chunk<'_>,
         sink: &mut EventSink<'_>,
     ) -> Result<bool, ProviderError> {
-        if let Some(error) = chunk.error.as_ref().and_then(VendorError::from_value) {
+        if let Some(error) = chunk.error.as_deref().and_then(VendorError::from_value) {
             return Err(error.in_stream());
         }
         if !self.begun && chunk.choices.listed {
@@ -125,19 +127,20 @@ impl Decoder {
         if let Some(choice) = chunk.choices.first {
             usage = usage.or(choice.usage);
             if let Some(delta) = choice.delta.or(choice.message) {
-                self.delta(delta, sink);
+                self.delta(&delta, sink);
             }
             if let Some(reason) = choice.finish_reason.filled() {
                 self.reason.get_or_insert_with(|| reason.to_owned());
             }
         }
         if let Some(usage) = usage {
+            self.counted = true;
             sink(StreamEvent::Usage(usage.disjoint()));
         }
         Ok(listed)
     }
 
-    fn delta(&mut self, delta: Delta<'_>, sink: &mut EventSink<'_>) {
+    fn delta(&mut self, delta: &Delta<'_>, sink: &mut EventSink<'_>) {
         let thoughts = [&delta.reasoning_content, &delta.reasoning, &delta.reasoning_text];
         // The same text may come under several names; the first is taken.
         let thought =
@@ -145,14 +148,14 @@ impl Decoder {
         if let Some((text, field)) = thought {
             self.think(text, field, sink);
         }
-        for detail in delta.reasoning_details.into_iter().flatten() {
+        for detail in delta.reasoning_details.iter().flatten() {
             if thought.is_none()
                 && let Some(text) =
                     detail.get("text").or_else(|| detail.get("summary")).and_then(Value::as_str)
             {
                 self.think(text, "", sink);
             }
-            self.keep_detail(detail);
+            self.keep_detail(detail.clone());
         }
         match &delta.content {
             Body::Text(text) => self.say(text.as_str(), sink),
@@ -294,6 +297,11 @@ impl Decode for Decoder {
         }
         self.done = true;
         Ok(())
+    }
+
+    /// Usage comes after the reason, and after both only `[DONE]`, which some servers do not send.
+    fn is_complete(&self) -> bool {
+        self.reason.is_some() && self.counted
     }
 
     fn finish(&mut self, sink: &mut EventSink<'_>) -> Result<Completion, ProviderError> {

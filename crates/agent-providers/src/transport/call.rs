@@ -28,6 +28,9 @@ const REQUEST_ID: &[&str] = &[
     "cf-ray",
 ];
 
+/// The longest silence within the body of an error answer. What it is has been said by its status already.
+const ERROR_SILENCE: Duration = Duration::from_secs(10);
+
 /// How long frames are waited for after the terminal one, where a protocol reads on.
 const AFTER_END: Duration = Duration::from_millis(250);
 
@@ -86,7 +89,9 @@ async fn exchange(
     let status = response.status();
     tracing::debug!(status = status.as_u16(), model = %request.model.id, "answer");
     head.headers.clone_from(response.headers());
-    let mut body = Body::new(response, inner.config.idle_timeout, cancel);
+    let idle = inner.config.idle_timeout;
+    let idle = if status.is_success() { idle } else { idle.min(ERROR_SILENCE) };
+    let mut body = Body::new(response, idle, cancel);
     if status.is_redirection() {
         return Err(failure::redirected(status.as_u16(), &head.headers, &url));
     }
@@ -118,11 +123,7 @@ enum Waited<T> {
 }
 
 /// Waits for `work`. What is ready wins over an abort that comes at the same time.
-async fn within<T>(
-    limit: std::time::Duration,
-    work: impl Future<Output = T>,
-    cancel: &CancellationToken,
-) -> Waited<T> {
+async fn within<T>(limit: Duration, work: impl Future<Output = T>, cancel: &CancellationToken) -> Waited<T> {
     let mut work = pin!(work);
     tokio::select! {
         biased;

@@ -41,3 +41,16 @@ fn dates_are_counted_from_1970() {
 fn the_default_transport_is_one_for_the_process() {
     assert!(Arc::ptr_eq(&Transport::default().inner, &Transport::default().inner));
 }
+
+#[cfg(feature = "openai-chat")]
+#[test]
+fn a_waiting_call_is_small() {
+    let model = agent_core::ModelConfig::local("http://localhost:1/v1", "m", "");
+    let request = StreamConfig::new(model, agent_core::History::new());
+    let (transport, cancel) = (Transport::default(), CancellationToken::new());
+    let mut sink = |_: agent_core::StreamEvent<'_>| {};
+    let call = transport.call(&crate::openai_chat::OpenAiChat, &request, &mut sink, &cancel);
+    // A thousand agents wait at once; every large variant of a future is paid for by all of them.
+    let size = size_of_val(&call);
+    assert!(size <= 2_048, "{size} bytes");
+}

@@ -1,10 +1,11 @@
 //! What lines amount to.
 
-use agent_core::{AssistantMessage, Content, History, ModelConfig, ReplyLog};
+use agent_core::{AssistantMessage, Content, History, ModelConfig, OwnedStreamEvent, ReplyLog};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::lines::LineDecoder;
 
 struct Read {
     end: Result<AssistantMessage, ProviderError>,
@@ -98,7 +99,39 @@ fn a_whole_body_may_be_one_value_or_several_lines() {
     assert!(decoder().whole("", &mut |_| {}).is_err());
 }
 
+fn stream(pieces: &[&[u8]]) -> (Vec<OwnedStreamEvent>, Result<Completion, String>) {
+    let (mut framer, mut decoder, mut events) = (LineDecoder::new(1 << 20), decoder(), Vec::new());
+    let mut sink = |event: StreamEvent<'_>| events.push(OwnedStreamEvent::from(event));
+    let mut reader = |frame: Frame<'_>| decoder.push(frame, &mut sink);
+    let mut refused = false;
+    for piece in pieces {
+        refused |= framer.feed(piece, &mut reader).is_err();
+    }
+    refused |= framer.end(&mut reader).is_err();
+    let end = decoder.finish(&mut sink).map_err(|e| e.to_string());
+    (events, if refused { Err("refused".into()) } else { end })
+}
+
 proptest! {
+    /// B-121.
+    #[test]
+    fn any_split_gives_the_same_events(cuts in prop::collection::vec(0.0_f64..1.0, 0..8)) {
+        let said = SAID.replace("hi", "Grüße 🎉");
+        let half = |text: &str| SAID.replace("hi", text);
+        let recorded = [said.as_str(), &half("\\ud83c"), &half("\\udf89"), DONE].join("\r\n") + "\n";
+        let bytes = recorded.as_bytes();
+        let mut at: Vec<usize> = cuts.iter().map(|c| (c * bytes.len() as f64) as usize).collect();
+        at.sort_unstable();
+        let (mut pieces, mut from) = (Vec::new(), 0);
+        for to in at.into_iter().chain([bytes.len()]) {
+            pieces.push(&bytes[from..to]);
+            from = to;
+        }
+        let whole = stream(&[bytes]);
+        prop_assert!(whole.1.is_ok());
+        prop_assert_eq!(stream(&pieces), whole);
+    }
+
     #[test]
     fn any_line_is_survived(line in "[\\[\\]{}\":,a-z0-9\\\\ ]{0,60}", text: String) {
         read(&[&line, &text, &format!("{{\"message\":{line}}}"), DONE]);

@@ -430,6 +430,21 @@ fn a_later_request_begins_with_the_bytes_of_the_earlier_one() {
 }
 
 #[test]
+fn a_unit_and_the_tools_are_encoded_once_for_a_target() {
+    let (history, _) = long_history();
+    let mut request = with(model(), history);
+    request.tools = vec![ToolDefinition::new("look", "d", json!({"type": "object"}))].into();
+    super::request(&request).unwrap();
+    let dialect = Dialect::of(&request.model);
+    let key = wire_key(&request, &[&dialect.unit_key()]);
+    for unit in request.history.units() {
+        unit.wire().with(key, || panic!("the unit is not kept"), |e| assert!(!e.bytes().is_empty()));
+    }
+    let key = wire_key(&request, &["chat tools", ""]);
+    request.tools.wire().with(key, || panic!("the tools are not kept"), |e| assert!(!e.bytes().is_empty()));
+}
+
+#[test]
 fn each_model_gets_its_own_bytes_from_the_same_history() {
     let own = reply(vec![Content::thinking("hm", Some("reasoning".into())), Content::text("yes")]);
     let history = history(vec![Message::user("x"), own.into()]);

@@ -36,7 +36,7 @@ mod state;
 mod tests;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::watch;
 
@@ -60,6 +60,26 @@ use state::State;
 #[derive(Clone)]
 pub struct BasicAgent {
     inner: Arc<Inner>,
+}
+
+/// A handle that does not keep the agent alive: for tools and listeners of that same agent.
+#[derive(Clone)]
+pub struct WeakAgent {
+    inner: Weak<Inner>,
+}
+
+impl WeakAgent {
+    /// The agent, if it is still there.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<BasicAgent> {
+        self.inner.upgrade().map(|inner| BasicAgent { inner })
+    }
+}
+
+impl fmt::Debug for WeakAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakAgent")
+    }
 }
 
 struct Inner {
@@ -102,6 +122,12 @@ impl BasicAgent {
                 open_runs: watch::channel(0).0,
             }),
         }
+    }
+
+    /// A handle that does not keep the agent alive.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakAgent {
+        WeakAgent { inner: Arc::downgrade(&self.inner) }
     }
 
     fn settings(&self) -> MutexGuard<'_, Settings> {

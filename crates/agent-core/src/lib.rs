@@ -38,7 +38,7 @@ mod wire;
 #[doc(inline)]
 pub use agent::{
     AgentError, AgentSnapshot, AgentState, BasicAgent, ChatToken, Finished, IntoPrompt, SNAPSHOT_VERSION,
-    Subscription,
+    Subscription, WeakAgent,
 };
 #[doc(inline)]
 pub use context::{

@@ -1,1 +1,55 @@
-//! Placeholder.
+//! Sessions: what agents did, as a tree of loops that survives the process.
+//!
+//! Read the modules in this order: [`model`] (what a session is), [`store`] (where it lies), [`recorder`] (how it gets
+//! there), [`loaded`] (how an agent goes on from it), [`agent`] (methods that agents gain by it).
+//!
+//! ```
+//! use agent_core::testing::ScriptedProvider;
+//! use agent_core::{BasicAgent, ModelConfig};
+//! use agent_session::{JsonStore, LoopStatus, SessionRecorder};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let sessions = dir.path();
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let agent = BasicAgent::new(ModelConfig::default()).with_provider(ScriptedProvider::texts(["Hello."]));
+//! let store = JsonStore::open(sessions)?;
+//! let recorder = SessionRecorder::attach(&agent, store.clone());
+//! agent.chat("Hi").await?;
+//! recorder.close()?;
+//!
+//! let session = store.load_session(&agent.session_id())?;
+//! assert_eq!(session.loops[0].status, LoopStatus::Completed);
+//! assert_eq!(session.history()?, agent.history());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What is written when
+//!
+//! Each input of a run is one line, appended to `{session_id}.journal.jsonl` before anything is done about it; its cost is
+//! that of what is new. The readable file `{session_id}.json` is written when a session is saved or closed, and takes the
+//! journal in. A killed process loses at most the line that it was writing.
+
+pub mod agent;
+mod error;
+pub mod loaded;
+pub mod model;
+pub mod recorder;
+pub mod store;
+
+#[doc(inline)]
+pub use agent::{AgentSnapshotFile, RestoreSession, SaveContext, SaveContextTool, from_legacy};
+#[doc(inline)]
+pub use error::{BoxError, SessionError};
+#[doc(inline)]
+pub use loaded::LoadedSession;
+#[doc(inline)]
+pub use model::{
+    ChildLoopRef, LoopBase, LoopEvent, LoopRecord, LoopStatus, OpenRun, ParallelGroupRecord, RecordedEvent,
+    SESSION_VERSION, Session, SessionFormation, SessionScope, SpawnRef, Turn,
+};
+#[doc(inline)]
+pub use recorder::SessionRecorder;
+#[doc(inline)]
+pub use store::{AgentSessions, JsonStore, MAX_FILE_BYTES, MAX_ID_BYTES};

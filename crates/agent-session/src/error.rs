@@ -1,0 +1,120 @@
+//! Why a session could not be read or written.
+
+use std::path::{Path, PathBuf};
+
+use agent_core::{AgentError, LoopId};
+
+/// A cause of any kind.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a session could not be read or written. Each names the file and the place in it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// There is no such session.
+    #[error("there is no session {id:?} in {}", dir.display())]
+    NotFound {
+        /// The session.
+        id: String,
+        /// Where it was looked for.
+        dir: PathBuf,
+    },
+    /// Somebody else writes this session (B-180).
+    #[error(
+        "another process or recorder is writing this session; end it, or record under another session id ({} is locked)",
+        path.display()
+    )]
+    Locked {
+        /// The lock.
+        path: PathBuf,
+    },
+    /// The id cannot be the name of a file.
+    #[error("the session id {id:?} cannot be used as a file name: {reason}")]
+    InvalidId {
+        /// The id, cut to a length that can be shown.
+        id: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// The file holds something else than it should. Nothing of it was used, and it was not changed.
+    #[error("{} is damaged at {place}: {source}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        place: String,
+        /// What is wrong.
+        source: BoxError,
+    },
+    /// The file was written by a later version.
+    #[error(
+        "{} has version {found}, and this version reads up to {known}; update looptree to read it",
+        path.display()
+    )]
+    UnsupportedVersion {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest that is known.
+        known: u32,
+    },
+    /// The file is larger than the store reads.
+    #[error(
+        "{} is larger than {limit} bytes; raise the limit with JsonStore::with_max_file_bytes to read it",
+        path.display()
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The most that is read.
+        limit: u64,
+    },
+    /// The operating system refused.
+    #[error("{} could not be {action}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What was to be done with it.
+        action: &'static str,
+        /// What the operating system says.
+        source: std::io::Error,
+    },
+    /// Something cannot be written as JSON.
+    #[error("{what} cannot be written as JSON: {source}")]
+    Encode {
+        /// What.
+        what: &'static str,
+        /// Why not.
+        source: serde_json::Error,
+    },
+    /// The events of a loop do not make a conversation.
+    #[error("the conversation of loop {loop_id} cannot be rebuilt: {source}")]
+    Fold {
+        /// The loop.
+        loop_id: LoopId,
+        /// Why not.
+        source: BoxError,
+    },
+    /// The open run cannot go on.
+    #[error("the open loop {loop_id} cannot be resumed: {source}; the session loads without it")]
+    Resume {
+        /// The loop.
+        loop_id: LoopId,
+        /// Why not.
+        source: BoxError,
+    },
+    /// The agent does not take it.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+}
+
+impl SessionError {
+    pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { path: path.to_owned(), action, source }
+    }
+
+    pub(crate) fn corrupt(path: &Path, place: impl Into<String>, source: impl Into<BoxError>) -> Self {
+        Self::Corrupt { path: path.to_owned(), place: place.into(), source: source.into() }
+    }
+}

@@ -1,0 +1,112 @@
+//! A session from a store, and how to go on from it.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+
+use agent_core::LoopId;
+use agent_core::run::Run;
+
+use crate::error::SessionError;
+use crate::model::{LoopStatus, OpenRun, Session};
+
+/// A session from a store. It is a [`Session`] and knows in what state it was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadedSession {
+    session: Session,
+    torn_bytes: usize,
+}
+
+impl LoadedSession {
+    pub(crate) fn new(session: Session) -> Self {
+        Self { session, torn_bytes: 0 }
+    }
+
+    pub(crate) fn torn(mut self, bytes: usize) -> Self {
+        self.torn_bytes = bytes;
+        self
+    }
+
+    /// Bytes of a last line of the journal that was never finished and is left out: its writer was killed while writing it
+    /// and nothing was done about what it says. 0 where there was none.
+    #[must_use]
+    pub fn torn_bytes(&self) -> usize {
+        self.torn_bytes
+    }
+
+    /// The session alone.
+    #[must_use]
+    pub fn into_session(self) -> Session {
+        self.session
+    }
+
+    pub(crate) fn has_running_loop(&self) -> bool {
+        self.session.loops.iter().any(|r| matches!(r.status, LoopStatus::Running | LoopStatus::Pending))
+    }
+
+    pub(crate) fn mark_interrupted(&mut self) {
+        for record in &mut self.session.loops {
+            if matches!(record.status, LoopStatus::Running | LoopStatus::Pending) {
+                record.status = LoopStatus::Interrupted;
+            }
+        }
+    }
+
+    /// The run of the last loop, where it is open: cut off, or waiting for an answer. It stands where its last record left
+    /// it and can be driven on.
+    ///
+    /// # Errors
+    /// When its state was written by another version that this one cannot read, or does not belong to its events. The
+    /// session is good without it: [`Session::history`] closes the loop.
+    pub fn open_run(&self) -> Result<Option<Run>, SessionError> {
+        let Some(last) = self.session.loops.len().checked_sub(1) else { return Ok(None) };
+        let Some(record) = self.session.loops.get(last) else { return Ok(None) };
+        let failed = |source| SessionError::Resume { loop_id: record.loop_id.clone(), source };
+        match &record.open_run {
+            None => Ok(None),
+            Some(OpenRun::Foreign(_)) => {
+                Err(failed("its state was written by another version of looptree".into()))
+            }
+            Some(OpenRun::Known { setup, light }) => {
+                let fold = self.session.fold_at(last)?;
+                let run = Run::restore((**setup).clone(), (**light).clone(), &fold);
+                run.map(Some).map_err(|e| failed(Box::new(e)))
+            }
+        }
+    }
+
+    /// The last loop.
+    #[must_use]
+    pub fn last_loop_id(&self) -> Option<&LoopId> {
+        self.session.loops.last().map(|r| &r.loop_id)
+    }
+
+    /// How many loops each configuration has had, from their ids (`{session}.{config}.{n}`).
+    #[must_use]
+    pub fn loop_counters(&self) -> BTreeMap<String, u64> {
+        let mut counters = BTreeMap::new();
+        for record in &self.session.loops {
+            let id = record.loop_id.as_str();
+            let rest = id.strip_prefix(self.session.session_id.as_str()).and_then(|r| r.strip_prefix('.'));
+            let parts = rest.and_then(|r| r.rsplit_once('.'));
+            if let Some((config, n)) = parts.and_then(|(c, n)| Some((c, n.parse::<u64>().ok()?))) {
+                let counter = counters.entry(config.to_owned()).or_insert(0);
+                *counter = n.max(*counter);
+            }
+        }
+        counters
+    }
+}
+
+impl Deref for LoadedSession {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl From<LoadedSession> for Session {
+    fn from(loaded: LoadedSession) -> Self {
+        loaded.session
+    }
+}

@@ -1,0 +1,306 @@
+//! The JSON form of a session.
+
+use std::collections::BTreeMap;
+
+use agent_core::run::{LightRun, RunSetup};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value, json};
+
+use super::place::{Places, read_event, write_event};
+use super::texts::{LONG_TEXT, NoReferences, Resolve, pack, unpack};
+use super::{
+    AgentId, Extra, LoopEvent, LoopRecord, OpenRun, SESSION_VERSION, Session, SessionFormation, SessionId,
+    SessionScope, SpawnRef, Timestamp,
+};
+
+/// A session without its loops.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    version: u32,
+    session_id: SessionId,
+    agent_id: AgentId,
+    created_at: Timestamp,
+    last_active_at: Timestamp,
+    formation: SessionFormation,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parent_spawn_ref: Option<SpawnRef>,
+    #[serde(default)]
+    scope: SessionScope,
+    #[serde(default)]
+    journal_records: u64,
+}
+
+/// What is wrong with a session's JSON, and where.
+#[derive(Debug)]
+pub(crate) struct FormError {
+    pub(crate) place: String,
+    pub(crate) reason: String,
+}
+
+impl std::fmt::Display for FormError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.place, self.reason)
+    }
+}
+
+fn wrong(place: impl Into<String>) -> impl FnOnce(serde_json::Error) -> FormError {
+    let place = place.into();
+    move |e| FormError { place, reason: e.to_string() }
+}
+
+impl Session {
+    /// Everything but the loops.
+    pub(crate) fn head_value(&self) -> Result<Value, serde_json::Error> {
+        let mut value = serde_json::to_value(Head {
+            version: SESSION_VERSION,
+            session_id: self.session_id.clone(),
+            agent_id: self.agent_id.clone(),
+            created_at: self.created_at,
+            last_active_at: self.last_active_at,
+            formation: self.formation.clone(),
+            parent_spawn_ref: self.parent_spawn_ref.clone(),
+            scope: self.scope,
+            journal_records: self.journal_records,
+        })?;
+        self.extra.merge_into(&mut value);
+        Ok(value)
+    }
+
+    /// The whole session.
+    pub(crate) fn to_value(&self) -> Result<Value, serde_json::Error> {
+        let mut value = self.head_value()?;
+        let loops = self.loops.iter().map(LoopRecord::to_value).collect::<Result<_, _>>()?;
+        if let Some(map) = value.as_object_mut() {
+            map.insert("loops".to_owned(), Value::Array(loops));
+        }
+        Ok(value)
+    }
+
+    /// Reads what [`to_value`](Self::to_value) wrote, in this version or an earlier one.
+    pub(crate) fn from_value(mut value: Value) -> Result<Self, FormError> {
+        let loops = value.as_object_mut().and_then(|m| m.shift_remove("loops"));
+        let original = value.clone();
+        let head: Head = serde_json::from_value(value).map_err(wrong("the session's own fields"))?;
+        if head.version > SESSION_VERSION {
+            let reason = format!("version {} is later than {SESSION_VERSION}", head.version);
+            return Err(FormError { place: "version".to_owned(), reason });
+        }
+        let loops = match loops {
+            None => Vec::new(),
+            Some(Value::Array(loops)) => loops,
+            Some(_) => {
+                return Err(FormError { place: "loops".to_owned(), reason: "this is not a list".to_owned() });
+            }
+        };
+        let mut session = Self {
+            session_id: head.session_id,
+            agent_id: head.agent_id,
+            created_at: head.created_at,
+            last_active_at: head.last_active_at,
+            formation: head.formation,
+            parent_spawn_ref: head.parent_spawn_ref,
+            scope: head.scope,
+            loops: Vec::with_capacity(loops.len()),
+            journal_records: head.journal_records,
+            extra: Extra::Nothing,
+        };
+        session.extra = Extra::between(&original, &session.head_value().map_err(wrong("the session"))?);
+        for (at, value) in loops.into_iter().enumerate() {
+            let record = LoopRecord::from_value(value)
+                .map_err(|e| FormError { place: format!("loops[{at}].{}", e.place), reason: e.reason })?;
+            session.loops.push(record);
+        }
+        Ok(session)
+    }
+}
+
+impl LoopRecord {
+    pub(crate) fn to_value(&self) -> Result<Value, serde_json::Error> {
+        let mut value = Self::serialize(self, serde_json::value::Serializer)?;
+        let mut texts = BTreeMap::new();
+        for key in ["messages", "other_messages"] {
+            if let Some(part) = value.get(key) {
+                collect_texts(part, &mut format!("/{key}"), &mut texts);
+            }
+        }
+        let places = Places::of(self);
+        let mut events = Vec::with_capacity(self.events.len());
+        for event in &self.events {
+            let written = write_event(&event.event, &places)?;
+            let mut known =
+                |text: &str| texts.get(text).map(|pointer: &String| Value::String(pointer.clone()));
+            events.push(json!({ "sequence": event.sequence, "event": pack(written, &mut known) }));
+        }
+        drop(texts);
+        value = pack(value, &mut |_| None);
+        if let Some(map) = value.as_object_mut() {
+            map.insert("events".to_owned(), Value::Array(events));
+        }
+        self.extra.merge_into(&mut value);
+        Ok(value)
+    }
+
+    pub(crate) fn from_value(mut value: Value) -> Result<Self, FormError> {
+        let original = value.clone();
+        let events = value.as_object_mut().and_then(|m| m.shift_remove("events"));
+        let fields = unpack(value, &mut NoReferences)
+            .map_err(|reason| FormError { place: "(fields)".to_owned(), reason })?;
+        let mut record = Self::deserialize(fields.clone()).map_err(wrong("(fields)"))?;
+        let events = match events {
+            None => Vec::new(),
+            Some(Value::Array(events)) => events,
+            Some(_) => {
+                return Err(FormError {
+                    place: "events".to_owned(),
+                    reason: "this is not a list".to_owned(),
+                });
+            }
+        };
+        // What references may unfold to: each event refers to a text a few times at most.
+        let mut budget = text_budget(&original);
+        for (at, item) in events.into_iter().enumerate() {
+            let event = read_loop_event(item, &fields, &record, &mut budget)
+                .map_err(|reason| FormError { place: format!("events[{at}]"), reason })?;
+            record.events.push(event);
+        }
+        record.extra =
+            Extra::between(&original, &record.to_value().map_err(wrong("(the loop, written again)"))?);
+        Ok(record)
+    }
+}
+
+fn read_loop_event(
+    mut item: Value,
+    fields: &Value,
+    record: &LoopRecord,
+    budget: &mut usize,
+) -> Result<LoopEvent, String> {
+    let sequence = item.get("sequence").and_then(Value::as_u64).ok_or("there is no sequence")?;
+    let event = item.get_mut("event").map(Value::take).ok_or("there is no event")?;
+    let event = unpack(event, &mut Pointers { fields, budget })?;
+    Ok(LoopEvent { sequence, event: read_event(event, record)? })
+}
+
+/// References as JSON pointers into the fields of a loop.
+struct Pointers<'a> {
+    fields: &'a Value,
+    budget: &'a mut usize,
+}
+
+impl Resolve for Pointers<'_> {
+    fn met(&mut self, _: &str) {}
+
+    fn find(&mut self, place: &Value) -> Result<String, String> {
+        let pointer = place.as_str().ok_or("a reference is no text")?;
+        let text = self.fields.pointer(pointer).and_then(Value::as_str);
+        let text = text.ok_or_else(|| format!("{pointer} is no text of this loop"))?;
+        spend(self.budget, text.len())?;
+        Ok(text.to_owned())
+    }
+}
+
+/// How many bytes references may unfold to, so that a small file cannot fill the memory.
+pub(crate) fn text_budget(value: &Value) -> usize {
+    fn texts(value: &Value) -> usize {
+        match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(texts).sum(),
+            Value::Object(map) => map.values().map(texts).sum(),
+            _ => 0,
+        }
+    }
+    texts(value).saturating_mul(UNFOLDED_PER_BYTE).max(1 << 20)
+}
+
+/// How often the texts of a file may be repeated by references, on average. Honest files stay below 4.
+pub(crate) const UNFOLDED_PER_BYTE: usize = 16;
+
+pub(crate) fn spend(budget: &mut usize, bytes: usize) -> Result<(), String> {
+    *budget = budget.checked_sub(bytes).ok_or("its references unfold to far more than the file holds")?;
+    Ok(())
+}
+
+fn collect_texts(value: &Value, pointer: &mut String, texts: &mut BTreeMap<String, String>) {
+    match value {
+        Value::String(text) if text.len() >= LONG_TEXT => {
+            if !texts.contains_key(text) {
+                texts.insert(text.clone(), pointer.clone());
+            }
+        }
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                below(pointer, &at.to_string(), |p| collect_texts(item, p, texts));
+            }
+        }
+        Value::Object(map) => {
+            for (key, item) in map {
+                let key = key.replace('~', "~0").replace('/', "~1");
+                below(pointer, &key, |p| collect_texts(item, p, texts));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn below(pointer: &mut String, key: &str, visit: impl FnOnce(&mut String)) {
+    let length = pointer.len();
+    pointer.push('/');
+    pointer.push_str(key);
+    visit(pointer);
+    pointer.truncate(length);
+}
+
+impl Serialize for Session {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_value().map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Session {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_value(Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+impl Serialize for LoopRecord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_value().map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for LoopRecord {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_value(Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+impl Serialize for OpenRun {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Known { setup, light } => {
+                let mut map = Map::new();
+                let error = serde::ser::Error::custom;
+                map.insert("setup".to_owned(), serde_json::to_value(setup).map_err(error)?);
+                map.insert("light".to_owned(), serde_json::to_value(light).map_err(error)?);
+                map.serialize(serializer)
+            }
+            Self::Foreign(value) => value.serialize(serializer),
+        }
+    }
+}
+
+/// A state that cannot be read is kept as it is.
+impl<'de> Deserialize<'de> for OpenRun {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Known {
+            setup: Box<RunSetup>,
+            light: Box<LightRun>,
+        }
+        let value = Value::deserialize(deserializer)?;
+        Ok(match serde_json::from_value::<Known>(value.clone()) {
+            Ok(Known { setup, light }) => Self::Known { setup, light },
+            Err(_) => Self::Foreign(value),
+        })
+    }
+}

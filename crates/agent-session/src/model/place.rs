@@ -1,0 +1,228 @@
+//! Events with places instead of messages, as files have them.
+//!
+//! A message of an event is a number where it is one of [`LoopRecord::messages`], `{"other": number}` where it is one of
+//! [`LoopRecord::other_messages`], and written out where it is neither (the empty beginning of a reply).
+
+use std::collections::BTreeMap;
+
+use agent_core::{AgentEvent, AgentMessage, CompactionEnded, Entry, MessageRef};
+use serde_json::{Value, json};
+
+use super::{LoopRecord, RecordedEvent};
+
+/// A message's place in its loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Own(usize),
+    Other(usize),
+}
+
+/// Which object is which message. The loop holds the objects, so that no address is used twice.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Places(BTreeMap<usize, Place>);
+
+fn address(message: &MessageRef) -> usize {
+    std::ptr::from_ref::<AgentMessage>(message).addr()
+}
+
+impl Places {
+    pub(crate) fn of(record: &LoopRecord) -> Self {
+        let own = record.messages.iter().enumerate().map(|(i, m)| (address(m), Place::Own(i)));
+        let other = record.other_messages.iter().enumerate().map(|(i, m)| (address(m), Place::Other(i)));
+        Self(other.chain(own).collect())
+    }
+
+    pub(crate) fn get(&self, message: &MessageRef) -> Option<Place> {
+        self.0.get(&address(message)).copied()
+    }
+
+    /// Puts a message on the list of the loop's own, unless it is there.
+    pub(crate) fn own(&mut self, record: &mut LoopRecord, message: &MessageRef) -> usize {
+        if let Some(Place::Own(at)) = self.get(message) {
+            return at;
+        }
+        record.messages.push(message.clone());
+        let at = record.messages.len() - 1;
+        self.0.insert(address(message), Place::Own(at));
+        at
+    }
+
+    /// Puts a message on the list of others, unless the loop has it.
+    pub(crate) fn other(&mut self, record: &mut LoopRecord, message: &MessageRef) {
+        if self.get(message).is_none() {
+            record.other_messages.push(message.clone());
+            self.0.insert(address(message), Place::Other(record.other_messages.len() - 1));
+        }
+    }
+
+    fn write(&self, message: &MessageRef) -> Result<Value, serde_json::Error> {
+        match self.get(message) {
+            Some(Place::Own(at)) => Ok(json!(at)),
+            Some(Place::Other(at)) => Ok(json!({ "other": at })),
+            None => serde_json::to_value(message),
+        }
+    }
+}
+
+/// The event with places.
+pub(crate) fn write_event(event: &RecordedEvent, places: &Places) -> Result<Value, serde_json::Error> {
+    let event = match event {
+        RecordedEvent::Foreign(value) => return Ok(value.clone()),
+        RecordedEvent::Known(event) => event,
+    };
+    match &**event {
+        AgentEvent::AgentEnd(end) => {
+            let mut bare = (**end).clone();
+            let messages = std::mem::take(&mut bare.messages);
+            let mut value = serde_json::to_value(AgentEvent::AgentEnd(Box::new(bare)))?;
+            set(&mut value, "messages", places.write_all(&messages)?);
+            Ok(value)
+        }
+        AgentEvent::CompactionEnded(ended) => write_compaction(ended, places),
+        AgentEvent::MessageStart { message, .. } | AgentEvent::MessageEnd { message, .. } => {
+            let mut value = serde_json::to_value(event)?;
+            set(&mut value, "message", places.write(message)?);
+            Ok(value)
+        }
+        AgentEvent::TurnEnd { message, tool_results, .. } => {
+            let mut value = serde_json::to_value(event)?;
+            if let Some(message) = message {
+                set(&mut value, "message", places.write(message)?);
+            }
+            set(&mut value, "tool_results", places.write_all(tool_results)?);
+            Ok(value)
+        }
+        other => serde_json::to_value(other),
+    }
+}
+
+impl Places {
+    fn write_all(&self, messages: &[MessageRef]) -> Result<Value, serde_json::Error> {
+        Ok(Value::Array(messages.iter().map(|m| self.write(m)).collect::<Result<_, _>>()?))
+    }
+}
+
+fn write_compaction(ended: &CompactionEnded, places: &Places) -> Result<Value, serde_json::Error> {
+    let mut bare = ended.clone();
+    let lists: Vec<Vec<Entry>> = bare.splices.iter_mut().map(|s| std::mem::take(&mut s.messages)).collect();
+    let mut value = serde_json::to_value(AgentEvent::CompactionEnded(Box::new(bare)))?;
+    if let Some(splices) = value.get_mut("splices").and_then(Value::as_array_mut) {
+        for (splice, entries) in splices.iter_mut().zip(lists) {
+            let entries: Vec<Value> = entries
+                .iter()
+                .map(|e| Ok(json!({ "tokens": e.tokens(), "message": places.write(e.shared())? })))
+                .collect::<Result<_, serde_json::Error>>()?;
+            set(splice, "messages", Value::Array(entries));
+        }
+    }
+    Ok(value)
+}
+
+fn set(value: &mut Value, key: &str, new: Value) {
+    if let Some(map) = value.as_object_mut() {
+        map.insert(key.to_owned(), new);
+    }
+}
+
+/// The event with its messages, shared with the loop's lists. An event of a kind that is not known stays as it is.
+///
+/// # Errors
+/// When it names a message that is not there.
+pub(crate) fn read_event(mut value: Value, record: &LoopRecord) -> Result<RecordedEvent, String> {
+    let original = value.clone();
+    let kind = value.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut single = None;
+    let mut list = Vec::new();
+    let mut nested: Vec<Vec<Entry>> = Vec::new();
+    match kind.as_str() {
+        "MessageStart" | "MessageEnd" => single = take_one(&mut value, record, &blank())?,
+        "TurnEnd" => {
+            single = take_one(&mut value, record, &blank())?;
+            list = take_list(&mut value, "tool_results", record)?;
+        }
+        "AgentEnd" => list = take_list(&mut value, "messages", record)?,
+        "CompactionEnded" => nested = take_splices(&mut value, record)?,
+        _ => {}
+    }
+    let Ok(mut event) = serde_json::from_value::<AgentEvent>(value) else {
+        return Ok(RecordedEvent::Foreign(original));
+    };
+    match &mut event {
+        AgentEvent::MessageStart { message, .. } | AgentEvent::MessageEnd { message, .. } => {
+            if let Some(found) = single {
+                *message = found;
+            }
+        }
+        AgentEvent::TurnEnd { message, tool_results, .. } => {
+            *message = single;
+            *tool_results = list;
+        }
+        AgentEvent::AgentEnd(end) => end.messages = list,
+        AgentEvent::CompactionEnded(ended) => {
+            for (splice, entries) in ended.splices.iter_mut().zip(nested) {
+                splice.messages = entries;
+            }
+        }
+        _ => {}
+    }
+    Ok(RecordedEvent::Known(Box::new(event)))
+}
+
+/// What stands in a message's place while the rest of the event is read.
+fn blank() -> Value {
+    json!({ "role": "extension", "kind": "", "data": null })
+}
+
+fn take_one(value: &mut Value, record: &LoopRecord, blank: &Value) -> Result<Option<MessageRef>, String> {
+    match value.get_mut("message") {
+        None | Some(Value::Null) => Ok(None),
+        Some(place) => {
+            let message = read_place(place, record)?;
+            *place = blank.clone();
+            Ok(Some(message))
+        }
+    }
+}
+
+fn take_list(value: &mut Value, key: &str, record: &LoopRecord) -> Result<Vec<MessageRef>, String> {
+    match value.get_mut(key) {
+        Some(Value::Array(places)) => {
+            std::mem::take(places).iter().map(|place| read_place(place, record)).collect()
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn take_splices(value: &mut Value, record: &LoopRecord) -> Result<Vec<Vec<Entry>>, String> {
+    let Some(splices) = value.get_mut("splices").and_then(Value::as_array_mut) else { return Ok(Vec::new()) };
+    let mut lists = Vec::with_capacity(splices.len());
+    for splice in splices {
+        let mut entries = Vec::new();
+        if let Some(Value::Array(items)) = splice.get_mut("messages") {
+            for item in std::mem::take(items) {
+                let tokens = item.get("tokens").and_then(Value::as_u64).unwrap_or_default();
+                let place = item.get("message").ok_or("an entry of a splice has no message")?;
+                entries.push(Entry::new(read_place(place, record)?, tokens));
+            }
+        }
+        lists.push(entries);
+    }
+    Ok(lists)
+}
+
+fn read_place(place: &Value, record: &LoopRecord) -> Result<MessageRef, String> {
+    let at = |n: u64, list: &[MessageRef], name: &str| {
+        usize::try_from(n)
+            .ok()
+            .and_then(|n| list.get(n))
+            .cloned()
+            .ok_or_else(|| format!("an event names message {n} of {} in {name}", list.len()))
+    };
+    if let Some(n) = place.as_u64() {
+        return at(n, &record.messages, "messages");
+    }
+    if let Some(n) = place.get("other").and_then(Value::as_u64) {
+        return at(n, &record.other_messages, "other_messages");
+    }
+    serde_json::from_value(place.clone()).map_err(|e| format!("a message cannot be read: {e}"))
+}

@@ -1,0 +1,232 @@
+//! Recording: from the events of runs to sessions, in memory or in files.
+//!
+//! [`SessionRecorder::attach`] makes itself the agent's journal: what a run decided is on record before anything is done
+//! about it, and a run that cannot be written down ends. [`SessionRecorder::new`] records in memory what
+//! [`on_event`](SessionRecorder::on_event) is given.
+//!
+//! ```
+//! use agent_core::testing::ScriptedProvider;
+//! use agent_core::{BasicAgent, ModelConfig};
+//! use agent_session::SessionRecorder;
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let agent = BasicAgent::new(ModelConfig::default()).with_provider(ScriptedProvider::texts(["One.", "Two."]));
+//! let recorder = SessionRecorder::new();
+//! for prompt in ["First", "Second"] {
+//!     for event in agent.prompt(prompt)?.collect().await {
+//!         recorder.on_event(&event);
+//!     }
+//! }
+//! let sessions = recorder.sessions();
+//! assert_eq!(sessions[0].loops.len(), 2);
+//! assert_eq!(sessions[0].history()?, agent.history());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod disk;
+mod events;
+mod links;
+mod recording;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agent_core::{BasicAgent, LoopId, SessionId};
+
+use crate::error::SessionError;
+use crate::model::Session;
+use crate::store::JsonStore;
+use disk::Disk;
+pub(crate) use recording::{Recording, record_of_setup};
+
+/// Records sessions. A clone is another handle on the same recorder; when the last one goes, agents' among them, what is
+/// open is saved.
+#[derive(Clone)]
+pub struct SessionRecorder {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Option<JsonStore>,
+    options: Mutex<Options>,
+    state: Mutex<State>,
+    /// Held while a session is opened, so that one recorder does not lock itself out.
+    opening: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Options {
+    streaming_events: bool,
+}
+
+#[derive(Default)]
+struct State {
+    sessions: BTreeMap<SessionId, Tracked>,
+    /// Which session a loop is in.
+    routes: BTreeMap<LoopId, SessionId>,
+}
+
+/// A session of a recorder.
+struct Tracked {
+    recording: Recording,
+    /// Its files, for a session that is written as it happens.
+    disk: Option<Disk>,
+    /// Whether it was put aside by [`SessionRecorder::checkpoint`] or [`SessionRecorder::flush`].
+    completed: bool,
+    /// Whether it changed since it was last handed out.
+    changed: bool,
+}
+
+impl SessionRecorder {
+    /// A recorder in memory.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::build(None)
+    }
+
+    /// A recorder that writes to this store what the agents do that it [records](Self::record).
+    #[must_use]
+    pub fn with_store(store: JsonStore) -> Self {
+        Self::build(Some(store))
+    }
+
+    /// Writes down what this agent does, from its next run on, before it does it.
+    ///
+    /// Nothing is opened here: a session is opened, and locked, with its first record. Where that fails, the run ends with
+    /// the reason; [`ready`](Self::ready) asks beforehand.
+    #[must_use]
+    pub fn attach(agent: &BasicAgent, store: JsonStore) -> Self {
+        let recorder = Self::with_store(store);
+        recorder.record(agent);
+        recorder
+    }
+
+    /// Writes down what this agent does, too. The recorder must have a store, else nothing is written.
+    pub fn record(&self, agent: &BasicAgent) {
+        agent.set_journal(Some(Arc::new(write::RecordingJournal(Arc::clone(&self.inner)))));
+    }
+
+    fn build(store: Option<JsonStore>) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                store,
+                options: Mutex::default(),
+                state: Mutex::default(),
+                opening: tokio::sync::Mutex::default(),
+            }),
+        }
+    }
+
+    /// Whether deltas and other live events that [`on_event`](Self::on_event) is given are kept; they are not unless asked
+    /// for. A journal never holds them: what they say is in the messages.
+    #[must_use]
+    pub fn include_streaming_events(self, include: bool) -> Self {
+        self.inner.options.lock().unwrap_or_else(PoisonError::into_inner).streaming_events = include;
+        self
+    }
+
+    /// Where this recorder writes.
+    #[must_use]
+    pub fn store(&self) -> Option<&JsonStore> {
+        self.inner.store.as_ref()
+    }
+
+    /// Copies of all sessions that the recorder holds, by id. Messages are shared.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<Session> {
+        self.inner.lock().sessions.values().map(|t| t.recording.session.clone()).collect()
+    }
+
+    /// A copy of this session.
+    #[must_use]
+    pub fn session(&self, id: impl AsRef<str>) -> Option<Session> {
+        self.inner.lock().sessions.get(id.as_ref()).map(|t| t.recording.session.clone())
+    }
+
+    /// Writes the readable file of every session that the recorder holds and gives their paths. Blocks; O(size of the
+    /// sessions).
+    ///
+    /// # Errors
+    /// The first that could not be written; the journals keep what they have.
+    pub fn save(&self) -> Result<Vec<PathBuf>, SessionError> {
+        self.inner.save(false)
+    }
+
+    /// As [`save`](Self::save), and lets go of the sessions, so that others may write them. An agent that goes on opens its
+    /// session again.
+    ///
+    /// # Errors
+    /// As [`save`](Self::save). A session that could not be saved is still held.
+    pub fn close(&self) -> Result<Vec<PathBuf>, SessionError> {
+        self.inner.save(true)
+    }
+}
+
+impl Default for SessionRecorder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for SessionRecorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionRecorder")
+            .field("store", &self.inner.store)
+            .field("sessions", &self.inner.lock().sessions.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn save(&self, let_go: bool) -> Result<Vec<PathBuf>, SessionError> {
+        let Some(store) = &self.store else { return Ok(Vec::new()) };
+        let mut paths = Vec::new();
+        let mut failed = None;
+        let mut state = self.lock();
+        let mut saved = Vec::new();
+        for (id, tracked) in &mut state.sessions {
+            let written = match &mut tracked.disk {
+                Some(disk) => disk.save(store, &tracked.recording.session),
+                None => store.save_session(&tracked.recording.session).and_then(|()| store.path_of(id)),
+            };
+            match written {
+                Ok(path) => {
+                    paths.push(path);
+                    saved.push(id.clone());
+                }
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        if let_go {
+            for id in saved {
+                state.sessions.remove(&id);
+                state.routes.retain(|_, session| *session != id);
+            }
+        }
+        match failed {
+            None => Ok(paths),
+            Some(error) => Err(error),
+        }
+    }
+}
+
+/// Nobody is left to save it.
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Err(error) = self.save(true) {
+            tracing::warn!(%error, "a session could not be saved; its journal holds it");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Recording in memory (REQ-214).
+
+use std::sync::PoisonError;
+
+use agent_core::{AgentEvent, SessionId};
+
+use super::recording::{record_of_start, session_of_loop};
+use super::{Recording, SessionRecorder, State, Tracked};
+use crate::model::{LoopStatus, RecordedEvent, Session};
+
+impl SessionRecorder {
+    /// Takes an event in. Events of several agents and sessions may come mixed; those of one loop in their order.
+    ///
+    /// An event of a loop that never began is dropped, except the end of a run that `before_loop` refused, which has no
+    /// beginning: it is recorded where its session is known. A session that this recorder writes to its store hears of its
+    /// events by the journal; here they are dropped.
+    pub fn on_event(&self, event: &AgentEvent) {
+        let options = *self.inner.options.lock().unwrap_or_else(PoisonError::into_inner);
+        if event.is_live() && !options.streaming_events {
+            return;
+        }
+        self.inner.lock().take(event);
+    }
+
+    /// Puts sessions aside in which no loop is open, and says how many are put aside now. A later loop of such a session
+    /// takes it up again, with all its loops (B-181).
+    pub fn checkpoint(&self) -> usize {
+        let mut state = self.inner.lock();
+        for tracked in state.sessions.values_mut() {
+            if !tracked.recording.has_open_loop() {
+                tracked.completed = true;
+            }
+        }
+        state.sessions.values().filter(|t| t.completed).count()
+    }
+
+    /// Closes what is open as [`Aborted`](LoopStatus::Aborted), without an end time, and puts all sessions aside. Events that
+    /// come after all open their loop again.
+    pub fn flush(&self) {
+        let mut state = self.inner.lock();
+        for tracked in state.sessions.values_mut().filter(|t| t.disk.is_none()) {
+            for record in &mut tracked.recording.session.loops {
+                if record.is_open() {
+                    record.status = LoopStatus::Aborted;
+                    tracked.changed = true;
+                }
+            }
+            tracked.completed = true;
+        }
+    }
+
+    /// Copies of the sessions that were put aside and have changed since they were last drained, whole. The recorder keeps
+    /// them, so that a later loop, or the end of the call that began a sub-agent, finds them; [`forget`](Self::forget)
+    /// lets them go.
+    #[must_use]
+    pub fn drain_completed(&self) -> Vec<Session> {
+        let mut state = self.inner.lock();
+        let drained = state.sessions.values_mut().filter(|t| t.completed && t.changed);
+        drained
+            .map(|tracked| {
+                tracked.changed = false;
+                tracked.recording.session.clone()
+            })
+            .collect()
+    }
+
+    /// Lets go of a session in memory and gives it. One that is being written is closed by [`close`](Self::close).
+    pub fn forget(&self, id: impl AsRef<str>) -> Option<Session> {
+        let mut state = self.inner.lock();
+        state.sessions.get(id.as_ref()).filter(|t| t.disk.is_none())?;
+        let tracked = state.sessions.remove(id.as_ref())?;
+        state.routes.retain(|_, session| *session != *id.as_ref());
+        Some(tracked.recording.session)
+    }
+
+    /// Goes on with a session that was loaded.
+    pub fn adopt(&self, session: impl Into<Session>) {
+        let session = session.into();
+        let mut state = self.inner.lock();
+        let id = session.session_id.clone();
+        if state.sessions.contains_key(&id) {
+            return;
+        }
+        for record in &session.loops {
+            state.routes.insert(record.loop_id.clone(), id.clone());
+        }
+        let recording = Recording::new(session);
+        state.sessions.insert(id, Tracked { recording, disk: None, completed: false, changed: false });
+    }
+}
+
+impl State {
+    fn take(&mut self, event: &AgentEvent) {
+        let Some((id, at)) = self.loop_of(event) else {
+            tracing::debug!(loop_id = %event.loop_id(), "an event of a loop that never began is not recorded");
+            return;
+        };
+        if let Some(tracked) = self.sessions.get_mut(&id) {
+            tracked.changed = true;
+            tracked.completed = false;
+            tracked.recording.take(at, RecordedEvent::Known(Box::new(event.clone())));
+            if matches!(event, AgentEvent::AgentEnd(_)) {
+                tracked.recording.settle(at);
+            }
+        }
+        self.link(event);
+    }
+
+    /// The session and the place of the event's loop, which a start makes.
+    fn loop_of(&mut self, event: &AgentEvent) -> Option<(SessionId, usize)> {
+        if let AgentEvent::AgentStart(start) = event {
+            let record = record_of_start(start);
+            let id = start.session_id.clone();
+            self.routes.insert(start.loop_id.clone(), id.clone());
+            let tracked = self.sessions.entry(id.clone()).or_insert_with(|| Tracked {
+                recording: Recording::new(session_of_loop(&record, &id)),
+                disk: None,
+                completed: false,
+                changed: true,
+            });
+            if tracked.disk.is_some() {
+                return None;
+            }
+            return Some((id, tracked.recording.begin(record)));
+        }
+        let id = self.session_of(event.loop_id());
+        let tracked = self.sessions.get_mut(&id).filter(|t| t.disk.is_none())?;
+        if let Some(at) = tracked.recording.position(event.loop_id()) {
+            return Some((id, at));
+        }
+        let AgentEvent::AgentEnd(end) = event else { return None };
+        let session = &tracked.recording.session;
+        let record = crate::model::LoopRecord::new(
+            end.loop_id.clone(),
+            id.clone(),
+            session.agent_id.clone(),
+            end.timestamp,
+        );
+        let at = tracked.recording.begin(record);
+        self.routes.insert(end.loop_id.clone(), id.clone());
+        Some((id, at))
+    }
+}

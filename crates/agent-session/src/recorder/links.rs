@@ -1,0 +1,77 @@
+//! Links between sessions: a sub-agent's and its caller's (REQ-212, REQ-221).
+
+use agent_core::{AgentEvent, AgentStart, LoopId, SessionId, ToolCallId, ToolExecutionEnd, ToolName};
+
+use super::State;
+use super::recording::session_of_id;
+use crate::model::SpawnRef;
+
+impl State {
+    /// The session of a loop, as far as anything says.
+    pub(super) fn session_of(&self, loop_id: &LoopId) -> SessionId {
+        if let Some(id) = self.routes.get(loop_id) {
+            return id.clone();
+        }
+        // A session id may hold dots, so the longest one that fits is the one.
+        let fits = |id: &&SessionId| {
+            loop_id.as_str().strip_prefix(id.as_str()).is_some_and(|rest| rest.starts_with('.'))
+        };
+        let known = self.sessions.keys().filter(fits).max_by_key(|id| id.as_str().len());
+        known.cloned().unwrap_or_else(|| session_of_id(loop_id))
+    }
+
+    /// Draws the links that an event tells of. Sessions that were put aside are found, too.
+    pub(super) fn link(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::AgentStart(start) => self.link_start(start),
+            AgentEvent::ToolExecutionEnd(end) => self.link_end(end),
+            _ => {}
+        }
+    }
+
+    fn link_start(&mut self, start: &AgentStart) {
+        let Some(parent) = &start.parent_loop_id else { return };
+        let parent_session = self.session_of(parent);
+        if parent_session == start.session_id {
+            return;
+        }
+        if let Some(tracked) = self.sessions.get_mut(&start.session_id) {
+            tracked.changed = true;
+            tracked.recording.session.parent_spawn_ref.get_or_insert_with(|| SpawnRef {
+                parent_session_id: parent_session,
+                parent_loop_id: parent.clone(),
+                tool_call_id: ToolCallId::from(""),
+                tool_name: ToolName::from(""),
+            });
+        }
+    }
+
+    fn link_end(&mut self, end: &ToolExecutionEnd) {
+        let Some(child) = &end.child_loop_id else { return };
+        let child_session = self.session_of(child);
+        let parent_session = self.session_of(&end.loop_id);
+        if let Some(parent) = self.sessions.get_mut(&parent_session) {
+            let record = parent.recording.position(&end.loop_id);
+            let links = record.and_then(|at| parent.recording.record_mut(at)).map(|r| &mut r.child_loop_refs);
+            for link in links.into_iter().flatten().filter(|l| l.child_loop_id == *child) {
+                link.child_session_id = child_session.clone();
+            }
+        }
+        if child_session == parent_session {
+            return;
+        }
+        if let Some(tracked) = self.sessions.get_mut(&child_session) {
+            tracked.changed = true;
+            let spawn = tracked.recording.session.parent_spawn_ref.get_or_insert_with(|| SpawnRef {
+                parent_session_id: parent_session,
+                parent_loop_id: end.loop_id.clone(),
+                tool_call_id: ToolCallId::from(""),
+                tool_name: ToolName::from(""),
+            });
+            if spawn.tool_call_id.as_str().is_empty() {
+                spawn.tool_call_id = end.tool_call_id.clone();
+                spawn.tool_name = end.tool_name.clone();
+            }
+        }
+    }
+}

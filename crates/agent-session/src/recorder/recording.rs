@@ -1,0 +1,305 @@
+//! From events to a session: one that is being recorded.
+
+use std::collections::BTreeMap;
+
+use agent_core::run::{Run, RunSetup};
+use agent_core::{
+    AgentEnd, AgentEvent, AgentStart, ContinuationKind, Ended, LoopId, Message, MessageRef, SessionId,
+    Timestamp, TurnId,
+};
+
+use crate::model::place::Places;
+use crate::model::{ChildLoopRef, LoopEvent, LoopRecord, LoopStatus, OpenRun, RecordedEvent, Session, Turn};
+
+/// A session that grows.
+#[derive(Debug, Clone)]
+pub(crate) struct Recording {
+    pub(crate) session: Session,
+    by_id: BTreeMap<LoopId, usize>,
+    places: BTreeMap<usize, Places>,
+}
+
+impl Recording {
+    pub(crate) fn new(session: Session) -> Self {
+        let by_id = session.loops.iter().enumerate().map(|(i, r)| (r.loop_id.clone(), i)).collect();
+        Self { session, by_id, places: BTreeMap::new() }
+    }
+
+    pub(crate) fn position(&self, loop_id: &LoopId) -> Option<usize> {
+        self.by_id.get(loop_id).copied()
+    }
+
+    pub(crate) fn record(&self, at: usize) -> Option<&LoopRecord> {
+        self.session.loops.get(at)
+    }
+
+    pub(crate) fn record_mut(&mut self, at: usize) -> Option<&mut LoopRecord> {
+        self.session.loops.get_mut(at)
+    }
+
+    pub(crate) fn has_open_loop(&self) -> bool {
+        self.session.loops.iter().any(LoopRecord::is_open)
+    }
+
+    /// Begins a loop, unless it is there, and gives its place.
+    pub(crate) fn begin(&mut self, record: LoopRecord) -> usize {
+        if let Some(at) = self.position(&record.loop_id) {
+            return at;
+        }
+        let at = self.session.loops.len();
+        self.by_id.insert(record.loop_id.clone(), at);
+        self.touch(record.started_at);
+        if let Some(parent) = record.parent_loop_id.as_ref().and_then(|p| self.position(p))
+            && let Some(parent) = self.session.loops.get_mut(parent)
+            && !parent.children_loop_ids.contains(&record.loop_id)
+        {
+            parent.children_loop_ids.push(record.loop_id.clone());
+        }
+        self.session.loops.push(record);
+        at
+    }
+
+    /// Begins the loop of a run. Another run of the same agent that is still open is not: it was cut off, or, where it
+    /// waited for an answer, aborted.
+    pub(crate) fn begin_run(&mut self, record: LoopRecord) -> usize {
+        self.interrupt_others(record.parent_loop_id.as_ref());
+        self.begin(record)
+    }
+
+    /// Puts messages on the lists of a loop.
+    pub(crate) fn put_messages(&mut self, at: usize, own: &[MessageRef], other: &[MessageRef]) {
+        self.fill_places(at);
+        if let (Some(record), Some(places)) = (self.session.loops.get_mut(at), self.places.get_mut(&at)) {
+            own.iter().for_each(|m| {
+                places.own(record, m);
+            });
+            other.iter().for_each(|m| places.other(record, m));
+        }
+    }
+
+    fn interrupt_others(&mut self, parent: Option<&LoopId>) {
+        let mut kept: Vec<&LoopId> = Vec::new();
+        let mut next = parent;
+        while let Some(id) = next {
+            if kept.contains(&id) {
+                break;
+            }
+            kept.push(id);
+            next = self.session.get_loop(id.as_str()).and_then(|r| r.parent_loop_id.as_ref());
+        }
+        let kept: Vec<LoopId> = kept.into_iter().cloned().collect();
+        for record in &mut self.session.loops {
+            if kept.contains(&record.loop_id) {
+                continue;
+            }
+            match record.status {
+                LoopStatus::Running => record.status = LoopStatus::Interrupted,
+                LoopStatus::Suspended => record.status = LoopStatus::Aborted,
+                _ => {}
+            }
+        }
+    }
+
+    /// Notes where the run of a loop stands.
+    pub(crate) fn stand(&mut self, at: usize, run: &Run) {
+        let Some(record) = self.session.loops.get_mut(at) else { return };
+        if run.ended().is_some() {
+            record.open_run = None;
+            return;
+        }
+        let new = Box::new(run.light());
+        match &mut record.open_run {
+            Some(OpenRun::Known { light, .. }) => *light = new,
+            other => *other = Some(OpenRun::Known { setup: Box::new(run.setup().clone()), light: new }),
+        }
+    }
+
+    fn touch(&mut self, now: Timestamp) {
+        self.session.last_active_at = self.session.last_active_at.max(now);
+    }
+
+    /// The session, a loop of it, and where that loop's messages are.
+    pub(crate) fn view(&mut self, at: usize) -> Option<(&Session, &LoopRecord, &Places)> {
+        self.fill_places(at);
+        Some((&self.session, self.session.loops.get(at)?, self.places.get(&at)?))
+    }
+
+    /// Forgets what is only of use while the loop goes on.
+    pub(crate) fn settle(&mut self, at: usize) {
+        self.places.remove(&at);
+    }
+
+    fn fill_places(&mut self, at: usize) {
+        if let Some(record) = self.session.loops.get(at) {
+            self.places.entry(at).or_insert_with(|| Places::of(record));
+        }
+    }
+
+    /// Takes an event of a loop in.
+    pub(crate) fn take(&mut self, at: usize, event: RecordedEvent) {
+        self.fill_places(at);
+        let (Some(record), Some(places)) = (self.session.loops.get_mut(at), self.places.get_mut(&at)) else {
+            return;
+        };
+        if let RecordedEvent::Known(event) = &event {
+            let time = apply(record, places, event);
+            if let Some(time) = time {
+                self.session.last_active_at = self.session.last_active_at.max(time);
+            }
+        }
+        if let Some(record) = self.session.loops.get_mut(at) {
+            let sequence = record.events.last().map_or(0, |e| e.sequence.saturating_add(1));
+            record.events.push(LoopEvent { sequence, event });
+        }
+    }
+}
+
+/// A loop as the setup of its run names it.
+pub(crate) fn record_of_setup(setup: &RunSetup, now: Timestamp) -> LoopRecord {
+    let mut record =
+        LoopRecord::new(setup.loop_id.clone(), setup.session_id.clone(), setup.agent_id.clone(), now);
+    record.parent_loop_id.clone_from(&setup.parent_loop_id);
+    record.continuation_kind = setup.continuation.clone().unwrap_or(ContinuationKind::Initial);
+    record.config = setup.config.clone();
+    record.metadata = setup.metadata.clone();
+    record
+}
+
+/// A loop as its `AgentStart` names it.
+pub(crate) fn record_of_start(start: &AgentStart) -> LoopRecord {
+    let mut record = LoopRecord::new(
+        start.loop_id.clone(),
+        start.session_id.clone(),
+        start.agent_id.clone(),
+        start.timestamp,
+    );
+    fill_from_start(&mut record, start);
+    record
+}
+
+fn fill_from_start(record: &mut LoopRecord, start: &AgentStart) {
+    record.parent_loop_id.clone_from(&start.parent_loop_id);
+    record.continuation_kind = start.continuation_kind.clone().unwrap_or(ContinuationKind::Initial);
+    record.config = start.config.clone();
+    record.metadata = start.metadata.clone();
+    record.started_at = start.timestamp;
+}
+
+/// The session that a new loop opens.
+pub(crate) fn session_of_loop(record: &LoopRecord, id: &SessionId) -> Session {
+    Session::new(id.clone(), record.agent_id.clone(), record.started_at)
+}
+
+fn apply(record: &mut LoopRecord, places: &mut Places, event: &AgentEvent) -> Option<Timestamp> {
+    if record.status != LoopStatus::Running && record.ended.is_none() {
+        // It was announced, waited, or was taken for dead; it goes on.
+        record.status = LoopStatus::Running;
+    }
+    match event {
+        AgentEvent::AgentStart(start) => {
+            fill_from_start(record, start);
+            Some(start.timestamp)
+        }
+        AgentEvent::TurnStart { loop_id, turn_index, timestamp, triggered_by } => {
+            record.turns.push(Turn {
+                turn_id: TurnId { loop_id: loop_id.clone(), turn_index: *turn_index },
+                triggered_by: *triggered_by,
+                usage: agent_core::Usage::default(),
+                input_messages: Vec::new(),
+                output_message: None,
+                tool_results: Vec::new(),
+                started_at: *timestamp,
+                ended_at: None,
+            });
+            Some(*timestamp)
+        }
+        AgentEvent::MessageEnd { message, superseded: true, .. } => {
+            places.other(record, message);
+            None
+        }
+        AgentEvent::MessageEnd { message, .. } => {
+            let at = places.own(record, message);
+            note_in_turn(record, message, at);
+            None
+        }
+        AgentEvent::CompactionEnded(ended) => {
+            for entry in ended.splices.iter().flat_map(|s| &s.messages) {
+                places.other(record, entry.shared());
+            }
+            Some(ended.timestamp)
+        }
+        AgentEvent::TurnEnd { usage, timestamp, .. } => {
+            if let Some(turn) = record.turns.last_mut() {
+                turn.usage = *usage;
+                turn.ended_at = Some(*timestamp);
+                record.usage = record.usage.combine(usage);
+            }
+            Some(*timestamp)
+        }
+        AgentEvent::ToolExecutionEnd(end) => {
+            if let Some(child) = &end.child_loop_id {
+                let link = ChildLoopRef {
+                    tool_call_id: end.tool_call_id.clone(),
+                    tool_name: end.tool_name.clone(),
+                    child_loop_id: child.clone(),
+                    child_session_id: session_of_id(child),
+                };
+                if !record.child_loop_refs.iter().any(|r| r.tool_call_id == link.tool_call_id) {
+                    record.child_loop_refs.push(link);
+                }
+            }
+            None
+        }
+        AgentEvent::RunSuspended { .. } => {
+            record.status = LoopStatus::Suspended;
+            None
+        }
+        AgentEvent::AgentEnd(end) => {
+            close(record, places, end);
+            Some(end.timestamp)
+        }
+        _ => None,
+    }
+}
+
+fn note_in_turn(record: &mut LoopRecord, message: &MessageRef, at: usize) {
+    let Some(turn) = record.turns.last_mut() else { return };
+    match message.as_llm() {
+        Some(Message::Assistant(_)) => turn.output_message = Some(at),
+        Some(Message::ToolResult(_)) => turn.tool_results.push(at),
+        _ => turn.input_messages.push(at),
+    }
+}
+
+fn close(record: &mut LoopRecord, places: &mut Places, end: &AgentEnd) {
+    for message in &end.messages {
+        places.own(record, message);
+    }
+    record.usage = end.usage;
+    record.ended_at = Some(end.timestamp);
+    record.ended = Some(end.ended.clone());
+    record.status = status_of(&end.ended);
+    record.rejection = match &end.ended {
+        Ended::Vetoed { reason } | Ended::InputRejected { reason } => Some(reason.clone()),
+        _ => None,
+    };
+    record.open_run = None;
+}
+
+/// What became of a loop that ended like this.
+fn status_of(ended: &Ended) -> LoopStatus {
+    match ended {
+        Ended::Completed => LoopStatus::Completed,
+        Ended::Vetoed { .. } | Ended::InputRejected { .. } => LoopStatus::Rejected,
+        Ended::TurnVetoed { .. } | Ended::Limit { .. } => LoopStatus::Stopped,
+        Ended::Aborted => LoopStatus::Aborted,
+        Ended::Error { .. } => LoopStatus::Failed,
+        // A way to end that this version does not know counts as cut off; `ended` has it in full.
+        _ => LoopStatus::Interrupted,
+    }
+}
+
+/// The session that a loop id names where nobody knows better: the text before the first dot.
+pub(crate) fn session_of_id(loop_id: &LoopId) -> SessionId {
+    SessionId::from(loop_id.as_str().split('.').next().unwrap_or_default())
+}

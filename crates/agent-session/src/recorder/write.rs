@@ -1,0 +1,168 @@
+//! The journal of an agent, as the driver sees it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use agent_core::SessionId;
+use agent_core::journal::{Durability, Journal, JournalEntry, JournalError};
+use async_trait::async_trait;
+
+use super::disk::{Disk, Written, session_of_entry};
+use super::{Inner, Recording, Tracked};
+use crate::error::SessionError;
+use crate::store::{JsonStore, journal};
+
+/// Writes what runs say to a recorder's store.
+pub(super) struct RecordingJournal(pub(super) Arc<Inner>);
+
+impl fmt::Debug for RecordingJournal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecordingJournal").field("store", &self.0.store).finish()
+    }
+}
+
+#[async_trait]
+impl Journal for RecordingJournal {
+    /// A line is copied to the operating system here; opening a session and flushing it are done where blocking is allowed.
+    async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
+        self.write(entry).await.map_err(|e| JournalError::new(e.to_string(), Some(Box::new(e))))
+    }
+}
+
+impl RecordingJournal {
+    async fn write(&self, entry: JournalEntry<'_>) -> Result<(), SessionError> {
+        let Some(store) = &self.0.store else { return Ok(()) };
+        let id = entry.run.setup().session_id.clone();
+        if !self.0.writes(&id) {
+            self.open(store, &id, &entry).await?;
+        }
+        let written = self.0.append(&id, &entry)?;
+        if entry.durability == Durability::Flushed {
+            let Written { file, path } = written;
+            if let Err(error) = blocking(move || journal::flush(&path, &file)).await {
+                self.0.let_go(&id);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    async fn open(
+        &self,
+        store: &JsonStore,
+        id: &SessionId,
+        entry: &JournalEntry<'_>,
+    ) -> Result<(), SessionError> {
+        let _one = self.0.opening.lock().await;
+        if self.0.writes(id) {
+            return Ok(());
+        }
+        let new = session_of_entry(entry);
+        let (store, id_there) = (store.clone(), id.clone());
+        let (disk, found) = blocking(move || Disk::open(&store, &id_there)).await?;
+        let recording = found.unwrap_or_else(|| Recording::new(new));
+        let idle = self.0.begin_writing(id, disk, recording);
+        for id in idle {
+            self.save_and_let_go(id).await;
+        }
+        Ok(())
+    }
+
+    /// An agent that has gone to another session does not come back to the one before.
+    async fn save_and_let_go(&self, id: SessionId) {
+        let inner = Arc::clone(&self.0);
+        let there = id.clone();
+        if let Err(error) = blocking(move || inner.save_one(&there)).await {
+            tracing::warn!(session = %id, %error, "a session could not be saved; its journal holds it");
+        }
+    }
+}
+
+impl Inner {
+    fn writes(&self, id: &SessionId) -> bool {
+        self.lock().sessions.get(id).is_some_and(|t| t.disk.is_some())
+    }
+
+    /// Takes an opened session in, and names those of the same agent that have no open loop.
+    fn begin_writing(&self, id: &SessionId, disk: Disk, recording: Recording) -> Vec<SessionId> {
+        let mut state = self.lock();
+        let agent = recording.session.agent_id.clone();
+        let idle = state
+            .sessions
+            .iter()
+            .filter(|(other, t)| {
+                *other != id
+                    && t.disk.is_some()
+                    && t.recording.session.agent_id == agent
+                    && !t.recording.has_open_loop()
+            })
+            .map(|(other, _)| other.clone())
+            .collect();
+        for record in &recording.session.loops {
+            state.routes.insert(record.loop_id.clone(), id.clone());
+        }
+        let tracked = Tracked { recording, disk: Some(disk), completed: false, changed: true };
+        state.sessions.insert(id.clone(), tracked);
+        idle
+    }
+
+    fn append(&self, id: &SessionId, entry: &JournalEntry<'_>) -> Result<Written, SessionError> {
+        let mut state = self.lock();
+        let Some(Tracked { recording, disk: Some(disk), changed, completed }) = state.sessions.get_mut(id)
+        else {
+            // It was closed in between; the next record opens it again.
+            return Err(SessionError::NotFound { id: id.to_string(), dir: self.dir() });
+        };
+        let written = disk.append(recording, entry);
+        *changed = true;
+        *completed = false;
+        match written {
+            Ok(written) => {
+                let loop_id = entry.run.loop_id().clone();
+                state.routes.entry(loop_id).or_insert_with(|| id.clone());
+                for event in entry.events {
+                    state.link(event);
+                }
+                Ok(written)
+            }
+            Err(error) => {
+                // What is in memory is ahead of the disk: it goes, and the next record begins from the disk (B-179).
+                state.sessions.remove(id);
+                Err(error)
+            }
+        }
+    }
+
+    fn let_go(&self, id: &SessionId) {
+        self.lock().sessions.remove(id);
+    }
+
+    fn save_one(&self, id: &SessionId) -> Result<(), SessionError> {
+        let Some(store) = &self.store else { return Ok(()) };
+        let mut state = self.lock();
+        if let Some(Tracked { recording, disk: Some(disk), .. }) = state.sessions.get_mut(id) {
+            disk.save(store, &recording.session)?;
+            state.sessions.remove(id);
+        }
+        Ok(())
+    }
+
+    fn dir(&self) -> std::path::PathBuf {
+        self.store.as_ref().map(|s| s.dir().to_path_buf()).unwrap_or_default()
+    }
+}
+
+/// Where there are threads for it, blocking work does not hold up a task.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,
+) -> Result<T, SessionError> {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return work() };
+    match runtime.spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(SessionError::Io {
+            path: std::path::PathBuf::new(),
+            action: "worked on in the background",
+            source: std::io::Error::other(error),
+        }),
+    }
+}

@@ -1,0 +1,90 @@
+//! Reading within bounds, and replacing in one step.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::SessionError;
+
+/// Tells the temporary files of one process apart.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// The whole file; `None` when there is none.
+pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, SessionError> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(SessionError::io(path, "opened")(error)),
+    };
+    let metadata = file.metadata().map_err(SessionError::io(path, "looked at"))?;
+    if !metadata.is_file() {
+        return Err(SessionError::corrupt(path, "its kind", "this is not a regular file"));
+    }
+    if metadata.len() > limit {
+        return Err(SessionError::TooLarge { path: path.to_owned(), limit });
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(SessionError::io(path, "read"))?;
+    if bytes.len() as u64 > limit {
+        return Err(SessionError::TooLarge { path: path.to_owned(), limit });
+    }
+    Ok(Some(bytes))
+}
+
+/// Puts `bytes` in the place of the file: whoever reads sees the old or the new, also after a crash.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), SessionError> {
+    let beside = temporary(path);
+    let written = write_new(&beside, bytes)
+        .map_err(SessionError::io(&beside, "written"))
+        .and_then(|()| std::fs::rename(&beside, path).map_err(SessionError::io(path, "replaced")));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&beside);
+        return written;
+    }
+    flush_directory(path);
+    Ok(())
+}
+
+fn temporary(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".tmp.{}.{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+    path.with_file_name(name)
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    owner_only(&mut options);
+    let mut file = options.open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Conversations are for their owner.
+#[cfg(unix)]
+pub(crate) fn owner_only(options: &mut std::fs::OpenOptions) {
+    use std::os::unix::fs::OpenOptionsExt;
+    options.mode(0o600);
+}
+
+#[cfg(not(unix))]
+pub(crate) fn owner_only(_: &mut std::fs::OpenOptions) {}
+
+/// A rename is on the disk when its directory is. Where directories cannot be flushed, the system does it in time.
+fn flush_directory(path: &Path) {
+    if let Some(dir) = path.parent()
+        && let Ok(dir) = File::open(dir)
+    {
+        let _ = dir.sync_all();
+    }
+}
+
+/// Removes a file, if it is there.
+pub(crate) fn remove(path: &Path) -> Result<(), SessionError> {
+    match std::fs::remove_file(path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(SessionError::io(path, "removed")(error)),
+    }
+}

@@ -1,0 +1,65 @@
+//! Looking through a directory of sessions.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use agent_core::SessionId;
+
+use super::{JsonStore, id};
+use crate::error::SessionError;
+use crate::loaded::LoadedSession;
+
+/// The sessions of an agent, and the files that could not be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct AgentSessions {
+    /// The sessions, newest first.
+    pub sessions: Vec<LoadedSession>,
+    /// Sessions that could not be read, and why. Whose they are is not known.
+    pub unreadable: Vec<(SessionId, SessionError)>,
+}
+
+impl JsonStore {
+    /// The ids of all sessions, the one that was written last first.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        let mut found: BTreeMap<String, SystemTime> = BTreeMap::new();
+        let entries = std::fs::read_dir(self.dir()).map_err(SessionError::io(self.dir(), "listed"))?;
+        for entry in entries {
+            let entry = entry.map_err(SessionError::io(self.dir(), "listed"))?;
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else { continue };
+            let Some(id) = name.strip_suffix(".journal.jsonl").or_else(|| name.strip_suffix(".json")) else {
+                continue;
+            };
+            // A file that goes while we look was not there.
+            let Ok(metadata) = entry.metadata() else { continue };
+            if id::check(id).is_err() || !metadata.is_file() {
+                continue;
+            }
+            let time = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            found.entry(id.to_owned()).and_modify(|t| *t = (*t).max(time)).or_insert(time);
+        }
+        let mut ids: Vec<(SystemTime, String)> = found.into_iter().map(|(id, time)| (time, id)).collect();
+        ids.sort_by(|a, b| b.cmp(a));
+        Ok(ids.into_iter().map(|(_, id)| SessionId::from(id)).collect())
+    }
+
+    /// The sessions of an agent. A file that cannot be read is reported and keeps the others from nobody.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn load_sessions_for_agent(&self, agent_id: impl AsRef<str>) -> Result<AgentSessions, SessionError> {
+        let mut found = AgentSessions { sessions: Vec::new(), unreadable: Vec::new() };
+        for id in self.list_session_ids()? {
+            match self.load_session(&id) {
+                Ok(session) if session.agent_id == *agent_id.as_ref() => found.sessions.push(session),
+                Ok(_) | Err(SessionError::NotFound { .. }) => {}
+                Err(error) => found.unreadable.push((id, error)),
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,74 @@
+//! One writer for each session.
+//!
+//! The lock is the operating system's and ends with the process. The file goes when it is unlocked; where that cannot be
+//! done safely (Windows), it stays, empty.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+
+use crate::error::SessionError;
+
+/// How often the file may go between opening and locking it before that counts as locked.
+const TRIES: usize = 16;
+
+/// The right to write one session.
+#[derive(Debug)]
+pub(crate) struct WriteLock {
+    path: PathBuf,
+    file: File,
+}
+
+impl WriteLock {
+    pub(crate) fn take(path: PathBuf) -> Result<Self, SessionError> {
+        for _ in 0..TRIES {
+            let file = OpenOptions::new()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .open(&path)
+                .map_err(SessionError::io(&path, "opened"))?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(SessionError::Locked { path }),
+                Err(TryLockError::Error(source)) => {
+                    return Err(SessionError::Io { path, action: "locked", source });
+                }
+            }
+            if is_still_at(&file, &path) {
+                return Ok(Self { path, file });
+            }
+        }
+        Err(SessionError::Locked { path })
+    }
+}
+
+impl Drop for WriteLock {
+    fn drop(&mut self) {
+        if cfg!(unix) {
+            // While it is locked: whoever waits for this file sees that it is gone and opens another.
+            let _ = std::fs::remove_file(&self.path);
+        }
+        let _ = self.file.unlock();
+    }
+}
+
+/// Whether somebody writes, here or in another process.
+pub(crate) fn is_held(path: &Path) -> bool {
+    let Ok(file) = OpenOptions::new().write(true).open(path) else { return false };
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+/// Whether the name still means this file. Whoever unlocked before us may have removed it.
+#[cfg(unix)]
+fn is_still_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(ours), Ok(there)) => ours.ino() == there.ino() && ours.dev() == there.dev(),
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn is_still_at(_: &File, _: &Path) -> bool {
+    true
+}

@@ -1,0 +1,65 @@
+//! A session from its file and its journal.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::journal::{self, Replayed};
+use super::{JsonStore, files};
+use crate::error::SessionError;
+use crate::loaded::LoadedSession;
+use crate::model::{SESSION_VERSION, Session};
+use crate::recorder::Recording;
+
+impl JsonStore {
+    /// The session as it lies there; open loops are as they were left.
+    pub(crate) fn read(&self, id: &str) -> Result<LoadedSession, SessionError> {
+        let (json_path, journal_path) = (self.path_of(id)?, self.journal_of(id)?);
+        // The journal first: a writer that saves in between puts into the file what was in the journal, and the numbers of
+        // the records tell what is there twice.
+        let journal = files::read(&journal_path, self.max_file_bytes)?;
+        let json = files::read(&json_path, self.max_file_bytes)?;
+        if json.is_none() && journal.is_none() {
+            return Err(self.not_found(id));
+        }
+        let from_file = json.map(|bytes| read_json(&json_path, &bytes)).transpose()?;
+        if let Some(session) = &from_file
+            && session.session_id != *id
+        {
+            let text = format!("the file holds session {:?}", session.session_id);
+            return Err(SessionError::corrupt(&json_path, "session_id", text));
+        }
+        let Some(bytes) = journal else {
+            return from_file.map(LoadedSession::new).ok_or_else(|| self.not_found(id));
+        };
+        let Replayed { recording, torn_bytes } =
+            journal::replay(&journal_path, &bytes, from_file.map(Recording::new), id)?;
+        match recording {
+            Some(recording) => Ok(LoadedSession::new(recording.session).torn(torn_bytes)),
+            // No line of it was ever finished: nothing was acknowledged.
+            None => Err(self.not_found(id)),
+        }
+    }
+}
+
+fn read_json(path: &Path, bytes: &[u8]) -> Result<Session, SessionError> {
+    let value: Value = serde_json::from_slice(bytes)
+        .map_err(|e| SessionError::corrupt(path, format!("line {}, column {}", e.line(), e.column()), e))?;
+    check_version(path, value.get("version"))?;
+    Session::from_value(value).map_err(|e| SessionError::corrupt(path, e.place, e.reason))
+}
+
+pub(super) fn check_version(path: &Path, version: Option<&Value>) -> Result<(), SessionError> {
+    let Some(found) = version.and_then(Value::as_u64) else {
+        return Err(SessionError::corrupt(path, "version", "there is no version; this is no session"));
+    };
+    if found > u64::from(SESSION_VERSION) || found == 0 {
+        let found = u32::try_from(found).unwrap_or(u32::MAX);
+        return Err(SessionError::UnsupportedVersion {
+            path: path.to_owned(),
+            found,
+            known: SESSION_VERSION,
+        });
+    }
+    Ok(())
+}

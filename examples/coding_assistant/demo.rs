@@ -38,11 +38,13 @@ pub(crate) async fn run(screen: &Screen) -> Result<ExitCode> {
     let sessions = root.join(".looptree").join("sessions");
     let recorder = SessionRecorder::attach(&agent, JsonStore::open(&sessions)?);
     let ended_well = talk::turn(&agent, TASK, screen).await?;
-    recorder.save()?;
+    let files = recorder.save()?;
 
     let repaired = project::tests_pass(&root).await?;
     screen.line(&format!("`cargo test` there {} now", if repaired { "passes" } else { "still fails" }));
-    screen.line(&format!("session: {}", recorder.path().display()));
+    for file in files {
+        screen.line(&format!("session: {}", file.display()));
+    }
     screen.line(&three_ways());
     Ok(if ended_well && repaired { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -88,8 +88,9 @@ async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<Exit
         }
         None => prompt_loop(&agent, screen).await?,
     }
-    recorder.save()?;
-    screen.line(&format!("session: {}", recorder.path().display()));
+    for file in recorder.save()? {
+        screen.line(&format!("session: {}", file.display()));
+    }
     Ok(code)
 }
 

@@ -95,9 +95,9 @@ fn runs_turns_and_messages_have_their_shapes() {
         "MessageStart",
         json!({"message": message_json()}),
     );
-    let end = |superseded| AgentEvent::MessageEnd { loop_id: id(), message: message(), superseded };
-    check(&end(false), "MessageEnd", json!({"message": message_json()}));
-    check(&end(true), "MessageEnd", json!({"message": message_json(), "superseded": true}));
+    let end = |superseded| AgentEvent::MessageEnd { loop_id: id(), message: message(), tokens: 7, superseded };
+    check(&end(false), "MessageEnd", json!({"message": message_json(), "tokens": 7}));
+    check(&end(true), "MessageEnd", json!({"message": message_json(), "tokens": 7, "superseded": true}));
     check(
         &AgentEvent::TurnEnd {
             loop_id: id(),

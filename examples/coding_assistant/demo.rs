@@ -13,6 +13,9 @@ use crate::choose::three_ways;
 use crate::render::Screen;
 use crate::talk;
 
+/// The provider's name of the recording.
+pub(crate) const RECORDING: &str = "recording";
+
 const TASK: &str = "The tests of this project fail. Find out why, repair it, and check the repair.";
 
 pub(crate) async fn run(screen: &Screen) -> Result<ExitCode> {
@@ -38,6 +41,7 @@ pub(crate) async fn run(screen: &Screen) -> Result<ExitCode> {
     let sessions = root.join(".looptree").join("sessions");
     let recorder = SessionRecorder::attach(&agent, JsonStore::open(&sessions)?);
     let ended_well = talk::turn(&agent, TASK, screen).await?;
+    screen.line("usage: 0 tokens, 0 dollars: a recording uses none");
     let files = recorder.save()?;
 
     let repaired = project::tests_pass(&root).await?;

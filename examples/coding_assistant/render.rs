@@ -189,17 +189,17 @@ impl Screen {
         }
     }
 
+    /// The first line of a result and its last ones: where most tools say how it went.
     fn result(&self, text: &str, is_error: bool) {
+        let style = if is_error { RED } else { DIM };
         let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
-        for line in lines.iter().take(RESULT_LINES) {
-            let style = if is_error { RED } else { DIM };
-            self.line(&format!("  {}", self.paint(style, &cut(line))));
-        }
-        if lines.len() > RESULT_LINES {
-            self.line(&format!(
-                "  {}",
-                self.paint(DIM, &format!("… {} more lines", lines.len() - RESULT_LINES))
-            ));
+        let left_out = lines.len().saturating_sub(RESULT_LINES);
+        for (n, line) in lines.iter().enumerate() {
+            if n == 0 || n > left_out {
+                self.line(&format!("  {}", self.paint(style, &cut(line))));
+            } else if n == 1 {
+                self.line(&format!("  {}", self.paint(DIM, &format!("… {left_out} more lines"))));
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use anyhow::Result;
 use looptree::prelude::*;
 use looptree::{Cost, Usage};
 
+use crate::demo::RECORDING;
 use crate::money;
 use crate::render::Screen;
 
@@ -41,6 +42,8 @@ pub(crate) async fn turn(agent: &BasicAgent, task: &str, screen: &Screen) -> Res
         screen.show(&event);
     }
     drop(spinner);
-    screen.line(&money::summary(&usage, &cost));
+    if model.provider != RECORDING {
+        screen.line(&money::summary(&usage, &cost));
+    }
     Ok(well)
 }

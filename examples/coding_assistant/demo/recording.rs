@@ -14,7 +14,7 @@ const WORD: Duration = Duration::from_millis(25);
 
 /// A model configuration that says what it is.
 pub(crate) fn model() -> ModelConfig {
-    ModelConfig::new(ApiProtocol::OllamaChat, "recording", "recording").named("a recording, not a model")
+    ModelConfig::new(ApiProtocol::OllamaChat, super::RECORDING, "recording").named("a recording, not a model")
 }
 
 /// Speaks the next part for each call of the model: as many replies as are in the conversation have been given.
@@ -26,7 +26,7 @@ struct Part {
 }
 
 fn parts() -> Vec<Part> {
-    let tests = || Some(("bash", json!({"command": "cargo test --offline --quiet 2>&1 | tail -n 25"})));
+    let tests = || Some(("bash", json!({"command": "cargo test --offline --quiet --test stats"})));
     vec![
         Part { text: "I will run the tests first, to see what fails.", call: tests() },
         Part {

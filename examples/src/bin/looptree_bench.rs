@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context as _, Result, bail};
-use looptree::{AgentEvent, AgentTool, Effects, Ended, ModelConfig, StreamDelta, ToolContext, ToolError, ToolResult};
+use looptree::{
+    AgentEvent, AgentTool, Effects, Ended, ModelConfig, StreamDelta, ToolContext, ToolError, ToolResult,
+};
 use serde_json::{Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -123,7 +125,10 @@ async fn answer_all(mut stream: TcpStream, stats: Arc<Stats>) -> Result<()> {
             }
         };
         let head = String::from_utf8_lossy(buffer.get(..end).unwrap_or_default()).to_lowercase();
-        let length = head.lines().find_map(|l| l.strip_prefix("content-length:")).map_or(Ok(0), |v| v.trim().parse::<usize>())?;
+        let length = head
+            .lines()
+            .find_map(|l| l.strip_prefix("content-length:"))
+            .map_or(Ok(0), |v| v.trim().parse::<usize>())?;
         while buffer.len() < end + length {
             if stream.read_buf(&mut buffer).await? == 0 {
                 return Ok(());
@@ -133,7 +138,10 @@ async fn answer_all(mut stream: TcpStream, stats: Arc<Stats>) -> Result<()> {
         if head.starts_with("get /stats") {
             // What was sent since the last look.
             let text = stats.request_bytes.swap(0, Relaxed).to_string();
-            let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}", text.len());
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",
+                text.len()
+            );
             stream.write_all(answer.as_bytes()).await?;
             return Ok(());
         }
@@ -144,12 +152,18 @@ async fn answer_all(mut stream: TcpStream, stats: Arc<Stats>) -> Result<()> {
 
 async fn answer(stream: &mut TcpStream, body: &[u8]) -> Result<()> {
     let text = String::from_utf8_lossy(body);
-    let model = text.split("\"model\":\"").nth(1).and_then(|t| t.split('"').next()).context("a request without a model")?;
+    let model = text
+        .split("\"model\":\"")
+        .nth(1)
+        .and_then(|t| t.split('"').next())
+        .context("a request without a model")?;
     let (kind, count) = model.split_once('-').context("a model without a count")?;
     let count: usize = count.parse()?;
     let mut events = Vec::new();
     let chunk = |delta: &str, finish: &str| {
-        format!("data: {{\"id\":\"c\",\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{delta},\"finish_reason\":{finish}}}]}}\n\n")
+        format!(
+            "data: {{\"id\":\"c\",\"model\":\"m\",\"choices\":[{{\"index\":0,\"delta\":{delta},\"finish_reason\":{finish}}}]}}\n\n"
+        )
     };
     let done = text.matches("\"role\":\"tool\"").count();
     if kind == "tools" && done < count {
@@ -164,7 +178,11 @@ async fn answer(stream: &mut TcpStream, body: &[u8]) -> Result<()> {
         events.push(chunk("{}", "\"stop\""));
     }
     events.push("data: [DONE]\n\n".to_owned());
-    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n").await?;
+    stream
+        .write_all(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
+        )
+        .await?;
     for group in events.chunks(EVENTS_A_WRITE) {
         let group = group.concat();
         stream.write_all(format!("{:x}\r\n{group}\r\n", group.len()).as_bytes()).await?;

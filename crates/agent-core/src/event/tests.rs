@@ -95,7 +95,8 @@ fn runs_turns_and_messages_have_their_shapes() {
         "MessageStart",
         json!({"message": message_json()}),
     );
-    let end = |superseded| AgentEvent::MessageEnd { loop_id: id(), message: message(), tokens: 7, superseded };
+    let end =
+        |superseded| AgentEvent::MessageEnd { loop_id: id(), message: message(), tokens: 7, superseded };
     check(&end(false), "MessageEnd", json!({"message": message_json(), "tokens": 7}));
     check(&end(true), "MessageEnd", json!({"message": message_json(), "tokens": 7, "superseded": true}));
     check(

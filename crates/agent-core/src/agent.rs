@@ -48,7 +48,7 @@ pub use running::Finished;
 pub use snapshot::{AgentSnapshot, SNAPSHOT_VERSION};
 pub use state::AgentState;
 
-use crate::drive::{AgentLoopConfig, Mailbox};
+use crate::drive::{AgentLoopConfig, Mailbox, Tools};
 use crate::identity::AgentId;
 use crate::model::ModelConfig;
 use crate::run::QueueMode;
@@ -97,7 +97,9 @@ struct Settings {
     agent_id: AgentId,
     system_prompt: Arc<str>,
     tools: Vec<Arc<dyn AgentTool>>,
-    config: AgentLoopConfig,
+    /// The tools ready to be called; made by the first run after they were set.
+    ready: Option<Tools>,
+    config: Arc<AgentLoopConfig>,
 }
 
 impl BasicAgent {
@@ -110,7 +112,8 @@ impl BasicAgent {
             agent_id: AgentId::from(config.environment.random_id()),
             system_prompt: Arc::from(""),
             tools: Vec::new(),
-            config,
+            ready: None,
+            config: Arc::new(config),
         };
         let state = State::new(settings.config.environment.random_id().into());
         Self {
@@ -136,6 +139,18 @@ impl BasicAgent {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.inner.state()
+    }
+}
+
+impl Settings {
+    /// Changes the configuration; a run that is open keeps the one it has.
+    fn change(&mut self, change: impl FnOnce(&mut AgentLoopConfig)) {
+        change(Arc::make_mut(&mut self.config));
+    }
+
+    /// The tools, ready to be called.
+    fn ready(&mut self) -> Tools {
+        self.ready.get_or_insert_with(|| Tools::new(&self.tools)).clone()
     }
 }
 

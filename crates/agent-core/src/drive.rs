@@ -13,11 +13,14 @@ mod model;
 mod output;
 mod receiver;
 mod shell;
+mod signals;
 mod stream;
 mod tools;
 
 #[cfg(test)]
 mod tests;
+
+use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +31,7 @@ pub use receiver::{EventReceiver, MergingReceiver, event_channel, merging_channe
 pub use shell::{DriveError, Outcome};
 pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};
 
+pub(crate) use executor::Tools;
 pub(crate) use mailbox::{Mailbox, QueueView};
 pub(crate) use output::{Audience, ListenerPanicked, Output};
 pub(crate) use shell::{Halt, Shell, panic_text, start_run};
@@ -161,7 +165,13 @@ fn shell(
     tx: EventSender,
     cancel: CancellationToken,
 ) -> Shell {
-    Shell::new(config, context.tools(), context.system_prompt.clone(), Output::to(tx), cancel)
+    Shell::new(
+        Arc::new(config.clone()),
+        context.tools(),
+        context.system_prompt.clone(),
+        Output::to(tx),
+        cancel,
+    )
 }
 
 async fn run_in(

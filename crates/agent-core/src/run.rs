@@ -312,6 +312,12 @@ impl Run {
         &self.queues
     }
 
+    /// Whether a call is one of those that may begin now.
+    #[must_use]
+    pub fn may_begin(&self, id: &ToolCallId) -> bool {
+        matches!(&self.phase, Phase::Tools(open) if open.may_begin(id))
+    }
+
     /// The end of a call whose result a hook may still change.
     #[must_use]
     pub fn result_up_for_review(&self, id: &ToolCallId) -> Option<ToolExecutionEnd> {

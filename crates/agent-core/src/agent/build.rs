@@ -22,14 +22,14 @@ impl BasicAgent {
     /// Changes the configuration of the next run.
     #[must_use]
     pub fn configure(self, change: impl FnOnce(&mut AgentLoopConfig)) -> Self {
-        change(&mut self.settings().config);
+        self.settings().change(change);
         self
     }
 
     /// The configuration of the next run.
     #[must_use]
     pub fn config(&self) -> AgentLoopConfig {
-        self.settings().config.clone()
+        AgentLoopConfig::clone(&self.settings().config)
     }
 
     /// Calls models through this provider.
@@ -74,7 +74,10 @@ impl BasicAgent {
     /// One more tool.
     #[must_use]
     pub fn with_tool(self, tool: impl AgentTool + 'static) -> Self {
-        self.settings().tools.push(Arc::new(tool));
+        let mut settings = self.settings();
+        settings.tools.push(Arc::new(tool));
+        settings.ready = None;
+        drop(settings);
         self
     }
 
@@ -236,33 +239,35 @@ impl BasicAgent {
 
     /// The model.
     pub fn set_model(&self, model: ModelConfig) {
-        self.settings().config.model = Arc::new(model);
+        self.settings().change(|c| c.model = Arc::new(model));
     }
 
     /// How much the model is asked to think.
     pub fn set_thinking_level(&self, level: ThinkingLevel) {
-        self.settings().config.thinking_level = level;
+        self.settings().change(|c| c.thinking_level = level);
     }
 
     /// The tools.
     pub fn set_tools(&self, tools: Vec<Arc<dyn AgentTool>>) {
-        self.settings().tools = tools;
+        let mut settings = self.settings();
+        settings.tools = tools;
+        settings.ready = None;
     }
 
     /// Where runs are written down.
     pub fn set_journal(&self, journal: Option<Arc<dyn Journal>>) {
-        self.settings().config.journal = journal;
+        self.settings().change(|c| c.journal = journal);
     }
 
     /// How many steering messages are taken at once; also for the open run (B-042).
     pub fn set_steering_mode(&self, mode: QueueMode) {
-        self.settings().config.steering_mode = mode;
+        self.settings().change(|c| c.steering_mode = mode);
         self.inner.mailbox.set_mode(QueueKind::Steering, mode);
     }
 
     /// How many follow-ups are taken at once; also for the open run.
     pub fn set_follow_up_mode(&self, mode: QueueMode) {
-        self.settings().config.follow_up_mode = mode;
+        self.settings().change(|c| c.follow_up_mode = mode);
         self.inner.mailbox.set_mode(QueueKind::FollowUp, mode);
     }
 
@@ -288,8 +293,10 @@ impl BasicAgent {
     ) -> Result<(), AgentError> {
         provider.check(&model)?;
         let mut settings = self.settings();
-        settings.config.provider = provider;
-        settings.config.model = Arc::new(model);
+        settings.change(|c| {
+            c.provider = provider;
+            c.model = Arc::new(model);
+        });
         Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! Steering, queues, abort, reset.
 
+use std::sync::Arc;
+
 use super::{AgentState, BasicAgent};
 use crate::drive::QueueView;
 use crate::history::{Entry, History, MessageRef};
@@ -151,7 +153,7 @@ impl BasicAgent {
         let state = self.lock();
         AgentState {
             system_prompt: settings.system_prompt,
-            model: settings.config.model,
+            model: Arc::clone(&settings.config.model),
             thinking_level: settings.config.thinking_level,
             tools: settings.tools,
             messages: state.messages(),

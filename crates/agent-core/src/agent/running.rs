@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{AgentError, BasicAgent, Inner, IntoPrompt, Settings};
 use crate::drive::{
     AgentContext, AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, MergingReceiver,
-    Outcome, Output, Shell, event_channel, merging_channel, start_run,
+    Outcome, Output, Shell, Tools, event_channel, merging_channel, start_run,
 };
 use crate::event::{AgentEvent, Answer, Ended, Question};
 use crate::history::MessageRef;
@@ -252,7 +252,7 @@ impl BasicAgent {
         continuation: Option<ContinuationKind>,
         tx: EventSender,
     ) -> Result<(), AgentError> {
-        let Settings { agent_id, system_prompt, tools, config } = self.settings().clone();
+        let (ready, Settings { agent_id, system_prompt, tools, config, .. }) = self.for_a_run();
         let cancel = CancellationToken::new();
         let mut context = AgentContext::new(system_prompt).with_tools(tools);
         let (run, events) = {
@@ -279,13 +279,13 @@ impl BasicAgent {
             (run, events)
         };
         self.inner.open_runs.send_replace(1);
-        let shell = self.shell(&context, &config, tx, cancel).load(run, events);
+        let shell = self.shell(&context, ready, &config, tx, cancel).load(run, events);
         let output = shell.output();
         self.spawn(&config, output, async move { shell.begin().await.0 })
     }
 
     fn resume_with(&self, input: Option<Input>, tx: EventSender) -> Result<(), AgentError> {
-        let Settings { system_prompt, tools, config, .. } = self.settings().clone();
+        let (ready, Settings { system_prompt, tools, config, .. }) = self.for_a_run();
         let cancel = CancellationToken::new();
         let run = {
             let mut state = self.lock();
@@ -306,21 +306,28 @@ impl BasicAgent {
         };
         self.inner.open_runs.send_replace(1);
         let context = AgentContext::new(system_prompt).with_tools(tools);
-        let shell = self.shell(&context, &config, tx, cancel).load(*run, Vec::new());
+        let shell = self.shell(&context, ready, &config, tx, cancel).load(*run, Vec::new());
         let output = shell.output();
         self.spawn(&config, output, async move { shell.go_on(input).await.0 })
+    }
+
+    /// What a run works on, taken now.
+    fn for_a_run(&self) -> (Tools, Settings) {
+        let mut settings = self.settings();
+        (settings.ready(), settings.clone())
     }
 
     fn shell(
         &self,
         context: &AgentContext,
-        config: &AgentLoopConfig,
+        tools: Tools,
+        config: &Arc<AgentLoopConfig>,
         tx: EventSender,
         cancel: CancellationToken,
     ) -> Shell {
         let room = Arc::new(Room { inner: Arc::clone(&self.inner) });
         let output = Output::with_audience(tx, room);
-        Shell::new(config, context.tools(), context.system_prompt.clone(), output, cancel)
+        Shell::new(Arc::clone(config), tools, context.system_prompt.clone(), output, cancel)
             .with_mailbox(Arc::clone(&self.inner.mailbox))
     }
 

@@ -13,7 +13,7 @@ use crate::event::{AgentEvent, StreamDelta};
 use crate::history::History;
 use crate::hooks::{HookError, Transform};
 use crate::identity::{LoopId, StepKey};
-use crate::message::{AgentMessage, Message};
+use crate::message::{AgentMessage, AssistantMessage, LlmMessage, Message, StopReason};
 use crate::provider::{Completion, ErrorKind, EventSink, ProviderError, ReplyLog, StreamConfig, StreamEvent};
 use crate::run::{Failure, Input, PartialReply, Reply};
 
@@ -64,10 +64,7 @@ impl Shell {
             Polled::End(Ok(Ok(completion))) => {
                 let mut message = log.finish(&request.model.provider, &request.model.id, &completion);
                 message.api = Some(request.model.api);
-                let tokens = self
-                    .config
-                    .token_counter
-                    .count_message(&AgentMessage::from(Message::from(message.clone())));
+                let (tokens, message) = self.counted_reply(message);
                 match Reply::new(message) {
                     Ok(reply) => Input::ModelReplied { reply: reply.counted(tokens) },
                     Err(error) => {
@@ -168,6 +165,18 @@ impl Shell {
                 Polled::Some if cancel.is_cancelled() => return Ok(Polled::Cancelled),
                 Polled::Some => {}
                 end => return Ok(end),
+            }
+        }
+    }
+
+    /// The tokens of a reply by the caller's counter.
+    fn counted_reply(&self, reply: AssistantMessage) -> (u64, AssistantMessage) {
+        let message = AgentMessage::from(Message::from(reply));
+        let tokens = self.config.token_counter.count_message(&message);
+        match message {
+            AgentMessage::Llm(LlmMessage { message: Message::Assistant(reply), .. }) => (tokens, reply),
+            AgentMessage::Llm(_) | AgentMessage::Extension(_) => {
+                (tokens, AssistantMessage::new("", "", StopReason::Stop))
             }
         }
     }

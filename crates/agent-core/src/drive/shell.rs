@@ -115,22 +115,13 @@ pub(crate) struct Shell {
 
 impl Shell {
     pub(crate) fn new(
-        config: &AgentLoopConfig,
+        config: Arc<AgentLoopConfig>,
         tools: Tools,
         system_prompt: Arc<str>,
         output: Output,
         cancel: CancellationToken,
     ) -> Self {
-        Self {
-            config: Arc::new(config.clone()),
-            tools,
-            system_prompt,
-            output,
-            cancel,
-            mailbox: None,
-            run: None,
-            events: Vec::new(),
-        }
+        Self { config, tools, system_prompt, output, cancel, mailbox: None, run: None, events: Vec::new() }
     }
 
     /// The same, with inputs from a handle.
@@ -300,15 +291,17 @@ impl Shell {
 
     /// Passes on what the run said, and calls the observing hooks of each event.
     async fn forward(&mut self) -> Result<(), Halt> {
-        let events = std::mem::take(&mut self.events);
+        let mut events = std::mem::take(&mut self.events);
         let mut heard = Ok(());
-        for event in events {
+        for event in events.drain(..) {
             let note = self.note(&event);
             if let Err(panic) = self.output.emit(event).await {
                 heard = Err(panic);
             }
             self.observe(note);
         }
+        // The buffer serves the next input.
+        self.events = events;
         Ok(heard?)
     }
 

@@ -9,11 +9,11 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
-use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::shell::{Halt, Shell, contained, panic_text};
+use super::signals::Signals;
 use crate::environment::{BoxFuture, Environment, TaskHandle};
 use crate::event::AgentEvent;
 use crate::hooks::{HookError, ToolCallInfo, ToolEnded, ToolUpdateInfo, Verdict};
@@ -43,8 +43,6 @@ struct Ended {
     duration_ms: u64,
 }
 
-type Signals = (ToolCall, ToolSignal);
-
 /// What a call is decided to be.
 enum Decision {
     Run { tool: Arc<dyn AgentTool>, arguments: Value, verdict: ToolVerdict },
@@ -54,7 +52,7 @@ enum Decision {
 impl Shell {
     /// Verdicts for all calls in their order, then the calls that run, side by side.
     pub(super) async fn run_tools(&mut self, calls: Vec<PendingCall>) -> Result<(), Halt> {
-        let (tx, rx) = mpsc::unbounded_channel();
+        let signals = Arc::new(Signals::default());
         let mut ready = VecDeque::new();
         for pending in calls {
             if pending.stage == CallStage::Ended {
@@ -84,27 +82,21 @@ impl Shell {
                     };
                     let id = pending.call.id.clone();
                     self.apply_with(Input::ToolBegan { id, verdict }, durability).await?;
-                    let ctx = self.tool_context(&pending, &tx);
+                    let ctx = self.tool_context(&pending, &signals);
                     ready.push_back(Ready { call: pending.call, tool, arguments, ctx });
                 }
             }
         }
-        drop(tx);
-        self.execute(ready, rx).await
+        self.execute(ready, &signals).await
     }
 
     fn may_begin(&self, id: &ToolCallId) -> bool {
-        match self.run().map(crate::run::Run::next) {
-            Some(crate::run::Step::RunTools { calls, .. }) => calls.iter().any(|c| c.call.id == *id),
-            _ => false,
-        }
+        self.run().is_some_and(|run| run.may_begin(id))
     }
 
-    fn tool_context(&self, pending: &PendingCall, tx: &UnboundedSender<Signals>) -> ToolContext {
-        let (tx, call) = (tx.clone(), pending.call.clone());
-        let updates = ToolUpdates::new(move |signal| {
-            let _ = tx.send((call.clone(), signal));
-        });
+    fn tool_context(&self, pending: &PendingCall, signals: &Arc<Signals>) -> ToolContext {
+        let (signals, call) = (Arc::clone(signals), pending.call.clone());
+        let updates = ToolUpdates::new(move |signal| signals.push(call.clone(), signal));
         let mut ctx = ToolContext::detached(pending.call.name.clone(), self.config.environment.clone());
         ctx.tool_call_id = pending.call.id.clone();
         ctx.step_key = pending.key.clone();
@@ -209,11 +201,7 @@ impl Shell {
 
     /// Runs the calls, at most so many at once, and takes each end in as it comes. After an abort they are given their
     /// time to end.
-    async fn execute(
-        &mut self,
-        mut waiting: VecDeque<Ready>,
-        mut signals: UnboundedReceiver<Signals>,
-    ) -> Result<(), Halt> {
+    async fn execute(&mut self, mut waiting: VecDeque<Ready>, signals: &Signals) -> Result<(), Halt> {
         let most = self.config.max_concurrent_tools.unwrap_or(usize::MAX).max(1);
         let env = Arc::clone(&self.config.environment);
         let (limit, grace) = (self.config.tool_timeout, self.config.grace);
@@ -237,8 +225,8 @@ impl Shell {
             };
             tokio::select! {
                 biased;
-                Some((call, signal)) = signals.recv() => self.show(call, signal).await?,
-                Some(ended) = running.next() => self.take_in(ended, &mut signals).await?,
+                (call, signal) = signals.next() => self.show(call, signal).await?,
+                Some(ended) = running.next() => self.take_in(ended, signals).await?,
                 () = cancel.cancelled(), if !aborting => {
                     self.apply(Input::abort(None)).await?;
                     grace_over = Some(env.sleep(grace));
@@ -259,9 +247,9 @@ impl Shell {
         Ok(())
     }
 
-    async fn take_in(&mut self, ended: Ended, signals: &mut UnboundedReceiver<Signals>) -> Result<(), Halt> {
+    async fn take_in(&mut self, ended: Ended, signals: &Signals) -> Result<(), Halt> {
         ended.updates.close();
-        while let Ok((call, signal)) = signals.try_recv() {
+        while let Some((call, signal)) = signals.take() {
             self.show(call, signal).await?;
         }
         self.check_mail().await?;

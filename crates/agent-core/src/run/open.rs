@@ -138,6 +138,10 @@ impl Open {
         Step::RunTools { key: StepKey::from(format!("tools-{turn}-{first}")), calls }
     }
 
+    pub(super) fn may_begin(&self, id: &ToolCallId) -> bool {
+        self.current_group().is_some_and(|(_, slots)| slots.iter().any(|s| s.call.id == *id))
+    }
+
     pub(super) fn up_for_review(&self, id: &ToolCallId, loop_id: &LoopId) -> Option<ToolExecutionEnd> {
         let slot = self.slots.iter().find(|s| s.call.id == *id && s.stage == Stage::Ended)?;
         let closed = slot.closed.as_ref()?;

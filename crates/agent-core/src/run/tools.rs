@@ -28,8 +28,7 @@ pub(super) fn began(
 ) -> Result<(), Refusal> {
     let loop_id = run.setup.loop_id.clone();
     let Phase::Tools(open) = &mut run.phase else { return Err("no calls are open".into()) };
-    let in_group = open.current_group().is_some_and(|(_, slots)| slots.iter().any(|s| s.call.id == *id));
-    if !in_group {
+    if !open.may_begin(id) {
         return Err(format!("the call {id:?} is not one of those that may begin now"));
     }
     let aborting = open.aborting;

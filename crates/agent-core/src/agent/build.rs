@@ -22,7 +22,15 @@ impl BasicAgent {
     /// Changes the configuration of the next run.
     #[must_use]
     pub fn configure(self, change: impl FnOnce(&mut AgentLoopConfig)) -> Self {
-        change(&mut self.settings().config);
+        let modes = {
+            let config = &mut self.settings().config;
+            change(config);
+            (config.steering_mode, config.follow_up_mode)
+        };
+        if modes != self.inner.mailbox.modes() {
+            self.inner.mailbox.set_mode(QueueKind::Steering, modes.0);
+            self.inner.mailbox.set_mode(QueueKind::FollowUp, modes.1);
+        }
         self
     }
 

@@ -465,11 +465,6 @@ async fn a_loop_whose_future_is_dropped_says_its_end_and_leaves_the_context_as_i
 #[tokio::test]
 async fn wherever_it_comes_an_abort_ends_the_run_as_aborted() {
     type Build = fn(BasicAgent) -> (BasicAgent, Vec<ScriptedReply>);
-    let aborting = |agent: &BasicAgent| {
-        let agent = agent.clone();
-        move || agent.abort()
-    };
-    let _ = aborting;
     let cases: [(&str, Build); 6] = [
         ("before_loop", |agent| {
             let handle = agent.clone();

@@ -5,7 +5,7 @@ mod runs;
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::context::{CompactionOutcome, SyncCompaction};
+use agent_core::context::SyncCompaction;
 use agent_core::hooks::{HookError, Hooks};
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
@@ -254,5 +254,4 @@ async fn a_strategy_that_leaves_nothing_has_the_model_called_with_nothing() {
     let events = run(&agent, "word ".repeat(100).as_str()).await;
     assert!(transcript(&events).ends_with("compact+ compact- assistant(ok) turn_end agent_end(completed)"));
     assert_eq!(model.requests()[0].history.len(), 0);
-    let _ = CompactionOutcome::splices(Vec::new());
 }

@@ -235,7 +235,7 @@ async fn a_note_at_the_end_can_be_continued_from_where_a_converter_shows_it() {
     let events = within(agent.continue_run().unwrap().collect()).await;
     assert!(transcript(&events).ends_with("agent_end(completed)"));
     assert_eq!(asked(&model.requests()[0]), "user(remember)");
-    assert_eq!(agent.messages()[0].role(), "mark", "the stored note is a note");
+    assert_eq!(agent.messages()[0].role(), "extension", "the stored note is a note");
 }
 
 /// REQ-108.

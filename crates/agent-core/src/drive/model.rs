@@ -51,6 +51,9 @@ impl Shell {
                 return self.apply(Input::ModelFailed { failure, partial: None }).await;
             }
         };
+        if cancel.is_cancelled() {
+            return self.apply(Input::abort(None)).await;
+        }
         let mut log = ReplyLog::new();
         self.arriving = Some(log.shared());
         let end = self.stream(&request, &mut log, key, attempt).await?;
@@ -60,6 +63,10 @@ impl Shell {
         let partial = || Box::new(PartialReply::of(&log));
         let input = match end {
             Polled::Cancelled | Polled::End(Ok(Err(ProviderError::Cancelled))) => {
+                Input::Abort { partial: Some(partial()), interrupted: None }
+            }
+            // Whatever a call fails with after an abort, the abort is why it ended (B-061).
+            Polled::End(Ok(Err(_))) if cancel.is_cancelled() => {
                 Input::Abort { partial: Some(partial()), interrupted: None }
             }
             Polled::Some => Input::abort(None),

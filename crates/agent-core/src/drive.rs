@@ -182,7 +182,7 @@ async fn run_in(
     cancel: CancellationToken,
 ) -> Result<Vec<MessageRef>, LoopError> {
     let setup = context.setup(config);
-    let (run, events) = start_run(config, setup, context.history.clone(), prompts)?;
+    let (run, events) = start_run(config, setup, context.history.clone(), prompts, Vec::new())?;
     let shell = shell(context, config, tx, cancel).load(run, events);
     Ok(settle(context, shell.begin().await.0))
 }

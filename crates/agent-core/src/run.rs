@@ -175,6 +175,22 @@ impl Run {
         now: Timestamp,
         out: &mut Vec<AgentEvent>,
     ) -> Result<Self, HistoryError> {
+        Self::start_queued(setup, history, prompts, Vec::new(), now, out)
+    }
+
+    /// Like [`start_counted`](Self::start_counted), with messages that wait already: the first turn may take of them
+    /// (REQ-087). A queued message that may not enter alone is left out.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_queued(
+        setup: impl Into<Arc<RunSetup>>,
+        history: History,
+        prompts: Vec<Entry>,
+        queued: Vec<Queued>,
+        now: Timestamp,
+        out: &mut Vec<AgentEvent>,
+    ) -> Result<Self, HistoryError> {
         let setup = setup.into();
         let mut probe = History::new();
         for prompt in &prompts {
@@ -194,6 +210,11 @@ impl Run {
             turn: Turn::default(),
             phase: Phase::Gate(GateAt::Loop),
         };
+        for queued in queued {
+            if History::new().push_entry(queued.entry.clone()).is_ok() {
+                run.queues.push(queued);
+            }
+        }
         if !run.setup.gates.before_loop {
             run.open_loop(out);
         }
@@ -323,6 +344,16 @@ impl Run {
     pub fn result_up_for_review(&self, id: &ToolCallId) -> Option<ToolExecutionEnd> {
         let Phase::Tools(open) = &self.phase else { return None };
         open.up_for_review(id, &self.setup.loop_id)
+    }
+
+    /// Whether `AgentStart` has been said.
+    pub(crate) fn has_started(&self) -> bool {
+        !matches!(
+            &self.phase,
+            Phase::Gate(GateAt::Loop)
+                | Phase::GateAsked { gate: GateAt::Loop, .. }
+                | Phase::Done(Ended::Vetoed { .. })
+        )
     }
 
     /// Whether nothing goes on without an answer.

@@ -22,7 +22,15 @@ impl BasicAgent {
     /// Changes the configuration of the next run.
     #[must_use]
     pub fn configure(self, change: impl FnOnce(&mut AgentLoopConfig)) -> Self {
-        self.settings().change(change);
+        let modes = {
+            let mut settings = self.settings();
+            settings.change(change);
+            (settings.config.steering_mode, settings.config.follow_up_mode)
+        };
+        if modes != self.inner.mailbox.modes() {
+            self.inner.mailbox.set_mode(QueueKind::Steering, modes.0);
+            self.inner.mailbox.set_mode(QueueKind::FollowUp, modes.1);
+        }
         self
     }
 

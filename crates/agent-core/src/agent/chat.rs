@@ -53,10 +53,11 @@ impl BasicAgent {
         while let Some(event) = events.recv().await {
             match &event {
                 AgentEvent::MessageUpdate { delta: StreamDelta::Text { delta }, .. } => {
-                    text.push_str(delta);
                     on_token(ChatToken::Text(delta));
                 }
-                AgentEvent::MessageEnd { superseded: true, .. } => text.clear(),
+                AgentEvent::MessageEnd { message, superseded: false, .. } if message.role() == "assistant" => {
+                    text.push_str(&message.text());
+                }
                 AgentEvent::ToolExecutionStart { tool_name, .. } => {
                     on_token(ChatToken::ToolStarted(tool_name))
                 }
@@ -66,8 +67,8 @@ impl BasicAgent {
                 _ => {}
             }
         }
-        let last = self.answer_of_last_run().await?;
-        Ok(if text.is_empty() { last } else { text })
+        self.answer_of_last_run().await?;
+        Ok(text)
     }
 
     async fn answer_of_last_run(&self) -> Result<String, AgentError> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::{AgentError, BasicAgent, Inner, IntoPrompt, Settings};
@@ -10,6 +11,7 @@ use crate::drive::{
     AgentContext, AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, MergingReceiver,
     Outcome, Output, Shell, Tools, event_channel, merging_channel, start_run,
 };
+use crate::environment::BoxFuture;
 use crate::event::{AgentEvent, Answer, Ended, Question};
 use crate::history::MessageRef;
 use crate::identity::{ContinuationKind, QuestionId};
@@ -253,6 +255,7 @@ impl BasicAgent {
         tx: EventSender,
     ) -> Result<(), AgentError> {
         let (ready, Settings { agent_id, system_prompt, tools, config, .. }) = self.for_a_run();
+        let task = self.task(&config)?;
         let cancel = CancellationToken::new();
         let mut context = AgentContext::new(system_prompt).with_tools(tools);
         let (run, events) = {
@@ -271,21 +274,23 @@ impl BasicAgent {
             context.loop_id = Some(state.peek_loop_id(&config.config_segment()));
             let mut setup = context.setup(&config);
             (setup.steering_mode, setup.follow_up_mode) = self.inner.mailbox.modes();
-            let (mut run, events) = start_run(&config, setup, context.history.clone(), prompts)?;
-            for queued in self.inner.mailbox.open() {
-                let _ = run.apply(config.environment.now(), Input::Queue { queued }, &mut Vec::new());
-            }
+            let waiting = self.inner.mailbox.open();
+            let started = start_run(&config, setup, context.history.clone(), prompts, waiting.clone());
+            let (run, events) = started.inspect_err(|_| self.inner.mailbox.close(waiting))?;
+            self.inner.mailbox.publish(run.queues());
             state.begin(&config.config_segment(), config.environment.now(), cancel.clone());
             (run, events)
         };
         self.inner.open_runs.send_replace(1);
         let shell = self.shell(&context, ready, &config, tx, cancel).load(run, events);
         let output = shell.output();
-        self.spawn(&config, output, async move { shell.begin().await.0 })
+        task.run(output, async move { shell.begin().await.0 });
+        Ok(())
     }
 
-    fn resume_with(&self, input: Option<Input>, tx: EventSender) -> Result<(), AgentError> {
+    pub(super) fn resume_with(&self, input: Option<Input>, tx: EventSender) -> Result<(), AgentError> {
         let (ready, Settings { system_prompt, tools, config, .. }) = self.for_a_run();
+        let task = self.task(&config)?;
         let cancel = CancellationToken::new();
         let run = {
             let mut state = self.lock();
@@ -308,7 +313,8 @@ impl BasicAgent {
         let context = AgentContext::new(system_prompt).with_tools(tools);
         let shell = self.shell(&context, ready, &config, tx, cancel).load(*run, Vec::new());
         let output = shell.output();
-        self.spawn(&config, output, async move { shell.go_on(input).await.0 })
+        task.run(output, async move { shell.go_on(input).await.0 });
+        Ok(())
     }
 
     /// What a run works on, taken now.
@@ -331,21 +337,33 @@ impl BasicAgent {
             .with_mailbox(Arc::clone(&self.inner.mailbox))
     }
 
-    fn spawn(
-        &self,
-        config: &AgentLoopConfig,
-        output: Output,
-        driven: impl Future<Output = Outcome> + Send + 'static,
-    ) -> Result<(), AgentError> {
-        let inner = Arc::clone(&self.inner);
-        let task = async move {
+    /// A task that will drive a run. It is asked for before anything changes, so that without a runtime nothing does.
+    fn task(&self, config: &AgentLoopConfig) -> Result<RunTask, AgentError> {
+        let (give, take) = oneshot::channel::<BoxFuture<'static, ()>>();
+        config.environment.spawn(Box::pin(async move {
+            if let Ok(work) = take.await {
+                work.await;
+            }
+        }))?;
+        Ok(RunTask { inner: Arc::clone(&self.inner), give })
+    }
+}
+
+/// A task that waits for the run that it is to drive; dropped, it ends.
+struct RunTask {
+    inner: Arc<Inner>,
+    give: oneshot::Sender<BoxFuture<'static, ()>>,
+}
+
+impl RunTask {
+    fn run(self, output: Output, driven: impl Future<Output = Outcome> + Send + 'static) {
+        let inner = self.inner;
+        // A task that has gone in the meantime drops the work, and the shell in it ends the run.
+        let _ = self.give.send(Box::pin(async move {
             if let Outcome::Ended(run) | Outcome::Suspended(run) = driven.await {
                 inner.settle(run);
             }
             output.release();
-        };
-        // Where nobody runs it, the task is dropped, and the shell in it ends the run.
-        config.environment.spawn(Box::pin(task))?;
-        Ok(())
+        }));
     }
 }

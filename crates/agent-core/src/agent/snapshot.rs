@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentError, BasicAgent};
+use super::{AgentError, BasicAgent, Finished};
 use crate::history::History;
 use crate::identity::{AgentId, LoopId, SessionId};
 use crate::run::{Queued, Run};
@@ -82,8 +82,10 @@ impl BasicAgent {
             }
         }
         self.clear_all_queues();
-        for queued in snapshot.queued {
-            self.inner.mailbox.queue(queued);
+        match &snapshot.suspended {
+            // A run that waits holds its queue itself; what was queued later came by way of the snapshot's list.
+            Some(run) => self.inner.mailbox.reopen(run.queues(), snapshot.queued),
+            None => snapshot.queued.into_iter().for_each(|queued| self.inner.mailbox.queue(queued)),
         }
         {
             let mut state = self.lock();
@@ -93,6 +95,7 @@ impl BasicAgent {
             state.history = snapshot.history;
             state.tail.clear();
             if let Some(run) = snapshot.suspended {
+                state.finished = Finished::Suspended { questions: run.questions() };
                 state.tail.extend(run.open_reply().cloned());
                 state.suspended = Some(run);
             }

@@ -1,5 +1,6 @@
 //! The way from a handle into an open run.
 
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::run::{Input, QueueKind, QueueMode, Queued, Queues};
@@ -14,7 +15,9 @@ pub(crate) struct Mailbox {
 #[derive(Debug, Default)]
 struct Inner {
     /// Applied by nobody yet; only while a run is open.
-    pending: Vec<Input>,
+    pending: VecDeque<Input>,
+    /// Taken by the driver; what became of it is not published yet.
+    in_flight: Option<Input>,
     /// The queues: of the open run as last published, else the handle's own.
     queues: Queues,
     open: bool,
@@ -48,7 +51,7 @@ impl Mailbox {
     fn give(&self, input: Input) {
         let mut inner = self.lock();
         if inner.open {
-            inner.pending.push(input);
+            inner.pending.push_back(input);
         } else {
             perform(&mut inner.queues, input);
         }
@@ -58,7 +61,7 @@ impl Mailbox {
     pub(crate) fn view(&self) -> QueueView {
         let inner = self.lock();
         let mut queues = inner.queues.clone();
-        for input in inner.pending.iter().cloned() {
+        for input in inner.in_flight.iter().chain(&inner.pending).cloned() {
             perform(&mut queues, input);
         }
         queues
@@ -76,15 +79,37 @@ impl Mailbox {
         inner.queues.take_all()
     }
 
-    /// What the driver has to apply now.
-    pub(crate) fn take(&self) -> Vec<Input> {
+    /// A run that waits elsewhere goes on here: it holds `queues`, and of `queued` what is not in them came after.
+    pub(crate) fn reopen(&self, queues: &Queues, queued: Vec<Queued>) {
         let mut inner = self.lock();
-        if inner.pending.is_empty() { Vec::new() } else { std::mem::take(&mut inner.pending) }
+        inner.open = true;
+        inner.queues = queues.clone();
+        let mut held = queues.clone().take_all();
+        for queued in queued {
+            match held.iter().position(|h| *h == queued) {
+                Some(at) => drop(held.remove(at)),
+                None => inner.pending.push_back(Input::Queue { queued }),
+            }
+        }
+    }
+
+    /// What the driver has to apply next. It is counted as waiting until [`publish`](Self::publish) or
+    /// [`refused`](Self::refused) says what became of it.
+    pub(crate) fn take_one(&self) -> Option<Input> {
+        let mut inner = self.lock();
+        inner.in_flight = inner.pending.pop_front();
+        inner.in_flight.clone()
+    }
+
+    /// The run did not take what the driver took last.
+    pub(crate) fn refused(&self) {
+        self.lock().in_flight = None;
     }
 
     /// What the queues of the open run hold now.
     pub(crate) fn publish(&self, queues: &Queues) {
         let mut inner = self.lock();
+        inner.in_flight = None;
         if inner.queues != *queues {
             inner.queues = queues.clone();
         }
@@ -98,7 +123,8 @@ impl Mailbox {
         for queued in left {
             inner.queues.push(queued);
         }
-        for input in std::mem::take(&mut inner.pending) {
+        let first = inner.in_flight.take();
+        for input in first.into_iter().chain(std::mem::take(&mut inner.pending)) {
             perform(&mut inner.queues, input);
         }
     }

@@ -51,13 +51,22 @@ impl Shell {
                 return self.apply(Input::ModelFailed { failure, partial: None }).await;
             }
         };
+        if cancel.is_cancelled() {
+            return self.apply(Input::abort(None)).await;
+        }
         let mut log = ReplyLog::new();
+        self.arriving = Some(log.shared());
         let end = self.stream(&request, &mut log, key, attempt).await?;
         // What the handle queued while the reply arrived is applied before the reply is.
         self.check_mail().await?;
-        let partial = || Box::new(PartialReply::new(log.partial_content(), log.usage(), log.response_id()));
+        self.arriving = None;
+        let partial = || Box::new(PartialReply::of(&log));
         let input = match end {
             Polled::Cancelled | Polled::End(Ok(Err(ProviderError::Cancelled))) => {
+                Input::Abort { partial: Some(partial()), interrupted: None }
+            }
+            // Whatever a call fails with after an abort, the abort is why it ended (B-061).
+            Polled::End(Ok(Err(_))) if cancel.is_cancelled() => {
                 Input::Abort { partial: Some(partial()), interrupted: None }
             }
             Polled::Some => Input::abort(None),
@@ -188,7 +197,7 @@ impl Shell {
         let history = changed("convert_to_llm", hooks.convert.as_ref(), history).await?;
         let mut request = StreamConfig::new(config.model.clone(), history);
         if let Some(source) = &hooks.api_key {
-            let asked = source(config.model.provider.clone());
+            let asked = async { source(config.model.provider.clone()).await };
             request.api_key = contained(asked)
                 .await
                 .map_err(|panic| HookError::new(format!("it panicked: {panic}")))
@@ -215,7 +224,7 @@ impl Shell {
 
 async fn changed(name: &str, hook: Option<&Transform>, history: History) -> Result<History, String> {
     let Some(hook) = hook else { return Ok(history) };
-    match contained(hook(history)).await {
+    match contained(async { hook(history).await }).await {
         Ok(Ok(history)) => Ok(history),
         Ok(Err(error)) => Err(format!("{name} failed: {error}")),
         Err(panic) => Err(format!("{name} panicked: {panic}")),

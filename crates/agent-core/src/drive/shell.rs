@@ -12,13 +12,14 @@ use super::executor::Tools;
 use super::mailbox::Mailbox;
 use super::output::{ListenerPanicked, Output};
 use crate::environment::NoRuntime;
-use crate::event::AgentEvent;
+use crate::event::{AgentEvent, Question};
 use crate::history::{Entry, History, HistoryError, MessageRef};
 use crate::hooks::{ToolUpdateInfo, TurnEnded};
 use crate::identity::Timestamp;
 use crate::journal::{Durability, JournalEntry, JournalError};
 use crate::message::{AgentMessage, Message, StopReason};
-use crate::run::{Input, Misplaced, QueueKind, Queued, Run, RunSetup, Step};
+use crate::provider::ReplyLog;
+use crate::run::{Input, Misplaced, PartialReply, QueueKind, Queued, Run, RunSetup, Step};
 
 /// How a driven run came back.
 #[derive(Debug)]
@@ -87,11 +88,26 @@ pub(crate) fn start_run(
     setup: RunSetup,
     history: History,
     prompts: Vec<AgentMessage>,
+    mut queued: Vec<Queued>,
 ) -> Result<(Run, Vec<AgentEvent>), HistoryError> {
     let mut events = Vec::new();
     let prompts = prompts.into_iter().map(|m| counted(config, m)).collect();
-    let run = Run::start_counted(setup, history, prompts, config.environment.now(), &mut events)?;
+    queued.extend(ask_sources(config));
+    let run = Run::start_queued(setup, history, prompts, queued, config.environment.now(), &mut events)?;
     Ok((run, events))
+}
+
+/// What the caller's own sources have to say now.
+fn ask_sources(config: &AgentLoopConfig) -> Vec<Queued> {
+    let hooks = &config.hooks.queues;
+    let sources = [(QueueKind::Steering, &hooks.steering), (QueueKind::FollowUp, &hooks.follow_up)];
+    let mut queued = Vec::new();
+    for (kind, source) in sources {
+        let Some(source) = source else { continue };
+        let messages = std::panic::catch_unwind(AssertUnwindSafe(|| source())).unwrap_or_default();
+        queued.extend(messages.into_iter().map(|m| Queued::new(kind, counted(config, m))));
+    }
+    queued
 }
 
 /// An entry with the caller's count.
@@ -111,6 +127,12 @@ pub(crate) struct Shell {
     /// The run, while it is being driven: what is still here when the shell is dropped was cut off.
     run: Option<Run>,
     events: Vec<AgentEvent>,
+    /// The reply that is arriving: what there is of it is kept when the run is cut off.
+    pub(super) arriving: Option<ReplyLog>,
+    /// Whether this stream has said that the run waits.
+    suspended: bool,
+    /// Whether the run has said `AgentStart`, here or in an earlier shell.
+    started: bool,
 }
 
 impl Shell {
@@ -121,7 +143,19 @@ impl Shell {
         output: Output,
         cancel: CancellationToken,
     ) -> Self {
-        Self { config, tools, system_prompt, output, cancel, mailbox: None, run: None, events: Vec::new() }
+        Self {
+            config,
+            tools,
+            system_prompt,
+            output,
+            cancel,
+            mailbox: None,
+            run: None,
+            events: Vec::new(),
+            arriving: None,
+            suspended: false,
+            started: false,
+        }
     }
 
     /// The same, with inputs from a handle.
@@ -132,6 +166,7 @@ impl Shell {
 
     /// Takes the run that is to be driven, and what it said at its start. From here on a drop of the shell ends it.
     pub(crate) fn load(mut self, run: Run, events: Vec<AgentEvent>) -> Self {
+        self.started = run.has_started();
         self.run = Some(run);
         self.events = events;
         self
@@ -203,8 +238,19 @@ impl Shell {
                 Step::Sleep { delay_ms, .. } => self.wait(delay_ms).await?,
                 Step::RunTools { calls, .. } => self.run_tools(calls).await?,
                 Step::Compact { task, history, .. } => self.compact(task, history).await?,
-                Step::AwaitAnswer { .. } | Step::Done(_) => return Ok(()),
+                Step::AwaitAnswer { questions, .. } => return self.say_suspended(questions).await,
+                Step::Done(_) => return Ok(()),
             }
+        }
+    }
+
+    /// Every stream ends with a terminal event: a run that was waiting before and still waits says so again.
+    async fn say_suspended(&mut self, questions: Vec<Question>) -> Result<(), Halt> {
+        match self.run.as_ref().map(|r| r.loop_id().clone()) {
+            Some(loop_id) if !self.suspended => {
+                self.emit(AgentEvent::RunSuspended { loop_id, questions }).await
+            }
+            _ => Ok(()),
         }
     }
 
@@ -220,31 +266,32 @@ impl Shell {
 
     /// Applies what the handle and the caller's sources have queued.
     pub(super) async fn check_mail(&mut self) -> Result<(), Halt> {
-        let hooks = &self.config.hooks.queues;
-        if hooks.steering.is_some() || hooks.follow_up.is_some() {
-            let sources = [
-                (QueueKind::Steering, hooks.steering.clone()),
-                (QueueKind::FollowUp, hooks.follow_up.clone()),
-            ];
-            for (kind, source) in sources {
-                let messages = source.map(|s| std::panic::catch_unwind(AssertUnwindSafe(|| s())));
-                for message in messages.and_then(Result::ok).unwrap_or_default() {
-                    let queued = Queued::new(kind, counted(&self.config, message));
-                    self.apply_lenient(Input::Queue { queued }).await?;
-                }
-            }
+        // A run that has ended takes nothing: what comes now waits for the next one.
+        if !self.is_open() {
+            return Ok(());
         }
-        let pending = self.mailbox.as_ref().map(|m| m.take()).unwrap_or_default();
-        for input in pending {
+        for queued in ask_sources(&self.config) {
+            self.apply_lenient(Input::Queue { queued }).await?;
+        }
+        while self.is_open()
+            && let Some(input) = self.mailbox.as_ref().and_then(|m| m.take_one())
+        {
             self.apply_lenient(input).await?;
         }
         Ok(())
+    }
+
+    fn is_open(&self) -> bool {
+        self.run.as_ref().is_some_and(|r| r.ended().is_none())
     }
 
     /// Applies an input that may come too late or not fit; then it is dropped, and said so.
     async fn apply_lenient(&mut self, input: Input) -> Result<(), Halt> {
         match self.apply(input).await {
             Err(Halt::Misplaced(misplaced)) => {
+                if let Some(mailbox) = &self.mailbox {
+                    mailbox.refused();
+                }
                 tracing::warn!(%misplaced, "a queued input was refused");
                 Ok(())
             }
@@ -269,16 +316,15 @@ impl Shell {
     pub(super) async fn apply_with(&mut self, input: Input, durability: Durability) -> Result<(), Halt> {
         let now = self.now();
         let Some(run) = &mut self.run else { return Ok(()) };
-        if self.config.journal.is_none() {
-            run.apply(now, input, &mut self.events)?;
-        } else {
-            run.apply(now, input.clone(), &mut self.events)?;
+        let journalled = self.config.journal.is_some().then(|| input.clone());
+        run.apply(now, input, &mut self.events)?;
+        if let Some(mailbox) = &self.mailbox {
+            mailbox.publish(run.queues());
+        }
+        if let Some(input) = journalled {
             let closes =
                 self.events.iter().any(|e| matches!(e, AgentEvent::TurnEnd { .. } | AgentEvent::AgentEnd(_)));
             self.record(Some(&input), if closes { Durability::Flushed } else { durability }).await?;
-        }
-        if let (Some(mailbox), Some(run)) = (&self.mailbox, &self.run) {
-            mailbox.publish(run.queues());
         }
         self.forward().await
     }
@@ -294,6 +340,8 @@ impl Shell {
         let mut events = std::mem::take(&mut self.events);
         let mut heard = Ok(());
         for event in events.drain(..) {
+            self.suspended |= matches!(event, AgentEvent::RunSuspended { .. });
+            self.started |= matches!(event, AgentEvent::AgentStart(_));
             let note = self.note(&event);
             if let Err(panic) = self.output.emit(event).await {
                 heard = Err(panic);
@@ -331,8 +379,7 @@ impl Shell {
             }
             AgentEvent::AgentEnd(end) => {
                 self.config.hooks.run.after.as_ref()?;
-                let started = !matches!(end.ended, crate::event::Ended::Vetoed { .. });
-                started.then(|| Note::Loop(end.clone()))
+                self.started.then(|| Note::Loop(end.clone()))
             }
             AgentEvent::RetryStart(retry) => {
                 tracing::warn!(
@@ -372,13 +419,16 @@ impl Shell {
         let now = self.config.environment.now();
         let Some(run) = &mut self.run else { return };
         let mut events = std::mem::take(&mut self.events);
+        let mut partial = self.arriving.take().map(|log| Box::new(PartialReply::of(&log)));
         for _ in 0..2 {
             if run.ended().is_none() {
-                let input = Input::Abort { partial: None, interrupted: Some(reason.to_owned()) };
+                let input =
+                    Input::Abort { partial: partial.take(), interrupted: Some(reason.to_owned()) };
                 let _ = run.apply(now, input, &mut events);
             }
         }
         for event in events {
+            self.started |= matches!(event, AgentEvent::AgentStart(_));
             let note = self.note(&event);
             self.output.emit_now(event);
             self.observe(note);

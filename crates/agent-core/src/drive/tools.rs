@@ -209,7 +209,8 @@ impl Shell {
         let cancel = self.cancel.clone();
         let mut grace_over: Option<BoxFuture<'static, ()>> = None;
         loop {
-            while running.len() < most && grace_over.is_none() {
+            // An abort that came with a verdict: nothing begins after it (B-057).
+            while running.len() < most && grace_over.is_none() && !cancel.is_cancelled() {
                 let Some(next) = waiting.pop_front() else { break };
                 running.push(run_one(Arc::clone(&env), next, limit, grace));
             }

@@ -101,6 +101,11 @@ impl ReplyLog {
         }
     }
 
+    /// The same log, not a copy.
+    pub(crate) fn shared(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+
     /// The reply so far. O(1).
     #[must_use]
     pub fn snapshot(&self) -> MessageSnapshot {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::history::History;
+use crate::history::{History, UnitKind};
 use crate::message::Message;
 use crate::model::{
     CacheConfig, ModelConfig, ResponseFormat, Secret, ThinkingBudgets, ThinkingLevel, ToolChoice,
@@ -83,7 +83,8 @@ impl StreamConfig {
 
     /// The messages that the model may see.
     pub fn messages(&self) -> impl Iterator<Item = &Message> {
-        self.history.llm_messages()
+        let shown = self.history.units().filter(|unit| unit.kind() != UnitKind::Failed);
+        shown.flat_map(|unit| unit.entries()).filter_map(|entry| entry.message().as_llm())
     }
 
     /// The key to use: that of the call, else that of the model.

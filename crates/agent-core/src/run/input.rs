@@ -8,7 +8,7 @@ use crate::event::Answer;
 use crate::history::Splice;
 use crate::identity::{QuestionId, ToolCallId};
 use crate::message::{AssistantMessage, Content, StopReason, Usage};
-use crate::provider::{ErrorKind, ProviderError};
+use crate::provider::{ErrorKind, ProviderError, ReplyLog};
 use crate::tool::ToolResult;
 
 /// Something that happened. Each is one entry of the journal, together with its time.
@@ -230,6 +230,11 @@ impl PartialReply {
     #[must_use]
     pub fn new(content: Vec<Content>, usage: Usage, response_id: Option<String>) -> Self {
         Self { content, usage, response_id }
+    }
+
+    /// What a log holds.
+    pub(crate) fn of(log: &ReplyLog) -> Self {
+        Self::new(log.partial_content(), log.usage(), log.response_id())
     }
 }
 

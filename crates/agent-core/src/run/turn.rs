@@ -22,6 +22,10 @@ impl Run {
     pub(super) fn begin_turn(&mut self, out: &mut Vec<AgentEvent>) {
         if let Some(limit) = self.tracker.check_limits(self.now) {
             let reason = limit.to_string();
+            // A prompt is never lost, also where the limit is reached before its turn (B-007).
+            for prompt in std::mem::take(&mut self.prompts) {
+                self.enter(&prompt, out);
+            }
             let note = Entry::from(AgentMessage::user(format!("[Agent stopped: {reason}]")));
             let note = self.entered(&note);
             if self.history.push_entry(note.clone()).is_ok() {

@@ -1,0 +1,264 @@
+//! Where events go: the receiver of a prompt, a sender of the caller's, a receiver that merges, the loop as a stream.
+
+#[path = "support/runs.rs"]
+mod runs;
+
+use std::sync::Arc;
+
+use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
+use agent_core::{
+    AgentContext, AgentError, AgentEvent, AgentLoopConfig, BasicAgent, CancellationToken, LoopId, ModelConfig,
+    StreamDelta, agent_loop_stream, event_channel, merging_channel,
+};
+use futures_util::StreamExt;
+use serde_json::json;
+
+use runs::{agent, kinds, run, said, within};
+
+fn text_of(events: &[AgentEvent]) -> String {
+    let delta = |e: &AgentEvent| match e {
+        AgentEvent::MessageUpdate { delta: StreamDelta::Text { delta }, .. } => Some(delta.clone()),
+        _ => None,
+    };
+    events.iter().filter_map(delta).collect()
+}
+
+/// REQ-032.
+#[test]
+fn a_thousand_events_are_sent_without_a_reader_and_read_in_order() {
+    let (tx, mut rx) = event_channel();
+    for n in 0..1_000 {
+        tx.send(AgentEvent::InputRejected { loop_id: LoopId::from("l"), reason: n.to_string() });
+    }
+    for n in 0..1_000 {
+        let Some(AgentEvent::InputRejected { reason, .. }) = rx.try_recv() else { panic!("{n} is lost") };
+        assert_eq!(reason, n.to_string());
+    }
+    assert!(rx.try_recv().is_none());
+    drop(rx);
+    tx.send(AgentEvent::InputRejected { loop_id: LoopId::from("l"), reason: "nobody".into() });
+}
+
+/// REQ-034, REQ-035.
+#[tokio::test]
+async fn prompt_returns_before_the_first_event_and_leaves_an_idle_agent_with_the_messages() {
+    let (agent, model) = agent(["ok"]);
+    let mut events = agent.prompt("Hi").unwrap();
+    assert!(events.try_recv().is_none(), "nothing has happened yet");
+    assert!(agent.is_streaming() && model.requests().is_empty());
+    let mut idle_at_end = None;
+    while let Some(event) = within(events.recv()).await {
+        if matches!(event, AgentEvent::AgentEnd(_)) {
+            idle_at_end = Some(!agent.is_streaming());
+        }
+    }
+    assert_eq!(idle_at_end, Some(true), "who reads the end finds the agent idle");
+    assert_eq!(said(&agent), "user(Hi) assistant(ok)");
+}
+
+/// REQ-034.
+#[tokio::test]
+async fn a_receiver_that_is_dropped_does_not_stop_the_run() {
+    let (agent, model) = agent([ScriptedReply::call("c1", "look", json!({})), "ok".into()]);
+    let agent = agent.with_tool(ScriptedTool::saying("look", "x"));
+    drop(agent.prompt("Hi").unwrap());
+    within(agent.wait_for_idle()).await;
+    assert_eq!(model.requests().len(), 2);
+    assert_eq!(said(&agent), "user(Hi) assistant() result(c1) assistant(ok)");
+}
+
+/// REQ-035.
+#[test]
+fn a_prompt_without_a_runtime_is_an_error_and_changes_nothing() {
+    let (agent, model) = agent(["ok"]);
+    agent.steer("s");
+    let heard = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = Arc::clone(&heard);
+    let _listening = agent.subscribe(move |_| {
+        count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    });
+    let error = agent.prompt("Hi").unwrap_err();
+    assert!(matches!(error, AgentError::NoRuntime(_)));
+    assert!(error.to_string().contains("runtime"), "{error}");
+    assert!(!agent.is_streaming() && agent.messages().is_empty() && agent.error_message().is_none());
+    assert!(agent.last_loop_id().is_none() && agent.last_active_at().is_none());
+    assert!(agent.has_queued_messages() && model.requests().is_empty());
+    assert_eq!(heard.load(std::sync::atomic::Ordering::SeqCst), 0);
+    let rt = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    rt.block_on(async { run(&agent, "Hi").await });
+    assert_eq!(said(&agent), "user(Hi) user(s) assistant(ok)");
+}
+
+/// REQ-144, REQ-035.
+#[tokio::test]
+async fn one_sender_serves_many_prompts() {
+    let (agent, _) = agent(["a", "b", "c"]);
+    let (tx, rx) = event_channel();
+    agent.prompt_with_sender("one", tx.clone()).unwrap();
+    within(agent.wait_for_idle()).await;
+    agent.prompt_messages_with_sender(vec!["two".into(), "three".into()], tx.clone()).unwrap();
+    within(agent.wait_for_idle()).await;
+    let (raw, mut plain) = tokio::sync::mpsc::unbounded_channel();
+    agent.prompt_with_sender("four", raw).unwrap();
+    within(agent.wait_for_idle()).await;
+    drop(tx);
+    let events = within(rx.collect()).await;
+    assert_eq!(
+        transcript(&events),
+        "agent_start turn_start user assistant(a) turn_end agent_end(completed) \
+         agent_start turn_start user user assistant(b) turn_end agent_end(completed)"
+    );
+    assert!(matches!(within(plain.recv()).await, Some(AgentEvent::AgentStart(_))));
+}
+
+/// REQ-032.
+#[tokio::test]
+async fn a_lagging_receiver_gets_merged_deltas_and_loses_nothing_else() {
+    let text = "The quick brown fox jumps over the lazy dog.";
+    let script = || {
+        let reply = ScriptedReply::text(text).and_call("c1", "look", json!({"a": [1, 2, 3]})).in_pieces_of(1);
+        vec![reply, ScriptedReply::text(text).in_pieces_of(2)]
+    };
+    let with_tool = |agent: BasicAgent| {
+        agent.with_tool(ScriptedTool::new("look", |_, ctx| async move {
+            ctx.on_progress("half");
+            ctx.on_update(agent_core::ToolResult::text("some"));
+            Ok(agent_core::ToolResult::text("all"))
+        }))
+    };
+    let (plain, _) = agent(script());
+    let every = run(&with_tool(plain), "Hi").await;
+
+    let (agent, _) = agent(script());
+    let agent = with_tool(agent);
+    let mut rx = agent.prompt_merging("Hi", 4).unwrap();
+    within(agent.wait_for_idle()).await;
+    assert!(rx.len() < every.len() / 2, "{} of {}", rx.len(), every.len());
+    let mut merged = Vec::new();
+    while let Some(event) = within(rx.recv()).await {
+        merged.push(event);
+    }
+    assert!(rx.is_empty());
+    assert_well_formed(&merged);
+    let without_deltas = |events: &[AgentEvent]| -> Vec<String> {
+        kinds(events).into_iter().filter(|k| k != "MessageUpdate").collect()
+    };
+    assert_eq!(without_deltas(&merged), without_deltas(&every));
+    assert_eq!(text_of(&merged), text_of(&every));
+    let arguments: String = merged
+        .iter()
+        .filter_map(|e| match e {
+            AgentEvent::MessageUpdate { delta: StreamDelta::ToolCallDelta { delta }, .. } => Some(delta.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(arguments, r#"{"a":[1,2,3]}"#);
+    // The snapshot of a merged delta is that of its newest part.
+    let mut so_far = String::new();
+    for event in &merged {
+        match event {
+            AgentEvent::MessageStart { .. } => so_far.clear(),
+            AgentEvent::MessageUpdate { message, delta: StreamDelta::Text { delta }, .. } => {
+                so_far.push_str(delta);
+                assert_eq!(message.text(), so_far);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// REQ-032.
+#[tokio::test]
+async fn a_receiver_that_keeps_up_gets_every_delta_and_a_merging_one_ends_with_its_senders() {
+    let (agent, _) = agent([ScriptedReply::text("abcdef").in_pieces_of(1)]);
+    let mut rx = agent.prompt_merging("Hi", 100).unwrap();
+    let mut deltas = 0;
+    while let Some(event) = within(rx.recv()).await {
+        deltas += usize::from(matches!(event, AgentEvent::MessageUpdate { .. }));
+    }
+    assert_eq!(deltas, 6);
+    let (tx, mut rx) = merging_channel(0);
+    let second = tx.clone();
+    drop(tx);
+    second.send(AgentEvent::InputRejected { loop_id: LoopId::from("l"), reason: "last".into() });
+    drop(second);
+    assert!(within(rx.recv()).await.is_some());
+    assert!(within(rx.recv()).await.is_none());
+}
+
+/// REQ-032.
+#[test]
+fn a_merging_channel_keeps_nothing_for_a_receiver_that_is_gone() {
+    let (tx, rx) = merging_channel(2);
+    let message = agent_core::MessageRef::new("kept?".into());
+    let send = || {
+        tx.send(AgentEvent::MessageStart { loop_id: LoopId::from("l"), message: message.clone() });
+    };
+    send();
+    drop(rx);
+    send();
+    assert_eq!(holders(&message), 1, "only this test holds the message");
+}
+
+/// How many hold it: `into_inner` copies where somebody else does, which changes the place of its text.
+fn holders(message: &agent_core::MessageRef) -> usize {
+    let before = place(message);
+    let again = message.clone();
+    drop(again);
+    let own = message.clone();
+    let _ = before;
+    own.holders() - 1
+}
+
+fn place(message: &agent_core::MessageRef) -> String {
+    message.text()
+}
+
+/// REQ-036.
+#[tokio::test]
+async fn the_loop_as_a_stream_gives_events_and_a_result_that_needs_no_reader() {
+    for read in [true, false] {
+        let model =
+            ScriptedProvider::new([ScriptedReply::call("c1", "look", json!({})), "Done.".into()]).exhaustive();
+        let config = AgentLoopConfig::system(Arc::new(model), ModelConfig::default());
+        let context = AgentContext::new("").with_tools(vec![Arc::new(ScriptedTool::saying("look", "x"))]);
+        let mut stream =
+            agent_loop_stream(vec!["Hi".into()], context, config, CancellationToken::new()).unwrap();
+        if read {
+            let mut events = Vec::new();
+            while let Some(event) = within(stream.next()).await {
+                events.push(event);
+            }
+            assert_well_formed(&events);
+        }
+        let result = within(stream.result()).await.unwrap();
+        assert_eq!(runs::shown_refs(&result.messages), "user(Hi) assistant() result(c1) assistant(Done.)");
+        assert_eq!(result.final_message.map(|m| m.text()).as_deref(), Some("Done."));
+        assert_eq!(result.iterations, 2);
+        assert_eq!(result.context.history.len(), 4);
+        assert!(result.context.loop_id.is_some());
+    }
+}
+
+/// REQ-036.
+#[tokio::test]
+async fn a_loop_that_cannot_begin_says_so_in_its_result() {
+    let config = AgentLoopConfig::system(Arc::new(ScriptedProvider::texts(["x"])), ModelConfig::default());
+    let bare = agent_core::ToolResultMessage::new("c1".into(), "look".into(), vec![]);
+    let prompts = vec![agent_core::Message::from(bare).into()];
+    let stream = agent_loop_stream(prompts, AgentContext::new(""), config, CancellationToken::new()).unwrap();
+    assert!(within(stream.result()).await.unwrap_err().to_string().contains("c1"));
+}
+
+/// REQ-034.
+#[tokio::test]
+async fn the_receiver_is_a_stream_too() {
+    let latch = Latch::new();
+    latch.open();
+    let (agent, _) = agent([ScriptedReply::text("a").and_wait(&latch)]);
+    let events: Vec<AgentEvent> = within(agent.prompt("Hi").unwrap().collect::<>()).await;
+    assert_well_formed(&events);
+    let (again, _) = runs::agent(["b"]);
+    let first = within(StreamExt::next(&mut again.prompt("Hi").unwrap())).await;
+    assert!(matches!(first, Some(AgentEvent::AgentStart(_))));
+}

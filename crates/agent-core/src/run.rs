@@ -27,6 +27,7 @@ mod gate;
 mod input;
 mod light;
 mod open;
+mod present;
 mod queues;
 mod setup;
 mod step;

@@ -47,9 +47,9 @@ pub(crate) fn setup(c: &mut Choices) -> RunSetup {
     setup.context_window = c.one_of(&[None, Some(60)]);
     setup.limits = match c.below(4) {
         0 => None,
-        1 => Some(ExecutionLimits::default().with_max_turns(c.below(5) as u32)),
-        2 => Some(ExecutionLimits::unlimited().with_max_total_tokens(30 + c.below(200) as u64)),
-        _ => Some(ExecutionLimits::unlimited().with_max_duration(Duration::from_millis(c.below(200) as u64))),
+        1 => Some(ExecutionLimits::default().with_max_turns(c.below(8) as u32)),
+        2 => Some(ExecutionLimits::unlimited().with_max_total_tokens(100 + c.below(600) as u64)),
+        _ => Some(ExecutionLimits::unlimited().with_max_duration(Duration::from_millis(c.below(2_000) as u64))),
     };
     setup
 }
@@ -101,7 +101,8 @@ fn content(c: &mut Choices) -> Vec<Content> {
 }
 
 fn calls(c: &mut Choices) -> Vec<Content> {
-    (0..c.below(5))
+    // Most replies call, so that runs go on.
+    (0..c.one_of(&[0, 1, 1, 2, 3, 4]))
         .map(|n| {
             let id = c.one_of(&["", " ", "c0", "dup", "dup", "c1", "c2", "c3"]);
             let id = if id == "c3" { format!("n{n}") } else { id.to_owned() };
@@ -145,14 +146,17 @@ fn partial(c: &mut Choices) -> Option<Box<PartialReply>> {
 fn failure(c: &mut Choices) -> Failure {
     let kind = c.one_of(&[
         ErrorKind::Network,
+        ErrorKind::Network,
         ErrorKind::RateLimited,
+        ErrorKind::RateLimited,
+        ErrorKind::ContextOverflow,
         ErrorKind::ContextOverflow,
         ErrorKind::Api,
         ErrorKind::Quota,
         ErrorKind::Cancelled,
     ]);
     let mut failure = Failure::new(kind, "it broke");
-    failure.retry_after_ms = c.one_of(&[None, None, Some(50), Some(90_000)]);
+    failure.retry_after_ms = c.one_of(&[None, None, None, None, Some(50), Some(90_000)]);
     failure
 }
 
@@ -169,7 +173,7 @@ fn result(c: &mut Choices) -> ToolResult {
     if c.once_in(4) {
         result = result.with_child_loop(LoopId::from("s.child.1"));
     }
-    if c.once_in(4) { result.terminating() } else { result }
+    if c.once_in(6) { result.terminating() } else { result }
 }
 
 fn outcome(c: &mut Choices) -> Box<ToolOutcome> {
@@ -207,16 +211,16 @@ fn answer(c: &mut Choices) -> Answer {
 }
 
 fn gate_verdict(c: &mut Choices) -> GateVerdict {
-    match c.below(8) {
-        7 => GateVerdict::Deny("closed".into()),
-        6 => GateVerdict::Ask("Go on?".into()),
+    match c.below(16) {
+        15 => GateVerdict::Deny("closed".into()),
+        13 | 14 => GateVerdict::Ask("Go on?".into()),
         _ => GateVerdict::Go,
     }
 }
 
 fn input_verdict(c: &mut Choices) -> InputVerdict {
-    match c.below(6) {
-        5 => InputVerdict::Reject { reason: "bad words".into() },
+    match c.below(12) {
+        11 => InputVerdict::Reject { reason: "bad words".into() },
         4 => InputVerdict::Pass { warnings: vec!["careful".into(), "very".into()] },
         _ => InputVerdict::Pass { warnings: Vec::new() },
     }
@@ -239,9 +243,9 @@ pub(crate) fn fitting(c: &mut Choices, step: &Step) -> Input {
     match step {
         Step::Gate { gate: Gate::Input { .. }, .. } => Input::InputFiltered { verdict: input_verdict(c) },
         Step::Gate { .. } => Input::GateDecided { verdict: gate_verdict(c) },
-        Step::CallModel { .. } => match c.below(8) {
-            7 => Input::ReplyStarted,
-            5 | 6 => Input::ModelFailed { failure: failure(c), partial: partial(c) },
+        Step::CallModel { .. } => match c.below(12) {
+            10 | 11 => Input::ReplyStarted,
+            9 => Input::ModelFailed { failure: failure(c), partial: partial(c) },
             _ => Input::ModelReplied { reply: reply(c) },
         },
         Step::Sleep { .. } => Input::Slept,

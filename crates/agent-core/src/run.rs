@@ -320,6 +320,23 @@ impl Run {
         open.up_for_review(id, &self.setup.loop_id)
     }
 
+    /// Whether something can be decided about this call now.
+    pub(crate) fn may_begin(&self, id: &ToolCallId) -> bool {
+        let Phase::Tools(open) = &self.phase else { return false };
+        let group = open.current_group().map(|(_, slots)| slots);
+        group.is_some_and(|slots| slots.iter().any(|s| s.call.id == *id && s.can_go_on()))
+    }
+
+    /// Whether the caller aborted, and calls were given time to end.
+    pub(crate) fn is_aborting(&self) -> bool {
+        matches!(&self.phase, Phase::Tools(open) if open.aborting)
+    }
+
+    /// Whether a reply began to arrive and has not ended.
+    pub(crate) fn has_begun_reply(&self) -> bool {
+        matches!(self.phase, Phase::Calling { started: true, .. })
+    }
+
     /// Whether nothing goes on without an answer.
     #[must_use]
     pub fn is_suspended(&self) -> bool {

@@ -193,10 +193,15 @@ impl Shell {
 
     async fn work(&mut self) -> Result<(), Halt> {
         loop {
+            // What comes after the end is for the next run.
+            if self.run.as_ref().is_none_or(|r| r.ended().is_some()) {
+                return Ok(());
+            }
             self.check_mail().await?;
             let Some(run) = &self.run else { return Ok(()) };
             let step = run.next();
-            if self.cancel.is_cancelled() && !matches!(step, Step::Done(_)) {
+            // A run that was being aborted when it was cut off is still to be aborted.
+            if (self.cancel.is_cancelled() || run.is_aborting()) && !matches!(step, Step::Done(_)) {
                 self.apply(Input::abort(None)).await?;
                 // What still runs after an abort is nobody's any more: this shell runs nothing now.
                 if self.run.as_ref().is_some_and(|r| r.ended().is_none()) {
@@ -415,8 +420,9 @@ impl Drop for Shell {
     }
 }
 
-/// The outcome of a future that belongs to the caller: its panic becomes a text.
-pub(super) async fn contained<T>(future: impl Future<Output = T>) -> Result<T, String> {
+/// The outcome of a future that belongs to the caller: its panic becomes a text, also one of the function that makes it.
+pub(super) async fn contained<T, F: Future<Output = T>>(make: impl FnOnce() -> F) -> Result<T, String> {
+    let future = async { make().await };
     AssertUnwindSafe(future).catch_unwind().await.map_err(|panic| panic_text(&*panic))
 }
 

@@ -111,6 +111,8 @@ pub(crate) struct Shell {
     /// The run, while it is being driven: what is still here when the shell is dropped was cut off.
     run: Option<Run>,
     events: Vec<AgentEvent>,
+    /// Whether the last thing that was said is that the run waits: the stream ends there.
+    waiting: bool,
 }
 
 impl Shell {
@@ -130,6 +132,7 @@ impl Shell {
             mailbox: None,
             run: None,
             events: Vec::new(),
+            waiting: false,
         }
     }
 
@@ -193,8 +196,8 @@ impl Shell {
 
     async fn work(&mut self) -> Result<(), Halt> {
         loop {
-            // What comes after the end is for the next run.
-            if self.run.as_ref().is_none_or(|r| r.ended().is_some()) {
+            // What comes after the end is for the next run, or for whoever goes on with this one.
+            if self.waiting || self.run.as_ref().is_none_or(|r| r.ended().is_some()) {
                 return Ok(());
             }
             self.check_mail().await?;
@@ -217,7 +220,13 @@ impl Shell {
                 Step::Sleep { delay_ms, .. } => self.wait(delay_ms).await?,
                 Step::RunTools { calls, .. } => self.run_tools(calls).await?,
                 Step::Compact { task, history, .. } => self.compact(task, history).await?,
-                Step::AwaitAnswer { .. } | Step::Done(_) => return Ok(()),
+                // It was said in an earlier stream; this one ends with it, too.
+                Step::AwaitAnswer { questions, .. } => {
+                    let loop_id = run.loop_id().clone();
+                    self.waiting = true;
+                    self.emit(AgentEvent::RunSuspended { loop_id, questions }).await?;
+                }
+                Step::Done(_) => return Ok(()),
             }
         }
     }
@@ -308,6 +317,7 @@ impl Shell {
         let events = std::mem::take(&mut self.events);
         let mut heard = Ok(());
         for event in events {
+            self.waiting = matches!(event, AgentEvent::RunSuspended { .. });
             let note = self.note(&event);
             if let Err(panic) = self.output.emit(event).await {
                 heard = Err(panic);

@@ -182,8 +182,8 @@ impl Shell {
         let history = changed("convert_to_llm", hooks.convert.as_ref(), history).await?;
         let mut request = StreamConfig::new(config.model.clone(), history);
         if let Some(source) = &hooks.api_key {
-            let provider = config.model.provider.clone();
-            request.api_key = contained(|| source(provider))
+            let asked = async { source(config.model.provider.clone()).await };
+            request.api_key = contained(asked)
                 .await
                 .map_err(|panic| HookError::new(format!("it panicked: {panic}")))
                 .and_then(|answer| answer)
@@ -209,7 +209,7 @@ impl Shell {
 
 async fn changed(name: &str, hook: Option<&Transform>, history: History) -> Result<History, String> {
     let Some(hook) = hook else { return Ok(history) };
-    match contained(|| hook(history)).await {
+    match contained(async { hook(history).await }).await {
         Ok(Ok(history)) => Ok(history),
         Ok(Err(error)) => Err(format!("{name} failed: {error}")),
         Err(panic) => Err(format!("{name} panicked: {panic}")),

@@ -12,7 +12,7 @@ use super::executor::Tools;
 use super::mailbox::Mailbox;
 use super::output::{ListenerPanicked, Output};
 use crate::environment::NoRuntime;
-use crate::event::AgentEvent;
+use crate::event::{AgentEvent, Question};
 use crate::history::{Entry, History, HistoryError, MessageRef};
 use crate::hooks::{ToolUpdateInfo, TurnEnded};
 use crate::identity::Timestamp;
@@ -111,8 +111,8 @@ pub(crate) struct Shell {
     /// The run, while it is being driven: what is still here when the shell is dropped was cut off.
     run: Option<Run>,
     events: Vec<AgentEvent>,
-    /// Whether the last thing that was said is that the run waits: the stream ends there.
-    waiting: bool,
+    /// Whether this stream has said that the run waits.
+    suspended: bool,
 }
 
 impl Shell {
@@ -132,7 +132,7 @@ impl Shell {
             mailbox: None,
             run: None,
             events: Vec::new(),
-            waiting: false,
+            suspended: false,
         }
     }
 
@@ -164,7 +164,7 @@ impl Shell {
             Ok(()) => self.work().await,
             Err(halt) => Err(halt),
         };
-        self.come_back(end)
+        self.come_back(end).await
     }
 
     /// Drives a run on, after this input if there is one.
@@ -177,14 +177,22 @@ impl Shell {
             Ok(()) => self.work().await,
             Err(halt) => Err(halt),
         };
-        self.come_back(end)
+        self.come_back(end).await
     }
 
-    fn come_back(mut self, end: Result<(), Halt>) -> (Outcome, Option<Halt>) {
+    async fn come_back(mut self, end: Result<(), Halt>) -> (Outcome, Option<Halt>) {
         let halt = end.err();
         if let Some(halt) = &halt {
-            tracing::error!(reason = halt.reason(), "the run was cut off");
-            self.cut_off(&halt.reason());
+            let reason = halt.reason();
+            tracing::error!(reason, "the run was cut off");
+            // Where the journal works, this end is written down like any other.
+            for _ in 0..2 {
+                if self.is_open() && !matches!(halt, Halt::Journal(_)) {
+                    let input = Input::Abort { partial: None, interrupted: Some(reason.clone()) };
+                    let _ = self.apply(input).await;
+                }
+            }
+            self.cut_off(&reason);
         }
         let outcome = match self.run.take() {
             Some(run) if run.ended().is_some() => Outcome::Ended(Box::new(run)),
@@ -196,8 +204,8 @@ impl Shell {
 
     async fn work(&mut self) -> Result<(), Halt> {
         loop {
-            // What comes after the end is for the next run, or for whoever goes on with this one.
-            if self.waiting || self.run.as_ref().is_none_or(|r| r.ended().is_some()) {
+            // The stream ends where it says that the run waits; what comes later is for whoever goes on with it.
+            if self.suspended {
                 return Ok(());
             }
             self.check_mail().await?;
@@ -220,14 +228,19 @@ impl Shell {
                 Step::Sleep { delay_ms, .. } => self.wait(delay_ms).await?,
                 Step::RunTools { calls, .. } => self.run_tools(calls).await?,
                 Step::Compact { task, history, .. } => self.compact(task, history).await?,
-                // It was said in an earlier stream; this one ends with it, too.
-                Step::AwaitAnswer { questions, .. } => {
-                    let loop_id = run.loop_id().clone();
-                    self.waiting = true;
-                    self.emit(AgentEvent::RunSuspended { loop_id, questions }).await?;
-                }
+                Step::AwaitAnswer { questions, .. } => return self.say_suspended(questions).await,
                 Step::Done(_) => return Ok(()),
             }
+        }
+    }
+
+    /// Every stream ends with a terminal event: a run that was waiting before and still waits says so again.
+    async fn say_suspended(&mut self, questions: Vec<Question>) -> Result<(), Halt> {
+        match self.run.as_ref().map(|r| r.loop_id().clone()) {
+            Some(loop_id) if !self.suspended => {
+                self.emit(AgentEvent::RunSuspended { loop_id, questions }).await
+            }
+            _ => Ok(()),
         }
     }
 
@@ -243,6 +256,10 @@ impl Shell {
 
     /// Applies what the handle and the caller's sources have queued.
     pub(super) async fn check_mail(&mut self) -> Result<(), Halt> {
+        // A run that has ended takes nothing: what comes now waits for the next one.
+        if !self.is_open() {
+            return Ok(());
+        }
         let hooks = &self.config.hooks.queues;
         if hooks.steering.is_some() || hooks.follow_up.is_some() {
             let sources = [
@@ -262,6 +279,10 @@ impl Shell {
             self.apply_lenient(input).await?;
         }
         Ok(())
+    }
+
+    fn is_open(&self) -> bool {
+        self.run.as_ref().is_some_and(|r| r.ended().is_none())
     }
 
     /// Applies an input that may come too late or not fit; then it is dropped, and said so.
@@ -317,7 +338,7 @@ impl Shell {
         let events = std::mem::take(&mut self.events);
         let mut heard = Ok(());
         for event in events {
-            self.waiting = matches!(event, AgentEvent::RunSuspended { .. });
+            self.suspended |= matches!(event, AgentEvent::RunSuspended { .. });
             let note = self.note(&event);
             if let Err(panic) = self.output.emit(event).await {
                 heard = Err(panic);
@@ -430,9 +451,8 @@ impl Drop for Shell {
     }
 }
 
-/// The outcome of a future that belongs to the caller: its panic becomes a text, also one of the function that makes it.
-pub(super) async fn contained<T, F: Future<Output = T>>(make: impl FnOnce() -> F) -> Result<T, String> {
-    let future = async { make().await };
+/// The outcome of a future that belongs to the caller: its panic becomes a text.
+pub(super) async fn contained<T>(future: impl Future<Output = T>) -> Result<T, String> {
     AssertUnwindSafe(future).catch_unwind().await.map_err(|panic| panic_text(&*panic))
 }
 

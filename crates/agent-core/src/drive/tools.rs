@@ -91,7 +91,7 @@ impl Shell {
             let cancel = self.cancel.clone();
             let decided = tokio::select! {
                 biased;
-                decision = contained(|| self.decide(&pending)) => Some(decision.unwrap_or_else(|panic| {
+                decision = contained(self.decide(&pending)) => Some(decision.unwrap_or_else(|panic| {
                     Decision::Not(ToolVerdict::refuse(format!("The tool panicked before it ran: {panic}")))
                 })),
                 () = cancel.cancelled() => None,
@@ -217,7 +217,7 @@ impl Shell {
             effects: tool.effects(arguments),
             history: run.history().clone(),
         };
-        match contained(|| hook(info)).await {
+        match contained(async { hook(info).await }).await {
             Ok(Ok(verdict)) => Ok(verdict),
             Ok(Err(error)) => Err(format!("before_tool_execution failed: {error}")),
             Err(panic) => Err(format!("before_tool_execution panicked: {panic}")),
@@ -297,7 +297,7 @@ impl Shell {
         let change = match &self.config.hooks.tool.after {
             None => ToolChange::none(),
             Some(hook) => {
-                let asked = contained(|| hook(ToolEnded { call: call.clone(), end: Box::new(end) }));
+                let asked = contained(async { hook(ToolEnded { call: call.clone(), end: Box::new(end) }).await });
                 asked
                     .await
                     .unwrap_or_else(|panic| Err(HookError::new(format!("it panicked: {panic}"))))
@@ -324,7 +324,7 @@ impl Shell {
         };
         let info = ToolUpdateInfo { loop_id: loop_id.clone(), call, partial };
         if let Some(hook) = &self.config.hooks.tool.before_update {
-            let go = contained(|| hook(info.clone())).await;
+            let go = contained(async { hook(info.clone()).await }).await;
             if !matches!(go, Ok(Ok(Verdict::Go | Verdict::GoWith(_)))) {
                 return Ok(());
             }

@@ -200,3 +200,20 @@ async fn drive_says_that_the_journal_failed() {
     let driven = drive(run, &context, &config, EventSender::none(), CancellationToken::new()).await;
     assert!(matches!(driven, Err(DriveError::Journal(e)) if e.to_string().contains("the disk is full")));
 }
+
+/// A run that a listener cut off has its end in the log like any other.
+#[tokio::test]
+async fn the_end_of_a_run_that_a_listener_cut_off_is_written_down() {
+    let notes = Notes::default();
+    let journal = Keeping::noting(&notes);
+    let agent = noting(&notes).with_journal(Arc::new(journal.clone()));
+    agent.subscribe(|e| {
+        if matches!(e, AgentEvent::ToolExecutionStart { .. }) {
+            panic!("out of ink");
+        }
+    });
+    let heard: Vec<AgentEvent> = run(&agent).await.into_iter().filter(|e| !e.is_live()).collect();
+    assert!(transcript(&heard).ends_with("agent_end(interrupted)"));
+    let logged: Vec<AgentEvent> = journal.kept().iter().flat_map(|k| k.events.clone()).collect();
+    assert_eq!(logged, heard);
+}

@@ -27,6 +27,7 @@ mod gate;
 mod input;
 mod light;
 mod open;
+mod present;
 mod queues;
 mod setup;
 mod step;
@@ -333,9 +334,8 @@ impl Run {
         &self.queues
     }
 
-    /// Whether a call is one of those that may begin now.
-    #[must_use]
-    pub fn may_begin(&self, id: &ToolCallId) -> bool {
+    /// Whether something can be decided about this call now.
+    pub(crate) fn may_begin(&self, id: &ToolCallId) -> bool {
         matches!(&self.phase, Phase::Tools(open) if open.may_begin(id))
     }
 
@@ -354,6 +354,16 @@ impl Run {
                 | Phase::GateAsked { gate: GateAt::Loop, .. }
                 | Phase::Done(Ended::Vetoed { .. })
         )
+    }
+
+    /// Whether the caller aborted, and calls were given time to end.
+    pub(crate) fn is_aborting(&self) -> bool {
+        matches!(&self.phase, Phase::Tools(open) if open.aborting)
+    }
+
+    /// Whether a reply began to arrive and has not ended.
+    pub(crate) fn has_begun_reply(&self) -> bool {
+        matches!(self.phase, Phase::Calling { started: true, .. })
     }
 
     /// Whether nothing goes on without an answer.

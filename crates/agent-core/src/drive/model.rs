@@ -163,7 +163,10 @@ impl Shell {
             };
             if begun && !started {
                 started = true;
-                self.apply(Input::ReplyStarted).await?;
+                // A run that was cut off inside a reply has said that it began.
+                if !self.run().is_some_and(crate::run::Run::has_begun_reply) {
+                    self.apply(Input::ReplyStarted).await?;
+                }
             }
             for event in events {
                 if let Some(event) = self.output.try_emit(event) {

@@ -187,7 +187,7 @@ impl Shell {
             Ok(()) => self.work().await,
             Err(halt) => Err(halt),
         };
-        self.come_back(end)
+        self.come_back(end).await
     }
 
     /// Drives a run on, after this input if there is one.
@@ -200,14 +200,22 @@ impl Shell {
             Ok(()) => self.work().await,
             Err(halt) => Err(halt),
         };
-        self.come_back(end)
+        self.come_back(end).await
     }
 
-    fn come_back(mut self, end: Result<(), Halt>) -> (Outcome, Option<Halt>) {
+    async fn come_back(mut self, end: Result<(), Halt>) -> (Outcome, Option<Halt>) {
         let halt = end.err();
         if let Some(halt) = &halt {
-            tracing::error!(reason = halt.reason(), "the run was cut off");
-            self.cut_off(&halt.reason());
+            let reason = halt.reason();
+            tracing::error!(reason, "the run was cut off");
+            // Where the journal works, this end is written down like any other.
+            for _ in 0..2 {
+                if self.is_open() && !matches!(halt, Halt::Journal(_)) {
+                    let input = Input::Abort { partial: None, interrupted: Some(reason.clone()) };
+                    let _ = self.apply(input).await;
+                }
+            }
+            self.cut_off(&reason);
         }
         let outcome = match self.run.take() {
             Some(run) if run.ended().is_some() => Outcome::Ended(Box::new(run)),
@@ -219,10 +227,15 @@ impl Shell {
 
     async fn work(&mut self) -> Result<(), Halt> {
         loop {
+            // The stream ends where it says that the run waits; what comes later is for whoever goes on with it.
+            if self.suspended {
+                return Ok(());
+            }
             self.check_mail().await?;
             let Some(run) = &self.run else { return Ok(()) };
             let step = run.next();
-            if self.cancel.is_cancelled() && !matches!(step, Step::Done(_)) {
+            // A run that was being aborted when it was cut off is still to be aborted.
+            if (self.cancel.is_cancelled() || run.is_aborting()) && !matches!(step, Step::Done(_)) {
                 self.apply(Input::abort(None)).await?;
                 // What still runs after an abort is nobody's any more: this shell runs nothing now.
                 if self.run.as_ref().is_some_and(|r| r.ended().is_none()) {

@@ -47,13 +47,17 @@ pub(super) fn replied(
     let (started, retry) = (*started, retry.clone());
     run.now = now;
     let (message, tokens) = reply.into_parts();
-    if run.is_silent_overflow(&message) && !run.turn.recovered && run.setup.context.is_some() {
+    if run.is_silent_overflow(&message) && run.setup.context.is_some() {
         let failure =
             Failure::new(ErrorKind::ContextOverflow, "the model was shown less than the whole conversation");
         let partial = PartialReply::new(message.content, message.usage, message.response_id);
         run.close_retry(retry, Some(&failure.message), out);
-        run.supersede(started, Some(partial), &failure, out);
-        run.recover_overflow(out);
+        if run.turn.recovered {
+            run.fail_turn(failure.kind, failure.message, Some(partial), out);
+        } else {
+            run.supersede(started, Some(partial), &failure, out);
+            run.recover_overflow(out);
+        }
         return Ok(());
     }
     run.close_retry(retry, None, out);

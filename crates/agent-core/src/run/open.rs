@@ -38,8 +38,8 @@ pub(super) struct Slot {
 pub(super) enum Stage {
     New,
     Asked(Question),
-    Approved(Option<Value>),
-    Began(Option<Value>),
+    Approved(#[serde(with = "super::present")] Option<Value>),
+    Began(#[serde(with = "super::present")] Option<Value>),
     Ended,
     Closed,
 }
@@ -139,7 +139,7 @@ impl Open {
     }
 
     pub(super) fn may_begin(&self, id: &ToolCallId) -> bool {
-        self.current_group().is_some_and(|(_, slots)| slots.iter().any(|s| s.call.id == *id))
+        self.current_group().is_some_and(|(_, slots)| slots.iter().any(|s| s.call.id == *id && s.can_go_on()))
     }
 
     pub(super) fn up_for_review(&self, id: &ToolCallId, loop_id: &LoopId) -> Option<ToolExecutionEnd> {

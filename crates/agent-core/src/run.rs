@@ -269,6 +269,12 @@ impl Run {
         }
     }
 
+    /// Whether a reply is awaited whose beginning has been said.
+    #[must_use]
+    pub fn reply_has_begun(&self) -> bool {
+        matches!(self.phase, Phase::Calling { started: true, .. })
+    }
+
     /// The messages of this run so far, superseded ones aside.
     #[must_use]
     pub fn new_messages(&self) -> &[MessageRef] {

@@ -125,6 +125,20 @@ impl SessionRecorder {
         }
     }
 
+    /// Opens a session for writing now, so that what would end its first run is known before: that somebody else writes it,
+    /// that its file is damaged, that the directory cannot be written. Blocks.
+    ///
+    /// # Errors
+    /// Why it cannot be written.
+    pub fn ready(&self, id: impl AsRef<str>) -> Result<(), SessionError> {
+        let Some(store) = &self.inner.store else { return Ok(()) };
+        let id = SessionId::from(id.as_ref());
+        if self.inner.writes(&id) {
+            return Ok(());
+        }
+        Disk::open(store, &id).map(drop)
+    }
+
     /// Whether deltas and other live events that [`on_event`](Self::on_event) is given are kept; they are not unless asked
     /// for. A journal never holds them: what they say is in the messages.
     #[must_use]

@@ -143,7 +143,8 @@ impl Shell {
         let sink: &mut EventSink<'_> = &mut sink;
         let mut call = pin!(AssertUnwindSafe(provider.stream(request, sink, &cancel)).catch_unwind());
         let mut cancelled = pin!(cancel.cancelled());
-        let mut started = false;
+        // A run that was resumed in the middle of a reply has said its start; the call is made again.
+        let mut started = self.run().is_some_and(crate::run::Run::reply_has_begun);
         loop {
             let polled = poll_fn(|cx| {
                 if let Poll::Ready(end) = call.as_mut().poll(cx) {

@@ -222,10 +222,8 @@ pub(crate) fn spend(budget: &mut usize, bytes: usize) -> Result<(), String> {
 
 fn collect_texts(value: &Value, pointer: &mut String, texts: &mut BTreeMap<String, String>) {
     match value {
-        Value::String(text) if text.len() >= LONG_TEXT => {
-            if !texts.contains_key(text) {
-                texts.insert(text.clone(), pointer.clone());
-            }
+        Value::String(text) if text.len() >= LONG_TEXT && !texts.contains_key(text) => {
+            texts.insert(text.clone(), pointer.clone());
         }
         Value::Array(items) => {
             for (at, item) in items.iter().enumerate() {

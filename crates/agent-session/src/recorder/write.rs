@@ -79,7 +79,7 @@ impl RecordingJournal {
 }
 
 impl Inner {
-    fn writes(&self, id: &SessionId) -> bool {
+    pub(super) fn writes(&self, id: &SessionId) -> bool {
         self.lock().sessions.get(id).is_some_and(|t| t.disk.is_some())
     }
 

@@ -210,7 +210,7 @@ pub(crate) fn replay(
         let corrupt = |reason: String| SessionError::corrupt(path, place.clone(), reason);
         let value: Value = serde_json::from_slice(line).map_err(|e| corrupt(e.to_string()))?;
         if at == 0 {
-            check_version(path, value.get("journal"))?;
+            check_version(path, &place, value.get("journal"))?;
             recording = Some(begin(value, recording, id).map_err(corrupt)?);
             continue;
         }
@@ -234,7 +234,7 @@ pub(crate) fn replay(
     if let Some(recording) = &mut recording {
         for (at, (setup, light)) in open {
             if let Some(record) = recording.record_mut(at) {
-                record.open_run = Some(open_run(setup, light));
+                record.open_run = Some(open_run(&setup, &light));
             }
         }
     }
@@ -329,7 +329,7 @@ fn read_list<T: serde::de::DeserializeOwned>(value: Option<Value>) -> Result<Vec
 }
 
 /// An open run as a journal has it: from its parts, or as they are where this version cannot read them.
-fn open_run(setup: Value, light: Value) -> OpenRun {
+fn open_run(setup: &Value, light: &Value) -> OpenRun {
     let both = json!({ "setup": setup, "light": light });
     serde_json::from_value(both.clone()).unwrap_or(OpenRun::Foreign(both))
 }

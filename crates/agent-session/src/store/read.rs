@@ -45,13 +45,13 @@ impl JsonStore {
 fn read_json(path: &Path, bytes: &[u8]) -> Result<Session, SessionError> {
     let value: Value = serde_json::from_slice(bytes)
         .map_err(|e| SessionError::corrupt(path, format!("line {}, column {}", e.line(), e.column()), e))?;
-    check_version(path, value.get("version"))?;
+    check_version(path, "version", value.get("version"))?;
     Session::from_value(value).map_err(|e| SessionError::corrupt(path, e.place, e.reason))
 }
 
-pub(super) fn check_version(path: &Path, version: Option<&Value>) -> Result<(), SessionError> {
+pub(super) fn check_version(path: &Path, place: &str, version: Option<&Value>) -> Result<(), SessionError> {
     let Some(found) = version.and_then(Value::as_u64) else {
-        return Err(SessionError::corrupt(path, "version", "there is no version; this is no session"));
+        return Err(SessionError::corrupt(path, place, "there is no version; this is no session"));
     };
     if found > u64::from(SESSION_VERSION) || found == 0 {
         let found = u32::try_from(found).unwrap_or(u32::MAX);

@@ -1,0 +1,162 @@
+//! A process that is killed, and what is left of its session.
+#![expect(clippy::disallowed_methods, reason = "the child is this test itself, on files of this test")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use agent_core::journal::{Journal, JournalEntry, JournalError};
+use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
+use agent_core::{BasicAgent, ExecutionLimits, ModelConfig};
+use agent_session::{JsonStore, LoopStatus, RestoreSession, Session, SessionError, SessionRecorder};
+use async_trait::async_trait;
+
+/// The file without which the child does nothing, so that running all ignored tests does no harm.
+const GO: &str = "go";
+
+/// Says on standard output how many events are safe.
+#[derive(Debug)]
+struct Acknowledging(Arc<dyn Journal>, AtomicUsize);
+
+#[async_trait]
+impl Journal for Acknowledging {
+    async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
+        let events = entry.events.len();
+        self.0.append(entry).await?;
+        let safe = self.1.fetch_add(events, Ordering::Relaxed) + events;
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "\nack {safe}").and_then(|()| out.flush()).unwrap();
+        Ok(())
+    }
+}
+
+fn agent() -> BasicAgent {
+    let count = AtomicUsize::new(0);
+    let provider = ScriptedProvider::responding(move |_| {
+        let n = count.fetch_add(1, Ordering::Relaxed);
+        let text = format!("Reply {n}: {}", "some text ".repeat(n % 40));
+        ScriptedReply::text(text).and_call(&format!("call_{n}_{}", std::process::id()), "say", serde_json::json!({}))
+    });
+    BasicAgent::new(ModelConfig::default())
+        .with_provider(provider)
+        .with_session_id("killed")
+        .with_execution_limits(ExecutionLimits::unlimited().with_max_turns(2_000))
+        .with_context_config(None)
+        .with_tool(ScriptedTool::saying("say", "said ".repeat(60)))
+}
+
+/// What is killed. It goes on with what it finds.
+#[test]
+#[ignore = "the child of another test"]
+fn the_child_records_until_it_is_killed() {
+    if !Path::new(GO).exists() {
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = JsonStore::open("sessions").unwrap();
+        let mut agent = agent();
+        let mut safe = 0;
+        let mut resumes = false;
+        if let Ok(loaded) = store.load_session("killed") {
+            safe = events_of(&loaded);
+            resumes = loaded.open_run().unwrap().is_some();
+            agent = agent.restore_session(&loaded).unwrap();
+        }
+        let recorder = SessionRecorder::attach(&agent, store);
+        let journal = agent.config().journal.unwrap();
+        agent.set_journal(Some(Arc::new(Acknowledging(journal, AtomicUsize::new(safe)))));
+        let events = if resumes { agent.resume() } else { agent.prompt("Go on.") };
+        drop(events.unwrap());
+        writeln!(std::io::stdout().lock(), "\nend {:?}", agent.finish().await).unwrap();
+        drop(recorder);
+    });
+}
+
+fn child(dir: &Path) -> Child {
+    std::fs::write(dir.join(GO), "").unwrap();
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "the_child_records_until_it_is_killed", "--ignored", "--nocapture"])
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap()
+}
+
+/// The number of the last acknowledgement that is whole.
+fn acknowledged(text: &str) -> usize {
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let last = whole.lines().filter_map(|l| l.strip_prefix("ack ")).next_back();
+    last.map_or(0, |n| n.parse().unwrap())
+}
+
+fn events_of(session: &Session) -> usize {
+    session.loops.iter().map(|r| r.events.len()).sum()
+}
+
+/// REQ-216, B-178, B-190.
+#[test]
+fn a_killed_process_leaves_a_session_that_loads_resumes_and_has_all_that_was_acknowledged() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path().join("sessions")).unwrap();
+    let mut before = 0;
+    let mut interrupted = 0;
+    for round in 0..12u64 {
+        let mut child = child(dir.path());
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut text = String::new();
+        while !text.contains("ack ") {
+            assert_ne!(out.read_line(&mut text).unwrap(), 0, "the child ended: {text}");
+        }
+        // Any moment will do; these are different ones.
+        std::thread::sleep(Duration::from_millis(round * round % 23));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        out.read_to_string(&mut text).unwrap();
+
+        let loaded = store.load_session("killed").unwrap();
+        let (safe, found) = (acknowledged(&text), events_of(&loaded));
+        assert!(found >= safe, "round {round}: {safe} events were acknowledged, {found} are there");
+        assert!(found >= before, "round {round}: {before} events were there, {found} are");
+        before = found;
+        let last = loaded.loops.last().unwrap();
+        if last.status != LoopStatus::Stopped {
+            assert_eq!(last.status, LoopStatus::Interrupted);
+            assert!(loaded.open_run().unwrap().is_some());
+            interrupted += 1;
+        }
+        // Every call has its result, wherever it was cut.
+        loaded.history().unwrap();
+    }
+    assert!(interrupted > 0, "no round was killed in the middle of a run");
+}
+
+/// B-180.
+#[test]
+fn while_one_process_writes_another_reads_and_is_told_that_it_may_not_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path().join("sessions")).unwrap();
+    let mut child = child(dir.path());
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut text = String::new();
+    while !text.contains("ack ") {
+        assert_ne!(out.read_line(&mut text).unwrap(), 0, "the child ended: {text}");
+    }
+    // The pipe is full soon, so the child stays where it is and holds the lock.
+    let loaded = store.load_session("killed").unwrap();
+    assert_eq!(loaded.loops[0].status, LoopStatus::Running);
+    let refused = store.save_session(&loaded);
+    assert!(matches!(&refused, Err(SessionError::Locked { path }) if path.ends_with("killed.lock")), "{refused:?}");
+    assert!(matches!(store.delete_session("killed"), Err(SessionError::Locked { .. })));
+
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let loaded = store.load_session("killed").unwrap();
+    assert_eq!(loaded.loops[0].status, LoopStatus::Interrupted);
+    store.save_session(&loaded).unwrap();
+}

@@ -1,0 +1,174 @@
+//! Files that are cut, foreign or hostile.
+
+mod scene;
+
+use std::path::Path;
+
+use agent_core::ToolExecutionStrategy;
+use agent_session::{JsonStore, LoadedSession, LoopStatus, SessionError, SessionRecorder};
+use scene::{Act, Play, agent, perform};
+
+/// A session of two loops, in both forms: its journal and its file.
+fn recorded(dir: &Path) -> (Vec<u8>, Vec<u8>) {
+    let store = JsonStore::open(dir).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let plays = [Play::Calls(vec!["fail"]), Play::Text(100), Play::Text(3)];
+        let agent = agent(&plays, ToolExecutionStrategy::Parallel);
+        let recorder = SessionRecorder::attach(&agent, store);
+        perform(&agent, &[Act::Prompt(100), Act::Prompt(2)]).await;
+        let journal = std::fs::read(dir.join("s-1.journal.jsonl")).unwrap();
+        recorder.close().unwrap();
+        (journal, std::fs::read(dir.join("s-1.json")).unwrap())
+    })
+}
+
+fn events_of(session: &LoadedSession) -> usize {
+    session.loops.iter().map(|r| r.events.len()).sum()
+}
+
+/// REQ-216.
+#[test]
+fn a_file_that_is_cut_anywhere_is_a_typed_error_that_names_file_and_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, json) = recorded(dir.path());
+    let store = JsonStore::open(dir.path()).unwrap();
+    let whole = store.load_session("s-1").unwrap();
+    let path = store.path_of("s-1").unwrap();
+    // Whitespace at the end is no loss.
+    let last = json.iter().rposition(|b| *b == b'}').unwrap();
+    for cut in 0..json.len() {
+        std::fs::write(&path, &json[..cut]).unwrap();
+        match store.load_session("s-1") {
+            Err(SessionError::Corrupt { path: at, place, .. }) => {
+                assert_eq!(at, path);
+                assert!(place.contains("line"), "{place}");
+            }
+            Ok(loaded) => {
+                assert!(cut > last, "cut at {cut}");
+                assert_eq!(loaded, whole);
+            }
+            Err(other) => panic!("cut at {cut}: {other}"),
+        }
+    }
+}
+
+/// B-178.
+#[test]
+fn a_journal_that_is_cut_anywhere_gives_all_whole_lines_and_says_what_was_torn() {
+    let dir = tempfile::tempdir().unwrap();
+    let (journal, _) = recorded(dir.path());
+    let store = JsonStore::open(dir.path()).unwrap();
+    let whole = store.load_session("s-1").unwrap();
+    std::fs::remove_file(store.path_of("s-1").unwrap()).unwrap();
+    let path = dir.path().join("s-1.journal.jsonl");
+    let mut events = 0;
+    for cut in 0..=journal.len() {
+        std::fs::write(&path, &journal[..cut]).unwrap();
+        let line = journal[..cut].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+        let loaded = match store.load_session("s-1") {
+            Ok(loaded) => loaded,
+            Err(SessionError::NotFound { .. }) => {
+                assert_eq!(line, 0, "a whole line was there at {cut}");
+                continue;
+            }
+            Err(other) => panic!("cut at {cut}: {other}"),
+        };
+        assert_eq!(loaded.torn_bytes(), cut - line);
+        assert!(events_of(&loaded) >= events, "cut at {cut}");
+        events = events_of(&loaded);
+        for (at, record) in loaded.loops.iter().enumerate() {
+            assert_eq!(record.events[..], whole.loops[at].events[..record.events.len()]);
+            assert_eq!(record.ended_at.is_none(), record.status == LoopStatus::Interrupted);
+        }
+        loaded.history().unwrap();
+        loaded.open_run().unwrap();
+    }
+    assert_eq!(events, events_of(&whole));
+}
+
+/// A torn line is dropped for good when the session is written again; nothing else is.
+#[test]
+fn writing_goes_on_after_a_torn_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let (journal, _) = recorded(dir.path());
+    let store = JsonStore::open(dir.path()).unwrap();
+    std::fs::remove_file(store.path_of("s-1").unwrap()).unwrap();
+    std::fs::write(dir.path().join("s-1.journal.jsonl"), &journal[..journal.len() - 5]).unwrap();
+    let before = store.load_session("s-1").unwrap();
+    assert_eq!(before.loops.len(), 2);
+    store.save_session(&before).unwrap();
+    let after = store.load_session("s-1").unwrap();
+    assert_eq!((after.torn_bytes(), events_of(&after)), (0, events_of(&before)));
+    assert!(!dir.path().join("s-1.journal.jsonl").exists());
+}
+
+#[track_caller]
+fn refuse(files: &[(&str, &[u8])], expect: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path()).unwrap().with_max_file_bytes(1 << 20);
+    for (name, bytes) in files {
+        std::fs::write(dir.path().join(name), bytes).unwrap();
+    }
+    let error = store.load_session("s-1").unwrap_err();
+    assert!(error.to_string().contains(expect), "{error}");
+    assert!(error.to_string().contains("s-1"), "{error}");
+    // Nobody writes over what nobody can read.
+    let session = agent_session::Session::new("s-1".into(), "a".into(), agent_core::Timestamp(1));
+    assert!(store.save_session(&session).is_err());
+    for (name, bytes) in files {
+        assert_eq!(std::fs::read(dir.path().join(name)).unwrap(), *bytes);
+    }
+}
+
+/// REQ-216.
+#[test]
+fn foreign_and_hostile_files_are_typed_errors_and_stay_as_they_are() {
+    let deep = "[".repeat(100_000);
+    let head = br#"{"version":1,"session_id":"s-1","agent_id":"a","created_at":1,"last_active_at":1,"formation":{"FirstLoop":{"timestamp":1}}"#;
+    let with = |rest: &str| [head.as_slice(), rest.as_bytes()].concat();
+    let first = |rest: &str| [br#"{"journal":1,"head":"#.as_slice(), &with("}"), b"}\n", rest.as_bytes()].concat();
+    refuse(&[("s-1.json", b"")], "line 1, column 0");
+    refuse(&[("s-1.json", b"<html>")], "line 1, column 1");
+    refuse(&[("s-1.json", b"{}")], "there is no version");
+    refuse(&[("s-1.json", b"[]")], "there is no version");
+    refuse(&[("s-1.json", br#"{"version":2}"#)], "has version 2, and this version reads up to 1");
+    refuse(&[("s-1.json", br#"{"version":1}"#)], "session_id");
+    refuse(&[("s-1.json", deep.as_bytes())], "recursion limit");
+    refuse(&[("s-1.json", &vec![b' '; (1 << 20) + 1])], "larger than 1048576 bytes");
+    refuse(&[("s-1.json", &[0xff; 10])], "line 1, column 1");
+    refuse(&[("s-1.json", &with(r#","loops":{}}"#))], "loops");
+    refuse(&[("s-1.json", &with(r#","loops":[{"loop_id":"x"}]}"#))], "loops[0]");
+    let record = r#"{"loop_id":"l","session_id":"s-1","agent_id":"a","started_at":1,"status":"Completed","events":[{"sequence":0,"event":EVENT}]}"#;
+    for (event, expect) in [
+        (r#"{"type":"MessageEnd","loop_id":"l","message":7}"#, "names message 7 of 0"),
+        (r#"{"type":"X","text":{"$text":"/nowhere"}}"#, "/nowhere is no text of this loop"),
+        (r#"{"type":"X","text":{"$json":"["}}"#, "$json"),
+    ] {
+        let loops = format!(r#","loops":[{}]}}"#, record.replace("EVENT", event));
+        refuse(&[("s-1.json", &with(&loops))], expect);
+        refuse(&[("s-1.json", &with(&loops))], "loops[0].events[0]");
+    }
+    let other = String::from_utf8(with("}")).unwrap().replace("s-1", "s-2");
+    refuse(&[("s-1.json", other.as_bytes())], "the file holds session \"s-2\"");
+    refuse(&[("s-1.journal.jsonl", b"{}\n")], "line 1");
+    refuse(&[("s-1.journal.jsonl", &first("nonsense\n"))], "line 2");
+    refuse(&[("s-1.journal.jsonl", &first("{\"n\":2}\n"))], "record 1 is missing");
+    refuse(&[("s-1.journal.jsonl", &first("{\"n\":1,\"at\":1,\"loop\":\"l\"}\n"))], "begins no loop");
+    refuse(&[("s-1.journal.jsonl", &first("{\"n\":1,\"loop\":{\"$text\":9}}\n"))], "text 9 of 0");
+}
+
+/// A small file whose references unfold to gigabytes.
+#[test]
+fn references_cannot_fill_the_memory() {
+    let long = "x".repeat(200_000);
+    let event = r#"{"sequence":0,"event":{"type":"X","a":[REFS]}}"#;
+    let refs = vec![r#"{"$text":"/metadata/t"}"#; 10_000].join(",");
+    let json = format!(
+        r#"{{"version":1,"session_id":"s-1","agent_id":"a","created_at":1,"last_active_at":1,
+        "formation":{{"FirstLoop":{{"timestamp":1}}}},"loops":[{{"loop_id":"l","session_id":"s-1","agent_id":"a",
+        "started_at":1,"status":"Completed","metadata":{{"t":"{long}"}},"events":[{}]}}]}}"#,
+        event.replace("REFS", &refs)
+    );
+    refuse(&[("s-1.json", json.as_bytes())], "unfold to far more than the file holds");
+}

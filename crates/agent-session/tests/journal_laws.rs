@@ -1,0 +1,125 @@
+//! Laws of the journal, over random runs.
+
+mod scene;
+
+use agent_core::{History, ToolExecutionStrategy};
+use agent_session::{JsonStore, LoopStatus, Session, SessionRecorder};
+use proptest::prelude::*;
+use scene::{Looking, act, agent, perform, play};
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+fn strategy() -> impl Strategy<Value = ToolExecutionStrategy> {
+    prop_oneof![
+        Just(ToolExecutionStrategy::Parallel),
+        Just(ToolExecutionStrategy::Sequential),
+        Just(ToolExecutionStrategy::Batched { size: 2 }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// REQ-212, B-190.
+    #[test]
+    fn after_every_record_the_session_gives_back_the_open_run_and_its_messages(
+        plays in prop::collection::vec(play(), 0..8),
+        acts in prop::collection::vec(act(), 1..6),
+        strategy in strategy(),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = JsonStore::open(dir.path()).unwrap();
+        block_on(async {
+            let agent = agent(&plays, strategy);
+            let recorder = SessionRecorder::attach(&agent, store.clone());
+            let looking = Looking::at(&agent, &store, |loaded, run| {
+                let record = loaded.get_loop(run.loop_id().as_str()).expect("the loop is there");
+                assert_eq!(record.messages, run.new_messages());
+                assert_eq!(loaded.torn_bytes(), 0);
+                match run.ended() {
+                    None => {
+                        let restored = loaded.open_run().expect("it can be resumed").expect("it is open");
+                        assert_eq!(&restored, run);
+                        let suspended = run.is_suspended();
+                        assert_eq!(record.status == LoopStatus::Suspended, suspended, "{:?}", record.status);
+                    }
+                    Some(ended) => {
+                        assert_eq!(loaded.open_run().expect("fine"), None);
+                        assert_eq!(record.ended.as_ref(), Some(ended));
+                        assert_eq!(record.usage, run.usage());
+                        assert_eq!(loaded.history().expect("it folds"), *run.history());
+                    }
+                }
+            });
+            perform(&agent, &acts).await;
+            looking.assert_fine();
+            drop(recorder);
+        });
+    }
+
+    /// REQ-211, REQ-216.
+    #[test]
+    fn what_is_in_memory_what_the_journal_gives_and_what_the_file_gives_are_equal(
+        plays in prop::collection::vec(play(), 0..8),
+        acts in prop::collection::vec(act(), 1..6),
+        strategy in strategy(),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = JsonStore::open(dir.path()).unwrap();
+        block_on(async {
+            let agent = agent(&plays, strategy);
+            let recorder = SessionRecorder::attach(&agent, store.clone());
+            let in_memory = SessionRecorder::new();
+            let heard = in_memory.clone();
+            let _ = agent.subscribe(move |event| heard.on_event(event));
+            perform(&agent, &acts).await;
+            let live = recorder.sessions();
+            let from_journal: Vec<Session> =
+                live.iter().map(|s| store.load_session(&s.session_id).unwrap().into_session()).collect();
+            assert_eq!(from_journal, live);
+            recorder.close().unwrap();
+            for session in &live {
+                let from_file = store.load_session(&session.session_id).unwrap();
+                assert_eq!(*from_file, *session);
+                let text = serde_json::to_string(&*from_file).unwrap();
+                assert_eq!(serde_json::from_str::<Session>(&text).unwrap(), *session);
+                // The plain form is given events only; it has the same loops.
+                let plain = in_memory.session(&session.session_id).unwrap();
+                for (a, b) in plain.loops.iter().zip(&session.loops) {
+                    assert_eq!((&a.messages, &a.turns, &a.events, a.usage), (&b.messages, &b.turns, &b.events, b.usage));
+                    assert_eq!((&a.status, &a.children_loop_ids), (&b.status, &b.children_loop_ids));
+                }
+                assert_eq!(plain.loops.len(), session.loops.len());
+            }
+        });
+    }
+
+    /// Every loop knows what was before it, whatever the program did to the conversation in between.
+    #[test]
+    fn the_conversation_after_each_loop_is_the_one_that_the_agent_had(
+        plays in prop::collection::vec(play(), 0..8),
+        acts in prop::collection::vec(act(), 1..8),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = JsonStore::open(dir.path()).unwrap();
+        block_on(async {
+            let agent = agent(&plays, ToolExecutionStrategy::Parallel);
+            let recorder = SessionRecorder::attach(&agent, store.clone());
+            let mut seen: Vec<(String, String, History)> = Vec::new();
+            for act in &acts {
+                perform(&agent, std::slice::from_ref(act)).await;
+                if matches!(act, scene::Act::Prompt(_)) {
+                    let loop_id = agent.last_loop_id().unwrap().to_string();
+                    seen.push((agent.session_id().to_string(), loop_id, agent.history()));
+                    recorder.close().unwrap();
+                }
+            }
+            for (session, loop_id, history) in seen {
+                let loaded = store.load_session(&session).unwrap();
+                assert_eq!(loaded.history_after(&loop_id).unwrap().unwrap(), history);
+            }
+        });
+    }
+}

@@ -1,0 +1,196 @@
+//! Agents that follow a random script, and a journal that looks at each record.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::sync::{Arc, Mutex};
+
+use agent_core::journal::{Journal, JournalEntry, JournalError};
+use agent_core::run::Run;
+use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
+use agent_core::{
+    AgentMessage, Answer, BasicAgent, ContextConfig, ErrorKind, Finished, ModelConfig, ToolExecutionStrategy,
+    Usage,
+};
+use agent_session::{JsonStore, LoadedSession};
+use async_trait::async_trait;
+use proptest::prelude::*;
+
+/// What the model does when it is called.
+#[derive(Debug, Clone)]
+pub(crate) enum Play {
+    Text(usize),
+    Calls(Vec<&'static str>),
+    TextAndCall(usize),
+    Fails,
+    Retried,
+    Overflows,
+    Cut(usize),
+}
+
+/// What the user does.
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    Prompt(usize),
+    Steer,
+    FollowUp,
+    NewSession,
+    Clear,
+    Note,
+}
+
+pub(crate) fn play() -> impl Strategy<Value = Play> {
+    let tool = prop::sample::select(vec!["say", "fail", "ask", "unknown"]);
+    prop_oneof![
+        3 => (0usize..300).prop_map(Play::Text),
+        4 => prop::collection::vec(tool, 1..4).prop_map(Play::Calls),
+        1 => (0usize..300).prop_map(Play::TextAndCall),
+        1 => Just(Play::Fails),
+        2 => Just(Play::Retried),
+        1 => Just(Play::Overflows),
+        1 => (0usize..200).prop_map(Play::Cut),
+    ]
+}
+
+pub(crate) fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        6 => (0usize..400).prop_map(Act::Prompt),
+        1 => Just(Act::Steer),
+        1 => Just(Act::FollowUp),
+        1 => Just(Act::NewSession),
+        1 => Just(Act::Clear),
+        1 => Just(Act::Note),
+    ]
+}
+
+fn words(length: usize) -> String {
+    "word \u{2028}\"quoted\" ".chars().cycle().take(length).collect()
+}
+
+impl Play {
+    fn reply(&self, at: usize) -> ScriptedReply {
+        let call = |reply: ScriptedReply, n: usize, tool: &str| {
+            reply.and_call(&format!("call_{at}_{n}"), tool, serde_json::json!({"text": words(at * 7 + n)}))
+        };
+        let reply = match self {
+            Self::Text(length) => ScriptedReply::text(words(*length)),
+            Self::Calls(tools) => tools
+                .iter()
+                .enumerate()
+                .fold(ScriptedReply::new().and_thinking(words(120), Some("sig")), |r, (n, t)| call(r, n, t)),
+            Self::TextAndCall(length) => call(ScriptedReply::text(words(*length)), 0, "say"),
+            Self::Fails => ScriptedReply::error(ErrorKind::Auth, "bad key"),
+            Self::Retried => ScriptedReply::error(ErrorKind::Network, "reset"),
+            Self::Overflows => ScriptedReply::error(ErrorKind::ContextOverflow, "too long"),
+            Self::Cut(length) => ScriptedReply::text(words(*length)).failing(ErrorKind::Network, "cut"),
+        };
+        reply.using(Usage::new(10 + at as u64, 5, 0, 0))
+    }
+}
+
+pub(crate) fn agent(plays: &[Play], strategy: ToolExecutionStrategy) -> BasicAgent {
+    let provider = ScriptedProvider::new(plays.iter().enumerate().map(|(at, p)| p.reply(at)));
+    BasicAgent::new(ModelConfig::default())
+        .with_environment(Arc::new(ManualEnvironment::skipping(1_000)))
+        .with_provider(provider)
+        .with_session_id("s-1")
+        .with_tool_execution(strategy)
+        .with_context_config(
+            ContextConfig::default().with_max_context_tokens(900).with_keep_recent(3).with_keep_first(1),
+        )
+        .with_tool(ScriptedTool::saying("say", words(250)))
+        .with_tool(ScriptedTool::failing("fail", "it failed"))
+        .with_tool(ScriptedTool::saying("ask", "allowed").asking("May I?"))
+}
+
+/// Does what the user does, and waits for the end each time.
+pub(crate) async fn perform(agent: &BasicAgent, acts: &[Act]) {
+    for (at, act) in acts.iter().enumerate() {
+        match act {
+            Act::Prompt(length) => {
+                drop(agent.prompt(format!("prompt {at} {}", words(*length))).unwrap());
+                settle(agent).await;
+            }
+            Act::Steer => agent.steer(format!("steer {at}")),
+            Act::FollowUp => agent.follow_up(format!("follow {at}")),
+            Act::NewSession => drop(agent.new_session()),
+            Act::Clear => agent.clear_messages().unwrap(),
+            Act::Note => {
+                agent.append_message(AgentMessage::extension("note", serde_json::json!({ "at": at }))).unwrap();
+            }
+        }
+    }
+}
+
+/// Answers every question until the run has ended.
+pub(crate) async fn settle(agent: &BasicAgent) {
+    let mut n = 0;
+    while let Finished::Suspended { questions } = agent.finish().await {
+        let answer = if n % 2 == 0 { Answer::Allow } else { Answer::Deny { reason: "no".into() } };
+        n += 1;
+        drop(agent.answer(questions[0].id.clone(), answer).unwrap());
+    }
+}
+
+type Check = dyn Fn(&LoadedSession, &Run) + Send + Sync;
+
+/// After each record: loads the session and looks at it. A failed look is kept for the end.
+pub(crate) struct Looking {
+    inner: Arc<dyn Journal>,
+    store: JsonStore,
+    check: Box<Check>,
+    pub(crate) failures: Mutex<Vec<String>>,
+    pub(crate) records: Mutex<usize>,
+}
+
+impl std::fmt::Debug for Looking {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Looking")
+    }
+}
+
+impl Looking {
+    pub(crate) fn at(
+        agent: &BasicAgent,
+        store: &JsonStore,
+        check: impl Fn(&LoadedSession, &Run) + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let looking = Arc::new(Self {
+            inner: agent.config().journal.unwrap(),
+            store: store.clone(),
+            check: Box::new(check),
+            failures: Mutex::default(),
+            records: Mutex::default(),
+        });
+        agent.set_journal(Some(Arc::clone(&looking) as Arc<dyn Journal>));
+        looking
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_fine(&self) {
+        let failures = self.failures.lock().unwrap();
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
+    }
+}
+
+#[async_trait]
+impl Journal for Looking {
+    async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
+        let id = entry.run.setup().session_id.clone();
+        let label = format!("{:?} at {:?}", entry.input.map(agent_core::run::Input::name), entry.now);
+        let run = entry.run.clone();
+        self.inner.append(entry).await?;
+        *self.records.lock().unwrap() += 1;
+        let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let loaded = self.store.load_session(&id).expect("the session loads");
+            (self.check)(&loaded, &run);
+        }));
+        if let Err(panic) = looked {
+            let text = panic
+                .downcast_ref::<String>()
+                .cloned()
+                .or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()))
+                .unwrap_or_default();
+            self.failures.lock().unwrap().push(format!("{label}: {text}"));
+        }
+        Ok(())
+    }
+}

@@ -367,11 +367,6 @@ impl Run {
         matches!(&self.phase, Phase::Tools(open) if open.aborting)
     }
 
-    /// Whether a reply began to arrive and has not ended.
-    pub(crate) fn has_begun_reply(&self) -> bool {
-        matches!(self.phase, Phase::Calling { started: true, .. })
-    }
-
     /// Whether nothing goes on without an answer.
     #[must_use]
     pub fn is_suspended(&self) -> bool {

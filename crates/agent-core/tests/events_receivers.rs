@@ -5,10 +5,12 @@ mod runs;
 
 use std::sync::Arc;
 
-use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
+use agent_core::testing::{
+    Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript,
+};
 use agent_core::{
-    AgentContext, AgentError, AgentEvent, AgentLoopConfig, BasicAgent, CancellationToken, LoopId, ModelConfig,
-    StreamDelta, agent_loop_stream, event_channel, merging_channel,
+    AgentContext, AgentError, AgentEvent, AgentLoopConfig, BasicAgent, CancellationToken, LoopId,
+    ModelConfig, StreamDelta, agent_loop_stream, event_channel, merging_channel,
 };
 use futures_util::StreamExt;
 use serde_json::json;
@@ -148,7 +150,9 @@ async fn a_lagging_receiver_gets_merged_deltas_and_loses_nothing_else() {
     let arguments: String = merged
         .iter()
         .filter_map(|e| match e {
-            AgentEvent::MessageUpdate { delta: StreamDelta::ToolCallDelta { delta }, .. } => Some(delta.as_str()),
+            AgentEvent::MessageUpdate { delta: StreamDelta::ToolCallDelta { delta }, .. } => {
+                Some(delta.as_str())
+            }
             _ => None,
         })
         .collect();
@@ -218,8 +222,8 @@ fn place(message: &agent_core::MessageRef) -> String {
 #[tokio::test]
 async fn the_loop_as_a_stream_gives_events_and_a_result_that_needs_no_reader() {
     for read in [true, false] {
-        let model =
-            ScriptedProvider::new([ScriptedReply::call("c1", "look", json!({})), "Done.".into()]).exhaustive();
+        let model = ScriptedProvider::new([ScriptedReply::call("c1", "look", json!({})), "Done.".into()])
+            .exhaustive();
         let config = AgentLoopConfig::system(Arc::new(model), ModelConfig::default());
         let context = AgentContext::new("").with_tools(vec![Arc::new(ScriptedTool::saying("look", "x"))]);
         let mut stream =
@@ -256,7 +260,7 @@ async fn the_receiver_is_a_stream_too() {
     let latch = Latch::new();
     latch.open();
     let (agent, _) = agent([ScriptedReply::text("a").and_wait(&latch)]);
-    let events: Vec<AgentEvent> = within(agent.prompt("Hi").unwrap().collect::<>()).await;
+    let events: Vec<AgentEvent> = within(agent.prompt("Hi").unwrap().collect()).await;
     assert_well_formed(&events);
     let (again, _) = runs::agent(["b"]);
     let first = within(StreamExt::next(&mut again.prompt("Hi").unwrap())).await;

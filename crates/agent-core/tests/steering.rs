@@ -450,7 +450,10 @@ async fn what_is_queued_while_the_end_is_being_told_waits_for_the_next_run() {
 fn the_queues_of_a_new_agent_are_there_and_empty() {
     let agent = BasicAgent::new(ModelConfig::default());
     assert!(!agent.has_queued_messages());
-    assert_eq!((agent.steering_mode(), agent.follow_up_mode()), (QueueMode::OneAtATime, QueueMode::OneAtATime));
+    assert_eq!(
+        (agent.steering_mode(), agent.follow_up_mode()),
+        (QueueMode::OneAtATime, QueueMode::OneAtATime)
+    );
     agent.follow_up("f");
     assert!(agent.queued_messages(QueueKind::Steering).is_empty(), "each queue is its own");
 }

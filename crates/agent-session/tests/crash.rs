@@ -38,7 +38,11 @@ fn agent() -> BasicAgent {
     let provider = ScriptedProvider::responding(move |_| {
         let n = count.fetch_add(1, Ordering::Relaxed);
         let text = format!("Reply {n}: {}", "some text ".repeat(n % 40));
-        ScriptedReply::text(text).and_call(&format!("call_{n}_{}", std::process::id()), "say", serde_json::json!({}))
+        ScriptedReply::text(text).and_call(
+            &format!("call_{n}_{}", std::process::id()),
+            "say",
+            serde_json::json!({}),
+        )
     });
     BasicAgent::new(ModelConfig::default())
         .with_provider(provider)
@@ -151,7 +155,10 @@ fn while_one_process_writes_another_reads_and_is_told_that_it_may_not_write() {
     let loaded = store.load_session("killed").unwrap();
     assert_eq!(loaded.loops[0].status, LoopStatus::Running);
     let refused = store.save_session(&loaded);
-    assert!(matches!(&refused, Err(SessionError::Locked { path }) if path.ends_with("killed.lock")), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(SessionError::Locked { path }) if path.ends_with("killed.lock")),
+        "{refused:?}"
+    );
     assert!(matches!(store.delete_session("killed"), Err(SessionError::Locked { .. })));
 
     child.kill().unwrap();

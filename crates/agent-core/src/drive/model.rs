@@ -164,10 +164,7 @@ impl Shell {
             };
             if begun && !started {
                 started = true;
-                // A run that was cut off inside a reply has said that it began.
-                if !self.run().is_some_and(crate::run::Run::has_begun_reply) {
-                    self.apply(Input::ReplyStarted).await?;
-                }
+                self.apply(Input::ReplyStarted).await?;
             }
             for event in events {
                 if let Some(event) = self.output.try_emit(event) {

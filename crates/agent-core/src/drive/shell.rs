@@ -211,8 +211,8 @@ impl Shell {
             // Where the journal works, this end is written down like any other.
             for _ in 0..2 {
                 if self.is_open() && !matches!(halt, Halt::Journal(_)) {
-                    let input = Input::Abort { partial: None, interrupted: Some(reason.clone()) };
-                    let _ = self.apply(input).await;
+                    let partial = self.arriving.take().map(|log| Box::new(PartialReply::of(&log)));
+                    let _ = self.apply(Input::Abort { partial, interrupted: Some(reason.clone()) }).await;
                 }
             }
             self.cut_off(&reason);
@@ -435,8 +435,7 @@ impl Shell {
         let mut partial = self.arriving.take().map(|log| Box::new(PartialReply::of(&log)));
         for _ in 0..2 {
             if run.ended().is_none() {
-                let input =
-                    Input::Abort { partial: partial.take(), interrupted: Some(reason.to_owned()) };
+                let input = Input::Abort { partial: partial.take(), interrupted: Some(reason.to_owned()) };
                 let _ = run.apply(now, input, &mut events);
             }
         }

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed};
+use agent_core::testing::{
+    ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed,
+};
 use agent_core::{
-    AgentEvent, AgentTool, Answer, BasicAgent, ContextConfig, Effects, Ended, Entry, ErrorKind, ExecutionLimits,
-    Finished, History, Hooks, ModelConfig, RetryConfig, SteeringPolicy, StopReason, ToolExecutionStrategy, ToolResult,
-    Usage, Verdict,
+    AgentEvent, AgentTool, Answer, BasicAgent, ContextConfig, Effects, Ended, Entry, ErrorKind,
+    ExecutionLimits, Finished, History, Hooks, ModelConfig, RetryConfig, SteeringPolicy, StopReason,
+    ToolExecutionStrategy, ToolResult, Usage, Verdict,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -190,17 +192,20 @@ async fn live(c: Choices, tally: &Tally) {
         let calls = events.iter().filter(|e| matches!(e, AgentEvent::ToolExecutionEnd(_))).count();
         (0..calls).for_each(|_| count(tally, "call"));
         if let Some(AgentEvent::AgentEnd(end)) = events.last() {
-            count(tally, match &end.ended {
-                Ended::Completed => "completed",
-                Ended::Aborted => "aborted",
-                Ended::Limit { .. } => "limit",
-                Ended::Error { message, .. } => {
-                    assert!(!message.contains("answered 400"), "a real API would refuse this: {message}");
-                    "error"
-                }
-                Ended::TurnVetoed { .. } => "vetoed",
-                other => panic!("{other:?}"),
-            });
+            count(
+                tally,
+                match &end.ended {
+                    Ended::Completed => "completed",
+                    Ended::Aborted => "aborted",
+                    Ended::Limit { .. } => "limit",
+                    Ended::Error { message, .. } => {
+                        assert!(!message.contains("answered 400"), "a real API would refuse this: {message}");
+                        "error"
+                    }
+                    Ended::TurnVetoed { .. } => "vetoed",
+                    other => panic!("{other:?}"),
+                },
+            );
         }
         let state = agent.state();
         assert!(!state.is_streaming && state.pending_tool_calls.is_empty() && state.stream_message.is_none());
@@ -216,7 +221,8 @@ async fn live(c: Choices, tally: &Tally) {
 /// B-064, B-083.
 #[test]
 fn every_stream_ends_and_the_agent_can_be_used_again_whatever_happens() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     // The panics of tools and hooks are meant; their reports are not to fill the screen.
     let quiet = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -234,9 +240,15 @@ fn every_stream_ends_and_the_agent_can_be_used_again_whatever_happens() {
         panic!("{error}");
     }
     let tally = tally.into_inner().unwrap();
-    for (what, least) in
-        [("completed", 200), ("aborted", 200), ("error", 200), ("limit", 40), ("vetoed", 40), ("suspended", 80), ("call", 2_000)]
-    {
+    for (what, least) in [
+        ("completed", 200),
+        ("aborted", 200),
+        ("error", 200),
+        ("limit", 40),
+        ("vetoed", 40),
+        ("suspended", 80),
+        ("call", 2_000),
+    ] {
         assert!(tally.get(what).is_some_and(|n| *n >= least), "the scripts are too tame: {tally:?}");
     }
     println!("{tally:?}");

@@ -2,8 +2,8 @@
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
 use agent_core::{
-    AgentEvent, AgentMessage, BasicAgent, CompactionReason, ContextConfig, Ended, ErrorKind, Finished, Message,
-    ModelConfig, StopReason, Usage,
+    AgentEvent, AgentMessage, BasicAgent, CompactionReason, ContextConfig, Ended, ErrorKind, Finished,
+    Message, ModelConfig, StopReason, Usage,
 };
 use serde_json::json;
 
@@ -93,7 +93,11 @@ async fn a_prompt_that_was_cut_in_silence_is_an_overflow() {
         let agent = with_past(&model).with_model_config(small_window());
         let events = run(&agent).await;
         assert_eq!(reasons(&events), [CompactionReason::Overflow]);
-        assert!(transcript(&events).ends_with("assistant(hello) turn_end agent_end(completed)"), "{}", transcript(&events));
+        assert!(
+            transcript(&events).ends_with("assistant(hello) turn_end agent_end(completed)"),
+            "{}",
+            transcript(&events)
+        );
     }
     let whole = [
         ScriptedReply::text("ok").using(Usage::new(700, 5, 300, 0)),

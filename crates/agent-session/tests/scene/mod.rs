@@ -114,7 +114,9 @@ pub(crate) async fn perform(agent: &BasicAgent, acts: &[Act]) {
             Act::NewSession => drop(agent.new_session()),
             Act::Clear => agent.clear_messages().unwrap(),
             Act::Note => {
-                agent.append_message(AgentMessage::extension("note", serde_json::json!({ "at": at }))).unwrap();
+                agent
+                    .append_message(AgentMessage::extension("note", serde_json::json!({ "at": at })))
+                    .unwrap();
             }
         }
     }

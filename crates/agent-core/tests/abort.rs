@@ -1,4 +1,11 @@
 //! Abort, in every phase of a run.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails loudly, also in the functions it shares with others"
+)]
 
 #[path = "support/runs.rs"]
 mod runs;
@@ -14,8 +21,8 @@ use agent_core::testing::{
 };
 use agent_core::{
     AgentContext, AgentEvent, AgentLoopConfig, AssistantMessage, BasicAgent, CancellationToken, Content,
-    Ended, Finished, Message, ModelConfig, OwnedStreamEvent, StopReason, StreamProvider, ToolExecutionStrategy,
-    ToolResult, agent_loop, event_channel,
+    Ended, Finished, Message, ModelConfig, OwnedStreamEvent, StopReason, StreamProvider,
+    ToolExecutionStrategy, ToolResult, agent_loop, event_channel,
 };
 use async_trait::async_trait;
 use serde_json::json;
@@ -249,16 +256,14 @@ async fn a_tool_that_ignores_its_token_is_left_behind_after_the_grace_period() {
     let clock = ManualEnvironment::at(0);
     let latch = Latch::new();
     let held = latch.clone();
-    let agent = agent.with_environment(Arc::new(clock.clone())).with_tool(ScriptedTool::new(
-        "work",
-        move |_, _| {
+    let agent =
+        agent.with_environment(Arc::new(clock.clone())).with_tool(ScriptedTool::new("work", move |_, _| {
             let held = held.clone();
             async move {
                 held.wait().await;
                 Ok(ToolResult::text("never"))
             }
-        },
-    ));
+        }));
     let events = agent.prompt("Go.").unwrap();
     within(latch.reached()).await;
     agent.abort();
@@ -361,7 +366,9 @@ async fn after_an_abort_the_next_run_has_a_token_of_its_own() {
     agent.abort();
     within(events.collect()).await;
     let events = run(&agent, "Again").await;
-    assert!(transcript(&events).ends_with("tool+(c1) tool-(c1) result(c1) turn_end turn_start assistant(ok) turn_end agent_end(completed)"));
+    assert!(transcript(&events).ends_with(
+        "tool+(c1) tool-(c1) result(c1) turn_end turn_start assistant(ok) turn_end agent_end(completed)"
+    ));
     assert!(agent.error_message().is_none());
 
     let root = CancellationToken::new();
@@ -410,7 +417,9 @@ fn when_the_runtime_goes_the_run_ends_and_what_it_had_begun_is_cancelled() {
     while let Some(event) = events.try_recv() {
         last = Some(event);
     }
-    assert!(matches!(last, Some(AgentEvent::AgentEnd(end)) if matches!(end.ended, Ended::Interrupted { .. })));
+    assert!(
+        matches!(last, Some(AgentEvent::AgentEnd(end)) if matches!(end.ended, Ended::Interrupted { .. }))
+    );
 
     // In a tool.
     let (agent, _) = runs::agent([calls(&["c1"])]);
@@ -532,6 +541,10 @@ async fn wherever_it_comes_an_abort_ends_the_run_as_aborted() {
         let text = transcript(&events);
         assert!(text.ends_with("agent_end(aborted)"), "{name}: {text}");
         let started = kinds(&events).contains(&"AgentStart".to_owned());
-        assert_eq!(ended.load(Ordering::SeqCst), usize::from(started), "after_loop follows AgentStart: {name}");
+        assert_eq!(
+            ended.load(Ordering::SeqCst),
+            usize::from(started),
+            "after_loop follows AgentStart: {name}"
+        );
     }
 }

@@ -1,4 +1,11 @@
 //! From the history to what the model is shown.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails loudly, also in the functions it shares with others"
+)]
 
 #[path = "support/runs.rs"]
 mod runs;
@@ -52,10 +59,8 @@ async fn before_each_call_transform_sees_the_whole_history_and_convert_sees_its_
         "user(Go.) assistant() result(c1)",
         "user(Go.) assistant() result(c1) assistant() result(c2)",
     ];
-    let expect: Vec<String> = at
-        .iter()
-        .flat_map(|h| [format!("transform {h}"), format!("convert user(prefix) {h}")])
-        .collect();
+    let expect: Vec<String> =
+        at.iter().flat_map(|h| [format!("transform {h}"), format!("convert user(prefix) {h}")]).collect();
     assert_eq!(*seen.lock().unwrap(), expect);
     let requests = model.requests();
     assert_eq!(requests.len(), 3);

@@ -1,15 +1,24 @@
 //! Going on without a prompt, and what is refused.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails loudly, also in the functions it shares with others"
+)]
 
 #[path = "support/runs.rs"]
 mod runs;
 
 use std::sync::Arc;
 
-use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
+use agent_core::testing::{
+    Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript,
+};
 use agent_core::{
     AgentContext, AgentError, AgentEvent, AgentLoopConfig, AgentMessage, AssistantMessage, BasicAgent,
-    CancellationToken, Content, Entry, History, LoopError, Message, MessageRef, ModelConfig, QueueKind, StopReason,
-    ToolResultMessage, agent_loop, agent_loop_continue, event_channel,
+    CancellationToken, Content, Entry, History, LoopError, Message, MessageRef, ModelConfig, QueueKind,
+    StopReason, ToolResultMessage, agent_loop, agent_loop_continue, event_channel,
 };
 use serde_json::json;
 
@@ -117,10 +126,7 @@ async fn after_a_reply_a_follow_up_is_the_prompt() {
     run(&agent, "Hi").await;
     agent.follow_up("f");
     let events = within(agent.continue_from_context().unwrap().collect()).await;
-    assert_eq!(
-        transcript(&events),
-        "agent_start turn_start user assistant(b) turn_end agent_end(completed)"
-    );
+    assert_eq!(transcript(&events), "agent_start turn_start user assistant(b) turn_end agent_end(completed)");
     assert_eq!(asked(&model.requests()[1]), "user(Hi) assistant(a) user(f)");
     assert!(!agent.has_queued_messages());
 }
@@ -227,7 +233,9 @@ async fn a_note_at_the_end_can_be_continued_from_where_a_converter_shows_it() {
     agent.append_message(runs::note()).unwrap();
     let agent = agent.with_hooks(agent_core::Hooks::new().convert_to_llm(|history: History| async move {
         let shown = history.messages().map(|m| match m {
-            AgentMessage::Extension(note) => AgentMessage::user(note.data["text"].as_str().unwrap_or_default()),
+            AgentMessage::Extension(note) => {
+                AgentMessage::user(note.data["text"].as_str().unwrap_or_default())
+            }
             other => other.clone(),
         });
         Ok(History::repaired(shown.map(Entry::from)).0)

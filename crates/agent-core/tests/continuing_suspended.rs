@@ -1,4 +1,11 @@
 //! A run that waits for a person: asked, stored, answered, steered, aborted.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails loudly, also in the functions it shares with others"
+)]
 
 #[path = "support/runs.rs"]
 mod runs;
@@ -58,7 +65,9 @@ async fn a_question_lets_the_other_calls_run_first_and_then_the_run_waits_as_dat
     assert_eq!((questions.len(), questions[0].text.as_str()), (1, "Really?"));
     assert_eq!(questions[0].call.as_ref().map(|c| c.name.as_str()), Some("rm"));
     assert_eq!(within(agent.finish()).await, Finished::Suspended { questions });
-    assert!(matches!(agent.prompt("Hello?"), Err(AgentError::Suspended { questions }) if questions.len() == 1));
+    assert!(
+        matches!(agent.prompt("Hello?"), Err(AgentError::Suspended { questions }) if questions.len() == 1)
+    );
     assert!(matches!(agent.continue_run(), Err(AgentError::Suspended { .. })));
     assert!(matches!(agent.clear_messages(), Err(AgentError::Suspended { .. })));
     assert!(matches!(agent.chat("x").await, Err(AgentError::Suspended { .. })));
@@ -134,7 +143,10 @@ async fn a_tool_may_ask_by_itself_and_each_question_is_answered_alone() {
         assert_eq!(transcript(&events), "answered(c2) tool+(c2) tool-(c2) suspended");
         assert_eq!(agent.questions().len(), 1);
         let events = within(agent.answer("c1", Answer::Allow).unwrap().collect()).await;
-        assert!(transcript(&events).starts_with("answered(c1) tool+(c1) tool-(c1) result(c1) result(c2) turn_end"));
+        assert!(
+            transcript(&events)
+                .starts_with("answered(c1) tool+(c1) tool-(c1) result(c1) result(c2) turn_end")
+        );
         assert_eq!(pay.calls().len(), 2);
     }
 }
@@ -217,7 +229,9 @@ async fn an_abort_ends_a_run_that_waits_with_all_its_closing_events() {
     assert!(!agent.is_suspended() && rm.calls().is_empty());
     assert_eq!(results(&agent), "Operation aborted | a b");
     let all: Vec<AgentEvent> = before.into_iter().chain(heard.lock().unwrap().clone()).collect();
-    assert!(transcript(&all).ends_with("tool+(c1) tool-!(c1) result!(c1) result(c2) turn_end agent_end(aborted)"));
+    assert!(
+        transcript(&all).ends_with("tool+(c1) tool-!(c1) result!(c1) result(c2) turn_end agent_end(aborted)")
+    );
     assert_eq!(ended.load(Ordering::SeqCst), 1, "after_loop follows AgentStart");
     assert!(transcript(&run(&agent, "Again").await).ends_with("agent_end(completed)"));
 }
@@ -250,7 +264,9 @@ async fn a_run_that_waits_goes_on_in_another_agent_that_was_given_the_snapshot()
     let other =
         other.with_tool(rm.clone()).with_tool(ScriptedTool::saying("ls", "x")).restore(snapshot).unwrap();
     assert!(other.is_suspended());
-    assert!(matches!(within(other.finish()).await, Finished::Suspended { questions } if questions.len() == 1));
+    assert!(
+        matches!(within(other.finish()).await, Finished::Suspended { questions } if questions.len() == 1)
+    );
     assert_eq!((other.agent_id(), other.session_id()), (agent.agent_id(), agent.session_id()));
     assert_eq!(said(&other), said(&agent));
     assert_eq!(other.queued_messages(QueueKind::PassiveSteering).len(), 1);
@@ -349,8 +365,7 @@ async fn below_the_handle_a_run_that_waits_is_left_in_the_context() {
     assert_eq!(context.history.len(), 1, "a reply whose calls are open is in no history");
     let again = within(agent_loop(vec!["Hi".into()], &mut context, &config, tx.clone(), go())).await;
     assert!(matches!(again, Err(LoopError::Suspended)));
-    let wrong =
-        agent_loop_answer(&mut context, &config, "c9".into(), Answer::Allow, tx.clone(), go());
+    let wrong = agent_loop_answer(&mut context, &config, "c9".into(), Answer::Allow, tx.clone(), go());
     assert!(matches!(within(wrong).await, Err(LoopError::Answer(_))));
     let done = agent_loop_answer(&mut context, &config, "c1".into(), Answer::Allow, tx.clone(), go());
     assert_eq!(within(done).await.unwrap().len(), 5);
@@ -358,4 +373,36 @@ async fn below_the_handle_a_run_that_waits_is_left_in_the_context() {
     assert_eq!(context.history.len(), 5);
     let none = agent_loop_answer(&mut context, &config, "c1".into(), Answer::Allow, tx, go());
     assert!(matches!(within(none).await, Err(LoopError::NotSuspended)));
+}
+
+/// Keeps the type of every event that was written down.
+#[derive(Debug, Default)]
+struct Writing(std::sync::Mutex<Vec<String>>);
+
+#[async_trait::async_trait]
+impl agent_core::journal::Journal for Writing {
+    async fn append(
+        &self,
+        entry: agent_core::journal::JournalEntry<'_>,
+    ) -> Result<(), agent_core::journal::JournalError> {
+        self.0.lock().unwrap().extend(entry.events.iter().map(runs::kind));
+        Ok(())
+    }
+}
+
+/// B-061.
+#[tokio::test]
+async fn the_end_of_a_run_that_waited_and_was_aborted_is_written_down() {
+    let journal = Arc::new(Writing::default());
+    let (agent, _) = agent([two_calls()]);
+    let agent = agent
+        .with_journal(Arc::clone(&journal) as Arc<dyn agent_core::journal::Journal>)
+        .with_tool(ScriptedTool::saying("rm", "gone"))
+        .with_tool(ScriptedTool::saying("ls", "a b"))
+        .with_hooks(ask_about_rm());
+    run(&agent, "Clean up.").await;
+    assert_eq!(journal.0.lock().unwrap().last().map(String::as_str), Some("RunSuspended"));
+    agent.abort();
+    within(agent.finish()).await;
+    assert_eq!(journal.0.lock().unwrap().last().map(String::as_str), Some("AgentEnd"));
 }

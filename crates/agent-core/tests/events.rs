@@ -1,4 +1,11 @@
 //! The events of a run: which, how often, in which order.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails loudly, also in the functions it shares with others"
+)]
 
 #[path = "support/runs.rs"]
 mod runs;
@@ -207,7 +214,9 @@ async fn the_results_of_a_turn_are_in_the_order_of_the_calls_and_not_of_their_en
          turn_end turn_start assistant(Done.) turn_end agent_end(completed)"
     );
     let results = events.iter().find_map(|e| match e {
-        AgentEvent::TurnEnd { tool_results, .. } if !tool_results.is_empty() => Some(shown_refs(tool_results)),
+        AgentEvent::TurnEnd { tool_results, .. } if !tool_results.is_empty() => {
+            Some(shown_refs(tool_results))
+        }
         _ => None,
     });
     assert_eq!(results.as_deref(), Some("result(c1) result(c2)"));
@@ -359,17 +368,30 @@ async fn each_turn_that_began_ends_also_where_something_panics() {
         ("model", vec![ScriptedReply::text("half").and_panic("boom")], Hooks::new(), fine()),
         ("model at once", vec![ScriptedReply::new().without_start().and_panic("boom")], Hooks::new(), fine()),
         ("tool", vec![call(), "ok".into()], Hooks::new(), boom()),
+        ("transform", vec![], Hooks::new().transform_context(|_| async { panic!("boom") }), fine()),
         (
-            "transform",
-            vec![],
-            Hooks::new().transform_context(|_| async { panic!("boom") }),
+            "before_turn",
+            vec![call()],
+            Hooks::new().before_turn(|t| async move {
+                assert!(t.index == 0, "boom");
+                true
+            }),
             fine(),
         ),
-        ("before_turn", vec![call()], Hooks::new().before_turn(|t| async move { assert!(t.index == 0, "boom") ; true }), fine()),
         ("after_turn", vec!["ok".into()], Hooks::new().after_turn(|_| panic!("boom")), fine()),
-        ("on_error", vec![ScriptedReply::error(ErrorKind::Api, "no")], Hooks::new().on_error(|_| panic!("boom")), fine()),
+        (
+            "on_error",
+            vec![ScriptedReply::error(ErrorKind::Api, "no")],
+            Hooks::new().on_error(|_| panic!("boom")),
+            fine(),
+        ),
         ("after_loop", vec!["ok".into()], Hooks::new().after_loop(|_| panic!("boom")), fine()),
-        ("after_tool", vec![call(), "ok".into()], Hooks::new().after_tool(|end| async move { assert!(end.call.id != "c1", "boom") }), fine()),
+        (
+            "after_tool",
+            vec![call(), "ok".into()],
+            Hooks::new().after_tool(|end| async move { assert!(end.call.id != "c1", "boom") }),
+            fine(),
+        ),
     ];
     for (name, replies, hooks, tool) in cases {
         let (agent, _) = agent(replies);
@@ -387,7 +409,8 @@ async fn each_turn_that_began_ends_also_where_something_panics() {
 /// B-016, B-006.
 #[tokio::test]
 async fn a_listener_that_panics_ends_the_run_with_all_its_closing_events() {
-    for (at, nth) in [("MessageEnd", 0), ("MessageStart", 1), ("MessageUpdate", 0), ("ToolExecutionStart", 0)] {
+    for (at, nth) in [("MessageEnd", 0), ("MessageStart", 1), ("MessageUpdate", 0), ("ToolExecutionStart", 0)]
+    {
         let reply = ScriptedReply::text("Let me look.").and_call("c1", "look", json!({}));
         let (agent, _) = agent([reply, "ok".into(), "fine".into()]);
         let agent = agent.with_tool(ScriptedTool::saying("look", "x"));

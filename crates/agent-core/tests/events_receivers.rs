@@ -1,14 +1,23 @@
 //! Where events go: the receiver of a prompt, a sender of the caller's, a receiver that merges, the loop as a stream.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails loudly, also in the functions it shares with others"
+)]
 
 #[path = "support/runs.rs"]
 mod runs;
 
 use std::sync::Arc;
 
-use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
+use agent_core::testing::{
+    Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript,
+};
 use agent_core::{
-    AgentContext, AgentError, AgentEvent, AgentLoopConfig, BasicAgent, CancellationToken, LoopId, ModelConfig,
-    StreamDelta, agent_loop_stream, event_channel, merging_channel,
+    AgentContext, AgentError, AgentEvent, AgentLoopConfig, BasicAgent, CancellationToken, LoopId,
+    ModelConfig, StreamDelta, agent_loop_stream, event_channel, merging_channel,
 };
 use futures_util::StreamExt;
 use serde_json::json;
@@ -148,7 +157,9 @@ async fn a_lagging_receiver_gets_merged_deltas_and_loses_nothing_else() {
     let arguments: String = merged
         .iter()
         .filter_map(|e| match e {
-            AgentEvent::MessageUpdate { delta: StreamDelta::ToolCallDelta { delta }, .. } => Some(delta.as_str()),
+            AgentEvent::MessageUpdate { delta: StreamDelta::ToolCallDelta { delta }, .. } => {
+                Some(delta.as_str())
+            }
             _ => None,
         })
         .collect();
@@ -191,7 +202,8 @@ async fn a_receiver_that_keeps_up_gets_every_delta_and_a_merging_one_ends_with_i
 fn a_merging_channel_keeps_nothing_for_a_receiver_that_is_gone() {
     let (tx, rx) = merging_channel(2);
     let name: Arc<str> = "l".into();
-    let send = || tx.send(AgentEvent::InputRejected { loop_id: LoopId::new(name.clone()), reason: "r".into() });
+    let send =
+        || tx.send(AgentEvent::InputRejected { loop_id: LoopId::new(name.clone()), reason: "r".into() });
     send();
     assert_eq!(Arc::strong_count(&name), 2, "it waits");
     drop(rx);
@@ -203,8 +215,8 @@ fn a_merging_channel_keeps_nothing_for_a_receiver_that_is_gone() {
 #[tokio::test]
 async fn the_loop_as_a_stream_gives_events_and_a_result_that_needs_no_reader() {
     for read in [true, false] {
-        let model =
-            ScriptedProvider::new([ScriptedReply::call("c1", "look", json!({})), "Done.".into()]).exhaustive();
+        let model = ScriptedProvider::new([ScriptedReply::call("c1", "look", json!({})), "Done.".into()])
+            .exhaustive();
         let config = AgentLoopConfig::system(Arc::new(model), ModelConfig::default());
         let context = AgentContext::new("").with_tools(vec![Arc::new(ScriptedTool::saying("look", "x"))]);
         let mut stream =

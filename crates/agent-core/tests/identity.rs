@@ -1,4 +1,11 @@
 //! Who says it: agents, sessions, loops, and what opened a turn.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails loudly, also in the functions it shares with others"
+)]
 
 #[path = "support/runs.rs"]
 mod runs;
@@ -145,7 +152,8 @@ async fn the_first_turn_of_a_first_loop_is_what_the_configuration_says() {
 async fn the_loop_takes_the_ids_and_the_kind_from_its_context() {
     let model = ScriptedProvider::texts(["ok"]);
     let config = AgentLoopConfig::system(Arc::new(model), ModelConfig::default());
-    let mut context = AgentContext::new("Be kind.").with_history(History::repaired([agent_core::AgentMessage::user("Hi")]).0);
+    let mut context = AgentContext::new("Be kind.")
+        .with_history(History::repaired([agent_core::AgentMessage::user("Hi")]).0);
     context.agent_id = Some("a".into());
     context.session_id = Some("s".into());
     context.loop_id = Some("s.m.2".into());

@@ -1,4 +1,11 @@
 //! The handle: defaults, builders, prompts, state, saving, forgetting, one call for one answer.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails loudly, also in the functions it shares with others"
+)]
 
 #[path = "support/runs.rs"]
 mod runs;
@@ -38,7 +45,9 @@ fn a_new_agent_has_the_documented_defaults() {
     assert_eq!(config.context_config, Some(ContextConfig::default()));
     assert_eq!(config.execution_limits, Some(ExecutionLimits::default()));
     assert_eq!(config.retry_config, RetryConfig::default());
-    assert!(config.max_tokens.is_none() && config.temperature.is_none() && config.compaction_strategy.is_none());
+    assert!(
+        config.max_tokens.is_none() && config.temperature.is_none() && config.compaction_strategy.is_none()
+    );
     assert!(config.config_id.is_none() && config.journal.is_none() && config.request_hook.is_none());
     assert_eq!(format!("{:?}", config.hooks), "{}", "no hooks");
     assert!(!agent.is_streaming() && !agent.is_suspended() && agent.error_message().is_none());
@@ -118,7 +127,10 @@ async fn a_conversation_that_was_saved_is_restored_as_it_was() {
     assert_eq!(other.messages(), agent.messages());
     assert_eq!(other.save_messages().unwrap(), saved);
     run(&other, "And?").await;
-    assert_eq!(asked(&model.requests()[0]), "user(Look.) assistant() result(c1) assistant(Found.) user(And?)");
+    assert_eq!(
+        asked(&model.requests()[0]),
+        "user(Look.) assistant() result(c1) assistant(Found.) user(And?)"
+    );
 
     for broken in ["", "{}", "[1]", r#"[{"role":"user"}]"#] {
         let before = other.messages();
@@ -243,7 +255,10 @@ impl StreamProvider for Picky {
         if model.id != "bad" {
             return Ok(());
         }
-        Err(ProviderError::new(ErrorKind::Auth, ErrorContext::new("there is no key").with_target("picky", "bad")))
+        Err(ProviderError::new(
+            ErrorKind::Auth,
+            ErrorContext::new("there is no key").with_target("picky", "bad"),
+        ))
     }
 }
 
@@ -273,7 +288,8 @@ async fn switching_keeps_the_conversation_and_on_an_error_the_old_provider() {
 #[tokio::test]
 async fn chat_gives_the_last_text_or_an_error_that_says_what_to_do() {
     let broken = ScriptedReply::error(ErrorKind::ModelNotFound, "no such model");
-    let (agent, _) = agent([ScriptedReply::text("Wait.").and_call("c1", "look", json!({})), "4".into(), broken]);
+    let (agent, _) =
+        agent([ScriptedReply::text("Wait.").and_call("c1", "look", json!({})), "4".into(), broken]);
     let agent = agent.with_tool(ScriptedTool::saying("look", "x"));
     assert_eq!(agent.chat("2+2?").await.unwrap(), "4");
     let error = agent.chat("And?").await.unwrap_err();
@@ -283,7 +299,10 @@ async fn chat_gives_the_last_text_or_an_error_that_says_what_to_do() {
 
     let bare = BasicAgent::new(ModelConfig::default());
     let error = bare.chat("Hi").await.unwrap_err().to_string();
-    assert!(error.contains(ApiProtocol::feature(ModelConfig::default().api)) && error.contains("with_provider"), "{error}");
+    assert!(
+        error.contains(ApiProtocol::feature(ModelConfig::default().api)) && error.contains("with_provider"),
+        "{error}"
+    );
     assert!(matches!(bare.finish().await, Finished::Ended { .. }));
 }
 
@@ -319,10 +338,19 @@ async fn stream_chat_passes_on_what_arrives_and_gives_all_text_that_counts() {
 #[tokio::test]
 async fn the_legacy_form_is_an_ollama_agent_with_ten_turns() {
     let agent = BasicAgent::from_legacy(None, None, None);
-    assert_eq!((agent.model().id.as_str(), agent.model().api), ("qwen3-coder:30b", ModelConfig::default().api));
-    assert_eq!(agent.model().base_url.as_deref().unwrap_or("http://localhost:11434"), "http://localhost:11434");
+    assert_eq!(
+        (agent.model().id.as_str(), agent.model().api),
+        ("qwen3-coder:30b", ModelConfig::default().api)
+    );
+    assert_eq!(
+        agent.model().base_url.as_deref().unwrap_or("http://localhost:11434"),
+        "http://localhost:11434"
+    );
     let agent = BasicAgent::from_legacy(Some("llama"), Some("http://box:1"), Some("Be kind."));
-    assert_eq!((agent.model().id.as_str(), agent.model().base_url.as_deref()), ("llama", Some("http://box:1")));
+    assert_eq!(
+        (agent.model().id.as_str(), agent.model().base_url.as_deref()),
+        ("llama", Some("http://box:1"))
+    );
     assert_eq!(&*agent.system_prompt(), "Be kind.");
     let model = ScriptedProvider::responding(|r| {
         ScriptedReply::call(&format!("c{}", r.history.len()), "look", json!({}))
@@ -342,7 +370,10 @@ async fn waiting_for_idle_returns_at_once_without_a_run_and_else_after_it() {
     assert_eq!(within(agent.finish()).await, Finished::Idle);
     let _events = agent.prompt("Hi").unwrap();
     within(latch.reached()).await;
-    let waiting = { let agent = agent.clone(); tokio::spawn(async move { agent.wait_for_idle().await }) };
+    let waiting = {
+        let agent = agent.clone();
+        tokio::spawn(async move { agent.wait_for_idle().await })
+    };
     tokio::task::yield_now().await;
     assert!(!waiting.is_finished());
     latch.open();

@@ -1,4 +1,11 @@
 //! Execution limits as the loop keeps them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails loudly, also in the functions it shares with others"
+)]
 
 #[path = "support/runs.rs"]
 mod runs;
@@ -45,7 +52,10 @@ async fn two_turns_at_most_are_two_calls_and_the_last_message_says_why() {
     let mut tracker = ExecutionTracker::new(limits, Timestamp(0));
     assert_eq!(tracker.check_limits(Timestamp(1)), None);
     tracker.record_turn(5);
-    assert_eq!(tracker.check_limits(Timestamp(1)).map(|l| l.to_string()).as_deref(), Some("max turns exceeded"));
+    assert_eq!(
+        tracker.check_limits(Timestamp(1)).map(|l| l.to_string()).as_deref(),
+        Some("max turns exceeded")
+    );
 }
 
 /// REQ-062, REQ-061.

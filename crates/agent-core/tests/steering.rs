@@ -1,4 +1,11 @@
 //! Steering and follow-ups: when queued messages are delivered, and what they do to calls that have not begun.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails loudly, also in the functions it shares with others"
+)]
 
 #[path = "support/runs.rs"]
 mod runs;
@@ -450,7 +457,10 @@ async fn what_is_queued_while_the_end_is_being_told_waits_for_the_next_run() {
 fn the_queues_of_a_new_agent_are_there_and_empty() {
     let agent = BasicAgent::new(ModelConfig::default());
     assert!(!agent.has_queued_messages());
-    assert_eq!((agent.steering_mode(), agent.follow_up_mode()), (QueueMode::OneAtATime, QueueMode::OneAtATime));
+    assert_eq!(
+        (agent.steering_mode(), agent.follow_up_mode()),
+        (QueueMode::OneAtATime, QueueMode::OneAtATime)
+    );
     agent.follow_up("f");
     assert!(agent.queued_messages(QueueKind::Steering).is_empty(), "each queue is its own");
 }

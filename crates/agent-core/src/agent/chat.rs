@@ -55,7 +55,9 @@ impl BasicAgent {
                 AgentEvent::MessageUpdate { delta: StreamDelta::Text { delta }, .. } => {
                     on_token(ChatToken::Text(delta));
                 }
-                AgentEvent::MessageEnd { message, superseded: false, .. } if message.role() == "assistant" => {
+                AgentEvent::MessageEnd { message, superseded: false, .. }
+                    if message.role() == "assistant" =>
+                {
                     text.push_str(&message.text());
                 }
                 AgentEvent::ToolExecutionStart { tool_name, .. } => {

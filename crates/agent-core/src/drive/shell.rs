@@ -420,8 +420,7 @@ impl Shell {
         let mut partial = self.arriving.take().map(|log| Box::new(PartialReply::of(&log)));
         for _ in 0..2 {
             if run.ended().is_none() {
-                let input =
-                    Input::Abort { partial: partial.take(), interrupted: Some(reason.to_owned()) };
+                let input = Input::Abort { partial: partial.take(), interrupted: Some(reason.to_owned()) };
                 let _ = run.apply(now, input, &mut events);
             }
         }

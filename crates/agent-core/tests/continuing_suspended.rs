@@ -1,4 +1,11 @@
 //! A run that waits for a person: asked, stored, answered, steered, aborted.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails loudly, also in the functions it shares with others"
+)]
 
 #[path = "support/runs.rs"]
 mod runs;
@@ -366,4 +373,36 @@ async fn below_the_handle_a_run_that_waits_is_left_in_the_context() {
     assert_eq!(context.history.len(), 5);
     let none = agent_loop_answer(&mut context, &config, "c1".into(), Answer::Allow, tx, go());
     assert!(matches!(within(none).await, Err(LoopError::NotSuspended)));
+}
+
+/// Keeps the type of every event that was written down.
+#[derive(Debug, Default)]
+struct Writing(std::sync::Mutex<Vec<String>>);
+
+#[async_trait::async_trait]
+impl agent_core::journal::Journal for Writing {
+    async fn append(
+        &self,
+        entry: agent_core::journal::JournalEntry<'_>,
+    ) -> Result<(), agent_core::journal::JournalError> {
+        self.0.lock().unwrap().extend(entry.events.iter().map(runs::kind));
+        Ok(())
+    }
+}
+
+/// B-061.
+#[tokio::test]
+async fn the_end_of_a_run_that_waited_and_was_aborted_is_written_down() {
+    let journal = Arc::new(Writing::default());
+    let (agent, _) = agent([two_calls()]);
+    let agent = agent
+        .with_journal(Arc::clone(&journal) as Arc<dyn agent_core::journal::Journal>)
+        .with_tool(ScriptedTool::saying("rm", "gone"))
+        .with_tool(ScriptedTool::saying("ls", "a b"))
+        .with_hooks(ask_about_rm());
+    run(&agent, "Clean up.").await;
+    assert_eq!(journal.0.lock().unwrap().last().map(String::as_str), Some("RunSuspended"));
+    agent.abort();
+    within(agent.finish()).await;
+    assert_eq!(journal.0.lock().unwrap().last().map(String::as_str), Some("AgentEnd"));
 }

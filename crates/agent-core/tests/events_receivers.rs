@@ -1,4 +1,11 @@
 //! Where events go: the receiver of a prompt, a sender of the caller's, a receiver that merges, the loop as a stream.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails loudly, also in the functions it shares with others"
+)]
 
 #[path = "support/runs.rs"]
 mod runs;
@@ -194,28 +201,14 @@ async fn a_receiver_that_keeps_up_gets_every_delta_and_a_merging_one_ends_with_i
 #[test]
 fn a_merging_channel_keeps_nothing_for_a_receiver_that_is_gone() {
     let (tx, rx) = merging_channel(2);
-    let message = agent_core::MessageRef::new("kept?".into());
-    let send = || {
-        tx.send(AgentEvent::MessageStart { loop_id: LoopId::from("l"), message: message.clone() });
-    };
+    let name: Arc<str> = "l".into();
+    let send =
+        || tx.send(AgentEvent::InputRejected { loop_id: LoopId::new(name.clone()), reason: "r".into() });
     send();
+    assert_eq!(Arc::strong_count(&name), 2, "it waits");
     drop(rx);
     send();
-    assert_eq!(holders(&message), 1, "only this test holds the message");
-}
-
-/// How many hold it: `into_inner` copies where somebody else does, which changes the place of its text.
-fn holders(message: &agent_core::MessageRef) -> usize {
-    let before = place(message);
-    let again = message.clone();
-    drop(again);
-    let own = message.clone();
-    let _ = before;
-    own.holders() - 1
-}
-
-fn place(message: &agent_core::MessageRef) -> String {
-    message.text()
+    assert_eq!(Arc::strong_count(&name), 1, "nobody will read it");
 }
 
 /// REQ-036.
@@ -265,4 +258,22 @@ async fn the_receiver_is_a_stream_too() {
     let (again, _) = runs::agent(["b"]);
     let first = within(StreamExt::next(&mut again.prompt("Hi").unwrap())).await;
     assert!(matches!(first, Some(AgentEvent::AgentStart(_))));
+}
+
+/// REQ-144.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_one_sender_the_end_of_a_run_comes_before_the_start_of_the_next() {
+    let model = ScriptedProvider::responding(|_| "ok".into());
+    let agent = BasicAgent::new(ModelConfig::default()).with_provider(model).with_context_config(None);
+    let (tx, rx) = event_channel();
+    for _ in 0..500 {
+        agent.prompt_with_sender("Hi", tx.clone()).unwrap();
+        within(agent.wait_for_idle()).await;
+        agent.clear_messages().unwrap();
+    }
+    drop(tx);
+    let kinds = kinds(&within(rx.collect()).await);
+    for (n, kind) in kinds.iter().enumerate().skip(1) {
+        assert_eq!(kind == "AgentStart", kinds[n - 1] == "AgentEnd", "at {n}: {:?}", &kinds[n - 1..=n]);
+    }
 }

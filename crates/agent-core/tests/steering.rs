@@ -1,4 +1,11 @@
 //! Steering and follow-ups: when queued messages are delivered, and what they do to calls that have not begun.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails loudly, also in the functions it shares with others"
+)]
 
 #[path = "support/runs.rs"]
 mod runs;

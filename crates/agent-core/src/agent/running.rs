@@ -61,14 +61,15 @@ impl Audience for Room {
         self.inner.listeners.tell_now(event);
     }
 
-    fn settle(&self, run: Box<Run>) {
-        self.inner.settle(run);
+    fn settle(&self, run: Box<Run>, output: &Output) {
+        self.inner.settle(run, output);
     }
 }
 
 impl Inner {
-    /// Takes over what a run left. The agent is idle after it.
-    pub(super) fn settle(&self, mut run: Box<Run>) {
+    /// Takes over what a run left, and sends its last event. The agent is idle after it; no other run can begin in
+    /// between, so that with a shared sender this run's end comes before the next one's start.
+    pub(super) fn settle(&self, mut run: Box<Run>, output: &Output) {
         if run.ended().is_some() {
             self.mailbox.close(run.take_queues());
         }
@@ -81,8 +82,9 @@ impl Inner {
                 None => Finished::Suspended { questions: run.questions() },
             };
             state.settle(run);
+            output.release();
+            self.open_runs.send_replace(0);
         }
-        self.open_runs.send_replace(0);
     }
 }
 
@@ -279,9 +281,9 @@ impl BasicAgent {
             let (run, events) = started.inspect_err(|_| self.inner.mailbox.close(waiting))?;
             self.inner.mailbox.publish(run.queues());
             state.begin(&config.config_segment(), config.environment.now(), cancel.clone());
+            self.inner.open_runs.send_replace(1);
             (run, events)
         };
-        self.inner.open_runs.send_replace(1);
         let shell = self.shell(&context, ready, &config, tx, cancel).load(run, events);
         let output = shell.output();
         task.run(output, async move { shell.begin().await.0 });
@@ -307,9 +309,9 @@ impl BasicAgent {
             }
             state.is_streaming = true;
             state.cancel = Some(cancel.clone());
+            self.inner.open_runs.send_replace(1);
             run
         };
-        self.inner.open_runs.send_replace(1);
         let context = AgentContext::new(system_prompt).with_tools(tools);
         let shell = self.shell(&context, ready, &config, tx, cancel).load(*run, Vec::new());
         let output = shell.output();
@@ -361,7 +363,7 @@ impl RunTask {
         // A task that has gone in the meantime drops the work, and the shell in it ends the run.
         let _ = self.give.send(Box::pin(async move {
             if let Outcome::Ended(run) | Outcome::Suspended(run) = driven.await {
-                inner.settle(run);
+                inner.settle(run, &output);
             }
             output.release();
         }));

@@ -82,8 +82,8 @@ pub(crate) trait Audience: Send + Sync {
     /// Tells those listeners that need no waiting, for a run that is being cut off.
     fn tell_now(&self, event: &AgentEvent);
 
-    /// Takes over a run that was cut off.
-    fn settle(&self, run: Box<Run>);
+    /// Takes over a run that was cut off, and sends what `output` holds back.
+    fn settle(&self, run: Box<Run>, output: &Output);
 }
 
 /// Where the events of one run go.
@@ -160,9 +160,9 @@ impl Output {
 
     /// Hands over a run that was cut off.
     pub(crate) fn settle(&self, run: Box<Run>) {
-        if let Some(audience) = &self.audience {
-            audience.settle(run);
+        match &self.audience {
+            Some(audience) => audience.settle(run, self),
+            None => self.release(),
         }
-        self.release();
     }
 }

@@ -83,6 +83,8 @@ pub(super) struct Merging {
 struct State {
     events: VecDeque<AgentEvent>,
     senders: usize,
+    /// The receiver is gone: nothing is kept for it.
+    unread: bool,
 }
 
 /// A channel that holds about `capacity` events: from there on a delta is merged into the last event where that is a
@@ -90,7 +92,7 @@ struct State {
 #[must_use]
 pub fn merging_channel(capacity: usize) -> (EventSender, MergingReceiver) {
     let shared = Arc::new(Merging {
-        state: Mutex::new(State { events: VecDeque::new(), senders: 1 }),
+        state: Mutex::new(State { events: VecDeque::new(), senders: 1, unread: false }),
         ready: Notify::new(),
         capacity: capacity.max(1),
     });
@@ -128,6 +130,17 @@ impl MergingReceiver {
     }
 }
 
+impl Drop for MergingReceiver {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.unread = true;
+        let unread = std::mem::take(&mut state.events);
+        // What the events hold is dropped outside the lock.
+        drop(state);
+        drop(unread);
+    }
+}
+
 impl fmt::Debug for MergingReceiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("MergingReceiver")
@@ -146,6 +159,9 @@ pub(super) struct MergingSender(Arc<Merging>);
 impl MergingSender {
     pub(super) fn send(&self, event: AgentEvent) {
         let mut state = self.0.lock();
+        if state.unread {
+            return;
+        }
         let full = state.events.len() >= self.0.capacity;
         let left = match state.events.back_mut() {
             Some(last) if full => merge(last, event),

@@ -172,9 +172,7 @@ impl Shell {
                 Some(question) => Decision::Not(ToolVerdict::Ask(question)),
                 None => Decision::run(tool, arguments, kept),
             },
-            Ok(Verdict::GoWith(other)) => {
-                Decision::run(tool, other.clone(), ToolVerdict::RunWith(other))
-            }
+            Ok(Verdict::GoWith(other)) => Decision::run(tool, other.clone(), ToolVerdict::RunWith(other)),
             Ok(Verdict::Deny(reason)) => Decision::Not(ToolVerdict::refuse(denied(reason))),
             Ok(Verdict::DenyAndEnd(reason)) => {
                 let result = ToolResult::error(denied(reason)).terminating();
@@ -297,7 +295,8 @@ impl Shell {
         let change = match &self.config.hooks.tool.after {
             None => ToolChange::none(),
             Some(hook) => {
-                let asked = contained(async { hook(ToolEnded { call: call.clone(), end: Box::new(end) }).await });
+                let asked =
+                    contained(async { hook(ToolEnded { call: call.clone(), end: Box::new(end) }).await });
                 asked
                     .await
                     .unwrap_or_else(|panic| Err(HookError::new(format!("it panicked: {panic}"))))

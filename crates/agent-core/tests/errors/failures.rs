@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use agent_core::testing::{Latch, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
-    AgentEvent, BasicAgent, Completion, Ended, ErrorKind, EventSink, Finished, HookError, Hooks, Message, ModelConfig,
-    ProviderError, StopReason, StreamConfig, StreamDelta, StreamProvider,
+    AgentEvent, BasicAgent, Completion, Ended, ErrorKind, EventSink, Finished, HookError, Hooks, Message,
+    ModelConfig, ProviderError, StopReason, StreamConfig, StreamDelta, StreamProvider,
 };
 use async_trait::async_trait;
 use serde_json::json;
@@ -34,7 +34,10 @@ async fn an_error_of_the_provider_is_in_the_state_and_the_next_prompt_clears_it(
     assert_eq!(agent.error_message(), None);
     // The failed reply is kept for people and not sent.
     let sent: Vec<_> = model.requests()[1].messages().map(Message::role).collect();
-    assert!(model.requests()[1].history.units().any(|u| u.kind() == agent_core::UnitKind::Failed), "{sent:?}");
+    assert!(
+        model.requests()[1].history.units().any(|u| u.kind() == agent_core::UnitKind::Failed),
+        "{sent:?}"
+    );
 }
 
 struct Broken;
@@ -114,7 +117,10 @@ async fn what_had_arrived_of_a_broken_reply_is_kept_with_the_error() {
         transcript(&events),
         "agent_start turn_start user assistant!(half an ans) turn_end agent_end(error)"
     );
-    assert!(matches!(agent.finish().await, Finished::Ended { ended: Ended::Error { kind: ErrorKind::Api, .. }, .. }));
+    assert!(matches!(
+        agent.finish().await,
+        Finished::Ended { ended: Ended::Error { kind: ErrorKind::Api, .. }, .. }
+    ));
 }
 
 /// REQ-081, REQ-093, REQ-092.
@@ -144,7 +150,8 @@ async fn on_error_is_told_and_then_the_turn_ends_and_after_turn_is_told() {
 async fn an_abort_ends_the_turn_and_after_turn_is_told_and_on_error_is_not() {
     let notes = Notes::default();
     let (error, turn) = (notes.clone(), notes.clone());
-    let hooks = Hooks::new().on_error(move |_| error.add("on_error")).after_turn(move |_| turn.add("after_turn"));
+    let hooks =
+        Hooks::new().on_error(move |_| error.add("on_error")).after_turn(move |_| turn.add("after_turn"));
     let latch = Latch::new();
     let model = model([ScriptedReply::text("half").and_wait(&latch)]);
     let agent = agent(&model).with_hooks(hooks);
@@ -153,7 +160,10 @@ async fn an_abort_ends_the_turn_and_after_turn_is_told_and_on_error_is_not() {
     agent.abort();
     let events = events.collect().await;
     assert_well_formed(&events);
-    assert_eq!(transcript(&events), "agent_start turn_start user assistant!(half) turn_end agent_end(aborted)");
+    assert_eq!(
+        transcript(&events),
+        "agent_start turn_start user assistant!(half) turn_end agent_end(aborted)"
+    );
     assert_eq!(notes.joined(), "after_turn");
 }
 

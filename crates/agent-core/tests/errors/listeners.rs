@@ -34,7 +34,11 @@ async fn the_state_has_taken_an_event_in_before_a_listener_hears_of_it() {
         }
     });
     let events = run(&agent).await;
-    assert!(transcript(&events).ends_with("agent_end(completed)"), "an assertion failed: {}", transcript(&events));
+    assert!(
+        transcript(&events).ends_with("agent_end(completed)"),
+        "an assertion failed: {}",
+        transcript(&events)
+    );
     assert_eq!(notes.joined(), "user assistant start end toolResult assistant");
 }
 

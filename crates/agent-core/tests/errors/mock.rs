@@ -2,8 +2,8 @@
 
 use agent_core::testing::{MockProvider, ScriptedProvider, ScriptedReply};
 use agent_core::{
-    AgentMessage, AssistantMessage, CancellationToken, Content, ErrorKind, History, Message, ModelConfig, StopReason,
-    StreamConfig, ToolDefinition, complete,
+    AgentMessage, AssistantMessage, CancellationToken, Content, ErrorKind, History, Message, ModelConfig,
+    StopReason, StreamConfig, ToolDefinition, complete,
 };
 use serde_json::json;
 
@@ -88,7 +88,8 @@ async fn tools_that_a_real_api_refuses_are_refused() {
 /// REQ-030.
 #[tokio::test]
 async fn a_reply_may_depend_on_the_request() {
-    let model = ScriptedProvider::responding(|request| ScriptedReply::text(request.history.len().to_string()));
+    let model =
+        ScriptedProvider::responding(|request| ScriptedReply::text(request.history.len().to_string()));
     let request = asking(&["hi".into(), "there".into()]);
     assert_eq!(complete(&model, &request, &CancellationToken::new()).await.unwrap().text(), "2");
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed};
 use agent_core::{
-    AgentTool, BasicAgent, Content, ErrorKind, Finished, ImageContent, Message, ModelConfig, QueueKind, ThinkingLevel,
+    AgentTool, BasicAgent, Content, ErrorKind, Finished, ImageContent, Message, ModelConfig, QueueKind,
+    ThinkingLevel,
 };
 
 use crate::room::{agent, boxed, model, run};
@@ -36,7 +37,8 @@ async fn a_run_works_on_what_was_set_when_it_began() {
         "one".into(),
         "two".into(),
     ]);
-    let agent = agent(&model).with_tools(boxed([ScriptedTool::saying("old", "old")])).with_system_prompt("old");
+    let agent =
+        agent(&model).with_tools(boxed([ScriptedTool::saying("old", "old")])).with_system_prompt("old");
     let events = agent.prompt("go").unwrap();
     latch.reached().await;
     let other = ModelConfig::anthropic("other", "Other", "key");
@@ -64,7 +66,8 @@ async fn a_reset_aborts_forgets_the_conversation_and_keeps_the_settings() {
         ScriptedReply::text("half").and_wait(&latch),
         "fresh".into(),
     ]);
-    let agent = agent(&model).with_system_prompt("careful").with_tools(boxed([ScriptedTool::saying("t", "ok")]));
+    let agent =
+        agent(&model).with_system_prompt("careful").with_tools(boxed([ScriptedTool::saying("t", "ok")]));
     run(&agent).await;
     let events = agent.prompt("go").unwrap();
     latch.reached().await;
@@ -73,7 +76,9 @@ async fn a_reset_aborts_forgets_the_conversation_and_keeps_the_settings() {
     agent.reset().await;
     assert_well_formed(&events.collect().await);
     let state = agent.state();
-    assert!(state.messages.is_empty() && state.error_message.is_none() && state.pending_tool_calls.is_empty());
+    assert!(
+        state.messages.is_empty() && state.error_message.is_none() && state.pending_tool_calls.is_empty()
+    );
     assert!(!agent.has_queued_messages() && !agent.is_streaming());
     assert_eq!((&*state.system_prompt, state.tools.len()), ("careful", 1));
     assert_eq!(agent.chat("hi").await.unwrap(), "fresh");

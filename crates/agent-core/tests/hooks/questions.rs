@@ -2,7 +2,8 @@
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
-    AgentError, AgentEvent, Answer, BasicAgent, Ended, Finished, Hooks, ToolExecutionStrategy, ToolResult, Verdict,
+    AgentError, AgentEvent, Answer, BasicAgent, Ended, Finished, Hooks, ToolExecutionStrategy, ToolResult,
+    Verdict,
 };
 use serde_json::json;
 

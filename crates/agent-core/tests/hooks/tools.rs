@@ -1,9 +1,7 @@
 //! The hooks around a call.
 
 use agent_core::testing::{ScriptedReply, ScriptedTool, transcript};
-use agent_core::{
-    AgentEvent, Content, HookError, Hooks, ToolChange, ToolResult, ToolResultMessage, Verdict,
-};
+use agent_core::{AgentEvent, Content, HookError, Hooks, ToolChange, ToolResult, ToolResultMessage, Verdict};
 use serde_json::json;
 
 use crate::room::{agent, boxed, model, results, run, said, tool_ends};
@@ -44,7 +42,10 @@ fn on_a(verdict: Verdict) -> Hooks {
 #[tokio::test]
 async fn a_denied_call_does_not_run_and_the_model_is_told_why() {
     let seen = under(on_a(Verdict::Deny("not on Sundays".into()))).await;
-    assert_eq!((said(&seen.results[0]).as_str(), seen.results[0].is_error, seen.ran), ("not on Sundays", true, 1));
+    assert_eq!(
+        (said(&seen.results[0]).as_str(), seen.results[0].is_error, seen.ran),
+        ("not on Sundays", true, 1)
+    );
     assert_eq!(seen.results[0].duration_ms, None);
 
     let hooks = Hooks::new().before_tool(|call| async move { call.call.id != *"a" });
@@ -82,7 +83,10 @@ async fn a_hook_that_fails_or_panics_before_a_call_is_an_error_result() {
     for hooks in [failing, later, at_once] {
         let seen = under(hooks).await;
         let text = said(&seen.results[0]);
-        assert!(seen.results[0].is_error && text.contains("before_tool") && text.contains("no policy"), "{text}");
+        assert!(
+            seen.results[0].is_error && text.contains("before_tool") && text.contains("no policy"),
+            "{text}"
+        );
         assert_eq!(seen.ran, 1);
     }
 }
@@ -131,12 +135,11 @@ async fn a_hook_that_fails_or_panics_after_a_call_makes_its_result_an_error() {
 /// REQ-183.
 #[tokio::test]
 async fn a_call_that_did_not_run_is_not_reviewed() {
-    let hooks = on_a(Verdict::Deny("no".into()))
-        .after_tool(|ended| async move { ToolChange::content(vec![Content::text(format!("seen {}", ended.call.id))]) });
-    let model = model([
-        ScriptedReply::call("a", "t", json!({})).and_call("b", "t", json!({})),
-        "done".into(),
-    ]);
+    let hooks = on_a(Verdict::Deny("no".into())).after_tool(|ended| async move {
+        ToolChange::content(vec![Content::text(format!("seen {}", ended.call.id))])
+    });
+    let model =
+        model([ScriptedReply::call("a", "t", json!({})).and_call("b", "t", json!({})), "done".into()]);
     let agent = agent(&model).with_tools(boxed([ScriptedTool::saying("t", "ok")])).with_hooks(hooks);
     let results = results(&run(&agent).await);
     assert_eq!(results.iter().map(said).collect::<Vec<_>>(), ["no", "seen b"]);

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use agent_core::testing::ManualEnvironment;
 use agent_core::testing::{ScriptedReply, ScriptedTool, transcript};
 use agent_core::{
-    AgentContext, AgentEvent, AgentLoopConfig, CancellationToken, Ended, EventSender, FilterResult, HookError, Hooks,
-    ModelConfig, agent_loop, event_channel,
+    AgentContext, AgentEvent, AgentLoopConfig, CancellationToken, Ended, EventSender, FilterResult,
+    HookError, Hooks, ModelConfig, agent_loop, event_channel,
 };
-use agent_core::testing::ManualEnvironment;
 use serde_json::json;
 
 use crate::room::{agent, boxed, model, run};
@@ -35,9 +35,10 @@ async fn a_loop_that_is_refused_says_agent_end_alone_and_after_loop_is_not_told(
 async fn after_loop_is_told_the_messages_and_the_tokens_of_the_run() {
     let seen = crate::room::Notes::default();
     let note = seen.clone();
-    let hooks = Hooks::new()
-        .before_loop(|info| async move { info.history.is_empty() })
-        .after_loop(move |end| note.add(format!("{} messages, {} tokens", end.messages.len(), end.usage.total_tokens)));
+    let hooks =
+        Hooks::new().before_loop(|info| async move { info.history.is_empty() }).after_loop(move |end| {
+            note.add(format!("{} messages, {} tokens", end.messages.len(), end.usage.total_tokens));
+        });
     let usage = agent_core::Usage::new(10, 5, 0, 0);
     let model = model([ScriptedReply::text("hello").using(usage)]);
     let mut context = AgentContext::new("").with_tools(Vec::new());
@@ -52,7 +53,8 @@ async fn after_loop_is_told_the_messages_and_the_tokens_of_the_run() {
     assert_eq!(seen.all(), ["2 messages, 15 tokens"]);
     // A second loop finds a conversation, and is refused.
     let none = EventSender::none();
-    let messages = agent_loop(vec!["hi".into()], &mut context, &config, none, CancellationToken::new()).await.unwrap();
+    let messages =
+        agent_loop(vec!["hi".into()], &mut context, &config, none, CancellationToken::new()).await.unwrap();
     assert!(messages.is_empty());
     assert_eq!(seen.all().len(), 1);
 }
@@ -100,7 +102,8 @@ async fn a_gate_that_fails_or_panics_is_closed() {
         let model = model([]);
         let events = run(&agent(&model).with_hooks(hooks)).await;
         let Some(AgentEvent::AgentEnd(end)) = events.last() else { panic!() };
-        let (Ended::Vetoed { reason } | Ended::TurnVetoed { reason } | Ended::InputRejected { reason }) = &end.ended
+        let (Ended::Vetoed { reason } | Ended::TurnVetoed { reason } | Ended::InputRejected { reason }) =
+            &end.ended
         else {
             panic!("{:?}", end.ended)
         };

@@ -6,8 +6,8 @@ use agent_core::drive::{Outcome, drive};
 use agent_core::run::{Input, Run, ToolOutcome, ToolVerdict};
 use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
 use agent_core::{
-    AgentContext, AgentEvent, AgentLoopConfig, Answer, CancellationToken, Content, Effects, Ended, ErrorKind, Hooks,
-    Message, ModelConfig, QueueKind, StepKey, Timestamp, ToolChange, ToolResult, event_channel,
+    AgentContext, AgentEvent, AgentLoopConfig, Answer, CancellationToken, Content, Effects, Ended, ErrorKind,
+    Hooks, Message, ModelConfig, QueueKind, StepKey, Timestamp, ToolChange, ToolResult, event_channel,
 };
 use serde_json::json;
 
@@ -32,10 +32,15 @@ async fn recorded(tool: ScriptedTool, hooks: Hooks) -> Keeping {
     let journal = Keeping::default();
     let model = ScriptedProvider::new([
         ScriptedReply::error(ErrorKind::Network, "gone"),
-        ScriptedReply::text("let me see").and_call("a", "t", json!({"n": 1})).and_call("b", "t", json!({"n": 2})),
+        ScriptedReply::text("let me see").and_call("a", "t", json!({"n": 1})).and_call(
+            "b",
+            "t",
+            json!({"n": 2}),
+        ),
         "done".into(),
     ]);
-    run(&agent(&model).with_tools(boxed([tool])).with_hooks(hooks).with_journal(Arc::new(journal.clone()))).await;
+    run(&agent(&model).with_tools(boxed([tool])).with_hooks(hooks).with_journal(Arc::new(journal.clone())))
+        .await;
     journal
 }
 
@@ -105,8 +110,11 @@ async fn a_call_that_is_not_to_run_again_is_answered_with_the_reason() {
     run.apply(Timestamp(60_000), Input::Answer { question_id: "a".into(), answer }, &mut Vec::new()).unwrap();
     let driven = taken_up(*run, tool, Hooks::new()).await;
     assert_eq!(calls_ran(&keys), ["tool-0-b"]);
-    let shown: Vec<String> =
-        driven.model.requests()[0].messages().filter(|m| m.as_tool_result().is_some()).map(Message::text).collect();
+    let shown: Vec<String> = driven.model.requests()[0]
+        .messages()
+        .filter(|m| m.as_tool_result().is_some())
+        .map(Message::text)
+        .collect();
     assert_eq!(shown, ["it was sent", r#"ran {"n":2}"#]);
 }
 
@@ -129,7 +137,8 @@ async fn a_call_that_may_run_again_does_with_the_same_arguments_and_key() {
         assert_eq!(asked.all(), ["b"]);
         let shown: Vec<String> = driven.run.history().llm_messages().map(Message::text).collect();
         assert!(shown.contains(&r#"ran {"n":10}"#.to_owned()), "{shown:?}");
-        let starts = driven.events.iter().filter(|e| matches!(e, AgentEvent::ToolExecutionStart { .. })).count();
+        let starts =
+            driven.events.iter().filter(|e| matches!(e, AgentEvent::ToolExecutionStart { .. })).count();
         assert_eq!(starts, 1, "the start of the first call was said before the cut");
     }
 }
@@ -145,7 +154,11 @@ async fn a_run_that_was_cut_inside_a_reply_calls_the_model_again() {
     let mut log: Vec<AgentEvent> = kept[..=at].iter().flat_map(|k| k.events.clone()).collect();
     log.extend(driven.events);
     agent_core::testing::assert_well_formed(&log);
-    assert!(transcript(&log).ends_with("assistant(done) turn_end agent_end(completed)"), "{}", transcript(&log));
+    assert!(
+        transcript(&log).ends_with("assistant(done) turn_end agent_end(completed)"),
+        "{}",
+        transcript(&log)
+    );
 }
 
 /// A result that the hook had not seen is shown to it, and the tool does not run again.
@@ -165,7 +178,10 @@ async fn a_result_that_was_not_reviewed_is_reviewed_and_the_tool_does_not_run_ag
     let driven = taken_up(kept[at].run(), tool, review()).await;
     assert!(calls_ran(&keys).is_empty());
     let shown: Vec<String> = driven.run.history().llm_messages().map(Message::text).collect();
-    assert!(shown.contains(&"reviewed a".to_owned()) && shown.contains(&"reviewed b".to_owned()), "{shown:?}");
+    assert!(
+        shown.contains(&"reviewed a".to_owned()) && shown.contains(&"reviewed b".to_owned()),
+        "{shown:?}"
+    );
 }
 
 /// A run that was being aborted when it was cut is aborted: no call begins again.

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use agent_core::drive::{DriveError, drive};
 use agent_core::fold::Fold;
 use agent_core::journal::Durability;
 use agent_core::run::{Run, RunSetup};
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
+use agent_core::{AgentContext, AgentLoopConfig, ModelConfig};
 use agent_core::{
     AgentEvent, BasicAgent, CancellationToken, Effects, Ended, ErrorKind, EventSender, Finished, History,
     ToolResult,
 };
-use agent_core::drive::{DriveError, drive};
-use agent_core::{AgentContext, AgentLoopConfig, ModelConfig};
 use serde_json::json;
 
 use crate::keeping::Keeping;
@@ -98,7 +98,8 @@ async fn a_journal_that_fails_ends_the_run_and_nothing_further_is_done() {
             Ended::Completed => assert_eq!(full_after, entries - 1),
             other => panic!("{other:?}"),
         }
-        let done = |notes: &[String]| notes.iter().filter(|n| n.starts_with("did:")).cloned().collect::<Vec<_>>();
+        let done =
+            |notes: &[String]| notes.iter().filter(|n| n.starts_with("did:")).cloned().collect::<Vec<_>>();
         let before_failure: Vec<String> = sequence
             .iter()
             .take_while({
@@ -112,14 +113,26 @@ async fn a_journal_that_fails_ends_the_run_and_nothing_further_is_done() {
             })
             .cloned()
             .collect();
-        assert_eq!(done(&notes.all()), done(&before_failure), "after {full_after} entries: {}", transcript(&events));
+        assert_eq!(
+            done(&notes.all()),
+            done(&before_failure),
+            "after {full_after} entries: {}",
+            transcript(&events)
+        );
         assert!(!agent.is_streaming());
     }
 }
 
 fn is_entry(note: &str) -> bool {
     let names = [
-        "start", "reply_started", "model_replied", "model_failed", "slept", "tool_began", "tool_ended", "tool_reviewed",
+        "start",
+        "reply_started",
+        "model_replied",
+        "model_failed",
+        "slept",
+        "tool_began",
+        "tool_ended",
+        "tool_reviewed",
     ];
     note.strip_prefix("written:").is_some_and(|n| names.contains(&n))
 }
@@ -131,10 +144,12 @@ async fn the_end_of_a_turn_and_the_beginning_of_a_call_that_must_not_run_twice_a
     let journal = Keeping::noting(&notes);
     run(&noting(&notes).with_journal(Arc::new(journal.clone()))).await;
     for kept in journal.kept() {
-        let ends = kept.events.iter().any(|e| matches!(e, AgentEvent::TurnEnd { .. } | AgentEvent::AgentEnd(_)));
-        let once = kept.events.iter().any(
-            |e| matches!(e, AgentEvent::ToolExecutionStart { tool_name, .. } if *tool_name == *"send"),
-        );
+        let ends =
+            kept.events.iter().any(|e| matches!(e, AgentEvent::TurnEnd { .. } | AgentEvent::AgentEnd(_)));
+        let once = kept
+            .events
+            .iter()
+            .any(|e| matches!(e, AgentEvent::ToolExecutionStart { tool_name, .. } if *tool_name == *"send"));
         let expect = if ends || once { Durability::Flushed } else { Durability::Buffered };
         assert_eq!(kept.durability, expect, "{kept:?}");
     }
@@ -193,8 +208,10 @@ async fn a_message_that_waited_for_the_run_is_in_its_first_checkpoint() {
 async fn drive_says_that_the_journal_failed() {
     let mut events = Vec::new();
     let setup = RunSetup::new("s.demo.1");
-    let run = Run::start(setup, History::new(), vec!["go".into()], agent_core::Timestamp(1), &mut events).unwrap();
-    let mut config = AgentLoopConfig::system(Arc::new(ScriptedProvider::texts(["hello"])), ModelConfig::default());
+    let run =
+        Run::start(setup, History::new(), vec!["go".into()], agent_core::Timestamp(1), &mut events).unwrap();
+    let mut config =
+        AgentLoopConfig::system(Arc::new(ScriptedProvider::texts(["hello"])), ModelConfig::default());
     config.journal = Some(Arc::new(Keeping::default().full_after(0)));
     let context = AgentContext::new("");
     let driven = drive(run, &context, &config, EventSender::none(), CancellationToken::new()).await;
@@ -216,4 +233,29 @@ async fn the_end_of_a_run_that_a_listener_cut_off_is_written_down() {
     assert!(transcript(&heard).ends_with("agent_end(interrupted)"));
     let logged: Vec<AgentEvent> = journal.kept().iter().flat_map(|k| k.events.clone()).collect();
     assert_eq!(logged, heard);
+}
+
+/// A run that waits for an answer and is aborted has its end in the log, and the hooks hear of it.
+#[tokio::test]
+async fn the_end_of_a_run_that_was_aborted_while_it_waited_is_written_down() {
+    let (journal, told) = (Keeping::default(), Notes::default());
+    let (turn, end) = (told.clone(), told.clone());
+    let hooks = agent_core::Hooks::new()
+        .after_turn(move |_| turn.add("after_turn"))
+        .after_loop(move |_| end.add("after_loop"));
+    let model = ScriptedProvider::new([ScriptedReply::call("a", "t", json!({}))]);
+    let agent = agent(&model)
+        .with_tools(boxed([ScriptedTool::saying("t", "ok").asking("May it?")]))
+        .with_hooks(hooks)
+        .with_journal(Arc::new(journal.clone()));
+    run(&agent).await;
+    assert!(agent.is_suspended());
+    agent.abort();
+    agent.wait_for_idle().await;
+    assert!(!agent.is_suspended());
+    let logged: Vec<AgentEvent> = journal.kept().iter().flat_map(|k| k.events.clone()).collect();
+    assert!(
+        transcript(&logged).ends_with("suspended tool+(a) tool-!(a) result!(a) turn_end agent_end(aborted)")
+    );
+    assert_eq!(told.joined(), "after_turn after_loop");
 }

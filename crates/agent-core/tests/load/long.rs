@@ -36,7 +36,11 @@ async fn a_run_of_a_thousand_turns_stays_within_its_budget_and_is_compacted_now_
     let model = ScriptedProvider::responding(move |request| {
         let turn = turn.fetch_add(1, Ordering::Relaxed);
         check(&request.history, turn);
-        if turn + 1 == TURNS { "done".into() } else { ScriptedReply::call(&format!("call-{turn}"), "t", json!({"n": turn})) }
+        if turn + 1 == TURNS {
+            "done".into()
+        } else {
+            ScriptedReply::call(&format!("call-{turn}"), "t", json!({"n": turn}))
+        }
     });
     let tool = ScriptedTool::new("t", |args, _| async move {
         Ok(format!("output {}\n{}", args["n"], "a line of what a tool may say\n".repeat(12)).into())

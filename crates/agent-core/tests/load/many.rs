@@ -39,7 +39,8 @@ async fn one(name: usize, alive: Arc<()>, ran: Arc<AtomicUsize>) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_hundred_agents_with_ten_calls_each_neither_mix_nor_hang_nor_leak() {
     let (alive, ran) = (Arc::new(()), Arc::new(AtomicUsize::new(0)));
-    let agents: Vec<_> = (0..AGENTS).map(|n| tokio::spawn(one(n, Arc::clone(&alive), Arc::clone(&ran)))).collect();
+    let agents: Vec<_> =
+        (0..AGENTS).map(|n| tokio::spawn(one(n, Arc::clone(&alive), Arc::clone(&ran)))).collect();
     for agent in agents {
         agent.await.unwrap();
     }

@@ -97,7 +97,10 @@ async fn a_limit_ends_a_run_that_would_go_on() {
 async fn a_long_conversation_is_compacted_before_the_call() {
     let calls = (0..12).map(|n| ScriptedReply::call(&format!("c{n}"), "t", json!({})));
     let model = model(calls.chain(["done".into()]));
-    let config = ContextConfig::default().with_max_context_tokens(600).with_system_prompt_tokens(0).with_keep_recent(4);
+    let config = ContextConfig::default()
+        .with_max_context_tokens(600)
+        .with_system_prompt_tokens(0)
+        .with_keep_recent(4);
     let agent = agent(&model)
         .with_tools(boxed([ScriptedTool::saying("t", "line of output\n".repeat(20))]))
         .with_context_config(config);

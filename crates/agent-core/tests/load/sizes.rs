@@ -7,8 +7,8 @@ use agent_core::drive::drive;
 use agent_core::run::{Input, Run, RunSetup, Step};
 use agent_core::testing::ScriptedProvider;
 use agent_core::{
-    AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, CancellationToken, Content, EventSender, History,
-    ModelConfig, StreamDelta, Timestamp, ToolResult, agent_loop,
+    AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, CancellationToken, Content, EventSender,
+    History, ModelConfig, StreamDelta, Timestamp, ToolResult, agent_loop,
 };
 
 #[track_caller]
@@ -41,12 +41,14 @@ fn the_future_of_a_loop_is_bounded() {
     let model = Arc::new(ScriptedProvider::texts(["hello"]));
     let config = AgentLoopConfig::system(model, ModelConfig::default());
     let mut context = AgentContext::new("");
-    let begun = agent_loop(vec!["go".into()], &mut context, &config, EventSender::none(), CancellationToken::new());
+    let begun =
+        agent_loop(vec!["go".into()], &mut context, &config, EventSender::none(), CancellationToken::new());
     check("agent_loop", size_of_val(&begun), 10 * 1_024);
     drop(begun);
     let mut events = Vec::new();
     let run =
-        Run::start(RunSetup::new("s.demo.1"), History::new(), vec!["go".into()], Timestamp(1), &mut events).unwrap();
+        Run::start(RunSetup::new("s.demo.1"), History::new(), vec!["go".into()], Timestamp(1), &mut events)
+            .unwrap();
     let driven = drive(run, &context, &config, EventSender::none(), CancellationToken::new());
     check("drive", size_of_val(&driven), 10 * 1_024);
 }
@@ -60,12 +62,17 @@ fn a_clone_of_a_run_shares_everything_that_grows() {
     }
     let mut events = Vec::new();
     let prompts = (0..100).map(|n| AgentMessage::user(format!("prompt {n}"))).collect();
-    let run = Run::start(RunSetup::new("s.demo.1"), history.clone(), prompts, Timestamp(1), &mut events).unwrap();
+    let run =
+        Run::start(RunSetup::new("s.demo.1"), history.clone(), prompts, Timestamp(1), &mut events).unwrap();
     let clone = run.clone();
     assert!(std::ptr::eq(run.setup(), clone.setup()));
     assert!(std::ptr::eq(run.new_messages(), clone.new_messages()));
     assert_eq!(run.history().shared_units(clone.history()), 1_100);
-    assert_eq!(run.history().shared_units(&history), 1_000, "a run shares the conversation that it was begun with");
+    assert_eq!(
+        run.history().shared_units(&history),
+        1_000,
+        "a run shares the conversation that it was begun with"
+    );
     let Step::CallModel { history: shown, .. } = run.next() else { panic!() };
     assert_eq!(shown.shared_units(run.history()), 1_100, "and so does a step");
 }
@@ -80,7 +87,8 @@ fn a_light_checkpoint_does_not_grow_with_the_conversation() {
         }
         let mut events = Vec::new();
         let run =
-            Run::start(RunSetup::new("s.demo.1"), history, vec!["go".into()], Timestamp(1), &mut events).unwrap();
+            Run::start(RunSetup::new("s.demo.1"), history, vec!["go".into()], Timestamp(1), &mut events)
+                .unwrap();
         serde_json::to_string(&run.light()).unwrap().len()
     };
     let (few, many) = (size(10), size(10_000));

@@ -58,7 +58,8 @@ impl<'t> Machine<'t> {
         let prompts = (0..1 + c.below(2)).map(|_| world::user(c)).collect();
         let mut events = Vec::new();
         let now = 1_000;
-        let run = Run::start(Arc::clone(&setup), history.clone(), prompts, Timestamp(now), &mut events).ok()?;
+        let run =
+            Run::start(Arc::clone(&setup), history.clone(), prompts, Timestamp(now), &mut events).ok()?;
         let mut fold = Fold::new(history);
         for event in &events {
             fold.push(event).unwrap();

@@ -3,8 +3,8 @@
 use agent_core::history::Splice;
 use agent_core::run::{
     CallStage, CompactionTask, Failure, Gate, GateVerdict, Gates, Input, InputVerdict, PartialReply,
-    PendingCall, QueueKind, QueueMode, Queued, Reply, RunSetup, Step, SteeringPolicy, ToolChange, ToolOutcome,
-    ToolVerdict,
+    PendingCall, QueueKind, QueueMode, Queued, Reply, RunSetup, SteeringPolicy, Step, ToolChange,
+    ToolOutcome, ToolVerdict,
 };
 use agent_core::{
     AgentMessage, Answer, AssistantMessage, Content, ContextConfig, Entry, ErrorKind, ExecutionLimits,
@@ -49,7 +49,9 @@ pub(crate) fn setup(c: &mut Choices) -> RunSetup {
         0 => None,
         1 => Some(ExecutionLimits::default().with_max_turns(c.below(8) as u32)),
         2 => Some(ExecutionLimits::unlimited().with_max_total_tokens(100 + c.below(600) as u64)),
-        _ => Some(ExecutionLimits::unlimited().with_max_duration(Duration::from_millis(c.below(2_000) as u64))),
+        _ => {
+            Some(ExecutionLimits::unlimited().with_max_duration(Duration::from_millis(c.below(2_000) as u64)))
+        }
     };
     setup
 }
@@ -74,7 +76,9 @@ pub(crate) fn past(c: &mut Choices) -> History {
 pub(crate) fn user(c: &mut Choices) -> AgentMessage {
     match c.below(4) {
         0 => AgentMessage::user("go"),
-        1 => AgentMessage::user("a longer text that takes some tokens of its own, so that budgets are reached"),
+        1 => {
+            AgentMessage::user("a longer text that takes some tokens of its own, so that budgets are reached")
+        }
         2 => AgentMessage::extension("note", json!({"seen": true})),
         _ => Message::user_content(vec![Content::text("look"), Content::image("aGk=", "image/png")]).into(),
     }

@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
-use agent_core::RetryConfig;
 use agent_core::ErrorKind;
+use agent_core::RetryConfig;
 use agent_core::testing::ScriptedReply;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -57,7 +57,8 @@ async fn a_retry_is_logged_with_its_number_the_most_the_wait_and_the_error() {
     let _guard = tracing::subscriber::set_default(log.clone());
     let model = model([
         ScriptedReply::error(ErrorKind::Network, "gone"),
-        ScriptedReply::error(ErrorKind::RateLimited, "slow down").retry_after(std::time::Duration::from_millis(250)),
+        ScriptedReply::error(ErrorKind::RateLimited, "slow down")
+            .retry_after(std::time::Duration::from_millis(250)),
         "hello".into(),
     ]);
     run(&agent(&model).with_retry_config(RetryConfig::default().with_max_retries(5))).await;

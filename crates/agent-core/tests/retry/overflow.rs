@@ -2,8 +2,8 @@
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
 use agent_core::{
-    AgentEvent, AgentMessage, BasicAgent, CompactionReason, ContextConfig, Ended, ErrorKind, Finished, Message,
-    ModelConfig, StopReason, Usage,
+    AgentEvent, AgentMessage, BasicAgent, CompactionReason, ContextConfig, Ended, ErrorKind, Finished,
+    Message, ModelConfig, StopReason, Usage,
 };
 use serde_json::json;
 
@@ -77,6 +77,18 @@ async fn without_a_context_config_an_overflow_is_an_error_and_nothing_is_compact
     assert!(agent.history().last_reply().unwrap().is_context_overflow());
 }
 
+/// A conversation that cannot be shortened: the error says what the provider said, not only what the budget lacks.
+#[tokio::test]
+async fn an_overflow_that_nothing_can_be_done_about_is_told_in_the_providers_words() {
+    let model = model([overflow()]);
+    let agent = agent(&model);
+    let events = run(&agent).await;
+    assert!(transcript(&events).ends_with("agent_end(error)"));
+    let error = agent.error_message().unwrap();
+    assert!(error.contains("prompt is too long: 210000 tokens"), "{error}");
+    assert!(error.contains("cannot be shortened"), "{error}");
+}
+
 fn small_window() -> ModelConfig {
     ModelConfig::default().with_limits(1_000, 100)
 }
@@ -93,7 +105,11 @@ async fn a_prompt_that_was_cut_in_silence_is_an_overflow() {
         let agent = with_past(&model).with_model_config(small_window());
         let events = run(&agent).await;
         assert_eq!(reasons(&events), [CompactionReason::Overflow]);
-        assert!(transcript(&events).ends_with("assistant(hello) turn_end agent_end(completed)"), "{}", transcript(&events));
+        assert!(
+            transcript(&events).ends_with("assistant(hello) turn_end agent_end(completed)"),
+            "{}",
+            transcript(&events)
+        );
     }
     let whole = [
         ScriptedReply::text("ok").using(Usage::new(700, 5, 300, 0)),

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use agent_core::testing::{ManualEnvironment, ScriptedReply, assert_well_formed, transcript};
-use agent_core::{AgentEvent, Ended, Environment, ErrorKind, Finished, Message, RetryConfig, RetryNote, StopReason};
+use agent_core::{
+    AgentEvent, Ended, Environment, ErrorKind, Finished, Message, RetryConfig, RetryNote, StopReason,
+};
 
 use crate::room::{agent, agent_in, model, run};
 
@@ -78,7 +80,11 @@ async fn the_wait_that_a_provider_asks_for_wins() {
 /// B-165.
 #[tokio::test]
 async fn a_wait_longer_than_allowed_fails_at_once_and_names_it() {
-    let model = model([gone().retry_after(Duration::from_secs(90)), gone().retry_after(Duration::from_secs(90)), "hello".into()]);
+    let model = model([
+        gone().retry_after(Duration::from_secs(90)),
+        gone().retry_after(Duration::from_secs(90)),
+        "hello".into(),
+    ]);
     let env = ManualEnvironment::skipping(0);
     let agent = agent_in(&model, &env);
     let events = run(&agent).await;
@@ -104,7 +110,9 @@ async fn when_the_retries_are_used_up_one_error_remains_and_every_start_has_its_
         "agent_start turn_start user retry+1 retry-!1 retry+2 retry-!2 assistant!() turn_end agent_end(error)"
     );
     let (starts, ends): (Vec<_>, Vec<_>) = notes(&events).into_iter().partition(|(start, _)| *start);
-    let shape = |list: Vec<(bool, RetryNote)>| list.into_iter().map(|(_, n)| (n.attempt, n.delay_ms)).collect::<Vec<_>>();
+    let shape = |list: Vec<(bool, RetryNote)>| {
+        list.into_iter().map(|(_, n)| (n.attempt, n.delay_ms)).collect::<Vec<_>>()
+    };
     assert_eq!(shape(starts), shape(ends));
     let failed: Vec<_> = agent.history().messages().filter(|m| m.role() == "assistant").cloned().collect();
     assert_eq!(failed.len(), 1);
@@ -116,12 +124,16 @@ async fn when_the_retries_are_used_up_one_error_remains_and_every_start_has_its_
 /// REQ-074.
 #[tokio::test]
 async fn what_waiting_cannot_help_is_not_tried_again() {
-    for kind in [ErrorKind::Quota, ErrorKind::Auth, ErrorKind::Api, ErrorKind::ModelNotFound, ErrorKind::Other] {
+    for kind in
+        [ErrorKind::Quota, ErrorKind::Auth, ErrorKind::Api, ErrorKind::ModelNotFound, ErrorKind::Other]
+    {
         let model = model([ScriptedReply::error(kind, "no")]);
         let agent = agent(&model);
         let events = run(&agent).await;
         assert!(notes(&events).is_empty());
-        let Finished::Ended { ended: Ended::Error { kind: told, .. }, .. } = agent.finish().await else { panic!() };
+        let Finished::Ended { ended: Ended::Error { kind: told, .. }, .. } = agent.finish().await else {
+            panic!()
+        };
         assert_eq!(told, kind);
     }
 }

@@ -2,7 +2,8 @@
 
 use agent_core::testing::{ScriptedReply, ScriptedTool, transcript};
 use agent_core::{
-    AgentMessage, AgentTool, ContextConfig, Message, StopReason, ToolArguments, ToolContext, ToolError, ToolResult,
+    AgentMessage, AgentTool, ContextConfig, Message, StopReason, ToolArguments, ToolContext, ToolError,
+    ToolResult,
 };
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -65,8 +66,7 @@ async fn arguments_that_do_not_fit_are_listed_whole_and_the_model_may_try_again(
 #[tokio::test]
 async fn what_was_plainly_meant_is_put_right_and_the_transcript_keeps_what_was_sent() {
     let sent = r#"{"city":"Oslo","days":"42","exact":"true","tags":"sea","unit":null}"#;
-    let model =
-        model([ScriptedReply::call("a", "weather", ToolArguments::from_text(sent)), "done".into()]);
+    let model = model([ScriptedReply::call("a", "weather", ToolArguments::from_text(sent)), "done".into()]);
     let tool = weather();
     let agent = agent(&model).with_tools(boxed([tool.clone()]));
     let events = run(&agent).await;
@@ -121,8 +121,7 @@ async fn a_tool_prepares_its_arguments_before_they_are_checked() {
 #[tokio::test]
 async fn arguments_that_are_not_json_are_shown_and_not_run() {
     let sent = r#"{"city": "Oslo", "da"#;
-    let model =
-        model([ScriptedReply::call("a", "weather", ToolArguments::from_text(sent)), "done".into()]);
+    let model = model([ScriptedReply::call("a", "weather", ToolArguments::from_text(sent)), "done".into()]);
     let tool = weather();
     let agent = agent(&model).with_tools(boxed([tool.clone()]));
     let result = result(&run(&agent).await);
@@ -165,14 +164,16 @@ async fn arguments_of_null_survive_a_save() {
 /// B-109.
 #[tokio::test]
 async fn calls_with_empty_or_equal_ids_each_get_their_own_result() {
-    let model = model([
-        ScriptedReply::call("x", "echo", json!({"n": 1}))
-            .and_call("x", "echo", json!({"n": 2}))
-            .and_call("", "echo", json!({"n": 3})),
-        ScriptedReply::call("x", "echo", json!({"n": 4})),
-        "done".into(),
-    ]);
-    let echo = ScriptedTool::new("echo", |args, _| async move { Ok(ToolResult::text(args["n"].to_string())) });
+    let model =
+        model([
+            ScriptedReply::call("x", "echo", json!({"n": 1}))
+                .and_call("x", "echo", json!({"n": 2}))
+                .and_call("", "echo", json!({"n": 3})),
+            ScriptedReply::call("x", "echo", json!({"n": 4})),
+            "done".into(),
+        ]);
+    let echo =
+        ScriptedTool::new("echo", |args, _| async move { Ok(ToolResult::text(args["n"].to_string())) });
     let agent = agent(&model).with_tools(boxed([echo])).with_context_config(ContextConfig::default());
     let events = run(&agent).await;
     let results = results(&events);

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
+use agent_core::testing::{
+    Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript,
+};
 use agent_core::{AgentEvent, BasicAgent, SteeringPolicy, ToolExecutionStrategy, ToolResult};
 use serde_json::json;
 
@@ -62,10 +64,8 @@ async fn ends_come_as_they_come_and_results_in_the_order_of_the_calls() {
             Ok("slow".into())
         }
     });
-    let model = model([
-        ScriptedReply::call("a", "slow", json!({})).and_call("b", "fast", json!({})),
-        "done".into(),
-    ]);
+    let model =
+        model([ScriptedReply::call("a", "slow", json!({})).and_call("b", "fast", json!({})), "done".into()]);
     let agent = agent(&model).with_tools(boxed([slow, ScriptedTool::saying("fast", "fast")]));
     let mut stream = agent.prompt("go").unwrap();
     let mut events = Vec::new();
@@ -83,7 +83,9 @@ async fn ends_come_as_they_come_and_results_in_the_order_of_the_calls() {
          turn_start assistant(done) turn_end agent_end(completed)"
     );
     let turn = events.iter().find_map(|e| match e {
-        AgentEvent::TurnEnd { tool_results, .. } => Some(tool_results.iter().map(|r| r.text()).collect::<Vec<_>>()),
+        AgentEvent::TurnEnd { tool_results, .. } => {
+            Some(tool_results.iter().map(|r| r.text()).collect::<Vec<_>>())
+        }
         _ => None,
     });
     assert_eq!(turn.unwrap(), ["slow", "fast"]);
@@ -104,10 +106,7 @@ async fn one_after_the_other_means_that_a_call_begins_when_the_one_before_has_en
 /// B-099.
 #[tokio::test]
 async fn one_sequential_tool_makes_the_whole_reply_sequential() {
-    let model = model([
-        calling(2, "t").and_call("c2", "alone", json!({})),
-        "done".into(),
-    ]);
+    let model = model([calling(2, "t").and_call("c2", "alone", json!({})), "done".into()]);
     let agent = agent(&model).with_tools(boxed([
         ScriptedTool::saying("t", "ok"),
         ScriptedTool::saying("alone", "ok").sequential(),

@@ -4,9 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_core::testing::{Latch, ManualEnvironment, ScriptedReply, ScriptedTool, transcript};
-use agent_core::{
-    AgentEvent, Effects, Hooks, LoopId, ToolContext, ToolError, ToolResult, Verdict,
-};
+use agent_core::{AgentEvent, Effects, Hooks, LoopId, ToolContext, ToolError, ToolResult, Verdict};
 use serde_json::{Value, json};
 
 use crate::room::{agent, agent_in, boxed, model, result, results, run, said, tool_ends};
@@ -66,7 +64,8 @@ async fn a_call_that_ran_says_how_long_and_one_that_did_not_says_nothing() {
     let events = run(&agent_in(&model, &env).with_tools(boxed([slow]))).await;
     let took: Vec<_> = results(&events).iter().map(|r| r.duration_ms).collect();
     assert_eq!(took, [Some(25), None]);
-    let mut ends: Vec<_> = tool_ends(&events).into_iter().map(|e| (e.tool_call_id.to_string(), e.duration_ms)).collect();
+    let mut ends: Vec<_> =
+        tool_ends(&events).into_iter().map(|e| (e.tool_call_id.to_string(), e.duration_ms)).collect();
     ends.sort();
     assert_eq!(ends, [("a".to_owned(), Some(25)), ("b".to_owned(), None)]);
     assert_eq!(
@@ -78,7 +77,7 @@ async fn a_call_that_ran_says_how_long_and_one_that_did_not_says_nothing() {
 
 /// REQ-046.
 #[tokio::test]
-async fn a_tool_knows_its_call_its_loop_and_a_key_and_its_token_is_a_child_of_the_runs() {
+async fn a_tool_knows_its_call_its_loop_and_a_key_and_speaks_to_nobody_after_its_end() {
     let seen: Arc<Mutex<Option<ToolContext>>> = Arc::default();
     let note = Arc::clone(&seen);
     let tool = ScriptedTool::new("t", move |_, ctx| {
@@ -122,7 +121,9 @@ async fn what_a_tool_shows_comes_in_order_and_before_its_end_and_late_words_are_
                 assert_eq!((tool_call_id.as_str(), tool_name.as_str()), ("a", "t"));
                 shown.push(partial_result.joined_text());
             }
-            AgentEvent::ProgressMessage { tool_call_id, text, .. } => shown.push(format!("{tool_call_id}: {text}")),
+            AgentEvent::ProgressMessage { tool_call_id, text, .. } => {
+                shown.push(format!("{tool_call_id}: {text}"));
+            }
             AgentEvent::ToolExecutionEnd(_) => {
                 shown.push("end".into());
                 let late = kept.lock().unwrap().clone().unwrap();
@@ -176,7 +177,10 @@ async fn a_follow_up_is_taken_after_calls_that_end_the_loop() {
     let agent = agent(&model).with_tools(boxed([ending("end")]));
     agent.follow_up("and then");
     let events = run(&agent).await;
-    assert!(transcript(&events).ends_with("turn_end turn_start user assistant(done) turn_end agent_end(completed)"));
+    assert!(
+        transcript(&events)
+            .ends_with("turn_end turn_start user assistant(done) turn_end agent_end(completed)")
+    );
 }
 
 /// B-103.

@@ -3,8 +3,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed};
-use agent_core::{AgentEvent, AgentTool, BasicAgent, Message, ModelConfig, ToolExecutionEnd, ToolResultMessage};
+use agent_core::testing::{
+    ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed,
+};
+use agent_core::{
+    AgentEvent, AgentTool, BasicAgent, Message, ModelConfig, ToolExecutionEnd, ToolResultMessage,
+};
 
 /// A clock on which every wait is over at once.
 pub(crate) fn agent(model: &ScriptedProvider) -> BasicAgent {
@@ -12,7 +16,9 @@ pub(crate) fn agent(model: &ScriptedProvider) -> BasicAgent {
 }
 
 pub(crate) fn agent_in(model: &ScriptedProvider, env: &ManualEnvironment) -> BasicAgent {
-    BasicAgent::new(ModelConfig::default()).with_provider(model.clone()).with_environment(Arc::new(env.clone()))
+    BasicAgent::new(ModelConfig::default())
+        .with_provider(model.clone())
+        .with_environment(Arc::new(env.clone()))
 }
 
 pub(crate) fn boxed(tools: impl IntoIterator<Item = ScriptedTool>) -> Vec<Arc<dyn AgentTool>> {

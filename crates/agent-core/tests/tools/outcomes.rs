@@ -111,8 +111,18 @@ async fn what_a_tool_shows_comes_in_order_and_before_its_end_and_late_words_are_
             Ok("whole".into())
         }
     });
-    let model = model([calling("t"), "done".into()]);
-    let agent = agent(&model).with_tools(boxed([tool]));
+    // The other call still runs when the first has ended, so that somebody could still hear it.
+    let latch = Latch::new();
+    let hold = latch.clone();
+    let slow = ScriptedTool::new("slow", move |_, _| {
+        let hold = hold.clone();
+        async move {
+            hold.wait().await;
+            Ok("ok".into())
+        }
+    });
+    let model = model([calling("t").and_call("b", "slow", json!({})), "done".into()]);
+    let agent = agent(&model).with_tools(boxed([tool, slow]));
     let mut events = agent.prompt("go").unwrap();
     let mut shown = Vec::new();
     while let Some(event) = events.recv().await {
@@ -124,16 +134,21 @@ async fn what_a_tool_shows_comes_in_order_and_before_its_end_and_late_words_are_
             AgentEvent::ProgressMessage { tool_call_id, text, .. } => {
                 shown.push(format!("{tool_call_id}: {text}"));
             }
+            AgentEvent::ToolExecutionEnd(end) if end.tool_call_id == *"b" => shown.push("end of b".into()),
             AgentEvent::ToolExecutionEnd(_) => {
                 shown.push("end".into());
                 let late = kept.lock().unwrap().clone().unwrap();
                 late.on_update(ToolResult::text("late"));
                 late.on_progress("late");
+                latch.open();
             }
             _ => {}
         }
     }
-    assert_eq!(shown, ["part 0", "a: 0 of 3", "part 1", "a: 1 of 3", "part 2", "a: 2 of 3", "end"]);
+    assert_eq!(
+        shown,
+        ["part 0", "a: 0 of 3", "part 1", "a: 1 of 3", "part 2", "a: 2 of 3", "end", "end of b"]
+    );
 }
 
 /// REQ-194.

@@ -87,8 +87,8 @@ struct Turn {
     attempt: u32,
     /// Retries so far.
     retries: u32,
-    /// Whether an overflow has been answered by compaction.
-    recovered: bool,
+    /// What the provider said of an overflow, once it has been answered by compaction.
+    overflow: Option<String>,
     /// Whether the budget has been looked at.
     compacted: bool,
     /// Tokens of this turn.

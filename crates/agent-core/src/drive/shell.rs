@@ -129,8 +129,6 @@ pub(crate) struct Shell {
     events: Vec<AgentEvent>,
     /// The reply that is arriving: what there is of it is kept when the run is cut off.
     pub(super) arriving: Option<ReplyLog>,
-    /// Whether this stream has said that the run waits.
-    suspended: bool,
     /// Whether the run has said `AgentStart`, here or in an earlier shell.
     started: bool,
 }
@@ -153,7 +151,6 @@ impl Shell {
             run: None,
             events: Vec::new(),
             arriving: None,
-            suspended: false,
             started: false,
         }
     }
@@ -227,10 +224,6 @@ impl Shell {
 
     async fn work(&mut self) -> Result<(), Halt> {
         loop {
-            // The stream ends where it says that the run waits; what comes later is for whoever goes on with it.
-            if self.suspended {
-                return Ok(());
-            }
             self.check_mail().await?;
             let Some(run) = &self.run else { return Ok(()) };
             let step = run.next();
@@ -257,14 +250,12 @@ impl Shell {
         }
     }
 
-    /// Every stream ends with a terminal event: a run that was waiting before and still waits says so again.
+    /// The last event of a stream whose run waits. It is said here and not when it is forwarded: until the driver leaves
+    /// the run, a message or an abort may make it go on, and a stream has one terminal event. A run that had been
+    /// waiting before and still waits says so again.
     async fn say_suspended(&mut self, questions: Vec<Question>) -> Result<(), Halt> {
-        match self.run.as_ref().map(|r| r.loop_id().clone()) {
-            Some(loop_id) if !self.suspended => {
-                self.emit(AgentEvent::RunSuspended { loop_id, questions }).await
-            }
-            _ => Ok(()),
-        }
+        let Some(loop_id) = self.run.as_ref().map(|r| r.loop_id().clone()) else { return Ok(()) };
+        self.emit(AgentEvent::RunSuspended { loop_id, questions }).await
     }
 
     async fn wait(&mut self, delay_ms: u64) -> Result<(), Halt> {
@@ -353,7 +344,9 @@ impl Shell {
         let mut events = std::mem::take(&mut self.events);
         let mut heard = Ok(());
         for event in events.drain(..) {
-            self.suspended |= matches!(event, AgentEvent::RunSuspended { .. });
+            if let AgentEvent::RunSuspended { .. } = event {
+                continue;
+            }
             self.started |= matches!(event, AgentEvent::AgentStart(_));
             let note = self.note(&event);
             if let Err(panic) = self.output.emit(event).await {
@@ -440,6 +433,9 @@ impl Shell {
             }
         }
         for event in events {
+            if let AgentEvent::RunSuspended { .. } = event {
+                continue;
+            }
             self.started |= matches!(event, AgentEvent::AgentStart(_));
             let note = self.note(&event);
             self.output.emit_now(event);

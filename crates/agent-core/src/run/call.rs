@@ -52,11 +52,11 @@ pub(super) fn replied(
             Failure::new(ErrorKind::ContextOverflow, "the model was shown less than the whole conversation");
         let partial = PartialReply::new(message.content, message.usage, message.response_id);
         run.close_retry(retry, Some(&failure.message), out);
-        if run.turn.recovered {
+        if run.turn.overflow.is_some() {
             run.fail_turn(failure.kind, failure.message, Some(partial), out);
         } else {
             run.supersede(started, Some(partial), &failure, out);
-            run.recover_overflow(out);
+            run.recover_overflow(failure.message, out);
         }
         return Ok(());
     }
@@ -80,9 +80,12 @@ pub(super) fn failed(
     run.now = now;
     let partial = partial.map(|p| *p);
     run.close_retry(retry, Some(&failure.message), out);
-    if failure.kind == ErrorKind::ContextOverflow && !run.turn.recovered && run.setup.context.is_some() {
+    if failure.kind == ErrorKind::ContextOverflow
+        && run.turn.overflow.is_none()
+        && run.setup.context.is_some()
+    {
         run.supersede(started, partial, failure, out);
-        run.recover_overflow(out);
+        run.recover_overflow(failure.message.clone(), out);
         return Ok(());
     }
     match run.next_retry(failure) {
@@ -139,7 +142,11 @@ pub(super) fn compaction_failed(
     }
     run.now = now;
     run.phase = Phase::Calling { started: false, retry: None };
-    run.fail_turn(ErrorKind::ContextOverflow, message, None, out);
+    let text = match &run.turn.overflow {
+        Some(said) => format!("{said} (and the conversation cannot be shortened: {message})"),
+        None => message,
+    };
+    run.fail_turn(ErrorKind::ContextOverflow, text, None, out);
     Ok(())
 }
 
@@ -271,8 +278,8 @@ impl Run {
         }
     }
 
-    fn recover_overflow(&mut self, out: &mut Vec<AgentEvent>) {
-        self.turn.recovered = true;
+    fn recover_overflow(&mut self, said: String, out: &mut Vec<AgentEvent>) {
+        self.turn.overflow = Some(said);
         self.turn.compacted = true;
         self.turn.attempt += 1;
         let shorter = self.history.tokens().saturating_mul(OVERFLOW_SHARE_PERCENT) / 100;

@@ -37,7 +37,7 @@ async fn after_loop_is_told_the_messages_and_the_tokens_of_the_run() {
     let note = seen.clone();
     let hooks =
         Hooks::new().before_loop(|info| async move { info.history.is_empty() }).after_loop(move |end| {
-            note.add(format!("{} messages, {} tokens", end.messages.len(), end.usage.total_tokens))
+            note.add(format!("{} messages, {} tokens", end.messages.len(), end.usage.total_tokens));
         });
     let usage = agent_core::Usage::new(10, 5, 0, 0);
     let model = model([ScriptedReply::text("hello").using(usage)]);

@@ -234,3 +234,28 @@ async fn the_end_of_a_run_that_a_listener_cut_off_is_written_down() {
     let logged: Vec<AgentEvent> = journal.kept().iter().flat_map(|k| k.events.clone()).collect();
     assert_eq!(logged, heard);
 }
+
+/// A run that waits for an answer and is aborted has its end in the log, and the hooks hear of it.
+#[tokio::test]
+async fn the_end_of_a_run_that_was_aborted_while_it_waited_is_written_down() {
+    let (journal, told) = (Keeping::default(), Notes::default());
+    let (turn, end) = (told.clone(), told.clone());
+    let hooks = agent_core::Hooks::new()
+        .after_turn(move |_| turn.add("after_turn"))
+        .after_loop(move |_| end.add("after_loop"));
+    let model = ScriptedProvider::new([ScriptedReply::call("a", "t", json!({}))]);
+    let agent = agent(&model)
+        .with_tools(boxed([ScriptedTool::saying("t", "ok").asking("May it?")]))
+        .with_hooks(hooks)
+        .with_journal(Arc::new(journal.clone()));
+    run(&agent).await;
+    assert!(agent.is_suspended());
+    agent.abort();
+    agent.wait_for_idle().await;
+    assert!(!agent.is_suspended());
+    let logged: Vec<AgentEvent> = journal.kept().iter().flat_map(|k| k.events.clone()).collect();
+    assert!(
+        transcript(&logged).ends_with("suspended tool+(a) tool-!(a) result!(a) turn_end agent_end(aborted)")
+    );
+    assert_eq!(told.joined(), "after_turn after_loop");
+}

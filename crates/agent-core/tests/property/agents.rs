@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agent_core::fold::Fold;
+use agent_core::journal::{Journal, JournalEntry, JournalError};
+use agent_core::run::{Input, Run};
 use agent_core::testing::{
-    ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed,
+    ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript,
 };
 use agent_core::{
     AgentEvent, AgentTool, Answer, BasicAgent, ContextConfig, Effects, Ended, Entry, ErrorKind,
     ExecutionLimits, Finished, History, Hooks, ModelConfig, RetryConfig, SteeringPolicy, StopReason,
-    ToolExecutionStrategy, ToolResult, Usage, Verdict,
+    Timestamp, ToolExecutionStrategy, ToolResult, Usage, Verdict,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -130,13 +133,13 @@ async fn read(
     shared: &Shared,
     into: &mut Vec<AgentEvent>,
 ) {
-    let mut events = events;
+    let (mut events, begun) = (events, into.len());
     let abort_after = shared.lock().unwrap().below(60);
     loop {
         // The clock of the runtime goes on by itself when nothing else does.
         match tokio::time::timeout(Duration::from_secs(3_600), events.recv()).await {
             Ok(Some(event)) => into.push(event),
-            Ok(None) => return,
+            Ok(None) => break,
             Err(_) => agent.abort(),
         }
         let what = shared.lock().unwrap().below(40);
@@ -151,6 +154,48 @@ async fn read(
             agent.abort();
         }
     }
+    let terminal = into[begun..].iter().filter(|e| e.is_terminal()).count();
+    assert_eq!(terminal, 1, "{}", transcript(&into[begun..]));
+}
+
+/// Keeps the runs, which costs little: a clone shares what grows.
+#[derive(Debug, Default)]
+struct Keeping(Mutex<Vec<(Timestamp, Option<Input>, Vec<AgentEvent>, Run)>>);
+
+#[async_trait::async_trait]
+impl Journal for Keeping {
+    async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
+        let kept = (entry.now, entry.input.cloned(), entry.events.to_vec(), entry.run.clone());
+        self.0.lock().unwrap().push(kept);
+        Ok(())
+    }
+}
+
+/// The journal of one run replays, and is the log that was heard.
+fn check_journal(journal: &Keeping, all: &[AgentEvent], before: History, after: &History) {
+    let kept = std::mem::take(&mut *journal.0.lock().unwrap());
+    let mut replayed = kept[0].3.clone();
+    let mut said = kept[0].2.clone();
+    let mut fold = Fold::new(before);
+    for (now, input, events, run) in &kept {
+        if let Some(input) = input {
+            replayed.apply(*now, input.clone(), &mut said).unwrap();
+        }
+        assert_eq!(replayed, *run);
+        for event in events {
+            fold.push(event).unwrap();
+        }
+    }
+    // A suspension is in the log; on a stream it is only where the stream ends.
+    let logged = |e: &&AgentEvent| !e.is_live() && !matches!(e, AgentEvent::RunSuspended { .. });
+    let (said_of, heard_of): (Vec<_>, Vec<_>) =
+        (said.iter().filter(logged).collect(), all.iter().filter(logged).collect());
+    // The end of a run that was aborted while it waited is on no stream of the caller's.
+    let waited = all.last().is_some_and(|e| matches!(e, AgentEvent::RunSuspended { .. }));
+    let same = if waited { said_of.starts_with(&heard_of) } else { said_of == heard_of };
+    assert!(same, "log: {}\nheard: {}", transcript(&said), transcript(all));
+    assert_well_formed(&said);
+    assert_eq!(fold.history(), after);
 }
 
 /// How often runs ended how, so that tame scripts are noticed.
@@ -166,8 +211,10 @@ async fn live(c: Choices, tally: &Tally) {
         let mut c = shared.lock().unwrap();
         agent(&mut c, &shared)
     };
+    let journal = Arc::new(Keeping::default());
+    agent.set_journal(Some(journal.clone()));
     for prompt in ["one", "two"] {
-        let mut events = Vec::new();
+        let (mut events, before) = (Vec::new(), agent.history());
         let stream = agent.prompt(prompt).unwrap();
         read(stream, &agent, &shared, &mut events).await;
         assert!(events.last().is_some_and(AgentEvent::is_terminal), "the stream ends with a word");
@@ -189,6 +236,7 @@ async fn live(c: Choices, tally: &Tally) {
             assert!(events.last().is_some_and(AgentEvent::is_terminal), "the stream ends with a word");
         }
         assert_well_formed(&events);
+        check_journal(&journal, &events, before, &agent.history());
         let calls = events.iter().filter(|e| matches!(e, AgentEvent::ToolExecutionEnd(_))).count();
         (0..calls).for_each(|_| count(tally, "call"));
         if let Some(AgentEvent::AgentEnd(end)) = events.last() {

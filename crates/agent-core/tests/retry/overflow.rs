@@ -77,6 +77,18 @@ async fn without_a_context_config_an_overflow_is_an_error_and_nothing_is_compact
     assert!(agent.history().last_reply().unwrap().is_context_overflow());
 }
 
+/// A conversation that cannot be shortened: the error says what the provider said, not only what the budget lacks.
+#[tokio::test]
+async fn an_overflow_that_nothing_can_be_done_about_is_told_in_the_providers_words() {
+    let model = model([overflow()]);
+    let agent = agent(&model);
+    let events = run(&agent).await;
+    assert!(transcript(&events).ends_with("agent_end(error)"));
+    let error = agent.error_message().unwrap();
+    assert!(error.contains("prompt is too long: 210000 tokens"), "{error}");
+    assert!(error.contains("cannot be shortened"), "{error}");
+}
+
 fn small_window() -> ModelConfig {
     ModelConfig::default().with_limits(1_000, 100)
 }

@@ -77,7 +77,7 @@ async fn a_call_that_ran_says_how_long_and_one_that_did_not_says_nothing() {
 
 /// REQ-046.
 #[tokio::test]
-async fn a_tool_knows_its_call_its_loop_and_a_key_and_its_token_is_a_child_of_the_runs() {
+async fn a_tool_knows_its_call_its_loop_and_a_key_and_speaks_to_nobody_after_its_end() {
     let seen: Arc<Mutex<Option<ToolContext>>> = Arc::default();
     let note = Arc::clone(&seen);
     let tool = ScriptedTool::new("t", move |_, ctx| {
@@ -111,8 +111,18 @@ async fn what_a_tool_shows_comes_in_order_and_before_its_end_and_late_words_are_
             Ok("whole".into())
         }
     });
-    let model = model([calling("t"), "done".into()]);
-    let agent = agent(&model).with_tools(boxed([tool]));
+    // The other call still runs when the first has ended, so that somebody could still hear it.
+    let latch = Latch::new();
+    let hold = latch.clone();
+    let slow = ScriptedTool::new("slow", move |_, _| {
+        let hold = hold.clone();
+        async move {
+            hold.wait().await;
+            Ok("ok".into())
+        }
+    });
+    let model = model([calling("t").and_call("b", "slow", json!({})), "done".into()]);
+    let agent = agent(&model).with_tools(boxed([tool, slow]));
     let mut events = agent.prompt("go").unwrap();
     let mut shown = Vec::new();
     while let Some(event) = events.recv().await {
@@ -122,18 +132,23 @@ async fn what_a_tool_shows_comes_in_order_and_before_its_end_and_late_words_are_
                 shown.push(partial_result.joined_text());
             }
             AgentEvent::ProgressMessage { tool_call_id, text, .. } => {
-                shown.push(format!("{tool_call_id}: {text}"))
+                shown.push(format!("{tool_call_id}: {text}"));
             }
+            AgentEvent::ToolExecutionEnd(end) if end.tool_call_id == *"b" => shown.push("end of b".into()),
             AgentEvent::ToolExecutionEnd(_) => {
                 shown.push("end".into());
                 let late = kept.lock().unwrap().clone().unwrap();
                 late.on_update(ToolResult::text("late"));
                 late.on_progress("late");
+                latch.open();
             }
             _ => {}
         }
     }
-    assert_eq!(shown, ["part 0", "a: 0 of 3", "part 1", "a: 1 of 3", "part 2", "a: 2 of 3", "end"]);
+    assert_eq!(
+        shown,
+        ["part 0", "a: 0 of 3", "part 1", "a: 1 of 3", "part 2", "a: 2 of 3", "end", "end of b"]
+    );
 }
 
 /// REQ-194.

@@ -154,7 +154,7 @@ fn what_a_later_version_added_survives_a_load_a_new_loop_and_a_save() {
         recorder.close().unwrap();
         let path = dir.path().join("s-1.json");
         let mut file: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-        let strange = json!({"$text": {"deep": [1, 2.5, null]}});
+        let strange = json!({"$raw": {"$text": {"deep": [1, 2.5, null]}}});
         for pointer in [
             "", "/formation/FirstLoop", "/loops/0", "/loops/0/config", "/loops/0/messages/0", "/loops/0/turns/1",
             "/loops/0/messages/1/content/0", "/loops/0/events/0", "/loops/0/events/0/event", "/loops/0/usage",

@@ -1,4 +1,5 @@
 //! A process that is killed, and what is left of its session.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 #![expect(clippy::disallowed_methods, reason = "the child is this test itself, on files of this test")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -38,7 +39,11 @@ fn agent() -> BasicAgent {
     let provider = ScriptedProvider::responding(move |_| {
         let n = count.fetch_add(1, Ordering::Relaxed);
         let text = format!("Reply {n}: {}", "some text ".repeat(n % 40));
-        ScriptedReply::text(text).and_call(&format!("call_{n}_{}", std::process::id()), "say", serde_json::json!({}))
+        ScriptedReply::text(text).and_call(
+            &format!("call_{n}_{}", std::process::id()),
+            "say",
+            serde_json::json!({}),
+        )
     });
     BasicAgent::new(ModelConfig::default())
         .with_provider(provider)
@@ -151,7 +156,10 @@ fn while_one_process_writes_another_reads_and_is_told_that_it_may_not_write() {
     let loaded = store.load_session("killed").unwrap();
     assert_eq!(loaded.loops[0].status, LoopStatus::Running);
     let refused = store.save_session(&loaded);
-    assert!(matches!(&refused, Err(SessionError::Locked { path }) if path.ends_with("killed.lock")), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(SessionError::Locked { path }) if path.ends_with("killed.lock")),
+        "{refused:?}"
+    );
     assert!(matches!(store.delete_session("killed"), Err(SessionError::Locked { .. })));
 
     child.kill().unwrap();

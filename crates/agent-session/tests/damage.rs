@@ -1,4 +1,5 @@
 //! Files that are cut, foreign or hostile.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod scene;
 
@@ -127,7 +128,8 @@ fn foreign_and_hostile_files_are_typed_errors_and_stay_as_they_are() {
     let deep = "[".repeat(100_000);
     let head = br#"{"version":1,"session_id":"s-1","agent_id":"a","created_at":1,"last_active_at":1,"formation":{"FirstLoop":{"timestamp":1}}"#;
     let with = |rest: &str| [head.as_slice(), rest.as_bytes()].concat();
-    let first = |rest: &str| [br#"{"journal":1,"head":"#.as_slice(), &with("}"), b"}\n", rest.as_bytes()].concat();
+    let first =
+        |rest: &str| [br#"{"journal":1,"head":"#.as_slice(), &with("}"), b"}\n", rest.as_bytes()].concat();
     refuse(&[("s-1.json", b"")], "line 1, column 0");
     refuse(&[("s-1.json", b"<html>")], "line 1, column 1");
     refuse(&[("s-1.json", b"{}")], "there is no version");

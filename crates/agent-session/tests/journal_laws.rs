@@ -1,4 +1,5 @@
 //! Laws of the journal, over random runs.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod scene;
 

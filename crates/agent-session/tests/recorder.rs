@@ -1,9 +1,10 @@
 //! Recording in memory: sessions from events.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
-    AgentEvent, BasicAgent, ContinuationKind, ErrorKind, Hooks, Message, ModelConfig,
-    RetryConfig, SessionId, ToolResult, TurnTrigger, Usage, Verdict,
+    AgentEvent, BasicAgent, ContinuationKind, ErrorKind, Hooks, Message, ModelConfig, RetryConfig, SessionId,
+    ToolResult, TurnTrigger, Usage, Verdict,
 };
 use agent_session::{LoopStatus, ParallelGroupRecord, Session, SessionRecorder};
 use serde_json::json;
@@ -36,15 +37,27 @@ fn text(session: &Session, at: usize) -> Vec<String> {
 #[tokio::test]
 async fn one_loop_is_one_record_with_its_messages_turns_usage_and_events() {
     let usage = Usage::new(7, 3, 0, 0);
-    let agent = agent([ScriptedReply::call("c1", "say", json!({})).using(usage), ScriptedReply::text("done").using(usage)]);
+    let agent = agent([
+        ScriptedReply::call("c1", "say", json!({})).using(usage),
+        ScriptedReply::text("done").using(usage),
+    ]);
     let recorder = listening(&agent);
     prompt(&agent, "go").await;
     let session = recorder.session("s-1").unwrap();
     let record = &session.loops[0];
     assert_eq!(record.loop_id.as_str(), "s-1.m.1");
-    assert_eq!((record.status, record.continuation_kind.clone()), (LoopStatus::Completed, ContinuationKind::Initial));
+    assert_eq!(
+        (record.status, record.continuation_kind.clone()),
+        (LoopStatus::Completed, ContinuationKind::Initial)
+    );
     assert_eq!(text(&session, 0), ["go", "", "said", "done"]);
-    let places = |n: usize| (&record.turns[n].input_messages[..], record.turns[n].output_message, &record.turns[n].tool_results[..]);
+    let places = |n: usize| {
+        (
+            &record.turns[n].input_messages[..],
+            record.turns[n].output_message,
+            &record.turns[n].tool_results[..],
+        )
+    };
     assert_eq!(places(0), (&[0][..], Some(1), &[2][..]));
     assert_eq!(places(1), (&[][..], Some(3), &[][..]));
     assert_eq!(record.turns[0].triggered_by, TurnTrigger::User);
@@ -63,7 +76,8 @@ async fn a_continuation_is_linked_both_ways_and_says_its_kind() {
     let agent = agent([ScriptedReply::text("a"), ScriptedReply::text("b"), ScriptedReply::text("c")]);
     let recorder = listening(&agent);
     prompt(&agent, "one").await;
-    for (kind, more) in [(ContinuationKind::Default, "x"), (ContinuationKind::Rerun { tag: "t".into() }, "y")] {
+    for (kind, more) in [(ContinuationKind::Default, "x"), (ContinuationKind::Rerun { tag: "t".into() }, "y")]
+    {
         agent.follow_up(more);
         drop(agent.continue_as(kind).unwrap().collect().await);
     }
@@ -209,7 +223,8 @@ async fn family() -> (Vec<AgentEvent>, Vec<AgentEvent>) {
     let tool = ScriptedTool::new("delegate", |_, _| async {
         Ok(ToolResult::text("child says hi").with_child_loop("child.m.1".into()))
     });
-    let parent = agent([ScriptedReply::call("c1", "delegate", json!({})), ScriptedReply::text("ok")]).with_tool(tool);
+    let parent =
+        agent([ScriptedReply::call("c1", "delegate", json!({})), ScriptedReply::text("ok")]).with_tool(tool);
     let parent_events = parent.prompt("go").unwrap().collect().await;
     let child = agent([ScriptedReply::text("hi")]).with_session_id("child");
     let mut child_events = child.prompt("task").unwrap().collect().await;
@@ -229,7 +244,10 @@ fn assert_linked(recorder: &SessionRecorder) {
     let spawn = child.parent_spawn_ref.unwrap();
     assert_eq!((spawn.parent_session_id.as_str(), spawn.parent_loop_id.as_str()), ("s-1", "s-1.m.1"));
     assert_eq!((spawn.tool_call_id.as_str(), spawn.tool_name.as_str()), ("c1", "delegate"));
-    assert!(parent.loops[0].children_loop_ids.is_empty(), "a loop of another session is no child of this tree");
+    assert!(
+        parent.loops[0].children_loop_ids.is_empty(),
+        "a loop of another session is no child of this tree"
+    );
 }
 
 /// REQ-212, REQ-214.
@@ -257,7 +275,10 @@ async fn the_link_is_drawn_also_when_the_childs_session_was_put_aside_before() {
     assert_linked(&recorder);
     recorder.checkpoint();
     let again = recorder.drain_completed();
-    assert!(again.iter().any(|s| s.session_id.as_str() == "child"), "the child is handed out once more, whole");
+    assert!(
+        again.iter().any(|s| s.session_id.as_str() == "child"),
+        "the child is handed out once more, whole"
+    );
 }
 
 /// Session ids may hold dots; events of loops that never began are dropped.

@@ -1,4 +1,5 @@
 //! The directory of sessions.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod scene;
 
@@ -65,7 +66,9 @@ fn the_sessions_of_an_agent_are_found_and_a_bad_file_is_reported_beside_them() {
     std::fs::write(dir.path().join("s-3.json"), "{").unwrap();
     let found = store.load_sessions_for_agent("mine").unwrap();
     assert_eq!(found.sessions.iter().map(|s| s.session_id.as_str()).collect::<Vec<_>>(), ["s-1"]);
-    let [(id, SessionError::Corrupt { .. })] = &found.unreadable[..] else { panic!("{:?}", found.unreadable) };
+    let [(id, SessionError::Corrupt { .. })] = &found.unreadable[..] else {
+        panic!("{:?}", found.unreadable)
+    };
     assert_eq!(id.as_str(), "s-3");
 }
 
@@ -90,8 +93,27 @@ fn an_id_that_is_no_file_name_touches_no_file() {
     let outside = format!("../{}", dir.path().file_name().unwrap().to_str().unwrap());
     let long = "x".repeat(MAX_ID_BYTES + 1);
     let bad = [
-        "", ".", "..", "../x", &outside, "a/b", "a\\b", "/etc/passwd", "a\0b", "a:b", "a\nb", ".hidden", "end.",
-        "CON", "nul.txt", "com1", "x.journal", &long, "a b", "a*", "C:x",
+        "",
+        ".",
+        "..",
+        "../x",
+        &outside,
+        "a/b",
+        "a\\b",
+        "/etc/passwd",
+        "a\0b",
+        "a:b",
+        "a\nb",
+        ".hidden",
+        "end.",
+        "CON",
+        "nul.txt",
+        "com1",
+        "x.journal",
+        &long,
+        "a b",
+        "a*",
+        "C:x",
     ];
     for id in bad {
         let check = |result: Result<(), SessionError>| {
@@ -156,10 +178,19 @@ fn what_a_later_version_added_survives_a_load_a_new_loop_and_a_save() {
         let mut file: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         let strange = json!({"$raw": {"$text": {"deep": [1, 2.5, null]}}});
         for pointer in [
-            "", "/formation/FirstLoop", "/loops/0", "/loops/0/config", "/loops/0/messages/0", "/loops/0/turns/1",
-            "/loops/0/messages/1/content/0", "/loops/0/events/0", "/loops/0/events/0/event", "/loops/0/usage",
+            "",
+            "/formation/FirstLoop",
+            "/loops/0",
+            "/loops/0/config",
+            "/loops/0/messages/0",
+            "/loops/0/turns/1",
+            "/loops/0/messages/1/content/0",
+            "/loops/0/events/0",
+            "/loops/0/events/0/event",
+            "/loops/0/usage",
         ] {
-            let map = file.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")).as_object_mut().unwrap();
+            let map =
+                file.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")).as_object_mut().unwrap();
             map.insert("from_2030".into(), json!({ "kept": pointer, "also": [strange] }));
         }
         let events = file["loops"][0]["events"].as_array_mut().unwrap();
@@ -211,7 +242,9 @@ async fn what_tools_give_loads_again_whatever_it_looks_like() {
         let result = ToolResult::text("x".repeat(500)).with_details(given.clone());
         async move { Ok(result) }
     });
-    let agent = agent(&[Play::Calls(vec!["say"])], ToolExecutionStrategy::Parallel).with_tools(vec![]).with_tool(tool);
+    let agent = agent(&[Play::Calls(vec!["say"])], ToolExecutionStrategy::Parallel)
+        .with_tools(vec![])
+        .with_tool(tool);
     let recorder = SessionRecorder::attach(&agent, store.clone());
     perform(&agent, &[Act::Prompt(3)]).await;
     let details_of = |session: &Session| match session.loops[0].messages[2].as_llm() {

@@ -1,4 +1,5 @@
 //! A process that is killed, and what is left of its session.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 #![expect(clippy::disallowed_methods, reason = "the child is this test itself, on files of this test")]
 
 use std::io::{BufRead, BufReader, Read, Write};

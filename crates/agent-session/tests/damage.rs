@@ -1,4 +1,5 @@
 //! Files that are cut, foreign or hostile.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod scene;
 

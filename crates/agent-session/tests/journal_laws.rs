@@ -1,4 +1,5 @@
 //! Laws of the journal, over random runs.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod scene;
 
@@ -121,5 +122,29 @@ proptest! {
                 assert_eq!(loaded.history_after(&loop_id).unwrap().unwrap(), history);
             }
         });
+    }
+}
+
+/// The laws above say nothing unless their runs do something.
+#[test]
+fn the_random_runs_reach_compaction_questions_retries_and_failures() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    let mut runner = TestRunner::deterministic();
+    let mut words = String::new();
+    let plays = prop::collection::vec(play(), 0..8);
+    let acts = prop::collection::vec(act(), 1..6);
+    for _ in 0..40 {
+        let (plays, acts) = (plays.new_tree(&mut runner).unwrap(), acts.new_tree(&mut runner).unwrap());
+        let agent = agent(&plays.current(), ToolExecutionStrategy::Parallel);
+        let heard = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let list = std::sync::Arc::clone(&heard);
+        let _ = agent.subscribe(move |event| list.lock().unwrap().push(event.clone()));
+        block_on(perform(&agent, &acts.current()));
+        words.push_str(&agent_core::testing::transcript(&heard.lock().unwrap()));
+        words.push(' ');
+    }
+    for word in ["compact-", "suspended", "answered(", "retry-1", "assistant!(", ")~", "tool-!(", "result("] {
+        assert!(words.contains(word), "no run has {word}: {words}");
     }
 }

@@ -100,7 +100,12 @@ impl BasicAgent {
         let suspended = self.lock().suspended.take();
         let Some(mut run) = suspended else { return };
         let mut events = Vec::new();
-        let _ = run.apply(now, Input::abort(None), &mut events);
+        // A run that was cut off elsewhere may wait for calls that nobody runs; the second abort ends these.
+        for _ in 0..2 {
+            if run.ended().is_none() {
+                let _ = run.apply(now, Input::abort(None), &mut events);
+            }
+        }
         for event in &events {
             self.lock().reduce(event);
             self.inner.listeners.tell_now(event);

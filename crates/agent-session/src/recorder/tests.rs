@@ -1,1 +1,109 @@
+use std::sync::Arc;
 
+use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
+use agent_core::{BasicAgent, Ended, Finished, ModelConfig};
+use serde_json::json;
+
+use super::SessionRecorder;
+use crate::model::{LoopStatus, Session};
+use crate::store::JsonStore;
+
+fn events_of(session: &Session) -> usize {
+    session.loops.iter().map(|r| r.events.len()).sum()
+}
+
+/// An agent whose tool does something to the recorder in the middle of a run.
+fn agent(
+    meddle: impl Fn(&SessionRecorder) + Send + Sync + 'static,
+) -> (tempfile::TempDir, JsonStore, BasicAgent) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path()).unwrap();
+    let agent = BasicAgent::new(ModelConfig::default()).with_session_id("s-1").with_provider(
+        ScriptedProvider::new([
+            ScriptedReply::call("c1", "meddle", json!({})),
+            ScriptedReply::text("after"),
+            ScriptedReply::text("later"),
+        ]),
+    );
+    let recorder = SessionRecorder::attach(&agent, store.clone());
+    let meddle = Arc::new(meddle);
+    let tool = ScriptedTool::new("meddle", move |_, _| {
+        meddle(&recorder);
+        async { Ok(agent_core::ToolResult::text("done")) }
+    });
+    (dir, store, agent.with_tool(tool))
+}
+
+/// B-179.
+#[tokio::test]
+async fn a_record_that_cannot_be_written_ends_the_run_and_memory_is_not_ahead_of_the_disk() {
+    let (_dir, store, agent) = agent(|recorder| {
+        let mut state = recorder.inner.lock();
+        let tracked = state.sessions.values_mut().next().unwrap();
+        let journal = &mut tracked.disk.as_mut().unwrap().journal;
+        // A handle that cannot be written to, as a full disk is.
+        journal.break_file();
+    });
+    let recorder_sees = |store: &JsonStore| store.load_session("s-1").unwrap();
+    drop(agent.prompt("go").unwrap());
+    let Finished::Ended { ended: Ended::Interrupted { reason }, .. } = agent.finish().await else { panic!() };
+    assert!(reason.contains("s-1.journal.jsonl could not be written"), "{reason}");
+    let found = recorder_sees(&store);
+    assert_eq!(found.loops[0].status, LoopStatus::Interrupted);
+    // The call had begun; that it ended was not written, so nothing after it is there.
+    assert!(found.open_run().unwrap().is_some());
+    let before = events_of(&found);
+
+    // When there is room again, the agent goes on.
+    drop(agent.prompt("again").unwrap());
+    let Finished::Ended { ended: Ended::Completed, .. } = agent.finish().await else { panic!() };
+    let found = recorder_sees(&store);
+    assert_eq!(
+        found.loops.iter().map(|r| r.status).collect::<Vec<_>>(),
+        [LoopStatus::Interrupted, LoopStatus::Completed]
+    );
+    assert!(events_of(&found) > before);
+    assert_eq!(found.history().unwrap(), agent.history());
+}
+
+/// REQ-216.
+#[tokio::test]
+async fn a_save_in_the_middle_of_a_run_loses_nothing_and_nothing_comes_twice() {
+    for close in [false, true] {
+        let (dir, store, agent) = agent(move |recorder| {
+            if close { recorder.close() } else { recorder.save() }.unwrap();
+        });
+        drop(agent.prompt("go").unwrap());
+        agent.finish().await;
+        let both = store.load_session("s-1").unwrap();
+        assert_eq!(both.history().unwrap(), agent.history());
+        let sequences: Vec<u64> = both.loops[0].events.iter().map(|e| e.sequence).collect();
+        assert_eq!(sequences, (0..sequences.len() as u64).collect::<Vec<_>>());
+        assert!(both.loops[0].other_messages.is_empty());
+
+        // A crash between the file's replacement and the journal's emptying leaves both.
+        let journal = std::fs::read(dir.path().join("s-1.journal.jsonl")).unwrap();
+        assert!(!journal.is_empty());
+        drop(agent);
+        assert!(!dir.path().join("s-1.lock").exists(), "the last handle saved the session and let it go");
+        std::fs::write(dir.path().join("s-1.journal.jsonl"), journal).unwrap();
+        assert_eq!(*store.load_session("s-1").unwrap(), *both);
+    }
+}
+
+/// REQ-217: a directory that cannot be written is a typed error before anything is done.
+#[tokio::test]
+async fn where_nothing_can_be_written_no_model_is_called() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path().join("sessions")).unwrap();
+    std::fs::create_dir(dir.path().join("sessions/s-1.journal.jsonl")).unwrap();
+    let provider = ScriptedProvider::texts(["never"]);
+    let agent =
+        BasicAgent::new(ModelConfig::default()).with_session_id("s-1").with_provider(provider.clone());
+    let recorder = SessionRecorder::attach(&agent, store);
+    assert!(recorder.ready("s-1").is_err());
+    let error = agent.chat("go").await.unwrap_err().to_string();
+    assert!(error.contains("s-1.journal.jsonl"), "{error}");
+    assert_eq!(provider.requests().len(), 0);
+    assert!(recorder.ready("a/b").unwrap_err().to_string().contains("cannot be used as a file name"));
+}

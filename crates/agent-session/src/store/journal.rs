@@ -72,6 +72,14 @@ impl JournalFile {
         Arc::clone(&self.file)
     }
 
+    /// Makes every later write fail, as a full disk does.
+    #[cfg(test)]
+    pub(crate) fn break_file(&mut self) {
+        if let Ok(file) = File::open(&self.path) {
+            self.file = Arc::new(file);
+        }
+    }
+
     /// Appends a line, and the first one before it where it is not there yet. `head` is the session without its loops.
     pub(crate) fn append(
         &mut self,

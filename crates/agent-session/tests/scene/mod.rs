@@ -1,5 +1,11 @@
 //! Agents that follow a random script, and a journal that looks at each record.
 #![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a scene is part of tests, outside a test function"
+)]
 
 use std::sync::{Arc, Mutex};
 
@@ -94,7 +100,11 @@ pub(crate) fn agent(plays: &[Play], strategy: ToolExecutionStrategy) -> BasicAge
         .with_session_id("s-1")
         .with_tool_execution(strategy)
         .with_context_config(
-            ContextConfig::default().with_max_context_tokens(900).with_keep_recent(3).with_keep_first(1),
+            ContextConfig::default()
+                .with_system_prompt_tokens(0)
+                .with_max_context_tokens(900)
+                .with_keep_recent(3)
+                .with_keep_first(1),
         )
         .with_tool(ScriptedTool::saying("say", words(250)))
         .with_tool(ScriptedTool::failing("fail", "it failed"))

@@ -1,0 +1,80 @@
+//! What a session costs on the disk.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
+use agent_core::{BasicAgent, ExecutionLimits, ModelConfig, ToolResult};
+use agent_session::{JsonStore, SessionRecorder};
+use serde_json::json;
+
+/// Bytes of conversation in one turn: a reply's text, a call's argument and a result, each of this size and each different.
+const PART: usize = 2_000;
+
+fn part(kind: &str, n: usize) -> String {
+    format!("{kind} {n} ").chars().cycle().take(PART).collect()
+}
+
+/// The bytes of journal and file after so many turns.
+async fn bytes(turns: usize) -> (u64, u64) {
+    let dir = tempfile::tempdir().unwrap();
+    let replies = (0..turns).map(|n| {
+        ScriptedReply::text(part("text", n)).and_call(
+            &format!("c{n}"),
+            "echo",
+            json!({"n": n, "text": part("call", n)}),
+        )
+    });
+    let tool = ScriptedTool::new("echo", |arguments, _| async move {
+        let n = usize::try_from(arguments["n"].as_u64().unwrap()).unwrap();
+        Ok(ToolResult::text(part("result", n)))
+    });
+    let agent = BasicAgent::new(ModelConfig::default())
+        .with_provider(ScriptedProvider::new(replies))
+        .with_session_id("s-1")
+        .with_execution_limits(ExecutionLimits::unlimited())
+        .with_context_config(None)
+        .with_tool(tool);
+    let recorder = SessionRecorder::attach(&agent, JsonStore::open(dir.path()).unwrap());
+    agent.chat("go").await.unwrap();
+    let journal = std::fs::metadata(dir.path().join("s-1.journal.jsonl")).unwrap().len();
+    recorder.close().unwrap();
+    assert!(!dir.path().join("s-1.lock").exists());
+    (journal, std::fs::metadata(dir.path().join("s-1.json")).unwrap().len())
+}
+
+/// D30, REQ-216.
+#[tokio::test]
+async fn twice_the_turns_are_twice_the_bytes_and_every_message_is_written_once() {
+    let (journal_100, file_100) = bytes(100).await;
+    let (journal_200, file_200) = bytes(200).await;
+    for (name, small, large) in [("journal", journal_100, journal_200), ("file", file_100, file_200)] {
+        // In tenths of a percent.
+        let ratio = large * 1_000 / small;
+        assert!((1_990..=2_020).contains(&ratio), "{name}: {small} bytes, then {large}");
+    }
+    let said = 200 * 3 * PART as u64;
+    // One part more a turn would be 400,000 bytes; ids, times and the events themselves take some 5,000 a turn.
+    assert!(journal_200 < said + 200 * 6_000, "{journal_200} bytes of journal for {said}");
+    assert!(file_200 < said + 200 * 6_000, "{file_200} bytes of file for {said}");
+}
+
+/// The first record of a loop refers to the conversation before it, however long that is.
+#[tokio::test]
+async fn a_new_prompt_does_not_write_the_conversation_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let agent = BasicAgent::new(ModelConfig::default())
+        .with_provider(ScriptedProvider::responding(|_| ScriptedReply::text("ok")))
+        .with_session_id("s-1");
+    let recorder = SessionRecorder::attach(&agent, JsonStore::open(dir.path()).unwrap());
+    let size = || std::fs::metadata(dir.path().join("s-1.journal.jsonl")).unwrap().len();
+    agent.chat(part("long", 1)).await.unwrap();
+    agent.chat("short").await.unwrap();
+    let mut sizes = vec![size()];
+    for _ in 0..20 {
+        agent.chat("short").await.unwrap();
+        sizes.push(size());
+    }
+    let steps: Vec<u64> = sizes.windows(2).map(|w| w[1] - w[0]).collect();
+    let (first, last) = (steps[0], steps[19]);
+    assert!(last <= first + 40, "a loop cost {first} bytes, the 20th {last}");
+    drop(recorder);
+}

@@ -34,7 +34,7 @@ pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_strea
 pub(crate) use executor::Tools;
 pub(crate) use mailbox::{Mailbox, QueueView};
 pub(crate) use output::{Audience, ListenerPanicked, Output};
-pub(crate) use shell::{Halt, Shell, panic_text, start_run};
+pub(crate) use shell::{Halt, Shell, ask_sources, counted, panic_text, start_run};
 
 use crate::event::{Answer, Ended};
 use crate::history::{HistoryError, MessageRef};
@@ -182,7 +182,8 @@ async fn run_in(
     cancel: CancellationToken,
 ) -> Result<Vec<MessageRef>, LoopError> {
     let setup = context.setup(config);
-    let (run, events) = start_run(config, setup, context.history.clone(), prompts, Vec::new())?;
+    let prompts = prompts.into_iter().map(|m| counted(config, m)).collect();
+    let (run, events) = start_run(config, setup, context.history.clone(), prompts, ask_sources(config))?;
     let shell = shell(context, config, tx, cancel).load(run, events);
     Ok(settle(context, shell.begin().await.0))
 }

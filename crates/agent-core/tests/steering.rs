@@ -464,3 +464,44 @@ fn the_queues_of_a_new_agent_are_there_and_empty() {
     agent.follow_up("f");
     assert!(agent.queued_messages(QueueKind::Steering).is_empty(), "each queue is its own");
 }
+
+/// A counter that looks at the agent, to be given to that agent.
+#[derive(Debug)]
+struct Curious(BasicAgent);
+
+impl agent_core::TokenCounter for Curious {
+    fn count_text(&self, text: &str) -> u64 {
+        let state = self.0.state();
+        (text.len() + state.messages.len()) as u64
+    }
+}
+
+/// REQ-029.
+#[tokio::test]
+async fn a_source_of_messages_and_a_token_counter_may_look_at_the_agent() {
+    let (agent, _) = agent(["a", "b"]);
+    let (handle, counted) = (agent.clone(), agent.clone());
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let noted = Arc::clone(&seen);
+    let agent = agent.with_token_counter(Curious(counted)).with_hooks(Hooks::new().follow_up_messages(
+        move || {
+            noted.lock().unwrap().push(handle.state().messages.len());
+            Vec::new()
+        },
+    ));
+    let prompting = agent.clone();
+    let (done, waiting) = std::sync::mpsc::channel();
+    let runtime = tokio::runtime::Handle::current();
+    std::thread::spawn(move || {
+        let _inside = runtime.enter();
+        prompting.steer("s");
+        let appended = prompting.append_message("x").is_ok();
+        let _ = done.send(appended && prompting.prompt("Hi").is_ok());
+    });
+    let started =
+        tokio::task::spawn_blocking(move || waiting.recv_timeout(std::time::Duration::from_secs(20)));
+    assert_eq!(within(started).await.unwrap(), Ok(true), "the agent hangs");
+    within(agent.wait_for_idle()).await;
+    assert_eq!(seen.lock().unwrap().first(), Some(&1));
+    assert_eq!(said(&agent), "user(x) user(Hi) user(s) assistant(a)");
+}

@@ -26,7 +26,8 @@ impl BasicAgent {
     }
 
     fn queue(&self, kind: QueueKind, message: AgentMessage) {
-        let tokens = self.settings().config.token_counter.count_message(&message);
+        let counter = self.settings().config.token_counter.clone();
+        let tokens = counter.count_message(&message);
         self.inner.mailbox.queue(Queued::new(kind, Entry::new(MessageRef::new(message), tokens)));
     }
 

@@ -63,7 +63,8 @@ impl BasicAgent {
     pub fn append_message(&self, message: impl Into<AgentMessage>) -> Result<(), AgentError> {
         self.check_idle()?;
         let message = message.into();
-        let tokens = self.settings().config.token_counter.count_message(&message);
+        let counter = self.settings().config.token_counter.clone();
+        let tokens = counter.count_message(&message);
         self.lock().history.push_entry(Entry::new(MessageRef::new(message), tokens))?;
         Ok(())
     }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::{AgentError, BasicAgent, Inner, IntoPrompt, Settings};
 use crate::drive::{
     AgentContext, AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, MergingReceiver,
-    Outcome, Output, Shell, Tools, event_channel, merging_channel, start_run,
+    Outcome, Output, Shell, Tools, ask_sources, counted, event_channel, merging_channel, start_run,
 };
 use crate::environment::BoxFuture;
 use crate::event::{AgentEvent, Answer, Ended, Question};
@@ -260,6 +260,10 @@ impl BasicAgent {
         let task = self.task(&config)?;
         let cancel = CancellationToken::new();
         let mut context = AgentContext::new(system_prompt).with_tools(tools);
+        self.check_idle()?;
+        // The caller's own code runs before the state is locked: it may look at the agent.
+        let prompts = prompts.into_iter().map(|m| counted(&config, m)).collect();
+        ask_sources(&config).into_iter().for_each(|queued| self.inner.mailbox.queue(queued));
         let (run, events) = {
             let mut state = self.lock();
             if state.is_streaming {

@@ -87,18 +87,16 @@ pub(crate) fn start_run(
     config: &AgentLoopConfig,
     setup: RunSetup,
     history: History,
-    prompts: Vec<AgentMessage>,
-    mut queued: Vec<Queued>,
+    prompts: Vec<Entry>,
+    queued: Vec<Queued>,
 ) -> Result<(Run, Vec<AgentEvent>), HistoryError> {
     let mut events = Vec::new();
-    let prompts = prompts.into_iter().map(|m| counted(config, m)).collect();
-    queued.extend(ask_sources(config));
     let run = Run::start_queued(setup, history, prompts, queued, config.environment.now(), &mut events)?;
     Ok((run, events))
 }
 
 /// What the caller's own sources have to say now.
-fn ask_sources(config: &AgentLoopConfig) -> Vec<Queued> {
+pub(crate) fn ask_sources(config: &AgentLoopConfig) -> Vec<Queued> {
     let hooks = &config.hooks.queues;
     let sources = [(QueueKind::Steering, &hooks.steering), (QueueKind::FollowUp, &hooks.follow_up)];
     let mut queued = Vec::new();

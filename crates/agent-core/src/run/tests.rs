@@ -59,7 +59,7 @@ fn life() -> Vec<Input> {
     vec![
         Input::GateDecided { verdict: GateVerdict::Ask("Begin?".into()) },
         Input::Answer { question_id: "loop".into(), answer: Answer::Allow },
-        Input::InputFiltered { verdict: InputVerdict::Pass { warnings: vec!["odd".into()] } },
+        Input::Filtered { verdict: InputVerdict::Pass { warnings: vec!["odd".into()] } },
         Input::SetQueueMode { kind: QueueKind::FollowUp, mode: QueueMode::All },
         Input::GateDecided { verdict: GateVerdict::Go },
         Input::ReplyStarted,
@@ -102,7 +102,7 @@ fn misfits(step: &Step) -> Vec<Input> {
     ];
     if !matches!(step, Step::Gate { .. }) {
         misfits.push(Input::GateDecided { verdict: GateVerdict::Go });
-        misfits.push(Input::InputFiltered { verdict: InputVerdict::Pass { warnings: vec![] } });
+        misfits.push(Input::Filtered { verdict: InputVerdict::Pass { warnings: vec![] } });
     }
     if !matches!(step, Step::CallModel { .. }) {
         misfits.push(Input::ReplyStarted);

@@ -245,7 +245,7 @@ fn compacted(c: &mut Choices, history: &History, task: Option<CompactionTask>) -
 /// An answer to what the run asks for. The shell that gives it remembers nothing.
 pub(crate) fn fitting(c: &mut Choices, step: &Step) -> Input {
     match step {
-        Step::Gate { gate: Gate::Input { .. }, .. } => Input::InputFiltered { verdict: input_verdict(c) },
+        Step::Gate { gate: Gate::Input { .. }, .. } => Input::Filtered { verdict: input_verdict(c) },
         Step::Gate { .. } => Input::GateDecided { verdict: gate_verdict(c) },
         Step::CallModel { .. } => match c.below(12) {
             10 | 11 => Input::ReplyStarted,
@@ -294,7 +294,7 @@ pub(crate) fn any_input(c: &mut Choices, history: &History, ids: &[String]) -> I
         4 => Input::ClearQueue { kind: c.one_of(&[QueueKind::Steering, QueueKind::PassiveSteering]) },
         5 => Input::SetQueueMode { kind: QueueKind::FollowUp, mode: QueueMode::All },
         6 => Input::GateDecided { verdict: gate_verdict(c) },
-        7 => Input::InputFiltered { verdict: input_verdict(c) },
+        7 => Input::Filtered { verdict: input_verdict(c) },
         8 => Input::ReplyStarted,
         9 => Input::ModelReplied { reply: reply(c) },
         10 => Input::ModelFailed { failure: failure(c), partial: partial(c) },

@@ -2,7 +2,7 @@
 //!
 //! Models: `text-N` answers with N deltas; `tools-N` asks for N tool calls, one a turn, and each result has 2 KiB.
 //! `cargo xtask bench` starts both, for several N, and compares. Under valgrind the same program counts instructions.
-#![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a program, not a library")]
+#![expect(clippy::print_stdout, reason = "a program, not a library")]
 
 use std::alloc::System;
 use std::sync::Arc;

@@ -160,12 +160,25 @@ async fn read(
 
 /// Keeps the runs, which costs little: a clone shares what grows.
 #[derive(Debug, Default)]
-struct Keeping(Mutex<Vec<(Timestamp, Option<Input>, Vec<AgentEvent>, Run)>>);
+struct Keeping(Mutex<Vec<Kept>>);
+
+#[derive(Debug)]
+struct Kept {
+    now: Timestamp,
+    input: Option<Input>,
+    events: Vec<AgentEvent>,
+    run: Run,
+}
 
 #[async_trait::async_trait]
 impl Journal for Keeping {
     async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
-        let kept = (entry.now, entry.input.cloned(), entry.events.to_vec(), entry.run.clone());
+        let kept = Kept {
+            now: entry.now,
+            input: entry.input.cloned(),
+            events: entry.events.to_vec(),
+            run: entry.run.clone(),
+        };
         self.0.lock().unwrap().push(kept);
         Ok(())
     }
@@ -174,10 +187,10 @@ impl Journal for Keeping {
 /// The journal of one run replays, and is the log that was heard.
 fn check_journal(journal: &Keeping, all: &[AgentEvent], before: History, after: &History) {
     let kept = std::mem::take(&mut *journal.0.lock().unwrap());
-    let mut replayed = kept[0].3.clone();
-    let mut said = kept[0].2.clone();
+    let mut replayed = kept[0].run.clone();
+    let mut said = kept[0].events.clone();
     let mut fold = Fold::new(before);
-    for (now, input, events, run) in &kept {
+    for Kept { now, input, events, run } in &kept {
         if let Some(input) = input {
             replayed.apply(*now, input.clone(), &mut said).unwrap();
         }

@@ -27,6 +27,7 @@ mod gate;
 mod input;
 mod light;
 mod open;
+mod present;
 mod queues;
 mod setup;
 mod step;
@@ -86,8 +87,8 @@ struct Turn {
     attempt: u32,
     /// Retries so far.
     retries: u32,
-    /// Whether an overflow has been answered by compaction.
-    recovered: bool,
+    /// What the provider said of an overflow, once it has been answered by compaction.
+    overflow: Option<String>,
     /// Whether the budget has been looked at.
     compacted: bool,
     /// Tokens of this turn.
@@ -317,6 +318,23 @@ impl Run {
     pub fn result_up_for_review(&self, id: &ToolCallId) -> Option<ToolExecutionEnd> {
         let Phase::Tools(open) = &self.phase else { return None };
         open.up_for_review(id, &self.setup.loop_id)
+    }
+
+    /// Whether something can be decided about this call now.
+    pub(crate) fn may_begin(&self, id: &ToolCallId) -> bool {
+        let Phase::Tools(open) = &self.phase else { return false };
+        let group = open.current_group().map(|(_, slots)| slots);
+        group.is_some_and(|slots| slots.iter().any(|s| s.call.id == *id && s.can_go_on()))
+    }
+
+    /// Whether the caller aborted, and calls were given time to end.
+    pub(crate) fn is_aborting(&self) -> bool {
+        matches!(&self.phase, Phase::Tools(open) if open.aborting)
+    }
+
+    /// Whether a reply began to arrive and has not ended.
+    pub(crate) fn has_begun_reply(&self) -> bool {
+        matches!(self.phase, Phase::Calling { started: true, .. })
     }
 
     /// Whether nothing goes on without an answer.

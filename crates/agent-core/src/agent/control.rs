@@ -1,7 +1,7 @@
 //! Steering, queues, abort, reset.
 
 use super::{AgentState, BasicAgent};
-use crate::drive::QueueView;
+use crate::drive::{EventSender, QueueView};
 use crate::history::{Entry, History, MessageRef};
 use crate::message::AgentMessage;
 use crate::run::{Input, QueueKind, QueueMode, Queued, SteeringPolicy};
@@ -87,14 +87,15 @@ impl BasicAgent {
     /// Ends the open run: the model's answer is cut, tools are cancelled. What was said is kept. A run that waits for an
     /// answer ends, too. Without a run nothing happens.
     pub fn abort(&self) {
+        if let Some(cancel) = &self.lock().cancel {
+            cancel.cancel();
+        }
+        // A run that waits is ended like any other, with journal and hooks; without a runtime by hand.
+        if self.resume_with(Some(Input::abort(None)), EventSender::none()).is_ok() {
+            return;
+        }
         let now = self.settings().config.environment.now();
-        let suspended = {
-            let mut state = self.lock();
-            if let Some(cancel) = &state.cancel {
-                cancel.cancel();
-            }
-            state.suspended.take()
-        };
+        let suspended = self.lock().suspended.take();
         let Some(mut run) = suspended else { return };
         let mut events = Vec::new();
         let _ = run.apply(now, Input::abort(None), &mut events);

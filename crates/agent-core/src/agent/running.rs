@@ -284,7 +284,7 @@ impl BasicAgent {
         self.spawn(&config, output, async move { shell.begin().await.0 })
     }
 
-    fn resume_with(&self, input: Option<Input>, tx: EventSender) -> Result<(), AgentError> {
+    pub(super) fn resume_with(&self, input: Option<Input>, tx: EventSender) -> Result<(), AgentError> {
         let Settings { system_prompt, tools, config, .. } = self.settings().clone();
         let cancel = CancellationToken::new();
         let run = {

@@ -17,7 +17,7 @@ impl Shell {
                 .with_reason(task.reason)
                 .with_provider(self.config.provider.clone(), self.config.model.clone())
                 .with_cancel(self.cancel.child_token());
-            let asked = contained(strategy.compact(&history, &config, &cx));
+            let asked = contained(async { strategy.compact(&history, &config, &cx).await });
             let cancel = self.cancel.clone();
             let answer = tokio::select! {
                 biased;

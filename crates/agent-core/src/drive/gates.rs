@@ -16,12 +16,12 @@ impl Shell {
                 Gate::Loop => {
                     let Some(hook) = &hooks.run.before else { return decided(GateVerdict::Go) };
                     let info = LoopInfo { loop_id, history };
-                    decided(verdict("before_loop", contained(hook(info)).await))
+                    decided(verdict("before_loop", contained(async { hook(info).await }).await))
                 }
                 Gate::Turn { turn } => {
                     let Some(hook) = &hooks.turn.before else { return decided(GateVerdict::Go) };
                     let info = TurnInfo { loop_id, history, index: turn };
-                    decided(verdict("before_turn", contained(hook(info)).await))
+                    decided(verdict("before_turn", contained(async { hook(info).await }).await))
                 }
                 Gate::Input { prompts } => {
                     let texts: Vec<String> = prompts

@@ -157,7 +157,10 @@ impl Shell {
             };
             if begun && !started {
                 started = true;
-                self.apply(Input::ReplyStarted).await?;
+                // A run that was cut off inside a reply has said that it began.
+                if !self.run().is_some_and(crate::run::Run::has_begun_reply) {
+                    self.apply(Input::ReplyStarted).await?;
+                }
             }
             for event in events {
                 if let Some(event) = self.output.try_emit(event) {
@@ -179,7 +182,7 @@ impl Shell {
         let history = changed("convert_to_llm", hooks.convert.as_ref(), history).await?;
         let mut request = StreamConfig::new(config.model.clone(), history);
         if let Some(source) = &hooks.api_key {
-            let asked = source(config.model.provider.clone());
+            let asked = async { source(config.model.provider.clone()).await };
             request.api_key = contained(asked)
                 .await
                 .map_err(|panic| HookError::new(format!("it panicked: {panic}")))
@@ -206,7 +209,7 @@ impl Shell {
 
 async fn changed(name: &str, hook: Option<&Transform>, history: History) -> Result<History, String> {
     let Some(hook) = hook else { return Ok(history) };
-    match contained(hook(history)).await {
+    match contained(async { hook(history).await }).await {
         Ok(Ok(history)) => Ok(history),
         Ok(Err(error)) => Err(format!("{name} failed: {error}")),
         Err(panic) => Err(format!("{name} panicked: {panic}")),

@@ -12,7 +12,7 @@ use super::executor::Tools;
 use super::mailbox::Mailbox;
 use super::output::{ListenerPanicked, Output};
 use crate::environment::NoRuntime;
-use crate::event::AgentEvent;
+use crate::event::{AgentEvent, Question};
 use crate::history::{Entry, History, HistoryError, MessageRef};
 use crate::hooks::{ToolUpdateInfo, TurnEnded};
 use crate::identity::Timestamp;
@@ -161,7 +161,7 @@ impl Shell {
             Ok(()) => self.work().await,
             Err(halt) => Err(halt),
         };
-        self.come_back(end)
+        self.come_back(end).await
     }
 
     /// Drives a run on, after this input if there is one.
@@ -174,14 +174,22 @@ impl Shell {
             Ok(()) => self.work().await,
             Err(halt) => Err(halt),
         };
-        self.come_back(end)
+        self.come_back(end).await
     }
 
-    fn come_back(mut self, end: Result<(), Halt>) -> (Outcome, Option<Halt>) {
+    async fn come_back(mut self, end: Result<(), Halt>) -> (Outcome, Option<Halt>) {
         let halt = end.err();
         if let Some(halt) = &halt {
-            tracing::error!(reason = halt.reason(), "the run was cut off");
-            self.cut_off(&halt.reason());
+            let reason = halt.reason();
+            tracing::error!(reason, "the run was cut off");
+            // Where the journal works, this end is written down like any other.
+            for _ in 0..2 {
+                if self.is_open() && !matches!(halt, Halt::Journal(_)) {
+                    let input = Input::Abort { partial: None, interrupted: Some(reason.clone()) };
+                    let _ = self.apply(input).await;
+                }
+            }
+            self.cut_off(&reason);
         }
         let outcome = match self.run.take() {
             Some(run) if run.ended().is_some() => Outcome::Ended(Box::new(run)),
@@ -196,7 +204,8 @@ impl Shell {
             self.check_mail().await?;
             let Some(run) = &self.run else { return Ok(()) };
             let step = run.next();
-            if self.cancel.is_cancelled() && !matches!(step, Step::Done(_)) {
+            // A run that was being aborted when it was cut off is still to be aborted.
+            if (self.cancel.is_cancelled() || run.is_aborting()) && !matches!(step, Step::Done(_)) {
                 self.apply(Input::abort(None)).await?;
                 // What still runs after an abort is nobody's any more: this shell runs nothing now.
                 if self.run.as_ref().is_some_and(|r| r.ended().is_none()) {
@@ -212,9 +221,18 @@ impl Shell {
                 Step::Sleep { delay_ms, .. } => self.wait(delay_ms).await?,
                 Step::RunTools { calls, .. } => self.run_tools(calls).await?,
                 Step::Compact { task, history, .. } => self.compact(task, history).await?,
-                Step::AwaitAnswer { .. } | Step::Done(_) => return Ok(()),
+                Step::AwaitAnswer { questions, .. } => return self.say_suspended(questions).await,
+                Step::Done(_) => return Ok(()),
             }
         }
+    }
+
+    /// The last event of a stream whose run waits. It is said here and not when it is forwarded: until the driver leaves
+    /// the run, a message or an abort may make it go on, and a stream has one terminal event. A run that had been
+    /// waiting before and still waits says so again.
+    async fn say_suspended(&mut self, questions: Vec<Question>) -> Result<(), Halt> {
+        let Some(loop_id) = self.run.as_ref().map(|r| r.loop_id().clone()) else { return Ok(()) };
+        self.emit(AgentEvent::RunSuspended { loop_id, questions }).await
     }
 
     async fn wait(&mut self, delay_ms: u64) -> Result<(), Halt> {
@@ -229,6 +247,10 @@ impl Shell {
 
     /// Applies what the handle and the caller's sources have queued.
     pub(super) async fn check_mail(&mut self) -> Result<(), Halt> {
+        // A run that has ended takes nothing: what comes now waits for the next one.
+        if !self.is_open() {
+            return Ok(());
+        }
         let hooks = &self.config.hooks.queues;
         if hooks.steering.is_some() || hooks.follow_up.is_some() {
             let sources = [
@@ -248,6 +270,10 @@ impl Shell {
             self.apply_lenient(input).await?;
         }
         Ok(())
+    }
+
+    fn is_open(&self) -> bool {
+        self.run.as_ref().is_some_and(|r| r.ended().is_none())
     }
 
     /// Applies an input that may come too late or not fit; then it is dropped, and said so.
@@ -303,6 +329,9 @@ impl Shell {
         let events = std::mem::take(&mut self.events);
         let mut heard = Ok(());
         for event in events {
+            if let AgentEvent::RunSuspended { .. } = event {
+                continue;
+            }
             let note = self.note(&event);
             if let Err(panic) = self.output.emit(event).await {
                 heard = Err(panic);
@@ -386,6 +415,9 @@ impl Shell {
             }
         }
         for event in events {
+            if let AgentEvent::RunSuspended { .. } = event {
+                continue;
+            }
             let note = self.note(&event);
             self.output.emit_now(event);
             self.observe(note);

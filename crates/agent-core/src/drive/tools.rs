@@ -32,6 +32,8 @@ struct Ready {
     call: ToolCall,
     tool: Arc<dyn AgentTool>,
     arguments: Value,
+    /// The tool's own limit.
+    limit: Option<Duration>,
     ctx: ToolContext,
 }
 
@@ -47,8 +49,29 @@ type Signals = (ToolCall, ToolSignal);
 
 /// What a call is decided to be.
 enum Decision {
-    Run { tool: Arc<dyn AgentTool>, arguments: Value, verdict: ToolVerdict },
+    Run(Box<Allowed>),
     Not(ToolVerdict),
+}
+
+/// A call that may run, and all that has to be known of its tool.
+struct Allowed {
+    tool: Arc<dyn AgentTool>,
+    arguments: Value,
+    verdict: ToolVerdict,
+    durability: Durability,
+    limit: Option<Duration>,
+}
+
+impl Decision {
+    /// Asks the tool all that has to be known of it.
+    fn run(tool: Arc<dyn AgentTool>, arguments: Value, verdict: ToolVerdict) -> Self {
+        let durability = match tool.effects(&arguments) {
+            Effects::Once => Durability::Flushed,
+            Effects::ReadOnly | Effects::Idempotent => Durability::Buffered,
+        };
+        let limit = tool.timeout();
+        Self::Run(Box::new(Allowed { tool, arguments, verdict, durability, limit }))
+    }
 }
 
 impl Shell {
@@ -68,7 +91,9 @@ impl Shell {
             let cancel = self.cancel.clone();
             let decided = tokio::select! {
                 biased;
-                decision = self.decide(&pending) => Some(decision),
+                decision = contained(self.decide(&pending)) => Some(decision.unwrap_or_else(|panic| {
+                    Decision::Not(ToolVerdict::refuse(format!("The tool panicked before it ran: {panic}")))
+                })),
                 () = cancel.cancelled() => None,
             };
             // A verdict that comes with an abort does not count (B-058).
@@ -77,15 +102,12 @@ impl Shell {
                 Decision::Not(verdict) => {
                     self.apply(Input::ToolBegan { id: pending.call.id, verdict }).await?
                 }
-                Decision::Run { tool, arguments, verdict } => {
-                    let durability = match tool.effects(&arguments) {
-                        Effects::Once => Durability::Flushed,
-                        Effects::ReadOnly | Effects::Idempotent => Durability::Buffered,
-                    };
+                Decision::Run(allowed) => {
+                    let Allowed { tool, arguments, verdict, durability, limit } = *allowed;
                     let id = pending.call.id.clone();
                     self.apply_with(Input::ToolBegan { id, verdict }, durability).await?;
                     let ctx = self.tool_context(&pending, &tx);
-                    ready.push_back(Ready { call: pending.call, tool, arguments, ctx });
+                    ready.push_back(Ready { call: pending.call, tool, arguments, limit, ctx });
                 }
             }
         }
@@ -94,10 +116,7 @@ impl Shell {
     }
 
     fn may_begin(&self, id: &ToolCallId) -> bool {
-        match self.run().map(crate::run::Run::next) {
-            Some(crate::run::Step::RunTools { calls, .. }) => calls.iter().any(|c| c.call.id == *id),
-            _ => false,
-        }
+        self.run().is_some_and(|run| run.may_begin(id))
     }
 
     fn tool_context(&self, pending: &PendingCall, tx: &UnboundedSender<Signals>) -> ToolContext {
@@ -134,9 +153,7 @@ impl Shell {
         let checked = match &given {
             // What a hook or a person gave instead is not checked again (B-093).
             Some(arguments) => Ok(arguments.clone()),
-            None => contained(async { self.checked_arguments(&*tool, call) })
-                .await
-                .unwrap_or_else(|panic| Err(format!("the tool panicked over its arguments: {panic}"))),
+            None => self.checked_arguments(&*tool, call),
         };
         let arguments = match checked {
             Ok(arguments) => arguments,
@@ -147,17 +164,15 @@ impl Shell {
         }
         let kept = given.map_or(ToolVerdict::Run, ToolVerdict::RunWith);
         if !fresh {
-            return Decision::Run { tool, arguments, verdict: kept };
+            return Decision::run(tool, arguments, kept);
         }
         match self.ask_before(pending, &*tool, &arguments).await {
             Err(text) => Decision::Not(ToolVerdict::refuse(text)),
             Ok(Verdict::Go) => match tool.question(&arguments) {
                 Some(question) => Decision::Not(ToolVerdict::Ask(question)),
-                None => Decision::Run { tool, arguments, verdict: kept },
+                None => Decision::run(tool, arguments, kept),
             },
-            Ok(Verdict::GoWith(other)) => {
-                Decision::Run { tool, arguments: other.clone(), verdict: ToolVerdict::RunWith(other) }
-            }
+            Ok(Verdict::GoWith(other)) => Decision::run(tool, other.clone(), ToolVerdict::RunWith(other)),
             Ok(Verdict::Deny(reason)) => Decision::Not(ToolVerdict::refuse(denied(reason))),
             Ok(Verdict::DenyAndEnd(reason)) => {
                 let result = ToolResult::error(denied(reason)).terminating();
@@ -200,7 +215,7 @@ impl Shell {
             effects: tool.effects(arguments),
             history: run.history().clone(),
         };
-        match contained(hook(info)).await {
+        match contained(async { hook(info).await }).await {
             Ok(Ok(verdict)) => Ok(verdict),
             Ok(Err(error)) => Err(format!("before_tool_execution failed: {error}")),
             Err(panic) => Err(format!("before_tool_execution panicked: {panic}")),
@@ -280,7 +295,8 @@ impl Shell {
         let change = match &self.config.hooks.tool.after {
             None => ToolChange::none(),
             Some(hook) => {
-                let asked = contained(hook(ToolEnded { call: call.clone(), end: Box::new(end) }));
+                let asked =
+                    contained(async { hook(ToolEnded { call: call.clone(), end: Box::new(end) }).await });
                 asked
                     .await
                     .unwrap_or_else(|panic| Err(HookError::new(format!("it panicked: {panic}"))))
@@ -307,7 +323,7 @@ impl Shell {
         };
         let info = ToolUpdateInfo { loop_id: loop_id.clone(), call, partial };
         if let Some(hook) = &self.config.hooks.tool.before_update {
-            let go = contained(hook(info.clone())).await;
+            let go = contained(async { hook(info.clone()).await }).await;
             if !matches!(go, Ok(Ok(Verdict::Go | Verdict::GoWith(_)))) {
                 return Ok(());
             }
@@ -326,9 +342,9 @@ impl Shell {
 
 /// Runs a call in a task of its own, so that a tool that blocks stops neither the others nor an abort.
 async fn run_one(env: Arc<dyn Environment>, ready: Ready, limit: Option<Duration>, grace: Duration) -> Ended {
-    let Ready { call, tool, arguments, ctx } = ready;
+    let Ready { call, tool, arguments, limit: own, ctx } = ready;
     let (updates, cancel) = (ctx.updates.clone(), ctx.cancel.clone());
-    let limit = tool.timeout().or(limit);
+    let limit = own.or(limit);
     let (tx, rx) = oneshot::channel();
     let begun = env.monotonic_ms();
     let task = async move {

@@ -106,7 +106,8 @@ impl Serialize for ToolArguments {
             Ok(value) => {
                 map.serialize_entry("arguments", value)?;
                 let canonical = value.to_string();
-                if canonical != self.text() {
+                // Null alone would read as "nothing was written".
+                if value.is_null() || canonical != self.text() {
                     map.serialize_entry("argumentsText", self.text())?;
                 }
             }

@@ -47,13 +47,17 @@ pub(super) fn replied(
     let (started, retry) = (*started, retry.clone());
     run.now = now;
     let (message, tokens) = reply.into_parts();
-    if run.is_silent_overflow(&message) && !run.turn.recovered && run.setup.context.is_some() {
+    if run.is_silent_overflow(&message) && run.setup.context.is_some() {
         let failure =
             Failure::new(ErrorKind::ContextOverflow, "the model was shown less than the whole conversation");
         let partial = PartialReply::new(message.content, message.usage, message.response_id);
         run.close_retry(retry, Some(&failure.message), out);
-        run.supersede(started, Some(partial), &failure, out);
-        run.recover_overflow(out);
+        if run.turn.overflow.is_some() {
+            run.fail_turn(failure.kind, failure.message, Some(partial), out);
+        } else {
+            run.supersede(started, Some(partial), &failure, out);
+            run.recover_overflow(failure.message, out);
+        }
         return Ok(());
     }
     run.close_retry(retry, None, out);
@@ -76,9 +80,12 @@ pub(super) fn failed(
     run.now = now;
     let partial = partial.map(|p| *p);
     run.close_retry(retry, Some(&failure.message), out);
-    if failure.kind == ErrorKind::ContextOverflow && !run.turn.recovered && run.setup.context.is_some() {
+    if failure.kind == ErrorKind::ContextOverflow
+        && run.turn.overflow.is_none()
+        && run.setup.context.is_some()
+    {
         run.supersede(started, partial, &failure, out);
-        run.recover_overflow(out);
+        run.recover_overflow(failure.message, out);
         return Ok(());
     }
     match run.next_retry(&failure) {
@@ -135,7 +142,11 @@ pub(super) fn compaction_failed(
     }
     run.now = now;
     run.phase = Phase::Calling { started: false, retry: None };
-    run.fail_turn(ErrorKind::ContextOverflow, message, None, out);
+    let text = match &run.turn.overflow {
+        Some(said) => format!("{said} (and the conversation cannot be shortened: {message})"),
+        None => message,
+    };
+    run.fail_turn(ErrorKind::ContextOverflow, text, None, out);
     Ok(())
 }
 
@@ -267,8 +278,8 @@ impl Run {
         }
     }
 
-    fn recover_overflow(&mut self, out: &mut Vec<AgentEvent>) {
-        self.turn.recovered = true;
+    fn recover_overflow(&mut self, said: String, out: &mut Vec<AgentEvent>) {
+        self.turn.overflow = Some(said);
         self.turn.compacted = true;
         self.turn.attempt += 1;
         let shorter = self.history.tokens().saturating_mul(OVERFLOW_SHARE_PERCENT) / 100;

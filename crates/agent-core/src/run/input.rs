@@ -320,6 +320,7 @@ pub struct ToolChange {
     /// Other content, whole.
     pub content: Option<Vec<Content>>,
     /// Other details, whole.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::present::field")]
     pub details: Option<Value>,
     /// Whether it failed.
     pub is_error: Option<bool>,

@@ -38,8 +38,8 @@ pub(super) struct Slot {
 pub(super) enum Stage {
     New,
     Asked(Question),
-    Approved(Option<Value>),
-    Began(Option<Value>),
+    Approved(#[serde(with = "super::present")] Option<Value>),
+    Began(#[serde(with = "super::present")] Option<Value>),
     Ended,
     Closed,
 }

@@ -35,8 +35,8 @@ pub(super) fn began(
     let aborting = open.aborting;
     let Some(slot) = open.slot_mut(id) else { return Err(format!("there is no call {id:?}")) };
     match (&slot.stage, &verdict) {
-        (Stage::New | Stage::Approved(_), ToolVerdict::Run | ToolVerdict::RunWith(_)) if aborting => {
-            return Err("the run was aborted; no call begins any more".into());
+        (_, ToolVerdict::Run | ToolVerdict::RunWith(_) | ToolVerdict::Ask(_)) if aborting => {
+            return Err("the run was aborted; no call begins any more, and nobody is asked".into());
         }
         // A call that had begun may be asked about, refused or run again after a crash.
         (Stage::New | Stage::Approved(_) | Stage::Began(_), _) => {}

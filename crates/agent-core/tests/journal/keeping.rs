@@ -1,0 +1,106 @@
+//! A journal that keeps what it is given.
+
+use std::sync::{Arc, Mutex};
+
+use agent_core::journal::{Durability, Journal, JournalEntry, JournalError};
+use agent_core::run::{Input, LightRun, Run};
+use agent_core::testing::transcript;
+use agent_core::{AgentEvent, Timestamp};
+use async_trait::async_trait;
+
+use crate::room::Notes;
+
+#[derive(Clone)]
+pub(crate) struct Kept {
+    pub(crate) now: Timestamp,
+    pub(crate) input: Option<Input>,
+    pub(crate) events: Vec<AgentEvent>,
+    /// The run as JSON.
+    pub(crate) run: String,
+    pub(crate) light: String,
+    pub(crate) durability: Durability,
+}
+
+impl Kept {
+    pub(crate) fn run(&self) -> Run {
+        serde_json::from_str(&self.run).unwrap()
+    }
+
+    pub(crate) fn light(&self) -> LightRun {
+        serde_json::from_str(&self.light).unwrap()
+    }
+
+    pub(crate) fn input_name(&self) -> &'static str {
+        self.input.as_ref().map_or("start", Input::name)
+    }
+}
+
+/// Writes slowly, says when it has written, and fails from one entry on if it is told to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Keeping {
+    kept: Arc<Mutex<Vec<Kept>>>,
+    notes: Notes,
+    full_after: Option<usize>,
+}
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.input_name())
+    }
+}
+
+impl std::fmt::Debug for Notes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.joined())
+    }
+}
+
+impl Keeping {
+    pub(crate) fn noting(notes: &Notes) -> Self {
+        Self { notes: notes.clone(), ..Self::default() }
+    }
+
+    pub(crate) fn full_after(mut self, entries: usize) -> Self {
+        self.full_after = Some(entries);
+        self
+    }
+
+    pub(crate) fn kept(&self) -> Vec<Kept> {
+        self.kept.lock().unwrap().clone()
+    }
+
+    /// The first entry whose input has this name.
+    #[track_caller]
+    pub(crate) fn first(&self, name: &str) -> Kept {
+        self.kept().into_iter().find(|k| k.input_name() == name).expect(name)
+    }
+}
+
+#[async_trait]
+impl Journal for Keeping {
+    async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
+        for _ in 0..5 {
+            tokio::task::yield_now().await;
+        }
+        if self.full_after.is_some_and(|most| self.kept().len() >= most) {
+            return Err(JournalError::new("the disk is full", None));
+        }
+        let kept = Kept {
+            now: entry.now,
+            input: entry.input.cloned(),
+            events: entry.events.to_vec(),
+            run: serde_json::to_string(entry.run).unwrap(),
+            light: serde_json::to_string(&entry.run.light()).unwrap(),
+            durability: entry.durability,
+        };
+        for event in &kept.events {
+            let word = transcript(std::slice::from_ref(event));
+            if !word.is_empty() {
+                self.notes.add(format!("written:{word}"));
+            }
+        }
+        self.notes.add(format!("written:{}", kept.input_name()));
+        self.kept.lock().unwrap().push(kept);
+        Ok(())
+    }
+}

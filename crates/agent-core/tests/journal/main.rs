@@ -1,0 +1,11 @@
+//! The write-ahead port, and runs that are taken up elsewhere.
+
+#[cfg(test)]
+mod keeping;
+#[cfg(test)]
+mod resume;
+#[cfg(test)]
+#[path = "../tools/room.rs"]
+mod room;
+#[cfg(test)]
+mod write_ahead;

@@ -1,0 +1,13 @@
+//! Whole scenarios, many agents, long runs, and what things cost in memory.
+
+#[cfg(test)]
+mod long;
+#[cfg(test)]
+mod many;
+#[cfg(test)]
+#[path = "../tools/room.rs"]
+mod room;
+#[cfg(test)]
+mod scenarios;
+#[cfg(test)]
+mod sizes;

@@ -1,0 +1,11 @@
+//! Retries and overflows, as a run takes them.
+
+#[cfg(test)]
+mod log;
+#[cfg(test)]
+mod overflow;
+#[cfg(test)]
+mod retries;
+#[cfg(test)]
+#[path = "../tools/room.rs"]
+mod room;

@@ -185,7 +185,7 @@ impl Shell {
             Ok(()) => self.work().await,
             Err(halt) => Err(halt),
         };
-        self.come_back(end)
+        self.come_back(end).await
     }
 
     /// Drives a run on, after this input if there is one.
@@ -198,13 +198,23 @@ impl Shell {
             Ok(()) => self.work().await,
             Err(halt) => Err(halt),
         };
-        self.come_back(end)
+        self.come_back(end).await
     }
 
-    fn come_back(mut self, end: Result<(), Halt>) -> (Outcome, Option<Halt>) {
+    async fn come_back(mut self, end: Result<(), Halt>) -> (Outcome, Option<Halt>) {
         let halt = end.err();
         if let Some(halt) = &halt {
             tracing::error!(reason = halt.reason(), "the run was cut off");
+            // Where it can still be written down, its end is, and everybody hears of it.
+            if !matches!(halt, Halt::Journal(_)) {
+                let mut partial = self.arriving.take().map(|log| Box::new(PartialReply::of(&log)));
+                for _ in 0..2 {
+                    if self.is_open() {
+                        let interrupted = Some(halt.reason());
+                        let _ = self.apply(Input::Abort { partial: partial.take(), interrupted }).await;
+                    }
+                }
+            }
             self.cut_off(&halt.reason());
         }
         let outcome = match self.run.take() {

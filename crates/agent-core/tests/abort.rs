@@ -548,3 +548,46 @@ async fn wherever_it_comes_an_abort_ends_the_run_as_aborted() {
         );
     }
 }
+
+/// B-061, B-006.
+#[tokio::test]
+async fn an_abort_at_any_event_of_a_run_leaves_a_closed_conversation() {
+    let mut rounds = 0_usize;
+    loop {
+        let model = ScriptedProvider::responding(|request| {
+            let n = request.history.len();
+            ScriptedReply::text("Let me see.")
+                .and_call(&format!("c{n}-1"), "work", json!({}))
+                .and_call(&format!("c{n}-2"), "work", json!({}))
+                .in_pieces_of(2)
+        });
+        let agent = BasicAgent::new(ModelConfig::default())
+            .with_provider(model)
+            .with_execution_limits(agent_core::ExecutionLimits::default().with_max_turns(2))
+            .with_tool(ScriptedTool::new("work", |_, ctx| async move {
+                tokio::task::yield_now().await;
+                ctx.check_cancelled().map(|()| ToolResult::text("done"))
+            }));
+        let (handle, seen) = (agent.clone(), AtomicUsize::new(0));
+        let _listening = agent.subscribe(move |_| {
+            if seen.fetch_add(1, Ordering::SeqCst) == rounds {
+                handle.abort();
+            }
+        });
+        let events = run(&agent, "Go.").await;
+        assert_well_formed(&events);
+        let Some(AgentEvent::AgentEnd(end)) = events.last() else { panic!("no end") };
+        assert!(!agent.is_streaming() && agent.state().pending_tool_calls.is_empty());
+        assert_eq!(agent.messages(), end.messages, "what was said is what is kept");
+        match &end.ended {
+            Ended::Aborted => rounds += 1,
+            // The end of the last call, its turn and the run are one step: an abort there comes too late.
+            Ended::Limit { .. } => {
+                assert_eq!(kinds(&events)[rounds], "ToolExecutionEnd");
+                break;
+            }
+            other => panic!("at event {rounds}: {other:?}"),
+        }
+    }
+    assert!(rounds > 36, "the abort was tried at {rounds} events");
+}

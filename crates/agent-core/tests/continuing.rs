@@ -246,7 +246,6 @@ async fn a_note_at_the_end_can_be_continued_from_where_a_converter_shows_it() {
     assert_eq!(agent.messages()[0].role(), "extension", "the stored note is a note");
 }
 
-/// REQ-108.
 #[tokio::test]
 async fn a_prompt_that_may_not_enter_alone_is_refused_and_nothing_changes() {
     let (agent, model) = agent(["x"]);
@@ -263,7 +262,6 @@ async fn a_prompt_that_may_not_enter_alone_is_refused_and_nothing_changes() {
     assert!(context.history.is_empty());
 }
 
-/// B-050.
 #[tokio::test]
 async fn tools_can_be_called_again_after_a_continuation_and_names_of_calls_stay_unique() {
     let (agent, model) = agent([ScriptedReply::call("c1", "look", json!({})), "ok".into()]);

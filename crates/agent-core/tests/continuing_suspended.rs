@@ -50,7 +50,6 @@ fn results(agent: &BasicAgent) -> String {
     results.map(Message::text).collect::<Vec<_>>().join(" | ")
 }
 
-/// B-016.
 #[tokio::test]
 async fn a_question_lets_the_other_calls_run_first_and_then_the_run_waits_as_data() {
     let (agent, model, rm, events) = waiting().await;
@@ -114,7 +113,6 @@ async fn each_answer_goes_on_with_the_same_run_which_has_one_end_over_its_life()
     }
 }
 
-/// B-006.
 #[tokio::test]
 async fn an_answer_that_does_not_fit_is_refused_and_the_run_goes_on_waiting() {
     let (agent, _, _, _) = waiting().await;
@@ -125,7 +123,6 @@ async fn an_answer_that_does_not_fit_is_refused_and_the_run_goes_on_waiting() {
     assert!(matches!(agent.resume(), Err(AgentError::NotSuspended)));
 }
 
-/// B-006.
 #[tokio::test]
 async fn a_tool_may_ask_by_itself_and_each_question_is_answered_alone() {
     let reply = ScriptedReply::new().and_call("c1", "pay", json!({})).and_call("c2", "pay", json!({}));
@@ -151,7 +148,6 @@ async fn a_tool_may_ask_by_itself_and_each_question_is_answered_alone() {
     }
 }
 
-/// B-016, B-006.
 #[tokio::test]
 async fn every_stream_of_a_run_that_still_waits_ends_with_its_questions() {
     let (agent, _, _, _) = waiting().await;
@@ -162,7 +158,7 @@ async fn every_stream_of_a_run_that_still_waits_ends_with_its_questions() {
     assert!(agent.is_suspended() && !agent.is_streaming());
 }
 
-/// B-033, B-031.
+/// B-033.
 #[tokio::test]
 async fn steering_closes_open_questions_where_the_policy_skips() {
     let (agent, model, rm, _) = waiting().await;
@@ -206,7 +202,7 @@ async fn after_turn_steering_leaves_questions_open_and_comes_after_the_answer() 
     assert_eq!(model.requests().len(), 1);
 }
 
-/// B-061, B-055, REQ-161.
+/// B-061, REQ-161.
 #[tokio::test]
 async fn an_abort_ends_a_run_that_waits_with_all_its_closing_events() {
     let ended = Arc::new(AtomicUsize::new(0));
@@ -249,7 +245,6 @@ fn an_abort_without_a_runtime_ends_a_run_that_waits_all_the_same() {
     assert_eq!(results(&agent), "Operation aborted | a b");
 }
 
-/// REQ-191.
 #[tokio::test]
 async fn a_run_that_waits_goes_on_in_another_agent_that_was_given_the_snapshot() {
     let (agent, _, _, before) = waiting().await;
@@ -285,7 +280,6 @@ async fn a_run_that_waits_goes_on_in_another_agent_that_was_given_the_snapshot()
     assert!(!other.has_queued_messages(), "nothing is delivered twice");
 }
 
-/// B-045.
 #[tokio::test]
 async fn a_snapshot_does_not_double_what_a_run_that_waits_has_queued() {
     let (agent, model) = agent([two_calls(), "ok".into(), "more".into()]);
@@ -310,7 +304,6 @@ async fn a_snapshot_does_not_double_what_a_run_that_waits_has_queued() {
     assert_eq!(model.requests().len(), 3);
 }
 
-/// REQ-182.
 #[tokio::test]
 async fn a_gate_may_ask_and_an_answer_lets_the_run_through_or_ends_it() {
     type Named = (&'static str, Hooks, &'static str, &'static str);
@@ -348,7 +341,6 @@ async fn a_gate_may_ask_and_an_answer_lets_the_run_through_or_ends_it() {
     }
 }
 
-/// REQ-190.
 #[tokio::test]
 async fn below_the_handle_a_run_that_waits_is_left_in_the_context() {
     let model = ScriptedProvider::new([two_calls(), "ok".into()]).exhaustive();

@@ -17,7 +17,7 @@ use agent_core::provider::ErrorKind;
 use agent_core::testing::{Latch, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
     AgentEvent, AgentMessage, Content, ExecutionLimits, Message, OwnedStreamEvent, RetryConfig, StopReason,
-    StreamDelta, ToolResult,
+    StreamDelta, ToolResult, Usage,
 };
 use serde_json::json;
 
@@ -134,7 +134,7 @@ async fn a_call_is_said_to_start_to_show_what_it_has_to_end_and_then_its_message
     assert_well_formed(&events);
 }
 
-/// B-006, REQ-161, REQ-182.
+/// B-006, REQ-161.
 #[tokio::test]
 async fn however_a_run_ends_it_has_one_end_and_one_start_unless_it_was_vetoed() {
     let call = || ScriptedReply::call("c1", "look", json!({}));
@@ -451,4 +451,79 @@ async fn what_had_arrived_of_a_reply_is_kept_when_a_listener_breaks_the_run() {
     let last = agent.messages().last().cloned().unwrap();
     let reply = last.as_llm().and_then(Message::as_assistant).unwrap().clone();
     assert_eq!((reply.stop_reason, reply.text().as_str()), (StopReason::Aborted, "Half a w"));
+}
+
+/// Keeps the type of every event that was written down.
+#[derive(Debug, Default)]
+struct Writing(Mutex<Vec<String>>);
+
+#[async_trait::async_trait]
+impl agent_core::journal::Journal for Writing {
+    async fn append(
+        &self,
+        entry: agent_core::journal::JournalEntry<'_>,
+    ) -> Result<(), agent_core::journal::JournalError> {
+        self.0.lock().unwrap().extend(entry.events.iter().map(runs::kind));
+        Ok(())
+    }
+}
+
+/// B-016, B-006.
+#[tokio::test]
+async fn the_end_of_a_run_that_a_listener_broke_is_heard_by_all_others_and_written_down() {
+    let journal = Arc::new(Writing::default());
+    let (agent, _) = agent(["ok"]);
+    let agent = agent.with_journal(Arc::clone(&journal) as Arc<dyn agent_core::journal::Journal>);
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let hearing = Arc::clone(&heard);
+    let _breaking =
+        agent.subscribe(|event| assert!(!matches!(event, AgentEvent::MessageUpdate { .. }), "boom"));
+    let _listening = agent.subscribe_async(move |event| {
+        let hearing = Arc::clone(&hearing);
+        async move {
+            tokio::task::yield_now().await;
+            hearing.lock().unwrap().push(event);
+        }
+    });
+    let events = run(&agent, "Hi").await;
+    assert!(transcript(&events).ends_with("turn_end agent_end(interrupted)"));
+    assert_eq!(*heard.lock().unwrap(), events);
+    assert_eq!(journal.0.lock().unwrap().last().map(String::as_str), Some("AgentEnd"));
+}
+
+/// REQ-182, B-006.
+#[tokio::test]
+async fn before_loop_comes_before_the_start_and_after_loop_once_after_the_end_with_messages_and_usage() {
+    for (veto, expect) in [(false, "agent_end(completed)"), (true, "agent_end(vetoed)")] {
+        let usage = Usage::new(100, 20, 0, 0);
+        let call = ScriptedReply::call("c1", "look", json!({})).using(usage);
+        let (agent, model) = agent([call, ScriptedReply::text("ok").using(usage)]);
+        let notes = Arc::new(Mutex::new(Vec::new()));
+        let (first, second, third) = (Arc::clone(&notes), Arc::clone(&notes), Arc::clone(&notes));
+        let hooks = Hooks::new()
+            .before_loop(move |_| {
+                first.lock().unwrap().push("before_loop".to_owned());
+                async move { !veto }
+            })
+            .after_loop(move |end| {
+                let (messages, tokens) = (shown_refs(&end.messages), end.usage.total_tokens);
+                second.lock().unwrap().push(format!("after_loop {messages} {tokens}"));
+            });
+        let agent = agent.with_hooks(hooks).with_tool(ScriptedTool::saying("look", "x"));
+        let _listening = agent.subscribe(move |event| {
+            if matches!(event, AgentEvent::AgentStart(_) | AgentEvent::AgentEnd(_)) {
+                third.lock().unwrap().push(runs::kind(event));
+            }
+        });
+        let events = run(&agent, "Hi").await;
+        assert!(transcript(&events).ends_with(expect));
+        let after = "after_loop user(Hi) assistant() result(c1) assistant(ok) 240";
+        let all: &[&str] = if veto {
+            &["before_loop", "AgentEnd"]
+        } else {
+            &["before_loop", "AgentStart", "AgentEnd", after]
+        };
+        assert_eq!(*notes.lock().unwrap(), all);
+        assert_eq!(model.requests().len(), if veto { 0 } else { 2 });
+    }
 }

@@ -65,7 +65,6 @@ async fn prompt_returns_before_the_first_event_and_leaves_an_idle_agent_with_the
     assert_eq!(said(&agent), "user(Hi) assistant(ok)");
 }
 
-/// REQ-034.
 #[tokio::test]
 async fn a_receiver_that_is_dropped_does_not_stop_the_run() {
     let (agent, model) = agent([ScriptedReply::call("c1", "look", json!({})), "ok".into()]);
@@ -76,7 +75,6 @@ async fn a_receiver_that_is_dropped_does_not_stop_the_run() {
     assert_eq!(said(&agent), "user(Hi) assistant() result(c1) assistant(ok)");
 }
 
-/// REQ-035.
 #[test]
 fn a_prompt_without_a_runtime_is_an_error_and_changes_nothing() {
     let (agent, model) = agent(["ok"]);
@@ -120,7 +118,6 @@ async fn one_sender_serves_many_prompts() {
     assert!(matches!(within(plain.recv()).await, Some(AgentEvent::AgentStart(_))));
 }
 
-/// REQ-032.
 #[tokio::test]
 async fn a_lagging_receiver_gets_merged_deltas_and_loses_nothing_else() {
     let text = "The quick brown fox jumps over the lazy dog.";
@@ -178,7 +175,6 @@ async fn a_lagging_receiver_gets_merged_deltas_and_loses_nothing_else() {
     }
 }
 
-/// REQ-032.
 #[tokio::test]
 async fn a_receiver_that_keeps_up_gets_every_delta_and_a_merging_one_ends_with_its_senders() {
     let (agent, _) = agent([ScriptedReply::text("abcdef").in_pieces_of(1)]);
@@ -197,7 +193,6 @@ async fn a_receiver_that_keeps_up_gets_every_delta_and_a_merging_one_ends_with_i
     assert!(within(rx.recv()).await.is_none());
 }
 
-/// REQ-032.
 #[test]
 fn a_merging_channel_keeps_nothing_for_a_receiver_that_is_gone() {
     let (tx, rx) = merging_channel(2);
@@ -237,7 +232,6 @@ async fn the_loop_as_a_stream_gives_events_and_a_result_that_needs_no_reader() {
     }
 }
 
-/// REQ-036.
 #[tokio::test]
 async fn a_loop_that_cannot_begin_says_so_in_its_result() {
     let config = AgentLoopConfig::system(Arc::new(ScriptedProvider::texts(["x"])), ModelConfig::default());
@@ -247,7 +241,6 @@ async fn a_loop_that_cannot_begin_says_so_in_its_result() {
     assert!(within(stream.result()).await.unwrap_err().to_string().contains("c1"));
 }
 
-/// REQ-034.
 #[tokio::test]
 async fn the_receiver_is_a_stream_too() {
     let latch = Latch::new();

@@ -33,7 +33,7 @@ fn image() -> ImageContent {
     }
 }
 
-/// REQ-024, REQ-029, REQ-188.
+/// REQ-024, REQ-029, B-070.
 #[test]
 fn a_new_agent_has_the_documented_defaults() {
     let agent = BasicAgent::new(ModelConfig::anthropic("m", "M", "k"));
@@ -175,7 +175,6 @@ async fn reset_starts_over_and_clear_forgets_only_what_was_said() {
     }
 }
 
-/// B-071, B-070.
 #[tokio::test]
 async fn the_state_can_be_read_during_a_run() {
     let (asked, tool) = (Latch::new(), Latch::new());
@@ -262,7 +261,6 @@ impl StreamProvider for Picky {
     }
 }
 
-/// REQ-025.
 #[tokio::test]
 async fn switching_keeps_the_conversation_and_on_an_error_the_old_provider() {
     let first = ScriptedProvider::texts(["a", "b"]).exhaustive();
@@ -284,7 +282,6 @@ async fn switching_keeps_the_conversation_and_on_an_error_the_old_provider() {
     assert_eq!(asked(&second.requests()[0]), "user(1) assistant(a) user(2) assistant(b) user(3)");
 }
 
-/// B-067.
 #[tokio::test]
 async fn chat_gives_the_last_text_or_an_error_that_says_what_to_do() {
     let broken = ScriptedReply::error(ErrorKind::ModelNotFound, "no such model");
@@ -306,7 +303,6 @@ async fn chat_gives_the_last_text_or_an_error_that_says_what_to_do() {
     assert!(matches!(bare.finish().await, Finished::Ended { .. }));
 }
 
-/// B-162.
 #[tokio::test]
 async fn stream_chat_passes_on_what_arrives_and_gives_all_text_that_counts() {
     let superseded = ScriptedReply::text("Hal").failing(ErrorKind::Network, "the stream broke");
@@ -334,7 +330,6 @@ async fn stream_chat_passes_on_what_arrives_and_gives_all_text_that_counts() {
     assert_eq!(heard, ["Let me look. ", "<look>", "</look true>", "Hal", "Fou", "nd."]);
 }
 
-/// REQ-024.
 #[tokio::test]
 async fn the_legacy_form_is_an_ollama_agent_with_ten_turns() {
     let agent = BasicAgent::from_legacy(None, None, None);
@@ -405,7 +400,7 @@ async fn listeners_hear_every_event_in_the_order_of_their_subscriptions() {
     assert!(heard.lock().unwrap().iter().all(|(name, _)| *name == "second"));
 }
 
-/// B-068, REQ-066.
+/// B-068.
 #[tokio::test]
 async fn the_next_prompt_forgets_the_error_and_keeps_the_queue() {
     let (agent, _) = agent([ScriptedReply::error(ErrorKind::Auth, "no key"), "ok".into(), "more".into()]);

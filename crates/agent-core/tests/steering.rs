@@ -483,12 +483,11 @@ async fn a_source_of_messages_and_a_token_counter_may_look_at_the_agent() {
     let (handle, counted) = (agent.clone(), agent.clone());
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
     let noted = Arc::clone(&seen);
-    let agent = agent.with_token_counter(Curious(counted)).with_hooks(Hooks::new().follow_up_messages(
-        move || {
+    let agent =
+        agent.with_token_counter(Curious(counted)).with_hooks(Hooks::new().follow_up_messages(move || {
             noted.lock().unwrap().push(handle.state().messages.len());
             Vec::new()
-        },
-    ));
+        }));
     let prompting = agent.clone();
     let (done, waiting) = std::sync::mpsc::channel();
     let runtime = tokio::runtime::Handle::current();

@@ -201,16 +201,18 @@ impl Shell {
     async fn come_back(mut self, end: Result<(), Halt>) -> (Outcome, Option<Halt>) {
         let halt = end.err();
         if let Some(halt) = &halt {
-            let reason = halt.reason();
-            tracing::error!(reason, "the run was cut off");
-            // Where the journal works, this end is written down like any other.
-            for _ in 0..2 {
-                if self.is_open() && !matches!(halt, Halt::Journal(_)) {
-                    let partial = self.arriving.take().map(|log| Box::new(PartialReply::of(&log)));
-                    let _ = self.apply(Input::Abort { partial, interrupted: Some(reason.clone()) }).await;
+            tracing::error!(reason = halt.reason(), "the run was cut off");
+            // Where it can still be written down, its end is, and everybody hears of it.
+            if !matches!(halt, Halt::Journal(_)) {
+                let mut partial = self.arriving.take().map(|log| Box::new(PartialReply::of(&log)));
+                for _ in 0..2 {
+                    if self.is_open() {
+                        let interrupted = Some(halt.reason());
+                        let _ = self.apply(Input::Abort { partial: partial.take(), interrupted }).await;
+                    }
                 }
             }
-            self.cut_off(&reason);
+            self.cut_off(&halt.reason());
         }
         let outcome = match self.run.take() {
             Some(run) if run.ended().is_some() => Outcome::Ended(Box::new(run)),

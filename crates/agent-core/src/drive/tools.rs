@@ -245,11 +245,12 @@ impl Shell {
             tokio::select! {
                 biased;
                 (call, signal) = signals.next() => self.show(call, signal).await?,
-                Some(ended) = running.next() => self.take_in(ended, signals).await?,
+                // Before the ends: what ends after an abort is kept, and nothing follows it (B-061).
                 () = cancel.cancelled(), if !aborting => {
                     self.apply(Input::abort(None)).await?;
                     grace_over = Some(env.sleep(grace));
                 }
+                Some(ended) = running.next() => self.take_in(ended, signals).await?,
                 () = over => break,
             }
         }

@@ -53,3 +53,8 @@ pub use model::{
 pub use recorder::SessionRecorder;
 #[doc(inline)]
 pub use store::{AgentSessions, JsonStore, MAX_FILE_BYTES, MAX_ID_BYTES};
+
+/// The page about sessions, whose example must compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/concepts/sessions.md")]
+struct SessionsPage;

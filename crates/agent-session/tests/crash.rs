@@ -104,7 +104,7 @@ fn events_of(session: &Session) -> usize {
     session.loops.iter().map(|r| r.events.len()).sum()
 }
 
-/// REQ-216, B-178, B-190.
+/// REQ-216, B-178.
 #[test]
 fn a_killed_process_leaves_a_session_that_loads_resumes_and_has_all_that_was_acknowledged() {
     let dir = tempfile::tempdir().unwrap();

@@ -23,7 +23,7 @@ fn strategy() -> impl Strategy<Value = ToolExecutionStrategy> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// REQ-212, B-190.
+    /// REQ-216, D30.
     #[test]
     fn after_every_record_the_session_gives_back_the_open_run_and_its_messages(
         plays in prop::collection::vec(play(), 0..8),

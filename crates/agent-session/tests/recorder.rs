@@ -6,7 +6,7 @@ use agent_core::{
     AgentEvent, BasicAgent, ContinuationKind, ErrorKind, Hooks, Message, ModelConfig, RetryConfig, SessionId,
     ToolResult, TurnTrigger, Usage, Verdict,
 };
-use agent_session::{LoopStatus, ParallelGroupRecord, Session, SessionRecorder};
+use agent_session::{JsonStore, LoopStatus, ParallelGroupRecord, Session, SessionRecorder};
 use serde_json::json;
 
 fn agent(replies: impl IntoIterator<Item = ScriptedReply>) -> BasicAgent {
@@ -258,6 +258,42 @@ async fn a_sub_agents_session_and_its_callers_loop_name_each_other() {
     let end = parent.iter().position(|e| matches!(e, AgentEvent::ToolExecutionEnd(_))).unwrap();
     parent[..end].iter().chain(&child).chain(&parent[end..]).for_each(|e| recorder.on_event(e));
     assert_linked(&recorder);
+}
+
+/// REQ-212.
+#[tokio::test]
+async fn from_a_callers_file_the_sub_agents_file_is_found_and_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path()).unwrap();
+    let (parent, child) = family().await;
+    let recorder = SessionRecorder::with_store(store.clone());
+    parent.iter().take(3).chain(&child).chain(parent.iter().skip(3)).for_each(|e| recorder.on_event(e));
+    recorder.close().unwrap();
+    let parent = store.load_session("s-1").unwrap();
+    let link = &parent.loops[0].child_loop_refs[0];
+    let child = store.load_session(&link.child_session_id).unwrap();
+    assert_eq!(child.get_loop(link.child_loop_id.as_str()).unwrap().messages.len(), 2);
+    let back = child.parent_spawn_ref.clone().unwrap();
+    let caller = store.load_session(&back.parent_session_id).unwrap();
+    let record = caller.get_loop(back.parent_loop_id.as_str()).unwrap();
+    assert!(record.child_loop_refs.iter().any(|r| r.tool_call_id == back.tool_call_id));
+}
+
+/// D30: a process that goes on with a stored session writes all its loops.
+#[tokio::test]
+async fn an_adopted_session_grows() {
+    let agent = agent([ScriptedReply::text("a"), ScriptedReply::text("b")]);
+    let recorder = listening(&agent);
+    prompt(&agent, "one").await;
+    let stored = recorder.session("s-1").unwrap();
+    let later = listening(&agent);
+    later.adopt(stored.clone());
+    prompt(&agent, "two").await;
+    let grown = later.session("s-1").unwrap();
+    assert_eq!(grown.loops.len(), 2);
+    assert_eq!(grown.loops[0], stored.loops[0]);
+    later.adopt(stored);
+    assert_eq!(later.session("s-1").unwrap(), grown, "what is there already is not replaced");
 }
 
 /// REQ-221.

@@ -26,7 +26,7 @@ fn with(replies: Vec<ScriptedReply>) -> BasicAgent {
         .with_session_id("s-1")
 }
 
-/// REQ-212, REQ-216.
+/// REQ-216.
 #[tokio::test]
 async fn an_agent_goes_on_elsewhere_with_conversation_ids_and_counters() {
     let (_dir, store) = store();
@@ -51,7 +51,7 @@ async fn an_agent_goes_on_elsewhere_with_conversation_ids_and_counters() {
     assert_eq!(loaded.history().unwrap(), second.history());
 }
 
-/// REQ-212, B-190.
+/// X5: suspended as data, answered elsewhere.
 #[tokio::test]
 async fn a_run_that_waits_for_an_answer_is_answered_by_another_process() {
     let (_dir, store) = store();
@@ -79,7 +79,7 @@ async fn a_run_that_waits_for_an_answer_is_answered_by_another_process() {
     assert_eq!(events.iter().filter(|e| matches!(e, AgentEvent::AgentEnd(_))).count(), 1);
 }
 
-/// REQ-216, B-190.
+/// REQ-216.
 #[tokio::test]
 async fn a_run_that_was_cut_off_is_driven_on_from_its_last_record() {
     let (_dir, store) = store();

@@ -209,11 +209,20 @@ pub(crate) fn text_budget(value: &Value) -> usize {
             _ => 0,
         }
     }
-    texts(value).saturating_mul(UNFOLDED_PER_BYTE).max(1 << 20)
+    budget_for(texts(value))
 }
 
-/// How often the texts of a file may be repeated by references, on average. Honest files stay below 4.
-pub(crate) const UNFOLDED_PER_BYTE: usize = 16;
+/// How often the texts of a file may be repeated by references, on average. A reply with many calls that wait for answers
+/// names each of them in many events; honest files stay far below this.
+const UNFOLDED_PER_BYTE: usize = 64;
+
+/// What small files may unfold to in any case: 16 MiB.
+const UNFOLDED_AT_LEAST: usize = 16 << 20;
+
+/// How many bytes of references a file with so many bytes may unfold to.
+pub(crate) fn budget_for(bytes: usize) -> usize {
+    bytes.saturating_mul(UNFOLDED_PER_BYTE).max(UNFOLDED_AT_LEAST)
+}
 
 pub(crate) fn spend(budget: &mut usize, bytes: usize) -> Result<(), String> {
     *budget = budget.checked_sub(bytes).ok_or("its references unfold to far more than the file holds")?;

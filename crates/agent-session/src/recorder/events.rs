@@ -23,7 +23,7 @@ impl SessionRecorder {
     }
 
     /// Puts sessions aside in which no loop is open, and says how many are put aside now. A later loop of such a session
-    /// takes it up again, with all its loops (B-181).
+    /// takes it up again, with all its loops (D30).
     pub fn checkpoint(&self) -> usize {
         let mut state = self.inner.lock();
         for tracked in state.sessions.values_mut() {

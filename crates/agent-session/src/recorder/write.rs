@@ -33,10 +33,15 @@ impl RecordingJournal {
     async fn write(&self, entry: JournalEntry<'_>) -> Result<(), SessionError> {
         let Some(store) = &self.0.store else { return Ok(()) };
         let id = entry.run.setup().session_id.clone();
-        if !self.0.writes(&id) {
-            self.open(store, &id, &entry).await?;
-        }
-        let written = self.0.append(&id, &entry)?;
+        let written = loop {
+            if !self.0.writes(&id) {
+                self.open(store, &id, &entry).await?;
+            }
+            // It may have been closed in between; then it is opened again.
+            if let Some(written) = self.0.append(&id, &entry)? {
+                break written;
+            }
+        };
         if entry.durability == Durability::Flushed {
             let Written { file, path } = written;
             if let Err(error) = blocking(move || journal::flush(&path, &file)).await {
@@ -106,12 +111,12 @@ impl Inner {
         idle
     }
 
-    fn append(&self, id: &SessionId, entry: &JournalEntry<'_>) -> Result<Written, SessionError> {
+    /// Writes an entry to a session that is open for writing; `None` when it is not.
+    fn append(&self, id: &SessionId, entry: &JournalEntry<'_>) -> Result<Option<Written>, SessionError> {
         let mut state = self.lock();
         let Some(Tracked { recording, disk: Some(disk), changed, completed }) = state.sessions.get_mut(id)
         else {
-            // It was closed in between; the next record opens it again.
-            return Err(SessionError::NotFound { id: id.to_string(), dir: self.dir() });
+            return Ok(None);
         };
         let written = disk.append(recording, entry);
         *changed = true;
@@ -123,7 +128,7 @@ impl Inner {
                 for event in entry.events {
                     state.link(event);
                 }
-                Ok(written)
+                Ok(Some(written))
             }
             Err(error) => {
                 // What is in memory is ahead of the disk: it goes, and the next record begins from the disk (B-179).
@@ -145,10 +150,6 @@ impl Inner {
             state.sessions.remove(id);
         }
         Ok(())
-    }
-
-    fn dir(&self) -> std::path::PathBuf {
-        self.store.as_ref().map(|s| s.dir().to_path_buf()).unwrap_or_default()
     }
 }
 

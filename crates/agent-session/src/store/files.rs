@@ -71,8 +71,8 @@ pub(crate) fn owner_only(options: &mut std::fs::OpenOptions) {
 #[cfg(not(unix))]
 pub(crate) fn owner_only(_: &mut std::fs::OpenOptions) {}
 
-/// A rename is on the disk when its directory is. Where directories cannot be flushed, the system does it in time.
-fn flush_directory(path: &Path) {
+/// A new name is on the disk when its directory is. Where directories cannot be flushed, the system does it in time.
+pub(crate) fn flush_directory(path: &Path) {
     if let Some(dir) = path.parent()
         && let Ok(dir) = File::open(dir)
     {

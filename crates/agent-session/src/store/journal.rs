@@ -16,10 +16,10 @@ use agent_core::{LoopId, MessageRef, Timestamp};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::files::owner_only;
+use super::files::{flush_directory, owner_only};
 use super::read::check_version;
 use crate::error::SessionError;
-use crate::model::form::{UNFOLDED_PER_BYTE, spend};
+use crate::model::form::{budget_for, spend};
 use crate::model::place::{Places, read_event, write_event};
 use crate::model::texts::{Resolve, pack, unpack};
 use crate::model::{LoopBase, LoopRecord, OpenRun, RecordedEvent, SESSION_VERSION, Session};
@@ -61,6 +61,7 @@ impl JournalFile {
         owner_only(&mut options);
         let file = options.open(&path).map_err(SessionError::io(&path, "opened"))?;
         file.set_len(0).map_err(SessionError::io(&path, "emptied"))?;
+        flush_directory(&path);
         Ok(Self { path, file: Arc::new(file), texts: SeenTexts::default(), begun: false })
     }
 
@@ -176,7 +177,26 @@ impl SeenTexts {
 /// The long texts of a journal that is being read, in their order.
 struct ReadTexts {
     texts: Vec<String>,
-    budget: usize,
+    /// For what is kept.
+    kept: usize,
+    /// For what is dropped with its line: the input, and where the run stood.
+    passing: usize,
+    is_passing: bool,
+}
+
+impl ReadTexts {
+    /// Takes the references of a line back.
+    fn read_line(&mut self, line: Value, bytes: usize) -> Result<Value, String> {
+        let Value::Object(map) = line else { return Err("this is no record".to_owned()) };
+        self.passing = budget_for(bytes);
+        let mut read = Map::new();
+        for (key, value) in map {
+            self.is_passing = key == "input" || key == "light";
+            let value = unpack(value, self)?;
+            read.insert(key, value);
+        }
+        Ok(Value::Object(read))
+    }
 }
 
 impl Resolve for ReadTexts {
@@ -188,7 +208,8 @@ impl Resolve for ReadTexts {
         let number = place.as_u64().and_then(|n| usize::try_from(n).ok());
         let text = number.and_then(|n| self.texts.get(n));
         let text = text.ok_or_else(|| format!("it refers to text {place} of {}", self.texts.len()))?;
-        spend(&mut self.budget, text.len())?;
+        let budget = if self.is_passing { &mut self.passing } else { &mut self.kept };
+        spend(budget, text.len())?;
         Ok(text.clone())
     }
 }
@@ -210,8 +231,8 @@ pub(crate) fn replay(
     let mut lines = bytes.split(|b| *b == b'\n');
     // What follows the last line feed was never acknowledged.
     let torn_bytes = lines.next_back().map_or(0, <[u8]>::len);
-    let mut texts =
-        ReadTexts { texts: Vec::new(), budget: bytes.len().saturating_mul(UNFOLDED_PER_BYTE).max(1 << 20) };
+    let kept = budget_for(bytes.len());
+    let mut texts = ReadTexts { texts: Vec::new(), kept, passing: kept, is_passing: false };
     let mut open = OpenRuns::new();
     for (at, line) in lines.enumerate() {
         let place = format!("line {}", at + 1);
@@ -222,7 +243,7 @@ pub(crate) fn replay(
             recording = Some(begin(value, recording, id).map_err(corrupt)?);
             continue;
         }
-        let value = unpack(value, &mut texts).map_err(corrupt)?;
+        let value = texts.read_line(value, bytes.len()).map_err(corrupt)?;
         let Some(recording) = &mut recording else {
             return Err(corrupt("there is no first line".to_owned()));
         };

@@ -5,11 +5,18 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::SessionError;
 
 /// How often the file may go between opening and locking it before that counts as locked.
 const TRIES: usize = 16;
+
+/// How often a held lock is tried again: a reader who asks whether somebody writes holds it for a moment.
+const TRIES_WHILE_HELD: usize = 4;
+
+/// The wait between these.
+const WAIT: Duration = Duration::from_millis(3);
 
 /// The right to write one session.
 #[derive(Debug)]
@@ -20,7 +27,7 @@ pub(crate) struct WriteLock {
 
 impl WriteLock {
     pub(crate) fn take(path: PathBuf) -> Result<Self, SessionError> {
-        for _ in 0..TRIES {
+        for attempt in 1..=TRIES {
             let file = OpenOptions::new()
                 .create(true)
                 .truncate(false)
@@ -29,6 +36,10 @@ impl WriteLock {
                 .map_err(SessionError::io(&path, "opened"))?;
             match file.try_lock() {
                 Ok(()) => {}
+                Err(TryLockError::WouldBlock) if attempt < TRIES_WHILE_HELD => {
+                    std::thread::sleep(WAIT);
+                    continue;
+                }
                 Err(TryLockError::WouldBlock) => return Err(SessionError::Locked { path }),
                 Err(TryLockError::Error(source)) => {
                     return Err(SessionError::Io { path, action: "locked", source });
@@ -54,7 +65,7 @@ impl Drop for WriteLock {
 
 /// Whether somebody writes, here or in another process.
 pub(crate) fn is_held(path: &Path) -> bool {
-    let Ok(file) = OpenOptions::new().write(true).open(path) else { return false };
+    let Ok(file) = File::open(path) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 

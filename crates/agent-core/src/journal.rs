@@ -62,7 +62,7 @@ pub enum Durability {
     /// Handed to the operating system.
     #[default]
     Buffered,
-    /// On the disk: at the end of a turn, and before a call that must not run twice.
+    /// On the disk: at the end of a turn, where a person is asked, and before a call that must not run twice.
     Flushed,
 }
 

@@ -446,7 +446,7 @@ fn when_the_runtime_goes_the_run_ends_and_what_it_had_begun_is_cancelled() {
     assert!(runtime().block_on(async { agent.prompt("Again").is_ok() }), "the agent is usable");
 }
 
-/// B-066, B-016.
+/// B-066, B-016, B-119.
 #[tokio::test]
 async fn a_loop_whose_future_is_dropped_says_its_end_and_leaves_the_context_as_it_was() {
     let latch = Latch::new();

@@ -318,7 +318,7 @@ async fn a_gate_may_ask_and_an_answer_lets_the_run_through_or_ends_it() {
             "turn-0",
             Hooks::new().before_turn(|_| async { Verdict::Ask("Go on?".into()) }),
             "agent_start asked(turn-0) suspended",
-            "answered(turn-0) agent_end(turn_vetoed)",
+            "answered(turn-0) user agent_end(turn_vetoed)",
         ),
     ];
     for (question, hooks, asked, denied) in cases {

@@ -206,7 +206,7 @@ fn a_merging_channel_keeps_nothing_for_a_receiver_that_is_gone() {
     assert_eq!(Arc::strong_count(&name), 1, "nobody will read it");
 }
 
-/// REQ-036.
+/// REQ-036, B-118.
 #[tokio::test]
 async fn the_loop_as_a_stream_gives_events_and_a_result_that_needs_no_reader() {
     for read in [true, false] {

@@ -49,7 +49,7 @@ fn reject(text: &str) -> FilterResult {
     FilterResult::Reject(text.into())
 }
 
-/// REQ-068.
+/// REQ-068, REQ-022.
 #[tokio::test]
 async fn filters_see_the_text_of_all_user_messages_in_their_order_before_the_model_does() {
     let (agent, model) = agent(["ok"]);

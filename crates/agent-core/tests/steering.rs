@@ -452,6 +452,16 @@ async fn what_is_queued_while_the_end_is_being_told_waits_for_the_next_run() {
     assert_eq!(agent.queued_messages(QueueKind::FollowUp), [AgentMessage::user("much too late")]);
 }
 
+/// REQ-017.
+#[test]
+fn a_queue_gives_one_message_at_a_time_unless_told_otherwise() {
+    assert_eq!(QueueMode::default(), QueueMode::OneAtATime);
+    for (mode, name) in [(QueueMode::OneAtATime, "oneAtATime"), (QueueMode::All, "all")] {
+        assert_eq!(serde_json::to_value(mode).unwrap(), json!(name));
+        assert_eq!(serde_json::from_value::<QueueMode>(json!(name)).unwrap(), mode);
+    }
+}
+
 /// REQ-027.
 #[test]
 fn the_queues_of_a_new_agent_are_there_and_empty() {

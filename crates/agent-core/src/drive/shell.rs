@@ -326,9 +326,12 @@ impl Shell {
             mailbox.publish(run.queues());
         }
         if let Some(input) = journalled {
-            let closes =
-                self.events.iter().any(|e| matches!(e, AgentEvent::TurnEnd { .. } | AgentEvent::AgentEnd(_)));
-            self.record(Some(&input), if closes { Durability::Flushed } else { durability }).await?;
+            // A run that waits for a person may wait for days.
+            let rests = self.events.iter().any(|e| {
+                use AgentEvent::{AgentEnd, QuestionAsked, TurnEnd};
+                matches!(e, TurnEnd { .. } | AgentEnd(_) | QuestionAsked { .. })
+            });
+            self.record(Some(&input), if rests { Durability::Flushed } else { durability }).await?;
         }
         self.forward().await
     }

@@ -79,7 +79,7 @@ fn arguments_keep_the_text_that_the_model_sent() {
     assert!(serde_json::from_value::<Content>(json!({"type": "toolCall", "id": "c", "name": "t"})).is_err());
 }
 
-/// REQ-002.
+/// REQ-002, B-130.
 #[test]
 fn messages_are_tagged_by_role() {
     let at = Timestamp(7);
@@ -174,7 +174,7 @@ fn reasons_to_stop_are_camel_case() {
     }
 }
 
-/// REQ-006.
+/// REQ-006, REQ-197.
 #[test]
 fn usage_has_disjoint_buckets_a_total_and_a_hit_rate() {
     let usage = Usage::new(60, 10, 30, 10).with_reasoning(4);
@@ -192,6 +192,7 @@ fn usage_has_disjoint_buckets_a_total_and_a_hit_rate() {
     assert_eq!(most.combine(&most).input, u64::MAX);
 }
 
+/// B-153.
 #[test]
 fn money_is_exact_rounded_once_and_priced_by_tier() {
     let prices = CostConfig::per_million(3_000_000, 15_000_000, 300_000, 3_750_000);

@@ -1,7 +1,7 @@
 //! Abort, in every phase.
 
 use super::input::PartialReply;
-use super::{Phase, Run, tools};
+use super::{GateAt, Phase, Run, tools};
 use crate::event::{AgentEvent, Ended};
 use crate::message::StopReason;
 
@@ -21,7 +21,12 @@ pub(super) fn abort(
     let (now, loop_id) = (run.now, run.setup.loop_id.clone());
     match &mut run.phase {
         Phase::Done(_) => {}
-        Phase::Gate(_) | Phase::GateAsked { .. } => run.end(ended, out),
+        Phase::Gate(gate) | Phase::GateAsked { gate, .. } => {
+            if *gate == GateAt::Turn {
+                run.enter_prompts(out);
+            }
+            run.end(ended, out);
+        }
         Phase::Compacting(_) | Phase::Calling { .. } | Phase::Backoff(_) => {
             let retry = match &run.phase {
                 Phase::Calling { retry, .. } => retry.clone(),

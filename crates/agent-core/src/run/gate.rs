@@ -126,7 +126,10 @@ fn veto(run: &mut Run, gate: GateAt, reason: String, out: &mut Vec<AgentEvent>) 
     let ended = match gate {
         GateAt::Loop => Ended::Vetoed { reason },
         GateAt::Input => Ended::InputRejected { reason },
-        GateAt::Turn => Ended::TurnVetoed { reason },
+        GateAt::Turn => {
+            run.enter_prompts(out);
+            Ended::TurnVetoed { reason }
+        }
     };
     run.end(ended, out);
 }

@@ -22,10 +22,7 @@ impl Run {
     pub(super) fn begin_turn(&mut self, out: &mut Vec<AgentEvent>) {
         if let Some(limit) = self.tracker.check_limits(self.now) {
             let reason = limit.to_string();
-            // A prompt is never lost, also where the limit is reached before its turn (B-007).
-            for prompt in std::mem::take(&mut self.prompts) {
-                self.enter(&prompt, out);
-            }
+            self.enter_prompts(out);
             let note = Entry::from(AgentMessage::user(format!("[Agent stopped: {reason}]")));
             let note = self.entered(&note);
             if self.history.push_entry(note.clone()).is_ok() {
@@ -39,6 +36,13 @@ impl Run {
         }
     }
 
+    /// The prompts enter. A prompt that was let in is never lost, also where its turn is not begun (B-007).
+    pub(super) fn enter_prompts(&mut self, out: &mut Vec<AgentEvent>) {
+        for prompt in std::mem::take(&mut self.prompts) {
+            self.enter(&prompt, out);
+        }
+    }
+
     /// `TurnStart`, the prompts, and what is taken from the queues.
     pub(super) fn open_turn(&mut self, out: &mut Vec<AgentEvent>) {
         out.push(AgentEvent::TurnStart {
@@ -47,9 +51,7 @@ impl Run {
             timestamp: self.now,
             triggered_by: self.trigger(),
         });
-        for prompt in std::mem::take(&mut self.prompts) {
-            self.enter(&prompt, out);
-        }
+        self.enter_prompts(out);
         let steering = self.queues.take_steering();
         let taken = if steering.is_empty() && self.turn.intake == Intake::FollowUp {
             self.queues.take_follow_up()

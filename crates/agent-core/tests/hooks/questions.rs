@@ -119,6 +119,6 @@ async fn a_loop_and_a_turn_may_be_asked_about() {
     events.extend(agent.answer("loop", Answer::Allow).unwrap().collect().await);
     assert_well_formed(&events);
     let events = agent.answer("turn-0", Answer::Deny { reason: "late".into() }).unwrap().collect().await;
-    assert_eq!(transcript(&events), "answered(turn-0) agent_end(turn_vetoed)");
+    assert_eq!(transcript(&events), "answered(turn-0) user agent_end(turn_vetoed)");
     assert!(matches!(agent.finish().await, Finished::Ended { ended: Ended::TurnVetoed { .. }, .. }));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent_core::testing::ManualEnvironment;
-use agent_core::testing::{ScriptedReply, ScriptedTool, transcript};
+use agent_core::testing::{ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
     AgentContext, AgentEvent, AgentLoopConfig, CancellationToken, Ended, EventSender, FilterResult,
     HookError, Hooks, ModelConfig, agent_loop, event_channel,
@@ -71,6 +71,18 @@ async fn a_turn_that_is_refused_does_not_begin_and_the_run_ends() {
         "agent_start turn_start user assistant() tool+(a) tool-(a) result(a) turn_end agent_end(turn_vetoed)"
     );
     assert_eq!(model.requests().len(), 1);
+}
+
+/// B-007: what was let in by the filters stays in the conversation, also where its turn never begins.
+#[tokio::test]
+async fn a_prompt_outlives_the_refusal_of_its_turn() {
+    let model = model([]);
+    let agent = agent(&model).with_hooks(Hooks::new().before_turn(|_| async { false }));
+    let events = run(&agent).await;
+    assert_eq!(transcript(&events), "agent_start user agent_end(turn_vetoed)");
+    assert_well_formed(&events);
+    let Some(AgentEvent::AgentEnd(end)) = events.last() else { panic!() };
+    assert_eq!((end.messages.len(), agent.messages().len()), (1, 1));
 }
 
 /// REQ-091.

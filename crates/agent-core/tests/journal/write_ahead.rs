@@ -11,7 +11,7 @@ use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, transcr
 use agent_core::{AgentContext, AgentLoopConfig, ModelConfig};
 use agent_core::{
     AgentEvent, BasicAgent, CancellationToken, Effects, Ended, ErrorKind, EventSender, Finished, History,
-    ToolResult,
+    Hooks, ToolResult, Verdict,
 };
 use serde_json::json;
 
@@ -155,6 +155,22 @@ async fn the_end_of_a_turn_and_the_beginning_of_a_call_that_must_not_run_twice_a
     }
     let flushed = journal.kept().iter().filter(|k| k.durability == Durability::Flushed).count();
     assert_eq!(flushed, 3, "two turns and one call");
+}
+
+/// A person may take days to answer.
+#[tokio::test]
+async fn a_question_is_on_the_disk_before_it_is_asked() {
+    let notes = Notes::default();
+    let journal = Keeping::noting(&notes);
+    let hooks = Hooks::new().before_turn(|_| async { Verdict::Ask("A turn?".into()) });
+    run(&noting(&notes).with_hooks(hooks).with_journal(Arc::new(journal.clone()))).await;
+    let asks: Vec<Durability> = journal
+        .kept()
+        .iter()
+        .filter(|k| k.events.iter().any(|e| matches!(e, AgentEvent::QuestionAsked { .. })))
+        .map(|k| k.durability)
+        .collect();
+    assert_eq!(asks, [Durability::Flushed]);
 }
 
 /// B-190.

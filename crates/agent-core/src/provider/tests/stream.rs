@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::history::History;
 use crate::message::{AgentMessage, StopReason, Usage};
-use crate::model::{ApiProtocol, ModelConfig};
+use crate::model::{ApiProtocol, ModelConfig, ResponseFormat, ThinkingLevel, ToolChoice};
 use crate::provider::{
     Completion, ErrorKind, EventSink, OwnedStreamEvent, ProviderError, StreamConfig, StreamEvent,
     StreamProvider, complete, stream_to,
@@ -151,6 +151,19 @@ fn a_request_shows_no_notes_to_the_model() {
     let request = request();
     assert_eq!(request.messages().map(crate::message::Message::text).collect::<Vec<_>>(), ["hi"]);
     assert_eq!(request.history.len(), 2);
+}
+
+/// REQ-015.
+#[test]
+fn a_new_request_asks_for_nothing_but_an_answer() {
+    let request = request();
+    assert_eq!((request.max_tokens, request.temperature, request.session_id), (None, None, None));
+    assert!(request.api_key.is_none() && request.request_hook.is_none());
+    assert!(request.system_prompt.is_empty() && request.tools.is_empty());
+    assert!(request.stop_sequences.is_empty() && request.headers.is_empty());
+    assert_eq!(request.thinking_level, ThinkingLevel::Off);
+    assert_eq!(request.tool_choice, ToolChoice::Auto);
+    assert_eq!(request.response_format, ResponseFormat::Text);
 }
 
 #[test]

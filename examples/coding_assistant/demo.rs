@@ -10,6 +10,7 @@ use looptree::BasicAgent;
 use looptree::prelude::*;
 
 use crate::choose::three_ways;
+use crate::keyboard::Keyboard;
 use crate::render::Screen;
 use crate::talk;
 
@@ -40,7 +41,7 @@ pub(crate) async fn run(screen: &Screen) -> Result<ExitCode> {
         .with_tools(Workspace::open(&root)?.tools());
     let sessions = root.join(".looptree").join("sessions");
     let recorder = SessionRecorder::attach(&agent, JsonStore::open(&sessions)?);
-    let ended_well = talk::turn(&agent, TASK, screen).await?;
+    let ended_well = talk::turn(&agent, TASK, screen, &mut Keyboard::open()).await?;
     screen.line("usage: 0 tokens, 0 dollars: a recording uses none");
     let files = recorder.save()?;
 

@@ -15,6 +15,7 @@ mod approval;
 mod args;
 mod choose;
 mod demo;
+mod keyboard;
 mod money;
 mod ollama_server;
 mod render;
@@ -24,10 +25,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use looptree::prelude::*;
-use tokio::io::{AsyncBufReadExt, BufReader};
 
 use args::Args;
 use choose::Chosen;
+use keyboard::{Keyboard, Pressed};
 use render::Screen;
 
 const SYSTEM_PROMPT: &str = "You are a careful software engineer working in the user's directory through tools. Look before \
@@ -76,17 +77,18 @@ async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<Exit
     let agent = looptree::agent(model)
         .with_system_prompt(SYSTEM_PROMPT)
         .with_tools(Workspace::open(&root)?.tools())
-        .with_hooks(approval::hooks(approval, screen.clone()));
+        .with_hooks(approval::hooks(approval));
     let sessions = root.join(".looptree").join("sessions");
     let recorder = SessionRecorder::attach(&agent, JsonStore::open(&sessions)?);
+    let mut keyboard = Keyboard::open();
     let mut code = ExitCode::SUCCESS;
     match &args.task {
         Some(task) => {
-            if !talk::turn(&agent, task, screen).await? {
+            if !talk::turn(&agent, task, screen, &mut keyboard).await? {
                 code = ExitCode::FAILURE;
             }
         }
-        None => prompt_loop(&agent, screen).await?,
+        None => prompt_loop(&agent, screen, &mut keyboard).await?,
     }
     for file in recorder.save()? {
         screen.line(&format!("session: {}", file.display()));
@@ -94,21 +96,20 @@ async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<Exit
     Ok(code)
 }
 
-async fn prompt_loop(agent: &BasicAgent, screen: &Screen) -> Result<()> {
+async fn prompt_loop(agent: &BasicAgent, screen: &Screen, keyboard: &mut Keyboard) -> Result<()> {
     screen.line("Type a task. /clear forgets the conversation, /quit ends. Ctrl-C aborts a run.");
-    let mut lines = BufReader::new(tokio::io::stdin()).lines();
     loop {
         screen.prompt();
-        let line = tokio::select! {
-            line = lines.next_line() => line?,
-            _ = tokio::signal::ctrl_c() => None,
+        let Pressed::Line(line) = keyboard.line().await else {
+            screen.line("");
+            return Ok(());
         };
-        match line.as_deref().map(str::trim) {
-            None | Some("/quit") => return Ok(()),
-            Some("") => {}
-            Some("/clear") => agent.clear_messages()?,
-            Some(task) => {
-                talk::turn(agent, task, screen).await?;
+        match line.trim() {
+            "/quit" => return Ok(()),
+            "" => {}
+            "/clear" => agent.clear_messages()?,
+            task => {
+                talk::turn(agent, task, screen, keyboard).await?;
             }
         }
     }

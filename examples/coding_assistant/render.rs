@@ -31,7 +31,6 @@ struct State {
     /// Whether the spinner may be drawn.
     waiting: bool,
     spinner_drawn: bool,
-    asking: bool,
 }
 
 /// The terminal. A clone writes to the same one.
@@ -57,7 +56,7 @@ impl Drop for Spinner {
 impl Screen {
     pub(crate) fn new() -> Self {
         let terminal = std::io::stdout().is_terminal();
-        let state = State { flow: Flow::Nothing, waiting: false, spinner_drawn: false, asking: false };
+        let state = State { flow: Flow::Nothing, waiting: false, spinner_drawn: false };
         Self {
             state: Arc::new(Mutex::new(state)),
             colours: terminal && std::env::var_os("NO_COLOR").is_none(),
@@ -88,17 +87,12 @@ impl Screen {
         let _ = std::io::stdout().flush();
     }
 
-    /// Asks whether a command may run.
-    pub(crate) fn ask(&self, command: &str) {
+    /// Asks yes or no.
+    pub(crate) fn ask(&self, question: &str) {
         let mut state = self.state();
         self.break_flow(&mut state);
-        state.asking = true;
-        print!("  run {}? [y/N] ", self.paint(BOLD, command));
+        print!("  {}? [y/N] ", self.paint(BOLD, &plain(question)));
         let _ = std::io::stdout().flush();
-    }
-
-    pub(crate) fn answered(&self) {
-        self.state().asking = false;
     }
 
     /// Draws a spinner while nothing else is written, until what it gives is dropped.
@@ -110,7 +104,7 @@ impl Screen {
             for frame in FRAMES.iter().cycle() {
                 beat.tick().await;
                 let mut state = screen.state();
-                if screen.live && state.waiting && !state.asking && state.flow == Flow::Nothing {
+                if screen.live && state.waiting && state.flow == Flow::Nothing {
                     print!("\r{frame} ");
                     let _ = std::io::stdout().flush();
                     state.spinner_drawn = true;
@@ -143,7 +137,7 @@ impl Screen {
             }
             state.flow = kind;
         }
-        print!("{text}");
+        print!("{}", plain(text));
         let _ = std::io::stdout().flush();
     }
 
@@ -161,8 +155,11 @@ impl Screen {
                 self.break_flow(&mut state);
             }
             AgentEvent::ToolExecutionStart { tool_name, args, .. } => {
-                let call =
-                    format!("{} {}", self.paint(BOLD, tool_name.as_str()), cut(&one_line(args.json_text())));
+                let call = format!(
+                    "{} {}",
+                    self.paint(BOLD, tool_name.as_str()),
+                    cut(&plain(&one_line(args.json_text())))
+                );
                 self.line(&format!("• {call}"));
             }
             AgentEvent::ToolExecutionEnd(end) => self.result(&end.result.joined_text(), end.is_error),
@@ -180,7 +177,9 @@ impl Screen {
             }
             AgentEvent::AgentEnd(end) => match &end.ended {
                 Ended::Completed => {}
-                Ended::Error { message, .. } => self.line(&self.paint(RED, &format!("error: {message}"))),
+                Ended::Error { message, .. } => {
+                    self.line(&self.paint(RED, &format!("error: {}", plain(message))))
+                }
                 Ended::Aborted => self.line("aborted; what was said is kept"),
                 Ended::Limit { reason } => self.line(&format!("stopped: {reason}")),
                 other => self.line(&format!("ended: {other:?}")),
@@ -196,12 +195,25 @@ impl Screen {
         let left_out = lines.len().saturating_sub(RESULT_LINES);
         for (n, line) in lines.iter().enumerate() {
             if n == 0 || n > left_out {
-                self.line(&format!("  {}", self.paint(style, &cut(line))));
+                self.line(&format!("  {}", self.paint(style, &cut(&plain(line)))));
             } else if n == 1 {
                 self.line(&format!("  {}", self.paint(DIM, &format!("… {left_out} more lines"))));
             }
         }
     }
+}
+
+/// Text of a model or a tool, which must not move the cursor or hide what a person is asked about.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() && c != '\n' && c != '\t' {
+            plain.extend(c.escape_default())
+        } else {
+            plain.push(c)
+        }
+    }
+    plain
 }
 
 fn one_line(text: &str) -> String {

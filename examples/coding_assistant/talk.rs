@@ -1,49 +1,87 @@
-//! One run on the screen: live text, tools, usage, Ctrl-C.
+//! One task on the screen: live text, tools, questions, usage, Ctrl-C.
 
 use anyhow::Result;
 use looptree::prelude::*;
-use looptree::{Cost, Usage};
+use looptree::{Cost, EventReceiver, Usage};
 
+use crate::approval;
 use crate::demo::RECORDING;
+use crate::keyboard::{Keyboard, Pressed};
 use crate::money;
 use crate::render::Screen;
 
-/// Runs one prompt to its end. Whether it ended well.
-pub(crate) async fn turn(agent: &BasicAgent, task: &str, screen: &Screen) -> Result<bool> {
-    let mut events = agent.prompt(task)?;
+/// What one stream of events came to.
+struct Streamed {
+    /// What the run waits for; empty when it ended.
+    questions: Vec<Question>,
+    well: bool,
+}
+
+/// Runs one task to its end. Whether it ended well.
+pub(crate) async fn turn(
+    agent: &BasicAgent,
+    task: &str,
+    screen: &Screen,
+    keyboard: &mut Keyboard,
+) -> Result<bool> {
     let model = agent.model();
-    let mut cost = Cost::default();
-    let mut usage = Usage::default();
-    let mut interrupts = 0;
-    let mut well = true;
-    let spinner = screen.spin();
-    loop {
-        let event = tokio::select! {
-            event = events.recv() => event,
-            _ = tokio::signal::ctrl_c() => {
-                interrupts += 1;
-                if interrupts > 1 {
-                    screen.line("stopped");
-                    std::process::exit(130);
-                }
+    let (mut usage, mut cost) = (Usage::default(), Cost::default());
+    let mut count = |turn: &Usage| {
+        usage = usage.combine(turn);
+        cost = cost.combine(&turn.cost(&model.cost));
+    };
+    let mut events = agent.prompt(task)?;
+    let well = loop {
+        let streamed = stream(agent, events, screen, keyboard, &mut count).await;
+        let Some(question) = streamed.questions.into_iter().next() else { break streamed.well };
+        screen.ask(&question.text);
+        events = match keyboard.line().await {
+            Pressed::Line(words) => agent.answer(question.id, approval::answer(&words))?,
+            Pressed::Interrupt | Pressed::End => {
+                screen.line("");
+                let events = agent.answer(question.id, approval::answer("no"))?;
                 agent.abort();
-                continue;
+                events
             }
         };
-        let Some(event) = event else { break };
-        match &event {
-            AgentEvent::TurnEnd { usage: turn, .. } => {
-                usage = usage.combine(turn);
-                cost = cost.combine(&turn.cost(&model.cost));
-            }
-            AgentEvent::AgentEnd(end) => well = matches!(end.ended, Ended::Completed),
-            _ => {}
-        }
-        screen.show(&event);
-    }
-    drop(spinner);
+    };
     if model.provider != RECORDING {
         screen.line(&money::summary(&usage, &cost));
     }
     Ok(well)
+}
+
+/// Shows events until the run ends or asks. The first Ctrl-C aborts the run, the second ends the program.
+async fn stream(
+    agent: &BasicAgent,
+    mut events: EventReceiver,
+    screen: &Screen,
+    keyboard: &mut Keyboard,
+    count: &mut impl FnMut(&Usage),
+) -> Streamed {
+    let mut streamed = Streamed { questions: Vec::new(), well: true };
+    let mut interrupted = false;
+    let _spinner = screen.spin();
+    loop {
+        let event = tokio::select! {
+            event = events.recv() => event,
+            () = keyboard.interrupt() => {
+                if interrupted {
+                    screen.line("stopped");
+                    std::process::exit(130);
+                }
+                interrupted = true;
+                agent.abort();
+                continue;
+            }
+        };
+        let Some(event) = event else { return streamed };
+        screen.show(&event);
+        match event {
+            AgentEvent::TurnEnd { usage, .. } => count(&usage),
+            AgentEvent::AgentEnd(end) => streamed.well = matches!(end.ended, Ended::Completed),
+            AgentEvent::RunSuspended { questions, .. } => streamed.questions = questions,
+            _ => {}
+        }
+    }
 }

@@ -57,7 +57,7 @@ pub mod prelude {
     };
     pub use agent_providers::ProviderRegistry;
     #[cfg(feature = "session")]
-    pub use agent_session::{JsonStore, SessionRecorder};
+    pub use agent_session::{JsonStore, RestoreSession, SaveContext, SessionRecorder};
     #[cfg(feature = "tools")]
     pub use agent_tools::{Workspace, default_tools};
 }

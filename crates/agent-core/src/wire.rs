@@ -15,7 +15,7 @@
 mod tests;
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::identity::stable_hash;
 
@@ -70,7 +70,9 @@ impl fmt::Debug for Encoded {
 /// Encoded forms by key. An earlier form is kept when a second key comes: hand-off between two models is common.
 #[derive(Default)]
 pub struct WireCache {
-    slots: Mutex<Vec<(WireKey, Encoded)>>,
+    /// The first form: nearly always the only one, and read without a lock.
+    first: OnceLock<(WireKey, Encoded)>,
+    others: Mutex<Vec<(WireKey, Encoded)>>,
 }
 
 impl WireCache {
@@ -81,7 +83,15 @@ impl WireCache {
         make: impl FnOnce() -> Encoded,
         read: impl FnOnce(&Encoded) -> R,
     ) -> R {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        // `make` runs once: where another thread was first, with another key, this form is one of the others.
+        let mut make = Some(make);
+        let (first, encoded) =
+            self.first.get_or_init(|| (key, make.take().map_or_else(Encoded::default, |m| m())));
+        if *first == key {
+            return read(encoded);
+        }
+        let Some(make) = make else { return read(encoded) };
+        let mut slots = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, encoded)) = slots.iter().find(|(k, _)| *k == key) {
             return read(encoded);
         }

@@ -1,4 +1,5 @@
-//! What a run costs in allocations: `serve` is a model server on loopback, `run BASE MODEL` one agent run against it.
+//! What a run costs in allocations: `serve` is a model server on loopback, `run BASE MODEL` one agent run against it, and
+//! `ask BASE UNITS COUNT` so many bare requests with so many tool calls behind them.
 //!
 //! Models: `text-N` answers with N deltas; `tools-N` asks for N tool calls, one a turn, and each result has 2 KiB.
 //! `cargo xtask bench` starts both, for several N, and compares. Under valgrind the same program counts instructions.
@@ -9,8 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context as _, Result, bail};
+use looptree::history::Entry;
+use looptree::provider::complete;
 use looptree::{
-    AgentEvent, AgentTool, Effects, Ended, ModelConfig, StreamDelta, ToolContext, ToolError, ToolResult,
+    AgentEvent, AgentMessage, AgentTool, AssistantMessage, CancellationToken, Content, Effects, Ended,
+    History, Message, ModelConfig, ProviderRegistry, StopReason, StreamConfig, StreamDelta, ToolCall,
+    ToolCallId, ToolContext, ToolError, ToolResult, ToolResultMessage,
 };
 use serde_json::{Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -28,10 +33,13 @@ const EVENTS_A_WRITE: usize = 16;
 fn main() -> Result<()> {
     let mut words = std::env::args().skip(1);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    match (words.next().as_deref(), words.next(), words.next()) {
-        (Some("serve"), None, None) => runtime.block_on(serve()),
-        (Some("run"), Some(base), Some(model)) => runtime.block_on(run(&base, &model)),
-        _ => bail!("usage: looptree_bench serve | looptree_bench run BASE MODEL"),
+    match (words.next().as_deref(), words.next(), words.next(), words.next()) {
+        (Some("serve"), None, None, None) => runtime.block_on(serve()),
+        (Some("run"), Some(base), Some(model), None) => runtime.block_on(run(&base, &model)),
+        (Some("ask"), Some(base), Some(units), Some(count)) => {
+            runtime.block_on(ask(&base, units.parse()?, count.parse()?))
+        }
+        _ => bail!("usage: looptree_bench serve | run BASE MODEL | ask BASE UNITS COUNT"),
     }
 }
 
@@ -95,6 +103,28 @@ async fn run(base: &str, model: &str) -> Result<()> {
     });
     println!("{line}");
     Ok(())
+}
+
+async fn ask(base: &str, units: usize, count: usize) -> Result<()> {
+    let mut history = History::default();
+    history.push(AgentMessage::user("Go."))?;
+    for n in 0..units {
+        let id = ToolCallId::new(format!("call_{n}"));
+        let mut reply = AssistantMessage::new("local", "text-1", StopReason::ToolUse);
+        reply.content.push(Content::ToolCall(ToolCall::new(id.clone(), "fill", json!({"n": n}))));
+        let result = ToolResultMessage::new(id, "fill".into(), vec![Content::text("x".repeat(RESULT_BYTES))]);
+        history.push_exchange(entry(Message::from(reply)), vec![entry(Message::from(result))])?;
+    }
+    let request = StreamConfig::new(ModelConfig::local(format!("{base}/v1"), "text-1", "sk-test"), history);
+    let registry = ProviderRegistry::default();
+    for _ in 0..count {
+        complete(&registry, &request, &CancellationToken::new()).await?;
+    }
+    Ok(())
+}
+
+fn entry(message: Message) -> Entry {
+    Entry::from(AgentMessage::from(message))
 }
 
 #[derive(Default)]

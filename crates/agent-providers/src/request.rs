@@ -18,7 +18,11 @@ const OF_THE_TRANSPORT: &[HeaderName] =
 ///
 /// # Errors
 /// When it is no `http` or `https` address, or holds a user name or password.
-pub(crate) fn endpoint(model: &ModelConfig, default_base: &str, path: &str) -> Result<String, ProviderError> {
+pub(crate) fn endpoint(
+    model: &ModelConfig,
+    default_base: &str,
+    path: &str,
+) -> Result<reqwest::Url, ProviderError> {
     let base = model.base_url.as_deref().map_or(default_base, str::trim);
     let (address, query) = base.split_once('?').map_or((base, None), |(a, q)| (a, Some(q)));
     let address = address.trim_end_matches('/');
@@ -44,7 +48,7 @@ pub(crate) fn endpoint(model: &ModelConfig, default_base: &str, path: &str) -> R
         Ok(u) if !u.username().is_empty() || u.password().is_some() => {
             wrong("holds a user name or password; give the credential as the API key or as a header")
         }
-        Ok(_) => Ok(url),
+        Ok(u) => Ok(u),
     }
 }
 

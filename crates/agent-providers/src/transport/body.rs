@@ -1,4 +1,9 @@
 //! Reading the body of an answer: piece by piece, with a bound on silence, and ended at once by the caller's abort.
+//!
+//! Most waits for a piece are over at once, so a wait costs nothing but the question whether the caller gave up. The
+//! alarm of the silence is not moved with each piece: it rings four times within the bound, and the answer is silent
+//! when it rang four times in a row with nothing heard since the ring before. So a silence is noticed when it is as
+//! long as the bound, or at most a quarter of the bound later.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -24,15 +29,49 @@ pub(super) enum Next {
 const SETTLE: Duration = Duration::from_secs(2);
 const MAX_SETTLE_BYTES: usize = 64 << 10;
 
+/// How often the alarm rings within the bound on silence.
+const RINGS: u32 = 4;
+
 type Pieces = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>;
 
 pub(super) struct Body<'c> {
     pieces: Pieces,
-    idle: Duration,
-    /// Made at the first wait and moved at each later one.
-    deadline: Option<Pin<Box<Sleep>>>,
+    watch: Watch,
     cancel: &'c CancellationToken,
     cancelled: Pin<Box<dyn Future<Output = ()> + Send + 'c>>,
+    /// Who is woken by the alarm and by the abort.
+    waker: Option<Waker>,
+}
+
+/// The bound on silence.
+struct Watch {
+    /// The time from one ring of the alarm to the next.
+    period: Duration,
+    /// Set at the first wait.
+    alarm: Option<Pin<Box<Sleep>>>,
+    /// Whether something came since the last ring.
+    heard: bool,
+    /// Rings since something came.
+    rings: u32,
+}
+
+impl Watch {
+    fn has_rung(&self) -> bool {
+        self.alarm.as_ref().is_none_or(|alarm| alarm.is_elapsed())
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        let period = self.period;
+        let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep(period)));
+        while alarm.as_mut().poll(cx).is_ready() {
+            self.rings = if std::mem::take(&mut self.heard) { 0 } else { self.rings + 1 };
+            if self.rings >= RINGS {
+                return Poll::Ready(Next::Silent);
+            }
+            alarm.as_mut().reset(Instant::now() + period);
+        }
+        Poll::Pending
+    }
 }
 
 impl<'c> Body<'c> {
@@ -40,42 +79,40 @@ impl<'c> Body<'c> {
     pub(super) fn new(response: reqwest::Response, idle: Duration, cancel: &'c CancellationToken) -> Self {
         Self {
             pieces: Box::pin(response.bytes_stream()),
-            idle,
-            deadline: None,
+            watch: Watch { period: idle / RINGS, alarm: None, heard: false, rings: 0 },
             cancel,
             cancelled: Box::pin(cancel.cancelled()),
+            waker: None,
         }
     }
 
     pub(super) async fn next(&mut self) -> Next {
-        if self.cancel.is_cancelled() {
-            return Next::Cancelled;
-        }
-        let mut waiting = false;
-        poll_fn(|cx| self.poll(cx, &mut waiting)).await
+        poll_fn(|cx| self.poll(cx)).await
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>, waiting: &mut bool) -> Poll<Next> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        if self.cancel.is_cancelled() {
+            return Poll::Ready(Next::Cancelled);
+        }
         match self.pieces.as_mut().poll_next(cx) {
-            Poll::Ready(Some(Ok(piece))) => return Poll::Ready(Next::Piece(piece)),
+            Poll::Ready(Some(Ok(piece))) => {
+                self.watch.heard = true;
+                return Poll::Ready(Next::Piece(piece));
+            }
             Poll::Ready(Some(Err(error))) => return Poll::Ready(Next::Failed(error.without_url())),
             Poll::Ready(None) => return Poll::Ready(Next::End),
             Poll::Pending => {}
         }
-        if self.cancelled.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Next::Cancelled);
-        }
-        if !std::mem::replace(waiting, true) {
-            let until = Instant::now() + self.idle;
-            match &mut self.deadline {
-                Some(deadline) => deadline.as_mut().reset(until),
-                None => self.deadline = Some(Box::pin(tokio::time::sleep_until(until))),
+        // Both wake the task that asked last, so asking again is needed only for another task.
+        if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            if self.cancelled.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Next::Cancelled);
             }
+            self.waker = Some(cx.waker().clone());
+        } else if !self.watch.has_rung() {
+            return Poll::Pending;
         }
-        match &mut self.deadline {
-            Some(deadline) => deadline.as_mut().poll(cx).map(|()| Next::Silent),
-            None => Poll::Pending,
-        }
+        self.watch.poll(cx)
     }
 
     /// Lets the connection reach the end of the answer, so that the next call can use it. The reply is complete

@@ -4,11 +4,8 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
-use agent_core::{
-    CancellationToken, Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StreamConfig,
-};
+use agent_core::{CancellationToken, Completion, ErrorKind, EventSink, ProviderError, StreamConfig};
 use http::{HeaderMap, StatusCode};
-use reqwest::Url;
 
 use super::body::{Body, Next};
 use super::{Inner, failure, retry_after};
@@ -75,12 +72,9 @@ async fn exchange(
         body.clear();
         crate::json::write(&mut body, &replaced);
     }
-    let url = Url::parse(&url).map_err(|_| {
-        ProviderError::new(ErrorKind::Other, ErrorContext::new("the address of this model is no web address"))
-    })?;
     let client = inner.clients.for_url(&url)?;
     let send = client.post(url.clone()).headers(headers).body(body).send();
-    let response = match within(inner.config.header_timeout, send, cancel).await {
+    let mut response = match within(inner.config.header_timeout, send, cancel).await {
         Waited::Ready(Ok(response)) => response,
         Waited::Ready(Err(error)) => return Err(failure::sending(error, &url)),
         Waited::TooLong => return Err(failure::no_head(&url, inner.config.header_timeout)),
@@ -88,7 +82,7 @@ async fn exchange(
     };
     let status = response.status();
     tracing::debug!(status = status.as_u16(), model = %request.model.id, "answer");
-    head.headers.clone_from(response.headers());
+    head.headers = std::mem::take(response.headers_mut());
     let idle = inner.config.idle_timeout;
     let idle = if status.is_success() { idle } else { idle.min(ERROR_SILENCE) };
     let mut body = Body::new(response, idle, cancel);
@@ -246,7 +240,8 @@ async fn frames(
     }
     loop {
         let next = if decoder.is_complete() {
-            match tokio::time::timeout(AFTER_END, body.next()).await {
+            // Boxed, so that the alarm takes no room while the reply streams; it is set only if nothing is there yet.
+            match Box::pin(tokio::time::timeout(AFTER_END, body.next())).await {
                 Ok(next) => next,
                 Err(_) => {
                     body.settle();

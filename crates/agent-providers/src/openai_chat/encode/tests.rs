@@ -71,7 +71,7 @@ fn a_request_says_everything_before_the_conversation() {
             r#"{"role":"user","content":"hi"}]}"#
         )
     );
-    assert_eq!(sent.url, "http://localhost:1/v1/chat/completions");
+    assert_eq!(sent.url.as_str(), "http://localhost:1/v1/chat/completions");
     assert!(!sent.headers.contains_key("authorization"), "a local server needs no key");
 }
 
@@ -86,7 +86,7 @@ fn the_key_goes_where_the_vendor_wants_it_and_is_marked_secret() {
         .with_base_url("https://r.openai.azure.com/openai/v1?api-version=1");
     let request = sent(azure).unwrap();
     assert_eq!(request.headers["api-key"], "sk-1");
-    assert_eq!(request.url, "https://r.openai.azure.com/openai/v1/chat/completions?api-version=1");
+    assert_eq!(request.url.as_str(), "https://r.openai.azure.com/openai/v1/chat/completions?api-version=1");
     let error = sent(ModelConfig::openai("gpt-5", "G", "")).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Auth);
     assert!(sent(ModelConfig::openai("gpt-5", "G", "").with_header("authorization", "Bearer x")).is_ok());

@@ -1,0 +1,99 @@
+//! Frames that differ in one string only.
+//!
+//! Nearly all frames of a reply have the same bytes but for one string: the next piece of a text or of the arguments of
+//! a call. A [`Shape`] is learned from a frame that was read in full. A later frame that has the same bytes before and
+//! after that string would be read the same, with another string in that place, so only the string is read. A frame
+//! that is different in anything else does not fit and is read in full. No JSON is understood here but its strings.
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+/// The most bytes of a frame, its string aside, that are kept.
+const MAX_KEPT: usize = 4_096;
+
+/// A member of no meaning that some vendors fill up with noise, so that the length of a frame says nothing.
+const NOISE: &str = r#""obfuscation":""#;
+
+/// The bytes around the string, and what the string means.
+#[derive(Debug)]
+pub(crate) struct Shape<K> {
+    kind: Option<K>,
+    /// Up to the string, its opening quote included.
+    before: String,
+    /// From the string's closing quote on; to the opening quote of the noise, where there is noise.
+    after: String,
+    /// From the closing quote of the noise on; empty when there is none.
+    tail: String,
+}
+
+impl<K> Default for Shape<K> {
+    fn default() -> Self {
+        Self { kind: None, before: String::new(), after: String::new(), tail: String::new() }
+    }
+}
+
+impl<K: Copy> Shape<K> {
+    /// Learns from a frame in which `text` stands as a string without escapes, and whose whole effect is that of
+    /// `text` as `kind` says. A `text` that does not stand in `frame` teaches nothing.
+    pub(crate) fn learn(&mut self, frame: &str, text: &str, kind: K) {
+        self.kind = None;
+        let start = (text.as_ptr() as usize).wrapping_sub(frame.as_ptr() as usize);
+        let Some((before, rest)) = frame.split_at_checked(start) else { return };
+        let Some(after) = rest.strip_prefix(text) else { return };
+        let fits = before.ends_with('"') && after.starts_with('"');
+        if text.is_empty() || !fits || before.len().saturating_add(after.len()) > MAX_KEPT {
+            return;
+        }
+        let noise = after.find(NOISE).map_or(after.len(), |at| at + NOISE.len());
+        let (after, noise) = after.split_at(noise);
+        let tail = noise.find(['"', '\\']).and_then(|at| noise.get(at..)).unwrap_or_default();
+        if !noise.is_empty() && !tail.starts_with('"') {
+            return;
+        }
+        before.clone_into(&mut self.before);
+        after.clone_into(&mut self.after);
+        tail.clone_into(&mut self.tail);
+        self.kind = Some(kind);
+    }
+
+    /// The string of a frame that fits, and what it means.
+    pub(crate) fn read<'f>(&self, frame: &'f str) -> Option<(K, Cow<'f, str>)> {
+        let kind = self.kind?;
+        let rest = frame.strip_prefix(self.before.as_str())?;
+        let (len, escaped) = string(rest)?;
+        let mut end = rest.get(len..)?.strip_prefix(self.after.as_str())?;
+        if !self.tail.is_empty() {
+            let (noise, _) = string(end).filter(|(_, escaped)| !escaped)?;
+            end = end.get(noise..)?.strip_prefix(self.tail.as_str())?;
+        }
+        if !end.is_empty() {
+            return None;
+        }
+        if escaped {
+            let start = self.before.len().checked_sub(1)?;
+            let quoted = frame.get(start..self.before.len().saturating_add(len).saturating_add(1))?;
+            return serde_json::from_str::<String>(quoted).ok().map(|text| (kind, Cow::Owned(text)));
+        }
+        Some((kind, Cow::Borrowed(rest.get(..len)?)))
+    }
+}
+
+/// How long the string is that `text` begins with, up to its closing quote, and whether it holds escapes.
+fn string(text: &str) -> Option<(usize, bool)> {
+    let mut escaped = false;
+    let mut bytes = text.bytes().enumerate();
+    while let Some((at, byte)) = bytes.next() {
+        match byte {
+            b'"' => return Some((at, escaped)),
+            b'\\' => {
+                escaped = true;
+                bytes.next();
+            }
+            0..0x20 => return None,
+            _ => {}
+        }
+    }
+    None
+}

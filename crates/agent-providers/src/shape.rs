@@ -35,13 +35,18 @@ impl<K> Default for Shape<K> {
 }
 
 impl<K: Copy> Shape<K> {
-    /// Learns from a frame in which `text` stands as a string without escapes, and whose whole effect is that of
-    /// `text` as `kind` says. A `text` that does not stand in `frame` teaches nothing.
-    pub(crate) fn learn(&mut self, frame: &str, text: &str, kind: K) {
+    /// Learns from a frame in which `text` stands as the value of `member`, written `"member":"`, and whose whole effect
+    /// is that of `text` as `kind` says. A `text` that is not found in `frame` teaches nothing.
+    pub(crate) fn learn(&mut self, frame: &str, member: &str, text: &str, kind: K) {
         self.kind = None;
-        let start = (text.as_ptr() as usize).wrapping_sub(frame.as_ptr() as usize);
-        let Some((before, rest)) = frame.split_at_checked(start) else { return };
-        let Some(after) = rest.strip_prefix(text) else { return };
+        let borrowed = (text.as_ptr() as usize).wrapping_sub(frame.as_ptr() as usize);
+        let found = match frame.get(borrowed..) {
+            Some(rest) if rest.starts_with(text) => frame.split_at_checked(borrowed),
+            _ => escaped(frame, member, text),
+        };
+        let Some((before, rest)) = found else { return };
+        let Some((len, _)) = string(rest) else { return };
+        let Some(after) = rest.get(len..) else { return };
         let fits = before.ends_with('"') && after.starts_with('"');
         if text.is_empty() || !fits || before.len().saturating_add(after.len()) > MAX_KEPT {
             return;
@@ -78,6 +83,21 @@ impl<K: Copy> Shape<K> {
         }
         Some((kind, Cow::Borrowed(rest.get(..len)?)))
     }
+}
+
+/// Splits a frame before a string that holds escapes: the value of the one member of this name, if that is `text`. A
+/// quote that no backslash precedes and that a word follows begins a string, so what is found is a member.
+fn escaped<'f>(frame: &'f str, member: &str, text: &str) -> Option<(&'f str, &'f str)> {
+    let key = format!("\"{member}\"");
+    let mut found = memchr::memmem::find_iter(frame.as_bytes(), key.as_bytes());
+    let (at, None) = (found.next()?, found.next()) else { return None };
+    let (before, rest) = frame.split_at_checked(at)?;
+    let rest = rest.strip_prefix(key.as_str())?.strip_prefix(":\"")?;
+    let (len, true) = string(rest)? else { return None };
+    let (start, quoted) = (frame.len() - rest.len(), frame.len() - rest.len() - 1);
+    let string = frame.get(quoted..=start + len)?;
+    let is_it = !before.ends_with('\\') && serde_json::from_str::<String>(string).is_ok_and(|s| s == text);
+    is_it.then_some((frame.get(..start)?, rest))
 }
 
 /// How long the string is that `text` begins with, up to its closing quote, and whether it holds escapes.

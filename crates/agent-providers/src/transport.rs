@@ -17,6 +17,7 @@ mod body;
 mod call;
 mod client;
 mod failure;
+mod guard;
 mod retry_after;
 
 #[cfg(test)]

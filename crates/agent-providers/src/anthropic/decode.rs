@@ -153,8 +153,8 @@ impl Decoder {
             "content_block_delta" => match &event.delta {
                 Some(delta) => {
                     self.delta(event.index, delta, frame.data, sink)?;
-                    if let Some((takes, text)) = usual(delta).filter(|_| event.kind.filled().is_some()) {
-                        self.shape.learn(frame.data, text, (event.index, takes));
+                    if let Some((takes, member, text)) = usual(delta).filter(|_| event.kind.filled().is_some()) {
+                        self.shape.learn(frame.data, member, text, (event.index, takes));
                     }
                 }
                 None => sink(StreamEvent::Unrecognised { name }),
@@ -323,12 +323,12 @@ impl Decode for Decoder {
     }
 }
 
-/// The string that is the whole effect of this delta.
-fn usual<'d>(delta: &'d wire::Delta<'_>) -> Option<(Takes, &'d str)> {
+/// The string that is the whole effect of this delta, and the member that it is the value of.
+fn usual<'d>(delta: &'d wire::Delta<'_>) -> Option<(Takes, &'static str, &'d str)> {
     match delta.kind.as_str() {
-        "text_delta" => Some((Takes::Text, delta.text.as_str())),
-        "thinking_delta" => Some((Takes::Thinking, delta.thinking.as_str())),
-        "input_json_delta" => Some((Takes::Arguments, delta.partial_json.as_str())),
+        "text_delta" => Some((Takes::Text, "text", delta.text.as_str())),
+        "thinking_delta" => Some((Takes::Thinking, "thinking", delta.thinking.as_str())),
+        "input_json_delta" => Some((Takes::Arguments, "partial_json", delta.partial_json.as_str())),
         _ => None,
     }
 }

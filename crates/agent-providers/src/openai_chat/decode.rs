@@ -71,6 +71,16 @@ enum Usual {
     Arguments(Option<u64>),
 }
 
+impl Usual {
+    fn member(self) -> &'static str {
+        match self {
+            Self::Text => "content",
+            Self::Thought(field) => field,
+            Self::Arguments(_) => "arguments",
+        }
+    }
+}
+
 /// State between two chunks.
 #[derive(Debug)]
 pub(super) struct Decoder {
@@ -160,7 +170,7 @@ impl Decoder {
                     && choice.finish_reason.filled().is_none()
                     && let Some((usual, text)) = usual(&delta)
                 {
-                    self.shape.learn(json, text, usual);
+                    self.shape.learn(json, usual.member(), text, usual);
                 }
             }
             if let Some(reason) = choice.finish_reason.filled() {

@@ -10,7 +10,7 @@ const FRAME: &str = r#"{"a":"first","text":"Hello","b":[1,"x"]}"#;
 fn learned(frame: &str, text: &str) -> Shape<u8> {
     let at = frame.find(text).unwrap();
     let mut shape = Shape::default();
-    shape.learn(frame, &frame[at..at + text.len()], 7);
+    shape.learn(frame, "text", &frame[at..at + text.len()], 7);
     shape
 }
 
@@ -65,14 +65,30 @@ fn noise_of_any_length_fits() {
 #[test]
 fn nothing_is_learned_from_what_does_not_stand_in_the_frame() {
     let mut shape = learned(FRAME, "Hello");
-    shape.learn(FRAME, &String::from("Hello"), 7);
+    shape.learn(FRAME, "text", &String::from("Hello"), 7);
     check(&shape, FRAME, None);
     check(&learned(FRAME, "text\":\"Hel"), FRAME, None);
     let mut shape = learned(FRAME, "Hello");
-    shape.learn(FRAME, "", 7);
+    shape.learn(FRAME, "text", "", 7);
     check(&shape, FRAME, None);
     let large = format!(r#"{{"a":"{}","text":"Hello"}}"#, "x".repeat(MAX_KEPT));
     check(&learned(&large, "Hello"), &large, None);
+}
+
+#[test]
+fn a_string_with_escapes_is_found_by_its_name() {
+    #[track_caller]
+    fn check_learned(frame: &str, text: &str, other: Option<&str>) {
+        let mut shape = Shape::default();
+        shape.learn(frame, "text", text, 7);
+        check(&shape, &frame.replace("\\n", "-"), other);
+    }
+    check_learned(r#"{"a":1,"text":"x\ny"}"#, "x\ny", Some("x-y"));
+    check_learned(r#"{"a":1,"text":"x\ny"}"#, "x", None);
+    check_learned(r#"{"a":{"text":"x\ny"},"text":"x\ny"}"#, "x\ny", None);
+    check_learned(r#"{"a\"text":"x\ny","text" : "x\ny"}"#, "x\ny", None);
+    check_learned(r#"{"a\"text":"x\ny"}"#, "x\ny", None);
+    check_learned(r#"{"text" : "x\ny"}"#, "x\ny", None);
 }
 
 proptest! {

@@ -1,19 +1,18 @@
 //! Reading the body of an answer: piece by piece, with a bound on silence, and ended at once by the caller's abort.
 //!
-//! Most waits for a piece are over at once, so a wait costs nothing but the question whether the caller gave up. The
-//! alarm of the silence is not moved with each piece: it rings four times within the bound, and the answer is silent
-//! when it rang four times in a row with nothing heard since the ring before. So a silence is noticed when it is as
-//! long as the bound, or at most a quarter of the bound later.
+//! The alarm of the silence is not moved with each piece: it rings four times within the bound, and the answer is
+//! silent when it rang four times in a row with nothing heard since the ring before. So a silence is noticed when it is
+//! as long as the bound, or at most a quarter of the bound later.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use agent_core::CancellationToken;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
-use tokio::time::{Instant, Sleep};
+
+use super::guard::{Guard, Stir};
 
 /// What came next.
 pub(super) enum Next {
@@ -30,89 +29,79 @@ const SETTLE: Duration = Duration::from_secs(2);
 const MAX_SETTLE_BYTES: usize = 64 << 10;
 
 /// How often the alarm rings within the bound on silence.
-const RINGS: u32 = 4;
+pub(super) const RINGS: u32 = 4;
+
+/// How often other tasks are let run before an alarm is set for what is most likely there.
+const TURNS: u32 = 2;
 
 type Pieces = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>;
 
 pub(super) struct Body<'c> {
     pieces: Pieces,
-    watch: Watch,
-    cancel: &'c CancellationToken,
-    cancelled: Pin<Box<dyn Future<Output = ()> + Send + 'c>>,
-    /// Who is woken by the alarm and by the abort.
-    waker: Option<Waker>,
-}
-
-/// The bound on silence.
-struct Watch {
-    /// The time from one ring of the alarm to the next.
-    period: Duration,
-    /// Set at the first wait.
-    alarm: Option<Pin<Box<Sleep>>>,
-    /// Whether something came since the last ring.
+    guard: Guard<'c>,
+    /// Whether something came since the alarm rang last.
     heard: bool,
-    /// Rings since something came.
+    /// How often it rang since something came.
     rings: u32,
 }
 
-impl Watch {
-    fn has_rung(&self) -> bool {
-        self.alarm.as_ref().is_none_or(|alarm| alarm.is_elapsed())
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
-        let period = self.period;
-        let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep(period)));
-        while alarm.as_mut().poll(cx).is_ready() {
-            self.rings = if std::mem::take(&mut self.heard) { 0 } else { self.rings + 1 };
-            if self.rings >= RINGS {
-                return Poll::Ready(Next::Silent);
-            }
-            alarm.as_mut().reset(Instant::now() + period);
-        }
-        Poll::Pending
-    }
-}
-
 impl<'c> Body<'c> {
-    /// Takes the body and lets the head go.
-    pub(super) fn new(response: reqwest::Response, idle: Duration, cancel: &'c CancellationToken) -> Self {
-        Self {
-            pieces: Box::pin(response.bytes_stream()),
-            watch: Watch { period: idle / RINGS, alarm: None, heard: false, rings: 0 },
-            cancel,
-            cancelled: Box::pin(cancel.cancelled()),
-            waker: None,
-        }
+    /// Takes the body and lets the head go. The alarm may run already, and ring a first time before its period is over.
+    pub(super) fn new(response: reqwest::Response, idle: Duration, mut guard: Guard<'c>) -> Self {
+        guard.set_period(idle / RINGS);
+        Self { pieces: Box::pin(response.bytes_stream()), guard, heard: true, rings: 0 }
     }
 
     pub(super) async fn next(&mut self) -> Next {
         poll_fn(|cx| self.poll(cx)).await
     }
 
+    /// What comes within `limit`. Nearly always it is there already, and the connection's task only has to hand it over,
+    /// so that task is let run before an alarm is set.
+    pub(super) async fn next_soon(&mut self, limit: Duration) -> Option<Next> {
+        let mut turns = 0;
+        let there = poll_fn(|cx| match self.poll(cx) {
+            Poll::Ready(next) => Poll::Ready(Some(next)),
+            Poll::Pending if turns < TURNS => {
+                turns += 1;
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Poll::Pending => Poll::Ready(None),
+        })
+        .await;
+        match there {
+            Some(next) => Some(next),
+            // Boxed, so that the alarm takes no room while the reply streams.
+            None => Box::pin(tokio::time::timeout(limit, self.next())).await.ok(),
+        }
+    }
+
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
-        if self.cancel.is_cancelled() {
+        if self.guard.is_cancelled() {
             return Poll::Ready(Next::Cancelled);
         }
         match self.pieces.as_mut().poll_next(cx) {
             Poll::Ready(Some(Ok(piece))) => {
-                self.watch.heard = true;
+                self.heard = true;
                 return Poll::Ready(Next::Piece(piece));
             }
             Poll::Ready(Some(Err(error))) => return Poll::Ready(Next::Failed(error.without_url())),
             Poll::Ready(None) => return Poll::Ready(Next::End),
             Poll::Pending => {}
         }
-        // Both wake the task that asked last, so asking again is needed only for another task.
-        if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            if self.cancelled.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Next::Cancelled);
+        loop {
+            match self.guard.poll(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Stir::Cancelled) => return Poll::Ready(Next::Cancelled),
+                Poll::Ready(Stir::Ring) => {
+                    self.rings = if std::mem::take(&mut self.heard) { 0 } else { self.rings + 1 };
+                    if self.rings >= RINGS {
+                        return Poll::Ready(Next::Silent);
+                    }
+                }
             }
-            self.waker = Some(cx.waker().clone());
-        } else if !self.watch.has_rung() {
-            return Poll::Pending;
         }
-        self.watch.poll(cx)
     }
 
     /// Lets the connection reach the end of the answer, so that the next call can use it. The reply is complete

@@ -1,14 +1,16 @@
 //! One call: encode, send once, tell what kind of answer came, decode it.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use agent_core::{CancellationToken, Completion, ErrorKind, EventSink, ProviderError, StreamConfig};
 use http::{HeaderMap, StatusCode};
 
-use super::body::{Body, Next};
-use super::{Inner, failure, retry_after};
+use super::body::{Body, Next, RINGS};
+use super::guard::{Guard, Stir};
+use super::{Inner, TransportConfig, failure, retry_after};
 use crate::lines::{Cut, LineDecoder};
 use crate::protocol::{Decode, Flow, Frame, Framing, HttpRequest, Protocol, Rejection};
 use crate::rejection::is_html;
@@ -74,21 +76,24 @@ async fn exchange(
     }
     let client = inner.clients.for_url(&url)?;
     let send = client.post(url.clone()).headers(headers).body(body).send();
-    let mut response = match within(inner.config.header_timeout, send, cancel).await {
+    let config = &inner.config;
+    let (mut guard, rings) = head_guard(config, cancel);
+    let mut response = match within(rings, send, &mut guard).await {
         Waited::Ready(Ok(response)) => response,
         Waited::Ready(Err(error)) => return Err(failure::sending(error, &url)),
-        Waited::TooLong => return Err(failure::no_head(&url, inner.config.header_timeout)),
+        Waited::TooLong => return Err(failure::no_head(&url, config.header_timeout)),
         Waited::Cancelled => return Err(ProviderError::Cancelled),
     };
     let status = response.status();
     tracing::debug!(status = status.as_u16(), model = %request.model.id, "answer");
     head.headers = std::mem::take(response.headers_mut());
-    let idle = inner.config.idle_timeout;
-    let idle = if status.is_success() { idle } else { idle.min(ERROR_SILENCE) };
-    let mut body = Body::new(response, idle, cancel);
     if status.is_redirection() {
         return Err(failure::redirected(status.as_u16(), &head.headers, &url));
     }
+    drop(url);
+    let idle = config.idle_timeout;
+    let idle = if status.is_success() { idle } else { idle.min(ERROR_SILENCE) };
+    let mut body = Body::new(response, idle, guard);
     if !status.is_success() {
         return Err(Box::pin(refused(inner, protocol, request, &mut body, status)).await);
     }
@@ -116,15 +121,36 @@ enum Waited<T> {
     Cancelled,
 }
 
-/// Waits for `work`. What is ready wins over an abort that comes at the same time.
-async fn within<T>(limit: Duration, work: impl Future<Output = T>, cancel: &CancellationToken) -> Waited<T> {
+/// The guard of a call, and how often it rings until the head of the answer is late. The period is one that the body
+/// can keep.
+fn head_guard<'c>(config: &TransportConfig, cancel: &'c CancellationToken) -> (Guard<'c>, u32) {
+    let period = (config.idle_timeout / RINGS).as_millis().max(1);
+    let rings = config.header_timeout.as_millis().div_ceil(period).max(1);
+    let rings = u32::try_from(rings).unwrap_or(u32::MAX);
+    (Guard::new(cancel, config.header_timeout / rings), rings)
+}
+
+/// Waits for `work`, until the guard has rung so often. What is ready wins over an abort that comes at the same time.
+async fn within<T>(rings: u32, work: impl Future<Output = T>, guard: &mut Guard<'_>) -> Waited<T> {
     let mut work = pin!(work);
-    tokio::select! {
-        biased;
-        out = &mut work => Waited::Ready(out),
-        () = cancel.cancelled() => Waited::Cancelled,
-        () = tokio::time::sleep(limit) => Waited::TooLong,
-    }
+    let mut left = rings;
+    poll_fn(|cx| {
+        if let Poll::Ready(out) = work.as_mut().poll(cx) {
+            return Poll::Ready(Waited::Ready(out));
+        }
+        if guard.is_cancelled() {
+            return Poll::Ready(Waited::Cancelled);
+        }
+        loop {
+            match guard.poll(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Stir::Cancelled) => return Poll::Ready(Waited::Cancelled),
+                Poll::Ready(Stir::Ring) if left <= 1 => return Poll::Ready(Waited::TooLong),
+                Poll::Ready(Stir::Ring) => left -= 1,
+            }
+        }
+    })
+    .await
 }
 
 /// Reads an error answer, as far as it comes.
@@ -240,10 +266,9 @@ async fn frames(
     }
     loop {
         let next = if decoder.is_complete() {
-            // Boxed, so that the alarm takes no room while the reply streams; it is set only if nothing is there yet.
-            match Box::pin(tokio::time::timeout(AFTER_END, body.next())).await {
-                Ok(next) => next,
-                Err(_) => {
+            match body.next_soon(AFTER_END).await {
+                Some(next) => next,
+                None => {
                     body.settle();
                     return decoder.finish(sink);
                 }

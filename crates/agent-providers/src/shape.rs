@@ -45,7 +45,10 @@ impl<K: Copy> Shape<K> {
             _ => escaped(frame, member, text),
         };
         let Some((before, rest)) = found else { return };
-        let Some((len, _)) = string(rest) else { return };
+        let Some((len, escaped)) = string(rest) else { return };
+        if !escaped && len != text.len() {
+            return;
+        }
         let Some(after) = rest.get(len..) else { return };
         let fits = before.ends_with('"') && after.starts_with('"');
         if text.is_empty() || !fits || before.len().saturating_add(after.len()) > MAX_KEPT {
@@ -100,20 +103,41 @@ fn escaped<'f>(frame: &'f str, member: &str, text: &str) -> Option<(&'f str, &'f
     is_it.then_some((frame.get(..start)?, rest))
 }
 
-/// How long the string is that `text` begins with, up to its closing quote, and whether it holds escapes.
-fn string(text: &str) -> Option<(usize, bool)> {
-    let mut escaped = false;
-    let mut bytes = text.bytes().enumerate();
-    while let Some((at, byte)) = bytes.next() {
-        match byte {
+/// How long the string is that `text` begins with, up to its closing quote, and whether it holds escapes. `None` when
+/// it has no end or holds a byte that JSON does not allow in a string.
+pub(crate) fn string(text: &str) -> Option<(usize, bool)> {
+    let bytes = text.as_bytes();
+    let (mut at, mut escaped) = (0, false);
+    loop {
+        let rest = bytes.get(at..)?;
+        at += match rest.first_chunk() {
+            Some(eight) => match special(u64::from_le_bytes(*eight)) {
+                0 => {
+                    at += 8;
+                    continue;
+                }
+                marks => usize::try_from(marks.trailing_zeros() / 8).ok()?,
+            },
+            None => rest.iter().position(|b| matches!(b, 0..0x20 | b'"' | b'\\'))?,
+        };
+        match bytes.get(at)? {
             b'"' => return Some((at, escaped)),
             b'\\' => {
                 escaped = true;
-                bytes.next();
+                at += 2;
             }
-            0..0x20 => return None,
-            _ => {}
+            _ => return None,
         }
     }
-    None
+}
+
+/// Marks the bytes of eight that are a quote, a backslash or a control character, by their highest bits. The lowest
+/// mark is right; those above it may not be.
+fn special(eight: u64) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHEST: u64 = ONES << 7;
+    let below = |bytes: u64, limit: u64| bytes.wrapping_sub(ONES * limit) & !bytes;
+    let quote = below(eight ^ (ONES * 0x22), 1);
+    let backslash = below(eight ^ (ONES * 0x5c), 1);
+    (below(eight, 0x20) | quote | backslash) & HIGHEST
 }

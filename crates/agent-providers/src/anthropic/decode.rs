@@ -153,7 +153,9 @@ impl Decoder {
             "content_block_delta" => match &event.delta {
                 Some(delta) => {
                     self.delta(event.index, delta, frame.data, sink)?;
-                    if let Some((takes, member, text)) = usual(delta).filter(|_| event.kind.filled().is_some()) {
+                    if let Some((takes, member, text)) =
+                        usual(delta).filter(|_| event.kind.filled().is_some())
+                    {
                         self.shape.learn(frame.data, member, text, (event.index, takes));
                     }
                 }

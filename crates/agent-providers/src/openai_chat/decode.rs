@@ -6,11 +6,11 @@ mod tests;
 use agent_core::{
     Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StopReason, StreamConfig, StreamEvent,
 };
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::calls::{Calls, Piece};
-use super::wire::{Body, Chunk, Delta, Opening, REASONING_DETAILS, REASONING_FIELDS, Thinking};
+use super::quick;
+use super::wire::{Body, Chunk, Delta, REASONING_DETAILS, REASONING_FIELDS, Thinking};
 use crate::call_ids::CallIds;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::VendorError;
@@ -133,6 +133,9 @@ impl Decoder {
     }
 
     fn read(&mut self, json: &str, sink: &mut EventSink<'_>) -> Result<bool, ProviderError> {
+        if let Some(chunk) = quick::chunk(json) {
+            return self.chunk(json, chunk, sink);
+        }
         match serde_json::from_str::<Chunk<'_>>(json) {
             Ok(chunk) => self.chunk(json, chunk, sink),
             Err(error) if Surrogates::suspected(json) => {
@@ -156,9 +159,7 @@ impl Decoder {
         }
         if !self.begun && chunk.choices.listed {
             self.begun = true;
-            let opening =
-                Opening::deserialize(&mut serde_json::Deserializer::from_str(json)).map_err(unreadable)?;
-            sink(StreamEvent::Start { response_id: opening.id.filled(), model: opening.model.filled() });
+            sink(StreamEvent::Start { response_id: chunk.id.filled(), model: chunk.model.filled() });
         }
         let listed = chunk.choices.listed;
         let mut usage = chunk.usage;

@@ -92,6 +92,25 @@ fn a_string_with_escapes_is_found_by_its_name() {
 }
 
 proptest! {
+    /// The end of a string is where reading byte by byte finds it.
+    #[test]
+    fn the_end_of_a_string_is_found_as_byte_by_byte(text in r#"[a-z\\"\x00-\x22\u{80}\u{ff}é€🎉]{0,40}"#) {
+        let (mut at, mut expect, mut escaped) = (0, None, false);
+        while let Some(byte) = text.as_bytes().get(at) {
+            match byte {
+                b'"' => {
+                    expect = Some((at, escaped));
+                    break;
+                }
+                b'\\' => (escaped, at) = (true, at + 1),
+                0..0x20 => break,
+                _ => {}
+            }
+            at += 1;
+        }
+        prop_assert_eq!(string(&text), expect);
+    }
+
     /// Whatever the frame: if it fits, reading it in full gives the same string, and nothing else has changed.
     #[test]
     fn what_fits_is_what_reading_in_full_gives(

@@ -48,10 +48,25 @@ pub(super) async fn call(
     end.map_err(|error| dress(error, request, &head))
 }
 
-/// What the head of the answer says, for errors.
+/// What the head of the answer says, for errors. Copied, because headers are slices of what was read from the
+/// connection, and would keep all of that while the reply streams.
 #[derive(Default)]
 struct Head {
-    headers: HeaderMap,
+    request_id: Option<Box<str>>,
+    /// `x-should-retry`.
+    retry: Option<bool>,
+    retry_after: Option<Duration>,
+}
+
+impl Head {
+    fn of(headers: &HeaderMap) -> Self {
+        let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok());
+        Self {
+            request_id: REQUEST_ID.iter().find_map(|name| header(name)).map(Box::from),
+            retry: header("x-should-retry").and_then(|said| said.parse().ok()),
+            retry_after: retry_after::read(headers, now),
+        }
+    }
 }
 
 async fn exchange(
@@ -86,11 +101,13 @@ async fn exchange(
     };
     let status = response.status();
     tracing::debug!(status = status.as_u16(), model = %request.model.id, "answer");
-    head.headers = std::mem::take(response.headers_mut());
+    let headers = std::mem::take(response.headers_mut());
+    *head = Head::of(&headers);
     if status.is_redirection() {
-        return Err(failure::redirected(status.as_u16(), &head.headers, &url));
+        return Err(failure::redirected(status.as_u16(), &headers, &url));
     }
-    drop(url);
+    let declared = headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).map(Box::from);
+    drop((headers, url));
     let idle = config.idle_timeout;
     let idle = if status.is_success() { idle } else { idle.min(ERROR_SILENCE) };
     let mut body = Body::new(response, idle, guard);
@@ -104,13 +121,13 @@ async fn exchange(
         Next::Silent => return Err(failure::silent(inner.config.idle_timeout)),
         Next::Cancelled => return Err(ProviderError::Cancelled),
     };
-    let kind = kind_of(status.as_u16(), &head.headers, &first, protocol.framing())?;
+    let kind = kind_of(status.as_u16(), declared.as_deref(), &first, protocol.framing())?;
     let mut decoder = protocol.decoder(request);
     match kind {
         BodyKind::Whole => Box::pin(whole(inner, &mut *decoder, &first, &mut body, sink)).await,
         BodyKind::Frames(framing) => {
             let mut framer = Framer::new(framing, inner.config.max_frame_bytes);
-            frames(inner, &mut framer, &mut *decoder, &first, body, sink).await
+            frames(inner, &mut framer, &mut *decoder, first, body, sink).await
         }
     }
 }
@@ -179,11 +196,10 @@ enum BodyKind {
 /// Tells it from the content type and, because gateways get that wrong, from the first byte.
 fn kind_of(
     status: u16,
-    headers: &HeaderMap,
+    declared: Option<&str>,
     first: &[u8],
     usual: Framing,
 ) -> Result<BodyKind, ProviderError> {
-    let declared = headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
     let media = declared.and_then(|t| t.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
     let framing = match media.as_str() {
         "text/event-stream" => Some(Framing::Sse),
@@ -256,14 +272,15 @@ async fn frames(
     inner: &Inner,
     framer: &mut Framer,
     decoder: &mut dyn Decode,
-    first: &[u8],
+    first: bytes::Bytes,
     mut body: Body<'_>,
     sink: &mut EventSink<'_>,
 ) -> Result<Completion, ProviderError> {
-    if framer.feed(first, &mut |frame| decoder.push(frame, sink))? == Flow::Done {
+    if framer.feed(&first, &mut |frame| decoder.push(frame, sink))? == Flow::Done {
         body.settle();
         return decoder.finish(sink);
     }
+    drop(first);
     loop {
         let next = if decoder.is_complete() {
             match body.next_soon(AFTER_END).await {
@@ -331,12 +348,11 @@ async fn whole(
 /// `x-should-retry`.
 fn dress(error: ProviderError, request: &StreamConfig, head: &Head) -> ProviderError {
     let model = &request.model;
-    let header = |name: &str| head.headers.get(name).and_then(|v| v.to_str().ok());
-    let error = match (header("x-should-retry"), error) {
-        (Some("true"), ProviderError::Api(context) | ProviderError::Other(context)) => {
+    let error = match (head.retry, error) {
+        (Some(true), ProviderError::Api(context) | ProviderError::Other(context)) => {
             ProviderError::Network(context)
         }
-        (Some("false"), ProviderError::Network(context) | ProviderError::RateLimited(context)) => {
+        (Some(false), ProviderError::Network(context) | ProviderError::RateLimited(context)) => {
             ProviderError::Api(context)
         }
         (_, error) => error,
@@ -345,10 +361,10 @@ fn dress(error: ProviderError, request: &StreamConfig, head: &Head) -> ProviderE
         context.provider.get_or_insert_with(|| model.provider.clone());
         context.model.get_or_insert_with(|| model.id.clone());
         if context.request_id.is_none() {
-            context.request_id = REQUEST_ID.iter().find_map(|name| header(name)).map(str::to_owned);
+            context.request_id = head.request_id.as_deref().map(str::to_owned);
         }
         if context.retry_after.is_none() {
-            context.retry_after = retry_after::read(&head.headers, now);
+            context.retry_after = head.retry_after;
         }
         redact(&mut context.message, request);
     })

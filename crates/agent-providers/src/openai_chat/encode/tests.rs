@@ -436,7 +436,7 @@ fn a_unit_and_the_tools_are_encoded_once_for_a_target() {
     request.tools = vec![ToolDefinition::new("look", "d", json!({"type": "object"}))].into();
     super::request(&request).unwrap();
     let dialect = Dialect::of(&request.model);
-    let key = wire_key(&request, &[&dialect.unit_key()]);
+    let key = dialect.unit_key(&request);
     for unit in request.history.units() {
         unit.wire().with(key, || panic!("the unit is not kept"), |e| assert!(!e.bytes().is_empty()));
     }

@@ -90,7 +90,11 @@ async fn exchange(
         crate::json::write(&mut body, &replaced);
     }
     let client = inner.clients.for_url(&url)?;
-    let send = client.post(url.clone()).headers(headers).body(body).send();
+    // Not by the builder, which puts each header in again.
+    let mut sent = reqwest::Request::new(reqwest::Method::POST, url.clone());
+    *sent.headers_mut() = headers;
+    *sent.body_mut() = Some(body.into());
+    let send = client.execute(sent);
     let config = &inner.config;
     let (mut guard, rings) = head_guard(config, cancel);
     let mut response = match within(rings, send, &mut guard).await {

@@ -65,6 +65,8 @@ pub mod registry;
 mod rejection;
 #[cfg(feature = "http-protocols")]
 mod request;
+#[cfg(any(feature = "anthropic", feature = "openai-chat"))]
+mod shape;
 #[cfg(feature = "http-protocols")]
 mod sse;
 #[cfg(feature = "http-protocols")]

@@ -23,6 +23,7 @@ mod decode;
 mod dialect;
 mod encode;
 mod options;
+mod quick;
 mod wire;
 
 use agent_core::{ProviderError, StreamConfig};

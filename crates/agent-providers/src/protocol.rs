@@ -9,7 +9,7 @@ use http::HeaderMap;
 /// A request, ready to be sent as it is.
 pub(crate) struct HttpRequest {
     /// The address.
-    pub(crate) url: String,
+    pub(crate) url: reqwest::Url,
     /// Every header but `content-length` and `host`; credentials are marked sensitive.
     pub(crate) headers: HeaderMap,
     /// The body.

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use agent_core::{ErrorContext, ErrorKind, ModelConfig, ProviderError, Secret, StreamConfig};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
@@ -18,7 +20,11 @@ const OF_THE_TRANSPORT: &[HeaderName] =
 ///
 /// # Errors
 /// When it is no `http` or `https` address, or holds a user name or password.
-pub(crate) fn endpoint(model: &ModelConfig, default_base: &str, path: &str) -> Result<String, ProviderError> {
+pub(crate) fn endpoint(
+    model: &ModelConfig,
+    default_base: &str,
+    path: &str,
+) -> Result<reqwest::Url, ProviderError> {
     let base = model.base_url.as_deref().map_or(default_base, str::trim);
     let (address, query) = base.split_once('?').map_or((base, None), |(a, q)| (a, Some(q)));
     let address = address.trim_end_matches('/');
@@ -36,6 +42,9 @@ pub(crate) fn endpoint(model: &ModelConfig, default_base: &str, path: &str) -> R
             .with_advice(format!("set base_url to an address such as {default_base}"));
         Err(ProviderError::new(ErrorKind::Other, context))
     };
+    if let Some(known) = last_address().as_ref().filter(|known| known.0 == url) {
+        return Ok(known.1.clone());
+    }
     match reqwest::Url::parse(&url) {
         Err(_) => wrong("is no web address"),
         Ok(u) if !matches!(u.scheme(), "http" | "https") || u.host_str().is_none_or(str::is_empty) => {
@@ -44,8 +53,18 @@ pub(crate) fn endpoint(model: &ModelConfig, default_base: &str, path: &str) -> R
         Ok(u) if !u.username().is_empty() || u.password().is_some() => {
             wrong("holds a user name or password; give the credential as the API key or as a header")
         }
-        Ok(_) => Ok(url),
+        Ok(u) => {
+            *last_address() = Some((url, u.clone()));
+            Ok(u)
+        }
     }
+}
+
+/// The address that was found good last, as text and read: a run asks for the same one again and again, and reading it
+/// takes as long as writing a request.
+fn last_address() -> MutexGuard<'static, Option<(String, reqwest::Url)>> {
+    static LAST: Mutex<Option<(String, reqwest::Url)>> = Mutex::new(None);
+    LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The headers of a request with a JSON body.

@@ -17,6 +17,7 @@ mod body;
 mod call;
 mod client;
 mod failure;
+mod guard;
 mod retry_after;
 
 #[cfg(test)]
@@ -54,7 +55,8 @@ pub struct TransportConfig {
     pub connect_timeout: Duration,
     /// The longest wait for the head of the answer; [`HEADER_TIMEOUT`] by default.
     pub header_timeout: Duration,
-    /// The longest silence within an answer; [`IDLE_TIMEOUT`] by default.
+    /// The longest silence within an answer; [`IDLE_TIMEOUT`] by default. It is noticed after this time, and a
+    /// quarter of it later at most.
     pub idle_timeout: Duration,
     /// The longest line, event or JSON body of an answer, in bytes; [`MAX_FRAME_BYTES`] by default.
     pub max_frame_bytes: usize,

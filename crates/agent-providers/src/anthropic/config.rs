@@ -36,7 +36,7 @@ const OAUTH_CLIENT: &[(&str, &str)] = &[
 ///
 /// # Errors
 /// When it is no address of the web.
-pub(super) fn endpoint(model: &ModelConfig) -> Result<String, ProviderError> {
+pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderError> {
     let base = model.base_url.as_deref().unwrap_or(HOST);
     let address = base.split('?').next().unwrap_or_default().trim().trim_end_matches('/');
     let path = if address.ends_with("/v1") { "/messages" } else { "/v1/messages" };

@@ -17,6 +17,7 @@ use super::encode::response_tool;
 use super::error;
 use super::wire;
 use crate::protocol::{Decode, Flow, Frame};
+use crate::shape::Shape;
 use crate::surrogates::Surrogates;
 use block::{Kind, Open};
 use end::Stop;
@@ -43,6 +44,8 @@ pub(super) struct Decoder {
     started: bool,
     run_on: bool,
     takes: Vec<Takes>,
+    /// The usual delta: the number of its block, and what its one string is.
+    shape: Shape<(u64, Takes)>,
 }
 
 /// Whether an event is read.
@@ -76,6 +79,7 @@ impl Decoder {
             started: false,
             run_on: false,
             takes: Vec::new(),
+            shape: Shape::default(),
         }
     }
 
@@ -126,6 +130,15 @@ impl Decoder {
         }
     }
 
+    /// Reads a delta that differs from an earlier one in a piece of text only. Whether it was one.
+    fn usual(&mut self, json: &str, sink: &mut EventSink<'_>) -> bool {
+        if self.run_on || self.complete {
+            return false;
+        }
+        let Some(((at, takes), text)) = self.shape.read(json) else { return false };
+        self.open.iter_mut().rfind(|o| o.at == at).is_some_and(|open| open.text(takes, &text, sink))
+    }
+
     fn event(
         &mut self,
         frame: Frame<'_>,
@@ -138,7 +151,14 @@ impl Decoder {
         }
         match name {
             "content_block_delta" => match &event.delta {
-                Some(delta) => self.delta(event.index, delta, frame.data, sink)?,
+                Some(delta) => {
+                    self.delta(event.index, delta, frame.data, sink)?;
+                    if let Some((takes, member, text)) =
+                        usual(delta).filter(|_| event.kind.filled().is_some())
+                    {
+                        self.shape.learn(frame.data, member, text, (event.index, takes));
+                    }
+                }
                 None => sink(StreamEvent::Unrecognised { name }),
             },
             "content_block_start" => match event.content_block {
@@ -250,6 +270,9 @@ impl Decoder {
 
 impl Decode for Decoder {
     fn push(&mut self, frame: Frame<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
+        if self.usual(frame.data, sink) {
+            return Ok(Flow::More);
+        }
         let cause = match serde_json::from_str::<wire::Event<'_>>(frame.data) {
             Ok(event) => return self.event(frame, &event, sink),
             Err(cause) => cause,
@@ -299,6 +322,16 @@ impl Decode for Decoder {
             open.end(sink);
         }
         self.stop.completion(&self.target, self.begun > 0)
+    }
+}
+
+/// The string that is the whole effect of this delta, and the member that it is the value of.
+fn usual<'d>(delta: &'d wire::Delta<'_>) -> Option<(Takes, &'static str, &'d str)> {
+    match delta.kind.as_str() {
+        "text_delta" => Some((Takes::Text, "text", delta.text.as_str())),
+        "thinking_delta" => Some((Takes::Thinking, "thinking", delta.thinking.as_str())),
+        "input_json_delta" => Some((Takes::Arguments, "partial_json", delta.partial_json.as_str())),
+        _ => None,
     }
 }
 

@@ -26,6 +26,31 @@ struct OpenCall {
     arguments: String,
 }
 
+/// What one delta says of one call; what it does not say is empty.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Piece<'p> {
+    /// Which call of the reply this belongs to.
+    pub(super) wire: Option<u64>,
+    pub(super) id: &'p str,
+    pub(super) name: &'p str,
+    pub(super) arguments: &'p str,
+    pub(super) signature: Option<&'p str>,
+}
+
+impl<'p> Piece<'p> {
+    pub(super) fn of(call: &'p Call<'_>) -> Self {
+        let function = call.function.as_ref();
+        let google = call.extra_content.as_ref().and_then(|e| e.get("google"));
+        Self {
+            wire: call.index.map(|i| i.0),
+            id: call.id.as_str(),
+            name: function.map_or("", |f| f.name.as_str()),
+            arguments: function.map_or("", |f| &f.arguments.0),
+            signature: google.and_then(|g| g.get("thought_signature")).and_then(|s| s.as_str()),
+        }
+    }
+}
+
 impl OpenCall {
     fn is_whole(&self) -> bool {
         serde_json::from_str::<IgnoredAny>(&self.arguments).is_ok()
@@ -39,12 +64,8 @@ impl Calls {
     }
 
     /// Takes a piece. `next` is the index of the next block of the reply.
-    pub(super) fn push(&mut self, piece: &Call<'_>, next: &mut u32, sink: &mut EventSink<'_>) {
-        let id = piece.id.as_str();
-        let function = piece.function.as_ref();
-        let name = function.map_or("", |f| f.name.as_str());
-        let arguments = function.map_or("", |f| &f.arguments.0);
-        let wire = piece.index.map(|i| i.0);
+    pub(super) fn push(&mut self, piece: &Piece<'_>, next: &mut u32, sink: &mut EventSink<'_>) {
+        let Piece { wire, id, name, arguments, signature } = *piece;
         let at = match self.find(wire, id, name) {
             Some(at) => at,
             None => {
@@ -76,8 +97,7 @@ impl Calls {
             call.arguments.push_str(arguments);
             sink(StreamEvent::ToolCallDelta { index: call.block, delta: arguments });
         }
-        let google = piece.extra_content.as_ref().and_then(|e| e.get("google"));
-        if let Some(signature) = google.and_then(|g| g.get("thought_signature")).and_then(|s| s.as_str()) {
+        if let Some(signature) = signature {
             sink(StreamEvent::ToolCallSignature { index: call.block, delta: signature });
         }
     }

@@ -6,14 +6,15 @@ mod tests;
 use agent_core::{
     Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StopReason, StreamConfig, StreamEvent,
 };
-use serde::Deserialize;
 use serde_json::Value;
 
-use super::calls::Calls;
-use super::wire::{Body, Chunk, Delta, Opening, REASONING_DETAILS, REASONING_FIELDS, Thinking};
+use super::calls::{Calls, Piece};
+use super::quick;
+use super::wire::{Body, Chunk, Delta, REASONING_DETAILS, REASONING_FIELDS, Thinking};
 use crate::call_ids::CallIds;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::VendorError;
+use crate::shape::Shape;
 use crate::surrogates::Surrogates;
 
 /// The data of the last event.
@@ -60,6 +61,26 @@ enum Open {
     Thinking(u32),
 }
 
+/// What the one string of a usual chunk is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Usual {
+    Text,
+    /// Thinking in this field.
+    Thought(&'static str),
+    /// Arguments of the call with this number.
+    Arguments(Option<u64>),
+}
+
+impl Usual {
+    fn member(self) -> &'static str {
+        match self {
+            Self::Text => "content",
+            Self::Thought(field) => field,
+            Self::Arguments(_) => "arguments",
+        }
+    }
+}
+
 /// State between two chunks.
 #[derive(Debug)]
 pub(super) struct Decoder {
@@ -75,6 +96,7 @@ pub(super) struct Decoder {
     counted: bool,
     done: bool,
     surrogates: Surrogates,
+    shape: Shape<Usual>,
 }
 
 impl Decoder {
@@ -91,10 +113,29 @@ impl Decoder {
             counted: false,
             done: false,
             surrogates: Surrogates::default(),
+            shape: Shape::default(),
         }
     }
 
+    /// Reads a chunk that differs from an earlier one in a piece of text only. Whether it was one.
+    fn usual(&mut self, json: &str, sink: &mut EventSink<'_>) -> bool {
+        let Some((usual, text)) = self.shape.read(json) else { return false };
+        match usual {
+            Usual::Text => self.say(&text, sink),
+            Usual::Thought(field) => self.think(&text, field, sink),
+            Usual::Arguments(wire) => {
+                self.close(sink);
+                let piece = Piece { wire, arguments: &text, ..Piece::default() };
+                self.calls.push(&piece, &mut self.next, sink);
+            }
+        }
+        true
+    }
+
     fn read(&mut self, json: &str, sink: &mut EventSink<'_>) -> Result<bool, ProviderError> {
+        if let Some(chunk) = quick::chunk(json) {
+            return self.chunk(json, chunk, sink);
+        }
         match serde_json::from_str::<Chunk<'_>>(json) {
             Ok(chunk) => self.chunk(json, chunk, sink),
             Err(error) if Surrogates::suspected(json) => {
@@ -118,9 +159,7 @@ impl Decoder {
         }
         if !self.begun && chunk.choices.listed {
             self.begun = true;
-            let opening =
-                Opening::deserialize(&mut serde_json::Deserializer::from_str(json)).map_err(unreadable)?;
-            sink(StreamEvent::Start { response_id: opening.id.filled(), model: opening.model.filled() });
+            sink(StreamEvent::Start { response_id: chunk.id.filled(), model: chunk.model.filled() });
         }
         let listed = chunk.choices.listed;
         let mut usage = chunk.usage;
@@ -128,6 +167,12 @@ impl Decoder {
             usage = usage.or(choice.usage);
             if let Some(delta) = choice.delta.or(choice.message) {
                 self.delta(&delta, sink);
+                if usage.is_none()
+                    && choice.finish_reason.filled().is_none()
+                    && let Some((usual, text)) = usual(&delta)
+                {
+                    self.shape.learn(json, usual.member(), text, usual);
+                }
             }
             if let Some(reason) = choice.finish_reason.filled() {
                 self.reason.get_or_insert_with(|| reason.to_owned());
@@ -177,7 +222,7 @@ impl Decoder {
         self.refusal.push_str(delta.refusal.as_str());
         for call in delta.tool_calls.iter().flatten() {
             self.close(sink);
-            self.calls.push(call, &mut self.next, sink);
+            self.calls.push(&Piece::of(call), &mut self.next, sink);
         }
     }
 
@@ -284,7 +329,9 @@ impl Decode for Decoder {
                 .unwrap_or_else(|| VendorError { message: data.to_owned(), ..VendorError::default() })
                 .in_stream());
         }
-        self.read(data, sink)?;
+        if !self.usual(data, sink) {
+            self.read(data, sink)?;
+        }
         Ok(Flow::More)
     }
 
@@ -330,6 +377,28 @@ impl Decode for Decoder {
                 })
             }
         }
+    }
+}
+
+/// The string that is the whole effect of this delta, when there is only one.
+fn usual<'d>(delta: &'d Delta<'_>) -> Option<(Usual, &'d str)> {
+    let Body::Text(content) = &delta.content else { return None };
+    if delta.refusal.filled().is_some() || delta.reasoning_details.is_some() {
+        return None;
+    }
+    let thoughts = [&delta.reasoning_content, &delta.reasoning, &delta.reasoning_text];
+    let mut thoughts =
+        thoughts.iter().zip(REASONING_FIELDS).filter_map(|(text, field)| Some((text.filled()?, field)));
+    let calls = delta.tool_calls.as_deref().unwrap_or_default();
+    match (content.filled(), thoughts.next(), calls) {
+        (Some(text), None, []) => Some((Usual::Text, text)),
+        (None, Some((text, field)), []) if thoughts.next().is_none() => Some((Usual::Thought(field), text)),
+        (None, None, [call]) => {
+            let piece = Piece::of(call);
+            let bare = piece.id.is_empty() && piece.name.is_empty() && piece.signature.is_none();
+            bare.then_some((Usual::Arguments(piece.wire), piece.arguments))
+        }
+        _ => None,
     }
 }
 

@@ -5,7 +5,9 @@
 #[cfg(test)]
 mod tests;
 
-use agent_core::{ModelConfig, ReasoningField, ThinkingFormat};
+use agent_core::{ModelConfig, ReasoningField, StreamConfig, ThinkingFormat, WireKey};
+
+use crate::handoff::wire_key;
 
 /// How one server speaks Chat Completions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -318,9 +320,20 @@ impl Dialect {
         }
     }
 
-    /// Everything that the bytes of a unit depend on.
-    pub(super) fn unit_key(&self) -> String {
-        format!("chat {:?} {:?} {} {}", self.replay, self.ids, self.tool_result_name, self.cache_markers)
+    /// The key of everything that the bytes of a unit depend on.
+    pub(super) fn unit_key(&self, request: &StreamConfig) -> WireKey {
+        let (replay, field) = match self.replay {
+            Replay::Omit => ("omit", ""),
+            Replay::AsReceived => ("as received", ""),
+            Replay::Field(field) => ("in", field),
+        };
+        let ids = match self.ids {
+            Ids::NineAlphanumeric => String::from("nine"),
+            Ids::Word(max) => max.to_string(),
+        };
+        let name = if self.tool_result_name { "named" } else { "" };
+        let marked = if self.cache_markers { "marked" } else { "" };
+        wire_key(request, &["chat", replay, field, &ids, name, marked])
     }
 }
 

@@ -27,6 +27,9 @@ const CACHE_MARKER: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 /// Bytes reserved for each estimated token of the conversation. An estimated token is four bytes of text.
 const BYTES_PER_TOKEN: usize = 5;
 
+/// Bytes reserved for what stands before the conversation. Thousands of agents may write a first request at once.
+const HEAD_RESERVED: usize = 1_024;
+
 /// The most bytes that are reserved from an estimate.
 const MAX_RESERVED: usize = 32 << 20;
 
@@ -56,7 +59,7 @@ pub(super) fn request(request: &StreamConfig) -> Result<HttpRequest, ProviderErr
 
 fn body(request: &StreamConfig, dialect: &Dialect) -> Vec<u8> {
     let tokens = usize::try_from(request.history.tokens()).unwrap_or(usize::MAX);
-    let reserved = tokens.saturating_mul(BYTES_PER_TOKEN).saturating_add(4_096).min(MAX_RESERVED);
+    let reserved = tokens.saturating_mul(BYTES_PER_TOKEN).saturating_add(HEAD_RESERVED).min(MAX_RESERVED);
     let mut out = Vec::with_capacity(reserved);
     let mut members = Members::open(&mut out);
     members.field("model", &request.model.id).field("stream", &true);
@@ -107,7 +110,7 @@ fn messages(out: &mut Vec<u8>, request: &StreamConfig, dialect: &Dialect) {
     let start = out.len();
     system(out, request, dialect);
     let encoder = unit::UnitEncoder::new(request, dialect);
-    let key = wire_key(request, &[&dialect.unit_key()]);
+    let key = dialect.unit_key(request);
     let breakpoint = if dialect.cache_markers && request.cache_config.marks_messages() {
         breakpoint(request, &encoder, key)
     } else {

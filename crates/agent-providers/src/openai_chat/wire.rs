@@ -17,24 +17,19 @@ pub(super) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning"
 /// The kind of the opaque block that keeps a reply's `reasoning_details`.
 pub(super) const REASONING_DETAILS: &str = "reasoning_details";
 
-/// A chunk once the reply has begun.
+/// A chunk. Those that are like the one before are not read so, see [`Shape`](crate::shape::Shape).
 #[derive(Debug, Deserialize)]
 pub(super) struct Chunk<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) model: Text<'a>,
     #[serde(borrow, default)]
     pub(super) choices: Choices<'a>,
     #[serde(default)]
     pub(super) usage: Option<Box<Usage>>,
     #[serde(default)]
     pub(super) error: Option<Box<Value>>,
-}
-
-/// What is read of the first chunks besides.
-#[derive(Debug, Deserialize)]
-pub(super) struct Opening<'a> {
-    #[serde(borrow, default)]
-    pub(super) id: Text<'a>,
-    #[serde(borrow, default)]
-    pub(super) model: Text<'a>,
 }
 
 /// The one choice that is read: of several, the one with index 0.
@@ -48,7 +43,7 @@ pub(super) struct Choices<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct Choice<'a> {
     #[serde(default)]
-    index: Count,
+    pub(super) index: Count,
     #[serde(borrow, default)]
     pub(super) delta: Option<Box<Delta<'a>>>,
     /// In place of `delta` in an answer that is no stream.

@@ -9,7 +9,7 @@ fn check_endpoint(base: Option<&str>, expect: Result<&str, &str>) {
     model.base_url = base.map(str::to_owned);
     let got = endpoint(&model, "https://api.openai.com/v1", "/chat/completions");
     match (got, expect) {
-        (Ok(url), Ok(expect)) => assert_eq!(url, expect),
+        (Ok(url), Ok(expect)) => assert_eq!(url.as_str(), expect),
         (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
         (got, expect) => panic!("{base:?}: got {got:?}, expected {expect:?}"),
     }

@@ -1,14 +1,18 @@
 //! Reading the body of an answer: piece by piece, with a bound on silence, and ended at once by the caller's abort.
+//!
+//! The alarm of the silence is not moved with each piece: it rings four times within the bound, and the answer is
+//! silent when it rang four times in a row with nothing heard since the ring before. So a silence is noticed when it is
+//! as long as the bound, or at most a quarter of the bound later.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use agent_core::CancellationToken;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
-use tokio::time::{Instant, Sleep};
+
+use super::guard::{Guard, Stir};
 
 /// What came next.
 pub(super) enum Next {
@@ -24,57 +28,79 @@ pub(super) enum Next {
 const SETTLE: Duration = Duration::from_secs(2);
 const MAX_SETTLE_BYTES: usize = 64 << 10;
 
+/// How often the alarm rings within the bound on silence.
+pub(super) const RINGS: u32 = 4;
+
+/// How often other tasks are let run before an alarm is set for what is most likely there.
+const TURNS: u32 = 2;
+
 type Pieces = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>;
 
 pub(super) struct Body<'c> {
     pieces: Pieces,
-    idle: Duration,
-    /// Made at the first wait and moved at each later one.
-    deadline: Option<Pin<Box<Sleep>>>,
-    cancel: &'c CancellationToken,
-    cancelled: Pin<Box<dyn Future<Output = ()> + Send + 'c>>,
+    guard: Guard<'c>,
+    /// Whether something came since the alarm rang last.
+    heard: bool,
+    /// How often it rang since something came.
+    rings: u32,
 }
 
 impl<'c> Body<'c> {
-    /// Takes the body and lets the head go.
-    pub(super) fn new(response: reqwest::Response, idle: Duration, cancel: &'c CancellationToken) -> Self {
-        Self {
-            pieces: Box::pin(response.bytes_stream()),
-            idle,
-            deadline: None,
-            cancel,
-            cancelled: Box::pin(cancel.cancelled()),
-        }
+    /// Takes the body and lets the head go. The alarm may run already, and ring a first time before its period is over.
+    pub(super) fn new(response: reqwest::Response, idle: Duration, mut guard: Guard<'c>) -> Self {
+        guard.set_period(idle / RINGS);
+        Self { pieces: Box::pin(response.bytes_stream()), guard, heard: true, rings: 0 }
     }
 
     pub(super) async fn next(&mut self) -> Next {
-        if self.cancel.is_cancelled() {
-            return Next::Cancelled;
-        }
-        let mut waiting = false;
-        poll_fn(|cx| self.poll(cx, &mut waiting)).await
+        poll_fn(|cx| self.poll(cx)).await
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>, waiting: &mut bool) -> Poll<Next> {
+    /// What comes within `limit`. Nearly always it is there already, and the connection's task only has to hand it over,
+    /// so that task is let run before an alarm is set.
+    pub(super) async fn next_soon(&mut self, limit: Duration) -> Option<Next> {
+        let mut turns = 0;
+        let there = poll_fn(|cx| match self.poll(cx) {
+            Poll::Ready(next) => Poll::Ready(Some(next)),
+            Poll::Pending if turns < TURNS => {
+                turns += 1;
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Poll::Pending => Poll::Ready(None),
+        })
+        .await;
+        match there {
+            Some(next) => Some(next),
+            // Boxed, so that the alarm takes no room while the reply streams.
+            None => Box::pin(tokio::time::timeout(limit, self.next())).await.ok(),
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        if self.guard.is_cancelled() {
+            return Poll::Ready(Next::Cancelled);
+        }
         match self.pieces.as_mut().poll_next(cx) {
-            Poll::Ready(Some(Ok(piece))) => return Poll::Ready(Next::Piece(piece)),
+            Poll::Ready(Some(Ok(piece))) => {
+                self.heard = true;
+                return Poll::Ready(Next::Piece(piece));
+            }
             Poll::Ready(Some(Err(error))) => return Poll::Ready(Next::Failed(error.without_url())),
             Poll::Ready(None) => return Poll::Ready(Next::End),
             Poll::Pending => {}
         }
-        if self.cancelled.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Next::Cancelled);
-        }
-        if !std::mem::replace(waiting, true) {
-            let until = Instant::now() + self.idle;
-            match &mut self.deadline {
-                Some(deadline) => deadline.as_mut().reset(until),
-                None => self.deadline = Some(Box::pin(tokio::time::sleep_until(until))),
+        loop {
+            match self.guard.poll(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Stir::Cancelled) => return Poll::Ready(Next::Cancelled),
+                Poll::Ready(Stir::Ring) => {
+                    self.rings = if std::mem::take(&mut self.heard) { 0 } else { self.rings + 1 };
+                    if self.rings >= RINGS {
+                        return Poll::Ready(Next::Silent);
+                    }
+                }
             }
-        }
-        match &mut self.deadline {
-            Some(deadline) => deadline.as_mut().poll(cx).map(|()| Next::Silent),
-            None => Poll::Pending,
         }
     }
 

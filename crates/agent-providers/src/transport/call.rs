@@ -1,17 +1,16 @@
 //! One call: encode, send once, tell what kind of answer came, decode it.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
-use agent_core::{
-    CancellationToken, Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StreamConfig,
-};
+use agent_core::{CancellationToken, Completion, ErrorKind, EventSink, ProviderError, StreamConfig};
 use http::{HeaderMap, StatusCode};
-use reqwest::Url;
 
-use super::body::{Body, Next};
-use super::{Inner, failure, retry_after};
+use super::body::{Body, Next, RINGS};
+use super::guard::{Guard, Stir};
+use super::{Inner, TransportConfig, failure, retry_after};
 use crate::lines::{Cut, LineDecoder};
 use crate::protocol::{Decode, Flow, Frame, Framing, HttpRequest, Protocol, Rejection};
 use crate::rejection::is_html;
@@ -49,10 +48,25 @@ pub(super) async fn call(
     end.map_err(|error| dress(error, request, &head))
 }
 
-/// What the head of the answer says, for errors.
+/// What the head of the answer says, for errors. Copied, because headers are slices of what was read from the
+/// connection, and would keep all of that while the reply streams.
 #[derive(Default)]
 struct Head {
-    headers: HeaderMap,
+    request_id: Option<Box<str>>,
+    /// `x-should-retry`.
+    retry: Option<bool>,
+    retry_after: Option<Duration>,
+}
+
+impl Head {
+    fn of(headers: &HeaderMap) -> Self {
+        let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok());
+        Self {
+            request_id: REQUEST_ID.iter().find_map(|name| header(name)).map(Box::from),
+            retry: header("x-should-retry").and_then(|said| said.parse().ok()),
+            retry_after: retry_after::read(headers, now),
+        }
+    }
 }
 
 async fn exchange(
@@ -75,26 +89,32 @@ async fn exchange(
         body.clear();
         crate::json::write(&mut body, &replaced);
     }
-    let url = Url::parse(&url).map_err(|_| {
-        ProviderError::new(ErrorKind::Other, ErrorContext::new("the address of this model is no web address"))
-    })?;
     let client = inner.clients.for_url(&url)?;
-    let send = client.post(url.clone()).headers(headers).body(body).send();
-    let response = match within(inner.config.header_timeout, send, cancel).await {
+    // Not by the builder, which puts each header in again.
+    let mut sent = reqwest::Request::new(reqwest::Method::POST, url.clone());
+    *sent.headers_mut() = headers;
+    *sent.body_mut() = Some(body.into());
+    let send = client.execute(sent);
+    let config = &inner.config;
+    let (mut guard, rings) = head_guard(config, cancel);
+    let mut response = match within(rings, send, &mut guard).await {
         Waited::Ready(Ok(response)) => response,
         Waited::Ready(Err(error)) => return Err(failure::sending(error, &url)),
-        Waited::TooLong => return Err(failure::no_head(&url, inner.config.header_timeout)),
+        Waited::TooLong => return Err(failure::no_head(&url, config.header_timeout)),
         Waited::Cancelled => return Err(ProviderError::Cancelled),
     };
     let status = response.status();
     tracing::debug!(status = status.as_u16(), model = %request.model.id, "answer");
-    head.headers.clone_from(response.headers());
-    let idle = inner.config.idle_timeout;
-    let idle = if status.is_success() { idle } else { idle.min(ERROR_SILENCE) };
-    let mut body = Body::new(response, idle, cancel);
+    let headers = std::mem::take(response.headers_mut());
+    *head = Head::of(&headers);
     if status.is_redirection() {
-        return Err(failure::redirected(status.as_u16(), &head.headers, &url));
+        return Err(failure::redirected(status.as_u16(), &headers, &url));
     }
+    let declared = headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).map(Box::from);
+    drop((headers, url));
+    let idle = config.idle_timeout;
+    let idle = if status.is_success() { idle } else { idle.min(ERROR_SILENCE) };
+    let mut body = Body::new(response, idle, guard);
     if !status.is_success() {
         return Err(Box::pin(refused(inner, protocol, request, &mut body, status)).await);
     }
@@ -105,13 +125,13 @@ async fn exchange(
         Next::Silent => return Err(failure::silent(inner.config.idle_timeout)),
         Next::Cancelled => return Err(ProviderError::Cancelled),
     };
-    let kind = kind_of(status.as_u16(), &head.headers, &first, protocol.framing())?;
+    let kind = kind_of(status.as_u16(), declared.as_deref(), &first, protocol.framing())?;
     let mut decoder = protocol.decoder(request);
     match kind {
         BodyKind::Whole => Box::pin(whole(inner, &mut *decoder, &first, &mut body, sink)).await,
         BodyKind::Frames(framing) => {
             let mut framer = Framer::new(framing, inner.config.max_frame_bytes);
-            frames(inner, &mut framer, &mut *decoder, &first, body, sink).await
+            frames(inner, &mut framer, &mut *decoder, first, body, sink).await
         }
     }
 }
@@ -122,15 +142,36 @@ enum Waited<T> {
     Cancelled,
 }
 
-/// Waits for `work`. What is ready wins over an abort that comes at the same time.
-async fn within<T>(limit: Duration, work: impl Future<Output = T>, cancel: &CancellationToken) -> Waited<T> {
+/// The guard of a call, and how often it rings until the head of the answer is late. The period is one that the body
+/// can keep.
+fn head_guard<'c>(config: &TransportConfig, cancel: &'c CancellationToken) -> (Guard<'c>, u32) {
+    let period = (config.idle_timeout / RINGS).as_millis().max(1);
+    let rings = config.header_timeout.as_millis().div_ceil(period).max(1);
+    let rings = u32::try_from(rings).unwrap_or(u32::MAX);
+    (Guard::new(cancel, config.header_timeout / rings), rings)
+}
+
+/// Waits for `work`, until the guard has rung so often. What is ready wins over an abort that comes at the same time.
+async fn within<T>(rings: u32, work: impl Future<Output = T>, guard: &mut Guard<'_>) -> Waited<T> {
     let mut work = pin!(work);
-    tokio::select! {
-        biased;
-        out = &mut work => Waited::Ready(out),
-        () = cancel.cancelled() => Waited::Cancelled,
-        () = tokio::time::sleep(limit) => Waited::TooLong,
-    }
+    let mut left = rings;
+    poll_fn(|cx| {
+        if let Poll::Ready(out) = work.as_mut().poll(cx) {
+            return Poll::Ready(Waited::Ready(out));
+        }
+        if guard.is_cancelled() {
+            return Poll::Ready(Waited::Cancelled);
+        }
+        loop {
+            match guard.poll(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Stir::Cancelled) => return Poll::Ready(Waited::Cancelled),
+                Poll::Ready(Stir::Ring) if left <= 1 => return Poll::Ready(Waited::TooLong),
+                Poll::Ready(Stir::Ring) => left -= 1,
+            }
+        }
+    })
+    .await
 }
 
 /// Reads an error answer, as far as it comes.
@@ -159,11 +200,10 @@ enum BodyKind {
 /// Tells it from the content type and, because gateways get that wrong, from the first byte.
 fn kind_of(
     status: u16,
-    headers: &HeaderMap,
+    declared: Option<&str>,
     first: &[u8],
     usual: Framing,
 ) -> Result<BodyKind, ProviderError> {
-    let declared = headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
     let media = declared.and_then(|t| t.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
     let framing = match media.as_str() {
         "text/event-stream" => Some(Framing::Sse),
@@ -236,19 +276,20 @@ async fn frames(
     inner: &Inner,
     framer: &mut Framer,
     decoder: &mut dyn Decode,
-    first: &[u8],
+    first: bytes::Bytes,
     mut body: Body<'_>,
     sink: &mut EventSink<'_>,
 ) -> Result<Completion, ProviderError> {
-    if framer.feed(first, &mut |frame| decoder.push(frame, sink))? == Flow::Done {
+    if framer.feed(&first, &mut |frame| decoder.push(frame, sink))? == Flow::Done {
         body.settle();
         return decoder.finish(sink);
     }
+    drop(first);
     loop {
         let next = if decoder.is_complete() {
-            match tokio::time::timeout(AFTER_END, body.next()).await {
-                Ok(next) => next,
-                Err(_) => {
+            match body.next_soon(AFTER_END).await {
+                Some(next) => next,
+                None => {
                     body.settle();
                     return decoder.finish(sink);
                 }
@@ -311,12 +352,11 @@ async fn whole(
 /// `x-should-retry`.
 fn dress(error: ProviderError, request: &StreamConfig, head: &Head) -> ProviderError {
     let model = &request.model;
-    let header = |name: &str| head.headers.get(name).and_then(|v| v.to_str().ok());
-    let error = match (header("x-should-retry"), error) {
-        (Some("true"), ProviderError::Api(context) | ProviderError::Other(context)) => {
+    let error = match (head.retry, error) {
+        (Some(true), ProviderError::Api(context) | ProviderError::Other(context)) => {
             ProviderError::Network(context)
         }
-        (Some("false"), ProviderError::Network(context) | ProviderError::RateLimited(context)) => {
+        (Some(false), ProviderError::Network(context) | ProviderError::RateLimited(context)) => {
             ProviderError::Api(context)
         }
         (_, error) => error,
@@ -325,10 +365,10 @@ fn dress(error: ProviderError, request: &StreamConfig, head: &Head) -> ProviderE
         context.provider.get_or_insert_with(|| model.provider.clone());
         context.model.get_or_insert_with(|| model.id.clone());
         if context.request_id.is_none() {
-            context.request_id = REQUEST_ID.iter().find_map(|name| header(name)).map(str::to_owned);
+            context.request_id = head.request_id.as_deref().map(str::to_owned);
         }
         if context.retry_after.is_none() {
-            context.retry_after = retry_after::read(&head.headers, now);
+            context.retry_after = head.retry_after;
         }
         redact(&mut context.message, request);
     })

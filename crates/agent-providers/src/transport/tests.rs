@@ -54,3 +54,62 @@ fn a_waiting_call_is_small() {
     let size = size_of_val(&call);
     assert!(size <= 2_048, "{size} bytes");
 }
+
+/// Reads a body whose pieces come at these seconds and which then stays open; at which second it counts as silent.
+async fn silent_after(pieces: &'static [u64], idle: u64) -> f64 {
+    let start = tokio::time::Instant::now();
+    let stream = futures_util::stream::unfold(pieces.iter(), move |mut left| async move {
+        match left.next() {
+            Some(at) => tokio::time::sleep_until(start + Duration::from_secs(*at)).await,
+            None => std::future::pending().await,
+        }
+        Some((Ok::<_, std::io::Error>("x"), left))
+    });
+    let response = reqwest::Response::from(http::Response::new(reqwest::Body::wrap_stream(stream)));
+    let (cancel, idle) = (CancellationToken::new(), Duration::from_secs(idle));
+    let guard = guard::Guard::new(&cancel, idle / body::RINGS);
+    let mut body = body::Body::new(response, idle, guard);
+    let mut came = 0;
+    loop {
+        match body.next().await {
+            body::Next::Piece(_) => came += 1,
+            body::Next::Silent => break,
+            _ => panic!("neither a piece nor silence"),
+        }
+    }
+    assert_eq!(came, pieces.len());
+    start.elapsed().as_secs_f64()
+}
+
+/// The bound holds from the last piece on, and is passed by a quarter of it at most.
+#[tokio::test(start_paused = true)]
+async fn a_silence_is_noticed_when_it_is_as_long_as_the_bound_and_at_most_a_quarter_later() {
+    for pieces in [&[][..], &[1], &[9, 10, 11], &[39, 78, 117], &[1, 2, 3, 41]] {
+        let quiet = silent_after(pieces, 40).await - *pieces.last().unwrap_or(&0) as f64;
+        assert!((40.0..=50.1).contains(&quiet), "{pieces:?}: {quiet} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_abort_ends_a_wait_at_once_and_a_shorter_period_counts_from_now() {
+    use std::future::poll_fn;
+    let start = tokio::time::Instant::now();
+    let cancel = CancellationToken::new();
+    let mut guard = guard::Guard::new(&cancel, Duration::from_secs(100));
+    let first = tokio::time::timeout(Duration::from_secs(5), poll_fn(|cx| guard.poll(cx))).await;
+    assert!(first.is_err(), "{first:?}");
+    guard.set_period(Duration::from_secs(10));
+    assert_eq!(poll_fn(|cx| guard.poll(cx)).await, guard::Stir::Ring);
+    assert_eq!(start.elapsed().as_secs(), 15);
+    let canceller = cancel.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        canceller.cancel();
+    });
+    let stir = poll_fn(|cx| match guard.is_cancelled() {
+        true => std::task::Poll::Ready(guard::Stir::Cancelled),
+        false => guard.poll(cx),
+    });
+    assert_eq!(stir.await, guard::Stir::Cancelled);
+    assert_eq!(start.elapsed().as_secs(), 18);
+}

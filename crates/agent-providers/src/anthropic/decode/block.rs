@@ -3,6 +3,7 @@
 use agent_core::{EventSink, StreamEvent};
 use serde_json::{Map, Value};
 
+use super::Takes;
 use crate::anthropic::wire;
 
 /// A block that has begun and not ended.
@@ -98,31 +99,18 @@ impl Open {
         let index = self.index;
         match (&mut self.kind, delta.kind.as_str()) {
             (Kind::Text, "text_delta") => {
-                if let Some(delta) = delta.text.filled() {
-                    sink(StreamEvent::TextDelta { index, delta });
-                }
+                self.text(Takes::Text, delta.text.as_str(), sink);
             }
             (Kind::Thinking, "thinking_delta") => {
-                if let Some(delta) = delta.thinking.filled() {
-                    sink(StreamEvent::ThinkingDelta { index, delta });
-                }
+                self.text(Takes::Thinking, delta.thinking.as_str(), sink);
             }
             (Kind::Thinking, "signature_delta") => {
                 if let Some(delta) = delta.signature.filled() {
                     sink(StreamEvent::ThinkingSignature { index, delta });
                 }
             }
-            (Kind::Call { input }, "input_json_delta") => {
-                if let Some(delta) = delta.partial_json.filled() {
-                    *input = None;
-                    sink(StreamEvent::ToolCallDelta { index, delta });
-                }
-            }
-            (Kind::Answer { input }, "input_json_delta") => {
-                if let Some(delta) = delta.partial_json.filled() {
-                    *input = None;
-                    sink(StreamEvent::TextDelta { index, delta });
-                }
+            (Kind::Call { .. } | Kind::Answer { .. }, "input_json_delta") => {
+                self.text(Takes::Arguments, delta.partial_json.as_str(), sink);
             }
             (Kind::Opaque { partial, .. }, "input_json_delta") => {
                 partial.push_str(delta.partial_json.as_str());
@@ -133,6 +121,28 @@ impl Open {
             },
             (_, name) => sink(StreamEvent::Unrecognised { name }),
         }
+    }
+
+    /// Passes a piece of text on. Whether the block takes such text.
+    pub(super) fn text(&mut self, takes: Takes, delta: &str, sink: &mut EventSink<'_>) -> bool {
+        let index = self.index;
+        let event = match (&mut self.kind, takes) {
+            (Kind::Text, Takes::Text) => StreamEvent::TextDelta { index, delta },
+            (Kind::Thinking, Takes::Thinking) => StreamEvent::ThinkingDelta { index, delta },
+            (Kind::Call { input }, Takes::Arguments) => {
+                input.take_if(|_| !delta.is_empty());
+                StreamEvent::ToolCallDelta { index, delta }
+            }
+            (Kind::Answer { input }, Takes::Arguments) => {
+                input.take_if(|_| !delta.is_empty());
+                StreamEvent::TextDelta { index, delta }
+            }
+            _ => return false,
+        };
+        if !delta.is_empty() {
+            sink(event);
+        }
+        true
     }
 
     /// Passes the end on, and before it what was kept.

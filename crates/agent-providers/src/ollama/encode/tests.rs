@@ -35,7 +35,7 @@ fn a_request_says_everything_before_the_conversation() {
     request.stop_sequences = vec!["END".into()];
     request.tools = vec![ToolDefinition::new("look", "Looks", json!({"type": "object"}))].into();
     let sent = super::request(&request).unwrap();
-    assert_eq!(sent.url, "http://localhost:11434/api/chat");
+    assert_eq!(sent.url.as_str(), "http://localhost:11434/api/chat");
     assert_eq!(
         String::from_utf8(sent.body).unwrap(),
         concat!(

@@ -421,3 +421,39 @@ proptest! {
         let _ = stream(&[&bytes]);
     }
 }
+
+/// Deltas of every usual kind, with text that needs escapes and text that does not.
+fn any_delta() -> impl Strategy<Value = serde_json::Value> {
+    let text = r#"[a-z"\\\n é🎉]{0,6}"#;
+    prop_oneof![
+        4 => text.prop_map(|t| json!({ "content": t })),
+        2 => text.prop_map(|t| json!({ "content": null, "reasoning_content": t })),
+        1 => text.prop_map(|t| json!({ "reasoning": t })),
+        1 => (text, text).prop_map(|(a, b)| json!({ "content": a, "reasoning": b })),
+        1 => text.prop_map(|t| json!({ "refusal": "", "content": t })),
+        1 => (0..2, text).prop_map(|(i, t)| json!({"tool_calls": [{"index": i, "id": format!("c{i}"), "function": {"name": "f", "arguments": t}}]})),
+        4 => (0..2, text).prop_map(|(i, t)| json!({"tool_calls": [{"index": i, "function": {"arguments": t}}]})),
+    ]
+}
+
+proptest! {
+    /// Frames that differ in one string only are read by their shape; with a number in each, none has the shape of
+    /// another, and with a list in each, none is a usual one.
+    #[test]
+    fn a_chunk_is_read_the_same_whether_it_is_like_the_one_before_or_not(
+        deltas in prop::collection::vec(any_delta(), 0..24),
+    ) {
+        let frames = |make: fn(usize) -> serde_json::Value| -> Vec<OwnedStreamEvent> {
+            let mut frames: Vec<String> = deltas
+                .iter()
+                .enumerate()
+                .map(|(n, d)| json!({"id": "r", "n": make(n), "choices": [{"index": 0, "delta": d}]}).to_string())
+                .collect();
+            frames.push(finish("stop"));
+            read(&frames.iter().map(String::as_str).collect::<Vec<_>>()).events
+        };
+        let alike = frames(|_| json!(0));
+        prop_assert_eq!(&alike, &frames(|n| json!(n)));
+        prop_assert_eq!(&alike, &frames(|n| json!([n])));
+    }
+}

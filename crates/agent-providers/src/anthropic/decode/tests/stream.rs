@@ -1,4 +1,5 @@
 use agent_core::{Content, StopReason};
+use proptest::prelude::*;
 
 use super::*;
 
@@ -298,4 +299,39 @@ fn the_answer_that_came_through_a_tool_is_shown_as_text() {
     assert_eq!(message.stop_reason, StopReason::Stop);
     let other = around(&[call("read"), piece("{}"), end(0)], "tool_use");
     assert!(read_as(&asked, &refs(&other)).log.content()[0].as_tool_call().is_some());
+}
+
+proptest! {
+    /// Deltas that differ in one string only are read by their shape; with a number in each, none has the shape of
+    /// another.
+    #[test]
+    fn a_delta_is_read_the_same_whether_it_is_like_the_one_before_or_not(
+        kind in 0..4_usize,
+        pieces in prop::collection::vec((0..5_usize, r#"[a-z"\\\n é🎉]{0,6}"#), 0..24),
+    ) {
+        let block = [
+            json!({"type": "text", "text": ""}),
+            json!({"type": "thinking", "thinking": ""}),
+            json!({"type": "tool_use", "id": "a", "name": "f", "input": {"x": 1}}),
+            json!({"type": "server_tool_use", "id": "a", "name": "f", "input": {}}),
+        ];
+        let deltas = [
+            ("text_delta", "text"),
+            ("thinking_delta", "thinking"),
+            ("input_json_delta", "partial_json"),
+            ("signature_delta", "signature"),
+            ("citations_delta", "citation"),
+        ];
+        let events = |make: fn(usize) -> usize| {
+            let mut frames = vec![begin(0, block[kind].clone())];
+            frames.extend(pieces.iter().enumerate().map(|(n, (which, text))| {
+                let (name, member) = deltas[*which];
+                let delta = json!({"type": name, member: text});
+                json!({"n": make(n), "type": "content_block_delta", "index": 0, "delta": delta}).to_string()
+            }));
+            frames.push(end(0));
+            read(&refs(&around(&frames, "end_turn"))).events
+        };
+        prop_assert_eq!(events(|_| 0), events(|n| n));
+    }
 }

@@ -1,0 +1,224 @@
+//! Reads the usual chunks without the general JSON reader, which takes five times as long over them.
+//!
+//! Usual is: one choice, members that are texts, whole numbers, words or the few objects that are named here. Anything
+//! else (several choices, errors, wrong types, repeated members, lists of parts) is not read here at all but by
+//! the general reader, so what is read here is read the same as there; a property test compares the two.
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use super::wire::{Arguments, Body, Call, Choice, Choices, Chunk, Delta, Function, Usage};
+use crate::json::{Count, Text};
+use crate::shape::string;
+
+/// The chunk, if it is a usual one.
+pub(super) fn chunk(json: &str) -> Option<Chunk<'_>> {
+    let mut reader = Reader { rest: json };
+    let (mut id, mut model, mut choices) = (None, None, None);
+    let (mut usage, mut error) = (None, None);
+    reader.object(|reader, key| match key {
+        "id" => once(&mut id, reader.text()?),
+        "model" => once(&mut model, reader.text()?),
+        "choices" => once(&mut choices, reader.choices()?),
+        "usage" => once(&mut usage, reader.usage()?),
+        "error" => once(&mut error, reader.eat("null")?),
+        _ => reader.skip(),
+    })?;
+    reader.rest.is_empty().then(|| Chunk {
+        id: id.unwrap_or_default(),
+        model: model.unwrap_or_default(),
+        choices: choices.unwrap_or_default(),
+        usage: usage.flatten(),
+        error: None,
+    })
+}
+
+/// Fills a member in; `None` when it was there before.
+fn once<T>(slot: &mut Option<T>, value: T) -> Option<()> {
+    slot.replace(value).is_none().then_some(())
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Reader<'a> {
+    fn eat(&mut self, word: &str) -> Option<()> {
+        self.rest = self.rest.strip_prefix(word)?;
+        Some(())
+    }
+
+    /// A comma or a colon may be followed by a space.
+    fn space(&mut self) {
+        self.rest = self.rest.strip_prefix(' ').unwrap_or(self.rest);
+    }
+
+    fn object(&mut self, mut member: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {
+        self.eat("{")?;
+        if self.eat("}").is_some() {
+            return Some(());
+        }
+        loop {
+            self.eat("\"")?;
+            let (len, false) = string(self.rest)? else { return None };
+            let (key, rest) = self.rest.split_at_checked(len)?;
+            self.rest = rest.strip_prefix("\":")?;
+            self.space();
+            member(self, key)?;
+            if self.eat("}").is_some() {
+                return Some(());
+            }
+            self.eat(",")?;
+            self.space();
+        }
+    }
+
+    /// A text or null.
+    fn text(&mut self) -> Option<Text<'a>> {
+        if self.eat("null").is_some() {
+            return Some(Text::default());
+        }
+        let quoted = self.rest;
+        self.eat("\"")?;
+        let (len, escaped) = string(self.rest)?;
+        let (text, rest) = self.rest.split_at_checked(len)?;
+        self.rest = rest.strip_prefix('"')?;
+        if !escaped {
+            return Some(Text(Cow::Borrowed(text)));
+        }
+        let quoted = quoted.get(..len.saturating_add(2))?;
+        serde_json::from_str::<String>(quoted).ok().map(|text| Text(Cow::Owned(text)))
+    }
+
+    fn number(&mut self) -> Option<Count> {
+        let len = self.rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (digits, rest) = self.rest.split_at_checked(len)?;
+        if len > 1 && digits.starts_with('0') {
+            return None;
+        }
+        self.rest = rest;
+        digits.parse().ok().map(Count)
+    }
+
+    /// Tokens, which the general reader reads.
+    fn usage(&mut self) -> Option<Option<Box<Usage>>> {
+        if self.eat("null").is_some() {
+            return Some(None);
+        }
+        let mut values = serde_json::Deserializer::from_str(self.rest).into_iter::<Usage>();
+        let usage = values.next()?.ok()?;
+        self.rest = self.rest.get(values.byte_offset()..)?;
+        Some(Some(Box::new(usage)))
+    }
+
+    /// Any value that is no object and no list.
+    fn skip(&mut self) -> Option<()> {
+        match self.rest.as_bytes().first()? {
+            b'"' => {
+                self.text()?;
+                Some(())
+            }
+            b'n' => self.eat("null"),
+            b't' => self.eat("true"),
+            b'f' => self.eat("false"),
+            _ => self.number().map(|_| ()),
+        }
+    }
+
+    fn choices(&mut self) -> Option<Choices<'a>> {
+        self.eat("[")?;
+        if self.eat("]").is_some() {
+            return Some(Choices { first: None, listed: true });
+        }
+        let choice = self.choice()?;
+        self.eat("]")?;
+        Some(Choices { first: (choice.index.0 == 0).then_some(choice), listed: true })
+    }
+
+    fn choice(&mut self) -> Option<Choice<'a>> {
+        let (mut index, mut delta, mut reason, mut usage, mut message) = (None, None, None, None, None);
+        self.object(|reader, key| match key {
+            "index" => once(&mut index, reader.number()?),
+            "delta" => once(&mut delta, reader.delta()?),
+            "finish_reason" => once(&mut reason, reader.text()?),
+            "usage" => once(&mut usage, reader.eat("null")?),
+            "message" => once(&mut message, reader.eat("null")?),
+            _ => reader.skip(),
+        })?;
+        Some(Choice {
+            index: index.unwrap_or_default(),
+            delta,
+            message: None,
+            finish_reason: reason.unwrap_or_default(),
+            usage: None,
+        })
+    }
+
+    fn delta(&mut self) -> Option<Box<Delta<'a>>> {
+        let (mut content, mut refusal, mut calls, mut details) = (None, None, None, None);
+        let (mut thoughts, mut reasoning, mut thinking) = (None, None, None);
+        self.object(|reader, key| match key {
+            "content" => once(&mut content, reader.text()?),
+            "reasoning_content" => once(&mut thoughts, reader.text()?),
+            "reasoning" => once(&mut reasoning, reader.text()?),
+            "reasoning_text" => once(&mut thinking, reader.text()?),
+            "refusal" => once(&mut refusal, reader.text()?),
+            "tool_calls" => once(&mut calls, reader.calls()?),
+            "reasoning_details" => once(&mut details, reader.eat("null")?),
+            _ => reader.skip(),
+        })?;
+        Some(Box::new(Delta {
+            content: Body::Text(content.unwrap_or_default()),
+            reasoning_content: thoughts.unwrap_or_default(),
+            reasoning: reasoning.unwrap_or_default(),
+            reasoning_text: thinking.unwrap_or_default(),
+            reasoning_details: None,
+            refusal: refusal.unwrap_or_default(),
+            tool_calls: calls.flatten(),
+        }))
+    }
+
+    fn calls(&mut self) -> Option<Option<Vec<Call<'a>>>> {
+        if self.eat("null").is_some() {
+            return Some(None);
+        }
+        self.eat("[")?;
+        let mut calls = Vec::new();
+        if self.eat("]").is_some() {
+            return Some(Some(calls));
+        }
+        loop {
+            calls.push(self.call()?);
+            if self.eat("]").is_some() {
+                return Some(Some(calls));
+            }
+            self.eat(",")?;
+            self.space();
+        }
+    }
+
+    fn call(&mut self) -> Option<Call<'a>> {
+        let (mut index, mut id, mut function, mut extra) = (None, None, None, None);
+        self.object(|reader, key| match key {
+            "index" => once(&mut index, reader.number()?),
+            "id" => once(&mut id, reader.text()?),
+            "function" => once(&mut function, reader.function()?),
+            "extra_content" => once(&mut extra, reader.eat("null")?),
+            _ => reader.skip(),
+        })?;
+        Some(Call { index, id: id.unwrap_or_default(), function, extra_content: None })
+    }
+
+    fn function(&mut self) -> Option<Function<'a>> {
+        let (mut name, mut arguments) = (None, None);
+        self.object(|reader, key| match key {
+            "name" => once(&mut name, reader.text()?),
+            "arguments" => once(&mut arguments, reader.text()?),
+            _ => reader.skip(),
+        })?;
+        let Text(arguments) = arguments.unwrap_or_default();
+        Some(Function { name: name.unwrap_or_default(), arguments: Arguments(arguments) })
+    }
+}

@@ -1,0 +1,143 @@
+//! Frames that differ in one string only.
+//!
+//! Nearly all frames of a reply have the same bytes but for one string: the next piece of a text or of the arguments of
+//! a call. A [`Shape`] is learned from a frame that was read in full. A later frame that has the same bytes before and
+//! after that string would be read the same, with another string in that place, so only the string is read. A frame
+//! that is different in anything else does not fit and is read in full. No JSON is understood here but its strings.
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+/// The most bytes of a frame, its string aside, that are kept.
+const MAX_KEPT: usize = 4_096;
+
+/// A member of no meaning that some vendors fill up with noise, so that the length of a frame says nothing.
+const NOISE: &str = r#""obfuscation":""#;
+
+/// The bytes around the string, and what the string means.
+#[derive(Debug)]
+pub(crate) struct Shape<K> {
+    kind: Option<K>,
+    /// Up to the string, its opening quote included.
+    before: String,
+    /// From the string's closing quote on; to the opening quote of the noise, where there is noise.
+    after: String,
+    /// From the closing quote of the noise on; empty when there is none.
+    tail: String,
+}
+
+impl<K> Default for Shape<K> {
+    fn default() -> Self {
+        Self { kind: None, before: String::new(), after: String::new(), tail: String::new() }
+    }
+}
+
+impl<K: Copy> Shape<K> {
+    /// Learns from a frame in which `text` stands as the value of `member`, written `"member":"`, and whose whole effect
+    /// is that of `text` as `kind` says. A `text` that is not found in `frame` teaches nothing.
+    pub(crate) fn learn(&mut self, frame: &str, member: &str, text: &str, kind: K) {
+        self.kind = None;
+        let borrowed = (text.as_ptr() as usize).wrapping_sub(frame.as_ptr() as usize);
+        let found = match frame.get(borrowed..) {
+            Some(rest) if rest.starts_with(text) => frame.split_at_checked(borrowed),
+            _ => escaped(frame, member, text),
+        };
+        let Some((before, rest)) = found else { return };
+        let Some((len, escaped)) = string(rest) else { return };
+        if !escaped && len != text.len() {
+            return;
+        }
+        let Some(after) = rest.get(len..) else { return };
+        let fits = before.ends_with('"') && after.starts_with('"');
+        if text.is_empty() || !fits || before.len().saturating_add(after.len()) > MAX_KEPT {
+            return;
+        }
+        let noise = after.find(NOISE).map_or(after.len(), |at| at + NOISE.len());
+        let (after, noise) = after.split_at(noise);
+        let tail = noise.find(['"', '\\']).and_then(|at| noise.get(at..)).unwrap_or_default();
+        if !noise.is_empty() && !tail.starts_with('"') {
+            return;
+        }
+        before.clone_into(&mut self.before);
+        after.clone_into(&mut self.after);
+        tail.clone_into(&mut self.tail);
+        self.kind = Some(kind);
+    }
+
+    /// The string of a frame that fits, and what it means.
+    pub(crate) fn read<'f>(&self, frame: &'f str) -> Option<(K, Cow<'f, str>)> {
+        let kind = self.kind?;
+        let rest = frame.strip_prefix(self.before.as_str())?;
+        let (len, escaped) = string(rest)?;
+        let mut end = rest.get(len..)?.strip_prefix(self.after.as_str())?;
+        if !self.tail.is_empty() {
+            let (noise, _) = string(end).filter(|(_, escaped)| !escaped)?;
+            end = end.get(noise..)?.strip_prefix(self.tail.as_str())?;
+        }
+        if !end.is_empty() {
+            return None;
+        }
+        if escaped {
+            let start = self.before.len().checked_sub(1)?;
+            let quoted = frame.get(start..self.before.len().saturating_add(len).saturating_add(1))?;
+            return serde_json::from_str::<String>(quoted).ok().map(|text| (kind, Cow::Owned(text)));
+        }
+        Some((kind, Cow::Borrowed(rest.get(..len)?)))
+    }
+}
+
+/// Splits a frame before a string that holds escapes: the value of the one member of this name, if that is `text`. A
+/// quote that no backslash precedes and that a word follows begins a string, so what is found is a member.
+fn escaped<'f>(frame: &'f str, member: &str, text: &str) -> Option<(&'f str, &'f str)> {
+    let key = format!("\"{member}\"");
+    let mut found = memchr::memmem::find_iter(frame.as_bytes(), key.as_bytes());
+    let (at, None) = (found.next()?, found.next()) else { return None };
+    let (before, rest) = frame.split_at_checked(at)?;
+    let rest = rest.strip_prefix(key.as_str())?.strip_prefix(":\"")?;
+    let (len, true) = string(rest)? else { return None };
+    let (start, quoted) = (frame.len() - rest.len(), frame.len() - rest.len() - 1);
+    let string = frame.get(quoted..=start + len)?;
+    let is_it = !before.ends_with('\\') && serde_json::from_str::<String>(string).is_ok_and(|s| s == text);
+    is_it.then_some((frame.get(..start)?, rest))
+}
+
+/// How long the string is that `text` begins with, up to its closing quote, and whether it holds escapes. `None` when
+/// it has no end or holds a byte that JSON does not allow in a string.
+pub(crate) fn string(text: &str) -> Option<(usize, bool)> {
+    let bytes = text.as_bytes();
+    let (mut at, mut escaped) = (0, false);
+    loop {
+        let rest = bytes.get(at..)?;
+        at += match rest.first_chunk() {
+            Some(eight) => match special(u64::from_le_bytes(*eight)) {
+                0 => {
+                    at += 8;
+                    continue;
+                }
+                marks => usize::try_from(marks.trailing_zeros() / 8).ok()?,
+            },
+            None => rest.iter().position(|b| matches!(b, 0..0x20 | b'"' | b'\\'))?,
+        };
+        match bytes.get(at)? {
+            b'"' => return Some((at, escaped)),
+            b'\\' => {
+                escaped = true;
+                at += 2;
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// Marks the bytes of eight that are a quote, a backslash or a control character, by their highest bits. The lowest
+/// mark is right; those above it may not be.
+fn special(eight: u64) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHEST: u64 = ONES << 7;
+    let below = |bytes: u64, limit: u64| bytes.wrapping_sub(ONES * limit) & !bytes;
+    let quote = below(eight ^ (ONES * 0x22), 1);
+    let backslash = below(eight ^ (ONES * 0x5c), 1);
+    (below(eight, 0x20) | quote | backslash) & HIGHEST
+}

@@ -1,0 +1,74 @@
+//! What ends a wait from outside: the caller's abort, and an alarm that rings again and again.
+//!
+//! Most waits are over at once, so a wait costs next to nothing: the runtime is asked to wake the task once, and not
+//! again as long as the same task waits. One alarm serves the whole call: to set one takes the runtime longer than to
+//! read a piece, and an alarm that is due before all others makes it interrupt its own sleep.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use agent_core::CancellationToken;
+use tokio::time::Sleep;
+use tokio_util::sync::WaitForCancellationFuture;
+
+/// What ended a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stir {
+    Cancelled,
+    /// The alarm rang; it is set again.
+    Ring,
+}
+
+pub(super) struct Guard<'c> {
+    cancel: &'c CancellationToken,
+    cancelled: Pin<Box<WaitForCancellationFuture<'c>>>,
+    /// The time from one ring to the next.
+    period: Duration,
+    /// Set at the first wait.
+    alarm: Option<Pin<Box<Sleep>>>,
+    /// Who is woken by both.
+    waker: Option<Waker>,
+}
+
+impl<'c> Guard<'c> {
+    pub(super) fn new(cancel: &'c CancellationToken, period: Duration) -> Self {
+        Self { cancel, cancelled: Box::pin(cancel.cancelled()), period, alarm: None, waker: None }
+    }
+
+    /// Rings with this period from now on. An alarm that is set already and not due later stays.
+    pub(super) fn set_period(&mut self, period: Duration) {
+        if period < self.period {
+            (self.alarm, self.waker) = (None, None);
+        }
+        self.period = period;
+    }
+
+    /// Whether the caller gave up. To be asked before [`Guard::poll`], which need not notice it.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// What ended the wait. When it is nothing yet, the task will be woken.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Stir> {
+        let known = self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
+        if known && self.alarm.as_ref().is_some_and(|alarm| !alarm.is_elapsed()) {
+            return Poll::Pending;
+        }
+        if self.cancelled.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Stir::Cancelled);
+        }
+        let period = self.period;
+        let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep(period)));
+        if alarm.as_mut().poll(cx).is_ready() {
+            alarm.set(tokio::time::sleep(period));
+            self.waker = None;
+            return Poll::Ready(Stir::Ring);
+        }
+        if !known {
+            self.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}

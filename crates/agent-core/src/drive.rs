@@ -138,7 +138,7 @@ pub async fn agent_loop_answer(
     probe.apply(config.environment.now(), input.clone(), &mut Vec::new())?;
     let Some(run) = context.suspended.take() else { return Err(LoopError::NotSuspended) };
     let shell = shell(context, config, tx, cancel).load(*run, Vec::new());
-    Ok(settle(context, shell.go_on(Some(input)).await.0))
+    Ok(settle(context, shell.go_on(Some(Box::new(input))).await.0))
 }
 
 /// Drives a run until it ends or waits for an answer. The form below the handle: a suspended run comes back as data.

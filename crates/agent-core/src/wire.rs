@@ -17,8 +17,6 @@ mod tests;
 use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::identity::stable_hash;
-
 /// What an encoding depends on besides the thing encoded: protocol, target model, dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WireKey(u64, u64);
@@ -27,10 +25,25 @@ impl WireKey {
     /// A key from everything that the bytes depend on.
     #[must_use]
     pub fn new(parts: &[&str]) -> Self {
-        let joined = parts.len().to_string();
-        let mut salted = vec![joined.as_str(), "wire"];
-        salted.extend_from_slice(parts);
-        Self(stable_hash(parts), stable_hash(&salted))
+        let mut key = Self(0xcbf2_9ce4_8422_2325, 0x6a09_e667_f3bc_c908);
+        for part in parts {
+            // The length first: ("ab", "c") is not ("a", "bc").
+            key.mix(part.len() as u64);
+            for word in part.as_bytes().chunks(8) {
+                let mut bytes = [0; 8];
+                bytes.iter_mut().zip(word).for_each(|(to, from)| *to = *from);
+                key.mix(u64::from_le_bytes(bytes));
+            }
+        }
+        key
+    }
+
+    /// Two lanes that see the same words and part ways. It is made for each request, and lives no longer than its process.
+    fn mix(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        self.0 ^= self.0 >> 32;
+        self.1 = (self.1.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.1 ^= self.1 >> 29;
     }
 }
 

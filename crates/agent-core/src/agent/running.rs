@@ -289,8 +289,7 @@ impl BasicAgent {
             (run, events)
         };
         let shell = self.shell(&context, ready, &config, tx, cancel).load(run, events);
-        let output = shell.output();
-        task.run(output, async move { shell.begin().await.0 });
+        task.run(shell, Start::Begin);
         Ok(())
     }
 
@@ -318,8 +317,7 @@ impl BasicAgent {
         };
         let context = AgentContext::new(system_prompt).with_tools(tools);
         let shell = self.shell(&context, ready, &config, tx, cancel).load(*run, Vec::new());
-        let output = shell.output();
-        task.run(output, async move { shell.go_on(input).await.0 });
+        task.run(shell, Start::GoOn(input.map(Box::new)));
         Ok(())
     }
 
@@ -361,12 +359,22 @@ struct RunTask {
     give: oneshot::Sender<BoxFuture<'static, ()>>,
 }
 
+/// What a shell does first.
+enum Start {
+    Begin,
+    GoOn(Option<Box<Input>>),
+}
+
 impl RunTask {
-    fn run(self, output: Output, driven: impl Future<Output = Outcome> + Send + 'static) {
-        let inner = self.inner;
+    fn run(self, shell: Box<Shell>, start: Start) {
+        let (inner, output) = (self.inner, shell.output());
         // A task that has gone in the meantime drops the work, and the shell in it ends the run.
         let _ = self.give.send(Box::pin(async move {
-            if let Outcome::Ended(run) | Outcome::Suspended(run) = driven.await {
+            let (outcome, _) = match start {
+                Start::Begin => shell.begin().await,
+                Start::GoOn(input) => shell.go_on(input).await,
+            };
+            if let Outcome::Ended(run) | Outcome::Suspended(run) = outcome {
                 inner.settle(run, &output);
             }
             output.release();

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
-use std::task::Poll;
+use std::task::{Poll, Waker};
 
 use futures_util::FutureExt;
 
@@ -143,30 +143,48 @@ impl Shell {
         let sink: &mut EventSink<'_> = &mut sink;
         let mut call = pin!(AssertUnwindSafe(provider.stream(request, sink, &cancel)).catch_unwind());
         let mut cancelled = pin!(cancel.cancelled());
+        // Who is woken by an abort. It is asked for anew only when that changes.
+        let mut woken: Option<Waker> = None;
         // A run that was resumed in the middle of a reply has said its start; the call is made again.
         let mut started = self.run().is_some_and(crate::run::Run::reply_has_begun);
+        let mut unheard = Vec::new();
         loop {
+            let output = &self.output;
             let polled = poll_fn(|cx| {
-                if let Poll::Ready(end) = call.as_mut().poll(cx) {
-                    return Poll::Ready(Polled::End(end.map_err(|p| panic_text(&*p))));
+                let end = call.as_mut().poll(cx);
+                let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
+                if started {
+                    // Where nobody has to be waited for, events go out in the poll that brought them.
+                    let mut arrived = inbox.events.drain(..);
+                    unheard.extend(arrived.by_ref().find_map(|event| output.try_emit(event)));
+                    unheard.extend(arrived);
                 }
-                let inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
-                if !inbox.events.is_empty() || (inbox.begun && !started) {
-                    return Poll::Ready(Polled::Some);
-                }
+                let waiting = !unheard.is_empty() || (inbox.begun && !started);
                 drop(inbox);
-                cancelled.as_mut().poll(cx).map(|()| Polled::Cancelled)
+                match end {
+                    Poll::Ready(end) => Poll::Ready(Polled::End(end.map_err(|p| panic_text(&*p)))),
+                    Poll::Pending if waiting => Poll::Ready(Polled::Some),
+                    Poll::Pending if cancel.is_cancelled() => Poll::Ready(Polled::Cancelled),
+                    Poll::Pending if woken.as_ref().is_some_and(|w| w.will_wake(cx.waker())) => Poll::Pending,
+                    Poll::Pending => {
+                        woken = Some(cx.waker().clone());
+                        cancelled.as_mut().poll(cx).map(|()| Polled::Cancelled)
+                    }
+                }
             })
             .await;
-            let (begun, events) = {
-                let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
-                (inbox.begun, std::mem::take(&mut inbox.events))
-            };
-            if begun && !started {
-                started = true;
-                self.apply(Input::ReplyStarted).await?;
+            if !started {
+                let begun = {
+                    let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
+                    unheard.append(&mut inbox.events);
+                    inbox.begun
+                };
+                if begun {
+                    started = true;
+                    self.apply(Input::ReplyStarted).await?;
+                }
             }
-            for event in events {
+            for event in unheard.drain(..) {
                 if let Some(event) = self.output.try_emit(event) {
                     self.emit(event).await?;
                 }
@@ -191,12 +209,12 @@ impl Shell {
         }
     }
 
-    async fn request(&self, history: History) -> Result<StreamConfig, String> {
+    async fn request(&self, history: History) -> Result<Box<StreamConfig>, String> {
         let config = &self.config;
         let hooks = &config.hooks.context;
         let history = changed("transform_context", hooks.transform.as_ref(), history).await?;
         let history = changed("convert_to_llm", hooks.convert.as_ref(), history).await?;
-        let mut request = StreamConfig::new(config.model.clone(), history);
+        let mut request = Box::new(StreamConfig::new(config.model.clone(), history));
         if let Some(source) = &hooks.api_key {
             let asked = async { source(config.model.provider.clone()).await };
             request.api_key = contained(asked)

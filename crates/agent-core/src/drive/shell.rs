@@ -160,11 +160,12 @@ impl Shell {
     }
 
     /// Takes the run that is to be driven, and what it said at its start. From here on a drop of the shell ends it.
-    pub(crate) fn load(mut self, run: Run, events: Vec<AgentEvent>) -> Self {
+    pub(crate) fn load(mut self, run: Run, events: Vec<AgentEvent>) -> Box<Self> {
         self.started = run.has_started();
         self.run = Some(run);
         self.events = events;
-        self
+        // A future holds what it is given more than once; it is given a pointer.
+        Box::new(self)
     }
 
     /// Where its events go.
@@ -173,7 +174,7 @@ impl Shell {
     }
 
     /// Drives a new run.
-    pub(crate) async fn begin(mut self) -> (Outcome, Option<Halt>) {
+    pub(crate) async fn begin(mut self: Box<Self>) -> (Outcome, Option<Halt>) {
         let started = match self.record(None, Durability::Buffered).await {
             Ok(()) => self.forward().await,
             Err(halt) => Err(halt),
@@ -186,9 +187,9 @@ impl Shell {
     }
 
     /// Drives a run on, after this input if there is one.
-    pub(crate) async fn go_on(mut self, first: Option<Input>) -> (Outcome, Option<Halt>) {
+    pub(crate) async fn go_on(mut self: Box<Self>, first: Option<Box<Input>>) -> (Outcome, Option<Halt>) {
         let applied = match first {
-            Some(input) => self.apply(input).await,
+            Some(input) => self.apply(*input).await,
             None => Ok(()),
         };
         let end = match applied {
@@ -198,7 +199,7 @@ impl Shell {
         self.come_back(end).await
     }
 
-    async fn come_back(mut self, end: Result<(), Halt>) -> (Outcome, Option<Halt>) {
+    async fn come_back(mut self: Box<Self>, end: Result<(), Halt>) -> (Outcome, Option<Halt>) {
         let halt = end.err();
         if let Some(halt) = &halt {
             tracing::error!(reason = halt.reason(), "the run was cut off");
@@ -237,13 +238,14 @@ impl Shell {
                 continue;
             }
             match step {
-                Step::Gate { gate, .. } => self.ask_gate(gate).await?,
+                // What is rare is boxed: many runs wait for a model at once, and each holds the room of its largest step.
+                Step::Gate { gate, .. } => Box::pin(self.ask_gate(gate)).await?,
                 Step::CallModel { history, key, attempt, .. } => {
                     self.call_model(history, key, attempt).await?
                 }
                 Step::Sleep { delay_ms, .. } => self.wait(delay_ms).await?,
-                Step::RunTools { calls, .. } => self.run_tools(calls).await?,
-                Step::Compact { task, history, .. } => self.compact(task, history).await?,
+                Step::RunTools { calls, .. } => Box::pin(self.run_tools(calls)).await?,
+                Step::Compact { task, history, .. } => Box::pin(self.compact(task, history)).await?,
                 Step::AwaitAnswer { questions, .. } => return self.say_suspended(questions).await,
                 Step::Done(_) => return Ok(()),
             }

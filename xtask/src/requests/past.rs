@@ -90,11 +90,33 @@ impl Past {
     fn thought(&self, text: &str) -> Content {
         let signature = match self.author.api {
             // The field that it came in.
+            ApiProtocol::OpenAiCompletions if self.author.provider == "vllm" => Some("reasoning".to_owned()),
             ApiProtocol::OpenAiCompletions => Some("reasoning_content".to_owned()),
             ApiProtocol::OllamaChat => None,
             _ => Some("c2lnbmF0dXJl".to_owned()),
         };
         Content::thinking(text, signature)
+    }
+}
+
+/// Blocks that only the author knows: what its protocol sends besides text, thinking and calls.
+fn opaque(author: &ModelConfig) -> Vec<Content> {
+    match author.api {
+        ApiProtocol::AnthropicMessages => vec![
+            Content::opaque(
+                "server_tool_use",
+                json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "東京"}}),
+            ),
+            Content::opaque(
+                "web_search_tool_result",
+                json!({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}),
+            ),
+        ],
+        ApiProtocol::OpenAiCompletions if author.provider == "openrouter" => vec![Content::opaque(
+            "reasoning_details",
+            json!([{"type": "reasoning.encrypted", "data": "c2VjcmV0", "id": "r1", "format": "unknown", "index": 0}]),
+        )],
+        _ => Vec::new(),
     }
 }
 
@@ -134,18 +156,18 @@ pub(super) fn with_tools(author: &ModelConfig) -> anyhow::Result<Past> {
 }
 
 /// Calls with ids that no other vendor takes, arguments that are no object, a tool that never was, thinking that was
-/// withheld, a block that only the author knows.
+/// withheld, blocks that only the author knows.
 pub(super) fn strange(author: &ModelConfig) -> anyhow::Result<Past> {
     let long = format!("call_{}|fc_{}", "7".repeat(60), "é".repeat(40));
     let like = format!("call_{}|fc_{}", "7".repeat(60), "é".repeat(41));
-    let reply = vec![
-        Content::redacted_thinking("d2l0aGhlbGQ="),
-        Content::opaque("server_block", json!({"type": "server_block", "of": "nobody here"})),
+    let mut reply = vec![Content::redacted_thinking("d2l0aGhlbGQ=")];
+    reply.extend(opaque(author));
+    reply.extend([
         Content::tool_call(long, "plan_trip", json!({"from": {"town": "東京"}, "stops": []})),
         Content::tool_call(like, "no such tool!", json!({"x": 1})),
         Content::tool_call("functions.note:2", "note", ToolArguments::from_text("{\"half\": ")),
         Content::tool_call("chatcmpl-tool-ü", "note", json!([1, 2])),
-    ];
+    ]);
     let results = vec![
         (vec![Content::text("東京 → 東京")], false),
         (vec![Content::text("there is no tool of that name")], true),

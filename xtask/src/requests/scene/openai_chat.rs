@@ -73,9 +73,9 @@ fn vendors() -> Vec<ModelConfig> {
         chat("zai", "glm-5.3"),
         chat("moonshot", "kimi-k2.6"),
         chat("qwen", "qwen3-max").with_thinking_form(ThinkingForm::Toggle, []),
-        chat("together", "some/model"),
         chat("azure", "my-deployment").with_thinking_form(ThinkingForm::Effort, []),
-        chat("local", "some.gguf"),
+        chat("vllm", "some/model").with_thinking_form(ThinkingForm::Toggle, []),
+        chat("llamacpp", "some.gguf"),
     ]
 }
 
@@ -114,13 +114,10 @@ fn switches(scenes: &mut Vec<Scene>) -> anyhow::Result<()> {
     let change = |change: fn(&mut ChatDialect)| {
         let mut dialect = ChatDialect::default();
         change(&mut dialect);
-        chat("local", "some.gguf").with_thinking_form(ThinkingForm::Toggle, []).with_dialect(dialect)
+        chat("llamacpp", "some.gguf").with_thinking_form(ThinkingForm::Toggle, []).with_dialect(dialect)
     };
     let table: [(&str, fn(&mut ChatDialect)); 6] = [
-        ("bridge-and-names", |d| {
-            d.assistant_after_tool_result = Some(true);
-            d.tool_result_name = Some(true);
-        }),
+        ("bridge", |d| d.assistant_after_tool_result = Some(true)),
         ("template-switch", |d| d.thinking_format = Some(ThinkingFormat::QwenTemplate)),
         ("developer-role", |d| d.developer_role = Some(true)),
         ("no-usage", |d| d.usage_in_stream = Some(false)),

@@ -111,6 +111,8 @@ fn agent(model: ModelConfig) -> BasicAgent {
         .with_tools(tools::tools())
         .with_thinking(ThinkingLevel::Medium)
         .with_retry_config(RetryConfig::none())
+        // So that two calls of this command write the same bytes.
+        .with_session_id("varied-run")
 }
 
 /// The model at an address where these answers wait.

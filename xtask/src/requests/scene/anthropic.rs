@@ -92,7 +92,7 @@ pub(super) fn scenes() -> anyhow::Result<Vec<Scene>> {
         r.tools = tools::definitions();
     }));
     let silent = past::with_tools(&no_native_schema)?.end()?;
-    scenes.push(scene("another-vendor-of-the-protocol", &no_native_schema, silent, |r| {
+    scenes.push(scene("another-speaker", &no_native_schema, silent, |r| {
         r.tools = tools::definitions();
     }));
 

@@ -94,10 +94,15 @@ fn of_vendor(model: &ModelConfig, scenes: &mut Vec<Scene>) -> anyhow::Result<()>
         r.session_id = Some("a-session".to_owned());
     }));
     let stranger = claude("claude-sonnet-4-5");
-    scenes.push(scene("history-of-anthropic", model, past::with_tools(&stranger)?.end()?, |r| {
-        r.tools = tools::definitions();
-        r.foreign_thinking_as_text = true;
-    }));
+    scenes.push(scene(
+        "history-of-anthropic-thoughts-shown",
+        model,
+        past::with_tools(&stranger)?.end()?,
+        |r| {
+            r.tools = tools::definitions();
+            r.foreign_thinking_as_text = true;
+        },
+    ));
     scenes.push(scene("strange-history", model, past::strange(model)?.end()?, |r| {
         r.tools = tools::definitions();
     }));

@@ -141,5 +141,5 @@ fn is_word(value: &Value, most: usize) -> bool {
 fn is_base64(value: &Value) -> bool {
     let data = text(value);
     let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=');
-    !data.is_empty() && data.len() % 4 == 0 && data.bytes().all(fits)
+    !data.is_empty() && data.len().is_multiple_of(4) && data.bytes().all(fits)
 }

@@ -114,14 +114,17 @@ fn of_vendor(model: &ModelConfig, scenes: &mut Vec<Scene>) -> anyhow::Result<()>
     Ok(())
 }
 
+/// Sets what a server wants to be different.
+type Deviation = fn(&mut ChatDialect);
+
 /// Deviations that a caller can ask for by hand.
 fn switches(scenes: &mut Vec<Scene>) -> anyhow::Result<()> {
-    let change = |change: fn(&mut ChatDialect)| {
+    let change = |change: Deviation| {
         let mut dialect = ChatDialect::default();
         change(&mut dialect);
         chat("llamacpp", "some.gguf").with_thinking_form(ThinkingForm::Toggle, []).with_dialect(dialect)
     };
-    let table: [(&str, fn(&mut ChatDialect)); 6] = [
+    let table: [(&str, Deviation); 6] = [
         ("bridge", |d| d.assistant_after_tool_result = Some(true)),
         ("template-switch", |d| d.thinking_format = Some(ThinkingFormat::QwenTemplate)),
         ("developer-role", |d| d.developer_role = Some(true)),

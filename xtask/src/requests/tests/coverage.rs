@@ -26,7 +26,7 @@ fn says(body: &Value, wish: &str) -> bool {
         None => !found(body, wish).is_empty(),
         Some((path, wanted)) => found(body, path).iter().any(|v| match v.as_str() {
             Some(text) => text == wanted,
-            None => v.to_string() == wanted,
+            None => serde_json::from_str::<Value>(wanted).is_ok_and(|wanted| **v == wanted),
         }),
     }
 }

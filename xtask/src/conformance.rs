@@ -9,12 +9,12 @@ mod manifest;
 mod play;
 mod report;
 mod rules;
-mod server;
 
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 
+use crate::server;
 use crate::workspace::Workspace;
 use manifest::Manifest;
 use report::{Failure, ProtocolReport, Report};

@@ -12,7 +12,9 @@ mod cargo;
 mod ci;
 mod conformance;
 mod features;
+mod requests;
 mod requirements;
+mod server;
 mod source;
 mod test_command;
 mod tidy;
@@ -32,6 +34,8 @@ cargo xtask COMMAND
   requirements [--list]  that every row of docs/requirements.md has the tests it claims
   conformance [DIR] [--protocol P] [--json]
                          recorded responses through the real providers, whole and cut at hostile places
+  requests [DIR] [--protocol P]
+                         the bodies that the providers send in a varied run, as files, held against the APIs' rules
   bench                  that cost grows with what is new, counted in allocations and instructions
 ";
 
@@ -61,6 +65,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "requirements" => requirements::run(&workspace, rest),
         "bench" => bench::run(&workspace, rest),
         "conformance" => conformance::run(&workspace, rest),
+        "requests" => requests::run(&workspace, rest),
         "help" | "--help" | "-h" => {
             say_as_is!("{HELP}");
             Ok(true)

@@ -12,7 +12,7 @@ use agent_providers::ProviderRegistry;
 
 use super::cuts::Cut;
 use super::manifest::Case;
-use super::server::{Response, Server};
+use crate::server::{Response, Server};
 
 /// The folders of a set, and the protocols that they hold.
 pub(super) const PROTOCOLS: &[(&str, ApiProtocol)] = &[

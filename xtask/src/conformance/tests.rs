@@ -1,7 +1,6 @@
 mod compare_tests;
 mod cut_tests;
 mod rule_tests;
-mod server_tests;
 
 use super::*;
 

@@ -186,7 +186,6 @@ const VENDORS: &[Vendor] = &[
         hosts: &["api.mistral.ai"],
         base: "https://api.mistral.ai/v1",
         change: |d| {
-            d.tool_result_name = true;
             d.reasoning_effort = false;
             d.usage_in_stream = false;
             d.replay = Replay::Omit;

@@ -34,7 +34,7 @@ fn a_set_field_wins_and_an_unset_one_is_detected() {
     let mut model = model("mistral", None);
     let mut set = ChatDialect::default();
     set.max_tokens_field = Some("max_completion_tokens".into());
-    set.tool_result_name = Some(false);
+    set.tool_result_name = Some(true);
     set.reasoning_field = Some(ReasoningField::Reasoning);
     set.max_tool_call_id = Some(30);
     model.dialect = set;
@@ -42,7 +42,15 @@ fn a_set_field_wins_and_an_unset_one_is_detected() {
     assert_eq!(dialect.max_tokens, "max_completion_tokens");
     assert_eq!(dialect.ids, Ids::Word(30));
     assert_eq!(dialect.replay, Replay::Field("reasoning"));
-    assert!(!dialect.tool_result_name && !dialect.usage_in_stream, "the second is detected");
+    assert!(dialect.tool_result_name && !dialect.usage_in_stream, "the second is detected");
+}
+
+/// The field is no part of a tool message for most servers, and optional for Mistral.
+#[test]
+fn a_tools_name_stands_beside_its_result_only_where_that_is_set() {
+    for v in VENDORS {
+        assert!(!Dialect::of(&model(v.name, None)).tool_result_name, "{}", v.name);
+    }
 }
 
 #[test]

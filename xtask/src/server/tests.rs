@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::server::{Response, Server};
+use super::{Response, Server};
 
 async fn ask(base: &str, path: &str, body: &str) -> String {
     let rest = base.strip_prefix("http://").unwrap();
@@ -42,5 +42,22 @@ async fn two_responses_do_not_meet_and_an_unknown_path_is_not_found() {
     let two = server.prepare(response("two"));
     assert!(ask(&two, "/x", "").await.contains("two"));
     assert!(ask(&one, "/x", "").await.contains("one"));
+    assert!(ask(&format!("{one}0000"), "/x", "").await.starts_with("HTTP/1.1 404 "));
     assert!(ask(&format!("{one}0000"), "", "").await.starts_with("HTTP/1.1 404 "));
+}
+
+#[tokio::test]
+async fn responses_come_one_after_the_other_and_what_was_asked_is_kept() {
+    let server = Server::start().await.unwrap();
+    let response = |text: &str| Response { status: 200, headers: BTreeMap::new(), pieces: vec![text.into()] };
+    let base = server.prepare_all(vec![response("one"), response("two")]);
+    let other = server.prepare(response("other"));
+    for (body, answer) in [("a", "one"), ("bé", "two"), ("c", "two")] {
+        assert!(ask(&base, "/api/chat", body).await.contains(answer), "{body}");
+    }
+    let received = server.received(&base);
+    let bodies: Vec<&[u8]> = received.iter().map(|r| r.body.as_slice()).collect();
+    assert_eq!(bodies, [b"a".as_slice(), "bé".as_bytes(), b"c"]);
+    assert!(received.iter().all(|r| r.path == "/api/chat"), "{received:?}");
+    assert!(server.received(&other).is_empty());
 }

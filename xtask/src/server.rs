@@ -1,4 +1,5 @@
-//! A small HTTP/1.1 server on loopback that answers each request with a prepared response, piece by piece.
+//! A small HTTP/1.1 server on loopback that answers each request with a prepared response, piece by piece, and keeps
+//! what it was sent.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,14 +22,14 @@ const CARRIAGE: &[&str] =
     &["content-length", "transfer-encoding", "content-encoding", "connection", "keep-alive"];
 
 /// A response as it is sent.
-pub(super) struct Response {
-    pub(super) status: u16,
-    pub(super) headers: BTreeMap<String, String>,
-    pub(super) pieces: Vec<Vec<u8>>,
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) pieces: Vec<Vec<u8>>,
 }
 
 /// The server. It ends when it is dropped.
-pub(super) struct Server {
+pub(crate) struct Server {
     address: SocketAddr,
     prepared: Prepared,
     task: JoinHandle<()>,
@@ -36,15 +37,44 @@ pub(super) struct Server {
 
 type Prepared = Arc<Mutex<State>>;
 
+/// A request as it arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Received {
+    /// The path behind the base address.
+    pub(crate) path: String,
+    pub(crate) body: Vec<u8>,
+}
+
+/// How many base addresses are kept; older ones are not found any more.
+const KEPT: u64 = 8;
+
 #[derive(Default)]
 struct State {
     next: u64,
-    responses: BTreeMap<u64, Arc<Response>>,
+    exchanges: BTreeMap<u64, Exchange>,
+}
+
+/// What is answered under one base address, and what was asked there.
+struct Exchange {
+    responses: Vec<Arc<Response>>,
+    received: Vec<Received>,
+}
+
+impl State {
+    /// Takes a request in, and gives the response to it: the next one, or again the last.
+    fn exchange(&mut self, received: Received) -> Option<Arc<Response>> {
+        let (id, rest) = received.path.strip_prefix('/')?.split_once('/').unwrap_or_default();
+        let (id, path) = (id.parse::<u64>().ok()?, format!("/{rest}"));
+        let exchange = self.exchanges.get_mut(&id)?;
+        let response = exchange.responses.get(exchange.received.len()).or(exchange.responses.last())?;
+        exchange.received.push(Received { path, ..received });
+        Some(Arc::clone(response))
+    }
 }
 
 impl Server {
     /// Listens on a free port of this machine.
-    pub(super) async fn start() -> anyhow::Result<Self> {
+    pub(crate) async fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.context("cannot listen on loopback")?;
         let address = listener.local_addr().context("cannot read the server's port")?;
         let prepared = Prepared::default();
@@ -62,14 +92,28 @@ impl Server {
     }
 
     /// Prepares a response, and gives the base address under which every path answers with it.
-    pub(super) fn prepare(&self, response: Response) -> String {
+    pub(crate) fn prepare(&self, response: Response) -> String {
+        self.prepare_all(vec![response])
+    }
+
+    /// Like [`prepare`](Self::prepare), for requests that come one after the other: each gets the next response, and
+    /// those after the last one get the last one again.
+    pub(crate) fn prepare_all(&self, responses: Vec<Response>) -> String {
         let mut state = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
         state.next += 1;
         let id = state.next;
         // Cases come one after the other; the last few are enough.
-        state.responses.retain(|old, _| old + 8 > id);
-        state.responses.insert(id, Arc::new(response));
+        state.exchanges.retain(|old, _| old + KEPT > id);
+        let responses = responses.into_iter().map(Arc::new).collect();
+        state.exchanges.insert(id, Exchange { responses, received: Vec::new() });
         format!("http://{}/{id}", self.address)
+    }
+
+    /// What has arrived under a base address, in order.
+    pub(crate) fn received(&self, base: &str) -> Vec<Received> {
+        let id = base.rsplit('/').next().and_then(|id| id.parse::<u64>().ok());
+        let state = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        id.and_then(|id| state.exchanges.get(&id)).map(|e| e.received.clone()).unwrap_or_default()
     }
 }
 
@@ -81,11 +125,8 @@ impl Drop for Server {
 
 async fn answer(mut stream: TcpStream, prepared: &Prepared) -> anyhow::Result<()> {
     stream.set_nodelay(true)?;
-    let path = read_request(&mut stream).await?;
-    let id = path.split('/').nth(1).and_then(|id| id.parse::<u64>().ok());
-    let state = Arc::clone(prepared);
-    let response =
-        id.and_then(|id| state.lock().unwrap_or_else(PoisonError::into_inner).responses.get(&id).cloned());
+    let received = read_request(&mut stream).await?;
+    let response = prepared.lock().unwrap_or_else(PoisonError::into_inner).exchange(received);
     let Some(response) = response else {
         stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await?;
         return Ok(());
@@ -113,8 +154,8 @@ fn head(response: &Response) -> String {
     head
 }
 
-/// Reads a whole request and gives its path.
-async fn read_request(stream: &mut TcpStream) -> anyhow::Result<String> {
+/// Reads a whole request.
+async fn read_request(stream: &mut TcpStream) -> anyhow::Result<Received> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];
     let end = loop {
@@ -144,5 +185,10 @@ async fn read_request(stream: &mut TcpStream) -> anyhow::Result<String> {
         bytes.extend_from_slice(buffer.get(..read).unwrap_or_default());
     }
     let line = head.lines().next().unwrap_or_default();
-    line.split(' ').nth(1).map(str::to_owned).context("the request names no path")
+    let path = line.split(' ').nth(1).map(str::to_owned).context("the request names no path")?;
+    let body = bytes.get(end..end + length).unwrap_or_default().to_vec();
+    Ok(Received { path, body })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! Answers for the server to give, in each protocol's own form. What arrives is what a run goes on with, so the later
+//! bodies of a run hold what the decoder made of these.
+
+use std::fmt::Write as _;
+
+use agent_core::ApiProtocol;
+use serde_json::{Value, json};
+
+use crate::server::Response;
+
+/// What a model answers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Answer {
+    pub(super) thinking: &'static str,
+    pub(super) text: &'static str,
+    /// Id, name and arguments, as text: they may be no JSON.
+    pub(super) calls: &'static [(&'static str, &'static str, &'static str)],
+    /// Whether the stream breaks off before its end.
+    pub(super) cut: bool,
+}
+
+impl Answer {
+    /// A text and nothing else.
+    pub(super) const fn text(text: &'static str) -> Self {
+        Self { thinking: "", text, calls: &[], cut: false }
+    }
+
+    /// The response that says it.
+    pub(super) fn response(&self, api: ApiProtocol) -> Response {
+        let (kind, body) = match api {
+            ApiProtocol::AnthropicMessages => ("text/event-stream", self.anthropic()),
+            ApiProtocol::OllamaChat => ("application/x-ndjson", self.ollama()),
+            _ => ("text/event-stream", self.openai_chat()),
+        };
+        let headers = [("content-type".to_owned(), kind.to_owned())].into();
+        Response { status: 200, headers, pieces: vec![body.into_bytes()] }
+    }
+
+    fn anthropic(&self) -> String {
+        let mut out = Events::default();
+        out.named(&json!({"type": "message_start", "message": {"id": "msg_own", "type": "message", "role": "assistant",
+            "model": "served", "content": [], "stop_reason": null, "stop_sequence": null,
+            "usage": {"input_tokens": 10, "output_tokens": 1}}}));
+        let mut index = 0;
+        let mut block = |start: Value, deltas: &[Value]| {
+            out.named(&json!({"type": "content_block_start", "index": index, "content_block": start}));
+            for delta in deltas {
+                out.named(&json!({"type": "content_block_delta", "index": index, "delta": delta}));
+            }
+            out.named(&json!({"type": "content_block_stop", "index": index}));
+            index += 1;
+        };
+        if !self.thinking.is_empty() {
+            let deltas = [
+                json!({"type": "thinking_delta", "thinking": self.thinking}),
+                json!({"type": "signature_delta", "signature": "c2lnbmF0dXJlIG9mIHRoaXMgdGhvdWdodA=="}),
+            ];
+            block(json!({"type": "thinking", "thinking": "", "signature": ""}), &deltas);
+            block(json!({"type": "redacted_thinking", "data": "d2l0aGhlbGQ="}), &[]);
+        }
+        if !self.text.is_empty() {
+            block(json!({"type": "text", "text": ""}), &[json!({"type": "text_delta", "text": self.text})]);
+        }
+        for (id, name, arguments) in self.calls {
+            block(
+                json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
+                &[json!({"type": "input_json_delta", "partial_json": arguments})],
+            );
+        }
+        if !self.cut {
+            let reason = if self.calls.is_empty() { "end_turn" } else { "tool_use" };
+            out.named(
+                &json!({"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": null},
+                "usage": {"output_tokens": 9}}),
+            );
+            out.named(&json!({"type": "message_stop"}));
+        }
+        out.text
+    }
+
+    fn openai_chat(&self) -> String {
+        let mut out = Events::default();
+        let mut delta = |delta: &Value| {
+            out.data(&json!({"id": "chatcmpl-own", "object": "chat.completion.chunk", "created": 1,
+                "model": "served", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]}));
+        };
+        delta(&json!({"role": "assistant", "content": ""}));
+        if !self.thinking.is_empty() {
+            delta(&json!({"reasoning_content": self.thinking}));
+        }
+        if !self.text.is_empty() {
+            delta(&json!({"content": self.text}));
+        }
+        for (index, (id, name, arguments)) in self.calls.iter().enumerate() {
+            delta(&json!({"tool_calls": [{"index": index, "id": id, "type": "function",
+                "function": {"name": name, "arguments": arguments}}]}));
+        }
+        if !self.cut {
+            let reason = if self.calls.is_empty() { "stop" } else { "tool_calls" };
+            out.data(&json!({"id": "chatcmpl-own", "object": "chat.completion.chunk", "created": 1,
+                "model": "served", "choices": [{"index": 0, "delta": {}, "finish_reason": reason}],
+                "usage": {"prompt_tokens": 10, "completion_tokens": 9, "total_tokens": 19}}));
+            out.text.push_str("data: [DONE]\n\n");
+        }
+        out.text
+    }
+
+    fn ollama(&self) -> String {
+        let mut out = String::new();
+        let mut line = |message: &Value| {
+            let _ = writeln!(out, "{}", json!({"model": "served", "message": message, "done": false}));
+        };
+        if !self.thinking.is_empty() {
+            line(&json!({"role": "assistant", "content": "", "thinking": self.thinking}));
+        }
+        if !self.text.is_empty() {
+            line(&json!({"role": "assistant", "content": self.text}));
+        }
+        for (_, name, arguments) in self.calls {
+            // Arguments are a value here; what is none arrives as a text.
+            let arguments: Value = serde_json::from_str(arguments).unwrap_or_else(|_| json!(arguments));
+            let call = json!({"function": {"name": name, "arguments": arguments}});
+            line(&json!({"role": "assistant", "content": "", "tool_calls": [call]}));
+        }
+        if !self.cut {
+            let _ = writeln!(
+                out,
+                "{}",
+                json!({"model": "served", "message": {"role": "assistant", "content": ""}, "done": true,
+                    "done_reason": "stop", "prompt_eval_count": 10, "eval_count": 9})
+            );
+        }
+        out
+    }
+}
+
+/// Server-sent events.
+#[derive(Default)]
+struct Events {
+    text: String,
+}
+
+impl Events {
+    fn data(&mut self, data: &Value) {
+        let _ = write!(self.text, "data: {data}\n\n");
+    }
+
+    fn named(&mut self, data: &Value) {
+        let _ = writeln!(self.text, "event: {}", data["type"].as_str().unwrap_or_default());
+        self.data(data);
+    }
+}

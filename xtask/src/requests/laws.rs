@@ -1,0 +1,145 @@
+//! What the vendors' APIs demand of a body beyond the types of its fields, as a table of laws. An API refuses a body
+//! that breaks one, or quietly misreads it.
+//!
+//! Sources: the vendors' API pages. The laws read the body as it arrived and share no code with the encoders.
+
+mod anthropic;
+mod chat;
+mod ollama;
+
+use agent_core::ApiProtocol;
+use serde_json::Value;
+
+use super::Body;
+
+/// A law: what it says, and where a body breaks it.
+pub(super) struct Law {
+    pub(super) says: &'static str,
+    pub(super) broken: fn(&Body) -> Option<String>,
+}
+
+/// Laws of every protocol.
+const COMMON: &[Law] = &[
+    Law {
+        says: "the body is an object that names its model, streams, and says everything else before its messages",
+        broken: |body| {
+            let text = String::from_utf8_lossy(&body.bytes);
+            let begins = text.starts_with("{\"model\":");
+            let last = text.rfind(",\"messages\":[").is_some_and(|at| closes_at_the_end(&text[at + 12..]));
+            let streams = body.json["stream"] == true && body.json["model"] == body.model.as_str();
+            (!(begins && last && streams)).then(|| "the head of the body".to_owned())
+        },
+    },
+    Law {
+        says: "the conversation is not empty, and the model is the one who speaks next",
+        broken: |body| {
+            let last = list(&body.json["messages"]).last();
+            let role = last.map(|m| &m["role"]);
+            (!role.is_some_and(|r| r == "user" || r == "tool")).then(|| format!("the last message: {role:?}"))
+        },
+    },
+    Law {
+        says: "no text is blank",
+        broken: |body| {
+            let texts = list(&body.json["messages"]).iter().flat_map(|m| list(&m["content"]));
+            let nested = texts.clone().flat_map(|b| list(&b["content"]));
+            let system = list(&body.json["system"]).iter();
+            texts
+                .chain(nested)
+                .chain(system)
+                .find(|b| b["type"] == "text" && blank(&b["text"]))
+                .map(ToString::to_string)
+        },
+    },
+    Law {
+        says: "no list that may be left out is empty",
+        broken: |body| {
+            let empty = |key: &&str| body.json.get(*key).is_some_and(|v| v == &Value::Array(Vec::new()));
+            ["tools", "stop", "stop_sequences", "system"].into_iter().find(empty).map(str::to_owned)
+        },
+    },
+    Law {
+        says: "a model without eyes gets no picture",
+        broken: |body| {
+            let pictures = body.json.to_string();
+            let blind = body.what == "no-pictures";
+            (blind && pictures.contains(super::tools::PIXEL)).then(|| "a picture".to_owned())
+        },
+    },
+    Law {
+        says: "what failed or was aborted is shown to nobody",
+        broken: |body| {
+            let text = String::from_utf8_lossy(&body.bytes);
+            ["Half of", "I was about to", "call_half"]
+                .into_iter()
+                .find(|w| text.contains(w))
+                .map(str::to_owned)
+        },
+    },
+    Law {
+        says: "what nobody but its author may see stays with its author",
+        broken: |body| {
+            let handed_over = body.what.contains("-of-") && !body.what.contains("thoughts-shown");
+            let text = String::from_utf8_lossy(&body.bytes);
+            let secret = ["c2lnbmF0dXJl", "d2l0aGhlbGQ=", "That was all.", "srvtoolu_1", "Nothing to say."];
+            secret.into_iter().find(|s| handed_over && text.contains(s)).map(str::to_owned)
+        },
+    },
+    Law {
+        says: "the text of the last message arrives as it was written",
+        broken: |body| {
+            let asked = body.what.starts_with("run") || body.what.starts_with("relay");
+            let open = ["picture-only", "results-after-thought", "results-without-thought"];
+            let whole = body.json["messages"].to_string().contains("👩‍👩‍👧");
+            (!asked && !open.contains(&body.what.as_str()) && !whole).then(|| "the question".to_owned())
+        },
+    },
+];
+
+/// The laws of a protocol, with those of all.
+pub(super) fn of(api: ApiProtocol) -> impl Iterator<Item = &'static Law> {
+    let own = match api {
+        ApiProtocol::AnthropicMessages => anthropic::LAWS,
+        ApiProtocol::OllamaChat => ollama::LAWS,
+        _ => chat::LAWS,
+    };
+    COMMON.iter().chain(own)
+}
+
+/// The laws that a body breaks, each with the place.
+pub(super) fn broken(body: &Body) -> Vec<String> {
+    let found = |law: &'static Law| (law.broken)(body).map(|place| format!("{}: {place}", law.says));
+    of(body.api).filter_map(found).collect()
+}
+
+/// Whether the list that begins here ends where the body ends.
+fn closes_at_the_end(text: &str) -> bool {
+    text.strip_suffix('}').is_some_and(|list| serde_json::from_str::<Vec<Value>>(list).is_ok())
+}
+
+/// The items of a list; none of what is no list.
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Whether it is a text of nothing, or no text.
+fn blank(value: &Value) -> bool {
+    text(value).trim().is_empty()
+}
+
+/// Whether it is made of letters, digits, `_` and `-`, at least one and at most so many.
+fn is_word(value: &Value, most: usize) -> bool {
+    let word = text(value);
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    (1..=most).contains(&word.len()) && word.bytes().all(fits)
+}
+
+fn is_base64(value: &Value) -> bool {
+    let data = text(value);
+    let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=');
+    !data.is_empty() && data.len().is_multiple_of(4) && data.bytes().all(fits)
+}

@@ -1,0 +1,213 @@
+//! Conversations to go on from: one's own and others', whole and broken.
+
+use agent_core::{
+    ApiProtocol, AssistantMessage, Content, Entry, History, Message, ModelConfig, StopReason, ToolArguments,
+    ToolResultMessage,
+};
+use anyhow::Context as _;
+use serde_json::json;
+
+use super::tools::PIXEL;
+
+/// The end of every conversation: what the model is to answer.
+const QUESTION: &str = "And now? Grüße, 你好, שלום, 👩‍👩‍👧, e\u{301}, \"quoted\" \\ \u{7f}\ttab\nline";
+
+/// A conversation in the making.
+pub(super) struct Past {
+    history: History,
+    author: ModelConfig,
+}
+
+impl Past {
+    /// An empty one, whose replies are by this model.
+    pub(super) fn by(author: &ModelConfig) -> Self {
+        Self { history: History::new(), author: author.clone() }
+    }
+
+    /// One question and nothing else.
+    pub(super) fn question() -> anyhow::Result<History> {
+        Self::by(&ModelConfig::default()).end()
+    }
+
+    /// A user message of these blocks.
+    pub(super) fn user(mut self, content: Vec<Content>) -> anyhow::Result<Self> {
+        self.history.push(Message::user_content(content).into()).context("a user message")?;
+        Ok(self)
+    }
+
+    /// A reply without calls.
+    pub(super) fn reply(mut self, content: Vec<Content>) -> anyhow::Result<Self> {
+        let reply = self.message(StopReason::Stop, content);
+        self.history.push(Message::from(reply).into()).context("a reply")?;
+        Ok(self)
+    }
+
+    /// A reply that failed or was aborted.
+    pub(super) fn failed(mut self, reason: StopReason, content: Vec<Content>) -> anyhow::Result<Self> {
+        let mut reply = self.message(reason, content);
+        reply.error_message = Some("the connection broke".to_owned());
+        self.history.push_failed(entry(reply)).context("a failed reply")?;
+        Ok(self)
+    }
+
+    /// A reply with calls, and what each of them gave: its content, and whether it failed.
+    pub(super) fn exchange(
+        mut self,
+        content: Vec<Content>,
+        results: Vec<(Vec<Content>, bool)>,
+    ) -> anyhow::Result<Self> {
+        let reply = self.message(StopReason::ToolUse, content);
+        let results: Vec<Entry> = reply
+            .tool_calls()
+            .zip(results)
+            .map(|(call, (content, is_error))| {
+                let mut result = ToolResultMessage::new(call.id.clone(), call.name.clone(), content);
+                result.is_error = is_error;
+                entry(result)
+            })
+            .collect();
+        self.history.push_exchange(entry(reply), results).context("calls and their results")?;
+        Ok(self)
+    }
+
+    /// The conversation, with a question at its end.
+    pub(super) fn end(self) -> anyhow::Result<History> {
+        Ok(self.user(vec![Content::text(QUESTION)])?.history)
+    }
+
+    /// The conversation as it is, to go on from results.
+    pub(super) fn open_end(self) -> History {
+        self.history
+    }
+
+    fn message(&self, reason: StopReason, content: Vec<Content>) -> AssistantMessage {
+        let mut reply = AssistantMessage::new(&self.author.provider, &self.author.id, reason);
+        reply.api = Some(self.author.api);
+        reply.content = content;
+        reply
+    }
+
+    fn thought(&self, text: &str) -> Content {
+        let signature = match self.author.api {
+            // The field that it came in.
+            ApiProtocol::OpenAiCompletions if self.author.provider == "vllm" => Some("reasoning".to_owned()),
+            ApiProtocol::OpenAiCompletions => Some("reasoning_content".to_owned()),
+            ApiProtocol::OllamaChat => None,
+            _ => Some("c2lnbmF0dXJl".to_owned()),
+        };
+        Content::thinking(text, signature)
+    }
+}
+
+/// Blocks that only the author knows: what its protocol sends besides text, thinking and calls.
+fn opaque(author: &ModelConfig) -> Vec<Content> {
+    match author.api {
+        ApiProtocol::AnthropicMessages => vec![
+            Content::opaque(
+                "server_tool_use",
+                json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "東京"}}),
+            ),
+            Content::opaque(
+                "web_search_tool_result",
+                json!({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}),
+            ),
+        ],
+        ApiProtocol::OpenAiCompletions if author.provider == "openrouter" => vec![Content::opaque(
+            "reasoning_details",
+            json!([{"type": "reasoning.encrypted", "data": "c2VjcmV0", "id": "r1", "format": "unknown", "index": 0}]),
+        )],
+        _ => Vec::new(),
+    }
+}
+
+fn entry(message: impl Into<Message>) -> Entry {
+    Entry::from(agent_core::AgentMessage::from(message.into()))
+}
+
+/// Thinking, text, four calls at once with ids of the author's kind, results of every kind, more thinking.
+pub(super) fn with_tools(author: &ModelConfig) -> anyhow::Result<Past> {
+    let ids = match author.api {
+        ApiProtocol::AnthropicMessages => ["toolu_01A", "toolu_01B", "toolu_01C", "toolu_01D"],
+        ApiProtocol::OllamaChat => ["call_0_1", "call_0_2", "call_0_3", "call_0_4"],
+        _ => ["call_a", "call_b", "call_c", "call_d"],
+    };
+    let past = Past::by(author).user(vec![
+        Content::text("What is on the picture, and how far is Köln?"),
+        Content::image(PIXEL, "image/png"),
+        Content::text("Look well."),
+    ])?;
+    let reply = vec![
+        past.thought("I look first, then I plan. 考え"),
+        Content::text("Let me see."),
+        Content::tool_call(ids[0], "plan_trip", json!({"from": {"town": "Köln"}, "stops": []})),
+        Content::tool_call(ids[1], "draw-chart", json!({"series": [{"name": "a\"b", "points": [[0, 1.5]]}]})),
+        Content::tool_call(ids[2], "note", json!({})),
+        Content::tool_call(ids[3], "clock", json!({})),
+    ];
+    let results = vec![
+        (vec![Content::text("Köln → Köln")], false),
+        (vec![Content::image(PIXEL, "image/png")], false),
+        (Vec::new(), false),
+        (vec![Content::text("no clock here: ⏰"), Content::image(PIXEL, "image/png")], true),
+    ];
+    let past = past.exchange(reply, results)?;
+    let thought = past.thought("That was all.");
+    past.reply(vec![thought, Content::text("A pixel, and far.")])
+}
+
+/// Calls with ids that no other vendor takes, arguments that are no object, a tool that never was, thinking that was
+/// withheld, blocks that only the author knows.
+pub(super) fn strange(author: &ModelConfig) -> anyhow::Result<Past> {
+    let long = format!("call_{}|fc_{}", "7".repeat(60), "é".repeat(40));
+    let like = format!("call_{}|fc_{}", "7".repeat(60), "é".repeat(41));
+    let mut reply = vec![Content::redacted_thinking("d2l0aGhlbGQ=")];
+    reply.extend(opaque(author));
+    reply.extend([
+        Content::tool_call(long, "plan_trip", json!({"from": {"town": "東京"}, "stops": []})),
+        Content::tool_call(like, "no such tool!", json!({"x": 1})),
+        Content::tool_call("functions.note:2", "note", ToolArguments::from_text("{\"half\": ")),
+        Content::tool_call("chatcmpl-tool-ü", "note", json!([1, 2])),
+    ]);
+    let results = vec![
+        (vec![Content::text("東京 → 東京")], false),
+        (vec![Content::text("there is no tool of that name")], true),
+        (vec![Content::text("the arguments are no JSON")], true),
+        (vec![Content::text("the arguments are no object")], true),
+    ];
+    Past::by(author)
+        .user(vec![Content::text("Plan something.")])?
+        .exchange(reply, results)?
+        .reply(vec![Content::text("Planned.")])
+}
+
+/// Replies that failed and were aborted, with halves of texts and calls in them.
+pub(super) fn broken(author: &ModelConfig) -> anyhow::Result<Past> {
+    let past = Past::by(author).user(vec![Content::text("First.")])?;
+    let half = vec![
+        past.thought("I was about to"),
+        Content::text("Half of an ans"),
+        Content::tool_call("call_half", "note", ToolArguments::from_text("{\"a")),
+    ];
+    past.failed(StopReason::Error, half)?
+        .user(vec![Content::text("Again.")])?
+        .failed(StopReason::Aborted, Vec::new())?
+        .user(vec![Content::text("Once more.")])?
+        .reply(vec![Content::text("There.")])
+}
+
+/// Texts of nothing wherever one can stand, a reply of nothing, thinking without an answer.
+pub(super) fn empty(author: &ModelConfig) -> anyhow::Result<Past> {
+    let past =
+        Past::by(author).user(vec![Content::text(""), Content::text("Hello"), Content::text(" \n")])?;
+    let only_thought = past.thought("Nothing to say.");
+    let thought = past.thought("");
+    past.reply(vec![Content::text("")])?
+        .user(vec![Content::text("  ")])?
+        .reply(vec![only_thought])?
+        .user(vec![Content::text("Still there?")])?
+        .exchange(
+            vec![thought, Content::text(""), Content::tool_call("call_e", "note", json!({}))],
+            vec![(vec![Content::text("")], true)],
+        )?
+        .reply(vec![Content::text("\n"), Content::text("Yes.")])
+}

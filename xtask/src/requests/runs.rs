@@ -1,0 +1,122 @@
+//! Runs of an agent: what a later request holds comes from what the decoder made of the earlier answers.
+
+use agent_core::{
+    AgentError, ApiProtocol, BasicAgent, Content, ImageContent, ModelConfig, RetryConfig, ThinkingLevel,
+};
+use agent_providers::ProviderRegistry;
+use anyhow::Context as _;
+
+use super::answers::Answer;
+use super::scene::{chat, claude, gpt, llama};
+use super::tools::{self, PIXEL};
+use super::{Body, collect};
+use crate::server::Server;
+
+/// Calls of every kind at once: whole, with a picture as result, of nothing; with thinking and text before.
+const CALLS: Answer = Answer {
+    thinking: "I plan, draw and look at the clock. 計画",
+    text: "Three things at once.",
+    calls: &[
+        (
+            "toolu_one",
+            "plan_trip",
+            r#"{"from":{"town":"Köln"},"stops":[{"place":{"town":"東京","country":"JP"},"nights":3}],"means":"ship"}"#,
+        ),
+        ("toolu_two", "draw-chart", r#"{"series":[{"name":"a","points":[[0,1]]}]}"#),
+        ("toolu_three", "clock", "{}"),
+    ],
+    cut: false,
+};
+
+/// Calls that fail, each in its way, and one that gives nothing.
+const WRONG_CALLS: Answer = Answer {
+    thinking: "",
+    text: "",
+    calls: &[
+        ("call|of another/kind:1", "plan_trip", r#"{"from":{"town":"Köln"},"stops":[],"budget":-1}"#),
+        ("call|of another/kind:2", "plan_trip", r#"{"stops":"none"}"#),
+        ("call|of another/kind:3", "no such tool", "{}"),
+        ("call|of another/kind:4", "note", "{}"),
+    ],
+    cut: false,
+};
+
+const CUT: Answer = Answer { thinking: "I was about to", text: "Half of", calls: &[], cut: true };
+
+const THOUGHT: Answer =
+    Answer { thinking: "All is there. ✓", text: "Done: 3 nights.", calls: &[], cut: false };
+
+/// The models that a run of a protocol asks, one after the other.
+fn models(api: ApiProtocol) -> Vec<ModelConfig> {
+    match api {
+        ApiProtocol::AnthropicMessages => vec![claude("claude-sonnet-4-5"), claude("claude-opus-5")],
+        ApiProtocol::OllamaChat => vec![llama("qwen3-vl"), llama("gpt-oss:20b")],
+        _ => vec![
+            chat("deepseek", "deepseek-flash"),
+            gpt("gpt-5.5"),
+            chat("mistral", "devstral-2512"),
+            chat("groq", "openai/gpt-oss-120b"),
+        ],
+    }
+}
+
+/// One conversation: tools that work and fail, a reply that breaks off, and then every other model of the protocol.
+pub(super) async fn with_tools(server: &Server, api: ApiProtocol) -> anyhow::Result<Vec<Body>> {
+    let mut bodies = Vec::new();
+    let mut models = models(api).into_iter();
+    let first = models.next().context("a run needs a model")?;
+    let (first, base) = at(server, first, &[CALLS, WRONG_CALLS, THOUGHT, CUT, THOUGHT]);
+    let agent = agent(first.clone());
+    let picture = ImageContent::Base64 { data: PIXEL.to_owned(), mime_type: "image/png".to_owned() };
+    agent.chat(("Plan a trip to the town on this picture.", vec![picture])).await?;
+    match agent.chat("Is that all?").await {
+        Err(AgentError::Busy) | Ok(_) => anyhow::bail!("a reply that broke off was taken for a whole one"),
+        Err(_) => {}
+    }
+    agent.chat("Is that all? 🤔").await?;
+    bodies.extend(collect(server, &first, &base, "run", 5)?);
+    for model in models {
+        let (model, base) = at(server, model, &[CALLS, THOUGHT]);
+        agent.switch_provider(model.clone())?;
+        agent.chat("Check it again.").await?;
+        bodies.extend(collect(server, &model, &base, "run-handed-over", 2)?);
+    }
+    Ok(bodies)
+}
+
+/// One conversation that goes from protocol to protocol and comes back to the first, with calls everywhere.
+pub(super) async fn relay(server: &Server, start: usize) -> anyhow::Result<Vec<Body>> {
+    let ring = [claude("claude-sonnet-4-5"), chat("deepseek", "deepseek-flash"), llama("qwen3-vl")];
+    let legs = ring.iter().cycle().skip(start).take(ring.len() + 1);
+    let mut bodies = Vec::new();
+    let mut relay: Option<BasicAgent> = None;
+    let mut from = "nobody".to_owned();
+    for model in legs {
+        let (model, base) = at(server, model.clone(), &[CALLS, WRONG_CALLS, THOUGHT]);
+        let agent = relay.get_or_insert_with(|| agent(model.clone()));
+        agent.switch_provider(model.clone())?;
+        agent
+            .chat(vec![agent_core::Message::user_content(vec![Content::text("Go on."), Content::text("")])])
+            .await?;
+        bodies.extend(collect(server, &model, &base, &format!("relay-from-{from}"), 3)?);
+        from.clone_from(&model.provider);
+    }
+    Ok(bodies)
+}
+
+fn agent(model: ModelConfig) -> BasicAgent {
+    BasicAgent::new(model)
+        .with_provider(ProviderRegistry::default())
+        .with_system_prompt("You plan trips. Answer in the user's language.")
+        .with_tools(tools::tools())
+        .with_thinking(ThinkingLevel::Medium)
+        .with_retry_config(RetryConfig::none())
+        // So that two calls of this command write the same bytes.
+        .with_session_id("varied-run")
+}
+
+/// The model at an address where these answers wait.
+fn at(server: &Server, model: ModelConfig, answers: &[Answer]) -> (ModelConfig, String) {
+    let base = server.prepare_all(answers.iter().map(|a| a.response(model.api)).collect());
+    (model.with_base_url(&base), base)
+}

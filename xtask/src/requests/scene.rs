@@ -1,0 +1,166 @@
+//! Single requests: what each protocol can be asked, one wish at a time and several together.
+
+mod anthropic;
+mod ollama;
+mod openai_chat;
+
+use agent_core::{ApiProtocol, Content, History, ModelConfig, ResponseFormat, StreamConfig, ThinkingLevel};
+use serde_json::json;
+
+use super::past::{self, Past};
+use super::tools::{self, PIXEL};
+
+/// A request under a name.
+pub(super) struct Scene {
+    pub(super) what: String,
+    pub(super) request: StreamConfig,
+}
+
+/// The requests of a protocol.
+pub(super) fn all(api: ApiProtocol) -> anyhow::Result<Vec<Scene>> {
+    match api {
+        ApiProtocol::AnthropicMessages => anthropic::scenes(),
+        ApiProtocol::OllamaChat => ollama::scenes(),
+        _ => openai_chat::scenes(),
+    }
+}
+
+/// A request of its own name, changed as wished.
+fn scene(
+    what: impl Into<String>,
+    model: &ModelConfig,
+    history: History,
+    change: impl FnOnce(&mut StreamConfig),
+) -> Scene {
+    let mut request = StreamConfig::new(model.clone(), history);
+    change(&mut request);
+    Scene { what: what.into(), request }
+}
+
+/// What every protocol is asked alike. The first model thinks, the second does not read pictures, the third is of
+/// another vendor.
+fn common(
+    thinks: &ModelConfig,
+    blind: &ModelConfig,
+    strangers: &[(&str, ModelConfig)],
+) -> anyhow::Result<Vec<Scene>> {
+    let mut scenes = vec![
+        scene("nothing-but-a-question", thinks, Past::question()?, |_| {}),
+        scene("every-option", thinks, Past::question()?, |r| {
+            r.system_prompt = "Be brief. „Kurz“ 🙂".into();
+            r.max_tokens = Some(777);
+            r.temperature = Some(0.25);
+            r.stop_sequences = vec!["STOP".to_owned(), "\n\n".to_owned()];
+            r.session_id = Some("session-".repeat(12));
+            r.tools = tools::definitions();
+        }),
+        scene("blank-system-prompt", thinks, Past::question()?, |r| r.system_prompt = " \n".into()),
+        scene("temperature-0", thinks, Past::question()?, |r| r.temperature = Some(0.0)),
+        scene("thinking-and-temperature", thinks, Past::question()?, |r| {
+            r.temperature = Some(0.7);
+            r.thinking_level = ThinkingLevel::Medium;
+        }),
+        scene("own-history", thinks, past::with_tools(thinks)?.end()?, |r| r.tools = tools::definitions()),
+        scene("own-history-thinking", thinks, past::with_tools(thinks)?.end()?, |r| {
+            r.tools = tools::definitions();
+            r.thinking_level = ThinkingLevel::High;
+            r.system_prompt = "Plan well.".into();
+        }),
+        scene("own-history-without-tools", thinks, past::with_tools(thinks)?.end()?, |_| {}),
+        scene("own-strange-history", thinks, past::strange(thinks)?.end()?, |r| {
+            r.tools = tools::definitions();
+        }),
+        scene("failed-replies", thinks, past::broken(thinks)?.end()?, |r| r.tools = tools::definitions()),
+        scene("empty-texts", thinks, past::empty(thinks)?.end()?, |r| r.tools = tools::definitions()),
+        scene("no-pictures", blind, past::with_tools(blind)?.end()?, |r| r.tools = tools::definitions()),
+        scene("picture-only", thinks, picture_only(thinks)?, |_| {}),
+        scene("schema", thinks, Past::question()?, |r| r.response_format = schema(true)),
+        scene("loose-schema-with-tools", thinks, Past::question()?, |r| {
+            r.response_format = schema(false);
+            r.tools = tools::definitions();
+        }),
+        scene("json-object", thinks, Past::question()?, |r| r.response_format = ResponseFormat::JsonObject),
+    ];
+    for level in LEVELS {
+        scenes.push(scene(format!("thinking-{}", level.as_str()), thinks, Past::question()?, |r| {
+            r.thinking_level = *level;
+        }));
+    }
+    for (name, stranger) in strangers {
+        for (what, history) in [
+            ("history", past::with_tools(stranger)?),
+            ("strange-history", past::strange(stranger)?),
+            ("empty-texts", past::empty(stranger)?),
+        ] {
+            let whole = history.end()?;
+            scenes.push(scene(format!("{what}-of-{name}"), thinks, whole.clone(), |r| {
+                r.tools = tools::definitions();
+                r.thinking_level = ThinkingLevel::Low;
+            }));
+            scenes.push(scene(format!("{what}-of-{name}-thoughts-shown"), thinks, whole, |r| {
+                r.foreign_thinking_as_text = true;
+            }));
+        }
+    }
+    Ok(scenes)
+}
+
+/// Every level.
+const LEVELS: &[ThinkingLevel] = &[
+    ThinkingLevel::Off,
+    ThinkingLevel::Minimal,
+    ThinkingLevel::Low,
+    ThinkingLevel::Medium,
+    ThinkingLevel::High,
+    ThinkingLevel::XHigh,
+];
+
+fn picture_only(author: &ModelConfig) -> anyhow::Result<History> {
+    let picture = || Content::image(PIXEL, "image/png");
+    Ok(Past::by(author)
+        .user(vec![picture(), picture()])?
+        .exchange(
+            vec![Content::tool_call("call_p", "draw-chart", json!({"series": []}))],
+            vec![(vec![picture(), picture()], false)],
+        )?
+        .open_end())
+}
+
+fn schema(strict: bool) -> ResponseFormat {
+    ResponseFormat::JsonSchema {
+        name: "weather_report".to_owned(),
+        schema: json!({
+            "type": "object",
+            "properties": {
+                "town": {"type": "string"},
+                "days": {"type": "array", "items": {"type": "object",
+                    "properties": {"°C": {"type": "number"}}, "required": ["°C"], "additionalProperties": false}}
+            },
+            "required": ["town", "days"],
+            "additionalProperties": false
+        }),
+        strict,
+    }
+}
+
+/// A model that the catalogue may know.
+fn known(model: ModelConfig) -> ModelConfig {
+    agent_providers::catalogue::configure(model)
+}
+
+pub(super) fn claude(id: &str) -> ModelConfig {
+    known(ModelConfig::anthropic(id, id, "key-for-loopback"))
+}
+
+pub(super) fn gpt(id: &str) -> ModelConfig {
+    known(ModelConfig::openai(id, id, "key-for-loopback"))
+}
+
+pub(super) fn chat(vendor: &str, id: &str) -> ModelConfig {
+    let model = ModelConfig::new(ApiProtocol::OpenAiCompletions, vendor, id);
+    known(model.with_api_key("key-for-loopback"))
+}
+
+pub(super) fn llama(id: &str) -> ModelConfig {
+    known(ModelConfig::ollama(id))
+}

@@ -1,0 +1,111 @@
+mod coverage;
+mod law_tests;
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|w| (*w).to_owned()).collect()
+}
+
+/// Runs the command with a folder of its own, and reads its list.
+fn written(folder: &Path, protocol: &str) -> Vec<Value> {
+    let place = folder.to_str().unwrap();
+    let good = run(&Workspace::find().unwrap(), &words(&[place, "--protocol", protocol])).unwrap();
+    assert!(good, "a body breaks a law; the output says which");
+    let index: Value = serde_json::from_slice(&std::fs::read(folder.join(INDEX)).unwrap()).unwrap();
+    index["requests"].as_array().unwrap().clone()
+}
+
+/// Every file of a folder, by name.
+fn files(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[track_caller]
+fn check_command(protocol: &str, path: &str, at_least: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let index = written(folder.path(), protocol);
+    assert!(index.len() >= at_least, "{} bodies", index.len());
+    assert_eq!(
+        BTreeSet::from_iter(files(folder.path())),
+        BTreeSet::from([protocol.to_owned(), INDEX.to_owned()]),
+        "one protocol was asked for"
+    );
+    let listed: Vec<&str> = index.iter().map(|r| r["file"].as_str().unwrap()).collect();
+    let there: Vec<String> =
+        files(&folder.path().join(protocol)).iter().map(|f| format!("{protocol}/{f}")).collect();
+    assert_eq!(listed, there);
+    for request in &index {
+        let file = request["file"].as_str().unwrap();
+        let body: Value = serde_json::from_slice(&std::fs::read(folder.path().join(file)).unwrap()).unwrap();
+        assert_eq!(body["model"], request["model"], "{file}");
+        assert_eq!(request["path"], path, "{file}");
+        assert_eq!(request["protocol"], protocol, "{file}");
+    }
+}
+
+#[test]
+fn anthropics_bodies_are_written_and_keep_the_laws() {
+    check_command("anthropic", "/v1/messages", 100);
+}
+
+#[test]
+fn the_bodies_of_chat_completions_and_its_dialects_are_written_and_keep_the_laws() {
+    check_command("openai-chat", "/chat/completions", 150);
+}
+
+#[test]
+fn ollamas_bodies_are_written_and_keep_the_laws() {
+    check_command("ollama", "/api/chat", 60);
+}
+
+/// What a provider sends depends on the request alone, so two runs of the command can be compared.
+#[test]
+fn a_second_run_writes_the_same_bytes_and_takes_only_its_own_old_files_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let of_protocol = folder.path().join("ollama");
+    let first = written(folder.path(), "ollama");
+    let read = || -> Vec<(String, Vec<u8>)> {
+        let bytes = |name: &String| std::fs::read(of_protocol.join(name)).unwrap();
+        files(&of_protocol).into_iter().map(|name| (name.clone(), bytes(&name))).collect()
+    };
+    let before = read();
+    std::fs::write(of_protocol.join("999-old.json"), "{}").unwrap();
+    std::fs::write(of_protocol.join("mine.json"), "{}").unwrap();
+    assert_eq!(written(folder.path(), "ollama"), first);
+    let mut after = read();
+    after.retain(|(name, _)| name != "mine.json");
+    assert_eq!(after.len(), before.len());
+    assert!(after == before, "the second run wrote other bytes");
+    assert!(of_protocol.join("mine.json").is_file());
+}
+
+#[test]
+fn the_command_line_names_a_folder_and_a_protocol() {
+    assert_eq!(options(&[]).unwrap(), Options::default());
+    let both = options(&words(&["some/folder", "--protocol", "ollama"])).unwrap();
+    let expected =
+        Options { directory: Some(PathBuf::from("some/folder")), protocol: Some("ollama".to_owned()) };
+    assert_eq!(both, expected);
+    for wrong in [&["a", "b"][..], &["--protocol"], &["--protcol", "x"], &["--protocol", "smoke-signals"]] {
+        assert!(options(&words(wrong)).is_err(), "{wrong:?}");
+    }
+    let error = options(&words(&["--protocol", "gemini"])).unwrap_err().to_string();
+    assert!(error.contains("anthropic, openai-chat, ollama"), "{error}");
+}
+
+#[test]
+fn every_protocol_that_is_built_in_has_its_bodies_written() {
+    let registry = ProviderRegistry::default();
+    let written: Vec<ApiProtocol> = PROTOCOLS.iter().map(|(_, api)| *api).collect();
+    for api in registry.protocols() {
+        assert!(written.contains(&api), "{api} is missing");
+    }
+}

@@ -1,0 +1,169 @@
+//! That the run is varied: each thing that a request can say is said by at least one body.
+
+use super::*;
+
+/// What is found along a path such as `messages/*/content/*/type`; `*` is every item of a list.
+fn found<'v>(value: &'v Value, path: &str) -> Vec<&'v Value> {
+    let mut here = vec![value];
+    for step in path.split('/') {
+        here = here
+            .into_iter()
+            .flat_map(|v| match step {
+                "*" => v.as_array().map(|items| items.iter().collect()).unwrap_or_default(),
+                key => v.get(key).into_iter().collect::<Vec<_>>(),
+            })
+            .collect();
+    }
+    here
+}
+
+/// Whether a body says it: `path`, `path=text`, or `!path` for a body that says nothing there.
+fn says(body: &Value, wish: &str) -> bool {
+    if let Some(path) = wish.strip_prefix('!') {
+        return found(body, path).is_empty();
+    }
+    match wish.split_once('=') {
+        None => !found(body, wish).is_empty(),
+        Some((path, wanted)) => found(body, path).iter().any(|v| match v.as_str() {
+            Some(text) => text == wanted,
+            None => serde_json::from_str::<Value>(wanted).is_ok_and(|wanted| **v == wanted),
+        }),
+    }
+}
+
+#[track_caller]
+fn check(protocol: &str, wishes: &[&str]) {
+    let bodies = gather(Some(protocol)).unwrap();
+    let missing: Vec<&&str> =
+        wishes.iter().filter(|wish| !bodies.iter().any(|b| says(&b.json, wish))).collect();
+    assert!(missing.is_empty(), "no body of {protocol} says {missing:?}");
+}
+
+#[test]
+fn anthropics_bodies_say_everything_that_can_be_said() {
+    check(
+        "anthropic",
+        &[
+            "thinking/type=enabled",
+            "thinking/type=adaptive",
+            "thinking/type=disabled",
+            "thinking/type=between_tools",
+            "!thinking",
+            "output_config/effort=low",
+            "output_config/effort=medium",
+            "output_config/effort=high",
+            "output_config/effort=xhigh",
+            "output_config/format/type=json_schema",
+            "temperature=0.0",
+            "temperature=0.25",
+            "!temperature",
+            "max_tokens=777",
+            "stop_sequences/*=STOP",
+            "system/*/text",
+            "!system",
+            "system/*/cache_control",
+            "tools/*/cache_control",
+            "messages/*/content/*/cache_control",
+            "tools/*/name=plan_trip",
+            "tools/*/name=respond_json",
+            "tools/*/input_schema/properties/series/items/properties/points/items/items",
+            "tool_choice/type=none",
+            "tool_choice/type=any",
+            "tool_choice/type=tool",
+            "!tools",
+            "messages/*/content/*/source/type=base64",
+            "messages/*/content/*/source/type=url",
+            "messages/*/content/*/type=thinking",
+            "messages/*/content/*/type=redacted_thinking",
+            "messages/*/content/*/type=server_tool_use",
+            "messages/*/content/*/is_error=true",
+            "messages/*/content/*/content/*/type=image",
+            "messages/*/content/*/id=toolu_01A",
+            "messages/*/content/*/id=call_a",
+        ],
+    );
+}
+
+#[test]
+fn the_bodies_of_chat_completions_say_everything_that_can_be_said() {
+    check(
+        "openai-chat",
+        &[
+            "reasoning_effort=minimal",
+            "reasoning_effort=low",
+            "reasoning_effort=medium",
+            "reasoning_effort=high",
+            "reasoning_effort=xhigh",
+            "!reasoning_effort",
+            "reasoning/effort",
+            "reasoning/max_tokens",
+            "thinking/type=enabled",
+            "thinking/type=disabled",
+            "enable_thinking=true",
+            "enable_thinking=false",
+            "chat_template_kwargs/enable_thinking=true",
+            "stream_options/include_usage=true",
+            "!stream_options",
+            "store=false",
+            "max_completion_tokens=777",
+            "max_tokens",
+            "temperature=0.25",
+            "!temperature",
+            "stop/*=STOP",
+            "prompt_cache_key",
+            "response_format/type=json_object",
+            "response_format/json_schema/strict=true",
+            "response_format/json_schema/strict=false",
+            "tool_choice=none",
+            "tool_choice=required",
+            "tool_choice/function/name=plan_trip",
+            "tools/*/function/strict=false",
+            "tools/*/function/parameters/properties/stops",
+            "messages/*/role=developer",
+            "messages/*/role=system",
+            "messages/*/content/*/cache_control",
+            "messages/*/content/*/image_url/url=https://example.org/a.png",
+            "messages/*/tool_calls/*/id=call_a",
+            "messages/*/tool_calls/*/id=toolu_01A",
+            "messages/*/reasoning_content",
+            "messages/*/reasoning",
+            "messages/*/reasoning_details",
+        ],
+    );
+}
+
+#[test]
+fn ollamas_bodies_say_everything_that_can_be_said() {
+    check(
+        "ollama",
+        &[
+            "think=true",
+            "think=false",
+            "think=low",
+            "think=medium",
+            "think=high",
+            "!think",
+            "format=json",
+            "format/properties/town",
+            "options/num_predict=777",
+            "options/num_ctx=32768",
+            "!options/num_predict",
+            "options/temperature=0.25",
+            "options/stop/*=STOP",
+            "tools/*/function/parameters/properties/stops",
+            "!tools",
+            "messages/*/role=system",
+            "messages/*/images/*",
+            "messages/*/thinking",
+            "messages/*/tool_calls/*/function/arguments/series",
+            "messages/*/tool_name=clock",
+        ],
+    );
+}
+
+#[test]
+fn a_wish_that_nobody_fulfils_is_noticed() {
+    let body = json!({"a": [{"b": "x"}, {"b": 2}]});
+    assert!(says(&body, "a/*/b=x") && says(&body, "a/*/b=2") && says(&body, "a/*/b") && says(&body, "!c"));
+    assert!(!says(&body, "a/*/b=y") && !says(&body, "a/*/c") && !says(&body, "!a"));
+}

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::receiver::MergingSender;
+use super::receiver::ChannelSender;
 use crate::event::AgentEvent;
 use crate::run::Run;
 
@@ -19,7 +19,7 @@ pub struct EventSender(Target);
 enum Target {
     Nobody,
     Channel(UnboundedSender<AgentEvent>),
-    Merging(MergingSender),
+    Queue(ChannelSender),
 }
 
 impl EventSender {
@@ -35,8 +35,8 @@ impl EventSender {
         Self(Target::Channel(tx))
     }
 
-    pub(super) fn merging(tx: MergingSender) -> Self {
-        Self(Target::Merging(tx))
+    pub(super) fn queued(tx: ChannelSender) -> Self {
+        Self(Target::Queue(tx))
     }
 
     /// Sends an event.
@@ -46,7 +46,7 @@ impl EventSender {
             Target::Channel(tx) => {
                 let _ = tx.send(event);
             }
-            Target::Merging(tx) => tx.send(event),
+            Target::Queue(tx) => tx.send(event),
         }
     }
 }

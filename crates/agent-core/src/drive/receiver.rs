@@ -5,20 +5,22 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use futures_util::Stream;
-use tokio::sync::Notify;
-use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use super::output::EventSender;
 use crate::event::{AgentEvent, StreamDelta};
 
+/// Events that a channel keeps room for when it has been read empty.
+const ROOM: usize = 64;
+
 /// Receives events, in order, as they happen. Dropping it does not stop the run.
 pub struct EventReceiver {
-    rx: UnboundedReceiver<AgentEvent>,
+    channel: Arc<Channel>,
 }
 
 /// An unbounded channel of events.
@@ -30,19 +32,19 @@ pub struct EventReceiver {
 /// ```
 #[must_use]
 pub fn event_channel() -> (EventSender, EventReceiver) {
-    let (tx, rx) = mpsc::unbounded_channel();
-    (EventSender::channel(tx), EventReceiver { rx })
+    let channel = Channel::new(usize::MAX);
+    (EventSender::queued(ChannelSender(Arc::clone(&channel))), EventReceiver { channel })
 }
 
 impl EventReceiver {
     /// The next event; `None` when the stream has ended.
     pub async fn recv(&mut self) -> Option<AgentEvent> {
-        self.rx.recv().await
+        self.channel.next().await
     }
 
     /// The next event, if it is there.
     pub fn try_recv(&mut self) -> Option<AgentEvent> {
-        self.rx.try_recv().ok()
+        self.channel.lock().take()
     }
 
     /// All events until the end.
@@ -58,8 +60,14 @@ impl EventReceiver {
 impl Stream for EventReceiver {
     type Item = AgentEvent;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
-        self.rx.poll_recv(cx)
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
+        self.channel.poll_next(cx)
+    }
+}
+
+impl Drop for EventReceiver {
+    fn drop(&mut self) {
+        self.channel.leave();
     }
 }
 
@@ -71,56 +79,27 @@ impl fmt::Debug for EventReceiver {
 
 /// A bounded receiver that merges deltas when it lags.
 pub struct MergingReceiver {
-    shared: Arc<Merging>,
-}
-
-pub(super) struct Merging {
-    state: Mutex<State>,
-    ready: Notify,
-    capacity: usize,
-}
-
-struct State {
-    events: VecDeque<AgentEvent>,
-    senders: usize,
-    /// The receiver is gone: nothing is kept for it.
-    unread: bool,
+    channel: Arc<Channel>,
 }
 
 /// A channel that holds about `capacity` events: from there on a delta is merged into the last event where that is a
 /// delta of the same block.
 #[must_use]
 pub fn merging_channel(capacity: usize) -> (EventSender, MergingReceiver) {
-    let shared = Arc::new(Merging {
-        state: Mutex::new(State { events: VecDeque::new(), senders: 1, unread: false }),
-        ready: Notify::new(),
-        capacity: capacity.max(1),
-    });
-    (EventSender::merging(MergingSender(Arc::clone(&shared))), MergingReceiver { shared })
+    let channel = Channel::new(capacity.max(1));
+    (EventSender::queued(ChannelSender(Arc::clone(&channel))), MergingReceiver { channel })
 }
 
 impl MergingReceiver {
     /// The next event; `None` when the stream has ended.
     pub async fn recv(&mut self) -> Option<AgentEvent> {
-        loop {
-            let ready = self.shared.ready.notified();
-            {
-                let mut state = self.shared.lock();
-                if let Some(event) = state.events.pop_front() {
-                    return Some(event);
-                }
-                if state.senders == 0 {
-                    return None;
-                }
-            }
-            ready.await;
-        }
+        self.channel.next().await
     }
 
     /// How many events wait.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.shared.lock().events.len()
+        self.channel.lock().events.len()
     }
 
     /// Whether none waits.
@@ -132,12 +111,7 @@ impl MergingReceiver {
 
 impl Drop for MergingReceiver {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        state.unread = true;
-        let unread = std::mem::take(&mut state.events);
-        // What the events hold is dropped outside the lock.
-        drop(state);
-        drop(unread);
+        self.channel.leave();
     }
 }
 
@@ -147,16 +121,79 @@ impl fmt::Debug for MergingReceiver {
     }
 }
 
-impl Merging {
+/// What both ends share. Its own and not tokio's: that one takes 4 KiB before the first event, for each of thousands of
+/// agents.
+struct Channel {
+    state: Mutex<State>,
+    /// Events from which on deltas are merged.
+    capacity: usize,
+}
+
+struct State {
+    events: VecDeque<AgentEvent>,
+    senders: usize,
+    /// The receiver is gone: nothing is kept for it.
+    unread: bool,
+    reader: Option<Waker>,
+}
+
+impl State {
+    fn take(&mut self) -> Option<AgentEvent> {
+        let event = self.events.pop_front();
+        if self.events.is_empty() && self.events.capacity() > ROOM {
+            self.events.shrink_to(ROOM);
+        }
+        event
+    }
+}
+
+impl Channel {
+    fn new(capacity: usize) -> Arc<Self> {
+        let state = State { events: VecDeque::new(), senders: 1, unread: false, reader: None };
+        Arc::new(Self { state: Mutex::new(state), capacity })
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn next(&self) -> Option<AgentEvent> {
+        let next = poll_fn(|cx| self.poll_next(cx));
+        // A reader that always finds an event must let other tasks run once in a while.
+        #[cfg(feature = "system")]
+        let next = tokio::task::coop::cooperative(next);
+        next.await
+    }
+
+    fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
+        let mut state = self.lock();
+        if let Some(event) = state.take() {
+            return Poll::Ready(Some(event));
+        }
+        if state.senders == 0 {
+            return Poll::Ready(None);
+        }
+        if !state.reader.as_ref().is_some_and(|r| r.will_wake(cx.waker())) {
+            state.reader = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// The receiver goes.
+    fn leave(&self) {
+        let mut state = self.lock();
+        state.unread = true;
+        let (unread, reader) = (std::mem::take(&mut state.events), state.reader.take());
+        // What they hold is dropped outside the lock.
+        drop(state);
+        drop((unread, reader));
     }
 }
 
 /// The sending end; the stream ends when the last clone is dropped.
-pub(super) struct MergingSender(Arc<Merging>);
+pub(super) struct ChannelSender(Arc<Channel>);
 
-impl MergingSender {
+impl ChannelSender {
     pub(super) fn send(&self, event: AgentEvent) {
         let mut state = self.0.lock();
         if state.unread {
@@ -170,22 +207,30 @@ impl MergingSender {
         if let Some(event) = left {
             state.events.push_back(event);
         }
+        let reader = state.reader.take();
         drop(state);
-        self.0.ready.notify_one();
+        if let Some(reader) = reader {
+            reader.wake();
+        }
     }
 }
 
-impl Clone for MergingSender {
+impl Clone for ChannelSender {
     fn clone(&self) -> Self {
         self.0.lock().senders += 1;
         Self(Arc::clone(&self.0))
     }
 }
 
-impl Drop for MergingSender {
+impl Drop for ChannelSender {
     fn drop(&mut self) {
-        self.0.lock().senders -= 1;
-        self.0.ready.notify_one();
+        let mut state = self.0.lock();
+        state.senders -= 1;
+        let reader = if state.senders == 0 { state.reader.take() } else { None };
+        drop(state);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
     }
 }
 

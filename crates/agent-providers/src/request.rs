@@ -45,8 +45,11 @@ pub(crate) fn endpoint(
     if let Some(known) = last_address().as_ref().filter(|known| known.0 == url) {
         return Ok(known.1.clone());
     }
+    // "https:" and a path is read as a host by the rules for web addresses: the key would go to "v1".
+    let names_a_host = address.split_once("://").is_some_and(|(_, rest)| !rest.starts_with('/'));
     match reqwest::Url::parse(&url) {
         Err(_) => wrong("is no web address"),
+        Ok(_) if !names_a_host => wrong("is not of the form http://host or https://host"),
         Ok(u) if !matches!(u.scheme(), "http" | "https") || u.host_str().is_none_or(str::is_empty) => {
             wrong("is not of the form http://host or https://host")
         }

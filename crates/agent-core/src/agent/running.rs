@@ -263,6 +263,7 @@ impl BasicAgent {
         self.check_idle()?;
         // The caller's own code runs before the state is locked: it may look at the agent.
         let prompts = prompts.into_iter().map(|m| counted(&config, m)).collect();
+        let segment = config.config_segment();
         ask_sources(&config).into_iter().for_each(|queued| self.inner.mailbox.queue(queued));
         let (run, events) = {
             let mut state = self.lock();
@@ -277,14 +278,15 @@ impl BasicAgent {
             context.session_id = Some(state.session_id.clone());
             context.parent_loop_id = continuation.as_ref().and_then(|_| state.last_loop_id.clone());
             context.continuation_kind = continuation;
-            context.loop_id = Some(state.peek_loop_id(&config.config_segment()));
+            let loop_id = state.peek_loop_id(&segment);
+            context.loop_id = Some(loop_id.clone());
             let mut setup = context.setup(&config);
             (setup.steering_mode, setup.follow_up_mode) = self.inner.mailbox.modes();
             let waiting = self.inner.mailbox.open();
             let started = start_run(&config, setup, context.history.clone(), prompts, waiting.clone());
             let (run, events) = started.inspect_err(|_| self.inner.mailbox.close(waiting))?;
             self.inner.mailbox.publish(run.queues());
-            state.begin(&config.config_segment(), config.environment.now(), cancel.clone());
+            state.begin(loop_id, segment, config.environment.now(), cancel.clone());
             self.inner.open_runs.send_replace(1);
             (run, events)
         };

@@ -92,9 +92,8 @@ impl State {
     }
 
     /// A run opens.
-    pub(super) fn begin(&mut self, segment: &str, now: Timestamp, cancel: CancellationToken) {
-        let id = self.peek_loop_id(segment);
-        *self.loop_counters.entry(segment.to_owned()).or_default() += 1;
+    pub(super) fn begin(&mut self, id: LoopId, segment: String, now: Timestamp, cancel: CancellationToken) {
+        *self.loop_counters.entry(segment).or_default() += 1;
         self.last_loop_id = Some(id);
         self.last_active_at = Some(now);
         self.is_streaming = true;

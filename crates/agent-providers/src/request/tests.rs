@@ -24,6 +24,10 @@ fn the_address_is_the_base_and_the_path() {
     check_endpoint(Some("https://h/d?api-version=1"), Ok("https://h/d/chat/completions?api-version=1"));
     check_endpoint(Some("localhost:8080"), Err("is not of the form"));
     check_endpoint(Some("/v1"), Err("is no web address"));
+    // Nothing of the path is taken for a host: the key would go there.
+    for base in ["https://", "https:", "https:///", "http:", "https:/v1", "https://?x=1", "HTTPS://"] {
+        check_endpoint(Some(base), Err("is n"));
+    }
     check_endpoint(Some("https://user:hunter2@h/v1"), Err("holds a user name or password"));
 }
 

@@ -3,13 +3,36 @@
 //! [`agent_loop`] and [`agent_loop_continue`] run over an [`AgentContext`] and give the new messages;
 //! [`agent_loop_stream`] gives the events as a stream with a result; [`drive`] is the form below them, which also
 //! says when a run waits for an answer. [`BasicAgent`](crate::BasicAgent) is the handle on top.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use agent_core::testing::ScriptedProvider;
+//! use agent_core::{AgentContext, AgentLoopConfig, CancellationToken, ModelConfig, agent_loop, event_channel};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), agent_core::LoopError> {
+//! let model = Arc::new(ScriptedProvider::texts(["It is 4."]));
+//! let config = AgentLoopConfig::system(model, ModelConfig::default());
+//! let mut context = AgentContext::new("Be brief.");
+//! let (tx, mut events) = event_channel();
+//! let new =
+//!     agent_loop(vec!["2 + 2?".into()], &mut context, &config, tx, CancellationToken::new()).await?;
+//! assert_eq!(new.len(), 2);
+//! assert_eq!(context.history.len(), 2);
+//! assert!(events.recv().await.is_some());
+//! # Ok(())
+//! # }
+//! ```
 
 mod compact;
 mod config;
 mod executor;
 mod gates;
+mod halt;
 mod mailbox;
 mod model;
+mod observe;
 mod output;
 mod receiver;
 mod shell;
@@ -32,9 +55,10 @@ pub use shell::{DriveError, Outcome};
 pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};
 
 pub(crate) use executor::Tools;
+pub(crate) use halt::Halt;
 pub(crate) use mailbox::{Mailbox, QueueView};
 pub(crate) use output::{Audience, ListenerPanicked, Output};
-pub(crate) use shell::{Halt, Shell, ask_sources, counted, panic_text, start_run};
+pub(crate) use shell::{Shell, ask_sources, counted, panic_text, start_run};
 
 use crate::event::{Answer, Ended};
 use crate::history::{HistoryError, MessageRef};

@@ -1,4 +1,17 @@
 //! A session from a store, and how to go on from it.
+//!
+//! ```
+//! use agent_core::Timestamp;
+//! use agent_session::{JsonStore, Session};
+//! # let dir = tempfile::tempdir()?;
+//! let store = JsonStore::open(dir.path())?;
+//! store.save_session(&Session::new("s-1".into(), "agent".into(), Timestamp(1)))?;
+//! let loaded = store.load_session("s-1")?;
+//! assert_eq!(loaded.torn_bytes(), 0);
+//! assert!(loaded.open_run()?.is_none());
+//! assert_eq!(loaded.root_loops().count(), 0);
+//! # Ok::<(), agent_session::BoxError>(())
+//! ```
 
 use std::collections::BTreeMap;
 use std::ops::Deref;

@@ -1,6 +1,7 @@
 //! Shortening the history.
 
-use super::shell::{Halt, Shell, contained};
+use super::halt::Halt;
+use super::shell::{Shell, contained};
 use crate::context::{CompactionContext, compact_history_within};
 use crate::history::History;
 use crate::message::Usage;

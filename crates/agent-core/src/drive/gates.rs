@@ -1,6 +1,7 @@
 //! Asking the hooks at gates.
 
-use super::shell::{Halt, Shell, contained};
+use super::halt::Halt;
+use super::shell::{Shell, contained};
 use crate::hooks::{FilterResult, LoopInfo, TurnInfo, Verdict};
 use crate::message::{Content, Message};
 use crate::run::{Gate, GateVerdict, Input, InputVerdict};

@@ -8,7 +8,8 @@ use std::task::{Poll, Waker};
 
 use futures_util::FutureExt;
 
-use super::shell::{Halt, Shell, contained, panic_text};
+use super::halt::Halt;
+use super::shell::{Shell, contained, panic_text};
 use crate::event::{AgentEvent, StreamDelta};
 use crate::history::History;
 use crate::hooks::{HookError, Transform};

@@ -9,17 +9,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::AgentLoopConfig;
 use super::executor::Tools;
+use super::halt::Halt;
 use super::mailbox::Mailbox;
-use super::output::{ListenerPanicked, Output};
+use super::output::Output;
 use crate::environment::NoRuntime;
 use crate::event::{AgentEvent, Question};
 use crate::history::{Entry, History, HistoryError, MessageRef};
-use crate::hooks::{ToolUpdateInfo, TurnEnded};
 use crate::identity::Timestamp;
 use crate::journal::{Durability, JournalEntry, JournalError};
-use crate::message::{AgentMessage, Message, StopReason};
+use crate::message::AgentMessage;
 use crate::provider::ReplyLog;
-use crate::run::{Input, Misplaced, PartialReply, QueueKind, Queued, Run, RunSetup, Step};
+use crate::run::{Input, PartialReply, QueueKind, Queued, Run, RunSetup, Step};
 
 /// How a driven run came back.
 #[derive(Debug)]
@@ -43,43 +43,6 @@ pub enum DriveError {
     /// There is nobody to run its tools.
     #[error(transparent)]
     NoRuntime(#[from] NoRuntime),
-}
-
-/// What stops the driver before the run has ended.
-#[derive(Debug)]
-pub(crate) enum Halt {
-    Journal(JournalError),
-    Listener(ListenerPanicked),
-    /// An input that the run did not take. It is a bug of the driver; the run is cut off rather than left hanging.
-    Misplaced(Misplaced),
-}
-
-impl From<JournalError> for Halt {
-    fn from(error: JournalError) -> Self {
-        Self::Journal(error)
-    }
-}
-
-impl From<ListenerPanicked> for Halt {
-    fn from(panic: ListenerPanicked) -> Self {
-        Self::Listener(panic)
-    }
-}
-
-impl From<Misplaced> for Halt {
-    fn from(misplaced: Misplaced) -> Self {
-        Self::Misplaced(misplaced)
-    }
-}
-
-impl Halt {
-    fn reason(&self) -> String {
-        match self {
-            Self::Journal(error) => error.to_string(),
-            Self::Listener(ListenerPanicked(text)) => format!("a listener panicked: {text}"),
-            Self::Misplaced(misplaced) => misplaced.to_string(),
-        }
-    }
 }
 
 /// A new run, and what it says at its start.
@@ -128,7 +91,7 @@ pub(crate) struct Shell {
     /// The reply that is arriving: what there is of it is kept when the run is cut off.
     pub(super) arriving: Option<ReplyLog>,
     /// Whether the run has said `AgentStart`, here or in an earlier shell.
-    started: bool,
+    pub(super) started: bool,
 }
 
 impl Shell {
@@ -368,63 +331,6 @@ impl Shell {
         Ok(self.output.emit(event).await?)
     }
 
-    /// What the hooks have to be told after an event was passed on.
-    fn note(&self, event: &AgentEvent) -> Option<Note> {
-        match event {
-            AgentEvent::MessageEnd { message, superseded: false, .. } => {
-                let Some(Message::Assistant(reply)) = message.as_llm() else { return None };
-                self.config.hooks.turn.on_error.as_ref()?;
-                (reply.stop_reason == StopReason::Error).then(|| {
-                    Note::Error(reply.error_message.clone().unwrap_or_else(|| "Unknown error".to_owned()))
-                })
-            }
-            AgentEvent::TurnEnd { loop_id, message, usage, tool_results, .. } => {
-                self.config.hooks.turn.after.as_ref()?;
-                Some(Note::Turn(TurnEnded {
-                    loop_id: loop_id.clone(),
-                    history: self.run.as_ref().map(|r| r.history().clone()).unwrap_or_default(),
-                    message: message.clone(),
-                    tool_results: tool_results.clone(),
-                    usage: *usage,
-                }))
-            }
-            AgentEvent::AgentEnd(end) => {
-                self.config.hooks.run.after.as_ref()?;
-                self.started.then(|| Note::Loop(end.clone()))
-            }
-            AgentEvent::RetryStart(retry) => {
-                tracing::warn!(
-                    attempt = retry.attempt,
-                    max_retries = retry.max_attempts,
-                    delay_ms = retry.delay_ms,
-                    error = retry.error.as_deref().unwrap_or_default(),
-                    "the call of the model failed and is tried again"
-                );
-                None
-            }
-            _ => None,
-        }
-    }
-
-    /// Observers cannot stop anything: a panic of theirs is noted and goes no further.
-    fn observe(&self, note: Option<Note>) {
-        let Some(note) = note else { return };
-        let hooks = &self.config.hooks;
-        let told = std::panic::catch_unwind(AssertUnwindSafe(|| match &note {
-            Note::Error(text) => hooks.turn.on_error.iter().for_each(|h| h(text)),
-            Note::Turn(turn) => hooks.turn.after.iter().for_each(|h| h(turn)),
-            Note::Loop(end) => hooks.run.after.iter().for_each(|h| h(end)),
-            Note::Update(update) => hooks.tool.after_update.iter().for_each(|h| h(update)),
-        }));
-        if told.is_err() {
-            tracing::error!("an observing hook panicked");
-        }
-    }
-
-    pub(super) fn observe_update(&self, update: ToolUpdateInfo) {
-        self.observe(Some(Note::Update(update)));
-    }
-
     /// Ends a run that cannot go on. Nothing is waited for.
     fn cut_off(&mut self, reason: &str) {
         let now = self.config.environment.now();
@@ -447,13 +353,6 @@ impl Shell {
             self.observe(note);
         }
     }
-}
-
-enum Note {
-    Error(String),
-    Turn(TurnEnded),
-    Loop(Box<crate::event::AgentEnd>),
-    Update(ToolUpdateInfo),
 }
 
 /// A run that is still being driven when its driver goes was cut off: by a panic, or because its future was dropped

@@ -12,7 +12,8 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::shell::{Halt, Shell, contained, panic_text};
+use super::halt::Halt;
+use super::shell::{Shell, contained, panic_text};
 use super::signals::Signals;
 use crate::environment::{BoxFuture, Environment, TaskHandle};
 use crate::event::AgentEvent;

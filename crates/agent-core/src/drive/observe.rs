@@ -1,0 +1,75 @@
+//! Telling the observing hooks what happened. They cannot stop anything.
+
+use std::panic::AssertUnwindSafe;
+
+use super::shell::Shell;
+use crate::event::{AgentEnd, AgentEvent};
+use crate::hooks::{ToolUpdateInfo, TurnEnded};
+use crate::message::{Message, StopReason};
+
+/// What hooks are told after an event was passed on.
+pub(super) enum Note {
+    Error(String),
+    Turn(TurnEnded),
+    Loop(Box<AgentEnd>),
+    Update(ToolUpdateInfo),
+}
+
+impl Shell {
+    /// What the hooks have to be told after an event was passed on.
+    pub(super) fn note(&self, event: &AgentEvent) -> Option<Note> {
+        match event {
+            AgentEvent::MessageEnd { message, superseded: false, .. } => {
+                let Some(Message::Assistant(reply)) = message.as_llm() else { return None };
+                self.config.hooks.turn.on_error.as_ref()?;
+                (reply.stop_reason == StopReason::Error).then(|| {
+                    Note::Error(reply.error_message.clone().unwrap_or_else(|| "Unknown error".to_owned()))
+                })
+            }
+            AgentEvent::TurnEnd { loop_id, message, usage, tool_results, .. } => {
+                self.config.hooks.turn.after.as_ref()?;
+                Some(Note::Turn(TurnEnded {
+                    loop_id: loop_id.clone(),
+                    history: self.run().map(|r| r.history().clone()).unwrap_or_default(),
+                    message: message.clone(),
+                    tool_results: tool_results.clone(),
+                    usage: *usage,
+                }))
+            }
+            AgentEvent::AgentEnd(end) => {
+                self.config.hooks.run.after.as_ref()?;
+                self.started.then(|| Note::Loop(end.clone()))
+            }
+            AgentEvent::RetryStart(retry) => {
+                tracing::warn!(
+                    attempt = retry.attempt,
+                    max_retries = retry.max_attempts,
+                    delay_ms = retry.delay_ms,
+                    error = retry.error.as_deref().unwrap_or_default(),
+                    "the call of the model failed and is tried again"
+                );
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Observers cannot stop anything: a panic of theirs is noted and goes no further.
+    pub(super) fn observe(&self, note: Option<Note>) {
+        let Some(note) = note else { return };
+        let hooks = &self.config.hooks;
+        let told = std::panic::catch_unwind(AssertUnwindSafe(|| match &note {
+            Note::Error(text) => hooks.turn.on_error.iter().for_each(|h| h(text)),
+            Note::Turn(turn) => hooks.turn.after.iter().for_each(|h| h(turn)),
+            Note::Loop(end) => hooks.run.after.iter().for_each(|h| h(end)),
+            Note::Update(update) => hooks.tool.after_update.iter().for_each(|h| h(update)),
+        }));
+        if told.is_err() {
+            tracing::error!("an observing hook panicked");
+        }
+    }
+
+    pub(super) fn observe_update(&self, update: ToolUpdateInfo) {
+        self.observe(Some(Note::Update(update)));
+    }
+}

@@ -55,6 +55,8 @@ impl Shell {
         if cancel.is_cancelled() {
             return self.apply(Input::abort(None)).await;
         }
+        // Nothing is said by the run until the reply has begun: thousands may wait here.
+        self.events = Vec::new();
         let mut log = ReplyLog::new();
         self.arriving = Some(log.shared());
         let end = self.stream(&request, &mut log, key, attempt).await?;
@@ -187,7 +189,7 @@ impl Shell {
             }
             for event in unheard.drain(..) {
                 if let Some(event) = self.output.try_emit(event) {
-                    self.emit(event).await?;
+                    Box::pin(self.emit(event)).await?;
                 }
             }
             match polled {

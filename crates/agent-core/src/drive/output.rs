@@ -126,7 +126,7 @@ impl Output {
             }
             audience.reduce(&event);
         }
-        self.tx.send(event);
+        self.send(event);
         None
     }
 

@@ -87,7 +87,7 @@ pub(crate) struct Shell {
     pub(super) mailbox: Option<Arc<Mailbox>>,
     /// The run, while it is being driven: what is still here when the shell is dropped was cut off.
     run: Option<Run>,
-    events: Vec<AgentEvent>,
+    pub(super) events: Vec<AgentEvent>,
     /// The reply that is arriving: what there is of it is kept when the run is cut off.
     pub(super) arriving: Option<ReplyLog>,
     /// Whether the run has said `AgentStart`, here or in an earlier shell.
@@ -278,27 +278,41 @@ impl Shell {
     }
 
     /// Applies an input, writes it down, and passes on what the run says.
-    pub(super) async fn apply(&mut self, input: Input) -> Result<(), Halt> {
-        self.apply_with(input, Durability::Buffered).await
+    pub(super) fn apply(&mut self, input: Input) -> impl Future<Output = Result<(), Halt>> + Send + '_ {
+        self.apply_with(input, Durability::Buffered)
     }
 
-    pub(super) async fn apply_with(&mut self, input: Input, durability: Durability) -> Result<(), Halt> {
+    /// Not an `async fn`: a future would hold the input more than once, and thousands of runs wait in one of these.
+    pub(super) fn apply_with(
+        &mut self,
+        input: Input,
+        durability: Durability,
+    ) -> impl Future<Output = Result<(), Halt>> + Send + '_ {
+        let taken = self.take(input);
+        async move {
+            if let Some(input) = taken? {
+                // A run that waits for a person may wait for days.
+                let rests = self.events.iter().any(|e| {
+                    use AgentEvent::{AgentEnd, QuestionAsked, TurnEnd};
+                    matches!(e, TurnEnd { .. } | AgentEnd(_) | QuestionAsked { .. })
+                });
+                let durability = if rests { Durability::Flushed } else { durability };
+                Box::pin(self.record(Some(&input), durability)).await?;
+            }
+            self.forward().await
+        }
+    }
+
+    /// Applies an input. It comes back where it is to be written down.
+    fn take(&mut self, input: Input) -> Result<Option<Box<Input>>, Halt> {
         let now = self.now();
-        let Some(run) = &mut self.run else { return Ok(()) };
-        let journalled = self.config.journal.is_some().then(|| input.clone());
+        let Some(run) = &mut self.run else { return Ok(None) };
+        let journalled = self.config.journal.is_some().then(|| Box::new(input.clone()));
         run.apply(now, input, &mut self.events)?;
         if let Some(mailbox) = &self.mailbox {
             mailbox.publish(run.queues());
         }
-        if let Some(input) = journalled {
-            // A run that waits for a person may wait for days.
-            let rests = self.events.iter().any(|e| {
-                use AgentEvent::{AgentEnd, QuestionAsked, TurnEnd};
-                matches!(e, TurnEnd { .. } | AgentEnd(_) | QuestionAsked { .. })
-            });
-            self.record(Some(&input), if rests { Durability::Flushed } else { durability }).await?;
-        }
-        self.forward().await
+        Ok(journalled)
     }
 
     async fn record(&self, input: Option<&Input>, durability: Durability) -> Result<(), Halt> {
@@ -317,7 +331,9 @@ impl Shell {
             }
             self.started |= matches!(event, AgentEvent::AgentStart(_));
             let note = self.note(&event);
-            if let Err(panic) = self.output.emit(event).await {
+            if let Some(event) = self.output.try_emit(event)
+                && let Err(panic) = Box::pin(self.output.emit(event)).await
+            {
                 heard = Err(panic);
             }
             self.observe(note);

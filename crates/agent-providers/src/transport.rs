@@ -19,6 +19,7 @@ mod client;
 mod failure;
 mod guard;
 mod retry_after;
+mod send;
 
 #[cfg(test)]
 mod tests;

@@ -1,31 +1,17 @@
 //! One call: encode, send once, tell what kind of answer came, decode it.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use agent_core::{CancellationToken, Completion, ErrorKind, EventSink, ProviderError, StreamConfig};
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 
-use super::body::{Body, Next, RINGS};
-use super::guard::{Guard, Stir};
-use super::{Inner, TransportConfig, failure, retry_after};
+use super::body::{Body, Next};
+use super::send::{Head, answered, send};
+use super::{Inner, failure};
 use crate::lines::{Cut, LineDecoder};
-use crate::protocol::{Decode, Flow, Frame, Framing, HttpRequest, Protocol, Rejection};
+use crate::protocol::{Decode, Flow, Frame, Framing, Protocol, Rejection};
 use crate::rejection::is_html;
-use crate::request::apply_custom;
 use crate::sse::SseDecoder;
-
-/// Headers under which vendors name an exchange.
-const REQUEST_ID: &[&str] = &[
-    "x-request-id",
-    "request-id",
-    "apim-request-id",
-    "mistral-correlation-id",
-    "x-amzn-requestid",
-    "cf-ray",
-];
 
 /// The longest silence within the body of an error answer. What it is has been said by its status already.
 const ERROR_SILENCE: Duration = Duration::from_secs(10);
@@ -48,27 +34,6 @@ pub(super) async fn call(
     end.map_err(|error| dress(error, request, &head))
 }
 
-/// What the head of the answer says, for errors. Copied, because headers are slices of what was read from the
-/// connection, and would keep all of that while the reply streams.
-#[derive(Default)]
-struct Head {
-    request_id: Option<Box<str>>,
-    /// `x-should-retry`.
-    retry: Option<bool>,
-    retry_after: Option<Duration>,
-}
-
-impl Head {
-    fn of(headers: &HeaderMap) -> Self {
-        let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok());
-        Self {
-            request_id: REQUEST_ID.iter().find_map(|name| header(name)).map(Box::from),
-            retry: header("x-should-retry").and_then(|said| said.parse().ok()),
-            retry_after: retry_after::read(headers, now),
-        }
-    }
-}
-
 async fn exchange(
     inner: &Inner,
     protocol: &dyn Protocol,
@@ -80,39 +45,11 @@ async fn exchange(
     if cancel.is_cancelled() {
         return Err(ProviderError::Cancelled);
     }
-    let HttpRequest { url, mut headers, mut body } = protocol.encode(request)?;
-    apply_custom(&mut headers, request)?;
-    if let Some(hook) = &request.request_hook
-        && let Ok(value) = serde_json::from_slice(&body)
-        && let Some(replaced) = hook(&value)
-    {
-        body.clear();
-        crate::json::write(&mut body, &replaced);
-    }
-    let client = inner.clients.for_url(&url)?;
-    // Not by the builder, which puts each header in again.
-    let mut sent = reqwest::Request::new(reqwest::Method::POST, url.clone());
-    *sent.headers_mut() = headers;
-    *sent.body_mut() = Some(body.into());
-    let send = client.execute(sent);
-    let config = &inner.config;
-    let (mut guard, rings) = head_guard(config, cancel);
-    let mut response = match within(rings, send, &mut guard).await {
-        Waited::Ready(Ok(response)) => response,
-        Waited::Ready(Err(error)) => return Err(failure::sending(error, &url)),
-        Waited::TooLong => return Err(failure::no_head(&url, config.header_timeout)),
-        Waited::Cancelled => return Err(ProviderError::Cancelled),
-    };
+    let sent = send(inner, protocol, request)?;
+    let (response, guard, declared) = Box::pin(answered(inner, sent, cancel, head)).await?;
     let status = response.status();
     tracing::debug!(status = status.as_u16(), model = %request.model.id, "answer");
-    let headers = std::mem::take(response.headers_mut());
-    *head = Head::of(&headers);
-    if status.is_redirection() {
-        return Err(failure::redirected(status.as_u16(), &headers, &url));
-    }
-    let declared = headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).map(Box::from);
-    drop((headers, url));
-    let idle = config.idle_timeout;
+    let idle = inner.config.idle_timeout;
     let idle = if status.is_success() { idle } else { idle.min(ERROR_SILENCE) };
     let mut body = Body::new(response, idle, guard);
     if !status.is_success() {
@@ -134,44 +71,6 @@ async fn exchange(
             frames(inner, &mut framer, &mut *decoder, first, body, sink).await
         }
     }
-}
-
-enum Waited<T> {
-    Ready(T),
-    TooLong,
-    Cancelled,
-}
-
-/// The guard of a call, and how often it rings until the head of the answer is late. The period is one that the body
-/// can keep.
-fn head_guard<'c>(config: &TransportConfig, cancel: &'c CancellationToken) -> (Guard<'c>, u32) {
-    let period = (config.idle_timeout / RINGS).as_millis().max(1);
-    let rings = config.header_timeout.as_millis().div_ceil(period).max(1);
-    let rings = u32::try_from(rings).unwrap_or(u32::MAX);
-    (Guard::new(cancel, config.header_timeout / rings), rings)
-}
-
-/// Waits for `work`, until the guard has rung so often. What is ready wins over an abort that comes at the same time.
-async fn within<T>(rings: u32, work: impl Future<Output = T>, guard: &mut Guard<'_>) -> Waited<T> {
-    let mut work = pin!(work);
-    let mut left = rings;
-    poll_fn(|cx| {
-        if let Poll::Ready(out) = work.as_mut().poll(cx) {
-            return Poll::Ready(Waited::Ready(out));
-        }
-        if guard.is_cancelled() {
-            return Poll::Ready(Waited::Cancelled);
-        }
-        loop {
-            match guard.poll(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Stir::Cancelled) => return Poll::Ready(Waited::Cancelled),
-                Poll::Ready(Stir::Ring) if left <= 1 => return Poll::Ready(Waited::TooLong),
-                Poll::Ready(Stir::Ring) => left -= 1,
-            }
-        }
-    })
-    .await
 }
 
 /// Reads an error answer, as far as it comes.
@@ -387,10 +286,4 @@ fn redact(text: &mut String, request: &StreamConfig) {
             *text = text.replace(value.as_str(), "****");
         }
     }
-}
-
-/// Seconds since 1970.
-#[expect(clippy::disallowed_methods, reason = "a date in `retry-after` means nothing without a clock")]
-fn now() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }

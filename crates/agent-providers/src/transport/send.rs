@@ -1,0 +1,141 @@
+//! The first half of a call: the request goes out, the head of the answer comes in.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+use agent_core::{CancellationToken, ProviderError, StreamConfig};
+use http::HeaderMap;
+
+use super::body::RINGS;
+use super::guard::{Guard, Stir};
+use super::{Inner, TransportConfig, failure, retry_after};
+use crate::protocol::{HttpRequest, Protocol};
+use crate::request::apply_custom;
+
+/// Headers under which vendors name an exchange.
+const REQUEST_ID: &[&str] = &[
+    "x-request-id",
+    "request-id",
+    "apim-request-id",
+    "mistral-correlation-id",
+    "x-amzn-requestid",
+    "cf-ray",
+];
+
+/// What the head of the answer says, for errors. Copied, because headers are slices of what was read from the
+/// connection, and would keep all of that while the reply streams.
+#[derive(Default)]
+pub(super) struct Head {
+    pub(super) request_id: Option<Box<str>>,
+    /// `x-should-retry`.
+    pub(super) retry: Option<bool>,
+    pub(super) retry_after: Option<Duration>,
+}
+
+impl Head {
+    fn of(headers: &HeaderMap) -> Self {
+        let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok());
+        Self {
+            request_id: REQUEST_ID.iter().find_map(|name| header(name)).map(Box::from),
+            retry: header("x-should-retry").and_then(|said| said.parse().ok()),
+            retry_after: retry_after::read(headers, now),
+        }
+    }
+}
+
+/// Makes the request and hands it to the client. Not part of the exchange: its future would keep room for all of this as
+/// long as the answer streams.
+pub(super) fn send(
+    inner: &Inner,
+    protocol: &dyn Protocol,
+    request: &StreamConfig,
+) -> Result<(reqwest::Url, Sent), ProviderError> {
+    let HttpRequest { url, mut headers, mut body } = protocol.encode(request)?;
+    apply_custom(&mut headers, request)?;
+    if let Some(hook) = &request.request_hook
+        && let Ok(value) = serde_json::from_slice(&body)
+        && let Some(replaced) = hook(&value)
+    {
+        body.clear();
+        crate::json::write(&mut body, &replaced);
+    }
+    let client = inner.clients.for_url(&url)?;
+    // Not by the builder, which puts each header in again.
+    let mut sent = reqwest::Request::new(reqwest::Method::POST, url.clone());
+    *sent.headers_mut() = headers;
+    *sent.body_mut() = Some(body.into());
+    Ok((url, Box::pin(client.execute(sent))))
+}
+
+pub(super) type Sent = Pin<Box<dyn Future<Output = reqwest::Result<reqwest::Response>> + Send>>;
+
+/// The head of an answer, and the response whose body is still to be read.
+pub(super) async fn answered<'c>(
+    inner: &Inner,
+    (url, sent): (reqwest::Url, Sent),
+    cancel: &'c CancellationToken,
+    head: &mut Head,
+) -> Result<(reqwest::Response, Guard<'c>, Option<Box<str>>), ProviderError> {
+    let config = &inner.config;
+    let (mut guard, rings) = head_guard(config, cancel);
+    let mut response = match within(rings, sent, &mut guard).await {
+        Waited::Ready(Ok(response)) => response,
+        Waited::Ready(Err(error)) => return Err(failure::sending(error, &url)),
+        Waited::TooLong => return Err(failure::no_head(&url, config.header_timeout)),
+        Waited::Cancelled => return Err(ProviderError::Cancelled),
+    };
+    let status = response.status();
+    let headers = std::mem::take(response.headers_mut());
+    *head = Head::of(&headers);
+    if status.is_redirection() {
+        return Err(failure::redirected(status.as_u16(), &headers, &url));
+    }
+    let declared = headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).map(Box::from);
+    Ok((response, guard, declared))
+}
+
+enum Waited<T> {
+    Ready(T),
+    TooLong,
+    Cancelled,
+}
+
+/// The guard of a call, and how often it rings until the head of the answer is late. The period is one that the body
+/// can keep.
+fn head_guard<'c>(config: &TransportConfig, cancel: &'c CancellationToken) -> (Guard<'c>, u32) {
+    let period = (config.idle_timeout / RINGS).as_millis().max(1);
+    let rings = config.header_timeout.as_millis().div_ceil(period).max(1);
+    let rings = u32::try_from(rings).unwrap_or(u32::MAX);
+    (Guard::new(cancel, config.header_timeout / rings), rings)
+}
+
+/// Waits for `work`, until the guard has rung so often. What is ready wins over an abort that comes at the same time.
+async fn within<T>(rings: u32, work: impl Future<Output = T>, guard: &mut Guard<'_>) -> Waited<T> {
+    let mut work = pin!(work);
+    let mut left = rings;
+    poll_fn(|cx| {
+        if let Poll::Ready(out) = work.as_mut().poll(cx) {
+            return Poll::Ready(Waited::Ready(out));
+        }
+        if guard.is_cancelled() {
+            return Poll::Ready(Waited::Cancelled);
+        }
+        loop {
+            match guard.poll(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Stir::Cancelled) => return Poll::Ready(Waited::Cancelled),
+                Poll::Ready(Stir::Ring) if left <= 1 => return Poll::Ready(Waited::TooLong),
+                Poll::Ready(Stir::Ring) => left -= 1,
+            }
+        }
+    })
+    .await
+}
+
+/// Seconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "a date in `retry-after` means nothing without a clock")]
+fn now() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}

@@ -37,6 +37,8 @@
 mod agent;
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
+#[cfg(any(feature = "openai-chat", feature = "ollama"))]
+mod blocks;
 #[cfg(feature = "http-protocols")]
 mod call_ids;
 pub mod catalogue;

@@ -10,24 +10,17 @@ use agent_core::{
 use serde::Deserialize;
 
 use super::wire::{Call, Closing, Line, Opening};
+use crate::blocks::Blocks;
 use crate::call_ids::CallIds;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::VendorError;
 use crate::surrogates::Surrogates;
 
-/// The block that text goes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Open {
-    Text(u32),
-    Thinking(u32),
-}
-
 /// State between two lines.
 #[derive(Debug)]
 pub(super) struct Decoder {
     begun: bool,
-    open: Option<Open>,
-    next: u32,
+    blocks: Blocks,
     called: bool,
     ids: CallIds,
     /// Ids given in this reply, which a server may repeat.
@@ -40,8 +33,7 @@ impl Decoder {
     pub(super) fn new(request: &StreamConfig) -> Self {
         Self {
             begun: false,
-            open: None,
-            next: 0,
+            blocks: Blocks::default(),
             called: false,
             ids: CallIds::new(&request.history),
             given: Vec::new(),
@@ -74,8 +66,8 @@ impl Decoder {
             sink(StreamEvent::Start { response_id: None, model: opening.model.filled() });
         }
         if let Some(message) = &line.message {
-            self.think(message.thinking.as_str(), sink);
-            self.say(message.content.as_str(), sink);
+            self.blocks.think(message.thinking.as_str(), "", sink);
+            self.blocks.say(message.content.as_str(), sink);
             for call in message.tool_calls.iter().flatten() {
                 self.call(call, sink);
             }
@@ -93,41 +85,9 @@ impl Decoder {
         Ok(Flow::Done)
     }
 
-    fn say(&mut self, text: &str, sink: &mut EventSink<'_>) {
-        if text.is_empty() {
-            return;
-        }
-        let index = match self.open {
-            Some(Open::Text(index)) => index,
-            _ => {
-                let index = self.start(sink);
-                self.open = Some(Open::Text(index));
-                sink(StreamEvent::TextStart { index });
-                index
-            }
-        };
-        sink(StreamEvent::TextDelta { index, delta: text });
-    }
-
-    fn think(&mut self, text: &str, sink: &mut EventSink<'_>) {
-        if text.is_empty() {
-            return;
-        }
-        let index = match self.open {
-            Some(Open::Thinking(index)) => index,
-            _ => {
-                let index = self.start(sink);
-                self.open = Some(Open::Thinking(index));
-                sink(StreamEvent::ThinkingStart { index });
-                index
-            }
-        };
-        sink(StreamEvent::ThinkingDelta { index, delta: text });
-    }
-
     /// A call always comes whole.
     fn call(&mut self, call: &Call<'_>, sink: &mut EventSink<'_>) {
-        let index = self.start(sink);
+        let index = self.blocks.start(sink);
         let id = match call.id.filled().filter(|id| !self.given.iter().any(|g| g == id)) {
             Some(id) => id.to_owned(),
             None => self.ids.fresh(),
@@ -140,19 +100,6 @@ impl Decoder {
         sink(StreamEvent::BlockEnd { index });
         self.given.push(id);
         self.called = true;
-    }
-
-    fn start(&mut self, sink: &mut EventSink<'_>) -> u32 {
-        self.close(sink);
-        let index = self.next;
-        self.next += 1;
-        index
-    }
-
-    fn close(&mut self, sink: &mut EventSink<'_>) {
-        if let Some(Open::Text(index) | Open::Thinking(index)) = self.open.take() {
-            sink(StreamEvent::BlockEnd { index });
-        }
     }
 }
 
@@ -187,7 +134,7 @@ impl Decode for Decoder {
                 return Err(ProviderError::new(ErrorKind::Api, context));
             }
         };
-        self.close(sink);
+        self.blocks.close(sink);
         Ok(Completion::new(stop).with_vendor_reason(reason))
     }
 }

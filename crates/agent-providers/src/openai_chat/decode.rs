@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::calls::{Calls, Piece};
 use super::quick;
 use super::wire::{Body, Chunk, Delta, REASONING_DETAILS, REASONING_FIELDS, Thinking};
+use crate::blocks::Blocks;
 use crate::call_ids::CallIds;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::VendorError;
@@ -54,13 +55,6 @@ enum Ending {
     Broken,
 }
 
-/// The block that text goes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Open {
-    Text(u32),
-    Thinking(u32),
-}
-
 /// What the one string of a usual chunk is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Usual {
@@ -85,8 +79,7 @@ impl Usual {
 #[derive(Debug)]
 pub(super) struct Decoder {
     begun: bool,
-    open: Option<Open>,
-    next: u32,
+    blocks: Blocks,
     calls: Calls,
     ids: CallIds,
     /// Thinking parts that must be sent back as they came, pieces of one part joined.
@@ -103,8 +96,7 @@ impl Decoder {
     pub(super) fn new(request: &StreamConfig) -> Self {
         Self {
             begun: false,
-            open: None,
-            next: 0,
+            blocks: Blocks::default(),
             calls: Calls::default(),
             ids: CallIds::new(&request.history),
             details: Vec::new(),
@@ -121,12 +113,12 @@ impl Decoder {
     fn usual(&mut self, json: &str, sink: &mut EventSink<'_>) -> bool {
         let Some((usual, text)) = self.shape.read(json) else { return false };
         match usual {
-            Usual::Text => self.say(&text, sink),
-            Usual::Thought(field) => self.think(&text, field, sink),
+            Usual::Text => self.blocks.say(&text, sink),
+            Usual::Thought(field) => self.blocks.think(&text, field, sink),
             Usual::Arguments(wire) => {
-                self.close(sink);
+                self.blocks.close(sink);
                 let piece = Piece { wire, arguments: &text, ..Piece::default() };
-                self.calls.push(&piece, &mut self.next, sink);
+                self.calls.push(&piece, &mut self.blocks.next, sink);
             }
         }
         true
@@ -191,87 +183,39 @@ impl Decoder {
         let thought =
             thoughts.iter().zip(REASONING_FIELDS).find_map(|(text, field)| Some((text.filled()?, field)));
         if let Some((text, field)) = thought {
-            self.think(text, field, sink);
+            // The signature of a thinking block is the field that it came in, where it has one of its own.
+            self.blocks.think(text, field, sink);
         }
         for detail in delta.reasoning_details.iter().flatten() {
             if thought.is_none()
                 && let Some(text) =
                     detail.get("text").or_else(|| detail.get("summary")).and_then(Value::as_str)
             {
-                self.think(text, "", sink);
+                self.blocks.think(text, "", sink);
             }
             self.keep_detail(detail.clone());
         }
         match &delta.content {
-            Body::Text(text) => self.say(text.as_str(), sink),
+            Body::Text(text) => self.blocks.say(text.as_str(), sink),
             Body::Parts(parts) => {
                 for part in parts {
                     match &part.thinking {
-                        Some(Thinking::Text(text)) => self.think(text, "", sink),
+                        Some(Thinking::Text(text)) => self.blocks.think(text, "", sink),
                         Some(Thinking::List(list)) => {
                             for piece in list {
-                                self.think(&piece.text, "", sink);
+                                self.blocks.think(&piece.text, "", sink);
                             }
                         }
                         None => {}
                     }
-                    self.say(part.text.as_str(), sink);
+                    self.blocks.say(part.text.as_str(), sink);
                 }
             }
         }
         self.refusal.push_str(delta.refusal.as_str());
         for call in delta.tool_calls.iter().flatten() {
-            self.close(sink);
-            self.calls.push(&Piece::of(call), &mut self.next, sink);
-        }
-    }
-
-    fn say(&mut self, text: &str, sink: &mut EventSink<'_>) {
-        if text.is_empty() {
-            return;
-        }
-        let index = match self.open {
-            Some(Open::Text(index)) => index,
-            _ => {
-                let index = self.start(sink);
-                self.open = Some(Open::Text(index));
-                sink(StreamEvent::TextStart { index });
-                index
-            }
-        };
-        sink(StreamEvent::TextDelta { index, delta: text });
-    }
-
-    /// The signature of a thinking block is the field that it came in, where it has one of its own.
-    fn think(&mut self, text: &str, field: &str, sink: &mut EventSink<'_>) {
-        if text.is_empty() {
-            return;
-        }
-        let index = match self.open {
-            Some(Open::Thinking(index)) => index,
-            _ => {
-                let index = self.start(sink);
-                self.open = Some(Open::Thinking(index));
-                sink(StreamEvent::ThinkingStart { index });
-                if !field.is_empty() {
-                    sink(StreamEvent::ThinkingSignature { index, delta: field });
-                }
-                index
-            }
-        };
-        sink(StreamEvent::ThinkingDelta { index, delta: text });
-    }
-
-    fn start(&mut self, sink: &mut EventSink<'_>) -> u32 {
-        self.close(sink);
-        let index = self.next;
-        self.next += 1;
-        index
-    }
-
-    fn close(&mut self, sink: &mut EventSink<'_>) {
-        if let Some(Open::Text(index) | Open::Thinking(index)) = self.open.take() {
-            sink(StreamEvent::BlockEnd { index });
+            self.blocks.close(sink);
+            self.calls.push(&Piece::of(call), &mut self.blocks.next, sink);
         }
     }
 
@@ -304,12 +248,12 @@ impl Decoder {
     }
 
     fn end(&mut self, sink: &mut EventSink<'_>) {
-        self.close(sink);
+        self.blocks.close(sink);
         self.calls.end(&mut self.ids, sink);
         if self.details_matter() {
             let data = Value::Array(std::mem::take(&mut self.details));
-            sink(StreamEvent::Opaque { index: self.next, kind: REASONING_DETAILS, data: &data });
-            self.next += 1;
+            sink(StreamEvent::Opaque { index: self.blocks.next, kind: REASONING_DETAILS, data: &data });
+            self.blocks.next += 1;
         }
     }
 }

@@ -13,7 +13,7 @@ usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [-
   task           what to do; without it a prompt loop
 
 Keys are read from ANTHROPIC_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, GROQ_API_KEY, XAI_API_KEY, DEEPSEEK_API_KEY and
-MISTRAL_API_KEY. Without any of them, and without an Ollama server on this machine, a built-in recording shows how it looks.";
+MISTRAL_API_KEY; the key of a server that --base-url names without a provider from LOCAL_API_KEY. Without any of them, and without an Ollama server on this machine, a built-in recording shows how it looks.";
 
 #[derive(Debug)]
 pub(crate) struct Args {
@@ -46,6 +46,7 @@ impl Args {
                 "--cwd" => args.cwd = PathBuf::from(value()?),
                 "--yes" | "-y" => args.yes = true,
                 flag if flag.starts_with('-') => return Err(format!("there is no option {flag}")),
+                task if task.trim().is_empty() => return Err("the task is empty".to_owned()),
                 _ if args.task.is_some() => return Err("one task at a time; put it in quotes".to_owned()),
                 _ => args.task = Some(word),
             }

@@ -117,7 +117,7 @@ fn local(url: &str, args: &Args) -> Result<ModelConfig> {
     let Some(model) = &args.model else {
         bail!("--base-url wants --model, too: which model does the server have?")
     };
-    Ok(ModelConfig::local(url, model, std::env::var("OPENAI_API_KEY").unwrap_or_default()))
+    Ok(ModelConfig::local(url, model, std::env::var("LOCAL_API_KEY").unwrap_or_default()))
 }
 
 fn key(hosted: &Hosted) -> Option<String> {

@@ -1,11 +1,16 @@
 //! What the person at the terminal does: lines, Ctrl-C, the end of the input.
 
+use std::io::BufRead as _;
 use std::thread;
+use std::time::Duration;
 
 use tokio::sync::mpsc::{Receiver, channel};
 
 /// Lines that are kept while a run goes on.
 const TYPED_AHEAD: usize = 16;
+
+/// How long nothing may come before what was typed ahead counts as read.
+const QUIET: Duration = Duration::from_millis(50);
 
 pub(crate) enum Pressed {
     Line(String),
@@ -36,12 +41,26 @@ impl Keyboard {
         }
     }
 
+    /// Drops what was typed before a question was to be seen: a line that was pasted must not answer it.
+    pub(crate) async fn forget(&mut self) {
+        while let Some(lines) = &mut self.lines
+            && let Ok(Some(_)) = tokio::time::timeout(QUIET, lines.recv()).await
+        {}
+    }
+
     pub(crate) async fn line(&mut self) -> Pressed {
         // A thread and not tokio's stdin: a read that blocks must not hold the end of the program.
         let lines = self.lines.get_or_insert_with(|| {
             let (typed, lines) = channel(TYPED_AHEAD);
             thread::spawn(move || {
-                for line in std::io::stdin().lines().map_while(Result::ok) {
+                let mut input = std::io::stdin().lock();
+                loop {
+                    let mut line = Vec::new();
+                    match input.read_until(b'\n', &mut line) {
+                        Ok(read) if read > 0 => {}
+                        _ => return,
+                    }
+                    let line = String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned();
                     if typed.blocking_send(line).is_err() {
                         return;
                     }

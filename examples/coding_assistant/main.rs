@@ -5,7 +5,6 @@
 //! The model is found in this order: the flags, keys in the environment, an Ollama server on this machine; else a
 //! recording that is built in repairs a small project in a new directory, with the real loop, tools, files and session.
 #![expect(
-    clippy::print_stdout,
     clippy::print_stderr,
     clippy::disallowed_methods,
     reason = "a program that talks to a person and reads its own environment"
@@ -37,10 +36,11 @@ Finish with a short report of what you changed and how you checked it.";
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let args = match Args::parse(std::env::args().skip(1)) {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let args = match Args::parse(words) {
         Ok(Some(args)) => args,
         Ok(None) => {
-            println!("{}", args::HELP);
+            Screen::new().line(args::HELP);
             return ExitCode::SUCCESS;
         }
         Err(error) => {
@@ -93,7 +93,8 @@ async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<Exit
     for file in recorder.save()? {
         screen.line(&format!("session: {}", file.display()));
     }
-    Ok(code)
+    // As a program ends that writes into a closed pipe.
+    Ok(if screen.is_gone() { ExitCode::from(141) } else { code })
 }
 
 async fn prompt_loop(agent: &BasicAgent, screen: &Screen, keyboard: &mut Keyboard) -> Result<()> {

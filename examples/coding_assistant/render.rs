@@ -1,6 +1,7 @@
 //! Events on a terminal.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -37,6 +38,7 @@ struct State {
 #[derive(Clone)]
 pub(crate) struct Screen {
     state: Arc<Mutex<State>>,
+    gone: Arc<AtomicBool>,
     colours: bool,
     live: bool,
 }
@@ -59,8 +61,21 @@ impl Screen {
         let state = State { flow: Flow::Nothing, waiting: false, spinner_drawn: false };
         Self {
             state: Arc::new(Mutex::new(state)),
+            gone: Arc::default(),
             colours: terminal && std::env::var_os("NO_COLOR").is_none(),
             live: terminal,
+        }
+    }
+
+    /// Whether nobody reads any more: the pipe was closed, or the disk is full.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
+    }
+
+    fn put(&self, text: &str) {
+        let mut out = std::io::stdout().lock();
+        if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+            self.gone.store(true, Ordering::Relaxed);
         }
     }
 
@@ -76,23 +91,21 @@ impl Screen {
     pub(crate) fn line(&self, text: &str) {
         let mut state = self.state();
         self.break_flow(&mut state);
-        println!("{text}");
+        self.put(&format!("{text}\n"));
     }
 
     /// The sign that a task may be typed.
     pub(crate) fn prompt(&self) {
         let mut state = self.state();
         self.break_flow(&mut state);
-        print!("{} ", self.paint(BOLD, ">"));
-        let _ = std::io::stdout().flush();
+        self.put(&format!("{} ", self.paint(BOLD, ">")));
     }
 
     /// Asks yes or no.
     pub(crate) fn ask(&self, question: &str) {
         let mut state = self.state();
         self.break_flow(&mut state);
-        print!("  {}? [y/N] ", self.paint(BOLD, &plain(question)));
-        let _ = std::io::stdout().flush();
+        self.put(&format!("  {}? [y/N] ", self.paint(BOLD, &plain(question).replace('\n', "\\n"))));
     }
 
     /// Draws a spinner while nothing else is written, until what it gives is dropped.
@@ -105,8 +118,7 @@ impl Screen {
                 beat.tick().await;
                 let mut state = screen.state();
                 if screen.live && state.waiting && state.flow == Flow::Nothing {
-                    print!("\r{frame} ");
-                    let _ = std::io::stdout().flush();
+                    screen.put(&format!("\r{frame} "));
                     state.spinner_drawn = true;
                 }
             }
@@ -116,14 +128,14 @@ impl Screen {
 
     fn clear_spinner(&self, state: &mut State) {
         if std::mem::take(&mut state.spinner_drawn) {
-            print!("\r\x1b[K");
+            self.put("\r\x1b[K");
         }
     }
 
     fn break_flow(&self, state: &mut State) {
         self.clear_spinner(state);
         if state.flow != Flow::Nothing {
-            println!("{}", if self.colours && state.flow == Flow::Thinking { RESET } else { "" });
+            self.put(if self.colours && state.flow == Flow::Thinking { "\x1b[0m\n" } else { "\n" });
             state.flow = Flow::Nothing;
         }
     }
@@ -133,12 +145,11 @@ impl Screen {
         if state.flow != kind {
             self.break_flow(&mut state);
             if kind == Flow::Thinking && self.colours {
-                print!("{DIM}");
+                self.put(DIM);
             }
             state.flow = kind;
         }
-        print!("{}", plain(text));
-        let _ = std::io::stdout().flush();
+        self.put(&plain(text));
     }
 
     /// Shows an event.
@@ -157,14 +168,14 @@ impl Screen {
             AgentEvent::ToolExecutionStart { tool_name, args, .. } => {
                 let call = format!(
                     "{} {}",
-                    self.paint(BOLD, tool_name.as_str()),
+                    self.paint(BOLD, &plain(tool_name.as_str())),
                     cut(&plain(&one_line(args.json_text())))
                 );
                 self.line(&format!("• {call}"));
             }
             AgentEvent::ToolExecutionEnd(end) => self.result(&end.result.joined_text(), end.is_error),
             AgentEvent::RetryStart(retry) => {
-                let error = retry.error.as_deref().unwrap_or_default();
+                let error = cut(&one_line(&plain(retry.error.as_deref().unwrap_or_default())));
                 let text = format!(
                     "{error}; trying again in {} ms ({}/{})",
                     retry.delay_ms, retry.attempt, retry.max_attempts
@@ -207,13 +218,18 @@ impl Screen {
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() && c != '\n' && c != '\t' {
-            plain.extend(c.escape_default())
+        if (c.is_control() && c != '\n' && c != '\t') || turns_or_hides(c) {
+            plain.extend(c.escape_unicode());
         } else {
-            plain.push(c)
+            plain.push(c);
         }
     }
     plain
+}
+
+/// Characters that change the order of others or take no room.
+fn turns_or_hides(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 fn one_line(text: &str) -> String {

@@ -34,6 +34,7 @@ pub(crate) async fn turn(
     let well = loop {
         let streamed = stream(agent, events, screen, keyboard, &mut count).await;
         let Some(question) = streamed.questions.into_iter().next() else { break streamed.well };
+        keyboard.forget().await;
         screen.ask(&question.text);
         events = match keyboard.line().await {
             Pressed::Line(words) => agent.answer(question.id, approval::answer(&words))?,
@@ -77,6 +78,10 @@ async fn stream(
         };
         let Some(event) = event else { return streamed };
         screen.show(&event);
+        if screen.is_gone() && !interrupted {
+            interrupted = true;
+            agent.abort();
+        }
         match event {
             AgentEvent::TurnEnd { usage, .. } => count(&usage),
             AgentEvent::AgentEnd(end) => streamed.well = matches!(end.ended, Ended::Completed),

@@ -49,6 +49,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use config::{AgentContext, AgentLoopConfig};
 pub use executor::GRACE;
+pub use model::MAX_REPLY_BYTES;
 pub use output::EventSender;
 pub use receiver::{EventReceiver, MergingReceiver, event_channel, merging_channel};
 pub use shell::{DriveError, Outcome};

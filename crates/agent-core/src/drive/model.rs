@@ -15,14 +15,21 @@ use crate::history::History;
 use crate::hooks::{HookError, Transform};
 use crate::identity::{LoopId, StepKey};
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, Message, StopReason};
-use crate::provider::{Completion, ErrorKind, EventSink, ProviderError, ReplyLog, StreamConfig, StreamEvent};
+use crate::provider::{
+    Completion, ErrorContext, ErrorKind, EventSink, ProviderError, ReplyLog, StreamConfig, StreamEvent,
+};
 use crate::run::{Failure, Input, PartialReply, Reply};
+
+/// The most bytes of text, thinking and arguments that one reply may have: 64 MiB. A longer one is an error.
+pub const MAX_REPLY_BYTES: usize = 64 << 20;
 
 /// What one poll of the provider brought, besides deltas.
 #[derive(Default)]
 struct Inbox {
     begun: bool,
     events: Vec<AgentEvent>,
+    /// Bytes of the reply so far.
+    bytes: usize,
 }
 
 /// How the stream ended, or that there are deltas to pass on.
@@ -129,6 +136,10 @@ impl Shell {
                 }
                 _ => return,
             };
+            let (StreamDelta::Text { delta: text }
+            | StreamDelta::Thinking { delta: text }
+            | StreamDelta::ToolCallDelta { delta: text }) = &delta;
+            inbox.bytes = inbox.bytes.saturating_add(text.len());
             // Before the start nothing is shown; the text is in the log all the same (B-011).
             if inbox.begun {
                 inbox.events.push(AgentEvent::MessageUpdate {
@@ -163,8 +174,10 @@ impl Shell {
                     unheard.extend(arrived);
                 }
                 let waiting = !unheard.is_empty() || (inbox.begun && !started);
+                let too_long = inbox.bytes > MAX_REPLY_BYTES;
                 drop(inbox);
                 match end {
+                    Poll::Pending if too_long => Poll::Ready(Polled::End(Ok(Err(endless(request))))),
                     Poll::Ready(end) => Poll::Ready(Polled::End(end.map_err(|p| panic_text(&*p)))),
                     Poll::Pending if waiting => Poll::Ready(Polled::Some),
                     Poll::Pending if cancel.is_cancelled() => Poll::Ready(Polled::Cancelled),
@@ -251,4 +264,11 @@ async fn changed(name: &str, hook: Option<&Transform>, history: History) -> Resu
         Ok(Err(error)) => Err(format!("{name} failed: {error}")),
         Err(panic) => Err(format!("{name} panicked: {panic}")),
     }
+}
+
+fn endless(request: &StreamConfig) -> ProviderError {
+    let context = ErrorContext::new(format!("the reply is longer than {} MiB", MAX_REPLY_BYTES >> 20))
+        .with_target(&request.model.provider, &request.model.id)
+        .with_advice("ask for less at once, or see what server is at the other end");
+    ProviderError::new(ErrorKind::Other, context)
 }

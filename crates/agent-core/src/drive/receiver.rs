@@ -174,7 +174,10 @@ impl Channel {
             return Poll::Ready(None);
         }
         if !state.reader.as_ref().is_some_and(|r| r.will_wake(cx.waker())) {
-            state.reader = Some(cx.waker().clone());
+            let left = state.reader.replace(cx.waker().clone());
+            // What it holds may be another end of this channel.
+            drop(state);
+            drop(left);
         }
         Poll::Pending
     }

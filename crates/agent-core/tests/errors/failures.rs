@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use agent_core::drive::MAX_REPLY_BYTES;
 use agent_core::testing::{Latch, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
     AgentEvent, BasicAgent, Completion, Ended, ErrorKind, EventSink, Finished, HookError, Hooks, Message,
-    ModelConfig, ProviderError, StopReason, StreamConfig, StreamDelta, StreamProvider,
+    ModelConfig, ProviderError, StopReason, StreamConfig, StreamDelta, StreamEvent, StreamProvider,
 };
 use async_trait::async_trait;
 use serde_json::json;
@@ -38,6 +39,49 @@ async fn an_error_of_the_provider_is_in_the_state_and_the_next_prompt_clears_it(
         model.requests()[1].history.units().any(|u| u.kind() == agent_core::UnitKind::Failed),
         "{sent:?}"
     );
+}
+
+/// Says "word" for ever, a mebibyte at a time.
+struct Endless;
+
+#[async_trait]
+impl StreamProvider for Endless {
+    fn provider_id(&self) -> &'static str {
+        "endless"
+    }
+
+    async fn stream(
+        &self,
+        _: &StreamConfig,
+        sink: &mut EventSink<'_>,
+        _: &CancellationToken,
+    ) -> Result<Completion, ProviderError> {
+        let words = "word".repeat(256 * 1_024);
+        sink(StreamEvent::Start { response_id: None, model: None });
+        loop {
+            sink(StreamEvent::TextDelta { index: 0, delta: &words });
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Whoever is at the other end, a reply does not fill the memory.
+#[tokio::test]
+async fn a_reply_without_end_is_an_error_at_a_named_size() {
+    let agent = BasicAgent::new(ModelConfig::default()).with_provider(Endless);
+    let mut events = agent.prompt("Hi").unwrap();
+    let mut bytes = 0;
+    let mut ended = None;
+    while let Some(event) = events.recv().await {
+        match event {
+            AgentEvent::MessageUpdate { delta: StreamDelta::Text { delta }, .. } => bytes += delta.len(),
+            AgentEvent::AgentEnd(end) => ended = Some(end.ended),
+            _ => {}
+        }
+    }
+    assert!(bytes <= MAX_REPLY_BYTES + (1 << 20), "{bytes}");
+    let Some(Ended::Error { message, .. }) = ended else { panic!("{ended:?}") };
+    assert!(message.contains("64 MiB"), "{message}");
 }
 
 struct Broken;

@@ -3,10 +3,10 @@
 //! ```no_run
 //! use looptree::prelude::*;
 //!
-//! # async fn example(api_key: &str) -> Result<(), AgentError> {
+//! # async fn example(api_key: &str) -> Result<(), Box<dyn std::error::Error>> {
 //! let agent = looptree::agent(ModelConfig::anthropic("claude-sonnet-4-6", "Claude Sonnet", api_key))
 //!     .with_system_prompt("You are a careful engineer.")
-//!     .with_tools(default_tools());
+//!     .with_tools(Workspace::open(".")?.tools());
 //! let mut events = agent.prompt("Why does the build fail?")?; // returns at once
 //! while let Some(event) = events.recv().await {
 //!     if let AgentEvent::MessageUpdate { delta: StreamDelta::Text { delta }, .. } = event {
@@ -57,7 +57,7 @@ pub mod prelude {
     };
     pub use agent_providers::ProviderRegistry;
     #[cfg(feature = "session")]
-    pub use agent_session::{JsonStore, RestoreSession, SaveContext, SessionRecorder};
+    pub use agent_session::{JsonStore, RestoreSession, SaveContext, SessionError, SessionRecorder};
     #[cfg(feature = "tools")]
     pub use agent_tools::{Workspace, default_tools};
 }

@@ -1,6 +1,8 @@
 //! What the person at the terminal does: lines, Ctrl-C, the end of the input.
 
 use std::io::BufRead as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -21,6 +23,9 @@ pub(crate) enum Pressed {
 pub(crate) struct Keyboard {
     lines: Option<Receiver<String>>,
     interrupts: Receiver<()>,
+    /// The terminal was closed, or the system shuts down: the run is aborted like by Ctrl-C, so that no command is left
+    /// behind, and the program ends.
+    ending: Arc<AtomicBool>,
 }
 
 impl Keyboard {
@@ -28,11 +33,21 @@ impl Keyboard {
     /// background is not stopped for reading.
     pub(crate) fn open() -> Self {
         let (said, interrupts) = channel(1);
+        let ending = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&ending);
         tokio::spawn(async move {
             // One that nobody waits for is kept for the next who does.
-            while tokio::signal::ctrl_c().await.is_ok() && said.send(()).await.is_ok() {}
+            loop {
+                tokio::select! {
+                    pressed = tokio::signal::ctrl_c() => if pressed.is_err() { return },
+                    () = told_to_end() => told.store(true, Ordering::Relaxed),
+                }
+                if said.send(()).await.is_err() {
+                    return;
+                }
+            }
         });
-        Self { lines: None, interrupts }
+        Self { lines: None, interrupts, ending }
     }
 
     pub(crate) async fn interrupt(&mut self) {
@@ -49,6 +64,9 @@ impl Keyboard {
     }
 
     pub(crate) async fn line(&mut self) -> Pressed {
+        if self.ending.load(Ordering::Relaxed) {
+            return Pressed::End;
+        }
         // A thread and not tokio's stdin: a read that blocks must not hold the end of the program.
         let lines = self.lines.get_or_insert_with(|| {
             let (typed, lines) = channel(TYPED_AHEAD);
@@ -74,4 +92,24 @@ impl Keyboard {
             line = lines.recv() => line.map_or(Pressed::End, Pressed::Line),
         }
     }
+}
+
+#[cfg(unix)]
+async fn told_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    if let (Ok(mut terminate), Ok(mut hang_up)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+    {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = hang_up.recv() => {}
+        }
+    } else {
+        std::future::pending().await
+    }
+}
+
+#[cfg(not(unix))]
+async fn told_to_end() {
+    std::future::pending().await
 }

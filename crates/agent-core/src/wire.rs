@@ -17,6 +17,9 @@ mod tests;
 use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+/// Forms that are kept beside the first one. An agent that changes among more models encodes its past again.
+const MAX_OTHERS: usize = 3;
+
 /// What an encoding depends on besides the thing encoded: protocol, target model, dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WireKey(u64, u64);
@@ -110,6 +113,9 @@ impl WireCache {
         }
         let encoded = make();
         let out = read(&encoded);
+        if slots.len() >= MAX_OTHERS {
+            slots.remove(0);
+        }
         slots.push((key, encoded));
         out
     }

@@ -42,3 +42,23 @@ fn a_panic_while_encoding_leaves_the_cache_usable() {
     assert_eq!(cache.with(key, || Encoded::new(*b"x", []), |e| e.bytes().len()), 1);
     assert_eq!(format!("{:?}", Encoded::new(*b"secret", [])), "Encoded { bytes: 6, marks: [] }");
 }
+
+#[test]
+fn many_keys_do_not_add_up() {
+    let cache = WireCache::default();
+    let made = AtomicUsize::new(0);
+    let read = |n: usize| {
+        let make = || {
+            made.fetch_add(1, Ordering::Relaxed);
+            Encoded::new(n.to_string().into_bytes(), [])
+        };
+        cache.with(WireKey::new(&[&n.to_string()]), make, |e| e.bytes().to_vec())
+    };
+    for n in 0..6 {
+        assert_eq!(read(n), n.to_string().into_bytes());
+    }
+    for (n, expect) in [(0, 6), (5, 6), (4, 6), (3, 6), (1, 7)] {
+        read(n);
+        assert_eq!(made.load(Ordering::Relaxed), expect, "after key {n}");
+    }
+}

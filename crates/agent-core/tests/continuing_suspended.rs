@@ -367,25 +367,10 @@ async fn below_the_handle_a_run_that_waits_is_left_in_the_context() {
     assert!(matches!(within(none).await, Err(LoopError::NotSuspended)));
 }
 
-/// Keeps the type of every event that was written down.
-#[derive(Debug, Default)]
-struct Writing(std::sync::Mutex<Vec<String>>);
-
-#[async_trait::async_trait]
-impl agent_core::journal::Journal for Writing {
-    async fn append(
-        &self,
-        entry: agent_core::journal::JournalEntry<'_>,
-    ) -> Result<(), agent_core::journal::JournalError> {
-        self.0.lock().unwrap().extend(entry.events.iter().map(runs::kind));
-        Ok(())
-    }
-}
-
 /// B-061.
 #[tokio::test]
 async fn the_end_of_a_run_that_waited_and_was_aborted_is_written_down() {
-    let journal = Arc::new(Writing::default());
+    let journal = Arc::new(runs::Writing::default());
     let (agent, _) = agent([two_calls()]);
     let agent = agent
         .with_journal(Arc::clone(&journal) as Arc<dyn agent_core::journal::Journal>)

@@ -453,25 +453,10 @@ async fn what_had_arrived_of_a_reply_is_kept_when_a_listener_breaks_the_run() {
     assert_eq!((reply.stop_reason, reply.text().as_str()), (StopReason::Aborted, "Half a w"));
 }
 
-/// Keeps the type of every event that was written down.
-#[derive(Debug, Default)]
-struct Writing(Mutex<Vec<String>>);
-
-#[async_trait::async_trait]
-impl agent_core::journal::Journal for Writing {
-    async fn append(
-        &self,
-        entry: agent_core::journal::JournalEntry<'_>,
-    ) -> Result<(), agent_core::journal::JournalError> {
-        self.0.lock().unwrap().extend(entry.events.iter().map(runs::kind));
-        Ok(())
-    }
-}
-
 /// B-016, B-006.
 #[tokio::test]
 async fn the_end_of_a_run_that_a_listener_broke_is_heard_by_all_others_and_written_down() {
-    let journal = Arc::new(Writing::default());
+    let journal = Arc::new(runs::Writing::default());
     let (agent, _) = agent(["ok"]);
     let agent = agent.with_journal(Arc::clone(&journal) as Arc<dyn agent_core::journal::Journal>);
     let heard = Arc::new(Mutex::new(Vec::new()));

@@ -158,14 +158,22 @@ impl Channel {
     }
 
     async fn next(&self) -> Option<AgentEvent> {
-        let next = poll_fn(|cx| self.poll_next(cx));
-        // A reader that always finds an event must let other tasks run once in a while.
-        #[cfg(feature = "system")]
-        let next = tokio::task::coop::cooperative(next);
-        next.await
+        poll_fn(|cx| self.poll_next(cx)).await
     }
 
     fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
+        // A reader that always finds an event must let other tasks run once in a while.
+        #[cfg(feature = "system")]
+        let turn = std::task::ready!(tokio::task::coop::poll_proceed(cx));
+        let polled = self.poll_state(cx);
+        #[cfg(feature = "system")]
+        if polled.is_ready() {
+            turn.made_progress();
+        }
+        polled
+    }
+
+    fn poll_state(&self, cx: &Context<'_>) -> Poll<Option<AgentEvent>> {
         let mut state = self.lock();
         if let Some(event) = state.take() {
             return Poll::Ready(Some(event));

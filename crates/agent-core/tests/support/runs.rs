@@ -75,3 +75,18 @@ pub(crate) fn shown_refs(messages: &[MessageRef]) -> String {
 pub(crate) fn note() -> AgentMessage {
     AgentMessage::extension("mark", serde_json::json!({"text": "remember"}))
 }
+
+/// A journal that keeps the type of every event that was written down.
+#[derive(Debug, Default)]
+pub(crate) struct Writing(pub(crate) std::sync::Mutex<Vec<String>>);
+
+#[async_trait::async_trait]
+impl agent_core::journal::Journal for Writing {
+    async fn append(
+        &self,
+        entry: agent_core::journal::JournalEntry<'_>,
+    ) -> Result<(), agent_core::journal::JournalError> {
+        self.0.lock().unwrap().extend(entry.events.iter().map(kind));
+        Ok(())
+    }
+}

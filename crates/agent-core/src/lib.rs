@@ -103,7 +103,7 @@ pub use tool::validate::{
 #[doc(inline)]
 pub use tool::{
     AgentTool, Effects, ToolConcurrency, ToolContext, ToolDefinition, ToolError, ToolExecutionStrategy,
-    ToolResult, ToolSet, ToolSignal, ToolUpdates,
+    ToolResult, ToolSet, ToolSignal, ToolUpdates, Toolkit,
 };
 #[doc(inline)]
 pub use tool::{FunctionTool, Tool, TypedTool, argument_schema, tool_fn};

@@ -72,7 +72,8 @@ fn last_address() -> MutexGuard<'static, Option<(String, reqwest::Url)>> {
 
 /// The headers of a request with a JSON body.
 pub(crate) fn json_headers() -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(8);
+    // Room for ours and the two that the client adds; more would be a map of twice the size.
+    let mut headers = HeaderMap::with_capacity(6);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
     headers

@@ -240,7 +240,7 @@ impl Shell {
                 .map_err(|e| format!("api_key failed: {e}"))?;
         }
         request.system_prompt = self.system_prompt.clone();
-        request.tools = self.tools.set.clone();
+        request.tools = self.tools.definitions().clone();
         request.thinking_level = config.thinking_level.clamp_to(&config.model.thinking_levels);
         request.thinking_budgets = config.thinking_budgets;
         request.max_tokens = config.max_tokens;

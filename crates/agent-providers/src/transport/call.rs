@@ -180,7 +180,7 @@ async fn frames(
     sink: &mut EventSink<'_>,
 ) -> Result<Completion, ProviderError> {
     if framer.feed(&first, &mut |frame| decoder.push(frame, sink))? == Flow::Done {
-        body.settle();
+        body.settle().await;
         return decoder.finish(sink);
     }
     drop(first);
@@ -189,7 +189,7 @@ async fn frames(
             match body.next_soon(AFTER_END).await {
                 Some(next) => next,
                 None => {
-                    body.settle();
+                    body.settle().await;
                     return decoder.finish(sink);
                 }
             }
@@ -199,7 +199,7 @@ async fn frames(
         let broken = match next {
             Next::Piece(piece) => {
                 if framer.feed(&piece, &mut |frame| decoder.push(frame, sink))? == Flow::Done {
-                    body.settle();
+                    body.settle().await;
                     return decoder.finish(sink);
                 }
                 continue;

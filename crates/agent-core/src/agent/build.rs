@@ -13,6 +13,7 @@ use crate::limits::ExecutionLimits;
 use crate::model::{CacheConfig, ModelConfig, ResponseFormat, ThinkingBudgets, ThinkingLevel, ToolChoice};
 use crate::provider::{RequestHook, StreamProvider};
 use crate::retry::RetryConfig;
+use crate::route::Route;
 use crate::run::{QueueKind, QueueMode, SteeringPolicy};
 use crate::tool::validate::ArgumentValidator;
 use crate::tool::{AgentTool, ToolExecutionStrategy, Toolkit};
@@ -161,6 +162,12 @@ impl BasicAgent {
     #[must_use]
     pub fn with_tool_timeout(self, timeout: Duration) -> Self {
         self.configure(|c| c.tool_timeout = Some(timeout))
+    }
+
+    /// One more model to ask when those before it fail.
+    #[must_use]
+    pub fn with_route(self, route: Route) -> Self {
+        self.configure(|c| c.routes.push(route))
     }
 
     /// What steering does to calls that have not begun.

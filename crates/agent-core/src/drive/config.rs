@@ -18,6 +18,7 @@ use crate::limits::ExecutionLimits;
 use crate::model::{CacheConfig, ModelConfig, ResponseFormat, ThinkingBudgets, ThinkingLevel, ToolChoice};
 use crate::provider::{RequestHook, StreamProvider};
 use crate::retry::RetryConfig;
+use crate::route::Route;
 use crate::run::{Gates, QueueMode, Run, RunSetup, SteeringPolicy};
 use crate::tool::validate::{ArgumentValidator, SchemaValidator};
 use crate::tool::{AgentTool, ToolExecutionStrategy, Toolkit};
@@ -75,6 +76,8 @@ pub struct AgentLoopConfig {
     pub execution_limits: Option<ExecutionLimits>,
     /// Retries.
     pub retry_config: RetryConfig,
+    /// Who is asked when the model fails, in order.
+    pub routes: Vec<Route>,
     /// The budget of the context; `None` switches compaction off.
     pub context_config: Option<ContextConfig>,
     /// How the history is shortened; the default cascade when absent.
@@ -127,6 +130,7 @@ impl AgentLoopConfig {
             follow_up_mode: QueueMode::default(),
             execution_limits: Some(ExecutionLimits::default()),
             retry_config: RetryConfig::default(),
+            routes: Vec::new(),
             context_config: Some(ContextConfig::default()),
             compaction_strategy: None,
             token_counter: Arc::new(HeuristicTokenCounter),
@@ -273,6 +277,7 @@ impl AgentContext {
         setup.follow_up_mode = config.follow_up_mode;
         setup.limits = config.execution_limits;
         setup.retry = config.retry_config;
+        setup.routes = config.routes.iter().map(Route::setup).collect();
         setup.context = config.context_config.clone();
         setup.context_window = Some(config.model.context_window);
         setup

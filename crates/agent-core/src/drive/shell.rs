@@ -203,8 +203,8 @@ impl Shell {
             match step {
                 // What is rare is boxed: many runs wait for a model at once, and each holds the room of its largest step.
                 Step::Gate { gate, .. } => Box::pin(self.ask_gate(gate)).await?,
-                Step::CallModel { history, key, attempt, .. } => {
-                    self.call_model(history, key, attempt).await?
+                Step::CallModel { history, key, attempt, route, .. } => {
+                    self.call_model(history, key, attempt, route).await?
                 }
                 Step::Sleep { delay_ms, .. } => self.wait(delay_ms).await?,
                 Step::RunTools { calls, .. } => Box::pin(self.run_tools(calls)).await?,

@@ -62,6 +62,7 @@ pub mod ollama;
 pub mod openai_chat;
 #[cfg(feature = "http-protocols")]
 mod protocol;
+pub mod rate_limit;
 pub mod registry;
 #[cfg(feature = "http-protocols")]
 mod rejection;
@@ -89,6 +90,8 @@ pub use ollama::OllamaProvider;
 #[cfg(feature = "openai-chat")]
 #[doc(inline)]
 pub use openai_chat::{OpenAiChatProvider, OpenAiCompatProvider};
+#[doc(inline)]
+pub use rate_limit::{RateLimit, RateLimited};
 #[doc(inline)]
 pub use registry::ProviderRegistry;
 #[cfg(feature = "http-protocols")]

@@ -25,6 +25,7 @@
 //! | `anthropic` | `AnthropicProvider`: Anthropic Messages |
 //! | `openai-chat` | `OpenAiChatProvider`: OpenAI Chat Completions and everybody who speaks it |
 //! | `ollama` | `OllamaProvider`: Ollama's native chat |
+//! | `remote` | `RemoteProvider`: models behind a server of one's own, which holds the keys |
 //! | `tls-rustls` | `https://` by rustls with aws-lc and the operating system's roots |
 //! | `tls-native` | `https://` by the operating system |
 //! | `http-protocols` | what the protocols share; switched on by each of them |
@@ -49,6 +50,7 @@ pub mod catalogue;
 )]
 mod handoff;
 #[cfg(feature = "http-protocols")]
+#[allow(unused_imports, unused_macros, reason = "a build with nothing but `remote` has no use for it")]
 mod http_provider;
 #[cfg(feature = "http-protocols")]
 mod json;
@@ -66,9 +68,11 @@ pub mod rate_limit;
 pub mod registry;
 #[cfg(feature = "http-protocols")]
 mod rejection;
+#[cfg(feature = "remote")]
+pub mod remote;
 #[cfg(feature = "http-protocols")]
 mod request;
-#[cfg(any(feature = "anthropic", feature = "openai-chat"))]
+#[cfg(any(feature = "anthropic", feature = "openai-chat", feature = "remote"))]
 mod shape;
 #[cfg(feature = "http-protocols")]
 mod sse;
@@ -94,6 +98,9 @@ pub use openai_chat::{OpenAiChatProvider, OpenAiCompatProvider};
 pub use rate_limit::{RateLimit, RateLimited};
 #[doc(inline)]
 pub use registry::ProviderRegistry;
+#[cfg(feature = "remote")]
+#[doc(inline)]
+pub use remote::RemoteProvider;
 #[cfg(feature = "http-protocols")]
 #[doc(inline)]
 pub use transport::{Transport, TransportConfig};

@@ -110,7 +110,7 @@ async fn a_run_through_the_server_gives_the_messages_of_a_run_without_it() {
     assert_eq!(ended(&events), Ended::Completed);
     assert_eq!(said(&there), said(&here));
     let asked = upstream.requests();
-    assert_eq!(asked[0].key().map(|k| k.expose()), Some(KEY), "the key is the server's");
+    assert_eq!(asked[0].key().map(looptree::Secret::expose), Some(KEY), "the key is the server's");
     assert_eq!(asked[1].messages().count(), 4);
     assert!(asked[0].tools.definitions()[0].name == "look");
 }

@@ -1,5 +1,10 @@
 //! Which dialect a server speaks: `cargo run --example endpoint_check -- URL [--model M]`.
-#![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a program, not a library")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program, not a library"
+)]
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -46,7 +51,14 @@ fn target(mut words: impl Iterator<Item = String>) -> Result<Option<Target>> {
 }
 
 #[tokio::main]
-async fn main() -> Result<ExitCode> {
+async fn main() -> ExitCode {
+    run().await.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+async fn run() -> Result<ExitCode> {
     let Some(target) = target(std::env::args().skip(1))? else {
         println!("{HELP}");
         return Ok(ExitCode::SUCCESS);

@@ -1,11 +1,17 @@
 //! A server that holds the keys: `LOOPTREE_SERVER_TOKENS=... cargo run --example looptree_server`.
 //!
 //! Agents elsewhere call their models through it with `RemoteProvider::new("http://HOST:8787", TOKEN)`.
-#![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a program, not a library")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program, not a library"
+)]
 
 mod models;
 
 use std::net::SocketAddr;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
@@ -51,7 +57,17 @@ fn args(mut words: impl Iterator<Item = String>) -> Result<Option<Args>> {
 }
 
 #[tokio::main]
-async fn main() -> Result<()> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<()> {
     tracing_subscriber::fmt().with_env_filter(tracing_subscriber::EnvFilter::from_default_env()).init();
     let Some(args) = args(std::env::args().skip(1))? else {
         println!("{HELP}");

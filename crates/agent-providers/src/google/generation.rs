@@ -51,6 +51,11 @@ impl Known {
         self.generation.is_some_and(|g| g >= NEWEST)
     }
 
+    /// Whether anything is known of it: others speak the protocol too, Gemma among them, and take fewer options.
+    pub(super) fn is_gemini(self) -> bool {
+        self.generation.is_some()
+    }
+
     /// Whether it may think. Before 2.5 none did, and to be told is an error for those that do not.
     pub(super) fn may_think(self) -> bool {
         self.is_third() || !(self.is_before(2, 5) || self.makes_media)

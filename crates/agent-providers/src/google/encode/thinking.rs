@@ -52,6 +52,10 @@ pub(super) fn plan(request: &StreamConfig, known: Known) -> Plan {
         _ => &model.thinking_levels,
     };
     let level = request.thinking_level.clamp_to(levels);
+    // Of a model that is no known Gemini it is not said that it shall not think: many refuse the option.
+    if level == ThinkingLevel::Off && !known.is_gemini() {
+        return unsaid;
+    }
     if known.is_third() || matches!(model.thinking, ThinkingForm::Effort | ThinkingForm::Adaptive) {
         let thinking = match level {
             ThinkingLevel::Off => Thinking::LeastLevel(word(least(&model.id, levels))),

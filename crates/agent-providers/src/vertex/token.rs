@@ -107,6 +107,15 @@ fn read(model: &ModelConfig, json: &Secret) -> Result<CustomServiceAccount, Prov
     }
     match CustomServiceAccount::from_json(json.expose()) {
         Ok(account) => Ok(account),
+        Err(gcp_auth::Error::Io(..)) => {
+            let message = "the certificates of this machine cannot be read, so no token can be fetched";
+            Err(failed(
+                model,
+                ErrorKind::Auth,
+                message,
+                "install them, or set the model's api_key to a token",
+            ))
+        }
         Err(_) => {
             refused("the service account cannot be read: a field is missing or its private key is none")
         }

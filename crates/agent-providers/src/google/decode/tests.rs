@@ -35,6 +35,7 @@ fn read(pieces: &[Value]) -> Read {
     read_for(&request(), pieces)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a table reads better without references")]
 fn parts(parts: Value) -> Value {
     json!({"candidates": [{"content": {"role": "model", "parts": parts}, "index": 0}]})
 }

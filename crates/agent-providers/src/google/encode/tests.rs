@@ -115,6 +115,7 @@ fn the_smallest_request_says_nothing_that_was_not_asked_for() {
     assert!(!format!("{request:?}").contains("secret"));
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a table reads better without references")]
 #[track_caller]
 fn check_choice(choice: ToolChoice, expect: Value) {
     let mut request = hello("gemini-2.5-flash");
@@ -170,6 +171,7 @@ fn a_json_answer_beside_tools_is_native_since_gemini_3_and_a_function_before() {
     assert_eq!(answer_tool(&hello("gemini-2.5-flash")), None);
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a table reads better without references")]
 #[track_caller]
 fn check_thinking(id: &str, level: ThinkingLevel, expect: Value) {
     let mut request = hello(id);

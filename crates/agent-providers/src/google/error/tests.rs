@@ -21,6 +21,7 @@ fn body(code: u16, message: &str, details: &serde_json::Value) -> String {
     json!({"error": {"code": code, "message": message, "status": "S", "details": details}}).to_string()
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a table reads better without references")]
 #[track_caller]
 fn check(status: u16, message: &str, details: serde_json::Value, expect: ErrorKind) {
     let text = body(status, message, &details);

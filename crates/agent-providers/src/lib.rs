@@ -46,6 +46,8 @@ mod blocks;
 #[cfg(feature = "http-protocols")]
 mod call_ids;
 pub mod catalogue;
+#[cfg(any(feature = "anthropic", feature = "google"))]
+mod declaration;
 #[cfg(feature = "google")]
 pub mod google;
 #[cfg(feature = "http-protocols")]

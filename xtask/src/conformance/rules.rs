@@ -249,7 +249,7 @@ fn stop_reason(word: &str) -> Option<StopReason> {
         "max_tokens" | "MAX_TOKENS" | "length" | "model_length" | "model_context_window_exceeded" => {
             Some(StopReason::Length)
         }
-        "tool_use" | "tool_calls" | "function_call" => Some(StopReason::ToolUse),
+        "tool_use" | "tool_calls" | "function_call" | "FUNCTION_CALL" => Some(StopReason::ToolUse),
         _ => None,
     }
 }

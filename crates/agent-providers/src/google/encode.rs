@@ -12,13 +12,17 @@ mod thinking;
 mod tests;
 
 use agent_core::{Encoded, ErrorContext, ErrorKind, ProviderError, StreamConfig, ToolChoice, WireKey};
-use serde_json::Value;
 
 use super::generation::Known;
+use crate::declaration;
 use crate::json::{self, Members};
 use format::Format;
 
 pub(super) use format::answer_tool;
+
+/// The member of a function that holds its schema. It takes JSON Schema as it is; the older `parameters` takes a
+/// dialect of OpenAPI.
+const SCHEMA: &str = "parametersJsonSchema";
 
 /// Writes the body.
 ///
@@ -132,7 +136,7 @@ fn write_tools(body: &mut Members<'_>, request: &StreamConfig, format: &Format<'
                 if !out.is_empty() {
                     out.push(b',');
                 }
-                write_tool(&mut out, &tool.name, &tool.description, &tool.parameters);
+                declaration::write(&mut out, &tool.name, &tool.description, SCHEMA, &tool.parameters);
             }
             Encoded::new(out, [])
         },
@@ -142,23 +146,7 @@ fn write_tools(body: &mut Members<'_>, request: &StreamConfig, format: &Format<'
         if out.len() > start {
             out.push(b',');
         }
-        write_tool(out, name, crate::answer_tool::DESCRIPTION, schema);
+        declaration::write(out, name, crate::answer_tool::DESCRIPTION, SCHEMA, schema);
     }
     out.extend_from_slice(b"]}]");
-}
-
-/// `parametersJsonSchema` takes JSON Schema as it is; the older `parameters` takes a dialect of OpenAPI.
-fn write_tool(out: &mut Vec<u8>, name: &str, description: &str, parameters: &Value) {
-    let mut tool = Members::open(out);
-    tool.field("name", name);
-    if !description.trim().is_empty() {
-        tool.field("description", description);
-    }
-    let mut schema = Members::open(tool.key("parametersJsonSchema"));
-    schema.field("type", "object");
-    for (key, value) in parameters.as_object().into_iter().flatten().filter(|(k, _)| *k != "type") {
-        schema.field(key, value);
-    }
-    schema.close();
-    tool.close();
 }

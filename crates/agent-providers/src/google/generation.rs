@@ -56,9 +56,10 @@ impl Known {
         self.generation.is_some()
     }
 
-    /// Whether it may think. Before 2.5 none did, and to be told is an error for those that do not.
+    /// Whether it can be told how much to think. Before 2.5 none could, those that draw or speak cannot, and to be told
+    /// is an error for them.
     pub(super) fn may_think(self) -> bool {
-        self.is_third() || !(self.is_before(2, 5) || self.makes_media)
+        !self.is_before(2, 5) && !self.makes_media
     }
 
     /// Whether tools and a JSON answer can be asked for together.

@@ -68,7 +68,7 @@ fn region(model: &ModelConfig) -> &str {
 pub(super) fn endpoint(request: &StreamConfig) -> Result<reqwest::Url, ProviderError> {
     let model = &*request.model;
     let id = segment(model, "model id", &model.id)?;
-    let place = segment(model, "region", region(model))?;
+    let place = word(model, "region", region(model), "")?;
     let default_base = host(place);
     let base = model.base_url.as_deref().unwrap_or(&default_base);
     let address = base.split('?').next().unwrap_or_default().trim().trim_end_matches('/');
@@ -88,7 +88,7 @@ pub(super) fn endpoint(request: &StreamConfig) -> Result<reqwest::Url, ProviderE
             };
             match project {
                 Some(project) => {
-                    let project = segment(model, "project", project)?;
+                    let project = word(model, "project", project, ".:")?;
                     format!("projects/{project}/locations/{place}/{publisher}")
                 }
                 None if matches!(credential(request), Credential::Key(_)) => publisher,
@@ -97,6 +97,17 @@ pub(super) fn endpoint(request: &StreamConfig) -> Result<reqwest::Url, ProviderE
         }
     };
     request::endpoint(model, &default_base, &format!("{version}/{resource}{METHOD}")).map(streamed)
+}
+
+/// A name of letters, digits, `-` and these: the region becomes part of the host, to which a token is sent.
+fn word<'n>(model: &ModelConfig, what: &str, name: &'n str, also: &str) -> Result<&'n str, ProviderError> {
+    if name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || also.contains(c)) {
+        return Ok(name);
+    }
+    let context = ErrorContext::new(format!("the {what} {name:?} is none of Google Cloud"))
+        .with_target(&model.provider, &model.id)
+        .with_advice("set project and region as the console shows them, for example \"europe-west4\"");
+    Err(ProviderError::new(ErrorKind::Other, context))
 }
 
 fn host(place: &str) -> String {

@@ -60,7 +60,8 @@ impl Stop {
             return Err(ProviderError::new(ErrorKind::Network, context));
         };
         let stop = match reason.as_str() {
-            "STOP" if self.called => StopReason::ToolUse,
+            // The vendor says STOP; some servers that speak its protocol have a word of their own.
+            "STOP" | "FUNCTION_CALL" if self.called => StopReason::ToolUse,
             "STOP" => StopReason::Stop,
             "MAX_TOKENS" => StopReason::Length,
             _ => return Err(self.failure(&reason)),

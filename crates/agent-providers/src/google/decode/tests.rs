@@ -187,6 +187,9 @@ fn only_a_known_end_completes_a_reply() {
         (cut.end.unwrap_err().kind(), cut.log.snapshot().text().as_str()),
         (ErrorKind::Network, "half")
     );
+    let call = parts(json!([{"functionCall": {"name": "f"}}]));
+    assert_eq!(read(&[call, end("FUNCTION_CALL")]).end.unwrap().stop_reason, StopReason::ToolUse);
+    failed("FUNCTION_CALL", ErrorKind::Api);
     // The last word counts.
     let twice = read(&[parts(json!([{"text": "a"}])), end("STOP"), end("RECITATION")]);
     assert!(twice.end.unwrap_err().to_string().contains("RECITATION"));

@@ -6,7 +6,7 @@ use agent_core::{
     AgentMessage, AssistantMessage, Content, History, Message, ModelConfig, ResponseFormat, StopReason,
     ThinkingBudgets, ThinkingForm, ThinkingLevel, ToolDefinition, ToolResultMessage,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 

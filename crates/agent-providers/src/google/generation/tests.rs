@@ -16,7 +16,7 @@ fn a_name_tells_the_generation_and_whether_it_thinks() {
     check("gemini-3.1-flash-lite", true, true, true);
     check("models/gemini-3.5-flash", true, true, true);
     check("publishers/google/models/gemini-10-ultra", true, true, true);
-    check("gemini-3-pro-image-preview", true, true, true);
+    check("gemini-3-pro-image-preview", true, true, false);
     check("gemini-flash-latest", true, true, true);
     check("gemini-2.5-flash", true, false, true);
     check("gemini-2.5-flash@001", true, false, true);

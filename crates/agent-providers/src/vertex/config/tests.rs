@@ -58,9 +58,15 @@ fn without_a_project_an_api_key_is_needed_and_then_it_is_express_mode() {
 
 #[test]
 fn names_that_would_change_the_address_are_refused() {
-    for (project, region, id) in
-        [("a/../b", "r", "m"), ("p?", "r", "m"), ("p", "r r", "m"), ("p", "r", "m#"), ("p", "evil.com/", "m")]
-    {
+    for (project, region, id) in [
+        ("a/../b", "r", "m"),
+        ("p?", "r", "m"),
+        ("p", "r r", "m"),
+        ("p", "r", "m#"),
+        ("p", "evil.com/x", "m"),
+        ("p", "evil.com", "m"),
+        ("p/x", "r", "m"),
+    ] {
         assert!(
             endpoint(&request(ModelConfig::vertex(project, region, id))).is_err(),
             "{project} {region} {id}"

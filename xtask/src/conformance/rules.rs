@@ -245,8 +245,8 @@ fn is_nothing(expected: &Expected) -> bool {
 fn stop_reason(word: &str) -> Option<StopReason> {
     match word {
         "end_turn" | "stop_sequence" | "pause_turn" | "compaction" | "stop" | "end" | "eos" | "eos_token"
-        | "complete" | "completed" | "load" | "unload" | "STOP" => Some(StopReason::Stop),
-        "max_tokens" | "MAX_TOKENS" | "length" | "model_length" | "model_context_window_exceeded" => {
+        | "complete" | "completed" | "load" | "unload" | "STOP" | "1" => Some(StopReason::Stop),
+        "max_tokens" | "MAX_TOKENS" | "2" | "length" | "model_length" | "model_context_window_exceeded" => {
             Some(StopReason::Length)
         }
         "tool_use" | "tool_calls" | "function_call" | "FUNCTION_CALL" => Some(StopReason::ToolUse),

@@ -9,10 +9,13 @@ mod partial;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use agent_core::{
     ApiProtocol, Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StreamConfig, StreamEvent,
     Usage,
 };
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -44,7 +47,7 @@ pub(crate) struct Decoder {
     open: Option<Arguments>,
     ids: CallIds,
     /// Ids given in this reply, which a server may repeat.
-    given: Vec<String>,
+    given: BTreeSet<String>,
     /// What was said about the reply: sources, citations. Shown at its end.
     about: Vec<(&'static str, Value)>,
     stop: Stop,
@@ -68,15 +71,34 @@ impl Decoder {
             blocks: Blocks::default(),
             open: None,
             ids: CallIds::new(&request.history),
-            given: Vec::new(),
+            given: BTreeSet::new(),
             about: Vec::new(),
             stop: Stop::default(),
             complete: false,
         }
     }
 
-    /// Reads a piece of the stream, whose text is `json`.
+    /// Reads a piece of the stream, or a list of them: an answer without events is one, and an error may come in one.
     fn read(&mut self, json: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
+        if !json.trim_start().starts_with('[') {
+            return self.piece(json, sink);
+        }
+        // Some relays end a stream with `[DONE]`.
+        if json.trim() == "[DONE]" {
+            return Ok(());
+        }
+        let mended;
+        let json = if Surrogates::suspected(json) && serde_json::from_str::<IgnoredAny>(json).is_err() {
+            mended = self.surrogates.mend(json);
+            &mended
+        } else {
+            json
+        };
+        let list: Vec<&RawValue> = serde_json::from_str(json).map_err(unreadable)?;
+        list.into_iter().try_for_each(|item| self.piece(item.get(), sink))
+    }
+
+    fn piece(&mut self, json: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
         let cause = match serde_json::from_str::<Chunk<'_>>(json) {
             Ok(chunk) => return self.chunk(&chunk, json, sink),
             Err(cause) => cause,
@@ -87,15 +109,7 @@ impl Decoder {
                 return self.chunk(&chunk, &mended, sink);
             }
         }
-        // Some relays end a stream with `[DONE]`.
-        if json.trim() == "[DONE]" {
-            return Ok(());
-        }
-        // An error may come in a list.
-        match serde_json::from_str::<Vec<&RawValue>>(json) {
-            Ok(list) => list.into_iter().try_for_each(|item| self.read(item.get(), sink)),
-            Err(_) => Err(unreadable(cause)),
-        }
+        Err(unreadable(cause))
     }
 
     fn chunk(
@@ -116,7 +130,7 @@ impl Decoder {
         for candidate in chunk.candidates.iter().flatten() {
             known = true;
             if candidate.index.0 == 0 {
-                self.candidate(candidate, json, sink);
+                self.candidate(candidate, json, sink)?;
             } else {
                 sink(StreamEvent::Unrecognised { name: "another candidate" });
             }
@@ -139,16 +153,26 @@ impl Decoder {
         Ok(())
     }
 
-    fn candidate(&mut self, candidate: &Candidate<'_>, json: &str, sink: &mut EventSink<'_>) {
+    fn candidate(
+        &mut self,
+        candidate: &Candidate<'_>,
+        json: &str,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
+        // The parts as they stand there, once one of them has to be carried.
+        let mut raw: Option<Vec<Value>> = None;
         let parts =
             candidate.content.as_ref().and_then(|content| content.parts.as_deref()).unwrap_or_default();
         for (at, part) in parts.iter().enumerate() {
             match part {
-                Part { call: Some(call), .. } => self.call(call, part.signature.as_str(), sink),
+                Part { call: Some(call), .. } => self.call(call, part.signature.as_str(), sink)?,
                 Part { text: Some(text), thought, .. } => {
                     self.say(text.as_str(), part.signature.as_str(), *thought, sink);
                 }
-                Part { other: Some(kind), .. } => self.carry(kind, at, json, sink),
+                Part { other: Some(kind), .. } => {
+                    let raw = raw.get_or_insert_with(|| raw_parts(json));
+                    self.carry(kind, raw.get_mut(at).map(Value::take), sink);
+                }
                 // A part of nothing but a signature.
                 _ => self.say("", part.signature.as_str(), part.thought, sink),
             }
@@ -161,6 +185,7 @@ impl Decoder {
             self.note(kind, said, sink);
         }
         self.stop.note(candidate);
+        Ok(())
     }
 
     fn say(&mut self, text: &str, signature: &str, thought: bool, sink: &mut EventSink<'_>) {
@@ -176,50 +201,64 @@ impl Decoder {
         }
     }
 
-    fn call(&mut self, call: &FunctionCall<'_>, signature: &str, sink: &mut EventSink<'_>) {
+    fn call(
+        &mut self,
+        call: &FunctionCall<'_>,
+        signature: &str,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
         let continues = call.will_continue == Some(true);
+        let pieces = call.partial_args.as_deref().unwrap_or_default();
         let name = call.name.as_str();
-        if name.is_empty() {
+        let mut open = if name.is_empty() {
             // More of the call that is open, or its end.
-            let Some(mut open) = self.open.take() else {
+            let Some(open) = self.open.take() else {
                 sink(StreamEvent::Unrecognised { name: "a piece of no call" });
-                return;
+                return Ok(());
             };
-            open.add(call.partial_args.as_deref().unwrap_or_default(), sink);
-            if continues {
-                self.open = Some(open)
-            } else {
-                open.end(sink)
+            open
+        } else {
+            self.close_call(sink);
+            if self.answer_tool.as_deref() == Some(name) {
+                self.blocks.say(call.args.map_or("{}", RawValue::get), sink);
+                self.blocks.close(sink);
+                return Ok(());
             }
-            return;
+            let index = self.begin_call(call.id.filled(), name, signature, sink);
+            if let Some(args) = call.args.map(RawValue::get).filter(|args| *args != "null" && !continues) {
+                sink(StreamEvent::ToolCallDelta { index, delta: args });
+                sink(StreamEvent::BlockEnd { index });
+                return Ok(());
+            }
+            Arguments::new(index, call.args.map(RawValue::get))
+        };
+        open.add(pieces)?;
+        if continues {
+            self.open = Some(open);
+        } else {
+            open.end(sink);
         }
-        self.close_call(sink);
-        if self.answer_tool.as_deref() == Some(name) {
-            self.blocks.say(call.args.map_or("{}", RawValue::get), sink);
-            self.blocks.close(sink);
-            return;
-        }
+        Ok(())
+    }
+
+    fn begin_call(&mut self, id: Option<&str>, name: &str, signature: &str, sink: &mut EventSink<'_>) -> u32 {
         let index = self.blocks.start(sink);
-        let id =
-            match call.id.filled().filter(|id| !self.given.iter().any(|g| g == id) && !self.ids.is_taken(id))
-            {
-                Some(id) => id.to_owned(),
-                None => self.ids.numbered(self.prefix),
-            };
+        let id = match id.filter(|id| !self.given.contains(*id) && !self.ids.is_taken(id)) {
+            Some(id) => id.to_owned(),
+            None => loop {
+                let id = self.ids.numbered(self.prefix);
+                if !self.given.contains(&id) {
+                    break id;
+                }
+            },
+        };
         sink(StreamEvent::ToolCallStart { index, id: &id, name });
-        self.given.push(id);
-        self.stop.called();
         if !signature.is_empty() {
             sink(StreamEvent::ToolCallSignature { index, delta: signature });
         }
-        if let Some(args) = call.args.map(RawValue::get).filter(|args| *args != "null" && !continues) {
-            sink(StreamEvent::ToolCallDelta { index, delta: args });
-            sink(StreamEvent::BlockEnd { index });
-            return;
-        }
-        let mut open = Arguments::new(index, call.args.map(RawValue::get));
-        open.add(call.partial_args.as_deref().unwrap_or_default(), sink);
-        if continues { self.open = Some(open) } else { open.end(sink) }
+        self.given.insert(id);
+        self.stop.called();
+        index
     }
 
     fn close_call(&mut self, sink: &mut EventSink<'_>) {
@@ -229,10 +268,8 @@ impl Decoder {
     }
 
     /// Passes on a part that only the vendor understands, as it stands there.
-    fn carry(&mut self, kind: &str, at: usize, json: &str, sink: &mut EventSink<'_>) {
-        let whole = serde_json::from_str::<RawChunk>(json).unwrap_or_default();
-        let parts = whole.candidates.into_iter().next().map(|c| c.content.parts).unwrap_or_default();
-        match parts.into_iter().nth(at) {
+    fn carry(&mut self, kind: &str, part: Option<Value>, sink: &mut EventSink<'_>) {
+        match part {
             Some(part) => {
                 let index = self.blocks.start(sink);
                 sink(StreamEvent::Opaque { index, kind, data: &part });
@@ -281,6 +318,12 @@ impl Decode for Decoder {
         }
         Ok(completion)
     }
+}
+
+/// The parts of the first candidate.
+fn raw_parts(json: &str) -> Vec<Value> {
+    let whole = serde_json::from_str::<RawChunk>(json).unwrap_or_default();
+    whole.candidates.into_iter().next().map(|c| c.content.parts).unwrap_or_default()
 }
 
 /// The tokens in our buckets (B-152): the prompt's count holds the cached ones and not those of the vendor's own

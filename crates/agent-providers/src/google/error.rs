@@ -5,6 +5,7 @@ mod tests;
 
 use std::time::Duration;
 
+use agent_core::provider::overflow::is_quota_text;
 use agent_core::{ApiProtocol, ErrorContext, ErrorKind, ProviderError, StreamConfig};
 use serde_json::Value;
 
@@ -96,6 +97,7 @@ fn kind_of(vendor: &VendorError, status: Option<u16>, details: &[Detail]) -> Err
     match reason {
         Some(kind) => kind,
         None if status == Some(CANCELLED) => ErrorKind::Network,
+        None if status == Some(400) && is_quota_text(&vendor.message) => ErrorKind::Quota,
         None => vendor.meaning(status),
     }
 }

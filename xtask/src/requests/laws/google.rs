@@ -127,7 +127,7 @@ pub(super) const LAWS: &[Law] = &[
         broken: |body| {
             let config = &body.json["generationConfig"];
             let (thinking, most) = (&config["thinkingConfig"], config["maxOutputTokens"].as_u64());
-            let budget = thinking.get("thinkingBudget").map(|b| b.as_u64());
+            let budget = thinking.get("thinkingBudget").map(Value::as_u64);
             let level = thinking.get("thinkingLevel").map(text);
             let third = body.model.starts_with("gemini-3");
             let word = level.is_none_or(|l| third && matches!(l, "MINIMAL" | "LOW" | "MEDIUM" | "HIGH"));

@@ -24,7 +24,13 @@ impl Stop {
         else {
             return;
         };
-        self.reason = Some(reason.to_owned());
+        // Told to write enumerations as numbers, the vendor does.
+        self.reason = Some(match reason {
+            "0" => return,
+            "1" => "STOP".to_owned(),
+            "2" => "MAX_TOKENS".to_owned(),
+            reason => reason.to_owned(),
+        });
         self.message = candidate.finish_message.filled().map(str::to_owned);
         let ratings =
             candidate.safety_ratings.map(|r| serde_json::from_str::<Vec<SafetyRating<'_>>>(r.get()));

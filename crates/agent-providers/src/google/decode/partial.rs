@@ -6,19 +6,23 @@
 #[cfg(test)]
 mod tests;
 
-use agent_core::{EventSink, StreamEvent};
+use agent_core::{ErrorContext, ErrorKind, EventSink, ProviderError, StreamEvent};
 use serde_json::{Map, Value};
 
 use crate::google::wire::PartialArg;
+use crate::json::Text;
 
 /// The most steps of a path.
 const MAX_DEPTH: usize = 64;
 
 /// How far beyond the end of a list a place may be; the places between are null.
-const MAX_GAP: usize = 256;
+const MAX_GAP: usize = 16;
 
-/// The most bytes of texts, and values beside them, that one call may gather.
+/// The most bytes that the arguments of one call may take.
 const MAX_BYTES: usize = 16 << 20;
+
+/// What a value takes beside its text, in bytes: about the room of an object with one member.
+const PER_VALUE: usize = 256;
 
 /// A call that has begun and not ended.
 #[derive(Debug)]
@@ -44,26 +48,26 @@ impl Arguments {
         Self { index, value, growing: None, bytes: 0 }
     }
 
-    /// Puts pieces in their places. One whose place makes no sense is counted and passed over.
-    pub(super) fn add(&mut self, pieces: &[PartialArg<'_>], sink: &mut EventSink<'_>) {
-        for piece in pieces {
-            if self.put(piece).is_none() {
-                sink(StreamEvent::Unrecognised { name: "a piece of arguments without a place" });
-            }
-        }
+    /// Puts pieces in their places.
+    ///
+    /// # Errors
+    /// When one has no place or there are too many: a call with a hole in its arguments must not run.
+    pub(super) fn add(&mut self, pieces: &[PartialArg<'_>]) -> Result<(), ProviderError> {
+        pieces.iter().try_for_each(|piece| self.put(piece).ok_or_else(|| misplaced(piece)))
     }
 
     fn put(&mut self, piece: &PartialArg<'_>) -> Option<()> {
         let path = piece.json_path.as_str();
         let continues = self.growing.take().is_some_and(|growing| growing == path);
         let steps = steps(path)?;
-        // A value takes room even when its text is empty.
-        let text = piece.string_value.as_ref().map(crate::json::Text::as_str);
-        self.bytes = self.bytes.saturating_add(text.map_or(0, str::len) + path.len());
+        let text = piece.string_value.as_ref().map(Text::as_str);
+        let mut made = 0;
+        let slot = place(self.value.get_or_insert_with(|| Value::Object(Map::new())), &steps, &mut made)?;
+        let room = text.map_or(0, str::len).saturating_add(made * PER_VALUE);
+        self.bytes = self.bytes.saturating_add(room);
         if self.bytes > MAX_BYTES {
             return None;
         }
-        let slot = place(self.value.get_or_insert_with(|| Value::Object(Map::new())), &steps)?;
         match text {
             Some(text) => {
                 match slot {
@@ -90,8 +94,14 @@ impl Arguments {
     }
 }
 
-/// The slot at the end of the path, made where it is not there yet.
-fn place<'v>(root: &'v mut Value, steps: &[Step]) -> Option<&'v mut Value> {
+fn misplaced(piece: &PartialArg<'_>) -> ProviderError {
+    let path: String = piece.json_path.as_str().chars().take(100).collect();
+    let context = ErrorContext::new(format!("a piece of a call's arguments has no place there: {path:?}"));
+    ProviderError::new(ErrorKind::Network, context)
+}
+
+/// The slot at the end of the path, made where it is not there yet; `made` counts what was.
+fn place<'v>(root: &'v mut Value, steps: &[Step], made: &mut usize) -> Option<&'v mut Value> {
     let mut here = root;
     for step in steps {
         here = match step {
@@ -99,7 +109,10 @@ fn place<'v>(root: &'v mut Value, steps: &[Step]) -> Option<&'v mut Value> {
                 if !here.is_object() {
                     *here = Value::Object(Map::new());
                 }
-                here.as_object_mut()?.entry(key.clone()).or_insert(Value::Null)
+                here.as_object_mut()?.entry(key.clone()).or_insert_with(|| {
+                    *made += 1;
+                    Value::Null
+                })
             }
             Step::At(at) => {
                 if !here.is_array() {
@@ -110,6 +123,7 @@ fn place<'v>(root: &'v mut Value, steps: &[Step]) -> Option<&'v mut Value> {
                     return None;
                 }
                 if list.len() <= *at {
+                    *made = made.saturating_add(at.saturating_add(1) - list.len());
                     list.resize(at.saturating_add(1), Value::Null);
                 }
                 list.get_mut(*at)?

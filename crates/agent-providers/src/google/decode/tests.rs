@@ -164,6 +164,8 @@ fn tokens_are_sorted_into_buckets_that_do_not_overlap() {
 #[test]
 fn only_a_known_end_completes_a_reply() {
     assert_eq!(read(&[end("MAX_TOKENS")]).end.unwrap().stop_reason, StopReason::Length);
+    let number = json!({"candidates": [{"finishReason": 2}]});
+    assert_eq!(read(&[number]).end.unwrap().stop_reason, StopReason::Length);
     let failed = |reason: &str, kind: ErrorKind| {
         let error = read(&[parts(json!([{"text": "half"}])), end(reason)]).end.unwrap_err();
         assert_eq!((error.kind(), error.context().unwrap().code.as_deref()), (kind, Some(reason)));
@@ -208,6 +210,24 @@ fn a_refusal_is_an_error_with_the_vendors_explanation() {
     let rated = json!({"candidates": [{"finishReason": "SAFETY", "safetyRatings": [
         {"category": "HARM_A", "probability": "LOW"}, {}, {"category": "HARM_B", "blocked": true}]}]});
     assert!(why(rated).ends_with("(SAFETY): HARM_B"));
+}
+
+#[test]
+fn a_piece_of_arguments_without_a_place_ends_the_reply() {
+    let call = json!({"functionCall": {"name": "f", "willContinue": true, "partialArgs": [{"jsonPath": "a", "stringValue": "x"}]}});
+    let error = read(&[parts(json!([call])), end("STOP")]).end.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Network);
+}
+
+/// The work is linear in the bytes, whatever they say.
+#[test]
+fn many_parts_in_one_piece_are_read_in_one_go() {
+    let many = |part: Value| parts(Value::Array(vec![part; 20_000]));
+    let carried = content(&[many(json!({"odd": {"x": 1}}))]);
+    assert_eq!(carried.len(), 20_000);
+    let read = read(&[many(json!({"functionCall": {"id": "s", "name": "f", "args": {}}})), end("STOP")]);
+    let ids: BTreeSet<String> = read.end.unwrap().tool_calls().map(|c| c.id.as_str().to_owned()).collect();
+    assert_eq!(ids.len(), 20_000);
 }
 
 /// B-129.

@@ -206,7 +206,8 @@ fn thinking_is_a_budget_until_gemini_2_5_and_a_word_since_gemini_3() {
         check_thinking("gemini-3.5-flash", level, word(flash));
         check_thinking("gemini-3.8-flash", level, word(newest));
         check_thinking("gemini-3.1-pro-preview", level, word(newest));
-        check_thinking("gemini-4-pro-unheard", level, word(newest));
+        check_thinking("gemini-4-flash-unheard", level, word(newest));
+        check_thinking("gemini-flash-latest", level, word(newest));
     }
     // Off: nothing where that can be said, else the least, and none of it is shown.
     check_thinking("gemini-2.5-flash", Off, json!({"thinkingBudget": 0}));

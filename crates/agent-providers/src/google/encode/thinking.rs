@@ -58,8 +58,8 @@ pub(super) fn plan(request: &StreamConfig, known: Known) -> Plan {
     }
     if known.is_third() || matches!(model.thinking, ThinkingForm::Effort | ThinkingForm::Adaptive) {
         let thinking = match level {
-            ThinkingLevel::Off => Thinking::LeastLevel(word(least(&model.id, levels))),
-            level => Thinking::Level(word(level.max(least(&model.id, levels)))),
+            ThinkingLevel::Off => Thinking::LeastLevel(word(least(levels))),
+            level => Thinking::Level(word(level.max(least(levels)))),
         };
         return Plan { thinking, ..unsaid };
     }
@@ -90,10 +90,10 @@ fn range(id: &str) -> Range {
     }
 }
 
-/// The lowest level: of those that are known, else by the name, since no Pro takes `MINIMAL`.
-fn least(id: &str, levels: &[ThinkingLevel]) -> ThinkingLevel {
+/// The lowest level of those that are known. Every model takes `LOW`; the newest take no `MINIMAL`, nor does any Pro.
+fn least(levels: &[ThinkingLevel]) -> ThinkingLevel {
     let known = levels.iter().copied().filter(|l| *l != ThinkingLevel::Off).min();
-    known.unwrap_or(if id.contains("-pro") { ThinkingLevel::Low } else { ThinkingLevel::Minimal })
+    known.unwrap_or(ThinkingLevel::Low)
 }
 
 fn word(level: ThinkingLevel) -> &'static str {

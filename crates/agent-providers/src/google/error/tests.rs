@@ -44,6 +44,13 @@ fn status_reason_and_limits_become_a_kind() {
     check(400, "API key expired.", json!([{"reason": "API_KEY_INVALID"}]), ErrorKind::Auth);
     let long = "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).";
     check(400, long, json!([]), ErrorKind::ContextOverflow);
+    check(
+        400,
+        "The free tier is not available in your country. Please enable billing.",
+        json!([]),
+        ErrorKind::Quota,
+    );
+    check(400, "User location is not supported for the API use.", json!([]), ErrorKind::Api);
     check(401, "Request had invalid authentication credentials.", json!([]), ErrorKind::Auth);
     check(403, "denied", json!([{"reason": "IAM_PERMISSION_DENIED"}]), ErrorKind::Auth);
     check(403, "off", json!([{"reason": "BILLING_DISABLED"}]), ErrorKind::Quota);

@@ -5,18 +5,17 @@ use serde_json::json;
 
 use super::*;
 
-fn put(pieces: &[Value]) -> (Option<Value>, usize) {
+fn put(pieces: &[Value]) -> (Option<Value>, bool) {
     let texts: Vec<String> = pieces.iter().map(Value::to_string).collect();
     let pieces: Vec<PartialArg<'_>> = texts.iter().map(|t| serde_json::from_str(t).unwrap()).collect();
     let mut arguments = Arguments::new(0, None);
-    let mut lost = 0;
-    arguments.add(&pieces, &mut |_| lost += 1);
-    (arguments.value, lost)
+    let refused = arguments.add(&pieces).is_err();
+    (arguments.value, refused)
 }
 
 #[track_caller]
 fn check(pieces: &[Value], expect: Value) {
-    assert_eq!(put(pieces), (Some(expect), 0));
+    assert_eq!(put(pieces), (Some(expect), false));
 }
 
 fn text(path: &str, text: &str, more: bool) -> Value {
@@ -45,7 +44,7 @@ fn a_text_grows_only_where_the_piece_before_said_so() {
 }
 
 #[test]
-fn a_place_that_makes_no_sense_is_passed_over() {
+fn a_place_that_makes_no_sense_is_an_error() {
     for path in [
         "",
         "a",
@@ -59,12 +58,28 @@ fn a_place_that_makes_no_sense_is_passed_over() {
         "$.a[99999999]",
         "$[99999999999999999999]",
     ] {
-        let (value, lost) = put(&[text(path, "x", false)]);
-        assert_eq!(lost, 1, "{path}");
+        let (value, refused) = put(&[text(path, "x", false)]);
+        assert!(refused, "{path}");
         assert!(value.is_none_or(|v| v.to_string().len() < 100), "{path}");
     }
     let deep = format!("${}", ".a".repeat(MAX_DEPTH + 1));
-    assert_eq!(put(&[text(&deep, "x", false)]).1, 1);
+    assert!(put(&[text(&deep, "x", false)]).1);
+}
+
+#[test]
+fn arguments_have_a_largest_size_however_they_come() {
+    let mut arguments = Arguments::new(0, None);
+    let grow = |arguments: &mut Arguments, path: String, text: &str| {
+        let piece = json!({"jsonPath": path, "stringValue": text, "willContinue": true}).to_string();
+        arguments.add(&[serde_json::from_str(&piece).unwrap()])
+    };
+    let mib = "x".repeat(1 << 20);
+    let texts = (0..20).take_while(|_| grow(&mut arguments, "$.a".to_owned(), &mib).is_ok()).count();
+    assert_eq!(texts, 15, "and the room of one member");
+    let mut arguments = Arguments::new(0, None);
+    let values =
+        (0..).step_by(MAX_GAP).take_while(|n| grow(&mut arguments, format!("$.a[{n}]"), "").is_ok()).count();
+    assert!(values * MAX_GAP * PER_VALUE <= MAX_BYTES, "{values}");
 }
 
 proptest! {

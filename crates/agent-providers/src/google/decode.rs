@@ -51,6 +51,8 @@ pub(crate) struct Decoder {
     /// What was said about the reply: sources, citations. Shown at its end.
     about: Vec<(&'static str, Value)>,
     stop: Stop,
+    /// Whether a piece came that did not say that it is the last.
+    goes_on: bool,
     /// Whether the piece that ends a reply has been seen.
     complete: bool,
 }
@@ -74,6 +76,7 @@ impl Decoder {
             given: BTreeSet::new(),
             about: Vec::new(),
             stop: Stop::default(),
+            goes_on: false,
             complete: false,
         }
     }
@@ -139,8 +142,9 @@ impl Decoder {
             known = true;
             if let Some(usage) = total(usage) {
                 sink(StreamEvent::Usage(usage));
-                // Only old servers say in every piece that it is the last; theirs count no tokens before the end.
-                self.complete |= self.stop.is_said();
+                // Old servers say in every piece that it is the last: that one is, is sure only of a server that does not,
+                // and counts the tokens with it. Otherwise the end of the stream is waited for.
+                self.complete |= self.goes_on && self.stop.is_said();
             }
         }
         if let Some(PromptFeedback { block_reason, block_reason_message }) = &chunk.prompt_feedback {
@@ -185,6 +189,7 @@ impl Decoder {
             self.note(kind, said, sink);
         }
         self.stop.note(candidate);
+        self.goes_on |= !self.stop.is_said();
         Ok(())
     }
 

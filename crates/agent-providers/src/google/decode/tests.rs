@@ -315,16 +315,23 @@ fn the_call_that_is_the_answer_is_shown_as_text() {
 }
 
 #[test]
-fn the_end_is_near_when_the_tokens_are_counted_with_it() {
-    let near = |piece: Value| {
+fn the_end_is_near_when_a_server_that_says_so_once_has_said_it_and_counted_the_tokens() {
+    let near = |pieces: &[Value]| {
         let mut decoder = Decoder::new(&request());
-        decoder.push(Frame { event: None, data: &piece.to_string() }, &mut |_| {}).unwrap();
+        for piece in pieces {
+            decoder.push(Frame { event: None, data: &piece.to_string() }, &mut |_| {}).unwrap();
+        }
         decoder.is_complete()
     };
-    let mut last = end("STOP");
-    assert!(!near(last.clone()), "old servers say STOP in every piece");
-    last["usageMetadata"] = json!({"promptTokenCount": 1});
-    assert!(near(last));
+    let counted = |mut piece: Value| {
+        piece["usageMetadata"] = json!({"promptTokenCount": 1});
+        piece
+    };
+    let said = counted(parts(json!([{"text": "a"}])));
+    assert!(near(&[said.clone(), counted(end("STOP"))]));
+    assert!(!near(&[said.clone(), end("STOP")]), "the tokens may follow");
+    assert!(!near(&[said]));
+    assert!(!near(&[counted(end("STOP")), counted(end("STOP"))]), "old servers say STOP in every piece");
 }
 
 fn stream(pieces: &[&[u8]]) -> (Vec<OwnedStreamEvent>, Result<Completion, String>) {

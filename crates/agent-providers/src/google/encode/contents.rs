@@ -2,7 +2,7 @@
 
 use agent_core::{
     AgentMessage, ApiProtocol, AssistantMessage, Content, Encoded, ImageContent, Message, ProviderError,
-    StreamConfig, ToolCall, ToolResultMessage, Unit, UserMessage,
+    StreamConfig, ToolCall, ToolCallId, ToolResultMessage, Unit, UserMessage,
 };
 
 use super::refuse;
@@ -46,11 +46,11 @@ const CANNOT_BE_SAID: u32 = u32::MAX;
 /// # Errors
 /// When it holds a picture by an address that does not tell its type, and the API must be told.
 pub(super) fn write(out: &mut Vec<u8>, request: &StreamConfig, known: Known) -> Result<(), ProviderError> {
-    let writer = Writer {
-        rules: Handoff::new(request, IDS),
-        known,
-        needs_type: request.model.api == ApiProtocol::GoogleVertex,
+    let door = match request.model.api {
+        ApiProtocol::GoogleVertex => Door::Vertex,
+        _ => Door::Gemini,
     };
+    let writer = Writer { rules: Handoff::new(request, IDS), known, door };
     let key = handoff::wire_key(request, &["google contents"]);
     out.push(b'[');
     let start = out.len();
@@ -97,8 +97,16 @@ pub(super) fn write(out: &mut Vec<u8>, request: &StreamConfig, known: Known) -> 
 struct Writer<'r> {
     rules: Handoff<'r>,
     known: Known,
-    /// Whether a picture by address must come with its type.
-    needs_type: bool,
+    door: Door,
+}
+
+/// Which of the two APIs is spoken to; they differ in little.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Door {
+    Gemini,
+    /// It must be told the type of a picture by address, and does not know ids of calls in all of its versions: they are
+    /// sent back where it gave them.
+    Vertex,
 }
 
 /// Contents as they are written.
@@ -190,7 +198,7 @@ impl Writer<'_> {
             }),
             ImageContent::Url { url } => {
                 let kind = type_of(url);
-                if kind.is_none() && self.needs_type {
+                if kind.is_none() && self.door == Door::Vertex {
                     out.cannot_be_said = true;
                 }
                 out.part(|part| {
@@ -257,7 +265,7 @@ impl Writer<'_> {
         let signature = own.or_else(|| needed.then_some(SKIP_CHECK));
         out.part(|part| {
             let mut function = Members::open(part.key("functionCall"));
-            self.id(&mut function, &call.id);
+            self.id(&mut function, reply, &call.id);
             function.field("name", &name(call.name.as_str()));
             // The API takes an object only. Whatever else a model sent was answered with an error that shows it.
             let args = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
@@ -270,19 +278,20 @@ impl Writer<'_> {
     }
 
     /// An id that was made here because the server gave none is not told to it.
-    fn id(&self, members: &mut Members<'_>, id: &agent_core::ToolCallId) {
-        if !Prefix::ALL.iter().any(|prefix| prefix.made(id.as_str())) {
+    fn id(&self, members: &mut Members<'_>, reply: &AssistantMessage, id: &ToolCallId) {
+        let made = Prefix::ALL.iter().any(|prefix| prefix.made(id.as_str()));
+        if !made && (self.door == Door::Gemini || self.rules.same_model(reply)) {
             members.field("id", &self.rules.call_id(id));
         }
     }
 
     /// All results of a reply are one content (D16); pictures that cannot stand inside of them come in one more.
     /// Whether there is a result.
-    fn results(&self, out: &mut Out, _reply: &AssistantMessage, unit: &Unit) -> bool {
+    fn results(&self, out: &mut Out, reply: &AssistantMessage, unit: &Unit) -> bool {
         let mut outside: Vec<&ImageContent> = Vec::new();
         out.open(USER);
         for result in unit.results() {
-            self.result(out, result, &mut outside);
+            self.result(out, reply, result, &mut outside);
         }
         let any = out.close();
         if !outside.is_empty() {
@@ -296,7 +305,13 @@ impl Writer<'_> {
         any
     }
 
-    fn result<'m>(&self, out: &mut Out, result: &'m ToolResultMessage, outside: &mut Vec<&'m ImageContent>) {
+    fn result<'m>(
+        &self,
+        out: &mut Out,
+        reply: &AssistantMessage,
+        result: &'m ToolResultMessage,
+        outside: &mut Vec<&'m ImageContent>,
+    ) {
         let mut said = String::new();
         let mut inside: Vec<(&str, &str)> = Vec::new();
         let mut say = |text: &str| {
@@ -327,7 +342,7 @@ impl Writer<'_> {
         }
         out.part(|part| {
             let mut function = Members::open(part.key("functionResponse"));
-            self.id(&mut function, &result.tool_call_id);
+            self.id(&mut function, reply, &result.tool_call_id);
             function.field("name", &name(result.tool_name.as_str()));
             let mut response = Members::open(function.key("response"));
             response.field(if result.is_error { "error" } else { "output" }, &said);

@@ -87,6 +87,22 @@ fn all_results_of_a_turn_are_one_content_and_stay_paired_with_their_calls() {
     assert_eq!(calls[1]["args"], json!({}), "arguments that are no object were answered with an error");
 }
 
+/// REQ-121.
+#[test]
+fn vertex_is_told_ids_only_where_it_gave_them() {
+    let vertex = ModelConfig::vertex("p", "r", "gemini-2.5-flash");
+    let ids = |from: &ModelConfig| {
+        let said = contents(vertex.clone(), calls_by(from, None));
+        let last = |content: usize, key: &str| {
+            said[content]["parts"].as_array().unwrap().last().unwrap()[key]["id"].clone()
+        };
+        (last(1, "functionCall"), last(2, "functionResponse"))
+    };
+    assert_eq!(ids(&ModelConfig::default()), (Value::Null, Value::Null));
+    let (call, result) = ids(&vertex);
+    assert!(call.is_string() && call == result);
+}
+
 /// B-140, B-142.
 #[test]
 fn pictures_of_tools_stand_inside_of_the_result_since_gemini_3_and_behind_it_before() {

@@ -21,7 +21,10 @@ use serde_json::value::RawValue;
 
 use super::encode::answer_tool;
 use super::error;
-use super::wire::{Candidate, Chunk, FunctionCall, Part, PromptFeedback, RawChunk, Usage as WireUsage};
+use super::wire::{
+    CITATIONS, Candidate, Chunk, FunctionCall, GROUNDING, PAGES, Part, PromptFeedback, RawChunk,
+    Usage as WireUsage,
+};
 use crate::blocks::Blocks;
 use crate::call_ids::{CallIds, Prefix};
 use crate::json::Count;
@@ -182,9 +185,9 @@ impl Decoder {
             }
         }
         for (kind, said) in [
-            ("groundingMetadata", candidate.grounding_metadata),
-            ("citationMetadata", candidate.citation_metadata),
-            ("urlContextMetadata", candidate.url_context_metadata),
+            (GROUNDING, candidate.grounding_metadata),
+            (CITATIONS, candidate.citation_metadata),
+            (PAGES, candidate.url_context_metadata),
         ] {
             self.note(kind, said, sink);
         }

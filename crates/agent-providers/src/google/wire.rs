@@ -10,6 +10,12 @@ use serde_json::value::RawValue;
 
 use crate::json::{Count, Text};
 
+/// What is said about a reply beside its parts: sources, citations, pages that were read. Kept with it, never sent back.
+pub(super) const ABOUT_REPLY: [&str; 3] = [GROUNDING, CITATIONS, PAGES];
+pub(super) const GROUNDING: &str = "groundingMetadata";
+pub(super) const CITATIONS: &str = "citationMetadata";
+pub(super) const PAGES: &str = "urlContextMetadata";
+
 /// A piece of a streamed answer, or a whole one.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -129,7 +135,7 @@ pub(super) struct PartialArg<'a> {
 }
 
 /// Members that say something about a part and are none of its kinds.
-const ABOUT: &[&str] = &["videoMetadata", "partMetadata", "mediaResolution"];
+const ABOUT_PART: &[&str] = &["videoMetadata", "partMetadata", "mediaResolution"];
 
 impl<'de: 'a, 'a> Deserialize<'de> for Part<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -154,7 +160,7 @@ impl<'de> Visitor<'de> for PartVisitor {
                 "thought" => part.thought = map.next_value::<Option<bool>>()?.unwrap_or_default(),
                 "thoughtSignature" | "thought_signature" => part.signature = map.next_value()?,
                 "functionCall" => part.call = map.next_value()?,
-                about if ABOUT.contains(&about) => {
+                about if ABOUT_PART.contains(&about) => {
                     map.next_value::<IgnoredAny>()?;
                 }
                 _ => {

@@ -8,6 +8,7 @@ use agent_core::{
 use super::refuse;
 use crate::call_ids::Prefix;
 use crate::google::generation::Known;
+use crate::google::wire::ABOUT_REPLY;
 use crate::handoff::{self, Handoff, IMAGE_NOT_SHOWN, IdRule, ImageOut, ThinkingOut};
 use crate::json::{self, Members};
 
@@ -19,10 +20,6 @@ const MAX_NAME: usize = 64;
 
 /// What the vendor documents for calls that no Gemini 3 made: its check of signatures lets them pass (B-144).
 const SKIP_CHECK: &str = "skip_thought_signature_validator";
-
-/// Kinds of blocks that tell about a reply and are no parts of it.
-pub(in crate::google) const ABOUT: [&str; 3] =
-    ["groundingMetadata", "citationMetadata", "urlContextMetadata"];
 
 /// What comes before the pictures that tools gave (B-141).
 const FROM_TOOLS: &str = "The pictures that the tools above returned:";
@@ -243,7 +240,7 @@ impl Writer<'_> {
                 Content::ToolCall(call) => {
                     self.call(out, reply, call, std::mem::take(&mut first_call));
                 }
-                Content::Opaque(opaque) if !ABOUT.contains(&opaque.kind.as_str()) => {
+                Content::Opaque(opaque) if !ABOUT_REPLY.contains(&opaque.kind.as_str()) => {
                     if let Some(data) = self.rules.opaque(reply, opaque).filter(|d| d.is_object()) {
                         if out.bytes.len() > out.first {
                             out.bytes.push(b',');

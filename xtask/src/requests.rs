@@ -33,6 +33,8 @@ const PROTOCOLS: &[(&str, ApiProtocol)] = &[
     ("anthropic", ApiProtocol::AnthropicMessages),
     ("openai-chat", ApiProtocol::OpenAiCompletions),
     ("ollama", ApiProtocol::OllamaChat),
+    ("gemini", ApiProtocol::GoogleGenerativeAi),
+    ("vertex", ApiProtocol::GoogleVertex),
 ];
 
 /// What the command line asks for.

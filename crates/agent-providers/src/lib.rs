@@ -26,23 +26,31 @@
 //! | `openai-chat` | `OpenAiChatProvider`: OpenAI Chat Completions and everybody who speaks it |
 //! | `ollama` | `OllamaProvider`: Ollama's native chat |
 //! | `remote` | `RemoteProvider`: models behind a server of one's own, which holds the keys |
+//! | `google` | `GoogleProvider`: Google's Gemini API |
+//! | `vertex` | `VertexProvider`: Gemini on Vertex AI, with the signing in of Google Cloud |
 //! | `tls-rustls` | `https://` by rustls with aws-lc and the operating system's roots |
 //! | `tls-native` | `https://` by the operating system |
 //! | `http-protocols` | what the protocols share; switched on by each of them |
 
 #![cfg_attr(
-    not(all(feature = "anthropic", feature = "openai-chat", feature = "ollama")),
+    not(all(feature = "anthropic", feature = "openai-chat", feature = "ollama", feature = "google")),
     allow(dead_code, reason = "a build with some of the protocols uses a part of what they share")
 )]
 
 mod agent;
+#[cfg(any(feature = "anthropic", feature = "google"))]
+mod answer_tool;
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
-#[cfg(any(feature = "openai-chat", feature = "ollama"))]
+#[cfg(any(feature = "openai-chat", feature = "ollama", feature = "google"))]
 mod blocks;
 #[cfg(feature = "http-protocols")]
 mod call_ids;
 pub mod catalogue;
+#[cfg(any(feature = "anthropic", feature = "google"))]
+mod declaration;
+#[cfg(feature = "google")]
+pub mod google;
 #[cfg(feature = "http-protocols")]
 #[cfg_attr(
     not(all(feature = "anthropic", feature = "openai-chat")),
@@ -80,6 +88,8 @@ mod sse;
 mod surrogates;
 #[cfg(feature = "http-protocols")]
 pub mod transport;
+#[cfg(feature = "vertex")]
+pub mod vertex;
 
 #[doc(inline)]
 pub use agent::agent;
@@ -88,6 +98,9 @@ pub use agent::agent;
 pub use anthropic::AnthropicProvider;
 #[doc(inline)]
 pub use catalogue::{Catalogue, ModelFacts};
+#[cfg(feature = "google")]
+#[doc(inline)]
+pub use google::GoogleProvider;
 #[cfg(feature = "ollama")]
 #[doc(inline)]
 pub use ollama::OllamaProvider;
@@ -104,3 +117,6 @@ pub use remote::RemoteProvider;
 #[cfg(feature = "http-protocols")]
 #[doc(inline)]
 pub use transport::{Transport, TransportConfig};
+#[cfg(feature = "vertex")]
+#[doc(inline)]
+pub use vertex::VertexProvider;

@@ -3,8 +3,10 @@
 //! The transport drives it: `encode`, send, then either `rejected` with the whole body of an error answer, or a
 //! decoder that is fed frame by frame and asked at the end what the reply amounts to.
 
+use std::pin::Pin;
+
 use agent_core::{Completion, EventSink, History, Message, ModelConfig, ProviderError, StreamConfig};
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// A request, ready to be sent as it is.
 pub(crate) struct HttpRequest {
@@ -21,6 +23,8 @@ pub(crate) struct HttpRequest {
 pub(crate) enum Framing {
     /// `text/event-stream`.
     Sse,
+    /// The same; in its middle the server may turn to JSON that no `data:` stands before, to report an error.
+    SseOrJson,
     /// One JSON value a line.
     Lines,
 }
@@ -79,6 +83,10 @@ pub(crate) trait Decode: Send {
     fn finish(&mut self, sink: &mut EventSink<'_>) -> Result<Completion, ProviderError>;
 }
 
+/// A header that must be fetched before a request can be sent: a token that lives for an hour.
+pub(crate) type Fetching<'r> =
+    Pin<Box<dyn Future<Output = Result<(HeaderName, HeaderValue), ProviderError>> + Send + 'r>>;
+
 /// One protocol.
 pub(crate) trait Protocol: Send + Sync {
     /// Writes the request. Pure: the same request gives the same bytes.
@@ -86,6 +94,12 @@ pub(crate) trait Protocol: Send + Sync {
     /// # Errors
     /// When the request cannot be said in this protocol, or a credential or address is missing; nothing was sent.
     fn encode(&self, request: &StreamConfig) -> Result<HttpRequest, ProviderError>;
+
+    /// What says who calls, where that has to be asked for. The transport waits for it before it sends the request, and
+    /// drops it when the caller cancels.
+    fn authorise<'r>(&'r self, _request: &'r StreamConfig) -> Option<Fetching<'r>> {
+        None
+    }
 
     /// How a good answer is framed.
     fn framing(&self) -> Framing;

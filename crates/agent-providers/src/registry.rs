@@ -58,6 +58,16 @@ impl ProviderRegistry {
             ApiProtocol::OllamaChat,
             Arc::new(crate::OllamaProvider::with_transport(transport.clone())),
         );
+        #[cfg(feature = "google")]
+        registry.register(
+            ApiProtocol::GoogleGenerativeAi,
+            Arc::new(crate::GoogleProvider::with_transport(transport.clone())),
+        );
+        #[cfg(feature = "vertex")]
+        registry.register(
+            ApiProtocol::GoogleVertex,
+            Arc::new(crate::VertexProvider::with_transport(transport.clone())),
+        );
         registry
     }
 

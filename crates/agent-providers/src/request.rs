@@ -115,6 +115,12 @@ pub(crate) fn sets_header(request: &StreamConfig, name: &str) -> bool {
     both.filter(|(_, value)| value.is_some()).any(|(key, _)| key.eq_ignore_ascii_case(name))
 }
 
+/// Whether the caller says something of one of these headers: its value, or that it is not to be sent.
+pub(crate) fn names_header(request: &StreamConfig, names: &[&HeaderName]) -> bool {
+    let mut said = request.model.headers.keys().chain(request.headers.keys());
+    said.any(|key| names.iter().any(|name| key.eq_ignore_ascii_case(name.as_str())))
+}
+
 /// Puts the model's headers and then those of the call over the protocol's; `None` removes one (B-155).
 ///
 /// # Errors

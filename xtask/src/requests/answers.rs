@@ -30,6 +30,9 @@ impl Answer {
         let (kind, body) = match api {
             ApiProtocol::AnthropicMessages => ("text/event-stream", self.anthropic()),
             ApiProtocol::OllamaChat => ("application/x-ndjson", self.ollama()),
+            ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => {
+                ("text/event-stream", self.gemini())
+            }
             _ => ("text/event-stream", self.openai_chat()),
         };
         let headers = [("content-type".to_owned(), kind.to_owned())].into();
@@ -101,6 +104,44 @@ impl Answer {
                 "model": "served", "choices": [{"index": 0, "delta": {}, "finish_reason": reason}],
                 "usage": {"prompt_tokens": 10, "completion_tokens": 9, "total_tokens": 19}}));
             out.text.push_str("data: [DONE]\n\n");
+        }
+        out.text
+    }
+
+    fn gemini(&self) -> String {
+        let mut parts = Vec::new();
+        if !self.thinking.is_empty() {
+            parts.push(json!({"text": self.thinking, "thought": true}));
+        }
+        if !self.text.is_empty() {
+            parts.push(json!({"text": self.text}));
+        }
+        for (n, (id, name, arguments)) in self.calls.iter().enumerate() {
+            let args: Value = serde_json::from_str(arguments).unwrap_or_else(|_| json!({}));
+            let mut part = json!({"functionCall": {"name": name, "args": args}});
+            // Some servers give ids and some do not; the first call of a step is signed.
+            if !id.contains('|') {
+                part["functionCall"]["id"] = json!(id);
+            }
+            if n == 0 {
+                part["thoughtSignature"] = json!("c2lnbmF0dXJlIG9mIHRoaXMgY2FsbA==");
+            }
+            parts.push(part);
+        }
+        if self.calls.is_empty() && !self.thinking.is_empty() && !self.cut {
+            parts.push(json!({"text": "", "thoughtSignature": "c2lnbmF0dXJlIG9mIHRoZSBlbmQ="}));
+        }
+        let mut out = Events::default();
+        for part in parts {
+            out.data(&json!({"candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0}],
+                "modelVersion": "served", "responseId": "own"}));
+        }
+        if !self.cut {
+            out.data(
+                &json!({"candidates": [{"content": {"role": "model"}, "finishReason": "STOP", "index": 0}],
+                "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 9, "totalTokenCount": 19},
+                "modelVersion": "served", "responseId": "own"}),
+            );
         }
         out.text
     }

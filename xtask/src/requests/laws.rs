@@ -5,6 +5,7 @@
 
 mod anthropic;
 mod chat;
+mod google;
 mod ollama;
 
 use agent_core::ApiProtocol;
@@ -20,6 +21,37 @@ pub(super) struct Law {
 
 /// Laws of every protocol.
 const COMMON: &[Law] = &[
+    Law {
+        says: "a model without eyes gets no picture",
+        broken: |body| {
+            let pictures = body.json.to_string();
+            let blind = body.what == "no-pictures";
+            (blind && pictures.contains(super::tools::PIXEL)).then(|| "a picture".to_owned())
+        },
+    },
+    Law {
+        says: "what failed or was aborted is shown to nobody",
+        broken: |body| {
+            let text = String::from_utf8_lossy(&body.bytes);
+            ["Half of", "I was about to", "call_half"]
+                .into_iter()
+                .find(|w| text.contains(w))
+                .map(str::to_owned)
+        },
+    },
+    Law {
+        says: "what nobody but its author may see stays with its author",
+        broken: |body| {
+            let handed_over = body.what.contains("-of-") && !body.what.contains("thoughts-shown");
+            let text = String::from_utf8_lossy(&body.bytes);
+            let secret = ["c2lnbmF0dXJl", "d2l0aGhlbGQ=", "That was all.", "srvtoolu_1", "Nothing to say."];
+            secret.into_iter().find(|s| handed_over && text.contains(s)).map(str::to_owned)
+        },
+    },
+];
+
+/// Laws of the protocols that have messages under this name.
+const MESSAGES: &[Law] = &[
     Law {
         says: "the body is an object that names its model, streams, and says everything else before its messages",
         broken: |body| {
@@ -59,33 +91,6 @@ const COMMON: &[Law] = &[
         },
     },
     Law {
-        says: "a model without eyes gets no picture",
-        broken: |body| {
-            let pictures = body.json.to_string();
-            let blind = body.what == "no-pictures";
-            (blind && pictures.contains(super::tools::PIXEL)).then(|| "a picture".to_owned())
-        },
-    },
-    Law {
-        says: "what failed or was aborted is shown to nobody",
-        broken: |body| {
-            let text = String::from_utf8_lossy(&body.bytes);
-            ["Half of", "I was about to", "call_half"]
-                .into_iter()
-                .find(|w| text.contains(w))
-                .map(str::to_owned)
-        },
-    },
-    Law {
-        says: "what nobody but its author may see stays with its author",
-        broken: |body| {
-            let handed_over = body.what.contains("-of-") && !body.what.contains("thoughts-shown");
-            let text = String::from_utf8_lossy(&body.bytes);
-            let secret = ["c2lnbmF0dXJl", "d2l0aGhlbGQ=", "That was all.", "srvtoolu_1", "Nothing to say."];
-            secret.into_iter().find(|s| handed_over && text.contains(s)).map(str::to_owned)
-        },
-    },
-    Law {
         says: "the text of the last message arrives as it was written",
         broken: |body| {
             let asked = body.what.starts_with("run") || body.what.starts_with("relay");
@@ -99,11 +104,13 @@ const COMMON: &[Law] = &[
 /// The laws of a protocol, with those of all.
 pub(super) fn of(api: ApiProtocol) -> impl Iterator<Item = &'static Law> {
     let own = match api {
+        ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => google::LAWS,
         ApiProtocol::AnthropicMessages => anthropic::LAWS,
         ApiProtocol::OllamaChat => ollama::LAWS,
         _ => chat::LAWS,
     };
-    COMMON.iter().chain(own)
+    let google = matches!(api, ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex);
+    COMMON.iter().chain(if google { &[] } else { MESSAGES }).chain(own)
 }
 
 /// The laws that a body breaks, each with the place.

@@ -112,6 +112,18 @@ fn opaque(author: &ModelConfig) -> Vec<Content> {
                 json!({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}),
             ),
         ],
+        ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => vec![
+            Content::opaque(
+                "executableCode",
+                json!({"executableCode": {"language": "PYTHON", "code": "print(2)", "id": "srvtoolu_1"},
+                    "thoughtSignature": "c2lnbmF0dXJl"}),
+            ),
+            Content::opaque(
+                "codeExecutionResult",
+                json!({"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "2\n", "id": "srvtoolu_1"}}),
+            ),
+            Content::opaque("groundingMetadata", json!({"webSearchQueries": ["srvtoolu_1"]})),
+        ],
         ApiProtocol::OpenAiCompletions if author.provider == "openrouter" => vec![Content::opaque(
             "reasoning_details",
             json!([{"type": "reasoning.encrypted", "data": "c2VjcmV0", "id": "r1", "format": "unknown", "index": 0}]),

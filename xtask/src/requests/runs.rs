@@ -7,7 +7,7 @@ use agent_providers::ProviderRegistry;
 use anyhow::Context as _;
 
 use super::answers::Answer;
-use super::scene::{chat, claude, gpt, llama};
+use super::scene::{chat, claude, gemini, gpt, llama, vertex};
 use super::tools::{self, PIXEL};
 use super::{Body, collect};
 use crate::server::Server;
@@ -51,6 +51,8 @@ fn models(api: ApiProtocol) -> Vec<ModelConfig> {
     match api {
         ApiProtocol::AnthropicMessages => vec![claude("claude-sonnet-4-5"), claude("claude-opus-5")],
         ApiProtocol::OllamaChat => vec![llama("qwen3-vl"), llama("gpt-oss:20b")],
+        ApiProtocol::GoogleGenerativeAi => vec![gemini("gemini-2.5-flash"), gemini("gemini-3.5-flash")],
+        ApiProtocol::GoogleVertex => vec![vertex("gemini-3.1-pro-preview"), vertex("gemini-2.5-pro")],
         _ => vec![
             chat("deepseek", "deepseek-flash"),
             gpt("gpt-5.5"),
@@ -86,7 +88,13 @@ pub(super) async fn with_tools(server: &Server, api: ApiProtocol) -> anyhow::Res
 
 /// One conversation that goes from protocol to protocol and comes back to the first, with calls everywhere.
 pub(super) async fn relay(server: &Server, start: usize) -> anyhow::Result<Vec<Body>> {
-    let ring = [claude("claude-sonnet-4-5"), chat("deepseek", "deepseek-flash"), llama("qwen3-vl")];
+    let ring = [
+        claude("claude-sonnet-4-5"),
+        chat("deepseek", "deepseek-flash"),
+        llama("qwen3-vl"),
+        gemini("gemini-3.5-flash"),
+        vertex("gemini-2.5-pro"),
+    ];
     let legs = ring.iter().cycle().skip(start).take(ring.len() + 1);
     let mut bodies = Vec::new();
     let mut relay: Option<BasicAgent> = None;

@@ -1,6 +1,7 @@
 //! Single requests: what each protocol can be asked, one wish at a time and several together.
 
 mod anthropic;
+mod google;
 mod ollama;
 mod openai_chat;
 
@@ -21,6 +22,8 @@ pub(super) fn all(api: ApiProtocol) -> anyhow::Result<Vec<Scene>> {
     match api {
         ApiProtocol::AnthropicMessages => anthropic::scenes(),
         ApiProtocol::OllamaChat => ollama::scenes(),
+        ApiProtocol::GoogleGenerativeAi => google::scenes(gemini),
+        ApiProtocol::GoogleVertex => google::scenes(vertex),
         _ => openai_chat::scenes(),
     }
 }
@@ -163,4 +166,12 @@ pub(super) fn chat(vendor: &str, id: &str) -> ModelConfig {
 
 pub(super) fn llama(id: &str) -> ModelConfig {
     known(ModelConfig::ollama(id))
+}
+
+pub(super) fn gemini(id: &str) -> ModelConfig {
+    known(ModelConfig::google(id, id, "key-for-loopback"))
+}
+
+pub(super) fn vertex(id: &str) -> ModelConfig {
+    known(ModelConfig::vertex("loopback-project", "europe-west4", id).with_api_key("token-for-loopback"))
 }

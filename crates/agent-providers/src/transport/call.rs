@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use agent_core::{CancellationToken, Completion, ErrorKind, EventSink, ProviderError, StreamConfig};
-use http::StatusCode;
+use http::{HeaderName, HeaderValue, StatusCode};
 
 use super::body::{Body, Next};
 use super::send::{Head, answered, send};
 use super::{Inner, failure};
 use crate::lines::{Cut, LineDecoder};
-use crate::protocol::{Decode, Flow, Frame, Framing, Protocol, Rejection};
+use crate::protocol::{Decode, Fetching, Flow, Frame, Framing, Protocol, Rejection};
 use crate::rejection::is_html;
 use crate::sse::SseDecoder;
 
@@ -45,7 +45,11 @@ async fn exchange(
     if cancel.is_cancelled() {
         return Err(ProviderError::Cancelled);
     }
-    let sent = send(inner, protocol, request)?;
+    let fetched = match protocol.authorise(request) {
+        Some(fetching) => Some(fetched(fetching, cancel, head).await?),
+        None => None,
+    };
+    let sent = send(inner, protocol, request, fetched)?;
     let (response, guard, declared) = Box::pin(answered(inner, sent, cancel, head)).await?;
     let status = response.status();
     tracing::debug!(status = status.as_u16(), model = %request.model.id, "answer");
@@ -69,6 +73,24 @@ async fn exchange(
         BodyKind::Frames(framing) => {
             let mut framer = Framer::new(framing, inner.config.max_frame_bytes);
             frames(inner, &mut framer, &mut *decoder, first, body, sink).await
+        }
+    }
+}
+
+/// Waits for the header that says who calls. Its value is kept, to be taken out of errors.
+async fn fetched(
+    fetching: Fetching<'_>,
+    cancel: &CancellationToken,
+    head: &mut Head,
+) -> Result<(HeaderName, HeaderValue), ProviderError> {
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(ProviderError::Cancelled),
+        fetched = fetching => {
+            let (name, mut value) = fetched?;
+            value.set_sensitive(true);
+            head.fetched = Some(value.clone());
+            Ok((name, value))
         }
     }
 }
@@ -105,6 +127,7 @@ fn kind_of(
 ) -> Result<BodyKind, ProviderError> {
     let media = declared.and_then(|t| t.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
     let framing = match media.as_str() {
+        "text/event-stream" if usual == Framing::SseOrJson => Some(usual),
         "text/event-stream" => Some(Framing::Sse),
         "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "application/x-jsonlines" => {
             Some(Framing::Lines)
@@ -124,8 +147,8 @@ fn kind_of(
         Some(byte) => match framing {
             Some(framing) => BodyKind::Frames(framing),
             // `data:`, `event:`, `id:`, `retry:` or a comment.
-            None if usual == Framing::Sse && b"deir:".contains(byte) && start.contains(&b':') => {
-                BodyKind::Frames(Framing::Sse)
+            None if usual != Framing::Lines && b"deir:".contains(byte) && start.contains(&b':') => {
+                BodyKind::Frames(usual)
             }
             None => return Err(failure::wrong_type(status, declared)),
         },
@@ -143,6 +166,7 @@ impl Framer {
     fn new(framing: Framing, limit: usize) -> Self {
         match framing {
             Framing::Sse => Self::Sse(SseDecoder::new(limit)),
+            Framing::SseOrJson => Self::Sse(SseDecoder::new(limit).with_bare_json()),
             Framing::Lines => Self::Lines(LineDecoder::new(limit)),
         }
     }
@@ -270,6 +294,12 @@ fn dress(error: ProviderError, request: &StreamConfig, head: &Head) -> ProviderE
             context.retry_after = head.retry_after;
         }
         redact(&mut context.message, request);
+        if let Some(fetched) = head.fetched.as_ref().and_then(|value| value.to_str().ok()) {
+            let token = fetched.rsplit(' ').next().unwrap_or_default();
+            if token.len() >= MIN_REDACTED && context.message.contains(token) {
+                context.message = context.message.replace(token, "****");
+            }
+        }
     })
 }
 

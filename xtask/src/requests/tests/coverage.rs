@@ -167,3 +167,49 @@ fn a_wish_that_nobody_fulfils_is_noticed() {
     assert!(says(&body, "a/*/b=x") && says(&body, "a/*/b=2") && says(&body, "a/*/b") && says(&body, "!c"));
     assert!(!says(&body, "a/*/b=y") && !says(&body, "a/*/c") && !says(&body, "!a"));
 }
+
+#[test]
+fn the_bodies_for_gemini_say_everything_that_can_be_said() {
+    for protocol in ["gemini", "vertex"] {
+        check(
+            protocol,
+            &[
+                "systemInstruction/parts/*/text",
+                "!systemInstruction",
+                "tools/*/functionDeclarations/*/name=plan_trip",
+                "tools/*/functionDeclarations/*/name=respond_json",
+                "!tools",
+                "toolConfig/functionCallingConfig/mode=NONE",
+                "toolConfig/functionCallingConfig/mode=ANY",
+                "toolConfig/functionCallingConfig/allowedFunctionNames/*=plan_trip",
+                "!toolConfig",
+                "generationConfig/temperature=0.0",
+                "generationConfig/maxOutputTokens=777",
+                "generationConfig/stopSequences/*=STOP",
+                "generationConfig/responseMimeType=application/json",
+                "generationConfig/responseJsonSchema/properties/days",
+                "generationConfig/thinkingConfig/thinkingBudget=0",
+                "generationConfig/thinkingConfig/thinkingBudget=128",
+                "generationConfig/thinkingConfig/thinkingBudget=24576",
+                "generationConfig/thinkingConfig/thinkingLevel=MINIMAL",
+                "generationConfig/thinkingConfig/thinkingLevel=LOW",
+                "generationConfig/thinkingConfig/thinkingLevel=MEDIUM",
+                "generationConfig/thinkingConfig/thinkingLevel=HIGH",
+                "generationConfig/thinkingConfig/includeThoughts=true",
+                "!generationConfig/thinkingConfig",
+                "contents/*/parts/*/thought=true",
+                "contents/*/parts/*/thoughtSignature=skip_thought_signature_validator",
+                "contents/*/parts/*/thoughtSignature=c2lnbmF0dXJlIG9mIHRoaXMgY2FsbA==",
+                "contents/*/parts/*/thoughtSignature=c2lnbmF0dXJlIG9mIHRoZSBlbmQ=",
+                "contents/*/parts/*/executableCode/language=PYTHON",
+                "contents/*/parts/*/codeExecutionResult/outcome=OUTCOME_OK",
+                "contents/*/parts/*/functionCall/id",
+                "contents/*/parts/*/functionResponse/response/error",
+                "contents/*/parts/*/functionResponse/response/output=[no output]",
+                "contents/*/parts/*/functionResponse/parts/*/inlineData/mimeType=image/png",
+                "contents/*/parts/*/fileData/mimeType=image/png",
+                "contents/*/parts/*/inlineData/mimeType=image/png",
+            ],
+        );
+    }
+}

@@ -6,11 +6,9 @@ use std::borrow::Cow;
 use agent_core::{ErrorKind, ProviderError, ResponseFormat, StreamConfig};
 use serde_json::{Value, json};
 
+use crate::answer_tool;
 use crate::anthropic::config::{is_vendor, refuse};
 use crate::catalogue::{self, ModelFacts};
-
-/// The name of the tool whose arguments are the answer.
-const RESPOND: &str = "respond_json";
 
 /// How the form of the answer is demanded.
 #[derive(Debug, PartialEq)]
@@ -39,8 +37,8 @@ pub(super) fn choose<'r>(
     facts: Option<&ModelFacts>,
 ) -> Result<Format<'r>, ProviderError> {
     let by_tool = |schema| Format::Tool {
-        name: tool_name(request),
-        description: "Gives the final answer. Call it once, with the whole answer as its arguments.",
+        name: answer_tool::name(request),
+        description: answer_tool::DESCRIPTION,
         schema,
     };
     match &request.response_format {
@@ -71,19 +69,12 @@ pub(in crate::anthropic) fn response_tool(request: &StreamConfig) -> Option<Stri
         }
         _ => false,
     };
-    by_tool.then(|| tool_name(request))
+    by_tool.then(|| answer_tool::name(request))
 }
 
 /// A model that nobody has heard of is likely a new one, and new models of the vendor do it natively.
 fn is_native(request: &StreamConfig, facts: Option<&ModelFacts>) -> bool {
     facts.map_or_else(|| is_vendor(&request.model), |f| f.json_schema)
-}
-
-/// A name that none of the caller's tools has.
-fn tool_name(request: &StreamConfig) -> String {
-    let taken = |name: &str| request.tools.definitions().iter().any(|d| d.name == name);
-    let numbered = (2_u32..).map(|n| format!("{RESPOND}_{n}"));
-    std::iter::once(RESPOND.to_owned()).chain(numbered).find(|n| !taken(n)).unwrap_or_default()
 }
 
 /// The schema with every object closed: the API takes no other, and demands that it is said.

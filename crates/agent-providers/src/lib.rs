@@ -24,24 +24,30 @@
 //! |---|---|
 //! | `anthropic` | `AnthropicProvider`: Anthropic Messages |
 //! | `openai-chat` | `OpenAiChatProvider`: OpenAI Chat Completions and everybody who speaks it |
+//! | `openai-responses` | `OpenAiResponsesProvider`: OpenAI Responses and everybody who speaks it |
+//! | `azure` | `AzureOpenAiProvider`: OpenAI Responses on Azure; turns `openai-responses` on |
 //! | `ollama` | `OllamaProvider`: Ollama's native chat |
 //! | `tls-rustls` | `https://` by rustls with aws-lc and the operating system's roots |
 //! | `tls-native` | `https://` by the operating system |
 //! | `http-protocols` | what the protocols share; switched on by each of them |
 
 #![cfg_attr(
-    not(all(feature = "anthropic", feature = "openai-chat", feature = "ollama")),
+    not(all(feature = "anthropic", feature = "openai-chat", feature = "azure", feature = "ollama")),
     allow(dead_code, reason = "a build with some of the protocols uses a part of what they share")
 )]
 
 mod agent;
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
+#[cfg(feature = "azure")]
+pub mod azure;
 #[cfg(any(feature = "openai-chat", feature = "ollama"))]
 mod blocks;
 #[cfg(feature = "http-protocols")]
 mod call_ids;
 pub mod catalogue;
+#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
+mod effort;
 #[cfg(feature = "http-protocols")]
 #[cfg_attr(
     not(all(feature = "anthropic", feature = "openai-chat")),
@@ -60,6 +66,10 @@ mod lines;
 pub mod ollama;
 #[cfg(feature = "openai-chat")]
 pub mod openai_chat;
+#[cfg(feature = "openai-responses")]
+pub mod openai_responses;
+#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
+mod prompt_usage;
 #[cfg(feature = "http-protocols")]
 mod protocol;
 pub mod registry;
@@ -67,7 +77,7 @@ pub mod registry;
 mod rejection;
 #[cfg(feature = "http-protocols")]
 mod request;
-#[cfg(any(feature = "anthropic", feature = "openai-chat"))]
+#[cfg(any(feature = "anthropic", feature = "openai-chat", feature = "openai-responses"))]
 mod shape;
 #[cfg(feature = "http-protocols")]
 mod sse;
@@ -81,6 +91,9 @@ pub use agent::agent;
 #[cfg(feature = "anthropic")]
 #[doc(inline)]
 pub use anthropic::AnthropicProvider;
+#[cfg(feature = "azure")]
+#[doc(inline)]
+pub use azure::AzureOpenAiProvider;
 #[doc(inline)]
 pub use catalogue::{Catalogue, ModelFacts};
 #[cfg(feature = "ollama")]
@@ -89,6 +102,9 @@ pub use ollama::OllamaProvider;
 #[cfg(feature = "openai-chat")]
 #[doc(inline)]
 pub use openai_chat::{OpenAiChatProvider, OpenAiCompatProvider};
+#[cfg(feature = "openai-responses")]
+#[doc(inline)]
+pub use openai_responses::OpenAiResponsesProvider;
 #[doc(inline)]
 pub use registry::ProviderRegistry;
 #[cfg(feature = "http-protocols")]

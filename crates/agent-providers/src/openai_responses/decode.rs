@@ -23,7 +23,7 @@ use crate::protocol::{Decode, Flow, Frame};
 use crate::shape::Shape;
 use crate::surrogates::Surrogates;
 use end::Ending;
-use item::{Call, Item, Kind, List, Numbers, Said};
+use item::{Call, Item, Kind, List, Numbers, Said, Seal};
 
 /// The most items, and the most blocks, that a reply may have.
 const MAX_ITEMS: usize = 4_096;
@@ -208,7 +208,7 @@ impl Decoder {
             let at = event.output_index.map_or_else(|| self.next_at(), |at| at.0);
             let kind = match wants {
                 Wants::Message => Kind::Message { texts: Vec::new() },
-                Wants::Reasoning => Kind::Reasoning { index: self.numbers.fresh(), texts: Vec::new() },
+                Wants::Reasoning => self.reasoning(),
                 Wants::Call => self.call(event.call_id.as_str(), event.name.as_str(), sink),
             };
             return self.open(at, id, kind).map(Some);
@@ -246,6 +246,10 @@ impl Decoder {
         }
         self.items.push(Item { at, id: id.to_owned(), done: false, kind });
         Ok(self.items.len() - 1)
+    }
+
+    fn reasoning(&mut self) -> Kind {
+        Kind::Reasoning { index: self.numbers.fresh(), texts: Vec::new(), seal: Seal::default() }
     }
 
     fn call(&mut self, id: &str, name: &str, sink: &mut EventSink<'_>) -> Kind {
@@ -365,7 +369,7 @@ impl Decoder {
         }
         let kind = match head.kind.as_str() {
             "message" => Kind::Message { texts: Vec::new() },
-            "reasoning" => Kind::Reasoning { index: self.numbers.fresh(), texts: Vec::new() },
+            "reasoning" => self.reasoning(),
             "function_call" | "custom_tool_call" => {
                 let item = object(item.get());
                 self.call(member(&item, "call_id"), member(&item, "name"), sink)
@@ -467,6 +471,7 @@ impl Decoder {
     ) -> Result<(), ProviderError> {
         self.start(response, sink);
         self.recover(response.output.as_deref().unwrap_or_default(), sink)?;
+        self.seal(sink);
         if let Some(usage) = response.usage {
             sink(StreamEvent::Usage(usage.disjoint()));
         }
@@ -474,21 +479,33 @@ impl Decoder {
         Ok(())
     }
 
+    fn seal(&mut self, sink: &mut EventSink<'_>) {
+        for item in &mut self.items {
+            item.seal(&mut self.numbers, sink);
+        }
+    }
+
     /// Passes on what of the output no event had brought. Some servers name the items anew here, so a list that is no
     /// longer than what has come is not looked at.
     fn recover(&mut self, output: &[&RawValue], sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
-        for (at, item) in (0..).zip(output) {
-            let head: Head<'_> = read(item.get())?;
+        for (at, raw) in (0..).zip(output) {
+            let head: Head<'_> = read(raw.get())?;
             let id = head.id.as_str();
             let known = self.items.iter().rposition(|i| !id.is_empty() && i.id == id);
             let known = known.or_else(|| self.items.iter().rposition(|i| i.at == at));
             match known {
                 Some(place) if self.items.get(place).is_some_and(|i| !i.done) => {
-                    self.finish_item(place, item.get(), sink)?;
+                    self.finish_item(place, raw.get(), sink)?;
                 }
-                Some(_) => {}
+                Some(place) => {
+                    // An encrypted form belongs to the item of its name.
+                    let same = |item: &&mut Item| head.kind.as_str() == "reasoning" && item.id == id;
+                    if let Some(item) = self.items.get_mut(place).filter(same) {
+                        item.reseal(read::<Spoken<'_>>(raw.get())?.encrypted_content.as_str());
+                    }
+                }
                 None if self.items.len() >= output.len() => {}
-                None => self.end(Some(at), item, sink)?,
+                None => self.end(Some(at), raw, sink)?,
             }
         }
         Ok(())
@@ -541,7 +558,10 @@ impl Decode for Decoder {
     }
 
     fn finish(&mut self, sink: &mut EventSink<'_>) -> Result<Completion, ProviderError> {
-        let Some(ending) = self.ending.take() else { return Err(error::cut()) };
+        let Some(ending) = self.ending.take() else {
+            self.seal(sink);
+            return Err(error::cut());
+        };
         for item in &mut self.items {
             if !item.done {
                 if matches!(item.kind, Kind::Opaque { .. }) {
@@ -551,6 +571,7 @@ impl Decode for Decoder {
                 }
             }
         }
+        self.seal(sink);
         let called = self.items.iter().any(|item| matches!(item.kind, Kind::Call(_)));
         ending.completion(&self.refusal, called)
     }

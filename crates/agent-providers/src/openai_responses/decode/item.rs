@@ -24,11 +24,20 @@ pub(super) enum Kind {
     /// A message: each part of its text is a block.
     Message { texts: Vec<Block> },
     /// Thinking: what is kept of the item is a block, and each of its texts is one.
-    Reasoning { index: u32, texts: Vec<Block> },
+    Reasoning { index: u32, texts: Vec<Block>, seal: Seal },
     /// A call.
     Call(Call),
     /// Anything else; its last event holds all of it.
     Opaque { index: u32 },
+}
+
+/// The encrypted form of thinking. The vendor encrypts anew in its last event, and its own client takes that, so the form
+/// is passed on at the end of the reply.
+#[derive(Debug, Default)]
+pub(super) struct Seal {
+    encrypted: String,
+    /// The block that carries it, where there is no text that could.
+    index: Option<u32>,
 }
 
 /// A call.
@@ -218,20 +227,14 @@ impl Item {
                     sink(StreamEvent::BlockEnd { index: *index });
                 }
             }
-            Kind::Reasoning { index, texts } => {
+            Kind::Reasoning { index, texts, seal } => {
                 let kept = marks::of_reasoning(whole, &texts_of(texts, spoken));
                 let data = Value::Object(kept);
                 sink(StreamEvent::Opaque { index: *index, kind: marks::REASONING, data: &data });
                 sink(StreamEvent::BlockEnd { index: *index });
-                if let Some(delta) = spoken.encrypted_content.filled() {
-                    let index = texts.last().map_or_else(|| numbers.fresh(), |text| text.index);
-                    sink(StreamEvent::ThinkingSignature { index, delta });
-                    if texts.is_empty() {
-                        sink(StreamEvent::BlockEnd { index });
-                    }
-                }
-                for text in texts {
-                    sink(StreamEvent::BlockEnd { index: text.index });
+                spoken.encrypted_content.as_str().clone_into(&mut seal.encrypted);
+                if texts.is_empty() && !seal.encrypted.is_empty() {
+                    seal.index = Some(numbers.fresh());
                 }
             }
             Kind::Call(call) => {
@@ -245,6 +248,33 @@ impl Item {
                 sink(StreamEvent::Opaque { index: *index, kind: &name, data: &Value::Object(whole) });
                 sink(StreamEvent::BlockEnd { index: *index });
             }
+        }
+    }
+
+    /// Takes a later encrypted form.
+    pub(super) fn reseal(&mut self, encrypted: &str) {
+        if let Kind::Reasoning { seal, .. } = &mut self.kind
+            && !encrypted.is_empty()
+        {
+            encrypted.clone_into(&mut seal.encrypted);
+        }
+    }
+
+    /// Ends the texts of thinking that has ended, the last of them with its encrypted form.
+    pub(super) fn seal(&mut self, numbers: &mut Numbers, sink: &mut EventSink<'_>) {
+        let Kind::Reasoning { texts, seal, .. } = &mut self.kind else { return };
+        let delta = std::mem::take(&mut seal.encrypted);
+        let texts = std::mem::take(texts);
+        let last = texts.last().map(|text| text.index).or(seal.index.take());
+        if !delta.is_empty() {
+            let index = last.unwrap_or_else(|| numbers.fresh());
+            sink(StreamEvent::ThinkingSignature { index, delta: &delta });
+            if texts.is_empty() {
+                sink(StreamEvent::BlockEnd { index });
+            }
+        }
+        for text in texts {
+            sink(StreamEvent::BlockEnd { index: text.index });
         }
     }
 }

@@ -33,6 +33,8 @@ const PROTOCOLS: &[(&str, ApiProtocol)] = &[
     ("anthropic", ApiProtocol::AnthropicMessages),
     ("openai-chat", ApiProtocol::OpenAiCompletions),
     ("ollama", ApiProtocol::OllamaChat),
+    ("openai-responses", ApiProtocol::OpenAiResponses),
+    ("azure-responses", ApiProtocol::AzureOpenAiResponses),
 ];
 
 /// What the command line asks for.
@@ -120,7 +122,7 @@ fn gather(only: Option<&str>) -> anyhow::Result<Vec<Body>> {
 /// Sends one request through the registry.
 async fn play(server: &Server, scene: Scene) -> anyhow::Result<Body> {
     let mut request = scene.request;
-    let base = server.prepare(Answer::text("Yes.").response(request.model.api));
+    let base = server.prepare(Answer::text("Yes.").response(request.model.api, 0));
     let model = ModelConfig::clone(&request.model).with_base_url(&base);
     request.model = model.clone().into();
     ProviderRegistry::default()

@@ -234,7 +234,8 @@ const OVERFLOW_WORDS: &[&str] = &[
 const QUOTA_WORDS: &[&str] = &["insufficient_quota", "current quota", "billing", "credit balance"];
 
 /// Words of a 400 that say that there is no such model, or that the key is wrong.
-const NO_MODEL_WORDS: &[&str] = &["invalid_model", "model_not_found", "model not found", "invalid model", "not a valid model"];
+const NO_MODEL_WORDS: &[&str] =
+    &["invalid_model", "model_not_found", "model not found", "invalid model", "not a valid model"];
 const BAD_KEY_WORDS: &[&str] = &["invalid_api_key", "api key not valid", "incorrect api key"];
 
 /// The kind of an error, from what the SDK raised: its HTTP status, or for an error inside of a stream the type and

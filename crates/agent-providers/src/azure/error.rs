@@ -35,7 +35,8 @@ pub(super) fn rejected(request: &StreamConfig, rejection: &Rejection<'_>) -> Pro
 /// The names of the filters that refused, each with how bad it found the request.
 fn filters(body: &Value) -> Vec<String> {
     let inner = body.pointer("/error/innererror");
-    let result = inner.and_then(|i| i.get("content_filter_result").or_else(|| i.get("content_filter_results")));
+    let result =
+        inner.and_then(|i| i.get("content_filter_result").or_else(|| i.get("content_filter_results")));
     let hit = |(name, found): (&String, &Value)| {
         let is = |key: &str| found.get(key).is_some_and(|v| v == &Value::Bool(true));
         let severity = found.get("severity").and_then(Value::as_str).map(|s| format!(" {s}"));

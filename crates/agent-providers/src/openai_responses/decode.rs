@@ -152,12 +152,17 @@ impl Decoder {
             "response.created" | "response.in_progress" | "response.queued" => {
                 self.start(event.response.as_ref().unwrap_or(&Response::default()), sink);
             }
-            "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled"
+            "response.completed"
+            | "response.incomplete"
+            | "response.failed"
+            | "response.cancelled"
             | "response.done" => {
                 self.terminal(name, event.response.as_ref().unwrap_or(&Response::default()), sink)?;
                 return Ok(Flow::Done);
             }
-            _ if name == "error" || (name.is_empty() && event.error.is_some()) => return Err(error::event(frame.data)),
+            _ if name == "error" || (name.is_empty() && event.error.is_some()) => {
+                return Err(error::event(frame.data));
+            }
             _ if SILENT.contains(&name) || self.is_progress(event) => {}
             _ => sink(StreamEvent::Unrecognised { name }),
         }
@@ -437,7 +442,8 @@ impl Decoder {
             }
             Kind::Call(call) => {
                 let (id, name) = (member(&whole, "call_id"), member(&whole, "name"));
-                let late = (call.id.is_empty() && !id.is_empty()) || (call.name.is_empty() && !name.is_empty());
+                let late =
+                    (call.id.is_empty() && !id.is_empty()) || (call.name.is_empty() && !name.is_empty());
                 if late {
                     id.clone_into(&mut call.id);
                     name.clone_into(&mut call.name);

@@ -95,7 +95,9 @@ pub(super) fn reasoning(
                 Value::Object(members.into_iter().map(|(k, v)| (k.to_owned(), Value::from(v))).collect())
             };
             let summary = Value::Array(texts.by_ref().map(part).collect());
-            [("type".to_owned(), Value::from(REASONING)), ("summary".to_owned(), summary)].into_iter().collect()
+            [("type".to_owned(), Value::from(REASONING)), ("summary".to_owned(), summary)]
+                .into_iter()
+                .collect()
         }
     };
     for list in TEXTS {

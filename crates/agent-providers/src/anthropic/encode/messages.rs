@@ -167,7 +167,10 @@ impl<'r> Writer<'r> {
 
     fn call(&self, out: &mut Vec<u8>, call: &ToolCall) {
         let mut block = Members::open(out);
-        block.field("type", "tool_use").field("id", &self.rules.call_id(&call.id)).field("name", &handoff::tool_name(call.name.as_str()));
+        block
+            .field("type", "tool_use")
+            .field("id", &self.rules.call_id(&call.id))
+            .field("name", &handoff::tool_name(call.name.as_str()));
         // The API takes an object only. Whatever else a model sent was answered with an error that shows it.
         let input = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
         block.key("input").extend_from_slice(input.as_bytes());

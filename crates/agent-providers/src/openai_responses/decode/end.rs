@@ -34,9 +34,11 @@ impl Ending {
             }
             None if response.error.is_none() => Ok(Self::Complete),
             Some("failed") | None => Err(error::failed(response.error)),
-            Some("cancelled") => {
-                Err(error::fail(ErrorKind::Api, "the response was cancelled at the server", Some("cancelled")))
-            }
+            Some("cancelled") => Err(error::fail(
+                ErrorKind::Api,
+                "the response was cancelled at the server",
+                Some("cancelled"),
+            )),
             Some(other) => {
                 let message = format!("the response is no reply yet; its status is {other:?}");
                 Err(error::fail(ErrorKind::Api, &message, Some(other)))

@@ -8,8 +8,8 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    AgentMessage, AssistantMessage, Content, ImageContent, Message, OpaqueContent, StreamConfig, ThinkingContent,
-    ToolCall, ToolResultMessage, Unit, UserMessage, WireKey,
+    AgentMessage, AssistantMessage, Content, ImageContent, Message, OpaqueContent, StreamConfig,
+    ThinkingContent, ToolCall, ToolResultMessage, Unit, UserMessage, WireKey,
 };
 use serde_json::{Map, Value};
 
@@ -123,7 +123,8 @@ impl<'r> Writer<'r> {
     fn reply(&self, out: &mut Vec<u8>, reply: &AssistantMessage) -> bool {
         let steps = self.steps(reply);
         let plan = Plan::of(&steps);
-        let mut shown = steps.iter().zip(&plan.sent).filter(|(_, sent)| **sent).map(|(step, _)| step).peekable();
+        let mut shown =
+            steps.iter().zip(&plan.sent).filter(|(_, sent)| **sent).map(|(step, _)| step).peekable();
         while let Some(step) = shown.next() {
             match step {
                 Step::Reasoning(item) => write(next(out), item),
@@ -132,9 +133,7 @@ impl<'r> Writer<'r> {
                 Step::Text { text, mark } => match marks::id(mark, "msg_").filter(|_| plan.named) {
                     Some(id) => {
                         let mut texts = vec![&**text];
-                        let same = |step: &&Step<'_>| {
-                            matches!(step, Step::Text { mark, .. } if marks::id(mark, "msg_") == Some(id))
-                        };
+                        let same = |step: &&Step<'_>| matches!(step, Step::Text { mark, .. } if marks::id(mark, "msg_") == Some(id));
                         while let Some(Step::Text { text, .. }) = shown.next_if(same) {
                             texts.push(text);
                         }
@@ -208,7 +207,8 @@ impl<'r> Writer<'r> {
     }
 
     fn call(&self, out: &mut Vec<u8>, reply: &AssistantMessage, call: &ToolCall, named: bool) {
-        let mark = self.rules.signature(reply, call.signature.as_deref()).map(marks::read).unwrap_or_default();
+        let mark =
+            self.rules.signature(reply, call.signature.as_deref()).map(marks::read).unwrap_or_default();
         let mut item = Members::open(next(out));
         if is_custom(&mark) {
             item.field("type", "custom_tool_call");
@@ -266,7 +266,8 @@ impl Plan {
         let plan = Self::choose(steps, whole);
         // Reasoning at the end is left out because nothing follows; nothing that follows needs it.
         let end = plan.sent.iter().rposition(|sent| *sent).unwrap_or_default();
-        let lost = steps.iter().zip(&plan.sent).take(end).any(|(s, sent)| !sent && matches!(s, Step::Reasoning(_)));
+        let lost =
+            steps.iter().zip(&plan.sent).take(end).any(|(s, sent)| !sent && matches!(s, Step::Reasoning(_)));
         if whole && lost { Self::choose(steps, false) } else { plan }
     }
 

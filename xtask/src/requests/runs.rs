@@ -52,9 +52,7 @@ fn models(api: ApiProtocol) -> Vec<ModelConfig> {
         ApiProtocol::AnthropicMessages => vec![claude("claude-sonnet-4-5"), claude("claude-opus-5")],
         ApiProtocol::OllamaChat => vec![llama("qwen3-vl"), llama("gpt-oss:20b")],
         ApiProtocol::OpenAiResponses => vec![gpt_responses("gpt-5.5"), gpt_responses("gpt-5.4")],
-        ApiProtocol::AzureOpenAiResponses => {
-            vec![azure("gpt-5.5"), gpt_responses("gpt-5.5"), azure("gpt-4.1")]
-        }
+        ApiProtocol::AzureOpenAiResponses => vec![azure("gpt-5.5"), azure("gpt-4.1")],
         _ => vec![
             chat("deepseek", "deepseek-flash"),
             gpt("gpt-5.5"),

@@ -19,7 +19,7 @@ mod error;
 use agent_core::{ProviderError, StreamConfig};
 
 use crate::http_provider::http_provider;
-use crate::openai_responses::{Decoder, body};
+use crate::openai_responses::{OpenAiResponses, body};
 use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
 
 /// The protocol: how a request is written and how its answer is read. It holds no connection.
@@ -35,11 +35,11 @@ impl Protocol for Azure {
     }
 
     fn framing(&self) -> Framing {
-        Framing::Sse
+        OpenAiResponses.framing()
     }
 
     fn decoder(&self, request: &StreamConfig) -> Box<dyn Decode> {
-        Box::new(Decoder::new(request))
+        OpenAiResponses.decoder(request)
     }
 
     fn rejected(&self, request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {

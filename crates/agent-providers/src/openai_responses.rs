@@ -29,8 +29,9 @@ use agent_core::{ProviderError, StreamConfig};
 use crate::http_provider::http_provider;
 use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
 
+#[cfg(feature = "azure")]
 pub(crate) use config::refuse;
-pub(crate) use decode::Decoder;
+use decode::Decoder;
 pub(crate) use encode::body;
 
 /// The protocol: how a request is written and how its answer is read. It holds no connection.

@@ -37,7 +37,7 @@ const SILENT: &[&str] =
 
 /// The state between two events of one reply.
 #[derive(Debug)]
-pub(crate) struct Decoder {
+pub(super) struct Decoder {
     model: String,
     begun: bool,
     /// Every item so far. None is taken out, so that its place names it.
@@ -72,7 +72,7 @@ impl Wants {
 
 impl Decoder {
     /// A decoder for the answer to `request`.
-    pub(crate) fn new(request: &StreamConfig) -> Self {
+    pub(super) fn new(request: &StreamConfig) -> Self {
         Self {
             model: request.model.id.clone(),
             begun: false,
@@ -546,13 +546,7 @@ impl Decode for Decoder {
     }
 
     fn whole(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
-        let mended;
-        let body = if Surrogates::suspected(body) && serde_json::from_str::<Value>(body).is_err() {
-            mended = self.surrogates.mend(body);
-            &mended
-        } else {
-            body
-        };
+        let body = &*self.surrogates.mend_whole(body);
         let response: Response<'_> = read(body)?;
         if response.output.is_none() {
             return Err(match response.error {

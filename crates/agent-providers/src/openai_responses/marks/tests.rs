@@ -1,5 +1,7 @@
 //! What is kept of items, and what is made of it again.
 
+#![allow(clippy::needless_pass_by_value, reason = "`json!` reads better by value")]
+
 use agent_core::Content;
 use serde_json::json;
 

@@ -9,7 +9,7 @@ mod whole;
 use agent_core::{
     AssistantMessage, Content, ErrorKind, History, ModelConfig, OwnedStreamEvent, ReplyLog, StopReason,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 

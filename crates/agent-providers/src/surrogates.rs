@@ -9,8 +9,6 @@ mod tests;
 
 use std::borrow::Cow;
 
-use serde::de::IgnoredAny;
-
 /// Remembers the first half of a pair between frames.
 #[derive(Debug, Default)]
 pub(crate) struct Surrogates {
@@ -29,7 +27,7 @@ impl Surrogates {
 
     /// A whole body, mended if that is what keeps it from being read.
     pub(crate) fn mend_whole<'b>(&mut self, body: &'b str) -> Cow<'b, str> {
-        if Self::suspected(body) && serde_json::from_str::<IgnoredAny>(body).is_err() {
+        if Self::suspected(body) && serde_json::from_str::<serde_json::Value>(body).is_err() {
             Cow::Owned(self.mend(body))
         } else {
             Cow::Borrowed(body)

@@ -231,7 +231,8 @@ const OVERFLOW_WORDS: &[&str] = &[
 ];
 
 /// Words that say that money or a quota has run out.
-const QUOTA_WORDS: &[&str] = &["insufficient_quota", "current quota", "billing", "credit balance"];
+const QUOTA_WORDS: &[&str] =
+    &["insufficient_quota", "current quota", "billing", "credit balance", "usage limit", "usage_limit"];
 
 /// Words of a 400 that say that there is no such model, or that the key is wrong.
 const NO_MODEL_WORDS: &[&str] =

@@ -12,6 +12,8 @@ mod output;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use agent_core::{Completion, EventSink, ProviderError, StreamConfig, StreamEvent};
 use serde::Deserialize;
 
@@ -123,6 +125,8 @@ impl Decoder {
                 return Ok(Flow::Done);
             }
             _ if name == "error" || (name.is_empty() && event.error.is_some()) => {
+                // What has come is kept, the encrypted forms with it.
+                output.seal(sink);
                 return Err(error::event(frame.data));
             }
             _ if SILENT.contains(&name) || output.is_progress(event) => {}
@@ -161,17 +165,17 @@ impl Decoder {
 
     /// Reads an event, mended where half a character stands in it.
     fn read_event(&mut self, frame: Frame<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
-        let cause = match serde_json::from_str::<Event<'_>>(frame.data) {
-            Ok(event) => return self.event(frame, &event, sink),
-            Err(cause) => cause,
-        };
-        if Surrogates::suspected(frame.data) {
-            let mended = self.surrogates.mend(frame.data);
-            if let Ok(event) = serde_json::from_str::<Event<'_>>(&mended) {
-                return self.event(Frame { data: &mended, ..frame }, &event, sink);
-            }
+        let read = serde_json::from_str::<Event<'_>>(frame.data);
+        // Items and responses are read later, so nothing has looked into them yet.
+        let unread = read.as_ref().is_ok_and(|event| event.item.is_some() || event.response.is_some());
+        if Surrogates::suspected(frame.data)
+            && (unread || read.is_err())
+            && let Cow::Owned(mended) = self.surrogates.mend_whole(frame.data)
+            && let Ok(event) = serde_json::from_str::<Event<'_>>(&mended)
+        {
+            return self.event(Frame { data: &mended, ..frame }, &event, sink);
         }
-        Err(error::unreadable(cause))
+        self.event(frame, &read.map_err(error::unreadable)?, sink)
     }
 }
 

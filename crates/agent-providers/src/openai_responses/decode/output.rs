@@ -353,7 +353,10 @@ impl Output {
         let mut spoken = Spoken::default();
         match &mut item.kind {
             Kind::Message { .. } | Kind::Reasoning { .. } => {
-                spoken = read(json)?;
+                match serde_json::from_str(json) {
+                    Ok(read) => spoken = read,
+                    Err(_) => sink(StreamEvent::Unrecognised { name: "an item of an unknown form" }),
+                }
                 let parts = spoken.content.as_deref().unwrap_or_default();
                 item.fill_parts(
                     List::Summary,

@@ -52,6 +52,7 @@ pub(super) fn write(body: &mut Members<'_>, request: &StreamConfig) -> Result<()
     format(body, &request.response_format);
     choice(body, request)?;
     if model.prompt_cache
+        && model.dialect.prompt_cache_key != Some(false)
         && request.cache_config.enabled
         && let Some(key) = prompt_cache_key(request)
     {

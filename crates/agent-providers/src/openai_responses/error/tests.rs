@@ -38,3 +38,24 @@ fn an_error_that_says_nothing_is_still_one_and_may_be_tried_again() {
     let long = event(&json!("x".repeat(100_000)).to_string());
     assert!(long.to_string().len() < 10_000);
 }
+
+#[track_caller]
+fn waits(text: &str, expect: Option<u64>) {
+    let error = event(&json!({"code": "rate_limit_exceeded", "message": text}).to_string());
+    assert_eq!(error.retry_after(), expect.map(Duration::from_millis), "{text}");
+}
+
+/// REQ-073.
+#[test]
+fn a_wait_that_only_the_text_names_is_read() {
+    waits("Rate limit reached. Please try again in 1.5s. Visit https://example.org.", Some(1_500));
+    waits("Please try again in 250ms.", Some(250));
+    waits("Please retry after 7 seconds.", Some(7_000));
+    waits("Try again in 2m.", Some(120_000));
+    waits("Try again in 1h30m.", Some(5_400_000));
+    waits("Please try again in 1m26.5s.", Some(86_500));
+    waits("Please try again in a moment.", None);
+    waits("Please try again in .s", None);
+    waits("Please try again in 99999999999999999999h", None);
+    waits("Too fast.", None);
+}

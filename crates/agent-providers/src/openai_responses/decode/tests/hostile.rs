@@ -60,6 +60,27 @@ fn half_an_emoji_at_the_end_of_a_delta_is_joined_with_its_other_half() {
     assert_eq!(read.log.snapshot().text(), "a🎉b");
 }
 
+/// B-146.
+#[test]
+fn half_an_emoji_in_an_item_of_any_kind_is_replaced() {
+    let item =
+        |item: &str| format!(r#"{{"type":"response.output_item.done","output_index":0,"item":{item}}}"#);
+    let end = completed(json!([])).to_string();
+    let search = item(r#"{"type":"file_search_call","id":"fs_1","results":[{"text":"a\ud83cb"}]}"#);
+    let kept = read_texts(&[&search, &end]).content();
+    let expected = json!({"type": "file_search_call", "id": "fs_1", "results": [{"text": "a\u{FFFD}b"}]});
+    assert_eq!(kept, [Content::opaque("file_search_call", expected)]);
+    let said = item(r#"{"type":"message","content":[{"type":"output_text","text":"a\ud83cb"}]}"#);
+    assert_eq!(read_texts(&[&said, &end]).log.snapshot().text(), "a\u{FFFD}b");
+}
+
+#[test]
+fn an_item_of_an_unknown_form_is_counted_and_the_reply_goes_on() {
+    let read = read(&[done(0, json!({"type": "message", "content": "a text"})), completed(json!([]))]);
+    assert_eq!(read.log.unrecognised(), 1);
+    assert!(read.end.is_ok());
+}
+
 /// Frames that differ in text, noise and number only are read the short way, with the same result.
 #[test]
 fn usual_deltas_are_read_the_short_way() {

@@ -97,3 +97,11 @@ fn an_error_event_of_either_form_ends_the_reply() {
     check(&[ended("failed", failed)], ErrorKind::ContextOverflow, "Too long.");
     check(&[json!({"error": "just words"})], ErrorKind::Network, "just words");
 }
+
+/// B-146.
+#[test]
+fn half_an_emoji_in_a_whole_body_is_replaced() {
+    let body = r#"{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"a\ud83cb"}]}]}"#;
+    let read = run(|decoder, sink| decoder.whole(body, sink));
+    assert_eq!(read.log.snapshot().text(), "a\u{FFFD}b");
+}

@@ -142,7 +142,7 @@ fn end(protocol: &str, expected: &Expected, fired: &mut Vec<&'static str>) -> Wa
         fired.push(CUT);
         return WantedEnd::Failed(ErrorKind::Network, None);
     }
-    if matches!(word, Some("error" | "network_error" | "insufficient_system_resource")) {
+    if matches!(word, Some("error" | "failed" | "network_error" | "insufficient_system_resource")) {
         fired.push(BROKEN);
         return WantedEnd::Failed(ErrorKind::Network, None);
     }
@@ -193,6 +193,7 @@ fn stop_reason(word: &str) -> Option<StopReason> {
         | "length"
         | "model_length"
         | "model_context_window_exceeded"
+        | "incomplete"
         | "incomplete:max_output_tokens" => Some(StopReason::Length),
         "tool_use" | "tool_calls" | "function_call" => Some(StopReason::ToolUse),
         _ => None,

@@ -34,14 +34,34 @@ pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderErro
     request::endpoint(model, base.unwrap_or(HOST), "/responses")
 }
 
+/// Where the system prompt goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SystemPrompt {
+    /// Under `instructions`.
+    Instructions,
+    /// As the first item of the input: xAI refuses instructions.
+    Input,
+}
+
+/// Where the server of this model wants the system prompt.
+pub(super) fn system_prompt(model: &ModelConfig) -> SystemPrompt {
+    if model.provider == "xai" || host(model) == Some("api.x.ai") {
+        SystemPrompt::Input
+    } else {
+        SystemPrompt::Instructions
+    }
+}
+
+fn host(model: &ModelConfig) -> Option<&str> {
+    let rest = model.base_url.as_deref()?.trim().strip_prefix("https://")?;
+    rest.split(['/', ':', '?']).next()
+}
+
 /// Whether requests go to models of the vendor itself, there or on Azure, and not to somebody who speaks its protocol.
 pub(super) fn is_vendor(model: &ModelConfig) -> bool {
-    if model.api == ApiProtocol::AzureOpenAiResponses {
-        return true;
-    }
-    let host = model.base_url.as_deref().and_then(|url| url.trim().strip_prefix("https://"));
-    let host = host.and_then(|rest| rest.split(['/', ':', '?']).next());
-    model.provider == "openai" || host == Some("api.openai.com")
+    model.api == ApiProtocol::AzureOpenAiResponses
+        || model.provider == "openai"
+        || host(model) == Some("api.openai.com")
 }
 
 /// The protocol's headers. The model's and the call's own are put over them by the transport (B-155).

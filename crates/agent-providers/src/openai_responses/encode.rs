@@ -13,6 +13,7 @@ use agent_core::{Encoded, ProviderError, StreamConfig, ToolDefinition};
 
 use crate::handoff::{Handoff, wire_key};
 use crate::json::Members;
+use crate::openai_responses::config::{SystemPrompt, system_prompt};
 
 /// Bytes reserved for each estimated token of the conversation. An estimated token is four bytes of text.
 const BYTES_PER_TOKEN: usize = 5;
@@ -35,10 +36,15 @@ pub(crate) fn body(request: &StreamConfig) -> Result<Vec<u8>, ProviderError> {
     body.field("model", &request.model.id).field("stream", &true);
     options::write(&mut body, request)?;
     tools(&mut body, request);
-    if !request.system_prompt.trim().is_empty() {
-        body.field("instructions", &*request.system_prompt);
-    }
-    input(body.key("input"), request);
+    let prompt = Some(&*request.system_prompt).filter(|prompt| !prompt.trim().is_empty());
+    let first = match (prompt, system_prompt(&request.model)) {
+        (Some(prompt), SystemPrompt::Instructions) => {
+            body.field("instructions", prompt);
+            None
+        }
+        (prompt, _) => prompt,
+    };
+    input(body.key("input"), request, first);
     body.close();
     Ok(out)
 }
@@ -74,11 +80,17 @@ fn encode_tools(definitions: &[ToolDefinition], strict: bool) -> Vec<u8> {
     out
 }
 
-fn input(out: &mut Vec<u8>, request: &StreamConfig) {
+/// Writes the conversation, behind this system prompt.
+fn input(out: &mut Vec<u8>, request: &StreamConfig, system: Option<&str>) {
     let writer = items::Writer::new(request);
     let key = writer.key(request);
     out.push(b'[');
     let start = out.len();
+    if let Some(prompt) = system {
+        let mut item = Members::open(out);
+        item.field("role", "system").field("content", prompt);
+        item.close();
+    }
     for unit in request.history.units().filter(|u| Handoff::shows(u)) {
         unit.wire().with(
             key,

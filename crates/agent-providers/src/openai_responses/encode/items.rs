@@ -121,7 +121,10 @@ impl<'r> Writer<'r> {
 
     /// Writes a reply. Whether its items are named.
     fn reply(&self, out: &mut Vec<u8>, reply: &AssistantMessage) -> bool {
-        let steps = self.steps(reply);
+        let mut steps = self.steps(reply);
+        if self.takes_words == TakesWords::Yes {
+            gather_calls(&mut steps);
+        }
         let plan = Plan::of(&steps);
         let mut shown =
             steps.iter().zip(&plan.sent).filter(|(_, sent)| **sent).map(|(step, _)| step).peekable();
@@ -284,6 +287,17 @@ impl Plan {
         }
         sent.reverse();
         Self { sent, named }
+    }
+}
+
+/// Puts the calls of a reply one behind the other: DeepSeek takes a text between two calls for the end of the first one,
+/// and misses its output.
+fn gather_calls(steps: &mut [Step<'_>]) {
+    let call = |step: &Step<'_>| matches!(step, Step::Call(_));
+    let first = steps.iter().position(call).unwrap_or(steps.len());
+    let rest = steps.get_mut(first..).unwrap_or_default();
+    if rest.iter().all(|step| matches!(step, Step::Call(_) | Step::Text { .. })) {
+        rest.sort_by_key(call);
     }
 }
 

@@ -149,3 +149,20 @@ fn a_server_that_does_not_know_a_member_is_spared_it() {
     }));
     assert!(sent.get("store").is_none() && sent["tools"][0].get("strict").is_none());
 }
+
+#[test]
+fn the_system_prompt_goes_where_the_server_takes_it() {
+    let sent = |model: ModelConfig| {
+        json_of(&question(|r| {
+            r.model = model.into();
+            r.system_prompt = "Be brief.".into();
+        }))
+    };
+    let xai = sent(ModelConfig::new(ApiProtocol::OpenAiResponses, "xai", "grok-4.3").with_api_key("k"));
+    assert!(xai.get("instructions").is_none());
+    assert_eq!(xai["input"][0], json!({"role": "system", "content": "Be brief."}));
+    let by_host =
+        ModelConfig::new(ApiProtocol::OpenAiResponses, "mine", "m").with_base_url("https://api.x.ai/v1");
+    assert_eq!(sent(by_host)["input"].as_array().unwrap().len(), 2);
+    assert_eq!(sent(model())["instructions"], "Be brief.");
+}

@@ -177,3 +177,26 @@ fn blank_texts_are_left_out_and_odd_ids_names_and_arguments_are_made_acceptable(
     assert!(call_id.len() <= 64 && call_id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'));
     assert_eq!((&sent[2]["call_id"], &sent[2]["output"]), (&json!(call_id), &json!("[no output]")));
 }
+
+/// A server that takes a text between two calls for the end of the first gets none there.
+#[test]
+fn other_vendors_get_the_calls_of_a_reply_one_behind_the_other() {
+    let content = |provider: &str, api| {
+        let call = |id: &str| Content::tool_call(id, "look", json!({}));
+        let content = vec![Content::text("a"), call("c1"), Content::text("b"), call("c2")];
+        let results = ["c1", "c2"].map(|id| result(id, vec![Content::text("r")]));
+        let mut messages = vec![reply_of(provider, "m", api, content)];
+        messages.extend(results);
+        messages
+    };
+    let kinds = |model: ModelConfig, messages| -> Vec<String> {
+        let kind =
+            |item: &Value| item.get("type").or(item.get("content")).unwrap().as_str().unwrap().to_owned();
+        input_of(model, messages).iter().map(kind).collect()
+    };
+    let deepseek = ModelConfig::new(ApiProtocol::OpenAiResponses, "deepseek", "m").with_api_key("k");
+    let other = content("anthropic", ApiProtocol::AnthropicMessages);
+    let [call, output] = ["function_call", "function_call_output"];
+    assert_eq!(kinds(deepseek, other.clone()), ["a", "b", call, call, output, output]);
+    assert_eq!(kinds(model(), other), ["a", call, "b", call, output, output]);
+}

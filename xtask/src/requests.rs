@@ -35,6 +35,8 @@ const PROTOCOLS: &[(&str, ApiProtocol)] = &[
     ("ollama", ApiProtocol::OllamaChat),
     ("gemini", ApiProtocol::GoogleGenerativeAi),
     ("vertex", ApiProtocol::GoogleVertex),
+    ("openai-responses", ApiProtocol::OpenAiResponses),
+    ("azure-responses", ApiProtocol::AzureOpenAiResponses),
 ];
 
 /// What the command line asks for.
@@ -122,7 +124,7 @@ fn gather(only: Option<&str>) -> anyhow::Result<Vec<Body>> {
 /// Sends one request through the registry.
 async fn play(server: &Server, scene: Scene) -> anyhow::Result<Body> {
     let mut request = scene.request;
-    let base = server.prepare(Answer::text("Yes.").response(request.model.api));
+    let base = server.prepare(Answer::text("Yes.").response(request.model.api, 0));
     let model = ModelConfig::clone(&request.model).with_base_url(&base);
     request.model = model.clone().into();
     ProviderRegistry::default()

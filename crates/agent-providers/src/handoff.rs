@@ -186,6 +186,26 @@ pub(crate) fn text(block: &TextContent) -> Option<&str> {
     (!block.text.trim().is_empty()).then_some(block.text.as_str())
 }
 
+/// A picture as an address, as OpenAI's protocols want it: its own, or one that holds its bytes.
+pub(crate) fn image_address(image: &ImageContent) -> Cow<'_, str> {
+    match image {
+        ImageContent::Base64 { data, mime_type } => Cow::Owned(format!("data:{mime_type};base64,{data}")),
+        ImageContent::Url { url } => Cow::Borrowed(url),
+        _ => Cow::Borrowed(""),
+    }
+}
+
+/// The longest tool name that is sent back.
+const MAX_TOOL_NAME: usize = 64;
+
+/// The name of a tool as every vendor takes it: `[A-Za-z0-9_-]{1,64}`. Another vendor's model may have called a tool
+/// that never was, by any name.
+pub(crate) fn tool_name(name: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let name: String = name.chars().take(MAX_TOOL_NAME).map(|c| if fits(c) { c } else { '_' }).collect();
+    if name.is_empty() { "_".to_owned() } else { name }
+}
+
 /// Appends a hash of `text`, as [`HASH_CHARS`] characters that every id rule allows.
 fn push_hash(out: &mut String, text: &str) {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;

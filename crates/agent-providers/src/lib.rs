@@ -24,6 +24,8 @@
 //! |---|---|
 //! | `anthropic` | `AnthropicProvider`: Anthropic Messages |
 //! | `openai-chat` | `OpenAiChatProvider`: OpenAI Chat Completions and everybody who speaks it |
+//! | `openai-responses` | `OpenAiResponsesProvider`: OpenAI Responses and everybody who speaks it |
+//! | `azure` | `AzureOpenAiProvider`: OpenAI Responses on Azure; turns `openai-responses` on |
 //! | `ollama` | `OllamaProvider`: Ollama's native chat |
 //! | `remote` | `RemoteProvider`: models behind a server of one's own, which holds the keys |
 //! | `google` | `GoogleProvider`: Google's Gemini API |
@@ -33,7 +35,13 @@
 //! | `http-protocols` | what the protocols share; switched on by each of them |
 
 #![cfg_attr(
-    not(all(feature = "anthropic", feature = "openai-chat", feature = "ollama", feature = "google")),
+    not(all(
+        feature = "anthropic",
+        feature = "openai-chat",
+        feature = "azure",
+        feature = "ollama",
+        feature = "google"
+    )),
     allow(dead_code, reason = "a build with some of the protocols uses a part of what they share")
 )]
 
@@ -42,6 +50,8 @@ mod agent;
 mod answer_tool;
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
+#[cfg(feature = "azure")]
+pub mod azure;
 #[cfg(any(feature = "openai-chat", feature = "ollama", feature = "google"))]
 mod blocks;
 #[cfg(feature = "http-protocols")]
@@ -49,6 +59,8 @@ mod call_ids;
 pub mod catalogue;
 #[cfg(any(feature = "anthropic", feature = "google"))]
 mod declaration;
+#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
+mod effort;
 #[cfg(feature = "google")]
 pub mod google;
 #[cfg(feature = "http-protocols")]
@@ -70,6 +82,10 @@ mod lines;
 pub mod ollama;
 #[cfg(feature = "openai-chat")]
 pub mod openai_chat;
+#[cfg(feature = "openai-responses")]
+pub mod openai_responses;
+#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
+mod prompt_usage;
 #[cfg(feature = "http-protocols")]
 mod protocol;
 pub mod rate_limit;
@@ -80,7 +96,7 @@ mod rejection;
 pub mod remote;
 #[cfg(feature = "http-protocols")]
 mod request;
-#[cfg(any(feature = "anthropic", feature = "openai-chat", feature = "remote"))]
+#[cfg(any(feature = "anthropic", feature = "openai-chat", feature = "openai-responses", feature = "remote"))]
 mod shape;
 #[cfg(feature = "http-protocols")]
 mod sse;
@@ -96,6 +112,9 @@ pub use agent::agent;
 #[cfg(feature = "anthropic")]
 #[doc(inline)]
 pub use anthropic::AnthropicProvider;
+#[cfg(feature = "azure")]
+#[doc(inline)]
+pub use azure::AzureOpenAiProvider;
 #[doc(inline)]
 pub use catalogue::{Catalogue, ModelFacts};
 #[cfg(feature = "google")]
@@ -107,6 +126,9 @@ pub use ollama::OllamaProvider;
 #[cfg(feature = "openai-chat")]
 #[doc(inline)]
 pub use openai_chat::{OpenAiChatProvider, OpenAiCompatProvider};
+#[cfg(feature = "openai-responses")]
+#[doc(inline)]
+pub use openai_responses::OpenAiResponsesProvider;
 #[doc(inline)]
 pub use rate_limit::{RateLimit, RateLimited};
 #[doc(inline)]

@@ -53,6 +53,16 @@ impl ProviderRegistry {
             ApiProtocol::OpenAiCompletions,
             Arc::new(crate::OpenAiChatProvider::with_transport(transport.clone())),
         );
+        #[cfg(feature = "openai-responses")]
+        registry.register(
+            ApiProtocol::OpenAiResponses,
+            Arc::new(crate::OpenAiResponsesProvider::with_transport(transport.clone())),
+        );
+        #[cfg(feature = "azure")]
+        registry.register(
+            ApiProtocol::AzureOpenAiResponses,
+            Arc::new(crate::AzureOpenAiProvider::with_transport(transport.clone())),
+        );
         #[cfg(feature = "ollama")]
         registry.register(
             ApiProtocol::OllamaChat,

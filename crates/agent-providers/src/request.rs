@@ -11,6 +11,9 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 /// How this library names itself to servers.
 const USER_AGENT: &str = concat!("looptree/", env!("CARGO_PKG_VERSION"));
 
+/// The longest `prompt_cache_key`, in characters.
+const MAX_CACHE_KEY: usize = 64;
+
 /// Headers that belong to the transport and cannot be set by hand.
 const OF_THE_TRANSPORT: &[HeaderName] =
     &[header::CONTENT_LENGTH, header::HOST, header::TRANSFER_ENCODING, header::CONNECTION];
@@ -119,6 +122,12 @@ pub(crate) fn sets_header(request: &StreamConfig, name: &str) -> bool {
 pub(crate) fn names_header(request: &StreamConfig, names: &[&HeaderName]) -> bool {
     let mut said = request.model.headers.keys().chain(request.headers.keys());
     said.any(|key| names.iter().any(|name| key.eq_ignore_ascii_case(name.as_str())))
+}
+
+/// The name of the session, as far as OpenAI's servers take one as `prompt_cache_key`.
+pub(crate) fn prompt_cache_key(request: &StreamConfig) -> Option<String> {
+    let session = request.session_id.as_deref().filter(|s| !s.is_empty())?;
+    Some(session.chars().take(MAX_CACHE_KEY).collect())
 }
 
 /// Puts the model's headers and then those of the call over the protocol's; `None` removes one (B-155).

@@ -197,6 +197,7 @@ fn end(protocol: &str, expected: &Expected, fired: &mut Vec<&'static str>) -> Wa
         word,
         Some(
             "error"
+                | "failed"
                 | "network_error"
                 | "insufficient_system_resource"
                 | "MALFORMED_FUNCTION_CALL"
@@ -207,7 +208,10 @@ fn end(protocol: &str, expected: &Expected, fired: &mut Vec<&'static str>) -> Wa
         return WantedEnd::Failed(ErrorKind::Network, None);
     }
     if expected.refusal.is_some()
-        || matches!(word, Some("refusal" | "content_filter" | "sensitive" | "safety"))
+        || matches!(
+            word,
+            Some("refusal" | "content_filter" | "incomplete:content_filter" | "sensitive" | "safety")
+        )
     {
         fired.push(REFUSAL);
         return WantedEnd::Failed(ErrorKind::Api, expected.refusal.clone());
@@ -246,9 +250,14 @@ fn stop_reason(word: &str) -> Option<StopReason> {
     match word {
         "end_turn" | "stop_sequence" | "pause_turn" | "compaction" | "stop" | "end" | "eos" | "eos_token"
         | "complete" | "completed" | "load" | "unload" | "STOP" | "1" => Some(StopReason::Stop),
-        "max_tokens" | "MAX_TOKENS" | "2" | "length" | "model_length" | "model_context_window_exceeded" => {
-            Some(StopReason::Length)
-        }
+        "max_tokens"
+        | "MAX_TOKENS"
+        | "2"
+        | "length"
+        | "model_length"
+        | "model_context_window_exceeded"
+        | "incomplete"
+        | "incomplete:max_output_tokens" => Some(StopReason::Length),
         "tool_use" | "tool_calls" | "function_call" | "FUNCTION_CALL" => Some(StopReason::ToolUse),
         _ => None,
     }
@@ -286,10 +295,12 @@ const OVERFLOW_WORDS: &[&str] = &[
 ];
 
 /// Words that say that money or a quota has run out.
-const QUOTA_WORDS: &[&str] = &["insufficient_quota", "current quota", "billing", "credit balance"];
+const QUOTA_WORDS: &[&str] =
+    &["insufficient_quota", "current quota", "billing", "credit balance", "usage limit", "usage_limit"];
 
 /// Words of a 400 that say that there is no such model, or that the key is wrong.
-const NO_MODEL_WORDS: &[&str] = &["invalid_model", "model_not_found", "invalid model", "not a valid model"];
+const NO_MODEL_WORDS: &[&str] =
+    &["invalid_model", "model_not_found", "model not found", "invalid model", "not a valid model"];
 const BAD_KEY_WORDS: &[&str] = &["invalid_api_key", "api key not valid", "incorrect api key"];
 
 /// The kind of an error, from what the SDK raised: its HTTP status, or for an error inside of a stream the type and
@@ -328,15 +339,16 @@ fn error_kind(protocol: &str, error: &ExpectedError) -> ErrorKind {
         Some(400 | 422) if says(NO_MODEL_WORDS) => ErrorKind::ModelNotFound,
         Some(_) if says(OVERFLOW_WORDS) => ErrorKind::ContextOverflow,
         Some(_) => ErrorKind::Api,
-        None => match error.kind.as_deref().unwrap_or_default() {
+        // The Responses API gives its errors a code and no type.
+        None => match error.kind.clone().unwrap_or_else(|| code(error)).as_str() {
             "overloaded_error" | "api_error" | "server_error" | "timeout_error" => ErrorKind::Network,
             "rate_limit_error" | "rate_limit_exceeded" => ErrorKind::RateLimited,
             "authentication_error" | "permission_error" => ErrorKind::Auth,
             "insufficient_quota" | "billing_error" => ErrorKind::Quota,
             "not_found_error" => ErrorKind::ModelNotFound,
             _ if says(OVERFLOW_WORDS) => ErrorKind::ContextOverflow,
-            // Ollama gives a text only; in mid-stream it is the runner that failed.
-            "" if protocol == "ollama" => ErrorKind::Network,
+            // Ollama gives a text only; in mid-stream it is the runner that failed. So it is where OpenAI names no code.
+            "" if matches!(protocol, "ollama" | "openai-responses" | "azure-responses") => ErrorKind::Network,
             _ => ErrorKind::Api,
         },
     }

@@ -7,6 +7,7 @@ mod anthropic;
 mod chat;
 mod google;
 mod ollama;
+mod responses;
 
 use agent_core::ApiProtocol;
 use serde_json::Value;
@@ -57,7 +58,9 @@ const MESSAGES: &[Law] = &[
         broken: |body| {
             let text = String::from_utf8_lossy(&body.bytes);
             let begins = text.starts_with("{\"model\":");
-            let last = text.rfind(",\"messages\":[").is_some_and(|at| closes_at_the_end(&text[at + 12..]));
+            let key = format!(",\"{}\":", conversation_key(body));
+            let last = text.rfind(&format!("{key}["));
+            let last = last.is_some_and(|at| closes_at_the_end(&text[at + key.len()..]));
             let streams = body.json["stream"] == true && body.json["model"] == body.model.as_str();
             (!(begins && last && streams)).then(|| "the head of the body".to_owned())
         },
@@ -65,21 +68,22 @@ const MESSAGES: &[Law] = &[
     Law {
         says: "the conversation is not empty, and the model is the one who speaks next",
         broken: |body| {
-            let last = list(&body.json["messages"]).last();
-            let role = last.map(|m| &m["role"]);
-            (!role.is_some_and(|r| r == "user" || r == "tool")).then(|| format!("the last message: {role:?}"))
+            let last = conversation(body).last();
+            let role = last.map(|m| if m["role"].is_null() { &m["type"] } else { &m["role"] });
+            let open = |r: &Value| r == "user" || r == "tool" || r == "function_call_output";
+            (!role.is_some_and(open)).then(|| format!("the last message: {role:?}"))
         },
     },
     Law {
         says: "no text is blank",
         broken: |body| {
-            let texts = list(&body.json["messages"]).iter().flat_map(|m| list(&m["content"]));
+            let texts = conversation(body).iter().flat_map(|m| list(&m["content"]));
             let nested = texts.clone().flat_map(|b| list(&b["content"]));
             let system = list(&body.json["system"]).iter();
             texts
                 .chain(nested)
                 .chain(system)
-                .find(|b| b["type"] == "text" && blank(&b["text"]))
+                .find(|b| text(&b["type"]).ends_with("text") && blank(&b["text"]))
                 .map(ToString::to_string)
         },
     },
@@ -95,7 +99,7 @@ const MESSAGES: &[Law] = &[
         broken: |body| {
             let asked = body.what.starts_with("run") || body.what.starts_with("relay");
             let open = ["picture-only", "results-after-thought", "results-without-thought"];
-            let whole = body.json["messages"].to_string().contains("👩‍👩‍👧");
+            let whole = body.json[conversation_key(body)].to_string().contains("👩‍👩‍👧");
             (!asked && !open.contains(&body.what.as_str()) && !whole).then(|| "the question".to_owned())
         },
     },
@@ -107,6 +111,7 @@ pub(super) fn of(api: ApiProtocol) -> impl Iterator<Item = &'static Law> {
         ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => google::LAWS,
         ApiProtocol::AnthropicMessages => anthropic::LAWS,
         ApiProtocol::OllamaChat => ollama::LAWS,
+        ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses => responses::LAWS,
         _ => chat::LAWS,
     };
     let google = matches!(api, ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex);
@@ -117,6 +122,19 @@ pub(super) fn of(api: ApiProtocol) -> impl Iterator<Item = &'static Law> {
 pub(super) fn broken(body: &Body) -> Vec<String> {
     let found = |law: &'static Law| (law.broken)(body).map(|place| format!("{}: {place}", law.says));
     of(body.api).filter_map(found).collect()
+}
+
+/// The member that holds the conversation.
+fn conversation_key(body: &Body) -> &'static str {
+    match body.api {
+        ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses => "input",
+        ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => "contents",
+        _ => "messages",
+    }
+}
+
+fn conversation(body: &Body) -> &[Value] {
+    list(&body.json[conversation_key(body)])
 }
 
 /// Whether the list that begins here ends where the body ends.

@@ -7,7 +7,7 @@ use agent_providers::ProviderRegistry;
 use anyhow::Context as _;
 
 use super::answers::Answer;
-use super::scene::{chat, claude, gemini, gpt, llama, vertex};
+use super::scene::{azure, chat, claude, gemini, gpt, gpt_responses, llama, vertex};
 use super::tools::{self, PIXEL};
 use super::{Body, collect};
 use crate::server::Server;
@@ -53,6 +53,8 @@ fn models(api: ApiProtocol) -> Vec<ModelConfig> {
         ApiProtocol::OllamaChat => vec![llama("qwen3-vl"), llama("gpt-oss:20b")],
         ApiProtocol::GoogleGenerativeAi => vec![gemini("gemini-2.5-flash"), gemini("gemini-3.5-flash")],
         ApiProtocol::GoogleVertex => vec![vertex("gemini-3.1-pro-preview"), vertex("gemini-2.5-pro")],
+        ApiProtocol::OpenAiResponses => vec![gpt_responses("gpt-5.5"), gpt_responses("gpt-5.4")],
+        ApiProtocol::AzureOpenAiResponses => vec![azure("gpt-5.5"), azure("gpt-4.1")],
         _ => vec![
             chat("deepseek", "deepseek-flash"),
             gpt("gpt-5.5"),
@@ -67,7 +69,7 @@ pub(super) async fn with_tools(server: &Server, api: ApiProtocol) -> anyhow::Res
     let mut bodies = Vec::new();
     let mut models = models(api).into_iter();
     let first = models.next().context("a run needs a model")?;
-    let (first, base) = at(server, first, &[CALLS, WRONG_CALLS, THOUGHT, CUT, THOUGHT]);
+    let (first, base) = at(server, first, 0, &[CALLS, WRONG_CALLS, THOUGHT, CUT, THOUGHT]);
     let agent = agent(first.clone());
     let picture = ImageContent::Base64 { data: PIXEL.to_owned(), mime_type: "image/png".to_owned() };
     agent.chat(("Plan a trip to the town on this picture.", vec![picture])).await?;
@@ -77,8 +79,8 @@ pub(super) async fn with_tools(server: &Server, api: ApiProtocol) -> anyhow::Res
     }
     agent.chat("Is that all? 🤔").await?;
     bodies.extend(collect(server, &first, &base, "run", 5)?);
-    for model in models {
-        let (model, base) = at(server, model, &[CALLS, THOUGHT]);
+    for (leg, model) in (1..).zip(models) {
+        let (model, base) = at(server, model, leg, &[CALLS, THOUGHT]);
         agent.switch_provider(model.clone())?;
         agent.chat("Check it again.").await?;
         bodies.extend(collect(server, &model, &base, "run-handed-over", 2)?);
@@ -94,13 +96,15 @@ pub(super) async fn relay(server: &Server, start: usize) -> anyhow::Result<Vec<B
         llama("qwen3-vl"),
         gemini("gemini-3.5-flash"),
         vertex("gemini-2.5-pro"),
+        gpt_responses("gpt-5.5"),
+        azure("gpt-5.4"),
     ];
     let legs = ring.iter().cycle().skip(start).take(ring.len() + 1);
     let mut bodies = Vec::new();
     let mut relay: Option<BasicAgent> = None;
     let mut from = "nobody".to_owned();
-    for model in legs {
-        let (model, base) = at(server, model.clone(), &[CALLS, WRONG_CALLS, THOUGHT]);
+    for (leg, model) in legs.enumerate() {
+        let (model, base) = at(server, model.clone(), leg, &[CALLS, WRONG_CALLS, THOUGHT]);
         let agent = relay.get_or_insert_with(|| agent(model.clone()));
         agent.switch_provider(model.clone())?;
         agent
@@ -123,8 +127,13 @@ fn agent(model: ModelConfig) -> BasicAgent {
         .with_session_id("varied-run")
 }
 
-/// The model at an address where these answers wait.
-fn at(server: &Server, model: ModelConfig, answers: &[Answer]) -> (ModelConfig, String) {
-    let base = server.prepare_all(answers.iter().map(|a| a.response(model.api)).collect());
+/// The most answers that wait at one address.
+const MOST_ANSWERS: usize = 10;
+
+/// The model at an address where these answers wait. `leg` counts the addresses of a conversation.
+fn at(server: &Server, model: ModelConfig, leg: usize, answers: &[Answer]) -> (ModelConfig, String) {
+    let number = |n: usize| leg * MOST_ANSWERS + n;
+    let responses = answers.iter().enumerate().map(|(n, a)| a.response(model.api, number(n)));
+    let base = server.prepare_all(responses.collect());
     (model.with_base_url(&base), base)
 }

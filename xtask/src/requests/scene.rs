@@ -4,6 +4,7 @@ mod anthropic;
 mod google;
 mod ollama;
 mod openai_chat;
+mod responses;
 
 use agent_core::{ApiProtocol, Content, History, ModelConfig, ResponseFormat, StreamConfig, ThinkingLevel};
 use serde_json::json;
@@ -24,6 +25,8 @@ pub(super) fn all(api: ApiProtocol) -> anyhow::Result<Vec<Scene>> {
         ApiProtocol::OllamaChat => ollama::scenes(),
         ApiProtocol::GoogleGenerativeAi => google::scenes(gemini),
         ApiProtocol::GoogleVertex => google::scenes(vertex),
+        ApiProtocol::OpenAiResponses => responses::scenes(gpt_responses),
+        ApiProtocol::AzureOpenAiResponses => responses::scenes(azure),
         _ => openai_chat::scenes(),
     }
 }
@@ -162,6 +165,18 @@ pub(super) fn gpt(id: &str) -> ModelConfig {
 pub(super) fn chat(vendor: &str, id: &str) -> ModelConfig {
     let model = ModelConfig::new(ApiProtocol::OpenAiCompletions, vendor, id);
     known(model.with_api_key("key-for-loopback"))
+}
+
+pub(super) fn gpt_responses(id: &str) -> ModelConfig {
+    known(ModelConfig::openai_responses(id, id, "key-for-loopback"))
+}
+
+/// A deployment that has the name of its model.
+pub(super) fn azure(id: &str) -> ModelConfig {
+    let mut model = gpt_responses(id);
+    model.api = ApiProtocol::AzureOpenAiResponses;
+    "azure".clone_into(&mut model.provider);
+    model
 }
 
 pub(super) fn llama(id: &str) -> ModelConfig {

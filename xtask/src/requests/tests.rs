@@ -86,6 +86,16 @@ fn both_kinds_of_bodies_for_gemini_are_written_and_keep_the_laws() {
     }
 }
 
+#[test]
+fn the_bodies_of_responses_are_written_and_keep_the_laws() {
+    check_command("openai-responses", "/responses", 60);
+}
+
+#[test]
+fn azures_bodies_are_written_and_keep_the_laws() {
+    check_command("azure-responses", "/responses", 60);
+}
+
 /// What a provider sends depends on the request alone, so two runs of the command can be compared.
 #[test]
 fn a_second_run_writes_the_same_bytes_and_takes_only_its_own_old_files_away() {

@@ -34,6 +34,17 @@ fn stop_words_become_ours() {
 }
 
 #[test]
+fn the_words_of_responses_become_ours() {
+    let word = |word: &str| json!({"stop_reason": word, "complete": true});
+    check_end("openai-responses", word("completed"), complete(StopReason::Stop));
+    check_end("openai-responses", word("incomplete:max_output_tokens"), complete(StopReason::Length));
+    check_end("azure-responses", word("incomplete:content_filter"), failed(ErrorKind::Api));
+    check_end("openai-responses", word("failed"), failed(ErrorKind::Network));
+    let named = WantedEnd::Failed(ErrorKind::Api, Some("queued".to_owned()));
+    check_end("openai-responses", word("queued"), named);
+}
+
+#[test]
 fn calls_decide_between_stop_and_tool_use_but_not_over_length() {
     let call = json!([{"id": "a", "name": "b"}]);
     check_end("ollama", json!({"stop_reason": "stop", "tool_calls": call}), complete(StopReason::ToolUse));
@@ -97,6 +108,9 @@ fn an_error_inside_of_a_stream_is_read_by_type_and_code() {
     check_kind("openai-chat", json!({"status": null, "code": "429"}), ErrorKind::RateLimited);
     check_kind("openai-chat", json!({"status": null, "type": "invalid_request_error"}), ErrorKind::Api);
     check_kind("ollama", json!({"status": -1, "message": "unexpected EOF"}), ErrorKind::Network);
+    check_kind("openai-responses", json!({"code": "server_error"}), ErrorKind::Network);
+    check_kind("openai-responses", json!({"code": "invalid_prompt"}), ErrorKind::Api);
+    check_kind("azure-responses", json!({"message": "?"}), ErrorKind::Network);
 }
 
 #[test]

@@ -161,6 +161,52 @@ fn ollamas_bodies_say_everything_that_can_be_said() {
     );
 }
 
+const RESPONSES: &[&str] = &[
+    "store=false",
+    "include/*=reasoning.encrypted_content",
+    "!include",
+    "reasoning/effort=minimal",
+    "reasoning/effort=low",
+    "reasoning/effort=medium",
+    "reasoning/effort=high",
+    "reasoning/effort=xhigh",
+    "reasoning/summary=auto",
+    "!reasoning",
+    "max_output_tokens=777",
+    "max_output_tokens=16",
+    "temperature=0.25",
+    "temperature=0.0",
+    "!temperature",
+    "instructions",
+    "!instructions",
+    "prompt_cache_key",
+    "text/format/type=json_object",
+    "text/format/strict=true",
+    "text/format/strict=false",
+    "tool_choice=none",
+    "tool_choice=required",
+    "tool_choice/name=plan_trip",
+    "tools/*/parameters/properties/stops",
+    "!tools",
+    "input/*/type=reasoning",
+    "input/*/encrypted_content",
+    "input/*/summary/*/text",
+    "input/*/phase=commentary",
+    "input/*/type=web_search_call",
+    "input/*/call_id=call_a",
+    "input/*/call_id=toolu_01A",
+    "input/*/output/*/image_url",
+    "input/*/output=[no output]",
+    "input/*/content/*/image_url=https://example.org/a.png",
+    "input/*/content/*/type=output_text",
+];
+
+#[test]
+fn the_bodies_of_responses_say_everything_that_can_be_said_there_and_on_azure() {
+    check("openai-responses", RESPONSES);
+    check("azure-responses", RESPONSES);
+}
+
 #[test]
 fn a_wish_that_nobody_fulfils_is_noticed() {
     let body = json!({"a": [{"b": "x"}, {"b": 2}]});

@@ -7,10 +7,12 @@ const QUESTION: &str = "👩‍👩‍👧?";
 fn body(api: ApiProtocol, vendor: &str, what: &str, json: Value) -> Body {
     // The members in the order in which an encoder writes them: the messages last.
     let mut members = vec![format!("\"model\":{}", json["model"])];
-    let rest = json.as_object().unwrap().iter().filter(|(k, _)| *k != "model" && *k != "messages");
+    let key = conversation(api);
+    let moved = |k: &str| k == key && key != "contents";
+    let rest = json.as_object().unwrap().iter().filter(|(k, _)| *k != "model" && !moved(k));
     members.extend(rest.map(|(k, v)| format!("\"{k}\":{v}")));
-    if json.get("contents").is_none() {
-        members.push(format!("\"messages\":{}", json["messages"]));
+    if moved(key) {
+        members.push(format!("\"{key}\":{}", json[key]));
     }
     let bytes = format!("{{{}}}", members.join(",")).into_bytes();
     Body {
@@ -28,8 +30,33 @@ fn body(api: ApiProtocol, vendor: &str, what: &str, json: Value) -> Body {
     }
 }
 
+/// The member that holds the conversation.
+fn conversation(api: ApiProtocol) -> &'static str {
+    match api {
+        ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses => "input",
+        ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => "contents",
+        _ => "messages",
+    }
+}
+
 fn good(api: ApiProtocol) -> Value {
     match api {
+        ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses => {
+            json!({"model": "m", "stream": true,
+            "store": false, "include": ["reasoning.encrypted_content"], "max_output_tokens": 16,
+            "reasoning": {"effort": "low"}, "prompt_cache_key": "s",
+            "tools": [{"type": "function", "name": "t", "parameters": {"type": "object"}, "strict": false}],
+            "input": [
+                {"role": "user", "content": [{"type": "input_image", "image_url": "https://a"}]},
+                {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"},
+                {"type": "message", "id": "msg_1", "role": "assistant",
+                    "content": [{"type": "output_text", "text": "x"}]},
+                {"type": "function_call", "id": "fc_1", "call_id": "1", "name": "t", "arguments": "{}"},
+                {"type": "function_call", "id": "fc_2", "call_id": "2", "name": "t", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "1", "output": "r"},
+                {"type": "function_call_output", "call_id": "2", "output": "r"},
+                {"role": "user", "content": QUESTION}]})
+        }
         ApiProtocol::AnthropicMessages => json!({"model": "m", "stream": true, "max_tokens": 5000,
             "thinking": {"type": "enabled", "budget_tokens": 2000},
             "system": [{"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}],
@@ -224,6 +251,41 @@ fn a_body_for_ollama_that_breaks_a_law_is_found() {
         ("a tool is a function", "/tools/0/function/parameters", json!({})),
     ]);
     check_all(ApiProtocol::OllamaChat, changes);
+}
+
+#[test]
+fn a_body_for_responses_that_breaks_a_law_is_found() {
+    let changes = vec![
+        ("the body is an object", "/stream", json!(false)),
+        ("the model is the one who speaks next", "/input", json!([])),
+        ("no list that may be left out", "/tools", json!([])),
+        ("what failed or was aborted", "/input/0/content", json!("Half of an answer")),
+        ("arrives as it was written", "/input", json!([{"role": "user", "content": "?"}])),
+        ("no text is blank", "/input/0/content", json!([{"type": "input_text", "text": " "}])),
+        ("one output each", "/input/5/call_id", json!("3")),
+        ("one output each", "/input/6", json!({"role": "user", "content": "x"})),
+        ("a call has an id", "/input/3/call_id", json!("a|b")),
+        ("a call has an id", "/input/3/name", json!("a b")),
+        ("a call has an id", "/input/3/arguments", json!("[]")),
+        ("have the same id", "/input/4/call_id", json!("1")),
+        ("have the same id", "/input/4/id", json!("fc_1")),
+        ("reasoning goes back encrypted", "/input/1/encrypted_content", json!("")),
+        ("reasoning goes back encrypted", "/input/2", json!({"role": "user", "content": "x"})),
+        ("under a name of its kind", "/input/3/id", json!("msg_2")),
+        ("only the client", "/input/2", json!({"type": "local_shell_call"})),
+        ("says something", "/input/0/content", json!([])),
+        ("says something", "/input/5/output", json!("")),
+        ("nothing is stored", "/store", json!(true)),
+        ("nothing is stored", "/max_output_tokens", json!(15)),
+        ("of models that reason", "/include", json!([])),
+        ("of models that reason", "/reasoning/effort", json!("much")),
+        ("of models that reason", "/temperature", json!(1)),
+        ("a tool is a function", "/tools/0/strict", json!(null)),
+        ("a choice is made only", "/tool_choice", json!({"type": "function", "name": "x"})),
+        ("a picture is a data address", "/input/0/content/0/image_url", json!("aGk=")),
+        ("the name of a session", "/prompt_cache_key", json!("s".repeat(65))),
+    ];
+    check_all(ApiProtocol::OpenAiResponses, changes);
 }
 
 #[test]

@@ -14,9 +14,6 @@ use crate::json::{self, Members};
 /// Tool-call ids: `[A-Za-z0-9_-]`, at most 64 characters.
 pub(super) const IDS: IdRule = IdRule::word(64);
 
-/// The longest tool name that is sent back.
-const MAX_NAME: usize = 64;
-
 /// A message that nothing in which can carry a marker.
 const NO_MARK: u32 = u32::MAX;
 
@@ -170,7 +167,10 @@ impl<'r> Writer<'r> {
 
     fn call(&self, out: &mut Vec<u8>, call: &ToolCall) {
         let mut block = Members::open(out);
-        block.field("type", "tool_use").field("id", &self.rules.call_id(&call.id)).field("name", &name(call));
+        block
+            .field("type", "tool_use")
+            .field("id", &self.rules.call_id(&call.id))
+            .field("name", &handoff::tool_name(call.name.as_str()));
         // The API takes an object only. Whatever else a model sent was answered with an error that shows it.
         let input = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
         block.key("input").extend_from_slice(input.as_bytes());
@@ -297,16 +297,4 @@ fn write_image(out: &mut Vec<u8>, image: &ImageContent) {
     }
     source.close();
     block.close();
-}
-
-/// The tool's name as the API takes it: a model of another vendor may have called one that never was.
-fn name(call: &ToolCall) -> String {
-    let name: String = call
-        .name
-        .as_str()
-        .chars()
-        .take(MAX_NAME)
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' })
-        .collect();
-    if name.is_empty() { "_".to_owned() } else { name }
 }

@@ -78,11 +78,17 @@ impl<K: Copy> Shape<K> {
     /// hole holds something else than it should.
     fn holes<'f>(&mut self, mut part: &'f str) -> Option<&'f str> {
         loop {
-            let noise = part.find(NOISE).map(|at| (at + NOISE.len(), Hole::Noise));
-            let number = part.find(NUMBER).map(|at| (at + NUMBER.len(), Hole::Number));
-            let Some((end, hole)) = [noise, number].into_iter().flatten().min_by_key(|(at, _)| *at) else {
-                return Some(part);
-            };
+            // Both begin with a quote, and looking at each quote is faster than looking for either in the whole.
+            let quotes = memchr::memchr_iter(b'"', part.as_bytes());
+            let mut holes = quotes.filter_map(|at| {
+                let rest = part.get(at..)?;
+                match rest.as_bytes().get(1)? {
+                    b'o' if rest.starts_with(NOISE) => Some((at + NOISE.len(), Hole::Noise)),
+                    b's' if rest.starts_with(NUMBER) => Some((at + NUMBER.len(), Hole::Number)),
+                    _ => None,
+                }
+            });
+            let Some((end, hole)) = holes.next() else { return Some(part) };
             let (before, rest) = part.split_at_checked(end)?;
             part = hole.skip(rest)?;
             self.pieces.push((before.into(), hole));

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use agent_core::{
     AssistantMessage, Content, ImageContent, OpaqueContent, StreamConfig, TextContent, ThinkingContent,
-    ToolCallId, Unit, UnitKind, WireKey,
+    ToolCall, ToolCallId, Unit, UnitKind, WireKey,
 };
 
 #[cfg(test)]
@@ -27,6 +27,9 @@ pub(crate) const NO_OUTPUT: &str = "[no output]";
 
 /// Characters of the hash that a rewritten id ends with: 60 bits, five a character.
 const HASH_CHARS: usize = 12;
+
+/// The longest tool name that is sent back.
+const MAX_TOOL_NAME: usize = 64;
 
 /// The key under which the encoded form of a unit or of the tools is kept: everything its bytes depend on besides
 /// the unit itself. `extra` holds what only the protocol knows, such as its dialect or its own switches.
@@ -184,6 +187,18 @@ impl<'r> Handoff<'r> {
 /// The text of a block; `None` when it is blank, which no provider takes (B-143).
 pub(crate) fn text(block: &TextContent) -> Option<&str> {
     (!block.text.trim().is_empty()).then_some(block.text.as_str())
+}
+
+/// The tool's name as APIs take it that know `[A-Za-z0-9_-]` only: a model of another vendor may have called one that never was.
+pub(crate) fn tool_name(call: &ToolCall) -> String {
+    let name: String = call
+        .name
+        .as_str()
+        .chars()
+        .take(MAX_TOOL_NAME)
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' })
+        .collect();
+    if name.is_empty() { "_".to_owned() } else { name }
 }
 
 /// Appends a hash of `text`, as [`HASH_CHARS`] characters that every id rule allows.

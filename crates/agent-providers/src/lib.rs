@@ -25,23 +25,31 @@
 //! | `anthropic` | `AnthropicProvider`: Anthropic Messages |
 //! | `openai-chat` | `OpenAiChatProvider`: OpenAI Chat Completions and everybody who speaks it |
 //! | `ollama` | `OllamaProvider`: Ollama's native chat |
+//! | `bedrock` | `BedrockProvider`: AWS Bedrock ConverseStream, through the AWS SDK |
+//! | `bedrock-config` | Bedrock's credentials and region from where AWS keeps them: environment, profiles, roles |
 //! | `tls-rustls` | `https://` by rustls with aws-lc and the operating system's roots |
 //! | `tls-native` | `https://` by the operating system |
 //! | `http-protocols` | what the protocols share; switched on by each of them |
 
 #![cfg_attr(
-    not(all(feature = "anthropic", feature = "openai-chat", feature = "ollama")),
+    not(all(feature = "anthropic", feature = "bedrock", feature = "openai-chat", feature = "ollama")),
     allow(dead_code, reason = "a build with some of the protocols uses a part of what they share")
 )]
 
 mod agent;
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
+#[cfg(feature = "bedrock")]
+pub mod bedrock;
 #[cfg(any(feature = "openai-chat", feature = "ollama"))]
 mod blocks;
 #[cfg(feature = "http-protocols")]
 mod call_ids;
 pub mod catalogue;
+#[cfg(any(feature = "anthropic", feature = "bedrock"))]
+mod claude;
+#[cfg(feature = "bedrock")]
+pub mod eventstream;
 #[cfg(feature = "http-protocols")]
 #[cfg_attr(
     not(all(feature = "anthropic", feature = "openai-chat")),
@@ -67,7 +75,7 @@ pub mod registry;
 mod rejection;
 #[cfg(feature = "http-protocols")]
 mod request;
-#[cfg(any(feature = "anthropic", feature = "openai-chat"))]
+#[cfg(any(feature = "anthropic", feature = "bedrock", feature = "openai-chat"))]
 mod shape;
 #[cfg(feature = "http-protocols")]
 mod sse;
@@ -81,6 +89,9 @@ pub use agent::agent;
 #[cfg(feature = "anthropic")]
 #[doc(inline)]
 pub use anthropic::AnthropicProvider;
+#[cfg(feature = "bedrock")]
+#[doc(inline)]
+pub use bedrock::BedrockProvider;
 #[doc(inline)]
 pub use catalogue::{Catalogue, ModelFacts};
 #[cfg(feature = "ollama")]

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 const MAX_KEPT: usize = 4_096;
 
 /// A member of no meaning that some vendors fill up with noise, so that the length of a frame says nothing.
-const NOISE: &str = r#""obfuscation":""#;
+const NOISE: &[&str] = &[r#""obfuscation":""#, r#","p":""#];
 
 /// The bytes around the string, and what the string means.
 #[derive(Debug)]
@@ -54,7 +54,8 @@ impl<K: Copy> Shape<K> {
         if text.is_empty() || !fits || before.len().saturating_add(after.len()) > MAX_KEPT {
             return;
         }
-        let noise = after.find(NOISE).map_or(after.len(), |at| at + NOISE.len());
+        let noise = NOISE.iter().find_map(|noise| after.find(noise).map(|at| at + noise.len()));
+        let noise = noise.unwrap_or(after.len());
         let (after, noise) = after.split_at(noise);
         let tail = noise.find(['"', '\\']).and_then(|at| noise.get(at..)).unwrap_or_default();
         if !noise.is_empty() && !tail.starts_with('"') {

@@ -93,6 +93,8 @@ pub(super) struct ExpectedError {
     /// The vendor's type of error.
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
+    /// The class of what the SDK raised, for SDKs that have no types.
+    pub(super) class: Option<String>,
     /// The vendor's code; some send a number.
     pub(super) code: Value,
     /// The body as it was read.

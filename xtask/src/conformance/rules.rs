@@ -142,12 +142,22 @@ fn end(protocol: &str, expected: &Expected, fired: &mut Vec<&'static str>) -> Wa
         fired.push(CUT);
         return WantedEnd::Failed(ErrorKind::Network, None);
     }
-    if matches!(word, Some("error" | "network_error" | "insufficient_system_resource")) {
+    if word.is_some_and(|word| FAILURE_WORDS.contains(&word)) {
         fired.push(BROKEN);
         return WantedEnd::Failed(ErrorKind::Network, None);
     }
     if expected.refusal.is_some()
-        || matches!(word, Some("refusal" | "content_filter" | "sensitive" | "safety"))
+        || matches!(
+            word,
+            Some(
+                "refusal"
+                    | "content_filter"
+                    | "sensitive"
+                    | "safety"
+                    | "content_filtered"
+                    | "guardrail_intervened"
+            )
+        )
     {
         fired.push(REFUSAL);
         return WantedEnd::Failed(ErrorKind::Api, expected.refusal.clone());
@@ -180,6 +190,15 @@ fn is_nothing(expected: &Expected) -> bool {
         && expected.partial_tool_calls.is_empty()
         && expected.usage == ExpectedUsage::default()
 }
+
+/// Stop words that say that the vendor, or what the model wrote, failed in the middle.
+const FAILURE_WORDS: &[&str] = &[
+    "error",
+    "network_error",
+    "insufficient_system_resource",
+    "malformed_model_output",
+    "malformed_tool_use",
+];
 
 /// The vendors' stop words; no two vendors use one word in two meanings.
 fn stop_reason(word: &str) -> Option<StopReason> {
@@ -229,7 +248,13 @@ const OVERFLOW_WORDS: &[&str] = &[
 const QUOTA_WORDS: &[&str] = &["insufficient_quota", "current quota", "billing", "credit balance"];
 
 /// Words of a 400 that say that there is no such model, or that the key is wrong.
-const NO_MODEL_WORDS: &[&str] = &["invalid_model", "model_not_found", "invalid model", "not a valid model"];
+const NO_MODEL_WORDS: &[&str] = &[
+    "invalid_model",
+    "model_not_found",
+    "invalid model",
+    "not a valid model",
+    "model identifier is invalid",
+];
 const BAD_KEY_WORDS: &[&str] = &["invalid_api_key", "api key not valid", "incorrect api key"];
 
 /// The kind of an error, from what the SDK raised: its HTTP status, or for an error inside of a stream the type and
@@ -238,6 +263,7 @@ fn error_kind(protocol: &str, error: &ExpectedError) -> ErrorKind {
     let said = [
         error.kind.clone().unwrap_or_default(),
         code(error),
+        error.class.clone().unwrap_or_default(),
         error.message.clone().unwrap_or_default(),
         error.body.to_string(),
     ]
@@ -259,10 +285,20 @@ fn error_kind(protocol: &str, error: &ExpectedError) -> ErrorKind {
         Some(413) => ErrorKind::ContextOverflow,
         Some(400) if error.body == Value::String(String::new()) => ErrorKind::ContextOverflow,
         Some(400) if says(BAD_KEY_WORDS) => ErrorKind::Auth,
-        Some(400) if says(QUOTA_WORDS) => ErrorKind::Quota,
+        Some(400) if says(QUOTA_WORDS) || said.contains("servicequotaexceeded") => ErrorKind::Quota,
         Some(400 | 422) if says(NO_MODEL_WORDS) => ErrorKind::ModelNotFound,
         Some(_) if says(OVERFLOW_WORDS) => ErrorKind::ContextOverflow,
         Some(_) => ErrorKind::Api,
+        // AWS names an exception in the stream; a frame that was changed on the way has only the SDK's class.
+        None if protocol == "bedrock" => match code(error).to_lowercase().as_str() {
+            "throttlingexception" => ErrorKind::RateLimited,
+            "servicequotaexceededexception" => ErrorKind::Quota,
+            "accessdeniedexception" => ErrorKind::Auth,
+            "resourcenotfoundexception" => ErrorKind::ModelNotFound,
+            _ if says(OVERFLOW_WORDS) => ErrorKind::ContextOverflow,
+            "validationexception" => ErrorKind::Api,
+            _ => ErrorKind::Network,
+        },
         None => match error.kind.as_deref().unwrap_or_default() {
             "overloaded_error" | "api_error" | "server_error" | "timeout_error" => ErrorKind::Network,
             "rate_limit_error" | "rate_limit_exceeded" => ErrorKind::RateLimited,

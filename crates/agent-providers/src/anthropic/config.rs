@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use agent_core::{AnthropicAuth, ErrorContext, ErrorKind, ModelConfig, ProviderError, StreamConfig};
+use agent_core::{AnthropicAuth, ModelConfig, ProviderError, StreamConfig};
 use http::header::{ACCEPT, AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -96,10 +96,4 @@ fn brings_its_own(request: &StreamConfig) -> bool {
     let signs =
         |name: &String| name.eq_ignore_ascii_case("x-api-key") || name.eq_ignore_ascii_case("authorization");
     request.model.headers.keys().chain(request.headers.keys()).any(signs)
-}
-
-/// An error before anything was sent.
-pub(super) fn refuse(model: &ModelConfig, kind: ErrorKind, message: &str, advice: &str) -> ProviderError {
-    let context = ErrorContext::new(message).with_target(&*model.provider, &*model.id).with_advice(advice);
-    ProviderError::new(kind, context)
 }

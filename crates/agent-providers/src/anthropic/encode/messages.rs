@@ -8,17 +8,12 @@ use agent_core::{
 
 use super::MARKER;
 use crate::anthropic::config::is_vendor;
+use crate::claude::turns::{Blocks, Mark, Marked, Marks, NO_MARK};
 use crate::handoff::{self, Handoff, IMAGE_NOT_SHOWN, IdRule, ImageOut, ThinkingOut};
 use crate::json::{self, Members};
 
 /// Tool-call ids: `[A-Za-z0-9_-]`, at most 64 characters.
 pub(super) const IDS: IdRule = IdRule::word(64);
-
-/// The longest tool name that is sent back.
-const MAX_NAME: usize = 64;
-
-/// A message that nothing in which can carry a marker.
-const NO_MARK: u32 = u32::MAX;
 
 /// Stands before a conversation that begins with a reply, which the API does not take.
 const OPENING: &[u8] = br#"{"role":"user","content":[{"type":"text","text":"[the beginning of the conversation is not shown]"}]}"#;
@@ -61,23 +56,11 @@ pub(super) fn write(out: &mut Vec<u8>, request: &StreamConfig, marked: bool) {
     out.push(b']');
 }
 
-/// The place for a marker in the last message, and in the nearest message before it that has one.
-#[derive(Debug, Default)]
-struct Marks {
-    before: Option<usize>,
-    last: Option<usize>,
-}
+/// How a block of text begins.
+const TEXT: &[u8] = br#"{"type":"text","text":"#;
 
-impl Marks {
-    fn push(&mut self, mark: Option<usize>) {
-        self.before = self.last.or(self.before);
-        self.last = mark;
-    }
-
-    fn before_last(&self) -> Option<usize> {
-        self.before
-    }
-}
+/// A marker is a member of the block that it ends.
+const MARK: Mark = Mark::Inside;
 
 const USER: &[u8] = br#"{"role":"user","content":["#;
 const ASSISTANT: &[u8] = br#"{"role":"assistant","content":["#;
@@ -95,7 +78,7 @@ impl<'r> Writer<'r> {
     }
 
     fn unit(&self, unit: &Unit) -> Encoded {
-        let mut blocks = Blocks::default();
+        let mut blocks = Blocks::new(TEXT, MARK);
         match unit.first().and_then(AgentMessage::as_llm) {
             Some(Message::User(message)) => self.user(&mut blocks, message),
             Some(Message::Assistant(reply)) => {
@@ -170,7 +153,10 @@ impl<'r> Writer<'r> {
 
     fn call(&self, out: &mut Vec<u8>, call: &ToolCall) {
         let mut block = Members::open(out);
-        block.field("type", "tool_use").field("id", &self.rules.call_id(&call.id)).field("name", &name(call));
+        block
+            .field("type", "tool_use")
+            .field("id", &self.rules.call_id(&call.id))
+            .field("name", &handoff::tool_name(call));
         // The API takes an object only. Whatever else a model sent was answered with an error that shows it.
         let input = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
         block.key("input").extend_from_slice(input.as_bytes());
@@ -187,7 +173,7 @@ impl<'r> Writer<'r> {
     }
 
     fn result(&self, out: &mut Vec<u8>, result: &ToolResultMessage) {
-        let mut inner = Blocks::default();
+        let mut inner = Blocks::new(TEXT, MARK);
         for content in &result.content {
             match content {
                 Content::Text(text) => inner.text(handoff::text(text)),
@@ -213,75 +199,6 @@ impl<'r> Writer<'r> {
     }
 }
 
-/// Whether a marker may go into a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Marked {
-    Yes,
-    No,
-    /// It may not, and the block may not be the last of its message either.
-    Thinking,
-}
-
-/// Messages as they are written.
-#[derive(Debug, Default)]
-struct Blocks {
-    out: Vec<u8>,
-    marks: Vec<u32>,
-    /// Where the message began, and where its first block begins.
-    message: usize,
-    first: usize,
-    /// Where the message's blocks end without thinking at their end.
-    solid: usize,
-    mark: Option<usize>,
-}
-
-impl Blocks {
-    fn open(&mut self, head: &[u8]) {
-        self.message = self.out.len();
-        if !self.out.is_empty() {
-            self.out.push(b',');
-        }
-        self.out.extend_from_slice(head);
-        self.first = self.out.len();
-        self.solid = self.first;
-        self.mark = None;
-    }
-
-    /// Writes a block after the ones before it.
-    fn block(&mut self, marked: Marked, write: impl FnOnce(&mut Vec<u8>)) {
-        if self.out.len() > self.first {
-            self.out.push(b',');
-        }
-        write(&mut self.out);
-        if marked != Marked::Thinking {
-            self.solid = self.out.len();
-        }
-        if marked == Marked::Yes {
-            self.mark = Some(self.out.len().saturating_sub(1));
-        }
-    }
-
-    fn text(&mut self, text: Option<&str>) {
-        let Some(text) = text else { return };
-        self.block(Marked::Yes, |out| {
-            let mut block = Members::open(out);
-            block.field("type", "text").field("text", text);
-            block.close();
-        });
-    }
-
-    /// Ends the message. Thinking at its end is left out, which the API demands; a message of nothing is none.
-    fn close(&mut self) {
-        if self.solid == self.first {
-            self.out.truncate(self.message);
-            return;
-        }
-        self.out.truncate(self.solid);
-        self.out.extend_from_slice(b"]}");
-        self.marks.push(self.mark.and_then(|m| u32::try_from(m).ok()).unwrap_or(NO_MARK));
-    }
-}
-
 fn write_image(out: &mut Vec<u8>, image: &ImageContent) {
     let mut block = Members::open(out);
     block.field("type", "image");
@@ -297,16 +214,4 @@ fn write_image(out: &mut Vec<u8>, image: &ImageContent) {
     }
     source.close();
     block.close();
-}
-
-/// The tool's name as the API takes it: a model of another vendor may have called one that never was.
-fn name(call: &ToolCall) -> String {
-    let name: String = call
-        .name
-        .as_str()
-        .chars()
-        .take(MAX_NAME)
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' })
-        .collect();
-    if name.is_empty() { "_".to_owned() } else { name }
 }

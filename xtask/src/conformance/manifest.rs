@@ -93,8 +93,6 @@ pub(super) struct ExpectedError {
     /// The vendor's type of error.
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
-    /// The class of what the SDK raised, for SDKs that have no types.
-    pub(super) class: Option<String>,
     /// The vendor's code; some send a number.
     pub(super) code: Value,
     /// The body as it was read.
@@ -140,7 +138,7 @@ impl Manifest {
     }
 
     /// What the body means.
-    pub(super) fn expected(&self, case: &Case) -> anyhow::Result<Expected> {
+    pub(super) fn expected<T: DeserializeOwned>(&self, case: &Case) -> anyhow::Result<T> {
         read_json(&self.folder.join(&case.protocol).join(format!("{}.expected.json", case.case)))
     }
 }

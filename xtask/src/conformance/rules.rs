@@ -263,7 +263,6 @@ fn error_kind(protocol: &str, error: &ExpectedError) -> ErrorKind {
     let said = [
         error.kind.clone().unwrap_or_default(),
         code(error),
-        error.class.clone().unwrap_or_default(),
         error.message.clone().unwrap_or_default(),
         error.body.to_string(),
     ]
@@ -289,7 +288,7 @@ fn error_kind(protocol: &str, error: &ExpectedError) -> ErrorKind {
         Some(400 | 422) if says(NO_MODEL_WORDS) => ErrorKind::ModelNotFound,
         Some(_) if says(OVERFLOW_WORDS) => ErrorKind::ContextOverflow,
         Some(_) => ErrorKind::Api,
-        // AWS names an exception in the stream; a frame that was changed on the way has only the SDK's class.
+        // AWS names an exception in the stream; a frame that was changed on the way has no name.
         None if protocol == "bedrock" => match code(error).to_lowercase().as_str() {
             "throttlingexception" => ErrorKind::RateLimited,
             "servicequotaexceededexception" => ErrorKind::Quota,

@@ -18,13 +18,19 @@ pub(super) enum Family {
 impl Family {
     /// By the model's id. The ARN of a profile of one's own names no vendor; then the name for people counts.
     pub(super) fn of(model: &ModelConfig) -> Self {
-        let said = [model.id.to_lowercase(), model.name.to_lowercase()];
-        let says = |word: &str| said.iter().any(|s| s.contains(word));
-        if says("claude") {
+        match Self::named(&model.id) {
+            Self::Other if model.id.starts_with("arn:") => Self::named(&model.name),
+            family => family,
+        }
+    }
+
+    fn named(name: &str) -> Self {
+        let name = name.to_lowercase();
+        if name.contains("claude") {
             Self::Claude
-        } else if says("amazon.nova") {
+        } else if name.contains("nova") {
             Self::Nova
-        } else if says("deepseek") {
+        } else if name.contains("deepseek") {
             Self::DeepSeek
         } else {
             Self::Other

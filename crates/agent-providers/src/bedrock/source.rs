@@ -3,7 +3,7 @@
 use std::fmt;
 
 use aws_credential_types::provider::SharedCredentialsProvider;
-use aws_sdk_bedrockruntime::config;
+use aws_sdk_bedrockruntime::config::{self, IdentityCache};
 
 /// Where credentials come from.
 #[derive(Clone)]
@@ -34,11 +34,16 @@ impl Source {
         }
     }
 
-    /// A client's configuration with these credentials.
+    /// A client's configuration with these credentials. Where they are kept between calls is up to the source: the SDK
+    /// refuses to keep them itself where it was given no clock to do so.
     pub(super) fn builder(&self) -> config::Builder {
         match self {
-            Self::Provider(provider) => {
-                config::Builder::new().credentials_provider(SharedCredentialsProvider::clone(provider))
+            Self::Provider(provider) => config::Builder::new()
+                .credentials_provider(SharedCredentialsProvider::clone(provider))
+                .identity_cache(IdentityCache::no_cache()),
+            #[cfg(feature = "bedrock-config")]
+            Self::Config(config) if config.sleep_impl().is_none() => {
+                config::Builder::from(&**config).identity_cache(IdentityCache::no_cache())
             }
             #[cfg(feature = "bedrock-config")]
             Self::Config(config) => config::Builder::from(&**config),

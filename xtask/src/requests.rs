@@ -33,6 +33,7 @@ const PROTOCOLS: &[(&str, ApiProtocol)] = &[
     ("anthropic", ApiProtocol::AnthropicMessages),
     ("openai-chat", ApiProtocol::OpenAiCompletions),
     ("ollama", ApiProtocol::OllamaChat),
+    ("bedrock", ApiProtocol::BedrockConverseStream),
 ];
 
 /// What the command line asks for.

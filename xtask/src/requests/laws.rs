@@ -4,6 +4,7 @@
 //! Sources: the vendors' API pages. The laws read the body as it arrived and share no code with the encoders.
 
 mod anthropic;
+mod bedrock;
 mod chat;
 mod ollama;
 
@@ -24,9 +25,11 @@ const COMMON: &[Law] = &[
         says: "the body is an object that names its model, streams, and says everything else before its messages",
         broken: |body| {
             let text = String::from_utf8_lossy(&body.bytes);
-            let begins = text.starts_with("{\"model\":");
+            let in_the_path = in_the_path(body.api);
+            let begins = in_the_path || text.starts_with("{\"model\":");
             let last = text.rfind(",\"messages\":[").is_some_and(|at| closes_at_the_end(&text[at + 12..]));
-            let streams = body.json["stream"] == true && body.json["model"] == body.model.as_str();
+            let streams =
+                in_the_path || body.json["stream"] == true && body.json["model"] == body.model.as_str();
             (!(begins && last && streams)).then(|| "the head of the body".to_owned())
         },
     },
@@ -100,6 +103,7 @@ const COMMON: &[Law] = &[
 pub(super) fn of(api: ApiProtocol) -> impl Iterator<Item = &'static Law> {
     let own = match api {
         ApiProtocol::AnthropicMessages => anthropic::LAWS,
+        ApiProtocol::BedrockConverseStream => bedrock::LAWS,
         ApiProtocol::OllamaChat => ollama::LAWS,
         _ => chat::LAWS,
     };
@@ -110,6 +114,11 @@ pub(super) fn of(api: ApiProtocol) -> impl Iterator<Item = &'static Law> {
 pub(super) fn broken(body: &Body) -> Vec<String> {
     let found = |law: &'static Law| (law.broken)(body).map(|place| format!("{}: {place}", law.says));
     of(body.api).filter_map(found).collect()
+}
+
+/// Whether the path, and not the body, names the model and asks for a stream.
+fn in_the_path(api: ApiProtocol) -> bool {
+    api == ApiProtocol::BedrockConverseStream
 }
 
 /// Whether the list that begins here ends where the body ends.

@@ -7,7 +7,7 @@ use agent_providers::ProviderRegistry;
 use anyhow::Context as _;
 
 use super::answers::Answer;
-use super::scene::{chat, claude, gpt, llama};
+use super::scene::{chat, claude, gpt, llama, on_bedrock};
 use super::tools::{self, PIXEL};
 use super::{Body, collect};
 use crate::server::Server;
@@ -50,6 +50,11 @@ const THOUGHT: Answer =
 fn models(api: ApiProtocol) -> Vec<ModelConfig> {
     match api {
         ApiProtocol::AnthropicMessages => vec![claude("claude-sonnet-4-5"), claude("claude-opus-5")],
+        ApiProtocol::BedrockConverseStream => vec![
+            on_bedrock("eu.anthropic.claude-sonnet-4-5-20250929-v1:0"),
+            on_bedrock("us.amazon.nova-2-lite-v1:0"),
+            on_bedrock("us.deepseek.r1-v1:0"),
+        ],
         ApiProtocol::OllamaChat => vec![llama("qwen3-vl"), llama("gpt-oss:20b")],
         _ => vec![
             chat("deepseek", "deepseek-flash"),
@@ -86,7 +91,12 @@ pub(super) async fn with_tools(server: &Server, api: ApiProtocol) -> anyhow::Res
 
 /// One conversation that goes from protocol to protocol and comes back to the first, with calls everywhere.
 pub(super) async fn relay(server: &Server, start: usize) -> anyhow::Result<Vec<Body>> {
-    let ring = [claude("claude-sonnet-4-5"), chat("deepseek", "deepseek-flash"), llama("qwen3-vl")];
+    let ring = [
+        claude("claude-sonnet-4-5"),
+        chat("deepseek", "deepseek-flash"),
+        llama("qwen3-vl"),
+        on_bedrock("global.anthropic.claude-opus-4-8"),
+    ];
     let legs = ring.iter().cycle().skip(start).take(ring.len() + 1);
     let mut bodies = Vec::new();
     let mut relay: Option<BasicAgent> = None;

@@ -70,7 +70,7 @@ fn parse(key: &Secret) -> Option<Auth> {
     let text = key.expose().trim();
     let parts: Vec<&str> = text.split(':').collect();
     let sendable = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_graphic());
-    if !parts.iter().all(|part| sendable(part)) {
+    if !parts.iter().all(sendable) {
         return None;
     }
     match parts.as_slice() {

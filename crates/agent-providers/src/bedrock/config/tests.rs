@@ -1,3 +1,5 @@
+#![allow(clippy::needless_pass_by_value, reason = "the tables read better")]
+
 use agent_core::{AgentMessage, History};
 
 use super::*;

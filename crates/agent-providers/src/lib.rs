@@ -57,6 +57,10 @@ pub mod eventstream;
 )]
 mod handoff;
 #[cfg(feature = "http-protocols")]
+#[cfg_attr(
+    feature = "bedrock",
+    allow(unused_macros, unused_imports, reason = "Bedrock's provider holds credentials and is written out")
+)]
 mod http_provider;
 #[cfg(feature = "http-protocols")]
 mod json;

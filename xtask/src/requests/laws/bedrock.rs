@@ -111,7 +111,7 @@ pub(super) const LAWS: &[Law] = &[
         broken: |body| {
             let thinking = &body.json["additionalModelRequestFields"]["thinking"];
             let config = &body.json["inferenceConfig"];
-            let Some(budget) = thinking["budget_tokens"].as_u64() else { return None };
+            let budget = thinking["budget_tokens"].as_u64()?;
             let most = config["maxTokens"].as_u64().unwrap_or_default();
             let beside = config.get("temperature").is_some() || forced(body);
             (budget < 1_024 || budget >= most || beside).then(|| format!("{thinking} {config}"))

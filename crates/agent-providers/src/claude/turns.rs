@@ -1,5 +1,7 @@
 //! Messages as they are written: blocks behind each other, and where a cache marker may go in.
 
+use agent_core::Encoded;
+
 use crate::json;
 
 /// A message that nothing in which can carry a marker.
@@ -49,7 +51,7 @@ pub(crate) enum Mark {
 #[derive(Debug)]
 pub(crate) struct Blocks {
     pub(crate) out: Vec<u8>,
-    pub(crate) marks: Vec<u32>,
+    marks: Vec<u32>,
     /// How a block of text begins, up to its text, and where a marker goes.
     text: &'static [u8],
     place: Mark,
@@ -65,6 +67,11 @@ impl Blocks {
     /// Nothing yet. A block of text begins with `text`.
     pub(crate) fn new(text: &'static [u8], place: Mark) -> Self {
         Self { out: Vec::new(), marks: Vec::new(), text, place, message: 0, first: 0, solid: 0, mark: None }
+    }
+
+    /// The messages, with the places for markers.
+    pub(crate) fn encoded(self) -> Encoded {
+        Encoded::new(self.out, self.marks)
     }
 
     /// Begins a message.

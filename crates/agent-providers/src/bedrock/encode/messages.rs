@@ -2,36 +2,24 @@
 //! its messages.
 
 use agent_core::{
-    AgentMessage, AssistantMessage, Content, Encoded, ErrorKind, ImageContent, Message, ProviderError,
-    StreamConfig, ThinkingContent, ToolCall, ToolResultMessage, Unit, UserMessage,
+    Content, Encoded, ErrorKind, ImageContent, Message, ProviderError, StreamConfig, ThinkingContent, Unit,
 };
 
 use super::CACHE_POINT;
 use crate::bedrock::family::Family;
-use crate::claude::turns::{Blocks, Mark, Marked, Marks, NO_MARK};
-use crate::handoff::{self, Handoff, IMAGE_NOT_SHOWN, IdRule, ImageOut, ThinkingOut};
-use crate::json::{self, Members};
+use crate::claude::turns::{Mark, Marks, NO_MARK};
+use crate::claude::writer::{self, ASSISTANT, USER, Writer};
+use crate::handoff::{self, Handoff, ImageOut};
+use crate::json::Members;
 use crate::request::refuse;
-
-/// Tool-call ids: `[a-zA-Z0-9_-]`, at most 64 characters.
-const IDS: IdRule = IdRule::word(64);
 
 /// A unit that cannot be said, because it holds a picture by its address, or one of a kind that is not taken.
 const BY_ADDRESS: u32 = u32::MAX - 1;
 const OF_OTHER_KIND: u32 = u32::MAX - 2;
 
-const USER: &[u8] = br#"{"role":"user","content":["#;
-const ASSISTANT: &[u8] = br#"{"role":"assistant","content":["#;
-
-/// How a block of text begins.
-const TEXT: &[u8] = br#"{"text":"#;
-
 /// What stands before a conversation that begins with a reply, which the API does not take.
 const OPENING: &[u8] =
     br#"{"role":"user","content":[{"text":"[the beginning of the conversation is not shown]"}]}"#;
-
-/// What stands for a picture in a result that failed: Claude takes only text there.
-const IMAGE_IN_ERROR: &str = "[image left out: an error can only carry text]";
 
 /// Writes the list of messages; with `marked`, the second-to-last one ends a cacheable prefix (REQ-126, D14).
 ///
@@ -43,7 +31,7 @@ pub(super) fn write(
     family: Family,
     marked: bool,
 ) -> Result<(), ProviderError> {
-    let writer = Writer { rules: Handoff::new(request, IDS), family };
+    let writer = Writer::new(request, Form { family });
     let reasoning = match family {
         Family::Claude => "signed",
         Family::DeepSeek => "none",
@@ -54,7 +42,7 @@ pub(super) fn write(
     turns.out.push(b'[');
     turns.start = turns.out.len();
     for unit in request.history.units().filter(|u| Handoff::shows(u)) {
-        unit.wire().with(key, || writer.unit(unit), |encoded| turns.push(encoded)).map_err(|why| {
+        unit.wire().with(key, || encode(&writer, unit), |encoded| turns.push(encoded)).map_err(|why| {
             refuse(&request.model, ErrorKind::Other, why, "give the picture as base64: Content::image")
         })?;
     }
@@ -130,156 +118,91 @@ fn role(bytes: &[u8]) -> Option<&'static [u8]> {
     [USER, ASSISTANT].into_iter().find(|head| bytes.starts_with(head))
 }
 
-struct Writer<'r> {
-    rules: Handoff<'r>,
+/// The messages of a unit, or why they cannot be said.
+fn encode(writer: &Writer<'_, Form>, unit: &Unit) -> Encoded {
+    let shown = unit.entries().iter().filter_map(|e| e.message().as_llm()).flat_map(|m| match m {
+        Message::User(message) => message.content.as_slice(),
+        Message::ToolResult(result) if !result.is_error => &result.content,
+        _ => &[],
+    });
+    let mut pictures = shown.filter_map(|c| match c {
+        Content::Image(image) if writer.rules.image(image) == ImageOut::Keep => Some(image),
+        _ => None,
+    });
+    match pictures.find_map(unsayable) {
+        Some(why) => Encoded::new([], [why]),
+        None => writer.unit(unit).encoded(),
+    }
+}
+
+/// Why a picture cannot be said.
+fn unsayable(image: &ImageContent) -> Option<u32> {
+    match image {
+        ImageContent::Base64 { mime_type, .. } if format(mime_type).is_some() => None,
+        ImageContent::Base64 { .. } => Some(OF_OTHER_KIND),
+        _ => Some(BY_ADDRESS),
+    }
+}
+
+/// The vendor's blocks.
+struct Form {
     family: Family,
 }
 
-impl Writer<'_> {
-    fn unit(&self, unit: &Unit) -> Encoded {
-        let mut blocks = Blocks::new(TEXT, Mark::Behind);
-        match unit.first().and_then(AgentMessage::as_llm) {
-            Some(Message::User(message)) => self.user(&mut blocks, message),
-            Some(Message::Assistant(reply)) => {
-                self.reply(&mut blocks, reply);
-                self.results(&mut blocks, unit.results());
-            }
-            _ => {}
-        }
-        let shown = unit.entries().iter().filter_map(|e| e.message().as_llm()).flat_map(|m| match m {
-            Message::User(message) => message.content.as_slice(),
-            Message::ToolResult(result) if !result.is_error => &result.content,
-            _ => &[],
-        });
-        match shown.filter_map(|c| self.unsayable(c)).next() {
-            Some(why) => Encoded::new([], [why]),
-            None => Encoded::new(blocks.out, blocks.marks),
-        }
+impl writer::Form for Form {
+    const TEXT: &'static [u8] = br#"{"text":"#;
+    /// A cache point is a block of its own.
+    const MARK: Mark = Mark::Behind;
+
+    fn image(&self, out: &mut Vec<u8>, image: &ImageContent) {
+        write_image(out, image);
     }
 
-    /// Why a block cannot be said.
-    fn unsayable(&self, content: &Content) -> Option<u32> {
-        let Content::Image(image) = content else { return None };
-        if self.rules.image(image) != ImageOut::Keep {
-            return None;
-        }
-        match image {
-            ImageContent::Base64 { mime_type, .. } if format(mime_type).is_some() => None,
-            ImageContent::Base64 { .. } => Some(OF_OTHER_KIND),
-            _ => Some(BY_ADDRESS),
-        }
-    }
-
-    fn user(&self, blocks: &mut Blocks, message: &UserMessage) {
-        blocks.open(USER);
-        for content in &message.content {
-            match content {
-                Content::Text(text) => blocks.text(handoff::text(text)),
-                Content::Image(image) => self.image(blocks, image),
-                _ => {}
-            }
-        }
-        blocks.close();
-    }
-
-    fn image(&self, blocks: &mut Blocks, image: &ImageContent) {
-        match self.rules.image(image) {
-            ImageOut::Keep => blocks.block(Marked::Yes, |out| write_image(out, image)),
-            ImageOut::Text(text) => blocks.text(Some(text)),
-        }
-    }
-
-    fn reply(&self, blocks: &mut Blocks, reply: &AssistantMessage) {
-        blocks.open(ASSISTANT);
-        for content in &reply.content {
-            match content {
-                Content::Text(text) => blocks.text(handoff::text(text)),
-                Content::Thinking(thinking) => self.thinking(blocks, reply, thinking),
-                Content::ToolCall(call) => blocks.block(Marked::Yes, |out| self.call(out, call)),
-                Content::Opaque(opaque) => {
-                    if let Some(data) = self.rules.opaque(reply, opaque) {
-                        blocks.block(Marked::No, |out| json::write(out, data));
-                    }
-                }
-                Content::Image(_) => blocks.text(Some(IMAGE_NOT_SHOWN)),
-                _ => {}
-            }
-        }
-        blocks.close();
-    }
-
-    fn thinking(&self, blocks: &mut Blocks, reply: &AssistantMessage, thinking: &ThinkingContent) {
-        let signature = thinking.signature.as_deref().filter(|s| !s.is_empty());
-        // Claude refuses reasoning without its signature, DeepSeek any; others have no signatures.
-        let taken = match self.family {
-            Family::Claude => signature.is_some(),
+    /// Claude refuses reasoning without its signature, DeepSeek any; others have no signatures.
+    fn takes(&self, thinking: &ThinkingContent) -> bool {
+        match self.family {
+            Family::Claude => thinking.signature.as_ref().is_some_and(|s| !s.is_empty()),
             Family::DeepSeek => false,
             Family::Nova | Family::Other => true,
-        };
-        match self.rules.thinking(reply, thinking) {
-            ThinkingOut::Keep if taken => blocks.block(Marked::Thinking, |out| {
-                let mut block = Members::open(out);
-                let mut content = Members::open(block.key("reasoningContent"));
-                if thinking.redacted {
-                    content.field("redactedContent", signature.unwrap_or_default());
-                } else {
-                    let mut text = Members::open(content.key("reasoningText"));
-                    text.field("text", &thinking.thinking);
-                    if let Some(signature) = signature {
-                        text.field("signature", signature);
-                    }
-                    text.close();
-                }
-                content.close();
-                block.close();
-            }),
-            ThinkingOut::AsText(text) => blocks.text(Some(&text)),
-            ThinkingOut::Keep | ThinkingOut::Drop => {}
         }
     }
 
-    fn call(&self, out: &mut Vec<u8>, call: &ToolCall) {
+    fn thinking(&self, out: &mut Vec<u8>, thinking: &ThinkingContent) {
+        let signature = thinking.signature.as_deref().filter(|s| !s.is_empty());
+        let mut block = Members::open(out);
+        let mut content = Members::open(block.key("reasoningContent"));
+        if thinking.redacted {
+            content.field("redactedContent", signature.unwrap_or_default());
+        } else {
+            let mut text = Members::open(content.key("reasoningText"));
+            text.field("text", &thinking.thinking);
+            if let Some(signature) = signature {
+                text.field("signature", signature);
+            }
+            text.close();
+        }
+        content.close();
+        block.close();
+    }
+
+    fn call(&self, out: &mut Vec<u8>, id: &str, name: &str, input: &str) {
         let mut block = Members::open(out);
         let mut tool = Members::open(block.key("toolUse"));
-        tool.field("toolUseId", &self.rules.call_id(&call.id)).field("name", &handoff::tool_name(call));
-        // The API takes an object only. Whatever else a model sent was answered with an error that shows it.
-        let input = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
+        tool.field("toolUseId", id).field("name", name);
         tool.key("input").extend_from_slice(input.as_bytes());
         tool.close();
         block.close();
     }
 
-    /// All results of a reply are one user message (B-141).
-    fn results<'m>(&self, blocks: &mut Blocks, results: impl Iterator<Item = &'m ToolResultMessage>) {
-        blocks.open(USER);
-        for result in results {
-            blocks.block(Marked::Yes, |out| self.result(out, result));
-        }
-        blocks.close();
-    }
-
-    fn result(&self, out: &mut Vec<u8>, result: &ToolResultMessage) {
-        let mut inner = Blocks::new(TEXT, Mark::Behind);
-        for content in &result.content {
-            match content {
-                Content::Text(text) => inner.text(handoff::text(text)),
-                Content::Image(_) if result.is_error => inner.text(Some(IMAGE_IN_ERROR)),
-                Content::Image(image) => self.image(&mut inner, image),
-                _ => {}
-            }
-        }
-        let note =
-            self.rules.result_note(&result.content).filter(|_| !result.is_error || inner.out.is_empty());
-        inner.text(note);
-
+    fn result(&self, out: &mut Vec<u8>, id: &str, content: &[u8], is_error: bool) {
         let mut block = Members::open(out);
         let mut tool = Members::open(block.key("toolResult"));
-        tool.field("toolUseId", &self.rules.call_id(&result.tool_call_id));
-        let content = tool.key("content");
-        content.push(b'[');
-        content.extend_from_slice(&inner.out);
-        content.push(b']');
-        tool.field("status", if result.is_error { "error" } else { "success" });
+        tool.field("toolUseId", id);
+        let list = tool.key("content");
+        list.push(b'[');
+        list.extend_from_slice(content);
+        list.push(b']');
+        tool.field("status", if is_error { "error" } else { "success" });
         tool.close();
         block.close();
     }

@@ -14,8 +14,11 @@ use crate::rejection::{self, Target};
 /// From here on a message about a wrong signature repeats what was signed: a temporary credential among it.
 const SIGNED: &str = "The Canonical String";
 
-/// What the vendor says of an id that no model has.
-const NO_MODEL: &str = "model identifier is invalid";
+/// What the vendor's own models say of a conversation that is too long, besides what everybody says.
+const TOO_LONG: &[&str] = &["too many input tokens", "input tokens exceeded", "input tokens exceeds maximum"];
+
+/// What is said of an id that no model has.
+const NO_MODEL: &[&str] = &["model identifier is invalid", "invalid model", "not a valid model"];
 
 /// The shortest part of a key that is searched for in a vendor's text.
 const MIN_REDACTED: usize = 8;
@@ -86,6 +89,9 @@ fn name(code: &str) -> &str {
 /// What an error means: by the vendor's name for it, which says more than the status. In an answer the names begin
 /// with a capital, in a stream they do not.
 fn kind_of(status: Option<u16>, code: &str, message: &str) -> ErrorKind {
+    let lower = message.to_lowercase();
+    let says = |texts: &[&str]| texts.iter().any(|t| lower.contains(t));
+    let too_long = is_overflow_text(message) || says(TOO_LONG);
     match code.to_ascii_lowercase().trim_end_matches("exception") {
         "throttling" | "toomanyrequests" | "requestlimitexceeded" if is_quota_text(message) => {
             ErrorKind::Quota
@@ -110,13 +116,15 @@ fn kind_of(status: Option<u16>, code: &str, message: &str) -> ErrorKind {
         | "internalfailure"
         | "internalservererror"
         | "internalerror" => ErrorKind::Network,
-        "modelstreamerror" if !is_overflow_text(message) => ErrorKind::Network,
-        "validation" | "modelstreamerror" if is_overflow_text(message) => ErrorKind::ContextOverflow,
-        "validation" if message.contains(NO_MODEL) => ErrorKind::ModelNotFound,
+        "modelstreamerror" if !too_long => ErrorKind::Network,
+        "validation" | "modelstreamerror" if too_long => ErrorKind::ContextOverflow,
+        "validation" if says(NO_MODEL) => ErrorKind::ModelNotFound,
+        "validation" if is_quota_text(message) => ErrorKind::Quota,
         "validation" => ErrorKind::Api,
         _ => match status {
+            Some(400) if says(TOO_LONG) => ErrorKind::ContextOverflow,
             Some(status) => classify_kind(status, message),
-            None if is_overflow_text(message) => ErrorKind::ContextOverflow,
+            None if too_long => ErrorKind::ContextOverflow,
             None if is_quota_text(message) => ErrorKind::Quota,
             // The stream had begun, so the request was accepted: what failed is on the vendor's side.
             None => ErrorKind::Network,

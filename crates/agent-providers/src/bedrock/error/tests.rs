@@ -32,6 +32,9 @@ fn the_vendors_name_for_an_error_says_what_it_means() {
     check(403, "UnrecognizedClientException", "The token is invalid.", ErrorKind::Auth);
     check(404, "ResourceNotFoundException", "End of life.", ErrorKind::ModelNotFound);
     check(400, "ValidationException", "Input is too long for requested model.", ErrorKind::ContextOverflow);
+    let titan =
+        "400 Bad Request: Too many input tokens. Max input tokens: 8192, request input token count: 9000";
+    check(400, "ValidationException", titan, ErrorKind::ContextOverflow);
     check(400, "ValidationException", "The provided model identifier is invalid.", ErrorKind::ModelNotFound);
     check(400, "ValidationException", "Malformed input request", ErrorKind::Api);
     check(408, "ModelTimeoutException", "Took too long.", ErrorKind::Network);

@@ -6,6 +6,8 @@
 
 pub(crate) mod choice;
 pub(crate) mod format;
+#[cfg(test)]
+pub(crate) mod tests;
 pub(crate) mod thinking;
 pub(crate) mod turns;
 pub(crate) mod writer;

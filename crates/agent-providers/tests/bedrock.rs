@@ -481,3 +481,39 @@ fn sha256(message: &[u8]) -> Vec<u8> {
 fn the_hash_of_this_test_is_right() {
     assert_eq!(hex(&sha256(b"abc")), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
+
+/// Everything that is logged while this thread runs.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The SDK shows requests with their credentials to whoever listens at `trace`.
+#[tokio::test(flavor = "current_thread")]
+async fn no_credential_is_logged_at_any_level() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _listening = tracing::subscriber::set_default(subscriber);
+    let server = Server::answering(STREAM, reply()).await;
+    call(&BedrockProvider::new(), &hello(model(&server))).await.end.unwrap();
+    let bearer = hello(model(&server).with_api_key("ABSK-an-api-key-for-bedrock"));
+    call(&BedrockProvider::new(), &bearer).await.end.unwrap();
+    let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(logged.contains("answer"), "the transport's own events are there: {logged}");
+    for secret in KEYS.split(':').chain(["ABSK-an-api-key-for-bedrock"]) {
+        assert!(!logged.contains(secret), "{logged}");
+    }
+}

@@ -139,7 +139,7 @@ impl Decoder {
                 self.open_block(at, kind, Some(&call), sink)
             }
             // An empty start is sent by some gateways before a text.
-            None => match opaque(start.get()) {
+            None => match block::opaque(start.get()) {
                 Some(kind) => self.open_block(at, kind, None, sink),
                 None => Ok(()),
             },
@@ -297,7 +297,7 @@ impl Decoder {
             if let (Some(open), Some(input)) = (self.open.last_mut(), call.input) {
                 open.text(Takes::Arguments, input.get(), sink);
             }
-        } else if let Some(kind) = opaque(json) {
+        } else if let Some(kind) = block::opaque(json) {
             self.open_block(at, kind, None, sink)?;
         }
         self.end(at, sink);
@@ -372,14 +372,6 @@ impl Decode for Decoder {
         }
         self.stop.completion(&self.target, self.begun > 0)
     }
-}
-
-/// A block that is not understood, from its one member. `None` when it has none.
-fn opaque(json: &str) -> Option<Kind> {
-    let members: Map<String, Value> = serde_json::from_str(json).ok()?;
-    let (name, value) = members.into_iter().find(|(_, value)| value.is_object())?;
-    let Value::Object(value) = value else { return None };
-    Some(Kind::Opaque { name, value, input: String::new() })
 }
 
 /// Tokens as far as they were said; what a later event leaves out stays.

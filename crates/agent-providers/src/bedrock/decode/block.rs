@@ -32,6 +32,14 @@ pub(super) enum Kind {
     },
 }
 
+/// A block that is not understood, from its one member. `None` when it has none.
+pub(super) fn opaque(json: &str) -> Option<Kind> {
+    let members: Map<String, Value> = serde_json::from_str(json).ok()?;
+    let (name, value) = members.into_iter().find(|(_, value)| value.is_object())?;
+    let Value::Object(value) = value else { return None };
+    Some(Kind::Opaque { name, value, input: String::new() })
+}
+
 impl Open {
     /// Passes the beginning on.
     pub(super) fn start(&self, id: &str, name: &str, sink: &mut EventSink<'_>) {

@@ -182,6 +182,10 @@ impl Screen {
                 );
                 self.line(&self.paint(DIM, &text));
             }
+            AgentEvent::RouteChanged(change) => {
+                let error = cut(&one_line(&plain(&change.error)));
+                self.line(&self.paint(DIM, &format!("{error}; asking {} now", plain(&change.to.model))));
+            }
             AgentEvent::CompactionEnded(end) => {
                 let (before, after) = (end.estimated_tokens_before, end.estimated_tokens_after);
                 self.line(&self.paint(DIM, &format!("conversation shortened: {before} -> {after} tokens")));

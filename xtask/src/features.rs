@@ -9,8 +9,14 @@ use crate::workspace::{Graph, Metadata, Package, Workspace};
 pub(crate) const NATIVE_TLS: &str = "tls-native";
 
 /// Pairs of the facade's features that share code and once could disagree.
-const FACADE_PAIRS: &[&str] =
-    &["anthropic,tls-rustls", "openai-chat,ollama", "tools,session", "ollama,tools", "anthropic,session"];
+const FACADE_PAIRS: &[&str] = &[
+    "anthropic,tls-rustls",
+    "openai-chat,ollama",
+    "anthropic,google",
+    "tools,session",
+    "ollama,tools",
+    "anthropic,session",
+];
 
 /// The crate that re-exports all others.
 pub(crate) const FACADE: &str = "looptree";

@@ -9,6 +9,7 @@ mod output;
 
 mod bench;
 mod cargo;
+mod catalogue;
 mod ci;
 mod conformance;
 mod features;
@@ -36,6 +37,8 @@ cargo xtask COMMAND
                          recorded responses through the real providers, whole and cut at hostile places
   requests [DIR] [--protocol P]
                          the bodies that the providers send in a varied run, as files, held against the APIs' rules
+  catalogue FILE [--as-of DAY] [--write]
+                         what a file knows better of the models: entries of our form, or the api.json of models.dev
   bench                  that cost grows with what is new, counted in allocations and instructions
 ";
 
@@ -63,6 +66,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "ci" => ci::run(&workspace, rest),
         "tidy" => tidy::run(&workspace, rest),
         "requirements" => requirements::run(&workspace, rest),
+        "catalogue" => catalogue::run(&workspace, rest),
         "bench" => bench::run(&workspace, rest),
         "conformance" => conformance::run(&workspace, rest),
         "requests" => requests::run(&workspace, rest),

@@ -33,6 +33,10 @@ const PROTOCOLS: &[(&str, ApiProtocol)] = &[
     ("anthropic", ApiProtocol::AnthropicMessages),
     ("openai-chat", ApiProtocol::OpenAiCompletions),
     ("ollama", ApiProtocol::OllamaChat),
+    ("gemini", ApiProtocol::GoogleGenerativeAi),
+    ("vertex", ApiProtocol::GoogleVertex),
+    ("openai-responses", ApiProtocol::OpenAiResponses),
+    ("azure-responses", ApiProtocol::AzureOpenAiResponses),
     ("bedrock", ApiProtocol::BedrockConverseStream),
 ];
 
@@ -121,7 +125,7 @@ fn gather(only: Option<&str>) -> anyhow::Result<Vec<Body>> {
 /// Sends one request through the registry.
 async fn play(server: &Server, scene: Scene) -> anyhow::Result<Body> {
     let mut request = scene.request;
-    let base = server.prepare(Answer::text("Yes.").response(request.model.api));
+    let base = server.prepare(Answer::text("Yes.").response(request.model.api, 0));
     let model = ModelConfig::clone(&request.model).with_base_url(&base);
     request.model = model.clone().into();
     ProviderRegistry::default()

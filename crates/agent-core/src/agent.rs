@@ -48,11 +48,11 @@ pub use running::Finished;
 pub use snapshot::{AgentSnapshot, SNAPSHOT_VERSION};
 pub use state::AgentState;
 
-use crate::drive::{AgentLoopConfig, Mailbox, Tools};
+use crate::drive::{AgentLoopConfig, Mailbox};
 use crate::identity::AgentId;
 use crate::model::ModelConfig;
 use crate::run::QueueMode;
-use crate::tool::AgentTool;
+use crate::tool::Toolkit;
 use listeners::Listeners;
 use state::State;
 
@@ -96,9 +96,7 @@ struct Inner {
 struct Settings {
     agent_id: AgentId,
     system_prompt: Arc<str>,
-    tools: Vec<Arc<dyn AgentTool>>,
-    /// The tools ready to be called; made by the first run after they were set.
-    ready: Option<Tools>,
+    tools: Toolkit,
     config: Arc<AgentLoopConfig>,
 }
 
@@ -111,8 +109,7 @@ impl BasicAgent {
         let settings = Settings {
             agent_id: AgentId::from(config.environment.random_id()),
             system_prompt: Arc::from(""),
-            tools: Vec::new(),
-            ready: None,
+            tools: Toolkit::default(),
             config: Arc::new(config),
         };
         let state = State::new(settings.config.environment.random_id().into());
@@ -146,11 +143,6 @@ impl Settings {
     /// Changes the configuration; a run that is open keeps the one it has.
     fn change(&mut self, change: impl FnOnce(&mut AgentLoopConfig)) {
         change(Arc::make_mut(&mut self.config));
-    }
-
-    /// The tools, ready to be called.
-    fn ready(&mut self) -> Tools {
-        self.ready.get_or_insert_with(|| Tools::new(&self.tools)).clone()
     }
 }
 

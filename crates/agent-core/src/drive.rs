@@ -27,7 +27,6 @@
 
 mod compact;
 mod config;
-mod executor;
 mod gates;
 mod halt;
 mod mailbox;
@@ -47,15 +46,13 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-pub use config::{AgentContext, AgentLoopConfig};
-pub use executor::GRACE;
+pub use config::{AgentContext, AgentLoopConfig, GRACE};
 pub use model::MAX_REPLY_BYTES;
 pub use output::EventSender;
 pub use receiver::{EventReceiver, MergingReceiver, event_channel, merging_channel};
 pub use shell::{DriveError, Outcome};
 pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};
 
-pub(crate) use executor::Tools;
 pub(crate) use halt::Halt;
 pub(crate) use mailbox::{Mailbox, QueueView};
 pub(crate) use output::{Audience, ListenerPanicked, Output};
@@ -192,7 +189,7 @@ fn shell(
 ) -> Shell {
     Shell::new(
         Arc::new(config.clone()),
-        context.tools(),
+        context.tools.clone(),
         context.system_prompt.clone(),
         Output::to(tx),
         cancel,

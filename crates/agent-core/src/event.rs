@@ -26,6 +26,7 @@ use crate::identity::{
 };
 use crate::message::{ToolArguments, Usage};
 use crate::provider::{ErrorKind, MessageSnapshot};
+use crate::route::RouteName;
 use crate::tool::ToolResult;
 
 /// An event of a run. Which of them are there and in which order is written at each (REQ-007, REQ-185, REQ-210).
@@ -152,6 +153,8 @@ pub enum AgentEvent {
     RetryStart(Box<RetryNote>),
     /// What became of an announced attempt.
     RetryEnd(Box<RetryNote>),
+    /// A model failed and another one takes the next attempt.
+    RouteChanged(Box<RouteChange>),
     /// The history is too long and is being shortened.
     CompactionStarted {
         /// The loop.
@@ -279,6 +282,22 @@ pub struct RetryNote {
     /// What failed: for a start the attempt before, for an end this one; absent when it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// See [`AgentEvent::RouteChanged`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RouteChange {
+    /// The loop.
+    pub loop_id: LoopId,
+    /// Who failed.
+    pub from: RouteName,
+    /// Who is asked now.
+    pub to: RouteName,
+    /// How it failed.
+    pub kind: ErrorKind,
+    /// What it failed with.
+    pub error: String,
 }
 
 /// See [`AgentEvent::CompactionEnded`].
@@ -438,6 +457,7 @@ impl AgentEvent {
             Self::AgentStart(e) => &e.loop_id,
             Self::ToolExecutionEnd(e) => &e.loop_id,
             Self::RetryStart(e) | Self::RetryEnd(e) => &e.loop_id,
+            Self::RouteChanged(e) => &e.loop_id,
             Self::CompactionEnded(e) => &e.loop_id,
             Self::AgentEnd(e) => &e.loop_id,
             Self::InputRejected { loop_id, .. }

@@ -29,6 +29,7 @@ pub mod message;
 pub mod model;
 pub mod provider;
 pub mod retry;
+pub mod route;
 pub mod run;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -62,7 +63,7 @@ pub use environment::{BoxFuture, Environment, NoRuntime, TaskHandle};
 #[doc(inline)]
 pub use event::{
     AgentEnd, AgentEvent, AgentStart, Answer, CompactionEnded, CompactionReason, Ended, LoopConfigSnapshot,
-    Question, RetryNote, StreamDelta, ToolExecutionEnd,
+    Question, RetryNote, RouteChange, StreamDelta, ToolExecutionEnd,
 };
 #[doc(inline)]
 pub use history::{Entry, History, HistoryError, MessageRef, Repair, Splice, SpliceError, Unit, UnitKind};
@@ -93,6 +94,7 @@ pub use provider::{
 };
 #[doc(inline)]
 pub use retry::RetryConfig;
+pub use route::{Route, RouteName, RouteSetup};
 pub use run::{QueueKind, QueueMode, SteeringPolicy, ToolChange};
 #[doc(inline)]
 pub use tokio_util::sync::CancellationToken;
@@ -103,7 +105,7 @@ pub use tool::validate::{
 #[doc(inline)]
 pub use tool::{
     AgentTool, Effects, ToolConcurrency, ToolContext, ToolDefinition, ToolError, ToolExecutionStrategy,
-    ToolResult, ToolSet, ToolSignal, ToolUpdates,
+    ToolResult, ToolSet, ToolSignal, ToolUpdates, Toolkit,
 };
 #[doc(inline)]
 pub use tool::{FunctionTool, Tool, TypedTool, argument_schema, tool_fn};

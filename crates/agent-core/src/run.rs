@@ -29,6 +29,7 @@ mod light;
 mod open;
 mod present;
 mod queues;
+mod routes;
 mod setup;
 mod step;
 mod tools;
@@ -47,6 +48,7 @@ use crate::history::{Entry, History, HistoryError, MessageRef};
 use crate::identity::{LoopId, Timestamp, ToolCallId, TurnId};
 use crate::limits::{ExecutionLimits, ExecutionTracker};
 use crate::message::{AgentMessage, Usage};
+use crate::route::LostRoutes;
 
 pub use input::{
     Failure, GateVerdict, Input, InputVerdict, PartialReply, Reply, ReplyError, ToolChange, ToolOutcome,
@@ -74,6 +76,8 @@ pub struct Run {
     tracker: ExecutionTracker,
     context: ContextTracker,
     usage: Usage,
+    #[serde(default, skip_serializing_if = "LostRoutes::is_empty")]
+    lost_routes: LostRoutes,
     turn: Turn,
     phase: Phase,
 }
@@ -85,7 +89,10 @@ struct Turn {
     index: u32,
     /// Calls of the model so far, failed ones included.
     attempt: u32,
-    /// Retries so far.
+    /// Who is called: 0 is the run's own model.
+    #[serde(default, skip_serializing_if = "is_first")]
+    route: u32,
+    /// Retries on this route so far.
     retries: u32,
     /// What the provider said of an overflow, once it has been answered by compaction.
     overflow: Option<String>,
@@ -95,6 +102,11 @@ struct Turn {
     usage: Usage,
     /// Where its messages come from besides steering.
     intake: Intake,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+fn is_first(route: &u32) -> bool {
+    *route == 0
 }
 
 /// Which messages open the next turn, besides prompts and steering.
@@ -208,6 +220,7 @@ impl Run {
             new_messages: Arc::default(),
             prompts,
             usage: Usage::default(),
+            lost_routes: LostRoutes::default(),
             turn: Turn::default(),
             phase: Phase::Gate(GateAt::Loop),
         };

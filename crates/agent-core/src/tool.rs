@@ -12,8 +12,8 @@
 
 mod context;
 mod definition;
+mod kit;
 mod result;
-
 mod typed;
 pub mod validate;
 
@@ -29,6 +29,7 @@ use serde_json::Value;
 
 pub use context::{ToolContext, ToolSignal, ToolUpdates};
 pub use definition::{ToolDefinition, ToolSet};
+pub use kit::Toolkit;
 pub use result::{ToolError, ToolResult};
 pub use typed::{FunctionTool, Tool, TypedTool, argument_schema, tool_fn};
 

@@ -55,6 +55,8 @@ fn constructed(model: &ModelConfig) -> ModelConfig {
         (ApiProtocol::AnthropicMessages, _) => ModelConfig::anthropic(id, id, ""),
         (ApiProtocol::OpenAiCompletions, "openai") => ModelConfig::openai(id, id, ""),
         (ApiProtocol::OpenAiCompletions, "openrouter") => ModelConfig::openrouter(id, ""),
+        (ApiProtocol::OpenAiResponses, "openai") => ModelConfig::openai_responses(id, id, ""),
+        (ApiProtocol::AzureOpenAiResponses, "azure") => ModelConfig::azure("", id, ""),
         (ApiProtocol::OllamaChat, _) => ModelConfig::ollama(id),
         (api, provider) => ModelConfig::new(api, provider, id),
     }

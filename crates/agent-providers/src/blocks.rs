@@ -53,6 +53,37 @@ impl Blocks {
         sink(StreamEvent::ThinkingDelta { index, delta: text });
     }
 
+    /// A signature over the text that was said last, which ends its block. Where no text is open it stands alone, over
+    /// a text of nothing: it goes back at the same place.
+    pub(crate) fn sign_text(&mut self, signature: &str, sink: &mut EventSink<'_>) {
+        let index = match self.open {
+            Some(Open::Text(index)) => index,
+            _ => {
+                let index = self.start(sink);
+                sink(StreamEvent::TextStart { index });
+                index
+            }
+        };
+        sink(StreamEvent::TextSignature { index, delta: signature });
+        self.open = None;
+        sink(StreamEvent::BlockEnd { index });
+    }
+
+    /// Likewise a signature over thinking.
+    pub(crate) fn sign_thinking(&mut self, signature: &str, sink: &mut EventSink<'_>) {
+        let index = match self.open {
+            Some(Open::Thinking(index)) => index,
+            _ => {
+                let index = self.start(sink);
+                sink(StreamEvent::ThinkingStart { index });
+                index
+            }
+        };
+        sink(StreamEvent::ThinkingSignature { index, delta: signature });
+        self.open = None;
+        sink(StreamEvent::BlockEnd { index });
+    }
+
     /// Ends the open block and numbers the next one.
     pub(crate) fn start(&mut self, sink: &mut EventSink<'_>) -> u32 {
         self.close(sink);

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use agent_core::{
     AssistantMessage, Content, ImageContent, OpaqueContent, StreamConfig, TextContent, ThinkingContent,
-    ToolCall, ToolCallId, Unit, UnitKind, WireKey,
+    ToolCallId, Unit, UnitKind, WireKey,
 };
 
 #[cfg(test)]
@@ -27,9 +27,6 @@ pub(crate) const NO_OUTPUT: &str = "[no output]";
 
 /// Characters of the hash that a rewritten id ends with: 60 bits, five a character.
 const HASH_CHARS: usize = 12;
-
-/// The longest tool name that is sent back.
-const MAX_TOOL_NAME: usize = 64;
 
 /// The key under which the encoded form of a unit or of the tools is kept: everything its bytes depend on besides
 /// the unit itself. `extra` holds what only the protocol knows, such as its dialect or its own switches.
@@ -189,15 +186,23 @@ pub(crate) fn text(block: &TextContent) -> Option<&str> {
     (!block.text.trim().is_empty()).then_some(block.text.as_str())
 }
 
-/// The tool's name as APIs take it that know `[A-Za-z0-9_-]` only: a model of another vendor may have called one that never was.
-pub(crate) fn tool_name(call: &ToolCall) -> String {
-    let name: String = call
-        .name
-        .as_str()
-        .chars()
-        .take(MAX_TOOL_NAME)
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' })
-        .collect();
+/// A picture as an address, as OpenAI's protocols want it: its own, or one that holds its bytes.
+pub(crate) fn image_address(image: &ImageContent) -> Cow<'_, str> {
+    match image {
+        ImageContent::Base64 { data, mime_type } => Cow::Owned(format!("data:{mime_type};base64,{data}")),
+        ImageContent::Url { url } => Cow::Borrowed(url),
+        _ => Cow::Borrowed(""),
+    }
+}
+
+/// The longest tool name that is sent back.
+const MAX_TOOL_NAME: usize = 64;
+
+/// The name of a tool as every vendor takes it: `[A-Za-z0-9_-]{1,64}`. Another vendor's model may have called a tool
+/// that never was, by any name.
+pub(crate) fn tool_name(name: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let name: String = name.chars().take(MAX_TOOL_NAME).map(|c| if fits(c) { c } else { '_' }).collect();
     if name.is_empty() { "_".to_owned() } else { name }
 }
 

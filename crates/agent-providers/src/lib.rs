@@ -24,32 +24,54 @@
 //! |---|---|
 //! | `anthropic` | `AnthropicProvider`: Anthropic Messages |
 //! | `openai-chat` | `OpenAiChatProvider`: OpenAI Chat Completions and everybody who speaks it |
+//! | `openai-responses` | `OpenAiResponsesProvider`: OpenAI Responses and everybody who speaks it |
+//! | `azure` | `AzureOpenAiProvider`: OpenAI Responses on Azure; turns `openai-responses` on |
 //! | `ollama` | `OllamaProvider`: Ollama's native chat |
 //! | `bedrock` | `BedrockProvider`: AWS Bedrock ConverseStream, through the AWS SDK |
 //! | `bedrock-config` | Bedrock's credentials and region from where AWS keeps them: environment, profiles, roles |
+//! | `remote` | `RemoteProvider`: models behind a server of one's own, which holds the keys |
+//! | `google` | `GoogleProvider`: Google's Gemini API |
+//! | `vertex` | `VertexProvider`: Gemini on Vertex AI, with the signing in of Google Cloud |
 //! | `tls-rustls` | `https://` by rustls with aws-lc and the operating system's roots |
 //! | `tls-native` | `https://` by the operating system |
 //! | `http-protocols` | what the protocols share; switched on by each of them |
 
 #![cfg_attr(
-    not(all(feature = "anthropic", feature = "bedrock", feature = "openai-chat", feature = "ollama")),
+    not(all(
+        feature = "anthropic",
+        feature = "bedrock",
+        feature = "openai-chat",
+        feature = "azure",
+        feature = "ollama",
+        feature = "google"
+    )),
     allow(dead_code, reason = "a build with some of the protocols uses a part of what they share")
 )]
 
 mod agent;
+#[cfg(any(feature = "anthropic", feature = "bedrock", feature = "google"))]
+mod answer_tool;
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
+#[cfg(feature = "azure")]
+pub mod azure;
 #[cfg(feature = "bedrock")]
 pub mod bedrock;
-#[cfg(any(feature = "openai-chat", feature = "ollama"))]
+#[cfg(any(feature = "openai-chat", feature = "ollama", feature = "google"))]
 mod blocks;
 #[cfg(feature = "http-protocols")]
 mod call_ids;
 pub mod catalogue;
 #[cfg(any(feature = "anthropic", feature = "bedrock"))]
 mod claude;
+#[cfg(any(feature = "anthropic", feature = "google"))]
+mod declaration;
+#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
+mod effort;
 #[cfg(feature = "bedrock")]
 pub mod eventstream;
+#[cfg(feature = "google")]
+pub mod google;
 #[cfg(feature = "http-protocols")]
 #[cfg_attr(
     not(all(feature = "anthropic", feature = "openai-chat")),
@@ -57,9 +79,10 @@ pub mod eventstream;
 )]
 mod handoff;
 #[cfg(feature = "http-protocols")]
-#[cfg_attr(
-    feature = "bedrock",
-    allow(unused_macros, unused_imports, reason = "Bedrock's provider holds credentials and is written out")
+#[allow(
+    unused_imports,
+    unused_macros,
+    reason = "a build with nothing but `remote` or `bedrock` has no use for it"
 )]
 mod http_provider;
 #[cfg(feature = "http-protocols")]
@@ -72,14 +95,27 @@ mod lines;
 pub mod ollama;
 #[cfg(feature = "openai-chat")]
 pub mod openai_chat;
+#[cfg(feature = "openai-responses")]
+pub mod openai_responses;
+#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
+mod prompt_usage;
 #[cfg(feature = "http-protocols")]
 mod protocol;
+pub mod rate_limit;
 pub mod registry;
 #[cfg(feature = "http-protocols")]
 mod rejection;
+#[cfg(feature = "remote")]
+pub mod remote;
 #[cfg(feature = "http-protocols")]
 mod request;
-#[cfg(any(feature = "anthropic", feature = "bedrock", feature = "openai-chat"))]
+#[cfg(any(
+    feature = "anthropic",
+    feature = "bedrock",
+    feature = "openai-chat",
+    feature = "openai-responses",
+    feature = "remote"
+))]
 mod shape;
 #[cfg(feature = "http-protocols")]
 mod sse;
@@ -87,25 +123,44 @@ mod sse;
 mod surrogates;
 #[cfg(feature = "http-protocols")]
 pub mod transport;
+#[cfg(feature = "vertex")]
+pub mod vertex;
 
 #[doc(inline)]
 pub use agent::agent;
 #[cfg(feature = "anthropic")]
 #[doc(inline)]
 pub use anthropic::AnthropicProvider;
+#[cfg(feature = "azure")]
+#[doc(inline)]
+pub use azure::AzureOpenAiProvider;
 #[cfg(feature = "bedrock")]
 #[doc(inline)]
 pub use bedrock::BedrockProvider;
 #[doc(inline)]
 pub use catalogue::{Catalogue, ModelFacts};
+#[cfg(feature = "google")]
+#[doc(inline)]
+pub use google::GoogleProvider;
 #[cfg(feature = "ollama")]
 #[doc(inline)]
 pub use ollama::OllamaProvider;
 #[cfg(feature = "openai-chat")]
 #[doc(inline)]
 pub use openai_chat::{OpenAiChatProvider, OpenAiCompatProvider};
+#[cfg(feature = "openai-responses")]
+#[doc(inline)]
+pub use openai_responses::OpenAiResponsesProvider;
+#[doc(inline)]
+pub use rate_limit::{RateLimit, RateLimited};
 #[doc(inline)]
 pub use registry::ProviderRegistry;
+#[cfg(feature = "remote")]
+#[doc(inline)]
+pub use remote::RemoteProvider;
 #[cfg(feature = "http-protocols")]
 #[doc(inline)]
 pub use transport::{Transport, TransportConfig};
+#[cfg(feature = "vertex")]
+#[doc(inline)]
+pub use vertex::VertexProvider;

@@ -10,7 +10,7 @@ use agent_core::{
     StreamConfig,
 };
 use futures_util::TryFutureExt as _;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// A request, ready to be sent as it is.
 pub(crate) struct HttpRequest {
@@ -27,6 +27,8 @@ pub(crate) struct HttpRequest {
 pub(crate) enum Framing {
     /// `text/event-stream`.
     Sse,
+    /// The same; in its middle the server may turn to JSON that no `data:` stands before, to report an error.
+    SseOrJson,
     /// One JSON value a line.
     Lines,
     /// `application/vnd.amazon.eventstream`.
@@ -107,6 +109,10 @@ pub(crate) trait Decode: Send {
     fn finish(&mut self, sink: &mut EventSink<'_>) -> Result<Completion, ProviderError>;
 }
 
+/// A header that must be fetched before a request can be sent: a token that lives for an hour.
+pub(crate) type Fetching<'r> =
+    Pin<Box<dyn Future<Output = Result<(HeaderName, HeaderValue), ProviderError>> + Send + 'r>>;
+
 /// One protocol.
 pub(crate) trait Protocol: Send + Sync {
     /// Writes the request. Pure: the same request gives the same bytes.
@@ -114,6 +120,12 @@ pub(crate) trait Protocol: Send + Sync {
     /// # Errors
     /// When the request cannot be said in this protocol, or a credential or address is missing; nothing was sent.
     fn encode(&self, request: &StreamConfig) -> Result<HttpRequest, ProviderError>;
+
+    /// What says who calls, where that has to be asked for. The transport waits for it before it sends the request, and
+    /// drops it when the caller cancels.
+    fn authorise<'r>(&'r self, _request: &'r StreamConfig) -> Option<Fetching<'r>> {
+        None
+    }
 
     /// How a good answer is framed.
     fn framing(&self) -> Framing;

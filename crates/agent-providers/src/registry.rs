@@ -58,10 +58,30 @@ impl ProviderRegistry {
             ApiProtocol::OpenAiCompletions,
             Arc::new(crate::OpenAiChatProvider::with_transport(transport.clone())),
         );
+        #[cfg(feature = "openai-responses")]
+        registry.register(
+            ApiProtocol::OpenAiResponses,
+            Arc::new(crate::OpenAiResponsesProvider::with_transport(transport.clone())),
+        );
+        #[cfg(feature = "azure")]
+        registry.register(
+            ApiProtocol::AzureOpenAiResponses,
+            Arc::new(crate::AzureOpenAiProvider::with_transport(transport.clone())),
+        );
         #[cfg(feature = "ollama")]
         registry.register(
             ApiProtocol::OllamaChat,
             Arc::new(crate::OllamaProvider::with_transport(transport.clone())),
+        );
+        #[cfg(feature = "google")]
+        registry.register(
+            ApiProtocol::GoogleGenerativeAi,
+            Arc::new(crate::GoogleProvider::with_transport(transport.clone())),
+        );
+        #[cfg(feature = "vertex")]
+        registry.register(
+            ApiProtocol::GoogleVertex,
+            Arc::new(crate::VertexProvider::with_transport(transport.clone())),
         );
         registry
     }

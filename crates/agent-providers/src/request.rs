@@ -11,6 +11,9 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 /// How this library names itself to servers.
 const USER_AGENT: &str = concat!("looptree/", env!("CARGO_PKG_VERSION"));
 
+/// The longest `prompt_cache_key`, in characters.
+const MAX_CACHE_KEY: usize = 64;
+
 /// Headers that belong to the transport and cannot be set by hand.
 const OF_THE_TRANSPORT: &[HeaderName] =
     &[header::CONTENT_LENGTH, header::HOST, header::TRANSFER_ENCODING, header::CONNECTION];
@@ -72,7 +75,8 @@ fn last_address() -> MutexGuard<'static, Option<(String, reqwest::Url)>> {
 
 /// The headers of a request with a JSON body.
 pub(crate) fn json_headers() -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(8);
+    // Room for ours and the two that the client adds; more would be a map of twice the size.
+    let mut headers = HeaderMap::with_capacity(6);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
     headers
@@ -118,6 +122,18 @@ pub(crate) fn key_missing(model: &ModelConfig) -> ProviderError {
 pub(crate) fn sets_header(request: &StreamConfig, name: &str) -> bool {
     let both = request.headers.iter().chain(&request.model.headers);
     both.filter(|(_, value)| value.is_some()).any(|(key, _)| key.eq_ignore_ascii_case(name))
+}
+
+/// Whether the caller says something of one of these headers: its value, or that it is not to be sent.
+pub(crate) fn names_header(request: &StreamConfig, names: &[&HeaderName]) -> bool {
+    let mut said = request.model.headers.keys().chain(request.headers.keys());
+    said.any(|key| names.iter().any(|name| key.eq_ignore_ascii_case(name.as_str())))
+}
+
+/// The name of the session, as far as OpenAI's servers take one as `prompt_cache_key`.
+pub(crate) fn prompt_cache_key(request: &StreamConfig) -> Option<String> {
+    let session = request.session_id.as_deref().filter(|s| !s.is_empty())?;
+    Some(session.chars().take(MAX_CACHE_KEY).collect())
 }
 
 /// Puts the model's headers and then those of the call over the protocol's; `None` removes one (B-155).

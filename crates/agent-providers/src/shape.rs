@@ -16,21 +16,33 @@ const MAX_KEPT: usize = 4_096;
 /// A member of no meaning that some vendors fill up with noise, so that the length of a frame says nothing.
 const NOISE: &[&str] = &[r#""obfuscation":""#, r#","p":""#];
 
+/// A member that counts the frames of a reply.
+const NUMBER: &str = r#""sequence_number":"#;
+
+/// What may differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hole {
+    /// The string.
+    Text,
+    /// A string that says nothing.
+    Noise,
+    /// Digits.
+    Number,
+}
+
 /// The bytes around the string, and what the string means.
 #[derive(Debug)]
 pub(crate) struct Shape<K> {
     kind: Option<K>,
-    /// Up to the string, its opening quote included.
-    before: String,
-    /// From the string's closing quote on; to the opening quote of the noise, where there is noise.
-    after: String,
-    /// From the closing quote of the noise on; empty when there is none.
-    tail: String,
+    /// Bytes, and what stands behind them.
+    pieces: Vec<(Box<str>, Hole)>,
+    /// The bytes behind the last hole.
+    tail: Box<str>,
 }
 
 impl<K> Default for Shape<K> {
     fn default() -> Self {
-        Self { kind: None, before: String::new(), after: String::new(), tail: String::new() }
+        Self { kind: None, pieces: Vec::new(), tail: Box::default() }
     }
 }
 
@@ -54,38 +66,71 @@ impl<K: Copy> Shape<K> {
         if text.is_empty() || !fits || before.len().saturating_add(after.len()) > MAX_KEPT {
             return;
         }
-        let noise = NOISE.iter().find_map(|noise| after.find(noise).map(|at| at + noise.len()));
-        let noise = noise.unwrap_or(after.len());
-        let (after, noise) = after.split_at(noise);
-        let tail = noise.find(['"', '\\']).and_then(|at| noise.get(at..)).unwrap_or_default();
-        if !noise.is_empty() && !tail.starts_with('"') {
-            return;
-        }
-        before.clone_into(&mut self.before);
-        after.clone_into(&mut self.after);
-        tail.clone_into(&mut self.tail);
+        self.pieces.clear();
+        let Some(last) = self.holes(before) else { return };
+        self.pieces.push((last.into(), Hole::Text));
+        let Some(tail) = self.holes(after) else { return };
+        self.tail = tail.into();
         self.kind = Some(kind);
+    }
+
+    /// Keeps the bytes up to each hole in a part of a frame, and gives back what stands behind the last. `None` when a
+    /// hole holds something else than it should.
+    fn holes<'f>(&mut self, mut part: &'f str) -> Option<&'f str> {
+        loop {
+            let noise = NOISE.iter().filter_map(|noise| part.find(noise).map(|at| at + noise.len())).min();
+            let noise = noise.map(|at| (at, Hole::Noise));
+            let number = part.find(NUMBER).map(|at| (at + NUMBER.len(), Hole::Number));
+            let Some((end, hole)) = [noise, number].into_iter().flatten().min_by_key(|(at, _)| *at) else {
+                return Some(part);
+            };
+            let (before, rest) = part.split_at_checked(end)?;
+            part = hole.skip(rest)?;
+            self.pieces.push((before.into(), hole));
+        }
     }
 
     /// The string of a frame that fits, and what it means.
     pub(crate) fn read<'f>(&self, frame: &'f str) -> Option<(K, Cow<'f, str>)> {
         let kind = self.kind?;
-        let rest = frame.strip_prefix(self.before.as_str())?;
-        let (len, escaped) = string(rest)?;
-        let mut end = rest.get(len..)?.strip_prefix(self.after.as_str())?;
-        if !self.tail.is_empty() {
-            let (noise, _) = string(end).filter(|(_, escaped)| !escaped)?;
-            end = end.get(noise..)?.strip_prefix(self.tail.as_str())?;
+        let mut rest = frame;
+        let mut text = None;
+        for (before, hole) in &self.pieces {
+            rest = rest.strip_prefix(&**before)?;
+            if *hole == Hole::Text {
+                let (len, escaped) = string(rest)?;
+                text = Some((frame.len() - rest.len(), len, escaped));
+                rest = rest.get(len..)?;
+            } else {
+                rest = hole.skip(rest)?;
+            }
         }
-        if !end.is_empty() {
+        if rest != &*self.tail {
             return None;
         }
+        let (start, len, escaped) = text?;
         if escaped {
-            let start = self.before.len().checked_sub(1)?;
-            let quoted = frame.get(start..self.before.len().saturating_add(len).saturating_add(1))?;
+            let quoted = frame.get(start.checked_sub(1)?..=start.saturating_add(len))?;
             return serde_json::from_str::<String>(quoted).ok().map(|text| (kind, Cow::Owned(text)));
         }
-        Some((kind, Cow::Borrowed(rest.get(..len)?)))
+        Some((kind, Cow::Borrowed(frame.get(start..start.saturating_add(len))?)))
+    }
+}
+
+impl Hole {
+    /// What stands behind what stands here, unless it is something else than it should be.
+    fn skip(self, text: &str) -> Option<&str> {
+        match self {
+            Self::Number => {
+                let len = text.bytes().take_while(u8::is_ascii_digit).count();
+                let plain = len > 0 && (len == 1 || !text.starts_with('0'));
+                text.get(len..).filter(|rest| plain && rest.starts_with([',', '}']))
+            }
+            Self::Text | Self::Noise => {
+                let (len, _) = string(text).filter(|(_, escaped)| !escaped)?;
+                text.get(len..)
+            }
+        }
     }
 }
 

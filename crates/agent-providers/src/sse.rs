@@ -21,6 +21,9 @@ pub(crate) struct SseDecoder {
     data: String,
     has_data: bool,
     event: String,
+    /// Whether JSON counts that no field name stands before, and whether a value of it is open.
+    takes_json: bool,
+    in_json: bool,
 }
 
 /// What a line says.
@@ -42,7 +45,17 @@ impl SseDecoder {
             data: String::new(),
             has_data: false,
             event: String::new(),
+            takes_json: false,
+            in_json: false,
         }
+    }
+
+    /// The same, but a line that begins with a brace or a bracket where an event could begin is data, and so are the
+    /// lines after it until a blank one. The standard would pass over them in silence, and some servers report in this
+    /// way what went wrong in the middle of a stream.
+    pub(crate) fn with_bare_json(mut self) -> Self {
+        self.takes_json = true;
+        self
     }
 
     /// Takes a piece of the stream.
@@ -54,6 +67,13 @@ impl SseDecoder {
         // The one data line of the event that is open, while it can still be borrowed.
         let mut only: Option<&[u8]> = None;
         while let Some(line) = self.lines.next(&mut piece)? {
+            if self.takes_json && self.is_json(&line) {
+                if std::mem::replace(&mut self.has_data, true) {
+                    self.data.push('\n');
+                }
+                self.keep(&line)?;
+                continue;
+            }
             match field(&line) {
                 Field::Blank => {
                     if self.dispatch(only.take(), on)? == Flow::Done {
@@ -90,6 +110,13 @@ impl SseDecoder {
         on: &mut dyn FnMut(Frame<'_>) -> Result<Flow, E>,
     ) -> Result<Flow, Cut<E>> {
         if let Some(line) = self.lines.last() {
+            if self.takes_json && self.is_json(&line) {
+                if std::mem::replace(&mut self.has_data, true) {
+                    self.data.push('\n');
+                }
+                self.keep(&line)?;
+                return self.dispatch(None, on);
+            }
             match field(&line) {
                 Field::Data(data) => {
                     if self.has_data {
@@ -103,6 +130,14 @@ impl SseDecoder {
             }
         }
         self.dispatch(None, on)
+    }
+
+    /// Whether a line is part of a JSON value without a field name.
+    fn is_json(&mut self, line: &[u8]) -> bool {
+        if !self.has_data {
+            self.in_json = matches!(line.first(), Some(b'{' | b'['));
+        }
+        self.in_json && !line.is_empty()
     }
 
     fn keep(&mut self, data: &[u8]) -> Result<(), TooLong> {
@@ -129,6 +164,7 @@ impl SseDecoder {
         }
         self.data.clear();
         self.event.clear();
+        self.in_json = false;
         Ok(flow)
     }
 }

@@ -7,6 +7,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 /// Remembers the first half of a pair between frames.
 #[derive(Debug, Default)]
 pub(crate) struct Surrogates {
@@ -21,6 +23,15 @@ impl Surrogates {
     pub(crate) fn suspected(text: &str) -> bool {
         memchr::memmem::find(text.as_bytes(), b"\\ud").is_some()
             || memchr::memmem::find(text.as_bytes(), b"\\uD").is_some()
+    }
+
+    /// A whole body, mended if that is what keeps it from being read.
+    pub(crate) fn mend_whole<'b>(&mut self, body: &'b str) -> Cow<'b, str> {
+        if Self::suspected(body) && serde_json::from_str::<serde_json::Value>(body).is_err() {
+            Cow::Owned(self.mend(body))
+        } else {
+            Cow::Borrowed(body)
+        }
     }
 
     /// The frame with every half joined to its other one, kept for later, or replaced by U+FFFD.

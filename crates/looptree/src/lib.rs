@@ -27,6 +27,10 @@
 //! | `anthropic` | Anthropic Messages | yes |
 //! | `openai-chat` | OpenAI Chat Completions, and the servers that speak it | yes |
 //! | `ollama` | Ollama's native chat | yes |
+//! | `google` | Google Gemini | no |
+//! | `vertex` | Gemini on Vertex AI | no |
+//! | `openai-responses` | OpenAI Responses, and the servers that speak it | no |
+//! | `azure` | OpenAI Responses on Azure | no |
 //! | `tools` | bash, read_file, write_file, edit_file, list_files, search | yes |
 //! | `session` | recording loop trees to files | yes |
 //! | `tls-rustls` | TLS by rustls | yes |

@@ -8,13 +8,13 @@
 )]
 
 use std::io::Write as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use looptree::{
     AgentEvent, AgentTool, BasicAgent, Effects, Ended, ModelConfig, StreamDelta, ToolContext, ToolError,
-    ToolResult,
+    ToolResult, Toolkit,
 };
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::{Value, json};
@@ -38,6 +38,8 @@ struct Bench {
     conc: usize,
     first: bool,
     counters: Counters,
+    /// One for all agents.
+    kit: OnceLock<Toolkit>,
 }
 
 /// The tool of the tool workloads: it does nothing.
@@ -85,6 +87,7 @@ impl Bench {
             conc: env("BENCH_CONC", "1").parse().unwrap_or(1),
             first: env("BENCH_FIRST", "") == "1",
             counters: Counters::default(),
+            kit: OnceLock::new(),
         }
     }
 
@@ -96,7 +99,9 @@ impl Bench {
         };
         looptree::agent(model)
             .with_system_prompt("You are a helpful assistant.")
-            .with_tool(Noop(Arc::clone(self)))
+            .with_toolkit(
+                self.kit.get_or_init(|| Toolkit::from(vec![Arc::new(Noop(Arc::clone(self))) as _])).clone(),
+            )
             .with_execution_limits(None)
     }
 

@@ -4,7 +4,7 @@ use agent_core::{ErrorKind, ToolCall};
 
 use super::manifest::ExpectedCall;
 use super::play::{Found, FoundEnd};
-use super::rules::{Wanted, WantedEnd};
+use super::rules::{Signed, Wanted, WantedEnd};
 
 /// The most characters of a value that a difference shows.
 const SHOWN: usize = 160;
@@ -26,7 +26,7 @@ pub(super) fn first_difference(wanted: &Wanted, found: &Found) -> Option<Differe
         .or_else(|| {
             calls("partial_tool_calls", &wanted.partial_calls, &found.partial_calls, Strictness::Begun)
         })
-        .or_else(|| list("thinking_signatures", wanted.signatures.as_ref(), &found.signatures))
+        .or_else(|| signatures(wanted, found))
         .or_else(|| list("redacted_thinking", wanted.redacted.as_ref(), &found.redacted))
         .or_else(|| usage(wanted, found))
 }
@@ -134,6 +134,22 @@ fn list(field: &str, wanted: Option<&Vec<String>>, found: &[String]) -> Option<D
     } else {
         difference(field, &format!("{wanted:?}"), &format!("{found:?}"))
     }
+}
+
+fn signatures(wanted: &Wanted, found: &Found) -> Option<Difference> {
+    let field = "thinking_signatures";
+    match wanted.signed {
+        Signed::Thinking => list(field, wanted.signatures.as_ref(), &found.signatures),
+        // The SDK reads both alphabets of base64 and writes one.
+        Signed::EveryBlock => {
+            let alike = |list: &Vec<String>| list.iter().map(|s| standard(s)).collect::<Vec<_>>();
+            list(field, wanted.signatures.as_ref().map(alike).as_ref(), &alike(&found.all_signatures))
+        }
+    }
+}
+
+fn standard(signature: &str) -> String {
+    signature.trim_end_matches('=').replace('-', "+").replace('_', "/")
 }
 
 fn usage(wanted: &Wanted, found: &Found) -> Option<Difference> {

@@ -59,6 +59,8 @@ pub(super) struct Expected {
     /// The SDK's dump of the numbers.
     pub(super) usage_raw: Value,
     pub(super) error: Option<ExpectedError>,
+    /// Why the vendor gave no reply to the prompt.
+    pub(super) prompt_feedback: Value,
     pub(super) complete: Option<bool>,
 }
 
@@ -70,6 +72,8 @@ pub(super) struct ExpectedCall {
     pub(super) name: Option<String>,
     pub(super) arguments: Value,
     pub(super) arguments_raw: Option<String>,
+    /// Pieces of the arguments, which the SDK does not put together.
+    pub(super) partial_args: Vec<Value>,
 }
 
 /// The vendor's own numbers.
@@ -88,12 +92,14 @@ pub(super) struct ExpectedUsage {
 #[serde(default)]
 pub(super) struct ExpectedError {
     /// The HTTP status; -1, null or 200 for an error inside of a stream.
+    #[serde(alias = "status_code_or_error_code")]
     pub(super) status: Option<i64>,
     pub(super) message: Option<String>,
     /// The vendor's type of error.
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
     /// The vendor's code; some send a number.
+    #[serde(alias = "status_name")]
     pub(super) code: Value,
     /// The body as it was read.
     pub(super) body: Value,

@@ -38,7 +38,10 @@ pub(super) struct Found {
     pub(super) calls: Vec<ToolCall>,
     /// The calls that had begun and not ended.
     pub(super) partial_calls: Vec<ToolCall>,
+    /// Over thinking.
     pub(super) signatures: Vec<String>,
+    /// Over anything, in the order of the blocks.
+    pub(super) all_signatures: Vec<String>,
     pub(super) redacted: Vec<String>,
     pub(super) usage: Usage,
     pub(super) end: FoundEnd,
@@ -148,13 +151,22 @@ impl Tape {
         }
         for block in &content {
             match block {
-                Content::Text(text) => found.text.push_str(&text.text),
+                Content::Text(text) => {
+                    found.text.push_str(&text.text);
+                    found.all_signatures.extend(text.signature.clone());
+                }
                 Content::Thinking(thinking) if thinking.redacted => {
                     found.redacted.extend(thinking.signature.clone());
                 }
                 Content::Thinking(thinking) => {
                     found.thinking.push_str(&thinking.thinking);
                     found.signatures.extend(thinking.signature.clone());
+                    found.all_signatures.extend(thinking.signature.clone());
+                }
+                Content::ToolCall(call) => found.all_signatures.extend(call.signature.clone()),
+                Content::Opaque(opaque) => {
+                    let signature = opaque.data.get("thoughtSignature").and_then(serde_json::Value::as_str);
+                    found.all_signatures.extend(signature.map(str::to_owned));
                 }
                 _ => {}
             }
@@ -171,6 +183,7 @@ impl Found {
             calls: Vec::new(),
             partial_calls: Vec::new(),
             signatures: Vec::new(),
+            all_signatures: Vec::new(),
             redacted: Vec::new(),
             usage: Usage::default(),
             end: FoundEnd::Broken(why),

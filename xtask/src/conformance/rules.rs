@@ -4,6 +4,8 @@
 //! the fields of that result, never the case; it changes no text, no name and no argument. Each has a name, and the
 //! report counts in how many cases it changed something.
 
+mod google;
+
 use agent_core::{ErrorKind, StopReason};
 use serde_json::Value;
 
@@ -39,6 +41,22 @@ const ERROR_KIND: &str = "error: status, type and code become a kind";
 /// A vendor that says whether to try again knows it better than its status does.
 const SHOULD_RETRY: &str = "error: x-should-retry decides";
 
+/// A prompt that the vendor refused is an error with its reason, not a reply of nothing.
+const BLOCKED: &str = "stop: a blocked prompt is an error";
+/// What the vendor's own tools put into the prompt is input.
+const TOOL_PROMPT: &str = "usage: tokens of the vendor's tools are input";
+/// Arguments that come in pieces with their places are put together.
+const PIECES: &str = "calls: pieces of arguments are put together";
+
+/// Which blocks the signatures of a case are over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signed {
+    /// Thinking only.
+    Thinking,
+    /// Every kind.
+    EveryBlock,
+}
+
 /// What the decoder has to say.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Wanted {
@@ -47,6 +65,7 @@ pub(super) struct Wanted {
     pub(super) calls: Vec<ExpectedCall>,
     pub(super) partial_calls: Vec<ExpectedCall>,
     pub(super) signatures: Option<Vec<String>>,
+    pub(super) signed: Signed,
     pub(super) redacted: Option<Vec<String>>,
     pub(super) usage: ExpectedUsage,
     pub(super) end: WantedEnd,
@@ -69,12 +88,18 @@ pub(super) fn wanted(protocol: &str, expected: &Expected) -> (Wanted, Vec<&'stat
     let end = end(protocol, expected, &mut fired);
     let failed = matches!(end, WantedEnd::Failed(..));
     let usage = usage(protocol, expected, failed, &mut fired);
+    let mut calls = expected.tool_calls.clone();
+    for call in calls.iter_mut().filter(|call| !call.partial_args.is_empty()) {
+        call.arguments = google::assembled(&call.partial_args);
+        fired.push(PIECES);
+    }
     let wanted = Wanted {
         text: expected.text.clone(),
         thinking: expected.thinking.clone(),
-        calls: expected.tool_calls.clone(),
+        calls,
         partial_calls: expected.partial_tool_calls.clone(),
         signatures: expected.thinking_signatures.clone(),
+        signed: if is_google(protocol) { Signed::EveryBlock } else { Signed::Thinking },
         redacted: expected.redacted_thinking.clone(),
         usage,
         end,
@@ -91,6 +116,18 @@ fn usage(protocol: &str, expected: &Expected, failed: bool, fired: &mut Vec<&'st
     {
         usage.output = Some(output.saturating_add(reasoning));
         fired.push(REASONING_INSIDE);
+    }
+    if is_google(protocol) {
+        let number = |key: &str| expected.usage_raw.get(key).and_then(Value::as_u64).unwrap_or(0);
+        let (thought, tools) = (number("thoughts_token_count"), number("tool_use_prompt_token_count"));
+        if thought > 0 {
+            usage.output = Some(usage.output.unwrap_or(0).saturating_add(thought));
+            fired.push(REASONING_INSIDE);
+        }
+        if tools > 0 {
+            usage.input = Some(usage.input.unwrap_or(0).saturating_add(tools));
+            fired.push(TOOL_PROMPT);
+        }
     }
     if counts_cached_as_input(protocol)
         && let Some(input) = usage.input
@@ -121,6 +158,11 @@ fn usage(protocol: &str, expected: &Expected, failed: bool, fired: &mut Vec<&'st
     usage
 }
 
+/// Both ways to Gemini.
+fn is_google(protocol: &str) -> bool {
+    matches!(protocol, "gemini" | "vertex")
+}
+
 /// The protocols whose input tokens include the cached ones.
 fn counts_cached_as_input(protocol: &str) -> bool {
     matches!(protocol, "openai-chat" | "openai-responses" | "azure-responses" | "gemini" | "vertex")
@@ -136,7 +178,16 @@ fn end(protocol: &str, expected: &Expected, fired: &mut Vec<&'static str>) -> Wa
         }
         return WantedEnd::Failed(heeded, None);
     }
+    if let Some(reason) = expected.prompt_feedback.get("block_reason").and_then(Value::as_str) {
+        fired.push(BLOCKED);
+        return WantedEnd::Failed(ErrorKind::Api, Some(reason.to_owned()));
+    }
     let word = expected.stop_reason.as_deref();
+    // The stop word is the end mark, so the SDK cannot tell a cut stream from a whole one and says nothing of it.
+    if is_google(protocol) && word.is_none() {
+        fired.push(CUT);
+        return WantedEnd::Failed(ErrorKind::Network, None);
+    }
     let unmarked = expected.complete == Some(false);
     if unmarked && word.is_none() {
         fired.push(CUT);
@@ -152,6 +203,7 @@ fn end(protocol: &str, expected: &Expected, fired: &mut Vec<&'static str>) -> Wa
             Some(
                 "refusal"
                     | "content_filter"
+                    | "incomplete:content_filter"
                     | "sensitive"
                     | "safety"
                     | "content_filtered"
@@ -195,7 +247,10 @@ fn is_nothing(expected: &Expected) -> bool {
 const FAILURE_WORDS: &[&str] = &[
     "error",
     "network_error",
+    "failed",
     "insufficient_system_resource",
+    "MALFORMED_FUNCTION_CALL",
+    "MALFORMED_RESPONSE",
     "malformed_model_output",
     "malformed_tool_use",
 ];
@@ -204,11 +259,16 @@ const FAILURE_WORDS: &[&str] = &[
 fn stop_reason(word: &str) -> Option<StopReason> {
     match word {
         "end_turn" | "stop_sequence" | "pause_turn" | "compaction" | "stop" | "end" | "eos" | "eos_token"
-        | "complete" | "completed" | "load" | "unload" => Some(StopReason::Stop),
-        "max_tokens" | "length" | "model_length" | "model_context_window_exceeded" => {
-            Some(StopReason::Length)
-        }
-        "tool_use" | "tool_calls" | "function_call" => Some(StopReason::ToolUse),
+        | "complete" | "completed" | "load" | "unload" | "STOP" | "1" => Some(StopReason::Stop),
+        "max_tokens"
+        | "MAX_TOKENS"
+        | "2"
+        | "length"
+        | "model_length"
+        | "model_context_window_exceeded"
+        | "incomplete"
+        | "incomplete:max_output_tokens" => Some(StopReason::Length),
+        "tool_use" | "tool_calls" | "function_call" | "FUNCTION_CALL" => Some(StopReason::ToolUse),
         _ => None,
     }
 }
@@ -245,12 +305,14 @@ const OVERFLOW_WORDS: &[&str] = &[
 ];
 
 /// Words that say that money or a quota has run out.
-const QUOTA_WORDS: &[&str] = &["insufficient_quota", "current quota", "billing", "credit balance"];
+const QUOTA_WORDS: &[&str] =
+    &["insufficient_quota", "current quota", "billing", "credit balance", "usage limit", "usage_limit"];
 
 /// Words of a 400 that say that there is no such model, or that the key is wrong.
 const NO_MODEL_WORDS: &[&str] = &[
     "invalid_model",
     "model_not_found",
+    "model not found",
     "invalid model",
     "not a valid model",
     "model identifier is invalid",
@@ -272,6 +334,11 @@ fn error_kind(protocol: &str, error: &ExpectedError) -> ErrorKind {
     let in_stream = code(error).parse::<i64>().ok();
     let status =
         error.status.filter(|s| (300..600).contains(s)).or(in_stream.filter(|s| (300..600).contains(s)));
+    if is_google(protocol)
+        && let Some(kind) = google::error_kind(status, &said)
+    {
+        return kind;
+    }
     match status {
         Some(402) => ErrorKind::Quota,
         Some(429) if says(QUOTA_WORDS) => ErrorKind::Quota,
@@ -298,15 +365,16 @@ fn error_kind(protocol: &str, error: &ExpectedError) -> ErrorKind {
             "validationexception" => ErrorKind::Api,
             _ => ErrorKind::Network,
         },
-        None => match error.kind.as_deref().unwrap_or_default() {
+        // The Responses API gives its errors a code and no type.
+        None => match error.kind.clone().unwrap_or_else(|| code(error)).as_str() {
             "overloaded_error" | "api_error" | "server_error" | "timeout_error" => ErrorKind::Network,
             "rate_limit_error" | "rate_limit_exceeded" => ErrorKind::RateLimited,
             "authentication_error" | "permission_error" => ErrorKind::Auth,
             "insufficient_quota" | "billing_error" => ErrorKind::Quota,
             "not_found_error" => ErrorKind::ModelNotFound,
             _ if says(OVERFLOW_WORDS) => ErrorKind::ContextOverflow,
-            // Ollama gives a text only; in mid-stream it is the runner that failed.
-            "" if protocol == "ollama" => ErrorKind::Network,
+            // Ollama gives a text only; in mid-stream it is the runner that failed. So it is where OpenAI names no code.
+            "" if matches!(protocol, "ollama" | "openai-responses" | "azure-responses") => ErrorKind::Network,
             _ => ErrorKind::Api,
         },
     }

@@ -26,8 +26,8 @@ impl Answer {
         Self { thinking: "", text, calls: &[], cut: false }
     }
 
-    /// The response that says it.
-    pub(super) fn response(&self, api: ApiProtocol) -> Response {
+    /// The response that says it. `n` tells the answers of a conversation apart.
+    pub(super) fn response(&self, api: ApiProtocol, n: usize) -> Response {
         let (kind, body) = match api {
             ApiProtocol::AnthropicMessages => ("text/event-stream", self.anthropic()),
             ApiProtocol::BedrockConverseStream => {
@@ -36,6 +36,12 @@ impl Answer {
                 return Response { status: 200, headers, pieces: vec![self.bedrock()] };
             }
             ApiProtocol::OllamaChat => ("application/x-ndjson", self.ollama()),
+            ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => {
+                ("text/event-stream", self.gemini())
+            }
+            ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses => {
+                ("text/event-stream", self.responses(n))
+            }
             _ => ("text/event-stream", self.openai_chat()),
         };
         let headers = [("content-type".to_owned(), kind.to_owned())].into();
@@ -147,6 +153,100 @@ impl Answer {
             frame(&mut out, "metadata", &json!({"usage": {"inputTokens": 10, "outputTokens": 9}}));
         }
         out
+    }
+
+    fn gemini(&self) -> String {
+        let mut parts = Vec::new();
+        if !self.thinking.is_empty() {
+            parts.push(json!({"text": self.thinking, "thought": true}));
+        }
+        if !self.text.is_empty() {
+            parts.push(json!({"text": self.text}));
+        }
+        for (n, (id, name, arguments)) in self.calls.iter().enumerate() {
+            let args: Value = serde_json::from_str(arguments).unwrap_or_else(|_| json!({}));
+            let mut part = json!({"functionCall": {"name": name, "args": args}});
+            // Some servers give ids and some do not; the first call of a step is signed.
+            if !id.contains('|') {
+                part["functionCall"]["id"] = json!(id);
+            }
+            if n == 0 {
+                part["thoughtSignature"] = json!("c2lnbmF0dXJlIG9mIHRoaXMgY2FsbA==");
+            }
+            parts.push(part);
+        }
+        if self.calls.is_empty() && !self.thinking.is_empty() && !self.cut {
+            parts.push(json!({"text": "", "thoughtSignature": "c2lnbmF0dXJlIG9mIHRoZSBlbmQ="}));
+        }
+        let mut out = Events::default();
+        for part in parts {
+            out.data(&json!({"candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0}],
+                "modelVersion": "served", "responseId": "own"}));
+        }
+        if !self.cut {
+            out.data(
+                &json!({"candidates": [{"content": {"role": "model"}, "finishReason": "STOP", "index": 0}],
+                "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 9, "totalTokenCount": 19},
+                "modelVersion": "served", "responseId": "own"}),
+            );
+        }
+        out.text
+    }
+
+    fn responses(&self, answer: usize) -> String {
+        let mut out = Events::default();
+        out.named(&json!({"type": "response.created", "response": {"id": "resp_own", "object": "response",
+            "model": "served", "status": "in_progress", "output": []}}));
+        let mut at = 0;
+        let mut item = |item: Value, deltas: &[Value], whole: Value| {
+            out.named(&json!({"type": "response.output_item.added", "output_index": at, "item": item}));
+            for delta in deltas {
+                let mut delta = delta.clone();
+                delta["output_index"] = at.into();
+                out.named(&delta);
+            }
+            out.named(&json!({"type": "response.output_item.done", "output_index": at, "item": whole}));
+            at += 1;
+        };
+        // The vendor names each item, and no two alike.
+        let name = |kind: &str, n: usize| format!("{kind}_{answer}_{n}");
+        if !self.thinking.is_empty() {
+            let id = name("rs", 0);
+            item(
+                json!({"type": "reasoning", "id": id, "summary": []}),
+                &[json!({"type": "response.reasoning_summary_text.delta", "summary_index": 0,
+                    "delta": self.thinking})],
+                json!({"type": "reasoning", "id": id,
+                    "summary": [{"type": "summary_text", "text": self.thinking}],
+                    "encrypted_content": "c2lnbmF0dXJlIG9mIHRoaXMgdGhvdWdodA=="}),
+            );
+        }
+        if !self.text.is_empty() {
+            let id = name("msg", 1);
+            item(
+                json!({"type": "message", "id": id, "role": "assistant", "content": []}),
+                &[json!({"type": "response.output_text.delta", "content_index": 0, "delta": self.text})],
+                json!({"type": "message", "id": id, "role": "assistant", "status": "completed",
+                    "phase": "commentary",
+                    "content": [{"type": "output_text", "text": self.text, "annotations": []}]}),
+            );
+        }
+        for (n, (call_id, tool, arguments)) in self.calls.iter().enumerate() {
+            let call = |arguments: &str| {
+                json!({"type": "function_call", "id": name("fc", n + 2), "call_id": call_id, "name": tool,
+                    "arguments": arguments})
+            };
+            let delta = json!({"type": "response.function_call_arguments.delta", "delta": arguments});
+            item(call(""), &[delta], call(arguments));
+        }
+        if !self.cut {
+            out.named(
+                &json!({"type": "response.completed", "response": {"id": "resp_own", "object": "response",
+                "model": "served", "status": "completed", "output": [],
+                "usage": {"input_tokens": 10, "output_tokens": 9, "total_tokens": 19}}}),
+            );
+        }
+        out.text
     }
 
     fn ollama(&self) -> String {

@@ -6,7 +6,9 @@
 mod anthropic;
 mod bedrock;
 mod chat;
+mod google;
 mod ollama;
+mod responses;
 
 use agent_core::ApiProtocol;
 use serde_json::Value;
@@ -21,46 +23,6 @@ pub(super) struct Law {
 
 /// Laws of every protocol.
 const COMMON: &[Law] = &[
-    Law {
-        says: "the body is an object that names its model, streams, and says everything else before its messages",
-        broken: |body| {
-            let text = String::from_utf8_lossy(&body.bytes);
-            let in_the_path = in_the_path(body.api);
-            let begins = in_the_path || text.starts_with("{\"model\":");
-            let last = text.rfind(",\"messages\":[").is_some_and(|at| closes_at_the_end(&text[at + 12..]));
-            let streams =
-                in_the_path || body.json["stream"] == true && body.json["model"] == body.model.as_str();
-            (!(begins && last && streams)).then(|| "the head of the body".to_owned())
-        },
-    },
-    Law {
-        says: "the conversation is not empty, and the model is the one who speaks next",
-        broken: |body| {
-            let last = list(&body.json["messages"]).last();
-            let role = last.map(|m| &m["role"]);
-            (!role.is_some_and(|r| r == "user" || r == "tool")).then(|| format!("the last message: {role:?}"))
-        },
-    },
-    Law {
-        says: "no text is blank",
-        broken: |body| {
-            let texts = list(&body.json["messages"]).iter().flat_map(|m| list(&m["content"]));
-            let nested = texts.clone().flat_map(|b| list(&b["content"]));
-            let system = list(&body.json["system"]).iter();
-            texts
-                .chain(nested)
-                .chain(system)
-                .find(|b| b["type"] == "text" && blank(&b["text"]))
-                .map(ToString::to_string)
-        },
-    },
-    Law {
-        says: "no list that may be left out is empty",
-        broken: |body| {
-            let empty = |key: &&str| body.json.get(*key).is_some_and(|v| v == &Value::Array(Vec::new()));
-            ["tools", "stop", "stop_sequences", "system"].into_iter().find(empty).map(str::to_owned)
-        },
-    },
     Law {
         says: "a model without eyes gets no picture",
         broken: |body| {
@@ -88,12 +50,57 @@ const COMMON: &[Law] = &[
             secret.into_iter().find(|s| handed_over && text.contains(s)).map(str::to_owned)
         },
     },
+];
+
+/// Laws of the protocols that have messages under this name.
+const MESSAGES: &[Law] = &[
+    Law {
+        says: "the body is an object that names its model, streams, and says everything else before its messages",
+        broken: |body| {
+            let text = String::from_utf8_lossy(&body.bytes);
+            let begins = text.starts_with("{\"model\":");
+            let key = format!(",\"{}\":", conversation_key(body));
+            let last = text.rfind(&format!("{key}["));
+            let last = last.is_some_and(|at| closes_at_the_end(&text[at + key.len()..]));
+            let streams = body.json["stream"] == true && body.json["model"] == body.model.as_str();
+            (!(begins && last && streams)).then(|| "the head of the body".to_owned())
+        },
+    },
+    Law {
+        says: "the conversation is not empty, and the model is the one who speaks next",
+        broken: |body| {
+            let last = conversation(body).last();
+            let role = last.map(|m| if m["role"].is_null() { &m["type"] } else { &m["role"] });
+            let open = |r: &Value| r == "user" || r == "tool" || r == "function_call_output";
+            (!role.is_some_and(open)).then(|| format!("the last message: {role:?}"))
+        },
+    },
+    Law {
+        says: "no text is blank",
+        broken: |body| {
+            let texts = conversation(body).iter().flat_map(|m| list(&m["content"]));
+            let nested = texts.clone().flat_map(|b| list(&b["content"]));
+            let system = list(&body.json["system"]).iter();
+            texts
+                .chain(nested)
+                .chain(system)
+                .find(|b| text(&b["type"]).ends_with("text") && blank(&b["text"]))
+                .map(ToString::to_string)
+        },
+    },
+    Law {
+        says: "no list that may be left out is empty",
+        broken: |body| {
+            let empty = |key: &&str| body.json.get(*key).is_some_and(|v| v == &Value::Array(Vec::new()));
+            ["tools", "stop", "stop_sequences", "system"].into_iter().find(empty).map(str::to_owned)
+        },
+    },
     Law {
         says: "the text of the last message arrives as it was written",
         broken: |body| {
             let asked = body.what.starts_with("run") || body.what.starts_with("relay");
             let open = ["picture-only", "results-after-thought", "results-without-thought"];
-            let whole = body.json["messages"].to_string().contains("👩‍👩‍👧");
+            let whole = body.json[conversation_key(body)].to_string().contains("👩‍👩‍👧");
             (!asked && !open.contains(&body.what.as_str()) && !whole).then(|| "the question".to_owned())
         },
     },
@@ -102,12 +109,19 @@ const COMMON: &[Law] = &[
 /// The laws of a protocol, with those of all.
 pub(super) fn of(api: ApiProtocol) -> impl Iterator<Item = &'static Law> {
     let own = match api {
+        ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => google::LAWS,
         ApiProtocol::AnthropicMessages => anthropic::LAWS,
         ApiProtocol::BedrockConverseStream => bedrock::LAWS,
         ApiProtocol::OllamaChat => ollama::LAWS,
+        ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses => responses::LAWS,
         _ => chat::LAWS,
     };
-    COMMON.iter().chain(own)
+    // Where the path names the model, a conversation is built in another way too.
+    let in_the_path = matches!(
+        api,
+        ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex | ApiProtocol::BedrockConverseStream
+    );
+    COMMON.iter().chain(if in_the_path { &[] } else { MESSAGES }).chain(own)
 }
 
 /// The laws that a body breaks, each with the place.
@@ -116,9 +130,17 @@ pub(super) fn broken(body: &Body) -> Vec<String> {
     of(body.api).filter_map(found).collect()
 }
 
-/// Whether the path, and not the body, names the model and asks for a stream.
-fn in_the_path(api: ApiProtocol) -> bool {
-    api == ApiProtocol::BedrockConverseStream
+/// The member that holds the conversation.
+fn conversation_key(body: &Body) -> &'static str {
+    match body.api {
+        ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses => "input",
+        ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => "contents",
+        _ => "messages",
+    }
+}
+
+fn conversation(body: &Body) -> &[Value] {
+    list(&body.json[conversation_key(body)])
 }
 
 /// Whether the list that begins here ends where the body ends.

@@ -83,7 +83,12 @@ impl Past {
     fn message(&self, reason: StopReason, content: Vec<Content>) -> AssistantMessage {
         let mut reply = AssistantMessage::new(&self.author.provider, &self.author.id, reason);
         reply.api = Some(self.author.api);
-        reply.content = content;
+        reply.content = match self.author.api {
+            ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses => {
+                in_items(content, self.history.len())
+            }
+            _ => content,
+        };
         reply
     }
 
@@ -97,6 +102,29 @@ impl Past {
         };
         Content::thinking(text, signature)
     }
+}
+
+/// Blocks as the decoder makes them of the items of the Responses API, each of which has a name. `n` tells the replies of
+/// a conversation apart.
+fn in_items(content: Vec<Content>, n: usize) -> Vec<Content> {
+    let mut out = Vec::new();
+    for (at, mut block) in content.into_iter().enumerate() {
+        let mark = |kind: &str| Some(json!({"id": format!("{kind}_{n}_{at}")}).to_string());
+        match &mut block {
+            Content::Text(text) => text.signature = mark("msg"),
+            Content::ToolCall(call) => call.signature = mark("fc"),
+            Content::Thinking(thinking) => {
+                let blank = thinking.thinking.is_empty();
+                let summary = if blank { json!([]) } else { json!([{"type": "summary_text"}]) };
+                let item = json!({"type": "reasoning", "id": format!("rs_{n}_{at}"), "summary": summary});
+                out.push(Content::opaque("reasoning", item));
+                thinking.redacted = false;
+            }
+            _ => {}
+        }
+        out.push(block);
+    }
+    out
 }
 
 /// Blocks that only the author knows: what its protocol sends besides text, thinking and calls.
@@ -122,10 +150,35 @@ fn opaque(author: &ModelConfig) -> Vec<Content> {
                 json!({"toolResult": {"toolUseId": "srvtoolu_1", "type": "calc_result", "status": "success", "content": [{"json": {"is": 1}}]}}),
             ),
         ],
+        ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => vec![
+            Content::opaque(
+                "executableCode",
+                json!({"executableCode": {"language": "PYTHON", "code": "print(2)", "id": "srvtoolu_1"},
+                    "thoughtSignature": "c2lnbmF0dXJl"}),
+            ),
+            Content::opaque(
+                "codeExecutionResult",
+                json!({"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "2\n", "id": "srvtoolu_1"}}),
+            ),
+            Content::opaque("groundingMetadata", json!({"webSearchQueries": ["srvtoolu_1"]})),
+        ],
         ApiProtocol::OpenAiCompletions if author.provider == "openrouter" => vec![Content::opaque(
             "reasoning_details",
             json!([{"type": "reasoning.encrypted", "data": "c2VjcmV0", "id": "r1", "format": "unknown", "index": 0}]),
         )],
+        ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses => vec![
+            Content::opaque(
+                "web_search_call",
+                json!({"type": "web_search_call", "id": "ws_srvtoolu_1", "status": "completed",
+                    "action": {"type": "search", "query": "東京"}}),
+            ),
+            // Nobody has answered this, so it cannot go back.
+            Content::opaque(
+                "local_shell_call",
+                json!({"type": "local_shell_call", "id": "lsh_1", "call_id": "call_shell", "status": "completed",
+                    "action": {"type": "exec", "command": ["ls"], "env": {}}}),
+            ),
+        ],
         _ => Vec::new(),
     }
 }

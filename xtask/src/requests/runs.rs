@@ -7,7 +7,7 @@ use agent_providers::ProviderRegistry;
 use anyhow::Context as _;
 
 use super::answers::Answer;
-use super::scene::{chat, claude, gpt, llama, on_bedrock};
+use super::scene::{azure, chat, claude, gemini, gpt, gpt_responses, llama, on_bedrock, vertex};
 use super::tools::{self, PIXEL};
 use super::{Body, collect};
 use crate::server::Server;
@@ -56,6 +56,10 @@ fn models(api: ApiProtocol) -> Vec<ModelConfig> {
             on_bedrock("us.deepseek.r1-v1:0"),
         ],
         ApiProtocol::OllamaChat => vec![llama("qwen3-vl"), llama("gpt-oss:20b")],
+        ApiProtocol::GoogleGenerativeAi => vec![gemini("gemini-2.5-flash"), gemini("gemini-3.5-flash")],
+        ApiProtocol::GoogleVertex => vec![vertex("gemini-3.1-pro-preview"), vertex("gemini-2.5-pro")],
+        ApiProtocol::OpenAiResponses => vec![gpt_responses("gpt-5.5"), gpt_responses("gpt-5.4")],
+        ApiProtocol::AzureOpenAiResponses => vec![azure("gpt-5.5"), azure("gpt-4.1")],
         _ => vec![
             chat("deepseek", "deepseek-flash"),
             gpt("gpt-5.5"),
@@ -70,7 +74,7 @@ pub(super) async fn with_tools(server: &Server, api: ApiProtocol) -> anyhow::Res
     let mut bodies = Vec::new();
     let mut models = models(api).into_iter();
     let first = models.next().context("a run needs a model")?;
-    let (first, base) = at(server, first, &[CALLS, WRONG_CALLS, THOUGHT, CUT, THOUGHT]);
+    let (first, base) = at(server, first, 0, &[CALLS, WRONG_CALLS, THOUGHT, CUT, THOUGHT]);
     let agent = agent(first.clone());
     let picture = ImageContent::Base64 { data: PIXEL.to_owned(), mime_type: "image/png".to_owned() };
     agent.chat(("Plan a trip to the town on this picture.", vec![picture])).await?;
@@ -80,8 +84,8 @@ pub(super) async fn with_tools(server: &Server, api: ApiProtocol) -> anyhow::Res
     }
     agent.chat("Is that all? 🤔").await?;
     bodies.extend(collect(server, &first, &base, "run", 5)?);
-    for model in models {
-        let (model, base) = at(server, model, &[CALLS, THOUGHT]);
+    for (leg, model) in (1..).zip(models) {
+        let (model, base) = at(server, model, leg, &[CALLS, THOUGHT]);
         agent.switch_provider(model.clone())?;
         agent.chat("Check it again.").await?;
         bodies.extend(collect(server, &model, &base, "run-handed-over", 2)?);
@@ -95,14 +99,18 @@ pub(super) async fn relay(server: &Server, start: usize) -> anyhow::Result<Vec<B
         claude("claude-sonnet-4-5"),
         chat("deepseek", "deepseek-flash"),
         llama("qwen3-vl"),
+        gemini("gemini-3.5-flash"),
+        vertex("gemini-2.5-pro"),
+        gpt_responses("gpt-5.5"),
+        azure("gpt-5.4"),
         on_bedrock("global.anthropic.claude-opus-4-8"),
     ];
     let legs = ring.iter().cycle().skip(start).take(ring.len() + 1);
     let mut bodies = Vec::new();
     let mut relay: Option<BasicAgent> = None;
     let mut from = "nobody".to_owned();
-    for model in legs {
-        let (model, base) = at(server, model.clone(), &[CALLS, WRONG_CALLS, THOUGHT]);
+    for (leg, model) in legs.enumerate() {
+        let (model, base) = at(server, model.clone(), leg, &[CALLS, WRONG_CALLS, THOUGHT]);
         let agent = relay.get_or_insert_with(|| agent(model.clone()));
         agent.switch_provider(model.clone())?;
         agent
@@ -125,8 +133,13 @@ fn agent(model: ModelConfig) -> BasicAgent {
         .with_session_id("varied-run")
 }
 
-/// The model at an address where these answers wait.
-fn at(server: &Server, model: ModelConfig, answers: &[Answer]) -> (ModelConfig, String) {
-    let base = server.prepare_all(answers.iter().map(|a| a.response(model.api)).collect());
+/// The most answers that wait at one address.
+const MOST_ANSWERS: usize = 10;
+
+/// The model at an address where these answers wait. `leg` counts the addresses of a conversation.
+fn at(server: &Server, model: ModelConfig, leg: usize, answers: &[Answer]) -> (ModelConfig, String) {
+    let number = |n: usize| leg * MOST_ANSWERS + n;
+    let responses = answers.iter().enumerate().map(|(n, a)| a.response(model.api, number(n)));
+    let base = server.prepare_all(responses.collect());
     (model.with_base_url(&base), base)
 }

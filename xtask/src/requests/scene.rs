@@ -2,8 +2,10 @@
 
 mod anthropic;
 mod bedrock;
+mod google;
 mod ollama;
 mod openai_chat;
+mod responses;
 
 use agent_core::{ApiProtocol, Content, History, ModelConfig, ResponseFormat, StreamConfig, ThinkingLevel};
 use serde_json::json;
@@ -23,6 +25,10 @@ pub(super) fn all(api: ApiProtocol) -> anyhow::Result<Vec<Scene>> {
         ApiProtocol::AnthropicMessages => anthropic::scenes(),
         ApiProtocol::BedrockConverseStream => bedrock::scenes(),
         ApiProtocol::OllamaChat => ollama::scenes(),
+        ApiProtocol::GoogleGenerativeAi => google::scenes(gemini),
+        ApiProtocol::GoogleVertex => google::scenes(vertex),
+        ApiProtocol::OpenAiResponses => responses::scenes(gpt_responses),
+        ApiProtocol::AzureOpenAiResponses => responses::scenes(azure),
         _ => openai_chat::scenes(),
     }
 }
@@ -167,6 +173,26 @@ pub(super) fn chat(vendor: &str, id: &str) -> ModelConfig {
     known(model.with_api_key("key-for-loopback"))
 }
 
+pub(super) fn gpt_responses(id: &str) -> ModelConfig {
+    known(ModelConfig::openai_responses(id, id, "key-for-loopback"))
+}
+
+/// A deployment that has the name of its model.
+pub(super) fn azure(id: &str) -> ModelConfig {
+    let mut model = gpt_responses(id);
+    model.api = ApiProtocol::AzureOpenAiResponses;
+    "azure".clone_into(&mut model.provider);
+    model
+}
+
 pub(super) fn llama(id: &str) -> ModelConfig {
     known(ModelConfig::ollama(id))
+}
+
+pub(super) fn gemini(id: &str) -> ModelConfig {
+    known(ModelConfig::google(id, id, "key-for-loopback"))
+}
+
+pub(super) fn vertex(id: &str) -> ModelConfig {
+    known(ModelConfig::vertex("loopback-project", "europe-west4", id).with_api_key("token-for-loopback"))
 }

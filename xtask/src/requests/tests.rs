@@ -30,6 +30,14 @@ fn files(folder: &Path) -> Vec<String> {
 
 #[track_caller]
 fn check_command(protocol: &str, path: &str, at_least: usize) {
+    check_command_by(protocol, at_least, |body, request, file| {
+        assert_eq!(body["model"], request["model"], "{file}");
+        assert_eq!(request["path"], path, "{file}");
+    });
+}
+
+#[track_caller]
+fn check_command_by(protocol: &str, at_least: usize, good: impl Fn(&Value, &Value, &str)) {
     let folder = tempfile::tempdir().unwrap();
     let index = written(folder.path(), protocol);
     assert!(index.len() >= at_least, "{} bodies", index.len());
@@ -45,14 +53,7 @@ fn check_command(protocol: &str, path: &str, at_least: usize) {
     for request in &index {
         let file = request["file"].as_str().unwrap();
         let body: Value = serde_json::from_slice(&std::fs::read(folder.path().join(file)).unwrap()).unwrap();
-        match path {
-            // The law about it is checked with the others.
-            "" => assert!(body.get("model").is_none(), "{file}: the path names the model"),
-            path => {
-                assert_eq!(body["model"], request["model"], "{file}");
-                assert_eq!(request["path"], path, "{file}");
-            }
-        }
+        good(&body, request, file);
         assert_eq!(request["protocol"], protocol, "{file}");
     }
 }
@@ -69,12 +70,38 @@ fn the_bodies_of_chat_completions_and_its_dialects_are_written_and_keep_the_laws
 
 #[test]
 fn bedrocks_bodies_are_written_and_keep_the_laws() {
-    check_command("bedrock", "", 100);
+    // The law about the path is checked with the others.
+    check_command_by("bedrock", 100, |body, _, file| {
+        assert!(body.get("model").is_none(), "{file}: the path names the model");
+    });
 }
 
 #[test]
 fn ollamas_bodies_are_written_and_keep_the_laws() {
     check_command("ollama", "/api/chat", 60);
+}
+
+#[test]
+fn both_kinds_of_bodies_for_gemini_are_written_and_keep_the_laws() {
+    for (protocol, start) in [
+        ("gemini", "/v1beta/models/"),
+        ("vertex", "/v1/projects/loopback-project/locations/europe-west4/publishers/google/models/"),
+    ] {
+        check_command_by(protocol, 100, |_, request, file| {
+            let model = request["model"].as_str().unwrap();
+            assert_eq!(request["path"], format!("{start}{model}:streamGenerateContent?alt=sse"), "{file}");
+        });
+    }
+}
+
+#[test]
+fn the_bodies_of_responses_are_written_and_keep_the_laws() {
+    check_command("openai-responses", "/responses", 60);
+}
+
+#[test]
+fn azures_bodies_are_written_and_keep_the_laws() {
+    check_command("azure-responses", "/responses", 60);
 }
 
 /// What a provider sends depends on the request alone, so two runs of the command can be compared.
@@ -108,7 +135,7 @@ fn the_command_line_names_a_folder_and_a_protocol() {
     for wrong in [&["a", "b"][..], &["--protocol"], &["--protcol", "x"], &["--protocol", "smoke-signals"]] {
         assert!(options(&words(wrong)).is_err(), "{wrong:?}");
     }
-    let error = options(&words(&["--protocol", "gemini"])).unwrap_err().to_string();
+    let error = options(&words(&["--protocol", "smoke-signals"])).unwrap_err().to_string();
     assert!(error.contains("anthropic, openai-chat, ollama"), "{error}");
 }
 

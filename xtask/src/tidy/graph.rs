@@ -19,6 +19,7 @@ const CORE_DEPENDENCIES: &[&str] = &[
     "chrono",
     "futures-core",
     "futures-util",
+    "getrandom",
     "indexmap",
     "schemars",
     "serde",

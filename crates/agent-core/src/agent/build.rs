@@ -13,9 +13,10 @@ use crate::limits::ExecutionLimits;
 use crate::model::{CacheConfig, ModelConfig, ResponseFormat, ThinkingBudgets, ThinkingLevel, ToolChoice};
 use crate::provider::{RequestHook, StreamProvider};
 use crate::retry::RetryConfig;
+use crate::route::Route;
 use crate::run::{QueueKind, QueueMode, SteeringPolicy};
 use crate::tool::validate::ArgumentValidator;
-use crate::tool::{AgentTool, ToolExecutionStrategy};
+use crate::tool::{AgentTool, ToolExecutionStrategy, Toolkit};
 
 /// Builders. They change the agent behind the handle, so they also act for its clones.
 impl BasicAgent {
@@ -79,12 +80,18 @@ impl BasicAgent {
         self
     }
 
+    /// Tools that many agents share, in place of those that were there.
+    #[must_use]
+    pub fn with_toolkit(self, tools: Toolkit) -> Self {
+        self.settings().tools = tools;
+        self
+    }
+
     /// One more tool.
     #[must_use]
     pub fn with_tool(self, tool: impl AgentTool + 'static) -> Self {
         let mut settings = self.settings();
-        settings.tools.push(Arc::new(tool));
-        settings.ready = None;
+        settings.tools = settings.tools.with(Arc::new(tool));
         drop(settings);
         self
     }
@@ -155,6 +162,12 @@ impl BasicAgent {
     #[must_use]
     pub fn with_tool_timeout(self, timeout: Duration) -> Self {
         self.configure(|c| c.tool_timeout = Some(timeout))
+    }
+
+    /// One more model to ask when those before it fail.
+    #[must_use]
+    pub fn with_route(self, route: Route) -> Self {
+        self.configure(|c| c.routes.push(route))
     }
 
     /// What steering does to calls that have not begun.
@@ -257,9 +270,7 @@ impl BasicAgent {
 
     /// The tools.
     pub fn set_tools(&self, tools: Vec<Arc<dyn AgentTool>>) {
-        let mut settings = self.settings();
-        settings.tools = tools;
-        settings.ready = None;
+        self.settings().tools = tools.into();
     }
 
     /// Where runs are written down.
@@ -326,6 +337,6 @@ impl BasicAgent {
     /// The tools.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<dyn AgentTool>> {
-        self.settings().tools.clone()
+        self.settings().tools.tools().to_vec()
     }
 }

@@ -162,7 +162,7 @@ impl BasicAgent {
             system_prompt: settings.system_prompt,
             model: Arc::clone(&settings.config.model),
             thinking_level: settings.config.thinking_level,
-            tools: settings.tools,
+            tools: settings.tools.tools().to_vec(),
             messages: state.messages(),
             is_streaming: state.is_streaming,
             stream_message: state.stream_message.clone(),

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::{AgentError, BasicAgent, Inner, IntoPrompt, Settings};
 use crate::drive::{
     AgentContext, AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, MergingReceiver,
-    Outcome, Output, Shell, Tools, ask_sources, counted, event_channel, merging_channel, start_run,
+    Outcome, Output, Shell, ask_sources, counted, event_channel, merging_channel, start_run,
 };
 use crate::environment::BoxFuture;
 use crate::event::{AgentEvent, Answer, Ended, Question};
@@ -256,10 +256,10 @@ impl BasicAgent {
         continuation: Option<ContinuationKind>,
         tx: EventSender,
     ) -> Result<(), AgentError> {
-        let (ready, Settings { agent_id, system_prompt, tools, config, .. }) = self.for_a_run();
+        let Settings { agent_id, system_prompt, tools, config } = self.for_a_run();
         let task = self.task(&config)?;
         let cancel = CancellationToken::new();
-        let mut context = AgentContext::new(system_prompt).with_tools(tools);
+        let mut context = AgentContext::new(system_prompt).with_toolkit(tools);
         self.check_idle()?;
         // The caller's own code runs before the state is locked: it may look at the agent.
         let prompts = prompts.into_iter().map(|m| counted(&config, m)).collect();
@@ -290,13 +290,13 @@ impl BasicAgent {
             self.inner.open_runs.send_replace(1);
             (run, events)
         };
-        let shell = self.shell(&context, ready, &config, tx, cancel).load(run, events);
+        let shell = self.shell(&context, &config, tx, cancel).load(run, events);
         task.run(shell, Start::Begin);
         Ok(())
     }
 
     pub(super) fn resume_with(&self, input: Option<Input>, tx: EventSender) -> Result<(), AgentError> {
-        let (ready, Settings { system_prompt, tools, config, .. }) = self.for_a_run();
+        let Settings { system_prompt, tools, config, .. } = self.for_a_run();
         let task = self.task(&config)?;
         let cancel = CancellationToken::new();
         let run = {
@@ -317,29 +317,31 @@ impl BasicAgent {
             self.inner.open_runs.send_replace(1);
             run
         };
-        let context = AgentContext::new(system_prompt).with_tools(tools);
-        let shell = self.shell(&context, ready, &config, tx, cancel).load(*run, Vec::new());
+        let context = AgentContext::new(system_prompt).with_toolkit(tools);
+        let shell = self.shell(&context, &config, tx, cancel).load(*run, Vec::new());
         task.run(shell, Start::GoOn(input.map(Box::new)));
         Ok(())
     }
 
     /// What a run works on, taken now.
-    fn for_a_run(&self) -> (Tools, Settings) {
-        let mut settings = self.settings();
-        (settings.ready(), settings.clone())
+    fn for_a_run(&self) -> Settings {
+        let settings = self.settings().clone();
+        // The tools' own code runs before the state is locked: it may look at the agent.
+        let _ = settings.tools.definitions();
+        settings
     }
 
     fn shell(
         &self,
         context: &AgentContext,
-        tools: Tools,
         config: &Arc<AgentLoopConfig>,
         tx: EventSender,
         cancel: CancellationToken,
     ) -> Shell {
         let room = Arc::new(Room { inner: Arc::clone(&self.inner) });
         let output = Output::with_audience(tx, room);
-        Shell::new(Arc::clone(config), tools, context.system_prompt.clone(), output, cancel)
+        let (tools, prompt) = (context.tools.clone(), Arc::clone(&context.system_prompt));
+        Shell::new(Arc::clone(config), tools, prompt, output, cancel)
             .with_mailbox(Arc::clone(&self.inner.mailbox))
     }
 

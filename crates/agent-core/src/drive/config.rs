@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::executor::{GRACE, Tools};
 use crate::context::{CompactionStrategy, ContextConfig, HeuristicTokenCounter, TokenCounter};
 use crate::environment::Environment;
 use crate::event::LoopConfigSnapshot;
@@ -19,9 +18,13 @@ use crate::limits::ExecutionLimits;
 use crate::model::{CacheConfig, ModelConfig, ResponseFormat, ThinkingBudgets, ThinkingLevel, ToolChoice};
 use crate::provider::{RequestHook, StreamProvider};
 use crate::retry::RetryConfig;
+use crate::route::Route;
 use crate::run::{Gates, QueueMode, Run, RunSetup, SteeringPolicy};
 use crate::tool::validate::{ArgumentValidator, SchemaValidator};
-use crate::tool::{AgentTool, ToolConcurrency, ToolExecutionStrategy};
+use crate::tool::{AgentTool, ToolExecutionStrategy, Toolkit};
+
+/// How long an aborted tool may take to end before it is left behind (D2).
+pub const GRACE: Duration = Duration::from_millis(500);
 
 /// How a loop behaves. Everything but provider, model and environment has a default.
 #[derive(Clone)]
@@ -73,6 +76,8 @@ pub struct AgentLoopConfig {
     pub execution_limits: Option<ExecutionLimits>,
     /// Retries.
     pub retry_config: RetryConfig,
+    /// Who is asked when the model fails, in order.
+    pub routes: Vec<Route>,
     /// The budget of the context; `None` switches compaction off.
     pub context_config: Option<ContextConfig>,
     /// How the history is shortened; the default cascade when absent.
@@ -125,6 +130,7 @@ impl AgentLoopConfig {
             follow_up_mode: QueueMode::default(),
             execution_limits: Some(ExecutionLimits::default()),
             retry_config: RetryConfig::default(),
+            routes: Vec::new(),
             context_config: Some(ContextConfig::default()),
             compaction_strategy: None,
             token_counter: Arc::new(HeuristicTokenCounter),
@@ -193,7 +199,7 @@ pub struct AgentContext {
     /// The conversation; the loop puts the longer one here.
     pub history: History,
     /// The tools.
-    pub tools: Vec<Arc<dyn AgentTool>>,
+    pub tools: Toolkit,
     /// The agent.
     pub agent_id: Option<AgentId>,
     /// The session.
@@ -217,7 +223,13 @@ impl AgentContext {
 
     /// The same context with these tools.
     #[must_use]
-    pub fn with_tools(mut self, tools: Vec<Arc<dyn AgentTool>>) -> Self {
+    pub fn with_tools(self, tools: Vec<Arc<dyn AgentTool>>) -> Self {
+        self.with_toolkit(tools.into())
+    }
+
+    /// The same context with these tools, which others may share.
+    #[must_use]
+    pub fn with_toolkit(mut self, tools: Toolkit) -> Self {
         self.tools = tools;
         self
     }
@@ -227,10 +239,6 @@ impl AgentContext {
     pub fn with_history(mut self, history: History) -> Self {
         self.history = history;
         self
-    }
-
-    pub(crate) fn tools(&self) -> Tools {
-        Tools::new(&self.tools)
     }
 
     /// Makes the ids that are missing.
@@ -263,13 +271,13 @@ impl AgentContext {
             after_tool: config.hooks.tool.after.is_some(),
         };
         setup.strategy = config.tool_execution;
-        let sequential = self.tools.iter().filter(|t| t.concurrency() == ToolConcurrency::Sequential);
-        setup.sequential_tools = sequential.map(|t| t.name().into()).collect();
+        setup.sequential_tools.clone_from(self.tools.sequential());
         setup.steering_policy = config.steering_policy;
         setup.steering_mode = config.steering_mode;
         setup.follow_up_mode = config.follow_up_mode;
         setup.limits = config.execution_limits;
         setup.retry = config.retry_config;
+        setup.routes = config.routes.iter().map(Route::setup).collect();
         setup.context = config.context_config.clone();
         setup.context_window = Some(config.model.context_window);
         setup
@@ -280,7 +288,7 @@ impl fmt::Debug for AgentContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentContext")
             .field("messages", &self.history.len())
-            .field("tools", &self.tools.iter().map(|t| t.name()).collect::<Vec<_>>())
+            .field("tools", &self.tools)
             .field("loop_id", &self.loop_id)
             .finish_non_exhaustive()
     }

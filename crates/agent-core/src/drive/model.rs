@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
 use futures_util::FutureExt;
@@ -15,8 +15,10 @@ use crate::history::History;
 use crate::hooks::{HookError, Transform};
 use crate::identity::{LoopId, StepKey};
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, Message, StopReason};
+use crate::model::ModelConfig;
 use crate::provider::{
     Completion, ErrorContext, ErrorKind, EventSink, ProviderError, ReplyLog, StreamConfig, StreamEvent,
+    StreamProvider,
 };
 use crate::run::{Failure, Input, PartialReply, Reply};
 
@@ -45,15 +47,16 @@ impl Shell {
         history: History,
         key: StepKey,
         attempt: u32,
+        route: u32,
     ) -> Result<(), Halt> {
         let cancel = self.cancel.clone();
         let built = tokio::select! {
             biased;
-            built = self.request(history) => built,
+            built = self.request(history, route) => built,
             () = cancel.cancelled() => return self.apply(Input::abort(None)).await,
         };
-        let request = match built {
-            Ok(request) => request,
+        let (provider, request) = match built {
+            Ok(built) => built,
             Err(message) => {
                 let failure = Failure::new(ErrorKind::Other, message);
                 return self.apply(Input::ModelFailed { failure, partial: None }).await;
@@ -66,7 +69,7 @@ impl Shell {
         self.events = Vec::new();
         let mut log = ReplyLog::new();
         self.arriving = Some(log.shared());
-        let end = self.stream(&request, &mut log, key, attempt).await?;
+        let end = self.stream(provider, &request, &mut log, key, attempt).await?;
         // What the handle queued while the reply arrived is applied before the reply is.
         self.check_mail().await?;
         self.arriving = None;
@@ -110,6 +113,7 @@ impl Shell {
     /// Polls the provider and passes on what each poll brought before the next one.
     async fn stream(
         &mut self,
+        provider: Arc<dyn StreamProvider>,
         request: &StreamConfig,
         log: &mut ReplyLog,
         key: StepKey,
@@ -152,7 +156,6 @@ impl Shell {
                 });
             }
         };
-        let provider = self.config.provider.clone();
         let cancel = self.cancel.clone();
         let sink: &mut EventSink<'_> = &mut sink;
         let mut call = pin!(AssertUnwindSafe(provider.stream(request, sink, &cancel)).catch_unwind());
@@ -225,14 +228,33 @@ impl Shell {
         }
     }
 
-    async fn request(&self, history: History) -> Result<Box<StreamConfig>, String> {
+    /// Who is called on this route, and which model.
+    fn target(&self, route: u32) -> Result<(Arc<dyn StreamProvider>, Arc<ModelConfig>), String> {
         let config = &self.config;
+        let Some(at) = route.checked_sub(1) else {
+            return Ok((config.provider.clone(), config.model.clone()));
+        };
+        let found = usize::try_from(at).ok().and_then(|at| config.routes.get(at));
+        // A run that was begun elsewhere may know more routes than this agent.
+        let route = found.ok_or_else(|| {
+            format!("the run goes on with its route {route}, which this agent does not have; give it the same routes")
+        })?;
+        Ok((route.provider.as_ref().unwrap_or(&config.provider).clone(), route.model.clone()))
+    }
+
+    async fn request(
+        &self,
+        history: History,
+        route: u32,
+    ) -> Result<(Arc<dyn StreamProvider>, Box<StreamConfig>), String> {
+        let config = &self.config;
+        let (provider, model) = self.target(route)?;
         let hooks = &config.hooks.context;
         let history = changed("transform_context", hooks.transform.as_ref(), history).await?;
         let history = changed("convert_to_llm", hooks.convert.as_ref(), history).await?;
-        let mut request = Box::new(StreamConfig::new(config.model.clone(), history));
+        let mut request = Box::new(StreamConfig::new(model, history));
         if let Some(source) = &hooks.api_key {
-            let asked = async { source(config.model.provider.clone()).await };
+            let asked = async { source(request.model.provider.clone()).await };
             request.api_key = contained(asked)
                 .await
                 .map_err(|panic| HookError::new(format!("it panicked: {panic}")))
@@ -240,8 +262,8 @@ impl Shell {
                 .map_err(|e| format!("api_key failed: {e}"))?;
         }
         request.system_prompt = self.system_prompt.clone();
-        request.tools = self.tools.set.clone();
-        request.thinking_level = config.thinking_level.clamp_to(&config.model.thinking_levels);
+        request.tools = self.tools.definitions().clone();
+        request.thinking_level = config.thinking_level.clamp_to(&request.model.thinking_levels);
         request.thinking_budgets = config.thinking_budgets;
         request.max_tokens = config.max_tokens;
         request.temperature = config.temperature;
@@ -253,7 +275,7 @@ impl Shell {
         request.headers = config.headers.clone();
         request.foreign_thinking_as_text = config.foreign_thinking_as_text;
         request.request_hook = config.request_hook.clone();
-        Ok(request)
+        Ok((provider, request))
     }
 }
 

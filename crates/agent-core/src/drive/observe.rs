@@ -50,6 +50,15 @@ impl Shell {
                 );
                 None
             }
+            AgentEvent::RouteChanged(change) => {
+                tracing::warn!(
+                    from = %change.from.model,
+                    to = %change.to.model,
+                    error = %change.error,
+                    "the model failed and another one is asked"
+                );
+                None
+            }
             _ => None,
         }
     }

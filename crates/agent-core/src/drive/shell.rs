@@ -8,7 +8,6 @@ use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 
 use super::config::AgentLoopConfig;
-use super::executor::Tools;
 use super::halt::Halt;
 use super::mailbox::Mailbox;
 use super::output::Output;
@@ -20,6 +19,7 @@ use crate::journal::{Durability, JournalEntry, JournalError};
 use crate::message::AgentMessage;
 use crate::provider::ReplyLog;
 use crate::run::{Input, PartialReply, QueueKind, Queued, Run, RunSetup, Step};
+use crate::tool::Toolkit;
 
 /// How a driven run came back.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ pub(crate) fn counted(config: &AgentLoopConfig, message: AgentMessage) -> Entry 
 /// Drives one run.
 pub(crate) struct Shell {
     pub(super) config: Arc<AgentLoopConfig>,
-    pub(super) tools: Tools,
+    pub(super) tools: Toolkit,
     pub(super) system_prompt: Arc<str>,
     pub(super) output: Output,
     pub(super) cancel: CancellationToken,
@@ -97,7 +97,7 @@ pub(crate) struct Shell {
 impl Shell {
     pub(crate) fn new(
         config: Arc<AgentLoopConfig>,
-        tools: Tools,
+        tools: Toolkit,
         system_prompt: Arc<str>,
         output: Output,
         cancel: CancellationToken,
@@ -203,8 +203,8 @@ impl Shell {
             match step {
                 // What is rare is boxed: many runs wait for a model at once, and each holds the room of its largest step.
                 Step::Gate { gate, .. } => Box::pin(self.ask_gate(gate)).await?,
-                Step::CallModel { history, key, attempt, .. } => {
-                    self.call_model(history, key, attempt).await?
+                Step::CallModel { history, key, attempt, route, .. } => {
+                    self.call_model(history, key, attempt, route).await?
                 }
                 Step::Sleep { delay_ms, .. } => self.wait(delay_ms).await?,
                 Step::RunTools { calls, .. } => Box::pin(self.run_tools(calls)).await?,

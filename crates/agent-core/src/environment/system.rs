@@ -1,11 +1,37 @@
 //! The world as it is. The only file of agent-core that reads a clock or starts a task.
 #![expect(clippy::disallowed_methods, reason = "this is the one place where the real clock is read")]
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::{BoxFuture, Environment, NoRuntime, TaskHandle};
 use crate::identity::Timestamp;
+
+/// Random bytes that are fetched together: an agent needs two ids, and each fetch is a call into the kernel.
+const POOL_BYTES: usize = 16 * 64;
+
+struct Pool {
+    bytes: [u8; POOL_BYTES],
+    left: usize,
+}
+
+/// Sixteen bytes of the operating system's randomness, each given out once.
+fn random_bytes() -> [u8; 16] {
+    static POOL: Mutex<Pool> = Mutex::new(Pool { bytes: [0; POOL_BYTES], left: 0 });
+    let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    if pool.left == 0 {
+        if getrandom::fill(&mut pool.bytes).is_err() {
+            // Nothing was fetched, and zeros are no id. This one says what is wrong with the machine.
+            return uuid::Uuid::new_v4().into_bytes();
+        }
+        pool.left = POOL_BYTES;
+    }
+    pool.left -= 16;
+    let at = pool.left;
+    let mut out = [0; 16];
+    out.iter_mut().zip(pool.bytes.iter_mut().skip(at)).for_each(|(to, from)| *to = std::mem::take(from));
+    out
+}
 
 /// The operating system's clock, tokio's timers and tasks, and random UUIDs.
 #[derive(Debug, Clone, Copy, Default)]
@@ -34,6 +60,6 @@ impl Environment for SystemEnvironment {
     }
 
     fn random_id(&self) -> String {
-        uuid::Uuid::new_v4().to_string()
+        uuid::Builder::from_random_bytes(random_bytes()).into_uuid().to_string()
     }
 }

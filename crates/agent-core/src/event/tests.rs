@@ -4,12 +4,13 @@ use serde_json::{Value, json};
 
 use super::{
     AgentEnd, AgentEvent, AgentStart, Answer, CompactionEnded, CompactionReason, Ended, LoopConfigSnapshot,
-    Question, RetryNote, StreamDelta, ToolExecutionEnd,
+    Question, RetryNote, RouteChange, StreamDelta, ToolExecutionEnd,
 };
 use crate::history::{MessageRef, Splice};
 use crate::identity::{ContinuationKind, LoopId, Timestamp, TurnTrigger};
 use crate::message::{Content, Message, ToolArguments, ToolCall, Usage, UserMessage};
 use crate::provider::{ErrorKind, MessageSnapshot, ReplyLog, StreamEvent};
+use crate::route::RouteName;
 use crate::tool::ToolResult;
 
 fn id() -> LoopId {
@@ -226,6 +227,23 @@ fn questions_retries_and_compactions_have_their_shapes() {
     let mut failed = shape;
     failed["error"] = json!("busy");
     check(&AgentEvent::RetryStart(note(Some("busy"))), "RetryStart", failed);
+    let name = |index, model: &str| RouteName { index, provider: "p".into(), model: model.into() };
+    let change = RouteChange {
+        loop_id: id(),
+        from: name(0, "a"),
+        to: name(1, "b"),
+        kind: ErrorKind::RateLimited,
+        error: "busy".into(),
+    };
+    check(
+        &AgentEvent::RouteChanged(Box::new(change)),
+        "RouteChanged",
+        json!({
+            "from": {"index": 0, "provider": "p", "model": "a"},
+            "to": {"index": 1, "provider": "p", "model": "b"},
+            "kind": "rateLimited", "error": "busy",
+        }),
+    );
 
     check(
         &AgentEvent::CompactionStarted {

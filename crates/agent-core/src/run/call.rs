@@ -96,7 +96,7 @@ pub(super) fn failed(
             run.turn.attempt += 1;
             run.phase = Phase::Backoff(retry);
         }
-        Err(message) => run.fail_turn(failure.kind, message, partial, out),
+        Err(message) => run.give_up(failure, message, started, partial, out),
     }
     Ok(())
 }
@@ -146,7 +146,7 @@ pub(super) fn compaction_failed(
         Some(said) => format!("{said} (and the conversation cannot be shortened: {message})"),
         None => message,
     };
-    run.fail_turn(ErrorKind::ContextOverflow, text, None, out);
+    run.give_up(&Failure::new(ErrorKind::ContextOverflow, text.clone()), text, false, None, out);
     Ok(())
 }
 
@@ -164,8 +164,9 @@ impl Run {
         error: Option<String>,
         partial: PartialReply,
     ) -> MessageRef {
-        let mut message = AssistantMessage::new(&self.setup.config.provider, &self.setup.config.model, stop);
-        message.api = self.setup.api;
+        let route = self.route_name(self.turn.route);
+        let mut message = AssistantMessage::new(route.provider, route.model, stop);
+        message.api = self.route().map_or(self.setup.api, |r| r.api);
         message.content = partial.content;
         message.usage = partial.usage;
         message.response_id = partial.response_id;
@@ -246,7 +247,8 @@ impl Run {
 
     /// Stop with more prompt than the window, or a length stop without a word at its edge (B-161).
     fn is_silent_overflow(&self, message: &AssistantMessage) -> bool {
-        let Some(window) = self.setup.context_window.map(u64::from) else { return false };
+        let window = self.route().map_or(self.setup.context_window, |r| r.context_window);
+        let Some(window) = window.map(u64::from) else { return false };
         let prompt = message.usage.input.saturating_add(message.usage.cache_read);
         match message.stop_reason {
             StopReason::Stop => prompt > window,
@@ -258,7 +260,7 @@ impl Run {
     }
 
     /// Closes what was shown of an attempt that is tried again. It enters no history (D9).
-    fn supersede(
+    pub(super) fn supersede(
         &mut self,
         started: bool,
         partial: Option<PartialReply>,
@@ -293,8 +295,9 @@ impl Run {
         if !failure.kind.is_retryable() {
             return Err(failure.message.clone());
         }
-        if self.turn.retries >= config.max_retries {
-            let tries = u64::from(config.max_retries) + 1;
+        let max_retries = self.max_retries();
+        if self.turn.retries >= max_retries {
+            let tries = u64::from(max_retries) + 1;
             let note = if tries > 1 { format!(" (gave up after {tries} attempts)") } else { String::new() };
             return Err(format!("{}{note}", failure.message));
         }
@@ -317,7 +320,7 @@ impl Run {
         RetryNote {
             loop_id: self.setup.loop_id.clone(),
             attempt: retry.attempt,
-            max_attempts: self.setup.retry.max_retries,
+            max_attempts: self.max_retries(),
             delay_ms: retry.delay_ms,
             error: error.map(str::to_owned),
         }
@@ -339,7 +342,7 @@ impl Run {
     }
 
     /// The turn's error: a reply that says so, then the end.
-    fn fail_turn(
+    pub(super) fn fail_turn(
         &mut self,
         kind: ErrorKind,
         text: String,

@@ -18,6 +18,7 @@ use crate::history::Entry;
 use crate::identity::Timestamp;
 use crate::limits::ExecutionTracker;
 use crate::message::{Message, Usage};
+use crate::route::LostRoutes;
 
 /// A run without its setup and its messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +33,8 @@ pub struct LightRun {
     tracker: ExecutionTracker,
     context: ContextTracker,
     usage: Usage,
+    #[serde(default, skip_serializing_if = "LostRoutes::is_empty")]
+    lost_routes: LostRoutes,
     turn: Turn,
     phase: LightPhase,
 }
@@ -114,6 +117,7 @@ impl Run {
             tracker: self.tracker.clone(),
             context: self.context.clone(),
             usage: self.usage,
+            lost_routes: self.lost_routes.clone(),
             turn: self.turn.clone(),
             phase,
         }
@@ -152,6 +156,7 @@ impl Run {
             tracker: light.tracker,
             context: light.context,
             usage: light.usage,
+            lost_routes: light.lost_routes,
             turn: light.turn,
             phase,
         })

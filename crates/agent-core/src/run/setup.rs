@@ -12,6 +12,7 @@ use crate::identity::{AgentId, ContinuationKind, LoopId, SessionId, ToolName, Tu
 use crate::limits::ExecutionLimits;
 use crate::model::ApiProtocol;
 use crate::retry::RetryConfig;
+use crate::route::RouteSetup;
 use crate::tool::ToolExecutionStrategy;
 
 /// What a run is decided by.
@@ -52,6 +53,9 @@ pub struct RunSetup {
     pub limits: Option<ExecutionLimits>,
     /// Retries.
     pub retry: RetryConfig,
+    /// Who is asked when the model fails, in order; the model itself is route 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<RouteSetup>,
     /// The budget of the context; `None` switches compaction off.
     pub context: Option<ContextConfig>,
     /// The model's window in tokens, to notice a prompt that was cut in silence (B-161).
@@ -95,6 +99,7 @@ impl RunSetup {
             follow_up_mode: QueueMode::default(),
             limits: Some(ExecutionLimits::default()),
             retry: RetryConfig::default(),
+            routes: Vec::new(),
             context: Some(ContextConfig::default()),
             context_window: None,
         }

@@ -28,6 +28,8 @@ pub enum Step {
         turn: u32,
         /// Which call of the turn, from 0.
         attempt: u32,
+        /// Who is called: 0 is the run's own model, then its routes in order.
+        route: u32,
         /// What the model is shown, before the caller's own transformations.
         history: History,
     },
@@ -160,6 +162,7 @@ pub(super) fn next(run: &Run) -> Step {
             key: run.model_key(),
             turn,
             attempt: run.turn.attempt,
+            route: run.turn.route,
             history: run.history.clone(),
         },
         Phase::Backoff(retry) => Step::Sleep {

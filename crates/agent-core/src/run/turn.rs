@@ -129,7 +129,8 @@ impl Run {
             timestamp: self.now,
             tool_results,
         });
-        self.turn = Turn { index: self.turn.index + 1, ..Turn::default() };
+        let route = self.lost_routes.first(&self.setup.routes);
+        self.turn = Turn { index: self.turn.index + 1, route, ..Turn::default() };
     }
 
     /// Whether another turn follows: steering first, then the results of tools, then follow-ups.

@@ -41,6 +41,7 @@ fn word(event: &AgentEvent) -> Option<String> {
         AgentEvent::QuestionAsked { question, .. } => format!("asked({})", question.id),
         AgentEvent::QuestionAnswered { question_id, .. } => format!("answered({question_id})"),
         AgentEvent::RunSuspended { .. } => "suspended".into(),
+        AgentEvent::RouteChanged(change) => format!("route({}>{})", change.from.model, change.to.model),
         AgentEvent::RetryStart(note) => format!("retry+{}", note.attempt),
         AgentEvent::RetryEnd(note) => {
             format!("retry-{}{}", if note.error.is_some() { "!" } else { "" }, note.attempt)

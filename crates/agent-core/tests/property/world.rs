@@ -8,8 +8,9 @@ use agent_core::run::{
 };
 use agent_core::{
     AgentMessage, Answer, AssistantMessage, Content, ContextConfig, Entry, ErrorKind, ExecutionLimits,
-    HeuristicTokenCounter, History, LoopId, Message, QuestionId, RetryConfig, StopReason, ToolArguments,
-    ToolCall, ToolExecutionStrategy, ToolResult, ToolResultMessage, Usage, compact_history_within,
+    HeuristicTokenCounter, History, LoopId, Message, ModelConfig, QuestionId, RetryConfig, Route, StopReason,
+    ToolArguments, ToolCall, ToolExecutionStrategy, ToolResult, ToolResultMessage, Usage,
+    compact_history_within,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -34,6 +35,20 @@ pub(crate) fn setup(c: &mut Choices) -> RunSetup {
     };
     setup.sequential_tools = [c.one_of(&["never", "seq"]).into()].into();
     setup.retry = RetryConfig::default().with_max_retries(c.below(4) as u32);
+    let route = |on: &[ErrorKind]| {
+        Route::new(ModelConfig::ollama("spare")).on(on.iter().copied()).with_max_retries(1)
+    };
+    setup.routes = match c.below(4) {
+        0 => vec![route(&[ErrorKind::Network, ErrorKind::Quota])],
+        1 => vec![
+            route(&[ErrorKind::RateLimited]),
+            route(&[ErrorKind::RateLimited, ErrorKind::ContextOverflow]),
+        ],
+        _ => Vec::new(),
+    }
+    .iter()
+    .map(Route::setup)
+    .collect();
     setup.context = match c.below(4) {
         0 => None,
         1 => Some(ContextConfig::default()),

@@ -9,3 +9,5 @@ mod retries;
 #[cfg(test)]
 #[path = "../tools/room.rs"]
 mod room;
+#[cfg(test)]
+mod routes;

@@ -1,6 +1,6 @@
 //! What an agent knows of its model.
 
-use agent_core::{CostConfig, ModelConfig};
+use agent_core::{CostConfig, ModelConfig, ThinkingForm, ThinkingLevel};
 
 use super::{agent, fill};
 
@@ -11,6 +11,15 @@ fn a_known_model_is_filled_in() {
     assert_eq!(plain.cost, CostConfig::default());
     let model = agent(plain).model();
     assert!(model.cost.output > 0, "{:?}", model.cost);
+}
+
+#[test]
+fn a_known_model_is_filled_in_by_whatever_protocol_it_is_asked() {
+    let plain = fill(ModelConfig::openai_responses("gpt-4.1", "GPT-4.1", "k"));
+    assert_eq!(plain.thinking, ThinkingForm::None);
+    let thinks = fill(ModelConfig::openai_responses("gpt-5.5", "GPT-5.5", "k"));
+    assert_eq!(thinks.thinking, ThinkingForm::Effort);
+    assert!(thinks.thinking_levels.contains(&ThinkingLevel::XHigh) && thinks.max_tokens > 4_096);
 }
 
 #[test]

@@ -67,7 +67,7 @@ pub(super) fn headers(request: &StreamConfig) -> Result<HeaderMap, ProviderError
         (Some(key), _) => {
             headers.insert(API_KEY, request::credential(model, "", key)?);
         }
-        (None, _) if brings_its_own(request) => {}
+        (None, _) if request::names_header(request, &[&API_KEY, &AUTHORIZATION]) => {}
         (None, _) => return Err(request::key_missing(model)),
     }
     if model.anthropic_auth == AnthropicAuth::OAuthClient {
@@ -89,11 +89,4 @@ pub(super) fn controls_binding(request: &StreamConfig) -> bool {
     let by_hand = by_hand.rfind(|(name, _)| name.eq_ignore_ascii_case(ANTHROPIC_BETA.as_str()));
     let named = by_hand.is_none_or(|(_, value)| value.as_ref().is_some_and(|v| v.contains(BINDING_CONTROLS)));
     named && is_vendor(model) && catalogue::find(&model.provider, &model.id).is_some_and(|f| f.thinking_bound)
-}
-
-/// Whether the caller's own headers say how to sign in, or that nobody does.
-fn brings_its_own(request: &StreamConfig) -> bool {
-    let signs =
-        |name: &String| name.eq_ignore_ascii_case("x-api-key") || name.eq_ignore_ascii_case("authorization");
-    request.model.headers.keys().chain(request.headers.keys()).any(signs)
 }

@@ -11,7 +11,6 @@ mod tests;
 
 use agent_core::{Completion, ErrorKind, EventSink, ProviderError, StreamConfig, StreamEvent, Usage};
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::encode::response_tool;
 use super::error;
@@ -293,13 +292,7 @@ impl Decode for Decoder {
     }
 
     fn whole(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
-        let mended;
-        let body = if Surrogates::suspected(body) && serde_json::from_str::<Value>(body).is_err() {
-            mended = self.surrogates.mend(body);
-            &mended
-        } else {
-            body
-        };
+        let body = &*self.surrogates.mend_whole(body);
         if let Ok(wire::ErrorAnswer { error: Some(found), request_id }) = serde_json::from_str(body) {
             return Err(error::event(&self.target, &found, request_id.filled()));
         }

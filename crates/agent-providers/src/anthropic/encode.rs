@@ -10,14 +10,17 @@ mod messages;
 mod tests;
 
 use agent_core::{Encoded, ProviderError, StreamConfig, ToolDefinition, WireKey};
-use serde_json::Value;
 
 use super::config::{controls_binding, is_vendor};
 use crate::catalogue::{self, ModelFacts};
 use crate::claude::choice::{Choice, choose};
 use crate::claude::format::{self, Native};
 use crate::claude::thinking;
+use crate::declaration;
 use crate::json::{self, Members};
+
+/// The member of a tool that holds its schema.
+const SCHEMA: &str = "input_schema";
 
 /// What marks the end of a cacheable prefix. It goes in before the closing brace of a block.
 const MARKER: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
@@ -129,7 +132,7 @@ fn write_tools(out: &mut Vec<u8>, request: &StreamConfig, format: &format::Forma
         if out.len() > start {
             out.push(b',');
         }
-        write_tool(out, name, description, schema);
+        declaration::write(out, name, description, SCHEMA, schema);
     }
     out.push(b']');
 }
@@ -140,24 +143,14 @@ fn encode_tools(definitions: &[ToolDefinition]) -> Encoded {
         if !out.is_empty() {
             out.push(b',');
         }
-        write_tool(&mut out, &definition.name, &definition.description, &definition.parameters);
+        declaration::write(
+            &mut out,
+            &definition.name,
+            &definition.description,
+            SCHEMA,
+            &definition.parameters,
+        );
     }
     let mark = u32::try_from(out.len().saturating_sub(1)).ok().filter(|_| !out.is_empty());
     Encoded::new(out, mark.into_iter().collect::<Vec<u32>>())
-}
-
-fn write_tool(out: &mut Vec<u8>, name: &str, description: &str, parameters: &Value) {
-    let mut tool = Members::open(out);
-    tool.field("name", name);
-    if !description.trim().is_empty() {
-        tool.field("description", description);
-    }
-    let mut schema = Members::open(tool.key("input_schema"));
-    // The API wants an object's schema and says so by its `type`, which it must hold.
-    schema.field("type", "object");
-    for (key, value) in parameters.as_object().into_iter().flatten().filter(|(k, _)| *k != "type") {
-        schema.field(key, value);
-    }
-    schema.close();
-    tool.close();
 }

@@ -172,7 +172,7 @@ fn called(request: &StreamConfig) -> BTreeSet<String> {
     for unit in request.history.units().filter(|u| Handoff::shows(u)) {
         for content in unit.reply().into_iter().flat_map(|reply| &reply.content) {
             if let Content::ToolCall(call) = content {
-                names.insert(handoff::tool_name(call));
+                names.insert(handoff::tool_name(call.name.as_str()));
             }
         }
     }

@@ -42,6 +42,8 @@ fn an_id_is_found_with_its_date_its_tag_or_as_it_is() {
     check_find("anthropic", "claude-sonnet-5-latest", Some("claude-sonnet-5"));
     check_find("openai", "gpt-4.1-2025-04-14", Some("gpt-4.1"));
     check_find("openai", "gpt-4o-mini-2024-07-18", Some("gpt-4o-mini"));
+    check_find("google", "gemini-2.5-pro", Some("gemini-2.5-pro"));
+    check_find("google_vertex", "gemini-2.5-flash@20250617", Some("gemini-2.5-flash"));
     check_find("ollama", "qwen3-coder:30b", Some("qwen3-coder:30b"));
     check_find("ollama", "qwen3-coder:30b-a3b-q4_K_M", Some("qwen3-coder:30b"));
     check_find("ollama", "qwen3:8b", Some("qwen3"));
@@ -91,6 +93,9 @@ fn prices_are_micro_units_and_long_prompts_have_their_tier() {
     let prices = &find("anthropic", "claude-haiku-5-5").unwrap().cost;
     assert_eq!(Usage::new(100_000, 0, 0, 0).cost(prices).total, 10_000);
     assert_eq!(Usage::new(100_001, 0, 0, 0).cost(prices).total, 50_001);
+    let prices = &find("google", "gemini-2.5-pro").unwrap().cost;
+    assert_eq!(Usage::new(200_000, 1_000, 0, 0).cost(prices).total, 250_000 + 10_000);
+    assert_eq!(Usage::new(1, 1_000, 200_000, 0).cost(prices).total, 50_000 + 15_000 + 3);
     let prices = &find("anthropic", "claude-sonnet-4-6").unwrap().cost;
     assert_eq!(Usage::new(1_000, 100, 10_000, 0).cost(prices).total, 3_000 + 1_500 + 3_000);
 }

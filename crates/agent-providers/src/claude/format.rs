@@ -6,11 +6,9 @@ use std::borrow::Cow;
 use agent_core::{ErrorKind, ProviderError, ResponseFormat, StreamConfig};
 use serde_json::{Value, json};
 
+use crate::answer_tool;
 use crate::catalogue::ModelFacts;
 use crate::request::refuse;
-
-/// The name of the tool whose arguments are the answer.
-const RESPOND: &str = "respond_json";
 
 /// How the form of the answer is demanded.
 #[derive(Debug, PartialEq)]
@@ -56,8 +54,8 @@ pub(crate) fn choose<'r>(
     native: Native,
 ) -> Result<Format<'r>, ProviderError> {
     let by_tool = |schema| Format::Tool {
-        name: tool_name(request),
-        description: "Gives the final answer. Call it once, with the whole answer as its arguments.",
+        name: answer_tool::name(request),
+        description: answer_tool::DESCRIPTION,
         schema,
     };
     match &request.response_format {
@@ -86,14 +84,7 @@ pub(crate) fn response_tool(request: &StreamConfig, native: Native) -> Option<St
         ResponseFormat::JsonSchema { .. } => native == Native::No,
         _ => false,
     };
-    by_tool.then(|| tool_name(request))
-}
-
-/// A name that none of the caller's tools has.
-fn tool_name(request: &StreamConfig) -> String {
-    let taken = |name: &str| request.tools.definitions().iter().any(|d| d.name == name);
-    let numbered = (2_u32..).map(|n| format!("{RESPOND}_{n}"));
-    std::iter::once(RESPOND.to_owned()).chain(numbered).find(|n| !taken(n)).unwrap_or_default()
+    by_tool.then(|| answer_tool::name(request))
 }
 
 /// The schema with every object closed: the API takes no other, and demands that it is said.

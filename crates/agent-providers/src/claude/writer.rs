@@ -115,7 +115,7 @@ impl<'r, F: Form> Writer<'r, F> {
     fn call(&self, out: &mut Vec<u8>, call: &ToolCall) {
         // The API takes an object only. Whatever else a model sent was answered with an error that shows it.
         let input = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
-        self.form.call(out, &self.rules.call_id(&call.id), &handoff::tool_name(call), input);
+        self.form.call(out, &self.rules.call_id(&call.id), &handoff::tool_name(call.name.as_str()), input);
     }
 
     /// All results of a reply are one user message (B-141).

@@ -4,10 +4,9 @@ use agent_core::{ResponseFormat, StreamConfig, ThinkingForm, ThinkingFormat, Thi
 use serde_json::json;
 
 use super::dialect::Dialect;
+use crate::effort::effort;
 use crate::json::Members;
-
-/// The longest `prompt_cache_key`.
-const MAX_CACHE_KEY: usize = 64;
+use crate::request::prompt_cache_key;
 
 /// The smallest thinking budget that the models behind OpenRouter take.
 const MIN_BUDGET: u32 = 1_024;
@@ -43,22 +42,9 @@ pub(super) fn write(members: &mut Members<'_>, request: &StreamConfig, dialect: 
     response_format(members, &request.response_format);
     tool_choice(members, request);
     if dialect.prompt_cache_key
-        && let Some(session) = request.session_id.as_deref().filter(|s| !s.is_empty())
+        && let Some(key) = prompt_cache_key(request)
     {
-        let key: String = session.chars().take(MAX_CACHE_KEY).collect();
         members.field("prompt_cache_key", &key);
-    }
-}
-
-/// The word for a level (REQ-130). `minimal` and `xhigh` are sent only to models that are known to have them.
-fn effort(request: &StreamConfig, level: ThinkingLevel) -> &'static str {
-    let has = |level: ThinkingLevel| request.model.thinking_levels.contains(&level);
-    match level {
-        ThinkingLevel::Minimal if has(ThinkingLevel::Minimal) => "minimal",
-        ThinkingLevel::Medium => "medium",
-        ThinkingLevel::XHigh if has(ThinkingLevel::XHigh) => "xhigh",
-        ThinkingLevel::High | ThinkingLevel::XHigh => "high",
-        _ => "low",
     }
 }
 
@@ -70,13 +56,13 @@ fn thinking(members: &mut Members<'_>, request: &StreamConfig, dialect: &Dialect
     let on = level != ThinkingLevel::Off;
     match dialect.thinking {
         ThinkingFormat::OpenAi if on && dialect.reasoning_effort => {
-            members.field("reasoning_effort", effort(request, level));
+            members.field("reasoning_effort", effort(&request.model, level));
         }
         ThinkingFormat::OpenRouter if on => {
             let budget = request.thinking_budgets.for_level(level).filter(|_| form == ThinkingForm::Budget);
             match budget {
                 Some(budget) => members.field("reasoning", &json!({"max_tokens": budget.max(MIN_BUDGET)})),
-                None => members.field("reasoning", &json!({"effort": effort(request, level)})),
+                None => members.field("reasoning", &json!({"effort": effort(&request.model, level)})),
             };
         }
         ThinkingFormat::Zai => {

@@ -10,6 +10,7 @@ use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::json::{Count, Text};
+use crate::prompt_usage;
 
 /// The fields under which servers send thinking, the usual one first.
 pub(super) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
@@ -160,17 +161,14 @@ impl Usage {
     pub(super) fn disjoint(&self) -> agent_core::Usage {
         let prompt = self.prompt_tokens_details.unwrap_or_default();
         let read = [prompt.cached_tokens.0, self.prompt_cache_hit_tokens.0, self.cached_tokens.0];
-        let all = self.prompt_tokens.0;
-        let read = read.into_iter().max().unwrap_or_default().min(all);
-        let write = prompt.cache_write_tokens.0.min(all - read);
-        let reasoning = self.completion_tokens_details.unwrap_or_default().reasoning_tokens.0;
-        let mut output = self.completion_tokens.0;
-        // xAI counts reasoning beside the completion, everybody else within it; the total tells which.
-        let beside = all.saturating_add(output).saturating_add(reasoning);
-        if reasoning > 0 && self.total_tokens.0 == beside {
-            output = output.saturating_add(reasoning);
-        }
-        agent_core::Usage::new(all - read - write, output, read, write).with_reasoning(reasoning.min(output))
+        prompt_usage::disjoint(&prompt_usage::Said {
+            prompt: self.prompt_tokens.0,
+            output: self.completion_tokens.0,
+            total: self.total_tokens.0,
+            cache_read: read.into_iter().max().unwrap_or_default(),
+            cache_write: prompt.cache_write_tokens.0,
+            reasoning: self.completion_tokens_details.unwrap_or_default().reasoning_tokens.0,
+        })
     }
 }
 

@@ -126,3 +126,30 @@ proptest! {
         prop_assert_eq!(decode(&pieces), decode(&[&stream]));
     }
 }
+
+#[track_caller]
+fn check_bare(stream: &[u8], expect: &[&str]) {
+    for at in 0..=stream.len() {
+        let (a, b) = stream.split_at(at);
+        let mut decoder = SseDecoder::new(1 << 20).with_bare_json();
+        let mut seen = Vec::new();
+        let mut on = |frame: Frame<'_>| -> Result<Flow, ()> {
+            seen.push(frame.data.to_owned());
+            Ok(Flow::More)
+        };
+        decoder.feed(a, &mut on).unwrap();
+        decoder.feed(b, &mut on).unwrap();
+        decoder.end(&mut on).unwrap();
+        assert_eq!(seen, expect, "cut at {at}: {:?}", String::from_utf8_lossy(stream));
+    }
+}
+
+/// B-121.
+#[test]
+fn json_without_a_field_name_counts_where_it_is_asked_for() {
+    check_bare(b"data: a\n\n{\n \"e\": 1\n}\n", &["a", "{\n \"e\": 1\n}"]);
+    check_bare(b"data: a\r\n\r\n[{\"e\": 1}]", &["a", "[{\"e\": 1}]"]);
+    check_bare(b"{\"e\":\ndata: 1}\n\ndata: b\n\n", &["{\"e\":\ndata: 1}", "b"]);
+    check_bare(b"data: {\ndata: }\n{\n\n", &["{\n}"]);
+    check(b"data: a\n\n{\n \"e\": 1\n}\n", &[(None, "a")]);
+}

@@ -6,7 +6,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -105,16 +105,27 @@ impl<'c> Body<'c> {
     }
 
     /// Lets the connection reach the end of the answer, so that the next call can use it. The reply is complete
-    /// already and nobody waits for this.
-    pub(super) fn settle(mut self) {
-        let mut pieces = std::mem::replace(&mut self.pieces, Box::pin(futures_util::stream::empty()));
-        let ended = loop {
-            match pieces.as_mut().poll_next(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(Some(Ok(_))) => {}
-                Poll::Ready(_) => break true,
-                Poll::Pending => break false,
+    /// already: the end is nearly always there, and only the connection's task has to be let run to hand it over. Where
+    /// it is not, a task of its own waits for it, and nobody for that task.
+    pub(super) async fn settle(self) {
+        let Self { mut pieces, guard, .. } = self;
+        drop(guard);
+        let (mut turns, mut bytes) = (0, 0);
+        let ended = poll_fn(|cx| {
+            loop {
+                match pieces.as_mut().poll_next(cx) {
+                    Poll::Ready(Some(Ok(piece))) if bytes < MAX_SETTLE_BYTES => bytes += piece.len(),
+                    Poll::Ready(_) => return Poll::Ready(true),
+                    Poll::Pending if turns < TURNS => {
+                        turns += 1;
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    Poll::Pending => return Poll::Ready(false),
+                }
             }
-        };
+        })
+        .await;
         if !ended && let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(tokio::time::timeout(SETTLE, async move {
                 let mut bytes = 0;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_core::{CancellationToken, Completion, ErrorKind, EventSink, ProviderError, StreamConfig};
-use http::StatusCode;
+use http::{HeaderName, HeaderValue, StatusCode};
 
 use super::body::{Body, Next};
 use super::send::{Head, answered, send};
@@ -11,7 +11,7 @@ use super::{Inner, failure};
 #[cfg(feature = "bedrock")]
 use crate::eventstream::FrameDecoder;
 use crate::lines::{Cut, LineDecoder};
-use crate::protocol::{Decode, Flow, Frame, Framing, Protocol, Rejection};
+use crate::protocol::{Decode, Fetching, Flow, Frame, Framing, Protocol, Rejection};
 use crate::rejection::is_html;
 use crate::sse::SseDecoder;
 
@@ -47,7 +47,11 @@ async fn exchange(
     if cancel.is_cancelled() {
         return Err(ProviderError::Cancelled);
     }
-    let sent = send(inner, protocol, request)?;
+    let fetched = match protocol.authorise(request) {
+        Some(fetching) => Some(fetched(fetching, cancel, head).await?),
+        None => None,
+    };
+    let sent = send(inner, protocol, request, fetched)?;
     let (response, guard, declared) = Box::pin(answered(inner, sent, cancel, head)).await?;
     let status = response.status();
     tracing::debug!(status = status.as_u16(), model = %request.model.id, "answer");
@@ -72,6 +76,24 @@ async fn exchange(
         BodyKind::Frames(framing) => {
             let mut framer = Framer::new(framing, inner.config.max_frame_bytes);
             frames(inner, &mut framer, &mut *decoder, first, body, sink).await
+        }
+    }
+}
+
+/// Waits for the header that says who calls. Its value is kept, to be taken out of errors.
+async fn fetched(
+    fetching: Fetching<'_>,
+    cancel: &CancellationToken,
+    head: &mut Head,
+) -> Result<(HeaderName, HeaderValue), ProviderError> {
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(ProviderError::Cancelled),
+        fetched = fetching => {
+            let (name, mut value) = fetched?;
+            value.set_sensitive(true);
+            head.fetched = Some(value.clone());
+            Ok((name, value))
         }
     }
 }
@@ -107,7 +129,7 @@ fn kind_of(
     usual: Framing,
 ) -> Result<BodyKind, ProviderError> {
     let media = declared.and_then(|t| t.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
-    let framing = declared_framing(&media);
+    let framing = declared_framing(&media, usual);
     let is_json = media == "application/json" || media.ends_with("+json");
     let start = first.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(first).trim_ascii_start();
     Ok(match start.first() {
@@ -123,8 +145,12 @@ fn kind_of(
         Some(byte) => match framing {
             Some(framing) => BodyKind::Frames(framing),
             // `data:`, `event:`, `id:`, `retry:` or a comment.
-            None if usual == Framing::Sse && b"deir:".contains(byte) && start.contains(&b':') => {
-                BodyKind::Frames(Framing::Sse)
+            None if usual != Framing::Lines
+                && !is_binary(usual)
+                && b"deir:".contains(byte)
+                && start.contains(&b':') =>
+            {
+                BodyKind::Frames(usual)
             }
             // The highest byte of the length of the first frame, which is far below 16 MiB.
             None if is_binary(usual) && *byte == 0 => BodyKind::Frames(usual),
@@ -134,8 +160,9 @@ fn kind_of(
 }
 
 /// The framing that a content type names.
-fn declared_framing(media: &str) -> Option<Framing> {
+fn declared_framing(media: &str, usual: Framing) -> Option<Framing> {
     match media {
+        "text/event-stream" if usual == Framing::SseOrJson => Some(usual),
         "text/event-stream" => Some(Framing::Sse),
         "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "application/x-jsonlines" => {
             Some(Framing::Lines)
@@ -148,7 +175,7 @@ fn declared_framing(media: &str) -> Option<Framing> {
 
 fn is_binary(framing: Framing) -> bool {
     match framing {
-        Framing::Sse | Framing::Lines => false,
+        Framing::Sse | Framing::SseOrJson | Framing::Lines => false,
         #[cfg(feature = "bedrock")]
         Framing::EventStream => true,
     }
@@ -165,6 +192,7 @@ impl Framer {
     fn new(framing: Framing, limit: usize) -> Self {
         match framing {
             Framing::Sse => Self::Sse(SseDecoder::new(limit)),
+            Framing::SseOrJson => Self::Sse(SseDecoder::new(limit).with_bare_json()),
             Framing::Lines => Self::Lines(LineDecoder::new(limit)),
             #[cfg(feature = "bedrock")]
             Framing::EventStream => Self::EventStream(FrameDecoder::new(limit)),
@@ -214,7 +242,7 @@ async fn frames(
     sink: &mut EventSink<'_>,
 ) -> Result<Completion, ProviderError> {
     if framer.feed(&first, decoder, sink)? == Flow::Done {
-        body.settle();
+        body.settle().await;
         return decoder.finish(sink);
     }
     drop(first);
@@ -223,7 +251,7 @@ async fn frames(
             match body.next_soon(AFTER_END).await {
                 Some(next) => next,
                 None => {
-                    body.settle();
+                    body.settle().await;
                     return decoder.finish(sink);
                 }
             }
@@ -233,7 +261,7 @@ async fn frames(
         let broken = match next {
             Next::Piece(piece) => {
                 if framer.feed(&piece, decoder, sink)? == Flow::Done {
-                    body.settle();
+                    body.settle().await;
                     return decoder.finish(sink);
                 }
                 continue;
@@ -304,6 +332,12 @@ fn dress(error: ProviderError, request: &StreamConfig, head: &Head) -> ProviderE
             context.retry_after = head.retry_after;
         }
         redact(&mut context.message, request);
+        if let Some(fetched) = head.fetched.as_ref().and_then(|value| value.to_str().ok()) {
+            let token = fetched.rsplit(' ').next().unwrap_or_default();
+            if token.len() >= MIN_REDACTED && context.message.contains(token) {
+                context.message = context.message.replace(token, "****");
+            }
+        }
     })
 }
 

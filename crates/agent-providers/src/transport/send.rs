@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use agent_core::{CancellationToken, ProviderError, StreamConfig};
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::body::RINGS;
 use super::guard::{Guard, Stir};
@@ -34,16 +34,19 @@ pub(super) struct Head {
     pub(super) retry_after: Option<Duration>,
     /// `x-amzn-errortype`: AWS says there, and often nowhere else, what kind of error it is.
     pub(super) error_type: Option<Box<str>>,
+    /// The credential that was fetched for the request.
+    pub(super) fetched: Option<HeaderValue>,
 }
 
 impl Head {
-    fn of(headers: &HeaderMap) -> Self {
+    fn of(headers: &HeaderMap, fetched: Option<HeaderValue>) -> Self {
         let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok());
         Self {
             request_id: REQUEST_ID.iter().find_map(|name| header(name)).map(Box::from),
             retry: header("x-should-retry").and_then(|said| said.parse().ok()),
             retry_after: retry_after::read(headers, now),
             error_type: header("x-amzn-errortype").map(Box::from),
+            fetched,
         }
     }
 }
@@ -54,8 +57,10 @@ pub(super) fn send(
     inner: &Inner,
     protocol: &dyn Protocol,
     request: &StreamConfig,
+    fetched: Option<(HeaderName, HeaderValue)>,
 ) -> Result<(reqwest::Url, Dispatched), ProviderError> {
     let HttpRequest { url, mut headers, mut body } = protocol.encode(request)?;
+    headers.extend(fetched);
     apply_custom(&mut headers, request)?;
     if let Some(hook) = &request.request_hook
         && let Ok(value) = serde_json::from_slice(&body)
@@ -87,7 +92,7 @@ pub(super) async fn answered<'c>(
     };
     let status = response.status();
     let headers = std::mem::take(response.headers_mut());
-    *head = Head::of(&headers);
+    *head = Head::of(&headers, head.fetched.take());
     if status.is_redirection() {
         return Err(failure::redirected(status.as_u16(), &headers, &url));
     }

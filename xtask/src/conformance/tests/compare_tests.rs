@@ -13,6 +13,7 @@ fn found() -> Found {
         calls: vec![ToolCall::new("call_1", "f", ToolArguments::from_text("{\"a\": 1}"))],
         partial_calls: vec![ToolCall::new("call_2", "g", ToolArguments::from_text("{\"b"))],
         signatures: vec!["s".to_owned()],
+        all_signatures: vec!["over-a/text".to_owned(), "s".to_owned()],
         redacted: vec!["r".to_owned()],
         usage: Usage::new(1, 2, 3, 4),
         end: FoundEnd::Complete(StopReason::ToolUse, None),
@@ -117,4 +118,21 @@ fn a_panic_or_a_hang_is_a_difference_whatever_was_expected() {
     check(cut.clone(), &found(), None);
     check(cut.clone(), &Found { end: FoundEnd::Failed(ErrorKind::Network, String::new()), ..found() }, None);
     check(cut, &broken(), Some("end"));
+}
+
+#[test]
+fn gemini_signs_every_kind_of_block_and_both_alphabets_of_base64_are_alike() {
+    let mut value = expected();
+    value["thinking_signatures"] = json!(["over+a_text=", "s"]);
+    let differs = |protocol: &str, value: &serde_json::Value| {
+        let expected: Expected = serde_json::from_value(value.clone()).unwrap();
+        let wanted = rules::wanted(protocol, &expected).0;
+        first_difference(&wanted, &found()).map(|d| d.field)
+    };
+    assert_eq!(differs("anthropic", &value).as_deref(), Some("thinking_signatures"));
+    value["stop_reason"] = json!("STOP");
+    value["usage"]["input"] = json!(8);
+    assert_eq!(differs("gemini", &value), None, "the cached 7 of 8 are no input");
+    value["thinking_signatures"] = json!(["over+a_text"]);
+    assert_eq!(differs("vertex", &value).as_deref(), Some("thinking_signatures"));
 }

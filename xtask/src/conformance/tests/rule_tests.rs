@@ -34,6 +34,17 @@ fn stop_words_become_ours() {
 }
 
 #[test]
+fn the_words_of_responses_become_ours() {
+    let word = |word: &str| json!({"stop_reason": word, "complete": true});
+    check_end("openai-responses", word("completed"), complete(StopReason::Stop));
+    check_end("openai-responses", word("incomplete:max_output_tokens"), complete(StopReason::Length));
+    check_end("azure-responses", word("incomplete:content_filter"), failed(ErrorKind::Api));
+    check_end("openai-responses", word("failed"), failed(ErrorKind::Network));
+    let named = WantedEnd::Failed(ErrorKind::Api, Some("queued".to_owned()));
+    check_end("openai-responses", word("queued"), named);
+}
+
+#[test]
 fn calls_decide_between_stop_and_tool_use_but_not_over_length() {
     let call = json!([{"id": "a", "name": "b"}]);
     check_end("ollama", json!({"stop_reason": "stop", "tool_calls": call}), complete(StopReason::ToolUse));
@@ -97,6 +108,9 @@ fn an_error_inside_of_a_stream_is_read_by_type_and_code() {
     check_kind("openai-chat", json!({"status": null, "code": "429"}), ErrorKind::RateLimited);
     check_kind("openai-chat", json!({"status": null, "type": "invalid_request_error"}), ErrorKind::Api);
     check_kind("ollama", json!({"status": -1, "message": "unexpected EOF"}), ErrorKind::Network);
+    check_kind("openai-responses", json!({"code": "server_error"}), ErrorKind::Network);
+    check_kind("openai-responses", json!({"code": "invalid_prompt"}), ErrorKind::Api);
+    check_kind("azure-responses", json!({"message": "?"}), ErrorKind::Network);
 }
 
 #[test]
@@ -170,4 +184,71 @@ fn no_rule_touches_a_text_a_name_or_an_argument() {
         assert_eq!((after.text, after.thinking), (before.text, before.thinking));
         assert_eq!((after.calls, after.partial_calls), (before.tool_calls, before.partial_tool_calls));
     }
+}
+
+#[test]
+fn what_gemini_says_of_an_end_becomes_ours() {
+    check_end("gemini", json!({"stop_reason": "STOP", "complete": true}), complete(StopReason::Stop));
+    check_end("vertex", json!({"stop_reason": "MAX_TOKENS", "complete": true}), complete(StopReason::Length));
+    check_end(
+        "gemini",
+        json!({"stop_reason": "SAFETY", "complete": true}),
+        WantedEnd::Failed(ErrorKind::Api, Some("SAFETY".to_owned())),
+    );
+    check_end(
+        "gemini",
+        json!({"stop_reason": "MALFORMED_FUNCTION_CALL", "complete": true}),
+        failed(ErrorKind::Network),
+    );
+    check_end(
+        "vertex",
+        json!({"prompt_feedback": {"block_reason": "MODEL_ARMOR"}, "complete": true}),
+        WantedEnd::Failed(ErrorKind::Api, Some("MODEL_ARMOR".to_owned())),
+    );
+    // The SDK cannot tell a stream that was cut; the stop word is the end mark.
+    check_end("gemini", json!({"text": "half", "complete": null}), failed(ErrorKind::Network));
+}
+
+#[test]
+fn the_details_of_googles_errors_say_more_than_the_status() {
+    let error = |status: i64, detail: Value| json!({"status_code_or_error_code": status, "message": "quota, billing", "body": {"details": [detail]}});
+    check_kind("gemini", error(429, json!({"retryDelay": "3s"})), ErrorKind::RateLimited);
+    check_kind(
+        "gemini",
+        error(429, json!({"quotaId": "RequestsPerDay", "retryDelay": "3s"})),
+        ErrorKind::Quota,
+    );
+    check_kind("gemini", error(429, json!({})), ErrorKind::Quota);
+    check_kind("openai-chat", error(429, json!({"retryDelay": "3s"})), ErrorKind::Quota);
+    check_kind("vertex", error(403, json!({"reason": "BILLING_DISABLED"})), ErrorKind::Quota);
+    check_kind("vertex", error(499, json!({})), ErrorKind::Network);
+    check_kind("gemini", error(400, json!({"reason": "API_KEY_INVALID"})), ErrorKind::Auth);
+    check_kind("gemini", error(503, json!({})), ErrorKind::Network);
+}
+
+#[test]
+fn gemini_counts_thinking_and_its_own_tools_beside_the_rest() {
+    let said = json!({"stop_reason": "STOP", "usage": {"input": 100, "output": 10, "cache_read": 40, "reasoning": 5},
+        "usage_raw": {"thoughts_token_count": 5, "tool_use_prompt_token_count": 7, "total_token_count": 122}});
+    let wanted = wanted("gemini", &expected(said)).0.usage;
+    assert_eq!(
+        (wanted.input, wanted.output, wanted.cache_read, wanted.reasoning),
+        (Some(67), Some(15), Some(40), Some(5))
+    );
+}
+
+#[test]
+fn pieces_of_arguments_are_put_together_in_their_places() {
+    let piece = |path: &str, text: &str, more: bool| json!({"json_path": path, "string_value": text, "will_continue": more});
+    let pieces = [
+        piece("$.a[0].b", "x", true),
+        piece("$.a[0].b", "y", false),
+        piece("$.a[1].b", "z", false),
+        json!({"json_path": "$.n", "number_value": 2.5}),
+        json!({"json_path": "$.t", "bool_value": true}),
+        json!({"json_path": "$.u"}),
+    ];
+    let said = json!({"stop_reason": "STOP", "tool_calls": [{"name": "f", "partial_args": pieces}]});
+    let calls = wanted("vertex", &expected(said)).0.calls;
+    assert_eq!(calls[0].arguments, json!({"a": [{"b": "xy"}, {"b": "z"}], "n": 2.5, "t": true, "u": null}));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Law, blank, is_base64, is_word, list, text};
+use super::{Law, blank, closes_at_the_end, is_base64, is_word, list, text};
 use crate::requests::Body;
 
 /// The kinds of block that are sent.
@@ -15,6 +15,26 @@ pub(super) const LAWS: &[Law] = &[
             let roles: Vec<&str> = messages(body).iter().map(|m| text(&m["role"])).collect();
             let wrong = |(n, role): (usize, &&str)| *role != if n % 2 == 0 { "user" } else { "assistant" };
             roles.iter().enumerate().any(wrong).then(|| format!("{roles:?}"))
+        },
+    },
+    Law {
+        says: "the user speaks last, and what was said last arrives as it was written",
+        broken: |body| {
+            let last = messages(body).last();
+            let open = ["run", "relay", "picture-only"].iter().any(|w| body.what.starts_with(w));
+            let whole = open || body.json["messages"].to_string().contains("👩‍👩‍👧");
+            let good = whole && last.is_some_and(|m| m["role"] == "user");
+            (!good).then(|| format!("{last:?}"))
+        },
+    },
+    Law {
+        says: "everything else is said before the messages, and no list that may be left out is empty",
+        broken: |body| {
+            let text = String::from_utf8_lossy(&body.bytes);
+            let last = text.rfind(",\"messages\":[").is_some_and(|at| closes_at_the_end(&text[at + 12..]));
+            let lists = [&body.json["system"], &body.json["toolConfig"]["tools"]];
+            let empty = lists.iter().any(|l| l.as_array().is_some_and(Vec::is_empty));
+            (!last || empty).then(|| "the head of the body".to_owned())
         },
     },
     Law {

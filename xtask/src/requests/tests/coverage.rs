@@ -201,9 +201,101 @@ fn ollamas_bodies_say_everything_that_can_be_said() {
     );
 }
 
+const RESPONSES: &[&str] = &[
+    "store=false",
+    "include/*=reasoning.encrypted_content",
+    "!include",
+    "reasoning/effort=minimal",
+    "reasoning/effort=low",
+    "reasoning/effort=medium",
+    "reasoning/effort=high",
+    "reasoning/effort=xhigh",
+    "reasoning/summary=auto",
+    "!reasoning",
+    "max_output_tokens=777",
+    "max_output_tokens=16",
+    "temperature=0.25",
+    "temperature=0.0",
+    "!temperature",
+    "instructions",
+    "!instructions",
+    "prompt_cache_key",
+    "text/format/type=json_object",
+    "text/format/strict=true",
+    "text/format/strict=false",
+    "tool_choice=none",
+    "tool_choice=required",
+    "tool_choice/name=plan_trip",
+    "tools/*/parameters/properties/stops",
+    "!tools",
+    "input/*/type=reasoning",
+    "input/*/encrypted_content",
+    "input/*/summary/*/text",
+    "input/*/phase=commentary",
+    "input/*/type=web_search_call",
+    "input/*/call_id=call_a",
+    "input/*/call_id=toolu_01A",
+    "input/*/output/*/image_url",
+    "input/*/output=[no output]",
+    "input/*/content/*/image_url=https://example.org/a.png",
+    "input/*/content/*/type=output_text",
+];
+
+#[test]
+fn the_bodies_of_responses_say_everything_that_can_be_said_there_and_on_azure() {
+    check("openai-responses", RESPONSES);
+    check("azure-responses", RESPONSES);
+}
+
 #[test]
 fn a_wish_that_nobody_fulfils_is_noticed() {
     let body = json!({"a": [{"b": "x"}, {"b": 2}]});
     assert!(says(&body, "a/*/b=x") && says(&body, "a/*/b=2") && says(&body, "a/*/b") && says(&body, "!c"));
     assert!(!says(&body, "a/*/b=y") && !says(&body, "a/*/c") && !says(&body, "!a"));
+}
+
+#[test]
+fn the_bodies_for_gemini_say_everything_that_can_be_said() {
+    for protocol in ["gemini", "vertex"] {
+        check(
+            protocol,
+            &[
+                "systemInstruction/parts/*/text",
+                "!systemInstruction",
+                "tools/*/functionDeclarations/*/name=plan_trip",
+                "tools/*/functionDeclarations/*/name=respond_json",
+                "!tools",
+                "toolConfig/functionCallingConfig/mode=NONE",
+                "toolConfig/functionCallingConfig/mode=ANY",
+                "toolConfig/functionCallingConfig/allowedFunctionNames/*=plan_trip",
+                "!toolConfig",
+                "generationConfig/temperature=0.0",
+                "generationConfig/maxOutputTokens=777",
+                "generationConfig/stopSequences/*=STOP",
+                "generationConfig/responseMimeType=application/json",
+                "generationConfig/responseJsonSchema/properties/days",
+                "generationConfig/thinkingConfig/thinkingBudget=0",
+                "generationConfig/thinkingConfig/thinkingBudget=128",
+                "generationConfig/thinkingConfig/thinkingBudget=24576",
+                "generationConfig/thinkingConfig/thinkingLevel=MINIMAL",
+                "generationConfig/thinkingConfig/thinkingLevel=LOW",
+                "generationConfig/thinkingConfig/thinkingLevel=MEDIUM",
+                "generationConfig/thinkingConfig/thinkingLevel=HIGH",
+                "generationConfig/thinkingConfig/includeThoughts=true",
+                "!generationConfig/thinkingConfig",
+                "contents/*/parts/*/thought=true",
+                "contents/*/parts/*/thoughtSignature=skip_thought_signature_validator",
+                "contents/*/parts/*/thoughtSignature=c2lnbmF0dXJlIG9mIHRoaXMgY2FsbA==",
+                "contents/*/parts/*/thoughtSignature=c2lnbmF0dXJlIG9mIHRoZSBlbmQ=",
+                "contents/*/parts/*/executableCode/language=PYTHON",
+                "contents/*/parts/*/codeExecutionResult/outcome=OUTCOME_OK",
+                "contents/*/parts/*/functionCall/id",
+                "contents/*/parts/*/functionResponse/response/error",
+                "contents/*/parts/*/functionResponse/response/output=[no output]",
+                "contents/*/parts/*/functionResponse/parts/*/inlineData/mimeType=image/png",
+                "contents/*/parts/*/fileData/mimeType=image/png",
+                "contents/*/parts/*/inlineData/mimeType=image/png",
+            ],
+        );
+    }
 }

@@ -7,14 +7,22 @@ const QUESTION: &str = "👩‍👩‍👧?";
 fn body(api: ApiProtocol, vendor: &str, what: &str, json: Value) -> Body {
     // The members in the order in which an encoder writes them: the messages last.
     let mut members = vec![format!("\"model\":{}", json["model"])];
-    let rest = json.as_object().unwrap().iter().filter(|(k, _)| *k != "model" && *k != "messages");
+    let key = conversation(api);
+    let moved = |k: &str| k == key && key != "contents";
+    let rest = json.as_object().unwrap().iter().filter(|(k, _)| *k != "model" && !moved(k));
     members.extend(rest.map(|(k, v)| format!("\"{k}\":{v}")));
-    members.push(format!("\"messages\":{}", json["messages"]));
+    if moved(key) {
+        members.push(format!("\"{key}\":{}", json[key]));
+    }
     let bytes = format!("{{{}}}", members.join(",")).into_bytes();
     Body {
         api,
         vendor: vendor.into(),
-        model: "m".into(),
+        model: if json.get("contents").is_some() {
+            json["model"].as_str().unwrap().into()
+        } else {
+            "m".into()
+        },
         what: what.into(),
         path: String::new(),
         bytes,
@@ -22,8 +30,33 @@ fn body(api: ApiProtocol, vendor: &str, what: &str, json: Value) -> Body {
     }
 }
 
+/// The member that holds the conversation.
+fn conversation(api: ApiProtocol) -> &'static str {
+    match api {
+        ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses => "input",
+        ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => "contents",
+        _ => "messages",
+    }
+}
+
 fn good(api: ApiProtocol) -> Value {
     match api {
+        ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses => {
+            json!({"model": "m", "stream": true,
+            "store": false, "include": ["reasoning.encrypted_content"], "max_output_tokens": 16,
+            "reasoning": {"effort": "low"}, "prompt_cache_key": "s",
+            "tools": [{"type": "function", "name": "t", "parameters": {"type": "object"}, "strict": false}],
+            "input": [
+                {"role": "user", "content": [{"type": "input_image", "image_url": "https://a"}]},
+                {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"},
+                {"type": "message", "id": "msg_1", "role": "assistant",
+                    "content": [{"type": "output_text", "text": "x"}]},
+                {"type": "function_call", "id": "fc_1", "call_id": "1", "name": "t", "arguments": "{}"},
+                {"type": "function_call", "id": "fc_2", "call_id": "2", "name": "t", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "1", "output": "r"},
+                {"type": "function_call_output", "call_id": "2", "output": "r"},
+                {"role": "user", "content": QUESTION}]})
+        }
         ApiProtocol::AnthropicMessages => json!({"model": "m", "stream": true, "max_tokens": 5000,
             "thinking": {"type": "enabled", "budget_tokens": 2000},
             "system": [{"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}],
@@ -47,6 +80,20 @@ fn good(api: ApiProtocol) -> Value {
                 {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "t", "arguments": {}}}]},
                 {"role": "tool", "tool_name": "t", "content": "r"},
                 {"role": "user", "content": QUESTION}]}),
+        ApiProtocol::GoogleGenerativeAi => json!({"model": "gemini-3-x",
+            "systemInstruction": {"parts": [{"text": "s"}]},
+            "tools": [{"functionDeclarations": [{"name": "t", "parametersJsonSchema": {"type": "object"}}]}],
+            "generationConfig": {"maxOutputTokens": 5, "thinkingConfig": {"thinkingLevel": "LOW"}},
+            "contents": [
+                {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": "aGk="}}]},
+                {"role": "model", "parts": [{"text": "h", "thought": true},
+                    {"functionCall": {"id": "1", "name": "t", "args": {}}, "thoughtSignature": "s"},
+                    {"functionCall": {"id": "2", "name": "t", "args": {}}}]},
+                {"role": "user", "parts": [
+                    {"functionResponse": {"id": "1", "name": "t", "response": {"output": "r"}}},
+                    {"functionResponse": {"id": "2", "name": "t", "response": {"error": "r"}}}]},
+                {"role": "model", "parts": [{"text": "", "thoughtSignature": "s"}]},
+                {"role": "user", "parts": [{"text": QUESTION}]}]}),
         _ => json!({"model": "m", "stream": true, "max_completion_tokens": 5,
             "tools": [{"type": "function", "function": {"name": "t", "parameters": {"type": "object"}}}],
             "messages": [
@@ -207,6 +254,41 @@ fn a_body_for_ollama_that_breaks_a_law_is_found() {
 }
 
 #[test]
+fn a_body_for_responses_that_breaks_a_law_is_found() {
+    let changes = vec![
+        ("the body is an object", "/stream", json!(false)),
+        ("the model is the one who speaks next", "/input", json!([])),
+        ("no list that may be left out", "/tools", json!([])),
+        ("what failed or was aborted", "/input/0/content", json!("Half of an answer")),
+        ("arrives as it was written", "/input", json!([{"role": "user", "content": "?"}])),
+        ("no text is blank", "/input/0/content", json!([{"type": "input_text", "text": " "}])),
+        ("one output each", "/input/5/call_id", json!("3")),
+        ("one output each", "/input/6", json!({"role": "user", "content": "x"})),
+        ("a call has an id", "/input/3/call_id", json!("a|b")),
+        ("a call has an id", "/input/3/name", json!("a b")),
+        ("a call has an id", "/input/3/arguments", json!("[]")),
+        ("have the same id", "/input/4/call_id", json!("1")),
+        ("have the same id", "/input/4/id", json!("fc_1")),
+        ("reasoning goes back encrypted", "/input/1/encrypted_content", json!("")),
+        ("reasoning goes back encrypted", "/input/2", json!({"role": "user", "content": "x"})),
+        ("under a name of its kind", "/input/3/id", json!("msg_2")),
+        ("only the client", "/input/2", json!({"type": "local_shell_call"})),
+        ("says something", "/input/0/content", json!([])),
+        ("says something", "/input/5/output", json!("")),
+        ("nothing is stored", "/store", json!(true)),
+        ("nothing is stored", "/max_output_tokens", json!(15)),
+        ("of models that reason", "/include", json!([])),
+        ("of models that reason", "/reasoning/effort", json!("much")),
+        ("of models that reason", "/temperature", json!(1)),
+        ("a tool is a function", "/tools/0/strict", json!(null)),
+        ("a choice is made only", "/tool_choice", json!({"type": "function", "name": "x"})),
+        ("a picture is a data address", "/input/0/content/0/image_url", json!("aGk=")),
+        ("the name of a session", "/prompt_cache_key", json!("s".repeat(65))),
+    ];
+    check_all(ApiProtocol::OpenAiResponses, changes);
+}
+
+#[test]
 fn what_a_body_is_for_decides_what_it_must_not_hold() {
     let api = ApiProtocol::OllamaChat;
     let picture = ("without eyes", "/messages/0/images", json!([tools::PIXEL]));
@@ -220,4 +302,75 @@ fn what_a_body_is_for_decides_what_it_must_not_hold() {
     };
     assert_eq!(of("own-history", picture), Vec::<String>::new());
     assert_eq!(of("history-of-anthropic-thoughts-shown", secret), Vec::<String>::new());
+}
+
+#[test]
+fn a_body_for_gemini_that_breaks_a_law_is_found() {
+    let changes = vec![
+        ("what failed or was aborted", "/contents/4/parts/0/text", json!("Half of an answer")),
+        ("before the contents", "/zz", json!(1)),
+        ("begin and end with the user", "/contents/0/role", json!("model")),
+        ("begin and end with the user", "/contents/4/role", json!("model")),
+        ("begin and end with the user", "/contents/4/parts", json!([])),
+        ("begin and end with the user", "/contents/2/role", json!("tool")),
+        ("follow each other", "/contents/2/role", json!("model")),
+        ("a part holds one thing", "/contents/4/parts/0/inlineData", json!({})),
+        ("a part holds one thing", "/contents/4/parts/0/text", json!(" ")),
+        ("one response for each", "/contents/2/parts/0/functionResponse/id", json!("2")),
+        ("one response for each", "/contents/2/parts/0/functionResponse/name", json!("u")),
+        ("one response for each", "/contents/2/parts/0", json!({"text": "x"})),
+        ("one response for each", "/contents/0/parts/0", json!({"functionResponse": {"name": "t"}})),
+        ("have the same id", "/contents/1/parts/2/functionCall/id", json!("1")),
+        ("have the same id", "/contents/1/parts/2/functionCall/id", json!("google-fc-1")),
+        ("a call has a name", "/contents/1/parts/1/functionCall/name", json!("1st")),
+        ("a call has a name", "/contents/1/parts/1/functionCall/args", json!("{}")),
+        ("a call has a name", "/contents/2/parts/0/functionResponse/response", json!({})),
+        (
+            "the first call of a step",
+            "/contents/1/parts/1",
+            json!({"functionCall": {"id": "1", "name": "t", "args": {}}}),
+        ),
+        ("thinking stands in the model's", "/contents/4/parts/0/thought", json!(true)),
+        ("told by a word", "/generationConfig/thinkingConfig", json!({"thinkingBudget": 0})),
+        ("told by a word", "/generationConfig/thinkingConfig/thinkingLevel", json!("low")),
+        ("told by a word", "/generationConfig/maxOutputTokens", json!(0)),
+        ("a function has a name", "/tools/0/functionDeclarations/0/name", json!("a b")),
+        ("a function has a name", "/tools/0/functionDeclarations", json!([])),
+        (
+            "a function has a name",
+            "/toolConfig",
+            json!({"functionCallingConfig": {"allowedFunctionNames": ["x"]}}),
+        ),
+        ("a picture is base64", "/contents/0/parts/0/inlineData/data", json!("data:,")),
+        ("a picture is base64", "/contents/0/parts/0/inlineData/mimeType", json!("text/plain")),
+        ("arrives as it was written", "/contents/4/parts/0/text", json!("?")),
+    ];
+    let before = |words: &str| {
+        let mut json = good(ApiProtocol::GoogleGenerativeAi);
+        json["model"] = json!("gemini-2.5-x");
+        json["generationConfig"]["responseMimeType"] = json!("application/json");
+        json["contents"][1]["parts"][1]["thoughtSignature"] = json!("skip_thought_signature_validator");
+        json["contents"][2]["parts"][0]["functionResponse"]["parts"] = json!([]);
+        let broken = laws::broken(&body(ApiProtocol::GoogleGenerativeAi, "google", "changed", json));
+        assert!(broken.iter().any(|b| b.contains(words)), "{words:?} is not among {broken:?}");
+    };
+    let of_the_second = ["JSON answer and functions", "inside of a response", "first call of a step"];
+    of_the_second.into_iter().for_each(before);
+    assert_eq!(
+        laws::broken(&body(
+            ApiProtocol::GoogleGenerativeAi,
+            "google",
+            "good",
+            good(ApiProtocol::GoogleGenerativeAi)
+        )),
+        Vec::<String>::new()
+    );
+    for law in laws::of(ApiProtocol::GoogleGenerativeAi) {
+        let named = changes.iter().any(|(words, _, _)| law.says.contains(words));
+        let second = of_the_second.iter().any(|words| law.says.contains(words));
+        assert!(named || second || by_scene(law.says), "nothing breaks {:?}", law.says);
+    }
+    for change in changes {
+        check(ApiProtocol::GoogleGenerativeAi, "changed", change);
+    }
 }

@@ -10,7 +10,7 @@ use agent_core::{
 
 use super::super::dialect::{Dialect, Ids, Replay};
 use super::super::wire::REASONING_FIELDS;
-use crate::handoff::{Handoff, IdRule, ImageOut, ThinkingOut, text};
+use crate::handoff::{Handoff, IdRule, ImageOut, ThinkingOut, image_address, text};
 use crate::json::{Members, write};
 
 /// The mark of a message that cannot carry a cache marker.
@@ -116,7 +116,7 @@ impl<'r> UnitEncoder<'r> {
                 Part::Image(image) => {
                     object.field("type", "image_url");
                     let mut url = Members::open(object.key("image_url"));
-                    url.field("url", &*address(image));
+                    url.field("url", &*image_address(image));
                     url.close();
                 }
             }
@@ -274,12 +274,4 @@ fn nine(id: &str) -> Cow<'_, str> {
         hash /= DIGITS;
     }
     Cow::Owned(out)
-}
-
-fn address(image: &ImageContent) -> Cow<'_, str> {
-    match image {
-        ImageContent::Base64 { data, mime_type } => Cow::Owned(format!("data:{mime_type};base64,{data}")),
-        ImageContent::Url { url } => Cow::Borrowed(url),
-        _ => Cow::Borrowed(""),
-    }
 }

@@ -1,0 +1,55 @@
+//! OpenAI Responses on Azure: the same requests and answers, at another address, with another way to sign in.
+//!
+//! The address is read from the shape of [`ModelConfig::base_url`](agent_core::ModelConfig::base_url): a resource, its
+//! v1 address, or a deployment. See `docs/providers/azure.md`.
+//!
+//! ```
+//! use agent_core::{ModelConfig, StreamProvider};
+//! use agent_providers::AzureOpenAiProvider;
+//! let provider = AzureOpenAiProvider::new();
+//! assert_eq!(provider.provider_id(), "azure_openai");
+//! assert!(provider.check(&ModelConfig::azure("https://example.openai.azure.com", "gpt-5.5", "0a1b")).is_ok());
+//! let error = provider.check(&ModelConfig::azure("https://example.openai.azure.com", "gpt-5.5", "")).unwrap_err();
+//! assert!(error.to_string().contains("AZURE_OPENAI_API_KEY"));
+//! ```
+
+mod config;
+mod error;
+
+use agent_core::{ProviderError, StreamConfig};
+
+use crate::http_provider::http_provider;
+use crate::openai_responses::{OpenAiResponses, body};
+use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
+
+/// The protocol: how a request is written and how its answer is read. It holds no connection.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Azure;
+
+impl Protocol for Azure {
+    fn encode(&self, request: &StreamConfig) -> Result<HttpRequest, ProviderError> {
+        let url = config::endpoint(&request.model)?;
+        let headers = config::headers(request)?;
+        let body = body(request)?;
+        Ok(HttpRequest { url, headers, body })
+    }
+
+    fn framing(&self) -> Framing {
+        OpenAiResponses.framing()
+    }
+
+    fn decoder(&self, request: &StreamConfig) -> Box<dyn Decode> {
+        OpenAiResponses.decoder(request)
+    }
+
+    fn rejected(&self, request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {
+        error::rejected(request, rejection)
+    }
+}
+
+http_provider!(
+    /// Calls deployments on Azure by OpenAI Responses (REQ-124).
+    AzureOpenAiProvider,
+    Azure,
+    "azure_openai"
+);

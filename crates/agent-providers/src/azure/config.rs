@@ -1,0 +1,95 @@
+//! Where a request goes and who sends it (REQ-124, B-158).
+
+#[cfg(test)]
+mod tests;
+
+use agent_core::{ErrorKind, ModelConfig, ProviderError, StreamConfig};
+use http::header::{ACCEPT, AUTHORIZATION};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::openai_responses::refuse;
+use crate::request;
+
+/// An address as people write it, for advice.
+const EXAMPLE: &str = "https://RESOURCE.openai.azure.com/openai/v1";
+
+/// The version that the address of a deployment asks for, unless it names another.
+const API_VERSION: &str = "api-version=2025-01-01-preview";
+
+const API_KEY: HeaderName = HeaderName::from_static("api-key");
+
+/// The address of the endpoint, by the shape of the configured one:
+///
+/// | `base_url` | what is asked |
+/// |---|---|
+/// | a host alone | `/openai/v1/responses` |
+/// | `.../openai`, without a version | `.../openai/v1/responses` |
+/// | `.../openai?api-version=V` | `.../openai/responses?api-version=V` |
+/// | `.../openai/deployments/NAME` | `.../openai/deployments/NAME/responses?api-version=V` |
+/// | `.../openai/deployments` | the same, with the model's id as the name |
+/// | any other, `.../openai/v1` among them | that and `/responses` |
+///
+/// # Errors
+/// When there is none, or it is no address of the web.
+pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderError> {
+    let Some(base) = model.base_url.as_deref() else {
+        let message = "an Azure deployment has no address of its own";
+        let advice = format!("set base_url to an address such as {EXAMPLE}");
+        return Err(refuse(model, ErrorKind::Other, message, &advice));
+    };
+    let (address, query) = base.trim().split_once('?').unwrap_or((base.trim(), ""));
+    let address = address.trim_end_matches('/');
+    let host_alone = address.split_once("://").is_some_and(|(_, rest)| !rest.contains('/'));
+    let (mut address, mut query) = (address.to_owned(), query.to_owned());
+    let by_deployment = address.contains("/openai/deployments");
+    if host_alone {
+        address.push_str("/openai/v1");
+    } else if address.ends_with("/openai") && !query.contains("api-version=") {
+        address.push_str("/v1");
+    } else if by_deployment && address.ends_with("/deployments") {
+        address.push('/');
+        address.push_str(&model.id);
+    }
+    if by_deployment && !query.contains("api-version=") {
+        let and = if query.is_empty() { "" } else { "&" };
+        query = format!("{query}{and}{API_VERSION}");
+    }
+    if !query.is_empty() {
+        address.push('?');
+        address.push_str(&query);
+    }
+    let mut model = model.clone();
+    model.base_url = Some(address);
+    request::endpoint(&model, EXAMPLE, "/responses")
+}
+
+/// The protocol's headers. The model's and the call's own are put over them by the transport (B-155). A token of Entra,
+/// which its three parts tell from a key, goes as a bearer token.
+///
+/// # Errors
+/// When there is no key, or it cannot be sent.
+pub(super) fn headers(request: &StreamConfig) -> Result<HeaderMap, ProviderError> {
+    let model = &*request.model;
+    let mut headers = request::json_headers();
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    match request.key().filter(|k| !k.is_empty()) {
+        Some(key) if is_token(key.expose()) => {
+            headers.insert(AUTHORIZATION, request::credential(model, "Bearer ", key)?);
+        }
+        // Who sets the one header by hand does not want the other.
+        Some(_) if request::sets_header(request, AUTHORIZATION.as_str()) => {}
+        Some(key) => {
+            headers.insert(API_KEY, request::credential(model, "", key)?);
+        }
+        None if request::sets_header(request, AUTHORIZATION.as_str())
+            || request::sets_header(request, API_KEY.as_str()) => {}
+        None => return Err(request::key_missing(model)),
+    }
+    Ok(headers)
+}
+
+/// Whether a credential is a signed token: three parts of base64, the first of which begins an object.
+fn is_token(credential: &str) -> bool {
+    let credential = credential.trim();
+    credential.starts_with("eyJ") && credential.split('.').count() == 3
+}

@@ -1,0 +1,83 @@
+//! Where a request goes and who sends it.
+
+#[cfg(test)]
+mod tests;
+
+use agent_core::{ErrorContext, ErrorKind, ModelConfig, ProviderError, StreamConfig};
+use http::header::{ACCEPT, AUTHORIZATION};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::request;
+
+/// The vendor's own address.
+const HOST: &str = "https://generativelanguage.googleapis.com";
+
+/// The version of the API that is spoken: newer fields, thinking and signatures among them, are not in `v1`.
+const VERSION: &str = "/v1beta";
+
+/// The header of the key. A key in the address would be quoted by every log on the way.
+pub(crate) const API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
+
+/// The method that streams.
+pub(crate) const METHOD: &str = ":streamGenerateContent";
+
+/// The address. The configured one may end with `/`, with a version, with `/models`, or be whole.
+///
+/// # Errors
+/// When it is no address of the web, or the model's id cannot stand in one.
+pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderError> {
+    let base = model.base_url.as_deref().unwrap_or(HOST);
+    let address = base.split('?').next().unwrap_or_default().trim().trim_end_matches('/');
+    let id = segment(model, "model id", &model.id)?;
+    let resource = if id.contains('/') { format!("/{id}") } else { format!("/models/{id}") };
+    let last = address.rsplit('/').next().unwrap_or_default();
+    let path = match last {
+        "v1" | "v1beta" | "v1alpha" => format!("{resource}{METHOD}"),
+        "models" => format!("/{}{METHOD}", resource.rsplit('/').next().unwrap_or_default()),
+        _ => format!("{VERSION}{resource}{METHOD}"),
+    };
+    request::endpoint(model, HOST, &path).map(streamed)
+}
+
+/// The address with the wish for server-sent events; without it the answer is one JSON list.
+pub(crate) fn streamed(mut url: reqwest::Url) -> reqwest::Url {
+    if !url.query_pairs().any(|(name, _)| name == "alt") {
+        url.query_pairs_mut().append_pair("alt", "sse");
+    }
+    url
+}
+
+/// A name as it stands in an address.
+///
+/// # Errors
+/// When it is empty or holds a character that would change the address.
+pub(crate) fn segment<'n>(model: &ModelConfig, what: &str, name: &'n str) -> Result<&'n str, ProviderError> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | ':' | '/');
+    let name = name.trim();
+    let climbs = name.split('/').any(|part| part.is_empty() || part == "." || part == "..");
+    if climbs || !name.chars().all(fits) {
+        let context = ErrorContext::new(format!("the {what} {name:?} cannot stand in an address"))
+            .with_target(&model.provider, &model.id)
+            .with_advice("letters, digits and - _ . @ : / can; look for blanks and other characters");
+        return Err(ProviderError::new(ErrorKind::Other, context));
+    }
+    Ok(name)
+}
+
+/// The protocol's headers. The model's and the call's own are put over them by the transport (B-155).
+///
+/// # Errors
+/// When there is no key, or it cannot be sent.
+pub(super) fn headers(request: &StreamConfig) -> Result<HeaderMap, ProviderError> {
+    let model = &*request.model;
+    let mut headers = request::json_headers();
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    match request.key().filter(|k| !k.is_empty()) {
+        Some(key) => {
+            headers.insert(API_KEY, request::credential(model, "", key)?);
+        }
+        None if request::names_header(request, &[&API_KEY, &AUTHORIZATION]) => {}
+        None => return Err(request::key_missing(model)),
+    }
+    Ok(headers)
+}

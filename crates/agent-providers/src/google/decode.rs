@@ -1,0 +1,353 @@
+//! Reads the answer: a stream of pieces that each have the form of a whole answer. No I/O, no clock.
+//!
+//! The vendor numbers no blocks: parts of one kind that follow each other are one, and a signature ends it, because
+//! a part with a signature must go back as it came. A part that this version does not know is carried.
+
+mod end;
+mod partial;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use agent_core::{
+    ApiProtocol, Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StreamConfig, StreamEvent,
+    Usage,
+};
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::encode::answer_tool;
+use super::error;
+use super::wire::{
+    CITATIONS, Candidate, Chunk, FunctionCall, GROUNDING, PAGES, Part, PromptFeedback, RawChunk,
+    Usage as WireUsage,
+};
+use crate::blocks::Blocks;
+use crate::call_ids::{CallIds, Prefix};
+use crate::json::Count;
+use crate::protocol::{Decode, Flow, Frame};
+use crate::surrogates::Surrogates;
+use end::Stop;
+use partial::Arguments;
+
+/// The most accounts of sources that are kept of one reply.
+const MAX_ABOUT: usize = 64;
+
+/// The state between two pieces of one reply.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    asked: String,
+    prefix: Prefix,
+    /// The function whose arguments are the answer.
+    answer_tool: Option<String>,
+    surrogates: Surrogates,
+    begun: bool,
+    blocks: Blocks,
+    /// The call whose arguments come in pieces.
+    open: Option<Arguments>,
+    ids: CallIds,
+    /// Ids given in this reply, which a server may repeat.
+    given: BTreeSet<String>,
+    /// What was said about the reply: sources, citations. Shown at its end.
+    about: Vec<(&'static str, Value)>,
+    stop: Stop,
+    /// Whether a piece came that did not say that it is the last.
+    goes_on: bool,
+    /// Whether the piece that ends a reply has been seen.
+    complete: bool,
+}
+
+impl Decoder {
+    /// A decoder for the answer to `request`.
+    pub(crate) fn new(request: &StreamConfig) -> Self {
+        let id = request.model.id.as_str();
+        Self {
+            asked: id.rsplit('/').next().unwrap_or_default().to_owned(),
+            prefix: match request.model.api {
+                ApiProtocol::GoogleVertex => Prefix::Vertex,
+                _ => Prefix::Google,
+            },
+            answer_tool: answer_tool(request),
+            surrogates: Surrogates::default(),
+            begun: false,
+            blocks: Blocks::default(),
+            open: None,
+            ids: CallIds::new(&request.history),
+            given: BTreeSet::new(),
+            about: Vec::new(),
+            stop: Stop::default(),
+            goes_on: false,
+            complete: false,
+        }
+    }
+
+    /// Reads a piece of the stream, or a list of them: an answer without events is one, and an error may come in one.
+    fn read(&mut self, json: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
+        if !json.trim_start().starts_with('[') {
+            return self.piece(json, sink);
+        }
+        // Some relays end a stream with `[DONE]`.
+        if json.trim() == "[DONE]" {
+            return Ok(());
+        }
+        let mended;
+        let json = if Surrogates::suspected(json) && serde_json::from_str::<IgnoredAny>(json).is_err() {
+            mended = self.surrogates.mend(json);
+            &mended
+        } else {
+            json
+        };
+        let list: Vec<&RawValue> = serde_json::from_str(json).map_err(unreadable)?;
+        list.into_iter().try_for_each(|item| self.piece(item.get(), sink))
+    }
+
+    fn piece(&mut self, json: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
+        let cause = match serde_json::from_str::<Chunk<'_>>(json) {
+            Ok(chunk) => return self.chunk(&chunk, json, sink),
+            Err(cause) => cause,
+        };
+        if Surrogates::suspected(json) {
+            let mended = self.surrogates.mend(json);
+            if let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(&mended) {
+                return self.chunk(&chunk, &mended, sink);
+            }
+        }
+        Err(unreadable(cause))
+    }
+
+    fn chunk(
+        &mut self,
+        chunk: &Chunk<'_>,
+        json: &str,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
+        if chunk.error.is_some_and(|e| e.get() != "null") {
+            return Err(error::in_stream(json));
+        }
+        if !self.begun {
+            self.begun = true;
+            let model = chunk.model_version.filled().filter(|m| *m != self.asked);
+            sink(StreamEvent::Start { response_id: chunk.response_id.filled(), model });
+        }
+        let mut known = false;
+        for candidate in chunk.candidates.iter().flatten() {
+            known = true;
+            if candidate.index.0 == 0 {
+                self.candidate(candidate, json, sink)?;
+            } else {
+                sink(StreamEvent::Unrecognised { name: "another candidate" });
+            }
+        }
+        if let Some(usage) = chunk.usage_metadata {
+            known = true;
+            if let Some(usage) = total(usage) {
+                sink(StreamEvent::Usage(usage));
+                // Old servers say in every piece that it is the last: that one is, is sure only of a server that does not,
+                // and counts the tokens with it. Otherwise the end of the stream is waited for.
+                self.complete |= self.goes_on && self.stop.is_said();
+            }
+        }
+        if let Some(PromptFeedback { block_reason, block_reason_message }) = &chunk.prompt_feedback {
+            known = true;
+            self.stop.blocked(block_reason, block_reason_message);
+        }
+        if !known {
+            sink(StreamEvent::Unrecognised { name: "a piece of no known form" });
+        }
+        Ok(())
+    }
+
+    fn candidate(
+        &mut self,
+        candidate: &Candidate<'_>,
+        json: &str,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
+        // The parts as they stand there, once one of them has to be carried.
+        let mut raw: Option<Vec<Value>> = None;
+        let parts =
+            candidate.content.as_ref().and_then(|content| content.parts.as_deref()).unwrap_or_default();
+        for (at, part) in parts.iter().enumerate() {
+            match part {
+                Part { call: Some(call), .. } => self.call(call, part.signature.as_str(), sink)?,
+                Part { text: Some(text), thought, .. } => {
+                    self.say(text.as_str(), part.signature.as_str(), *thought, sink);
+                }
+                Part { other: Some(kind), .. } => {
+                    let raw = raw.get_or_insert_with(|| raw_parts(json));
+                    self.carry(kind, raw.get_mut(at).map(Value::take), sink);
+                }
+                // A part of nothing but a signature.
+                _ => self.say("", part.signature.as_str(), part.thought, sink),
+            }
+        }
+        for (kind, said) in [
+            (GROUNDING, candidate.grounding_metadata),
+            (CITATIONS, candidate.citation_metadata),
+            (PAGES, candidate.url_context_metadata),
+        ] {
+            self.note(kind, said, sink);
+        }
+        self.stop.note(candidate);
+        self.goes_on |= !self.stop.is_said();
+        Ok(())
+    }
+
+    fn say(&mut self, text: &str, signature: &str, thought: bool, sink: &mut EventSink<'_>) {
+        if thought {
+            self.blocks.think(text, "", sink);
+        } else {
+            self.blocks.say(text, sink);
+        }
+        match (signature, thought) {
+            ("", _) => {}
+            (signature, true) => self.blocks.sign_thinking(signature, sink),
+            (signature, false) => self.blocks.sign_text(signature, sink),
+        }
+    }
+
+    fn call(
+        &mut self,
+        call: &FunctionCall<'_>,
+        signature: &str,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
+        let continues = call.will_continue == Some(true);
+        let pieces = call.partial_args.as_deref().unwrap_or_default();
+        let name = call.name.as_str();
+        let mut open = if name.is_empty() {
+            // More of the call that is open, or its end.
+            let Some(open) = self.open.take() else {
+                sink(StreamEvent::Unrecognised { name: "a piece of no call" });
+                return Ok(());
+            };
+            open
+        } else {
+            self.close_call(sink);
+            if self.answer_tool.as_deref() == Some(name) {
+                self.blocks.say(call.args.map_or("{}", RawValue::get), sink);
+                self.blocks.close(sink);
+                return Ok(());
+            }
+            let index = self.begin_call(call.id.filled(), name, signature, sink);
+            if let Some(args) = call.args.map(RawValue::get).filter(|args| *args != "null" && !continues) {
+                sink(StreamEvent::ToolCallDelta { index, delta: args });
+                sink(StreamEvent::BlockEnd { index });
+                return Ok(());
+            }
+            Arguments::new(index, call.args.map(RawValue::get))
+        };
+        open.add(pieces)?;
+        if continues {
+            self.open = Some(open);
+        } else {
+            open.end(sink);
+        }
+        Ok(())
+    }
+
+    fn begin_call(&mut self, id: Option<&str>, name: &str, signature: &str, sink: &mut EventSink<'_>) -> u32 {
+        let index = self.blocks.start(sink);
+        let id = match id.filter(|id| !self.given.contains(*id) && !self.ids.is_taken(id)) {
+            Some(id) => id.to_owned(),
+            None => loop {
+                let id = self.ids.numbered(self.prefix);
+                if !self.given.contains(&id) {
+                    break id;
+                }
+            },
+        };
+        sink(StreamEvent::ToolCallStart { index, id: &id, name });
+        if !signature.is_empty() {
+            sink(StreamEvent::ToolCallSignature { index, delta: signature });
+        }
+        self.given.insert(id);
+        self.stop.called();
+        index
+    }
+
+    fn close_call(&mut self, sink: &mut EventSink<'_>) {
+        if let Some(open) = self.open.take() {
+            open.end(sink);
+        }
+    }
+
+    /// Passes on a part that only the vendor understands, as it stands there.
+    fn carry(&mut self, kind: &str, part: Option<Value>, sink: &mut EventSink<'_>) {
+        match part {
+            Some(part) => {
+                let index = self.blocks.start(sink);
+                sink(StreamEvent::Opaque { index, kind, data: &part });
+                sink(StreamEvent::BlockEnd { index });
+            }
+            None => sink(StreamEvent::Unrecognised { name: "a part of no known form" }),
+        }
+    }
+
+    /// Keeps what is said about the reply, once.
+    fn note(&mut self, kind: &'static str, said: Option<&RawValue>, sink: &mut EventSink<'_>) {
+        let Some(said) = said.map(RawValue::get).filter(|s| !matches!(*s, "null" | "{}")) else { return };
+        let Ok(value) = serde_json::from_str::<Value>(said) else { return };
+        if self.about.iter().any(|(k, v)| *k == kind && *v == value) {
+            return;
+        }
+        if self.about.len() >= MAX_ABOUT {
+            sink(StreamEvent::Unrecognised { name: kind });
+            return;
+        }
+        self.about.push((kind, value));
+    }
+}
+
+impl Decode for Decoder {
+    fn push(&mut self, frame: Frame<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
+        self.read(frame.data, sink).map(|()| Flow::More)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    fn whole(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
+        self.read(body, sink)
+    }
+
+    fn finish(&mut self, sink: &mut EventSink<'_>) -> Result<Completion, ProviderError> {
+        let completion = self.stop.completion()?;
+        self.close_call(sink);
+        self.blocks.close(sink);
+        for (kind, data) in std::mem::take(&mut self.about) {
+            let index = self.blocks.start(sink);
+            sink(StreamEvent::Opaque { index, kind, data: &data });
+            sink(StreamEvent::BlockEnd { index });
+        }
+        Ok(completion)
+    }
+}
+
+/// The parts of the first candidate.
+fn raw_parts(json: &str) -> Vec<Value> {
+    let whole = serde_json::from_str::<RawChunk>(json).unwrap_or_default();
+    whole.candidates.into_iter().next().map(|c| c.content.parts).unwrap_or_default()
+}
+
+/// The tokens in our buckets (B-152): the prompt's count holds the cached ones and not those of the vendor's own
+/// tools; the answer's does not hold the thinking. `None` when nothing is counted.
+fn total(said: WireUsage) -> Option<Usage> {
+    said.prompt_token_count.or(said.total_token_count).or(said.candidates_token_count)?;
+    let count = |c: Option<Count>| c.unwrap_or_default().0;
+    let cached = count(said.cached_content_token_count);
+    let prompt = count(said.prompt_token_count).saturating_add(count(said.tool_use_prompt_token_count));
+    let thought = count(said.thoughts_token_count);
+    let output = count(said.candidates_token_count).saturating_add(thought);
+    Some(Usage::new(prompt.saturating_sub(cached), output, cached, 0).with_reasoning(thought))
+}
+
+fn unreadable(error: serde_json::Error) -> ProviderError {
+    let context =
+        ErrorContext::new(format!("a piece of the answer cannot be read: {error}")).with_source(error);
+    ProviderError::new(ErrorKind::Network, context)
+}

@@ -1,0 +1,113 @@
+//! What the end of a reply means (REQ-043, B-126..B-128).
+
+use agent_core::{Completion, ErrorContext, ErrorKind, ProviderError, StopReason};
+
+use crate::google::wire::{Candidate, SafetyRating};
+use crate::json::Text;
+
+/// Why the reply stopped, as far as it was said.
+#[derive(Debug, Default)]
+pub(super) struct Stop {
+    reason: Option<String>,
+    message: Option<String>,
+    /// The categories for which a reply was stopped.
+    categories: Vec<String>,
+    /// Why there is no reply at all, and what is said about it.
+    blocked: Option<(String, String)>,
+    called: bool,
+}
+
+impl Stop {
+    /// Keeps what a piece says. The last word counts: old servers say `STOP` in every piece.
+    pub(super) fn note(&mut self, candidate: &Candidate<'_>) {
+        let Some(reason) = candidate.finish_reason.filled().filter(|r| *r != "FINISH_REASON_UNSPECIFIED")
+        else {
+            return;
+        };
+        // Told to write enumerations as numbers, the vendor does.
+        self.reason = Some(match reason {
+            "0" => return,
+            "1" => "STOP".to_owned(),
+            "2" => "MAX_TOKENS".to_owned(),
+            reason => reason.to_owned(),
+        });
+        self.message = candidate.finish_message.filled().map(str::to_owned);
+        let ratings =
+            candidate.safety_ratings.map(|r| serde_json::from_str::<Vec<SafetyRating<'_>>>(r.get()));
+        let ratings = ratings.and_then(Result::ok).unwrap_or_default();
+        let blocked = ratings.iter().filter(|r| r.blocked);
+        self.categories = blocked.map(|r| r.category.as_str().to_owned()).collect();
+    }
+
+    /// The prompt was refused.
+    pub(super) fn blocked(&mut self, reason: &Text<'_>, message: &Text<'_>) {
+        if let Some(reason) = reason.filled().filter(|r| *r != "BLOCK_REASON_UNSPECIFIED") {
+            self.blocked = Some((reason.to_owned(), message.as_str().to_owned()));
+        }
+    }
+
+    /// The reply holds a call.
+    pub(super) fn called(&mut self) {
+        self.called = true;
+    }
+
+    /// Whether an end has been said.
+    pub(super) fn is_said(&self) -> bool {
+        self.reason.is_some()
+    }
+
+    /// What it means.
+    pub(super) fn completion(&mut self) -> Result<Completion, ProviderError> {
+        if let Some((reason, message)) = self.blocked.take() {
+            return Err(failed(ErrorKind::Api, "the prompt was blocked", &reason, &message));
+        }
+        let Some(reason) = self.reason.take() else {
+            let context = ErrorContext::new("the answer broke off: no finishReason came");
+            return Err(ProviderError::new(ErrorKind::Network, context));
+        };
+        let stop = match reason.as_str() {
+            // The vendor says STOP; some servers that speak its protocol have a word of their own.
+            "STOP" | "FUNCTION_CALL" if self.called => StopReason::ToolUse,
+            "STOP" => StopReason::Stop,
+            "MAX_TOKENS" => StopReason::Length,
+            _ => return Err(self.failure(&reason)),
+        };
+        Ok(Completion::new(stop).with_vendor_reason(reason))
+    }
+
+    fn failure(&self, reason: &str) -> ProviderError {
+        let (kind, what) = match reason {
+            // The model wrote something that is no call: the next try is likely another one.
+            "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" => {
+                (ErrorKind::Network, "the reply cannot be used")
+            }
+            "SAFETY"
+            | "RECITATION"
+            | "BLOCKLIST"
+            | "PROHIBITED_CONTENT"
+            | "SPII"
+            | "LANGUAGE"
+            | "MODEL_ARMOR"
+            | "IMAGE_SAFETY"
+            | "IMAGE_PROHIBITED_CONTENT"
+            | "IMAGE_RECITATION" => (ErrorKind::Api, "the reply was stopped by the vendor"),
+            _ => (ErrorKind::Api, "the reply did not end as it should"),
+        };
+        let mut message = self.message.clone().unwrap_or_default();
+        if message.is_empty() {
+            message = self.categories.join(", ");
+        }
+        failed(kind, what, reason, &message)
+    }
+}
+
+fn failed(kind: ErrorKind, what: &str, reason: &str, message: &str) -> ProviderError {
+    let text = if message.is_empty() {
+        format!("{what} ({reason})")
+    } else {
+        format!("{what} ({reason}): {message}")
+    };
+    let mut context = ErrorContext::new(text);
+    context.code = Some(reason.to_owned());
+    ProviderError::new(kind, context)
+}

@@ -1,0 +1,152 @@
+//! Writes the body of a request, byte by byte and always in the same order.
+//!
+//! What stays the same over a run stands first, the conversation last, so that a later request begins with the bytes
+//! of an earlier one. A closed unit of history and the tools are encoded once and kept. The vendor caches prefixes by
+//! itself; there are no markers.
+
+mod contents;
+mod format;
+mod thinking;
+
+#[cfg(test)]
+mod tests;
+
+use agent_core::{Encoded, ErrorContext, ErrorKind, ProviderError, StreamConfig, ToolChoice, WireKey};
+
+use super::generation::Known;
+use crate::declaration;
+use crate::json::{self, Members};
+use format::Format;
+
+pub(super) use format::answer_tool;
+
+/// The member of a function that holds its schema. It takes JSON Schema as it is; the older `parameters` takes a
+/// dialect of OpenAPI.
+const SCHEMA: &str = "parametersJsonSchema";
+
+/// Writes the body.
+///
+/// # Errors
+/// When the request cannot be said in this protocol.
+pub(crate) fn body(request: &StreamConfig) -> Result<Vec<u8>, ProviderError> {
+    let known = Known::of(&request.model.id);
+    let format = format::choose(request, known);
+    let choice = choice(request, &format)?;
+    let mut out = Vec::with_capacity(4 * 1_024);
+    let mut body = Members::open(&mut out);
+    if !request.system_prompt.trim().is_empty() {
+        let out = body.key("systemInstruction");
+        out.extend_from_slice(br#"{"parts":[{"text":"#);
+        json::write(out, &*request.system_prompt);
+        out.extend_from_slice(b"}]}");
+    }
+    write_tools(&mut body, request, &format);
+    choice.write(&mut body);
+    write_config(&mut body, request, known, &format);
+    contents::write(body.key("contents"), request, known)?;
+    body.close();
+    Ok(out)
+}
+
+/// An error before anything was sent.
+fn refuse(request: &StreamConfig, message: &str, advice: &str) -> ProviderError {
+    let context = ErrorContext::new(message)
+        .with_target(&request.model.provider, &request.model.id)
+        .with_advice(advice);
+    ProviderError::new(ErrorKind::Other, context)
+}
+
+/// Which functions the model must, may or must not call.
+#[derive(Debug, PartialEq)]
+enum Choice<'r> {
+    Auto,
+    Never,
+    Any,
+    Tool(&'r str),
+}
+
+impl Choice<'_> {
+    fn write(&self, body: &mut Members<'_>) {
+        let mode = match self {
+            Self::Auto => return,
+            Self::Never => "NONE",
+            Self::Any | Self::Tool(_) => "ANY",
+        };
+        let mut config = Members::open(body.key("toolConfig"));
+        let mut calling = Members::open(config.key("functionCallingConfig"));
+        calling.field("mode", mode);
+        if let Self::Tool(name) = self {
+            calling.field("allowedFunctionNames", &[name]);
+        }
+        calling.close();
+        config.close();
+    }
+}
+
+fn choice<'r>(request: &'r StreamConfig, format: &'r Format<'r>) -> Result<Choice<'r>, ProviderError> {
+    let none = request.tools.is_empty();
+    Ok(match (&request.tool_choice, format) {
+        (ToolChoice::Tool(name), _) if !none => Choice::Tool(name),
+        (ToolChoice::None, Format::Tool { name, .. }) => Choice::Tool(name),
+        (_, Format::Tool { .. }) => Choice::Any,
+        (ToolChoice::Required, _) if !none => Choice::Any,
+        (ToolChoice::None, _) if !none => Choice::Never,
+        (ToolChoice::Required | ToolChoice::Tool(_), _) => {
+            let message = "the request demands a tool call and names no tools";
+            return Err(refuse(request, message, "give it tools, or leave the choice to the model"));
+        }
+        _ => Choice::Auto,
+    })
+}
+
+fn write_config(body: &mut Members<'_>, request: &StreamConfig, known: Known, format: &Format<'_>) {
+    let plan = thinking::plan(request, known);
+    let mut config = Members::open(body.key("generationConfig"));
+    config.field("maxOutputTokens", &plan.max_tokens);
+    if let Some(temperature) = request.temperature.filter(|t| t.is_finite()) {
+        config.field("temperature", &temperature);
+    }
+    let stops: Vec<&String> = request.stop_sequences.iter().filter(|s| !s.is_empty()).collect();
+    if !stops.is_empty() {
+        config.field("stopSequences", &stops);
+    }
+    if let Format::Native(schema) = format {
+        config.field("responseMimeType", "application/json");
+        if let Some(schema) = schema {
+            config.field("responseJsonSchema", schema);
+        }
+    }
+    plan.write(&mut config);
+    config.close();
+}
+
+fn write_tools(body: &mut Members<'_>, request: &StreamConfig, format: &Format<'_>) {
+    let by_tool = matches!(format, Format::Tool { .. });
+    if request.tools.is_empty() && !by_tool {
+        return;
+    }
+    let out = body.key("tools");
+    out.extend_from_slice(br#"[{"functionDeclarations":["#);
+    let start = out.len();
+    request.tools.wire().with(
+        WireKey::new(&["google function declarations"]),
+        || {
+            let mut out = Vec::new();
+            for tool in request.tools.definitions() {
+                if !out.is_empty() {
+                    out.push(b',');
+                }
+                declaration::write(&mut out, &tool.name, &tool.description, SCHEMA, &tool.parameters);
+            }
+            Encoded::new(out, [])
+        },
+        |encoded| out.extend_from_slice(encoded.bytes()),
+    );
+    if let Format::Tool { name, schema } = format {
+        if out.len() > start {
+            out.push(b',');
+        }
+        declaration::write(out, name, crate::answer_tool::DESCRIPTION, SCHEMA, schema);
+    }
+    out.extend_from_slice(b"]}]");
+}

@@ -1,0 +1,396 @@
+//! Writes the conversation: each unit of history once, as one content or several.
+
+use agent_core::{
+    AgentMessage, ApiProtocol, AssistantMessage, Content, Encoded, ImageContent, Message, ProviderError,
+    StreamConfig, ToolCall, ToolCallId, ToolResultMessage, Unit, UserMessage,
+};
+
+use super::refuse;
+use crate::call_ids::Prefix;
+use crate::google::generation::Known;
+use crate::google::wire::ABOUT_REPLY;
+use crate::handoff::{self, Handoff, IMAGE_NOT_SHOWN, IdRule, ImageOut, ThinkingOut};
+use crate::json::{self, Members};
+
+/// Ids of calls: the vendor's own are shorter and simpler.
+const IDS: IdRule = IdRule::word(64);
+
+/// The longest function name that is sent back.
+const MAX_NAME: usize = 64;
+
+/// What the vendor documents for calls that no Gemini 3 made: its check of signatures lets them pass (B-144).
+const SKIP_CHECK: &str = "skip_thought_signature_validator";
+
+/// What comes before the pictures that tools gave (B-141).
+const FROM_TOOLS: &str = "The pictures that the tools above returned:";
+
+const USER: &[u8] = br#"{"role":"user","parts":["#;
+const MODEL: &[u8] = br#"{"role":"model","parts":["#;
+const CLOSE: &[u8] = b"]}";
+
+/// Stands before a conversation that begins with a reply, which the API does not take.
+const OPENING: &[u8] =
+    br#"{"role":"user","parts":[{"text":"[the beginning of the conversation is not shown]"}]},"#;
+
+/// The mark of a unit whose last content is the model's.
+const ENDS_WITH_MODEL: u32 = 1;
+
+/// The mark of a unit that cannot be said.
+const CANNOT_BE_SAID: u32 = u32::MAX;
+
+/// Writes the list of contents.
+///
+/// # Errors
+/// When it holds a picture by an address that does not tell its type, and the API must be told.
+pub(super) fn write(out: &mut Vec<u8>, request: &StreamConfig, known: Known) -> Result<(), ProviderError> {
+    let door = match request.model.api {
+        ApiProtocol::GoogleVertex => Door::Vertex,
+        _ => Door::Gemini,
+    };
+    let writer = Writer { rules: Handoff::new(request, IDS), known, door };
+    let key = handoff::wire_key(request, &["google contents"]);
+    out.push(b'[');
+    let start = out.len();
+    let mut after_model = false;
+    for unit in request.history.units().filter(|u| Handoff::shows(u)) {
+        let said = unit.wire().with(
+            key,
+            || writer.unit(unit),
+            |encoded| {
+                if encoded.marks().contains(&CANNOT_BE_SAID) {
+                    return false;
+                }
+                let mut bytes = encoded.bytes();
+                if bytes.is_empty() {
+                    return true;
+                }
+                if out.len() == start && bytes.starts_with(MODEL) {
+                    out.extend_from_slice(OPENING);
+                } else if let Some(parts) = bytes.strip_prefix(MODEL).filter(|_| after_model) {
+                    // A call must come right after the user's turn, so two replies in a row are one.
+                    out.truncate(out.len().saturating_sub(CLOSE.len()));
+                    out.push(b',');
+                    bytes = parts;
+                } else if out.len() > start {
+                    out.push(b',');
+                }
+                out.extend_from_slice(bytes);
+                after_model = encoded.marks().contains(&ENDS_WITH_MODEL);
+                true
+            },
+        );
+        if !said {
+            return Err(refuse(
+                request,
+                "a message holds a picture by an address that does not tell its type, and Vertex AI must be told it",
+                "use an address that ends with .png, .jpg, .webp or another usual ending, or pass the bytes",
+            ));
+        }
+    }
+    out.push(b']');
+    Ok(())
+}
+
+struct Writer<'r> {
+    rules: Handoff<'r>,
+    known: Known,
+    door: Door,
+}
+
+/// Which of the two APIs is spoken to; they differ in little.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Door {
+    Gemini,
+    /// It must be told the type of a picture by address, and does not know ids of calls in all of its versions: they are
+    /// sent back where it gave them.
+    Vertex,
+}
+
+/// Contents as they are written.
+#[derive(Debug, Default)]
+struct Out {
+    bytes: Vec<u8>,
+    /// Where the open content begins, and its first part.
+    content: usize,
+    first: usize,
+    cannot_be_said: bool,
+}
+
+impl Out {
+    fn open(&mut self, head: &[u8]) {
+        self.content = self.bytes.len();
+        if !self.bytes.is_empty() {
+            self.bytes.push(b',');
+        }
+        self.bytes.extend_from_slice(head);
+        self.first = self.bytes.len();
+    }
+
+    fn part(&mut self, write: impl FnOnce(&mut Members<'_>)) {
+        if self.bytes.len() > self.first {
+            self.bytes.push(b',');
+        }
+        let mut part = Members::open(&mut self.bytes);
+        write(&mut part);
+        part.close();
+    }
+
+    fn text(&mut self, text: Option<&str>) {
+        if let Some(text) = text {
+            self.part(|part| {
+                part.field("text", text);
+            });
+        }
+    }
+
+    /// Ends the content; one without a part is none. Whether it is one.
+    fn close(&mut self) -> bool {
+        let is_one = self.bytes.len() > self.first;
+        if is_one {
+            self.bytes.extend_from_slice(CLOSE);
+        } else {
+            self.bytes.truncate(self.content);
+        }
+        is_one
+    }
+}
+
+impl Writer<'_> {
+    fn unit(&self, unit: &Unit) -> Encoded {
+        let mut out = Out::default();
+        let mut ends_with_model = false;
+        match unit.first().and_then(AgentMessage::as_llm) {
+            Some(Message::User(message)) => self.user(&mut out, message),
+            Some(Message::Assistant(reply)) => {
+                ends_with_model = self.reply(&mut out, reply);
+                ends_with_model &= !self.results(&mut out, reply, unit);
+            }
+            Some(_) | None => {}
+        }
+        if out.cannot_be_said {
+            return Encoded::new([], [CANNOT_BE_SAID]);
+        }
+        Encoded::new(out.bytes, if ends_with_model { vec![ENDS_WITH_MODEL] } else { Vec::new() })
+    }
+
+    fn user(&self, out: &mut Out, message: &UserMessage) {
+        out.open(USER);
+        for content in &message.content {
+            match content {
+                Content::Text(text) => out.text(handoff::text(text)),
+                Content::Image(image) => match self.rules.image(image) {
+                    ImageOut::Keep => self.picture(out, image),
+                    ImageOut::Text(text) => out.text(Some(text)),
+                },
+                _ => {}
+            }
+        }
+        out.close();
+    }
+
+    fn picture(&self, out: &mut Out, image: &ImageContent) {
+        match image {
+            ImageContent::Base64 { data, mime_type } => out.part(|part| {
+                write_inline(part, mime_type, data);
+            }),
+            ImageContent::Url { url } => {
+                let kind = type_of(url);
+                if kind.is_none() && self.door == Door::Vertex {
+                    out.cannot_be_said = true;
+                }
+                out.part(|part| {
+                    let mut file = Members::open(part.key("fileData"));
+                    if let Some(kind) = kind {
+                        file.field("mimeType", kind);
+                    }
+                    file.field("fileUri", url);
+                    file.close();
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn reply(&self, out: &mut Out, reply: &AssistantMessage) -> bool {
+        let mut first_call = true;
+        out.open(MODEL);
+        for content in &reply.content {
+            match content {
+                Content::Text(text) => {
+                    let signature = self.rules.signature(reply, text.signature.as_deref());
+                    // A signature may stand at a part without any text; it is sent back all the same.
+                    if let Some(signature) = signature {
+                        out.part(|part| {
+                            part.field("text", &text.text).field("thoughtSignature", signature);
+                        });
+                    } else {
+                        out.text(handoff::text(text));
+                    }
+                }
+                Content::Thinking(thinking) => match self.rules.thinking(reply, thinking) {
+                    ThinkingOut::Keep => out.part(|part| {
+                        part.field("text", &thinking.thinking).field("thought", &true);
+                        if let Some(signature) = thinking.signature.as_deref().filter(|s| !s.is_empty()) {
+                            part.field("thoughtSignature", signature);
+                        }
+                    }),
+                    ThinkingOut::AsText(text) => out.text(Some(&text)),
+                    ThinkingOut::Drop => {}
+                },
+                Content::ToolCall(call) => {
+                    self.call(out, reply, call, std::mem::take(&mut first_call));
+                }
+                Content::Opaque(opaque) if !ABOUT_REPLY.contains(&opaque.kind.as_str()) => {
+                    if let Some(data) = self.rules.opaque(reply, opaque).filter(|d| d.is_object()) {
+                        if out.bytes.len() > out.first {
+                            out.bytes.push(b',');
+                        }
+                        json::write(&mut out.bytes, data);
+                    }
+                }
+                Content::Image(_) => out.text(Some(IMAGE_NOT_SHOWN)),
+                _ => {}
+            }
+        }
+        out.close()
+    }
+
+    fn call(&self, out: &mut Out, reply: &AssistantMessage, call: &ToolCall, first: bool) {
+        let own = self.rules.signature(reply, call.signature.as_deref());
+        // The vendor signs the first call of a step only. What another model made has no signature at all.
+        let needed = self.known.is_third() && (first || !self.rules.same_model(reply));
+        let signature = own.or_else(|| needed.then_some(SKIP_CHECK));
+        out.part(|part| {
+            let mut function = Members::open(part.key("functionCall"));
+            self.id(&mut function, reply, &call.id);
+            function.field("name", &name(call.name.as_str()));
+            // The API takes an object only. Whatever else a model sent was answered with an error that shows it.
+            let args = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
+            function.key("args").extend_from_slice(args.as_bytes());
+            function.close();
+            if let Some(signature) = signature {
+                part.field("thoughtSignature", signature);
+            }
+        });
+    }
+
+    /// An id that was made here because the server gave none is not told to it.
+    fn id(&self, members: &mut Members<'_>, reply: &AssistantMessage, id: &ToolCallId) {
+        let made = Prefix::ALL.iter().any(|prefix| prefix.made(id.as_str()));
+        if !made && (self.door == Door::Gemini || self.rules.same_model(reply)) {
+            members.field("id", &self.rules.call_id(id));
+        }
+    }
+
+    /// All results of a reply are one content (D16); pictures that cannot stand inside of them come in one more.
+    /// Whether there is a result.
+    fn results(&self, out: &mut Out, reply: &AssistantMessage, unit: &Unit) -> bool {
+        let mut outside: Vec<&ImageContent> = Vec::new();
+        out.open(USER);
+        for result in unit.results() {
+            self.result(out, reply, result, &mut outside);
+        }
+        let any = out.close();
+        if !outside.is_empty() {
+            out.open(USER);
+            out.text(Some(FROM_TOOLS));
+            for image in outside {
+                self.picture(out, image);
+            }
+            out.close();
+        }
+        any
+    }
+
+    fn result<'m>(
+        &self,
+        out: &mut Out,
+        reply: &AssistantMessage,
+        result: &'m ToolResultMessage,
+        outside: &mut Vec<&'m ImageContent>,
+    ) {
+        let mut said = String::new();
+        let mut inside: Vec<(&str, &str)> = Vec::new();
+        let mut say = |text: &str| {
+            if !said.is_empty() {
+                said.push('\n');
+            }
+            said.push_str(text);
+        };
+        for content in &result.content {
+            match content {
+                Content::Text(text) => {
+                    if let Some(text) = handoff::text(text) {
+                        say(text);
+                    }
+                }
+                Content::Image(image) => match (self.rules.image(image), image) {
+                    (ImageOut::Text(text), _) => say(text),
+                    (ImageOut::Keep, ImageContent::Base64 { data, mime_type }) if self.known.is_third() => {
+                        inside.push((mime_type, data));
+                    }
+                    (ImageOut::Keep, image) => outside.push(image),
+                },
+                _ => {}
+            }
+        }
+        if said.is_empty() {
+            said.push_str(self.rules.result_note(&result.content).unwrap_or_default());
+        }
+        out.part(|part| {
+            let mut function = Members::open(part.key("functionResponse"));
+            self.id(&mut function, reply, &result.tool_call_id);
+            function.field("name", &name(result.tool_name.as_str()));
+            let mut response = Members::open(function.key("response"));
+            response.field(if result.is_error { "error" } else { "output" }, &said);
+            response.close();
+            if !inside.is_empty() {
+                let parts = function.key("parts");
+                for (n, (mime_type, data)) in inside.into_iter().enumerate() {
+                    parts.push(if n == 0 { b'[' } else { b',' });
+                    let mut part = Members::open(parts);
+                    write_inline(&mut part, mime_type, data);
+                    part.close();
+                }
+                parts.push(b']');
+            }
+            function.close();
+        });
+    }
+}
+
+fn write_inline(part: &mut Members<'_>, mime_type: &str, data: &str) {
+    let mut inline = Members::open(part.key("inlineData"));
+    inline.field("mimeType", mime_type).field("data", data);
+    inline.close();
+}
+
+/// The type that the ending of an address tells.
+fn type_of(url: &str) -> Option<&'static str> {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    let ending = path.rsplit('/').next()?.rsplit_once('.')?.1.to_ascii_lowercase();
+    Some(match ending.as_str() {
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "webp" => "image/webp",
+        "gif" => "image/gif",
+        "heic" => "image/heic",
+        "heif" => "image/heif",
+        "avif" => "image/avif",
+        "bmp" => "image/bmp",
+        _ => return None,
+    })
+}
+
+/// The function's name as the API takes it: a model of another vendor may have called one that never was. Call and
+/// result get the same.
+fn name(name: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
+    let mut out = String::with_capacity(name.len());
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        out.push('_');
+    }
+    out.extend(name.chars().map(|c| if fits(c) { c } else { '_' }));
+    out.truncate(MAX_NAME);
+    out
+}

@@ -1,0 +1,53 @@
+//! The form that the answer must have: natively, and by a function whose arguments are the answer where a model takes
+//! no tools beside a JSON answer.
+
+use std::borrow::Cow;
+
+use agent_core::{ResponseFormat, StreamConfig, ToolChoice};
+use serde_json::{Value, json};
+
+use crate::google::generation::Known;
+
+/// How the form of the answer is demanded.
+#[derive(Debug, PartialEq)]
+pub(super) enum Format<'r> {
+    /// It is free.
+    Free,
+    /// JSON, with this schema if there is one.
+    Native(Option<&'r Value>),
+    /// By a function that must be called.
+    Tool {
+        /// Its name.
+        name: String,
+        /// The schema of the answer.
+        schema: Cow<'r, Value>,
+    },
+}
+
+/// Chooses.
+pub(super) fn choose(request: &StreamConfig, known: Known) -> Format<'_> {
+    let schema = match &request.response_format {
+        ResponseFormat::JsonSchema { schema, .. } => Some(schema),
+        ResponseFormat::JsonObject => None,
+        _ => return Format::Free,
+    };
+    if is_native(request, known) {
+        return Format::Native(schema);
+    }
+    let schema = schema.map_or_else(|| Cow::Owned(json!({"type": "object"})), Cow::Borrowed);
+    Format::Tool { name: crate::answer_tool::name(request), schema }
+}
+
+/// The function whose arguments are the answer, when this request has one: the decoder shows them as text.
+pub(in crate::google) fn answer_tool(request: &StreamConfig) -> Option<String> {
+    match choose(request, Known::of(&request.model.id)) {
+        Format::Tool { name, .. } => Some(name),
+        Format::Free | Format::Native(_) => None,
+    }
+}
+
+/// Before Gemini 3 a request that declares functions and wants JSON is refused.
+fn is_native(request: &StreamConfig, known: Known) -> bool {
+    let demanded = matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Tool(_));
+    (request.tools.is_empty() && !demanded) || known.answers_in_json_with_tools()
+}

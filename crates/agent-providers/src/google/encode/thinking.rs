@@ -1,0 +1,132 @@
+//! How much a model is asked to think, and what that leaves for the answer (REQ-129, D13).
+//!
+//! Since Gemini 3 a word says how much; before, a budget in tokens that the limit of the answer includes. Models that
+//! always think are told the least when thinking is off.
+
+use agent_core::{StreamConfig, ThinkingForm, ThinkingLevel};
+
+use crate::catalogue::{self, ThinkingOff};
+use crate::google::generation::Known;
+use crate::json::Members;
+
+/// What is left for the answer at least.
+const MIN_ANSWER: u32 = 1_024;
+
+/// The budgets that a model takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Range {
+    min: u32,
+    max: u32,
+}
+
+/// What is said of thinking in one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// The limit of thinking and answer together.
+    pub(super) max_tokens: u32,
+    thinking: Thinking,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Thinking {
+    Unsaid,
+    Budget(u32),
+    Level(&'static str),
+    /// The least that the model can be told, and nothing of it is shown.
+    LeastBudget(u32),
+    LeastLevel(&'static str),
+}
+
+/// Plans.
+pub(super) fn plan(request: &StreamConfig, known: Known) -> Plan {
+    let model = &request.model;
+    let limit = request.max_tokens.unwrap_or(model.max_tokens).max(1);
+    let unsaid = Plan { max_tokens: limit, thinking: Thinking::Unsaid };
+    if model.thinking == ThinkingForm::None || !known.may_think() {
+        return unsaid;
+    }
+    let facts = catalogue::find(&model.provider, &model.id);
+    // A configuration that was made without the catalogue says `Budget`; a word is what newer models want.
+    let levels = match facts {
+        Some(facts) if model.thinking_levels.is_empty() => &facts.thinking_levels,
+        _ => &model.thinking_levels,
+    };
+    let level = request.thinking_level.clamp_to(levels);
+    // Of a model that is no known Gemini it is not said that it shall not think: many refuse the option.
+    if level == ThinkingLevel::Off && !known.is_gemini() {
+        return unsaid;
+    }
+    if known.is_third() || matches!(model.thinking, ThinkingForm::Effort | ThinkingForm::Adaptive) {
+        let thinking = match level {
+            ThinkingLevel::Off => Thinking::LeastLevel(word(least(levels))),
+            level => Thinking::Level(word(level.max(least(levels)))),
+        };
+        return Plan { thinking, ..unsaid };
+    }
+    let range = range(&model.id);
+    let off = facts.map(|f| f.thinking_off);
+    let Some(wanted) = request.thinking_budgets.for_level(level) else {
+        let never = matches!(off, Some(ThinkingOff::Never)) || range.min > 0 && model.id.contains("-pro");
+        let thinking = if never { Thinking::LeastBudget(range.min) } else { Thinking::LeastBudget(0) };
+        return Plan { thinking, ..unsaid };
+    };
+    let wanted = wanted.clamp(range.min, range.max);
+    let max_tokens = limit.max(wanted.saturating_add(MIN_ANSWER).min(model.max_tokens));
+    let budget = wanted.min(max_tokens.saturating_sub(MIN_ANSWER));
+    if budget < range.min.max(1) {
+        return unsaid;
+    }
+    Plan { max_tokens, thinking: Thinking::Budget(budget) }
+}
+
+/// The budgets of the models before Gemini 3, as the vendor documents them. 0 is another thing: it switches off.
+fn range(id: &str) -> Range {
+    if id.contains("-lite") {
+        Range { min: 512, max: 24_576 }
+    } else if id.contains("-pro") {
+        Range { min: 128, max: 32_768 }
+    } else {
+        Range { min: 1, max: 24_576 }
+    }
+}
+
+/// The lowest level of those that are known. Every model takes `LOW`; the newest take no `MINIMAL`, nor does any Pro.
+fn least(levels: &[ThinkingLevel]) -> ThinkingLevel {
+    let known = levels.iter().copied().filter(|l| *l != ThinkingLevel::Off).min();
+    known.unwrap_or(ThinkingLevel::Low)
+}
+
+fn word(level: ThinkingLevel) -> &'static str {
+    match level {
+        ThinkingLevel::Off | ThinkingLevel::Minimal => "MINIMAL",
+        ThinkingLevel::Low => "LOW",
+        ThinkingLevel::Medium => "MEDIUM",
+        _ => "HIGH",
+    }
+}
+
+impl Plan {
+    /// Writes the `thinkingConfig` member, if there is one.
+    pub(super) fn write(&self, config: &mut Members<'_>) {
+        if self.thinking == Thinking::Unsaid {
+            return;
+        }
+        let mut thinking = Members::open(config.key("thinkingConfig"));
+        match self.thinking {
+            Thinking::Unsaid => {}
+            Thinking::Budget(budget) => {
+                thinking.field("includeThoughts", &true).field("thinkingBudget", &budget);
+            }
+            Thinking::Level(level) => {
+                thinking.field("includeThoughts", &true).field("thinkingLevel", level);
+            }
+            Thinking::LeastBudget(budget) => {
+                thinking.field("thinkingBudget", &budget);
+            }
+            Thinking::LeastLevel(level) => {
+                thinking.field("thinkingLevel", level);
+            }
+        }
+        thinking.close();
+    }
+}

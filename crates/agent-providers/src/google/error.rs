@@ -1,0 +1,126 @@
+//! Reads refusals: an error answer, and an error in the middle of a stream.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use agent_core::provider::overflow::is_quota_text;
+use agent_core::{ApiProtocol, ErrorContext, ErrorKind, ProviderError, StreamConfig};
+use serde_json::Value;
+
+use super::wire::{Detail, ErrorBody};
+use crate::protocol::Rejection;
+use crate::rejection::{self, VendorError};
+
+/// Reasons in the details that say more than status and text.
+const REASONS: &[(&str, ErrorKind)] = &[
+    ("API_KEY_INVALID", ErrorKind::Auth),
+    ("API_KEY_EXPIRED", ErrorKind::Auth),
+    ("API_KEY_SERVICE_BLOCKED", ErrorKind::Auth),
+    ("API_KEY_HTTP_REFERRER_BLOCKED", ErrorKind::Auth),
+    ("API_KEY_IP_ADDRESS_BLOCKED", ErrorKind::Auth),
+    ("ACCESS_TOKEN_EXPIRED", ErrorKind::Auth),
+    ("ACCESS_TOKEN_SCOPE_INSUFFICIENT", ErrorKind::Auth),
+    ("ACCESS_TOKEN_TYPE_UNSUPPORTED", ErrorKind::Auth),
+    ("CREDENTIALS_MISSING", ErrorKind::Auth),
+    ("IAM_PERMISSION_DENIED", ErrorKind::Auth),
+    ("SERVICE_DISABLED", ErrorKind::Auth),
+    ("BILLING_DISABLED", ErrorKind::Quota),
+    ("RATE_LIMIT_EXCEEDED", ErrorKind::RateLimited),
+];
+
+/// The status with which the vendor says that a call was cancelled on its side.
+const CANCELLED: u16 = 499;
+
+/// Reads an error answer. The wait of a header and the request id are added by the transport.
+pub(crate) fn rejected(request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {
+    match serde_json::from_slice::<Value>(rejection.body) {
+        Ok(body) => match read(&body, Some(rejection.status)) {
+            Some(error) => advised(error.map_context(|c| c.status = Some(rejection.status)), request),
+            None => rejection::read(request, rejection),
+        },
+        Err(_) => rejection::read(request, rejection),
+    }
+}
+
+/// Reads an error that came in place of a piece of the answer, with or without `error` around it.
+pub(super) fn in_stream(body: &str) -> ProviderError {
+    let read = serde_json::from_str(body).ok().and_then(|body| read(&body, None));
+    read.unwrap_or_else(|| {
+        let context = ErrorContext::new("the stream reported an error and did not say which");
+        ProviderError::new(ErrorKind::Network, context)
+    })
+}
+
+fn read(body: &Value, status: Option<u16>) -> Option<ProviderError> {
+    let vendor = VendorError::from_value(body)?;
+    // An error may come alone, under `error`, or in a list.
+    let object = body.as_array().and_then(|list| list.first()).unwrap_or(body);
+    let object = object.get("error").unwrap_or(object);
+    let details = ErrorBody::deserialize_from(object).details;
+    let status = status.or(vendor.status);
+    let kind = kind_of(&vendor, status, &details);
+    let mut context = ErrorContext::new(vendor.message);
+    context.status = status;
+    context.code = details.iter().find_map(|d| d.reason.clone()).or(vendor.code);
+    context.retry_after = details.iter().find_map(|d| d.retry_delay.as_deref().and_then(seconds));
+    Some(ProviderError::new(kind, context))
+}
+
+impl ErrorBody {
+    fn deserialize_from(object: &Value) -> Self {
+        serde::Deserialize::deserialize(object).unwrap_or_default()
+    }
+}
+
+fn kind_of(vendor: &VendorError, status: Option<u16>, details: &[Detail]) -> ErrorKind {
+    let limits = || {
+        let violated = details.iter().flat_map(|d| &d.violations).filter_map(|v| v.quota_id.as_deref());
+        violated.chain(details.iter().filter_map(|d| d.metadata.quota_limit.as_deref()))
+    };
+    if status == Some(429) {
+        // The text is the same for a minute's limit and a day's; to wait helps against the first only.
+        if limits().any(|limit| limit.contains("PerDay")) {
+            return ErrorKind::Quota;
+        }
+        if limits().any(|limit| limit.contains("PerMinute"))
+            || details.iter().any(|d| d.retry_delay.is_some())
+        {
+            return ErrorKind::RateLimited;
+        }
+    }
+    let reason = details
+        .iter()
+        .filter_map(|d| d.reason.as_deref())
+        .find_map(|reason| REASONS.iter().find(|(name, _)| *name == reason).map(|(_, kind)| *kind));
+    match reason {
+        Some(kind) => kind,
+        None if status == Some(CANCELLED) => ErrorKind::Network,
+        None if status == Some(400) && is_quota_text(&vendor.message) => ErrorKind::Quota,
+        None => vendor.meaning(status),
+    }
+}
+
+/// `38s`, `1.203608125s`.
+fn seconds(text: &str) -> Option<Duration> {
+    let number = text.trim().strip_suffix('s')?.parse::<f64>().ok()?;
+    Duration::try_from_secs_f64(number).ok()
+}
+
+fn advised(error: ProviderError, request: &StreamConfig) -> ProviderError {
+    let kind = error.kind();
+    let advice = match (request.model.api, kind) {
+        (ApiProtocol::GoogleVertex, ErrorKind::Auth) => Some(
+            "check that the credential is valid, that it may use Vertex AI in this project \
+             (role roles/aiplatform.user) and that the Vertex AI API is enabled there"
+                .to_owned(),
+        ),
+        (ApiProtocol::GoogleVertex, ErrorKind::ModelNotFound) => Some(format!(
+            "check the model id {:?}, and that the model is served in this region; many are in \"global\" only",
+            request.model.id
+        )),
+        _ => rejection::advice(kind, &request.model),
+    };
+    error.map_context(|context| context.advice = advice)
+}

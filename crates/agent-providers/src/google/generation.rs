@@ -1,0 +1,69 @@
+//! What a model can do, as far as its name tells: the vendor's limits follow the generation.
+
+#[cfg(test)]
+mod tests;
+
+/// A model's generation: 2.5 is `(2, 5)`. Of a name without a number nothing is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Generation {
+    major: u32,
+    minor: u32,
+}
+
+/// What the aliases that move on with the vendor's newest models mean today.
+const NEWEST: Generation = Generation { major: 3, minor: 0 };
+
+/// What a name tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Known {
+    /// `None` for a model that is no Gemini.
+    generation: Option<Generation>,
+    /// Whether it draws or speaks, and then does not think.
+    makes_media: bool,
+}
+
+impl Known {
+    /// Reads `gemini-2.5-flash`, `models/gemini-3-pro-preview`, `gemini-flash-latest`, with any prefix of a resource.
+    pub(super) fn of(id: &str) -> Self {
+        let name = id.rsplit('/').next().unwrap_or_default();
+        let Some(rest) = name.strip_prefix("gemini-") else {
+            return Self { generation: None, makes_media: false };
+        };
+        let number = rest.split(['-', '@']).next().unwrap_or_default();
+        let mut parts = number.split('.').map(str::parse);
+        let generation = match (parts.next(), parts.next()) {
+            (Some(Ok(major)), None) => Some(Generation { major, minor: 0 }),
+            (Some(Ok(major)), Some(Ok(minor))) => Some(Generation { major, minor }),
+            _ if rest.ends_with("-latest") => Some(NEWEST),
+            _ => None,
+        };
+        let makes_media = rest.split('-').any(|word| matches!(word, "image" | "tts" | "audio"));
+        Self { generation, makes_media }
+    }
+
+    fn is_before(self, major: u32, minor: u32) -> bool {
+        self.generation.is_some_and(|g| g < Generation { major, minor })
+    }
+
+    /// Whether the first call of a step must carry a signature (B-144), pictures stand inside of results, how much to
+    /// think is told by a word, and tools may be declared beside a schema of the answer: all since Gemini 3.
+    pub(super) fn is_third(self) -> bool {
+        self.generation.is_some_and(|g| g >= NEWEST)
+    }
+
+    /// Whether anything is known of it: others speak the protocol too, Gemma among them, and take fewer options.
+    pub(super) fn is_gemini(self) -> bool {
+        self.generation.is_some()
+    }
+
+    /// Whether it can be told how much to think. Before 2.5 none could, those that draw or speak cannot, and to be told
+    /// is an error for them.
+    pub(super) fn may_think(self) -> bool {
+        !self.is_before(2, 5) && !self.makes_media
+    }
+
+    /// Whether tools and a JSON answer can be asked for together.
+    pub(super) fn answers_in_json_with_tools(self) -> bool {
+        self.is_third()
+    }
+}

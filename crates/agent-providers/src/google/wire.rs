@@ -1,0 +1,232 @@
+//! What is read of an answer, under the vendor's names.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::json::{Count, Text};
+
+/// What is said about a reply beside its parts: sources, citations, pages that were read. Kept with it, never sent back.
+pub(super) const ABOUT_REPLY: [&str; 3] = [GROUNDING, CITATIONS, PAGES];
+pub(super) const GROUNDING: &str = "groundingMetadata";
+pub(super) const CITATIONS: &str = "citationMetadata";
+pub(super) const PAGES: &str = "urlContextMetadata";
+
+/// A piece of a streamed answer, or a whole one.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Chunk<'a> {
+    #[serde(borrow)]
+    pub(super) candidates: Option<Vec<Candidate<'a>>>,
+    pub(super) usage_metadata: Option<Usage>,
+    #[serde(borrow)]
+    pub(super) prompt_feedback: Option<PromptFeedback<'a>>,
+    #[serde(borrow)]
+    pub(super) model_version: Text<'a>,
+    #[serde(borrow)]
+    pub(super) response_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Candidate<'a> {
+    pub(super) index: Count,
+    #[serde(borrow)]
+    pub(super) content: Option<Content<'a>>,
+    #[serde(borrow)]
+    pub(super) finish_reason: Text<'a>,
+    #[serde(borrow)]
+    pub(super) finish_message: Text<'a>,
+    #[serde(borrow)]
+    pub(super) safety_ratings: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) grounding_metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) citation_metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) url_context_metadata: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Content<'a> {
+    #[serde(borrow)]
+    pub(super) parts: Option<Vec<Part<'a>>>,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Usage {
+    /// The cached tokens are in it.
+    pub(super) prompt_token_count: Option<Count>,
+    pub(super) cached_content_token_count: Option<Count>,
+    /// Thinking is not in it.
+    pub(super) candidates_token_count: Option<Count>,
+    pub(super) thoughts_token_count: Option<Count>,
+    /// What the vendor's own tools put into the prompt; it is not in the prompt's count.
+    pub(super) tool_use_prompt_token_count: Option<Count>,
+    pub(super) total_token_count: Option<Count>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct PromptFeedback<'a> {
+    #[serde(borrow)]
+    pub(super) block_reason: Text<'a>,
+    #[serde(borrow)]
+    pub(super) block_reason_message: Text<'a>,
+}
+
+/// What a candidate was rated.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct SafetyRating<'a> {
+    #[serde(borrow)]
+    pub(super) category: Text<'a>,
+    pub(super) blocked: bool,
+}
+
+/// A part of the content. What it holds is told by which member is there.
+#[derive(Debug, Default)]
+pub(super) struct Part<'a> {
+    pub(super) text: Option<Text<'a>>,
+    pub(super) thought: bool,
+    pub(super) signature: Text<'a>,
+    pub(super) call: Option<FunctionCall<'a>>,
+    /// The member of a kind that is carried without being understood.
+    pub(super) other: Option<Cow<'a, str>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct FunctionCall<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    /// The object, as it stands there.
+    #[serde(borrow)]
+    pub(super) args: Option<&'a RawValue>,
+    /// Pieces of the arguments, when they were asked for so.
+    #[serde(borrow)]
+    pub(super) partial_args: Option<Vec<PartialArg<'a>>>,
+    /// Whether more of this call follows.
+    pub(super) will_continue: Option<bool>,
+}
+
+/// A value, or a piece of a text, and its place in the arguments.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct PartialArg<'a> {
+    #[serde(borrow)]
+    pub(super) json_path: Text<'a>,
+    #[serde(borrow)]
+    pub(super) string_value: Option<Text<'a>>,
+    pub(super) number_value: Option<Value>,
+    pub(super) bool_value: Option<bool>,
+    /// Whether more of this text follows.
+    pub(super) will_continue: bool,
+}
+
+/// Members that say something about a part and are none of its kinds.
+const ABOUT_PART: &[&str] = &["videoMetadata", "partMetadata", "mediaResolution"];
+
+impl<'de: 'a, 'a> Deserialize<'de> for Part<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(PartVisitor)
+    }
+}
+
+struct PartVisitor;
+
+impl<'de> Visitor<'de> for PartVisitor {
+    type Value = Part<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a part of the content")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut part = Part::default();
+        while let Some(Text(key)) = map.next_key::<Text<'de>>()? {
+            match &*key {
+                "text" => part.text = Some(map.next_value()?),
+                "thought" => part.thought = map.next_value::<Option<bool>>()?.unwrap_or_default(),
+                "thoughtSignature" | "thought_signature" => part.signature = map.next_value()?,
+                "functionCall" => part.call = map.next_value()?,
+                about if ABOUT_PART.contains(&about) => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                    part.other = Some(key);
+                }
+            }
+        }
+        Ok(part)
+    }
+}
+
+/// The parts as they stand there, for those that are carried.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RawChunk {
+    pub(super) candidates: Vec<RawCandidate>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RawCandidate {
+    pub(super) content: RawContent,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RawContent {
+    pub(super) parts: Vec<Value>,
+}
+
+/// An error, wherever it stands.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ErrorBody {
+    #[serde(deserialize_with = "lenient")]
+    pub(super) details: Vec<Detail>,
+}
+
+/// What the vendor adds to an error; each kind has members of its own.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Detail {
+    pub(super) reason: Option<String>,
+    pub(super) retry_delay: Option<String>,
+    pub(super) violations: Vec<Violation>,
+    pub(super) metadata: Metadata,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Violation {
+    pub(super) quota_id: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Metadata {
+    pub(super) quota_limit: Option<String>,
+}
+
+/// The entries that have the form that is read; others are passed over.
+fn lenient<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Detail>, D::Error> {
+    let entries = match Value::deserialize(deserializer).map_err(de::Error::custom)? {
+        Value::Array(entries) => entries,
+        _ => Vec::new(),
+    };
+    Ok(entries.into_iter().filter_map(|entry| serde_json::from_value(entry).ok()).collect())
+}

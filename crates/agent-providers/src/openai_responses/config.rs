@@ -1,0 +1,96 @@
+//! Where a request goes and who sends it: address and headers, read from the model's configuration.
+
+#[cfg(test)]
+mod tests;
+
+use agent_core::{ApiProtocol, ErrorContext, ErrorKind, ModelConfig, ProviderError, StreamConfig};
+use http::header::{ACCEPT, AUTHORIZATION};
+use http::{HeaderMap, HeaderValue};
+
+use crate::{keys, request};
+
+/// The vendor's own address.
+const HOST: &str = "https://api.openai.com/v1";
+
+/// Others who speak the protocol, by the name of the provider.
+const OTHERS: &[(&str, &str)] = &[
+    ("deepseek", "https://api.deepseek.com/v1"),
+    ("groq", "https://api.groq.com/openai/v1"),
+    ("openrouter", "https://openrouter.ai/api/v1"),
+    ("xai", "https://api.x.ai/v1"),
+];
+
+/// The address of the endpoint. The configured one may end with `/` or with the whole path.
+///
+/// # Errors
+/// When it is no address of the web, or there is none for this provider.
+pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderError> {
+    let known = OTHERS.iter().find(|(name, _)| *name == model.provider).map(|(_, base)| *base);
+    let base = known.or_else(|| (model.provider == "openai").then_some(HOST));
+    if base.is_none() && model.base_url.is_none() {
+        let message = format!("the address of the provider {:?} is not known", model.provider);
+        return Err(refuse(model, ErrorKind::Other, &message, "set the model's base_url"));
+    }
+    request::endpoint(model, base.unwrap_or(HOST), "/responses")
+}
+
+/// Where the system prompt goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SystemPrompt {
+    /// Under `instructions`.
+    Instructions,
+    /// As the first item of the input: xAI refuses instructions.
+    Input,
+}
+
+/// Where the server of this model wants the system prompt.
+pub(super) fn system_prompt(model: &ModelConfig) -> SystemPrompt {
+    if model.provider == "xai" || host(model) == Some("api.x.ai") {
+        SystemPrompt::Input
+    } else {
+        SystemPrompt::Instructions
+    }
+}
+
+fn host(model: &ModelConfig) -> Option<&str> {
+    let rest = model.base_url.as_deref()?.trim().strip_prefix("https://")?;
+    rest.split(['/', ':', '?']).next()
+}
+
+/// Whether requests go to models of the vendor itself, there or on Azure, and not to somebody who speaks its protocol.
+pub(super) fn is_vendor(model: &ModelConfig) -> bool {
+    model.api == ApiProtocol::AzureOpenAiResponses
+        || model.provider == "openai"
+        || host(model) == Some("api.openai.com")
+}
+
+/// The protocol's headers. The model's and the call's own are put over them by the transport (B-155).
+///
+/// # Errors
+/// When there is no key where one is needed, or it cannot be sent.
+pub(super) fn headers(request: &StreamConfig) -> Result<HeaderMap, ProviderError> {
+    let model = &*request.model;
+    let mut headers = request::json_headers();
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    match request.key().filter(|k| !k.is_empty()) {
+        Some(key) => {
+            headers.insert(AUTHORIZATION, request::credential(model, "Bearer ", key)?);
+        }
+        None if model.base_url.is_some() && keys::variable(&model.provider).is_none() => {}
+        None if brings_its_own(request) => {}
+        None => return Err(request::key_missing(model)),
+    }
+    Ok(headers)
+}
+
+/// Whether the caller's own headers say how to sign in, or that nobody does.
+fn brings_its_own(request: &StreamConfig) -> bool {
+    let mut names = request.model.headers.keys().chain(request.headers.keys());
+    names.any(|name| name.eq_ignore_ascii_case("authorization") || name.eq_ignore_ascii_case("api-key"))
+}
+
+/// An error before anything was sent.
+pub(crate) fn refuse(model: &ModelConfig, kind: ErrorKind, message: &str, advice: &str) -> ProviderError {
+    let context = ErrorContext::new(message).with_target(&*model.provider, &*model.id).with_advice(advice);
+    ProviderError::new(kind, context)
+}

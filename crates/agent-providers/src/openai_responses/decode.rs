@@ -1,0 +1,218 @@
+//! Reads the event stream. No I/O, no clock: frames are pushed in.
+//!
+//! The vendor sends the output as items, each with its number, in pieces and then whole; several may be open at once.
+//! What came in pieces is compared with the whole, so that a piece that never came is still passed on, and so is an item
+//! that stands only in the last event. An item of a kind that is not known here is passed on whole, to be sent back to
+//! the same model.
+
+mod end;
+mod item;
+mod output;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use agent_core::{Completion, EventSink, ProviderError, StreamConfig, StreamEvent};
+use serde::Deserialize;
+
+use super::error;
+use super::wire::{Event, Part, Response};
+use crate::protocol::{Decode, Flow, Frame};
+use crate::shape::Shape;
+use crate::surrogates::Surrogates;
+use end::Ending;
+use item::List;
+use output::{Output, Place, Wants};
+
+/// The data of an event that some servers send at the end.
+const DONE: &str = "[DONE]";
+
+/// Events that say nothing beyond what others say.
+const SILENT: &[&str] =
+    &["response.content_part.added", "response.reasoning_summary_part.added", "keepalive", "ping"];
+
+/// The state between two events of one reply.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    model: String,
+    begun: bool,
+    output: Output,
+    ending: Option<Ending>,
+    surrogates: Surrogates,
+    /// The usual delta, and where it belongs.
+    shape: Shape<Place>,
+}
+
+impl Decoder {
+    /// A decoder for the answer to `request`.
+    pub(super) fn new(request: &StreamConfig) -> Self {
+        Self {
+            model: request.model.id.clone(),
+            begun: false,
+            output: Output::new(request),
+            ending: None,
+            surrogates: Surrogates::default(),
+            shape: Shape::default(),
+        }
+    }
+
+    /// Reads a delta that differs from an earlier one in a piece of text only. Whether it was one.
+    fn usual(&mut self, json: &str, sink: &mut EventSink<'_>) -> bool {
+        let Some((place, text)) = self.shape.read(json) else { return false };
+        self.output.more(place, &text, sink)
+    }
+
+    fn event(
+        &mut self,
+        frame: Frame<'_>,
+        event: &Event<'_>,
+        sink: &mut EventSink<'_>,
+    ) -> Result<Flow, ProviderError> {
+        let name = event.kind.filled().or(frame.event).unwrap_or_default();
+        let output = &mut self.output;
+        let text = event.text.as_str();
+        let mut usual = None;
+        match name {
+            "response.output_text.delta" => {
+                usual = output.text(Wants::Message, List::Content, event, sink)?
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_summary.delta" => {
+                usual = output.text(Wants::Reasoning, List::Summary, event, sink)?;
+            }
+            "response.reasoning_text.delta" | "response.reasoning.delta" => {
+                usual = output.text(Wants::Reasoning, List::Content, event, sink)?;
+            }
+            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
+                usual = output.arguments(event, sink)?;
+            }
+            "response.refusal.delta" => output.refuse(event.delta.as_str()),
+            "response.refusal.done" => output.refused(event.refusal.as_str()),
+            "response.output_text.done" => {
+                output.whole_text(Wants::Message, List::Content, event, text, sink)?;
+            }
+            "response.reasoning_summary_text.done" | "response.reasoning_summary.done" => {
+                output.whole_text(Wants::Reasoning, List::Summary, event, text, sink)?;
+            }
+            "response.reasoning_text.done" | "response.reasoning.done" => {
+                output.whole_text(Wants::Reasoning, List::Content, event, text, sink)?;
+            }
+            "response.content_part.done" | "response.reasoning_summary_part.done" => {
+                output.whole_part(event, event.part.as_ref().unwrap_or(&Part::default()), sink)?;
+            }
+            "response.function_call_arguments.start" => output.bare_call(event, sink)?,
+            "response.function_call_arguments.done" | "response.custom_tool_call_input.done" => {
+                output.whole_arguments(event, sink)?;
+            }
+            "response.output_item.added" => match event.item {
+                Some(item) => output.begin(event.output_index.map(|i| i.0), item, sink)?,
+                None => sink(StreamEvent::Unrecognised { name }),
+            },
+            "response.output_item.done" => match event.item {
+                Some(item) => output.end(event.output_index.map(|i| i.0), item, sink)?,
+                None => sink(StreamEvent::Unrecognised { name }),
+            },
+            "response.created" | "response.in_progress" | "response.queued" => {
+                self.start(event.response.as_ref().unwrap_or(&Response::default()), sink);
+            }
+            "response.completed"
+            | "response.incomplete"
+            | "response.failed"
+            | "response.cancelled"
+            | "response.done" => {
+                self.terminal(name, event.response.as_ref().unwrap_or(&Response::default()), sink)?;
+                return Ok(Flow::Done);
+            }
+            _ if name == "error" || (name.is_empty() && event.error.is_some()) => {
+                // What has come is kept, the encrypted forms with it.
+                output.seal(sink);
+                return Err(error::event(frame.data));
+            }
+            _ if SILENT.contains(&name) || output.is_progress(event) => {}
+            _ => sink(StreamEvent::Unrecognised { name }),
+        }
+        if let Some(place) = usual.filter(|_| event.kind.filled().is_some() && event.output_index.is_some()) {
+            self.shape.learn(frame.data, "delta", event.delta.as_str(), place);
+        }
+        Ok(Flow::More)
+    }
+
+    fn start(&mut self, response: &Response<'_>, sink: &mut EventSink<'_>) {
+        if std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        let model = response.model.filled().filter(|m| *m != self.model);
+        sink(StreamEvent::Start { response_id: response.id.filled(), model });
+    }
+
+    /// Takes the last event: what of the output had not come yet, the tokens, and how it ended.
+    fn terminal(
+        &mut self,
+        name: &str,
+        response: &Response<'_>,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
+        self.start(response, sink);
+        self.output.recover(response.output.as_deref().unwrap_or_default(), sink)?;
+        self.output.seal(sink);
+        if let Some(usage) = response.usage {
+            sink(StreamEvent::Usage(usage.disjoint()));
+        }
+        self.ending = Some(Ending::of(name, response)?);
+        Ok(())
+    }
+
+    /// Reads an event, mended where half a character stands in it.
+    fn read_event(&mut self, frame: Frame<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
+        let read = serde_json::from_str::<Event<'_>>(frame.data);
+        // Items and responses are read later, so nothing has looked into them yet.
+        let unread = read.as_ref().is_ok_and(|event| event.item.is_some() || event.response.is_some());
+        if Surrogates::suspected(frame.data)
+            && (unread || read.is_err())
+            && let Cow::Owned(mended) = self.surrogates.mend_whole(frame.data)
+            && let Ok(event) = serde_json::from_str::<Event<'_>>(&mended)
+        {
+            return self.event(Frame { data: &mended, ..frame }, &event, sink);
+        }
+        self.event(frame, &read.map_err(error::unreadable)?, sink)
+    }
+}
+
+impl Decode for Decoder {
+    fn push(&mut self, frame: Frame<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
+        if self.usual(frame.data, sink) {
+            return Ok(Flow::More);
+        }
+        let data = frame.data.trim();
+        if data.is_empty() || data == DONE {
+            return Ok(Flow::More);
+        }
+        self.read_event(Frame { data, ..frame }, sink)
+    }
+
+    fn whole(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
+        let body = &*self.surrogates.mend_whole(body);
+        let response: Response<'_> = read(body)?;
+        if response.output.is_none() {
+            return Err(match response.error {
+                Some(_) => error::event(body),
+                None => error::no_output(),
+            });
+        }
+        self.terminal("", &response, sink)
+    }
+
+    fn finish(&mut self, sink: &mut EventSink<'_>) -> Result<Completion, ProviderError> {
+        let Some(ending) = self.ending.take() else {
+            self.output.seal(sink);
+            return Err(error::cut());
+        };
+        self.output.finish(sink);
+        ending.completion(self.output.refusal(), self.output.called())
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, ProviderError> {
+    serde_json::from_str(json).map_err(error::unreadable)
+}

@@ -1,0 +1,296 @@
+//! One item of the output, from its first event to its last.
+
+use agent_core::{EventSink, StreamEvent};
+use serde_json::{Map, Value};
+
+use crate::openai_responses::marks;
+use crate::openai_responses::wire::{Part, Spoken};
+
+/// An item.
+#[derive(Debug)]
+pub(super) struct Item {
+    /// Its place in the output.
+    pub(super) at: u64,
+    /// The vendor's name for it; may be empty.
+    pub(super) id: String,
+    /// Whether it has ended.
+    pub(super) done: bool,
+    pub(super) kind: Kind,
+}
+
+/// What it is.
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// A message: each part of its text is a block.
+    Message { texts: Vec<Block> },
+    /// Thinking: what is kept of the item is a block, and each of its texts is one.
+    Reasoning { index: u32, texts: Vec<Block>, seal: Seal },
+    /// A call.
+    Call(Call),
+    /// Anything else; its last event holds all of it.
+    Opaque { index: u32 },
+}
+
+/// The encrypted form of thinking. The vendor encrypts anew in its last event, and its own client takes that, so the form
+/// is passed on at the end of the reply.
+#[derive(Debug, Default)]
+pub(super) struct Seal {
+    encrypted: String,
+    /// The block that carries it, where there is no text that could.
+    index: Option<u32>,
+}
+
+/// A call.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) index: u32,
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) said: Said,
+}
+
+/// A text of an item.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) list: List,
+    /// Its place in the list.
+    pub(super) at: u64,
+    pub(super) index: u32,
+    pub(super) said: Said,
+}
+
+/// The list of an item that a text stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum List {
+    Summary,
+    Content,
+}
+
+/// A text as far as it has been passed on: its length, and a hash by which a longer one is known to go on from it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Said {
+    len: usize,
+    hash: u64,
+}
+
+impl Default for Said {
+    fn default() -> Self {
+        Self { len: 0, hash: 0xcbf2_9ce4_8422_2325 }
+    }
+}
+
+impl Said {
+    pub(super) fn push(&mut self, text: &str) {
+        self.len = self.len.saturating_add(text.len());
+        for byte in text.bytes() {
+            self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    /// What of the whole text has not been passed on. Nothing when the whole is another text.
+    pub(super) fn rest<'t>(&self, whole: &'t str) -> Option<&'t str> {
+        let (head, rest) = whole.split_at_checked(self.len)?;
+        let mut said = Self::default();
+        said.push(head);
+        (said.hash == self.hash && !rest.is_empty()).then_some(rest)
+    }
+}
+
+/// Numbers the blocks of a reply.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    next: u32,
+}
+
+impl Numbers {
+    pub(super) fn fresh(&mut self) -> u32 {
+        let index = self.next;
+        self.next = self.next.saturating_add(1);
+        index
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> u32 {
+        self.next
+    }
+}
+
+impl Item {
+    /// Passes a piece of text on, in the block of its own that it belongs to. Gives the place of that block back, unless
+    /// the item takes no text.
+    pub(super) fn say(
+        &mut self,
+        list: List,
+        at: u64,
+        delta: &str,
+        numbers: &mut Numbers,
+        sink: &mut EventSink<'_>,
+    ) -> Option<usize> {
+        let thinks = matches!(self.kind, Kind::Reasoning { .. });
+        let (Kind::Message { texts } | Kind::Reasoning { texts, .. }) = &mut self.kind else { return None };
+        let place = match texts.iter().position(|t| t.list == list && t.at == at) {
+            Some(place) => place,
+            None if delta.is_empty() => return None,
+            None => {
+                let index = numbers.fresh();
+                sink(if thinks {
+                    StreamEvent::ThinkingStart { index }
+                } else {
+                    StreamEvent::TextStart { index }
+                });
+                texts.push(Block { list, at, index, said: Said::default() });
+                texts.len() - 1
+            }
+        };
+        self.more(place, delta, sink).then_some(place)
+    }
+
+    /// Passes a piece on for the block at this place, or for a call. Whether there is one.
+    pub(super) fn more(&mut self, place: usize, delta: &str, sink: &mut EventSink<'_>) -> bool {
+        let (said, event) = match &mut self.kind {
+            Kind::Message { texts } => match texts.get_mut(place) {
+                Some(Block { index, said, .. }) => (said, StreamEvent::TextDelta { index: *index, delta }),
+                None => return false,
+            },
+            Kind::Reasoning { texts, .. } => match texts.get_mut(place) {
+                Some(Block { index, said, .. }) => {
+                    (said, StreamEvent::ThinkingDelta { index: *index, delta })
+                }
+                None => return false,
+            },
+            Kind::Call(Call { index, said, .. }) => {
+                (said, StreamEvent::ToolCallDelta { index: *index, delta })
+            }
+            Kind::Opaque { .. } => return false,
+        };
+        if !delta.is_empty() {
+            said.push(delta);
+            sink(event);
+        }
+        true
+    }
+
+    /// Passes on what of a whole text has not been passed on yet.
+    pub(super) fn fill(
+        &mut self,
+        list: List,
+        at: u64,
+        whole: &str,
+        numbers: &mut Numbers,
+        sink: &mut EventSink<'_>,
+    ) {
+        let (Kind::Message { texts } | Kind::Reasoning { texts, .. }) = &self.kind else { return };
+        let said = texts.iter().find(|t| t.list == list && t.at == at).map_or(Said::default(), |t| t.said);
+        if let Some(rest) = said.rest(whole) {
+            self.say(list, at, rest, numbers, sink);
+        }
+    }
+
+    /// Passes on what of the whole arguments of a call has not been passed on yet.
+    pub(super) fn fill_call(&mut self, whole: &str, sink: &mut EventSink<'_>) {
+        if let Kind::Call(call) = &self.kind
+            && let Some(rest) = call.said.rest(whole)
+        {
+            self.more(0, rest, sink);
+        }
+    }
+
+    /// Passes on what the whole parts hold beyond what came in pieces.
+    pub(super) fn fill_parts(
+        &mut self,
+        list: List,
+        parts: &[Part<'_>],
+        numbers: &mut Numbers,
+        sink: &mut EventSink<'_>,
+    ) {
+        for (at, part) in (0..).zip(parts) {
+            self.fill(list, at, part.text.as_str(), numbers, sink);
+        }
+    }
+
+    /// Ends the blocks. `whole` is the item as its last event holds it, `spoken` the same as it is read.
+    pub(super) fn end(
+        &mut self,
+        spoken: &Spoken<'_>,
+        whole: Map<String, Value>,
+        numbers: &mut Numbers,
+        sink: &mut EventSink<'_>,
+    ) {
+        self.done = true;
+        match &mut self.kind {
+            Kind::Message { texts } => {
+                let mark = marks::of_message(&self.id, spoken.phase.as_str());
+                for Block { index, .. } in texts {
+                    if let Some(delta) = mark.as_deref() {
+                        sink(StreamEvent::TextSignature { index: *index, delta });
+                    }
+                    sink(StreamEvent::BlockEnd { index: *index });
+                }
+            }
+            Kind::Reasoning { index, texts, seal } => {
+                let kept = marks::of_reasoning(whole, &texts_of(texts, spoken));
+                let data = Value::Object(kept);
+                sink(StreamEvent::Opaque { index: *index, kind: marks::REASONING, data: &data });
+                sink(StreamEvent::BlockEnd { index: *index });
+                spoken.encrypted_content.as_str().clone_into(&mut seal.encrypted);
+                if texts.is_empty() && !seal.encrypted.is_empty() {
+                    seal.index = Some(numbers.fresh());
+                }
+            }
+            Kind::Call(call) => {
+                if let Some(delta) = marks::of_call(whole) {
+                    sink(StreamEvent::ToolCallSignature { index: call.index, delta: &delta });
+                }
+                sink(StreamEvent::BlockEnd { index: call.index });
+            }
+            Kind::Opaque { index } => {
+                let name = whole.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+                sink(StreamEvent::Opaque { index: *index, kind: &name, data: &Value::Object(whole) });
+                sink(StreamEvent::BlockEnd { index: *index });
+            }
+        }
+    }
+
+    /// Takes a later encrypted form.
+    pub(super) fn reseal(&mut self, encrypted: &str) {
+        if let Kind::Reasoning { seal, .. } = &mut self.kind
+            && !encrypted.is_empty()
+        {
+            encrypted.clone_into(&mut seal.encrypted);
+        }
+    }
+
+    /// Ends the texts of thinking that has ended, the last of them with its encrypted form.
+    pub(super) fn seal(&mut self, numbers: &mut Numbers, sink: &mut EventSink<'_>) {
+        let Kind::Reasoning { texts, seal, .. } = &mut self.kind else { return };
+        let delta = std::mem::take(&mut seal.encrypted);
+        let texts = std::mem::take(texts);
+        let last = texts.last().map(|text| text.index).or(seal.index.take());
+        if !delta.is_empty() {
+            let index = last.unwrap_or_else(|| numbers.fresh());
+            sink(StreamEvent::ThinkingSignature { index, delta: &delta });
+            if texts.is_empty() {
+                sink(StreamEvent::BlockEnd { index });
+            }
+        }
+        for text in texts {
+            sink(StreamEvent::BlockEnd { index: text.index });
+        }
+    }
+}
+
+/// The texts of the blocks, in their order, as the whole item has them. A text that differs from what was passed on is
+/// none, so that the item is kept with its own.
+fn texts_of<'s>(blocks: &[Block], spoken: &'s Spoken<'_>) -> Vec<&'s str> {
+    let text = |block: &Block| {
+        let list = match block.list {
+            List::Summary => spoken.summary.as_deref(),
+            List::Content => spoken.content.as_deref(),
+        };
+        let part = list.and_then(|list| list.get(usize::try_from(block.at).ok()?))?;
+        let mut said = Said::default();
+        said.push(part.text.as_str());
+        (said.len == block.said.len && said.hash == block.said.hash).then_some(part.text.as_str())
+    };
+    blocks.iter().map(|block| text(block).unwrap_or_default()).collect()
+}

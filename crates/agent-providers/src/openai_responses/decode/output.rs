@@ -1,0 +1,329 @@
+//! The items of the output: which event is about which of them, and what of them has been passed on.
+
+mod whole;
+
+use agent_core::{ErrorKind, EventSink, ProviderError, StreamConfig, StreamEvent};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::item::{Call, Item, Kind, List, Numbers, Said, Seal};
+use super::read;
+use crate::call_ids::CallIds;
+use crate::openai_responses::error;
+use crate::openai_responses::wire::{Event, Head, Part};
+
+/// The most items, and the most blocks, that a reply may have.
+const MAX_ITEMS: usize = 4_096;
+
+/// Bytes of a refusal after which no more pieces of it are kept.
+const MAX_REFUSAL: usize = 64 * 1_024;
+
+/// The place of an item, and of a block in it.
+pub(super) type Place = (usize, usize);
+
+/// What an event is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wants {
+    Message,
+    Reasoning,
+    Call,
+}
+
+impl Wants {
+    fn is(self, kind: &Kind) -> bool {
+        matches!(
+            (self, kind),
+            (Self::Message, Kind::Message { .. })
+                | (Self::Reasoning, Kind::Reasoning { .. })
+                | (Self::Call, Kind::Call(_))
+        )
+    }
+}
+
+/// The items of a reply so far.
+#[derive(Debug)]
+pub(super) struct Output {
+    /// None is taken out, so that its place names it.
+    items: Vec<Item>,
+    numbers: Numbers,
+    ids: CallIds,
+    refusal: String,
+}
+
+impl Output {
+    /// The output of the reply to `request`.
+    pub(super) fn new(request: &StreamConfig) -> Self {
+        Self {
+            items: Vec::new(),
+            numbers: Numbers::default(),
+            ids: CallIds::new(&request.history),
+            refusal: String::new(),
+        }
+    }
+
+    /// Whether an event tells how an item gets on whose end will hold all of it.
+    pub(super) fn is_progress(&self, event: &Event<'_>) -> bool {
+        let of = |item: &&Item| match event.output_index {
+            Some(at) => item.at == at.0,
+            None => item.id == event.item_id.as_str(),
+        };
+        self.items.iter().rfind(of).is_some_and(|item| matches!(item.kind, Kind::Opaque { .. }))
+    }
+
+    /// The item that an event is about; one is opened where the server has not said that it begins. `None` when the event
+    /// is about an item that takes no such thing, which is counted.
+    ///
+    /// # Errors
+    /// When the event does not say which of several items it is about (B-125).
+    fn resolve(
+        &mut self,
+        wants: Wants,
+        event: &Event<'_>,
+        sink: &mut EventSink<'_>,
+    ) -> Result<Option<usize>, ProviderError> {
+        let id = event.item_id.as_str();
+        let named = |item: &Item| !id.is_empty() && item.id == id;
+        let found = match event.output_index {
+            Some(at) => {
+                let exact = self.items.iter().rposition(|i| i.at == at.0 && named(i));
+                exact.or_else(|| self.items.iter().rposition(|i| i.at == at.0))
+            }
+            None => match self.items.iter().rposition(named) {
+                Some(place) => Some(place),
+                None => self.only_open(wants)?,
+            },
+        };
+        let Some(place) = found else {
+            let at = event.output_index.map_or_else(|| self.next_at(), |at| at.0);
+            let kind = match wants {
+                Wants::Message => Kind::Message { texts: Vec::new() },
+                Wants::Reasoning => self.reasoning(),
+                Wants::Call => self.call(event.call_id.as_str(), event.name.as_str(), sink),
+            };
+            return self.open(at, id, kind).map(Some);
+        };
+        let fits = self.items.get(place).is_some_and(|item| !item.done && wants.is(&item.kind));
+        if !fits {
+            sink(StreamEvent::Unrecognised { name: "an event of an item that does not take it" });
+        }
+        Ok(fits.then_some(place))
+    }
+
+    /// The one open item of a kind, for an event that names none.
+    fn only_open(&self, wants: Wants) -> Result<Option<usize>, ProviderError> {
+        let mut open = (0..).zip(&self.items).filter(|(_, i)| !i.done && wants.is(&i.kind)).map(|(at, _)| at);
+        match (open.next(), open.next()) {
+            (Some(_), Some(_)) => Err(error::fail(
+                ErrorKind::Network,
+                "the stream holds an event that does not say which item of the output it is about",
+                None,
+            )),
+            (only, _) => Ok(only),
+        }
+    }
+
+    /// The number of an item that was given none.
+    fn next_at(&self) -> u64 {
+        self.items.iter().map(|i| i.at.saturating_add(1)).max().unwrap_or_default()
+    }
+
+    fn open(&mut self, at: u64, id: &str, kind: Kind) -> Result<usize, ProviderError> {
+        let blocks = usize::try_from(self.numbers.count()).unwrap_or(usize::MAX);
+        if self.items.len() >= MAX_ITEMS || blocks >= MAX_ITEMS {
+            let message = format!("the reply has more than {MAX_ITEMS} items");
+            return Err(error::fail(ErrorKind::Network, &message, None));
+        }
+        self.items.push(Item { at, id: id.to_owned(), done: false, kind });
+        Ok(self.items.len() - 1)
+    }
+
+    fn reasoning(&mut self) -> Kind {
+        Kind::Reasoning { index: self.numbers.fresh(), texts: Vec::new(), seal: Seal::default() }
+    }
+
+    fn call(&mut self, id: &str, name: &str, sink: &mut EventSink<'_>) -> Kind {
+        let index = self.numbers.fresh();
+        sink(StreamEvent::ToolCallStart { index, id, name });
+        Kind::Call(Call { index, id: id.to_owned(), name: name.to_owned(), said: Said::default() })
+    }
+
+    /// Some servers announce a call by an event of its own in place of an item.
+    pub(super) fn bare_call(
+        &mut self,
+        event: &Event<'_>,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
+        let at = event.output_index.map_or_else(|| self.next_at(), |at| at.0);
+        if self.items.iter().any(|i| i.at == at && !i.done) {
+            return Ok(());
+        }
+        let kind = self.call(event.call_id.as_str(), event.name.as_str(), sink);
+        self.open(at, event.item_id.as_str(), kind).map(|_| ())
+    }
+
+    /// Passes a piece of text on. Gives back where it belongs.
+    pub(super) fn text(
+        &mut self,
+        wants: Wants,
+        list: List,
+        event: &Event<'_>,
+        sink: &mut EventSink<'_>,
+    ) -> Result<Option<Place>, ProviderError> {
+        let Some(place) = self.resolve(wants, event, sink)? else { return Ok(None) };
+        self.check_blocks()?;
+        let Some(item) = self.items.get_mut(place) else { return Ok(None) };
+        let block = item.say(list, number(list, event), event.delta.as_str(), &mut self.numbers, sink);
+        Ok(block.map(|block| (place, block)))
+    }
+
+    /// Passes a piece of arguments on. Gives back where it belongs.
+    pub(super) fn arguments(
+        &mut self,
+        event: &Event<'_>,
+        sink: &mut EventSink<'_>,
+    ) -> Result<Option<Place>, ProviderError> {
+        let Some(place) = self.resolve(Wants::Call, event, sink)? else { return Ok(None) };
+        self.more((place, 0), event.delta.as_str(), sink);
+        Ok(Some((place, 0)))
+    }
+
+    /// Passes on what of the whole arguments has not come in pieces.
+    pub(super) fn whole_arguments(
+        &mut self,
+        event: &Event<'_>,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
+        let whole = event.arguments.filled().or(event.input.filled());
+        if let Some(whole) = whole
+            && let Some(place) = self.resolve(Wants::Call, event, sink)?
+            && let Some(item) = self.items.get_mut(place)
+        {
+            item.fill_call(whole, sink);
+        }
+        Ok(())
+    }
+
+    /// Passes a piece on for an open item. Whether it is open.
+    pub(super) fn more(&mut self, (item, block): Place, delta: &str, sink: &mut EventSink<'_>) -> bool {
+        let open = self.items.get_mut(item).filter(|item| !item.done);
+        open.is_some_and(|item| item.more(block, delta, sink))
+    }
+
+    fn check_blocks(&self) -> Result<(), ProviderError> {
+        if usize::try_from(self.numbers.count()).is_ok_and(|count| count < MAX_ITEMS) {
+            return Ok(());
+        }
+        let message = format!("the reply has more than {MAX_ITEMS} blocks");
+        Err(error::fail(ErrorKind::Network, &message, None))
+    }
+
+    /// Passes on what of a whole text has not come in pieces.
+    pub(super) fn whole_text(
+        &mut self,
+        wants: Wants,
+        list: List,
+        event: &Event<'_>,
+        whole: &str,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
+        if whole.is_empty() {
+            return Ok(());
+        }
+        if let Some(place) = self.resolve(wants, event, sink)? {
+            self.check_blocks()?;
+            if let Some(item) = self.items.get_mut(place) {
+                item.fill(list, number(list, event), whole, &mut self.numbers, sink);
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for a part of a message or of reasoning.
+    pub(super) fn whole_part(
+        &mut self,
+        event: &Event<'_>,
+        part: &Part<'_>,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
+        let text = part.text.as_str();
+        match part.kind.as_str() {
+            "output_text" => self.whole_text(Wants::Message, List::Content, event, text, sink),
+            "summary_text" => self.whole_text(Wants::Reasoning, List::Summary, event, text, sink),
+            "reasoning_text" => self.whole_text(Wants::Reasoning, List::Content, event, text, sink),
+            "refusal" => {
+                self.refused(part.refusal.as_str());
+                Ok(())
+            }
+            _ => {
+                sink(StreamEvent::Unrecognised { name: "a part of an unknown kind" });
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes a piece of a refusal.
+    pub(super) fn refuse(&mut self, delta: &str) {
+        if self.refusal.len() < MAX_REFUSAL {
+            self.refusal.push_str(delta);
+        }
+    }
+
+    /// Takes a whole refusal.
+    pub(super) fn refused(&mut self, whole: &str) {
+        if whole.len() > self.refusal.len() {
+            whole.clone_into(&mut self.refusal);
+        }
+    }
+
+    /// What the model said when it refused; empty when it did not.
+    pub(super) fn refusal(&self) -> &str {
+        &self.refusal
+    }
+
+    /// Whether there is a call.
+    pub(super) fn called(&self) -> bool {
+        self.items.iter().any(|item| matches!(item.kind, Kind::Call(_)))
+    }
+
+    /// An item begins.
+    pub(super) fn begin(
+        &mut self,
+        at: Option<u64>,
+        item: &RawValue,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
+        let head: Head<'_> = read(item.get())?;
+        let at = at.unwrap_or_else(|| self.next_at());
+        let id = head.id.as_str();
+        if self.items.iter().any(|i| !i.done && i.at == at && i.id == id) {
+            return Ok(());
+        }
+        let kind = match head.kind.as_str() {
+            "message" => Kind::Message { texts: Vec::new() },
+            "reasoning" => self.reasoning(),
+            "function_call" | "custom_tool_call" => {
+                let item = object(item.get());
+                self.call(member(&item, "call_id"), member(&item, "name"), sink)
+            }
+            _ => Kind::Opaque { index: self.numbers.fresh() },
+        };
+        self.open(at, id, kind).map(|_| ())
+    }
+}
+
+/// The place in the list that a text belongs to.
+fn number(list: List, event: &Event<'_>) -> u64 {
+    match list {
+        List::Summary => event.summary_index.0,
+        List::Content => event.content_index.0,
+    }
+}
+
+/// The members of an item; none of what is no object.
+fn object(json: &str) -> Map<String, Value> {
+    serde_json::from_str(json).unwrap_or_default()
+}
+
+fn member<'m>(item: &'m Map<String, Value>, name: &str) -> &'m str {
+    item.get(name).and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,149 @@
+//! Items as wholes: how each ends, and what of the output stands only in the last event.
+
+use agent_core::{EventSink, ProviderError, StreamEvent};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::{Output, member, object};
+use crate::openai_responses::decode::item::{Item, Kind, List};
+use crate::openai_responses::decode::read;
+use crate::openai_responses::wire::{Head, Spoken};
+
+impl Output {
+    /// An item ends, and is there as a whole.
+    pub(in crate::openai_responses::decode) fn end(
+        &mut self,
+        at: Option<u64>,
+        item: &RawValue,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
+        let head: Head<'_> = read(item.get())?;
+        let id = head.id.as_str();
+        let at_place = |i: &Item| at.is_none_or(|at| i.at == at);
+        let find = |items: &[Item], fits: &dyn Fn(&Item) -> bool| {
+            items.iter().rposition(|i| !i.done && at_place(i) && fits(i))
+        };
+        let by_name = find(&self.items, &|i| !id.is_empty() && i.id == id);
+        // An item that only its deltas had announced has no name, and some servers change names.
+        let place = by_name.or_else(|| at.and_then(|_| find(&self.items, &|_| true)));
+        let place = match place {
+            Some(place) => place,
+            None => {
+                let over = |i: &Item| i.done && at_place(i) && !id.is_empty() && i.id == id;
+                if self.items.iter().any(over) {
+                    return Ok(());
+                }
+                self.begin(at, item, sink)?;
+                let Some(place) = self.items.len().checked_sub(1) else { return Ok(()) };
+                place
+            }
+        };
+        self.finish_item(place, item.get(), sink)
+    }
+
+    fn finish_item(
+        &mut self,
+        place: usize,
+        json: &str,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
+        let whole = object(json);
+        let Some(item) = self.items.get_mut(place) else { return Ok(()) };
+        if item.id.is_empty() {
+            member(&whole, "id").clone_into(&mut item.id);
+        }
+        let mut spoken = Spoken::default();
+        match &mut item.kind {
+            Kind::Message { .. } | Kind::Reasoning { .. } => {
+                match serde_json::from_str(json) {
+                    Ok(read) => spoken = read,
+                    Err(_) => sink(StreamEvent::Unrecognised { name: "an item of an unknown form" }),
+                }
+                let parts = spoken.content.as_deref().unwrap_or_default();
+                item.fill_parts(
+                    List::Summary,
+                    spoken.summary.as_deref().unwrap_or_default(),
+                    &mut self.numbers,
+                    sink,
+                );
+                item.fill_parts(List::Content, parts, &mut self.numbers, sink);
+                let refusal = parts.iter().map(|p| p.refusal.as_str()).max_by_key(|r| r.len());
+                self.refused(refusal.unwrap_or_default());
+            }
+            Kind::Call(call) => {
+                let (id, name) = (member(&whole, "call_id"), member(&whole, "name"));
+                let late =
+                    (call.id.is_empty() && !id.is_empty()) || (call.name.is_empty() && !name.is_empty());
+                if late {
+                    id.clone_into(&mut call.id);
+                    name.clone_into(&mut call.name);
+                    sink(StreamEvent::ToolCallStart { index: call.index, id, name });
+                }
+                if call.id.is_empty() {
+                    call.id = self.ids.fresh();
+                    sink(StreamEvent::ToolCallStart { index: call.index, id: &call.id, name: &call.name });
+                }
+                let arguments = match whole.get("arguments").or_else(|| whole.get("input")) {
+                    Some(Value::String(text)) => text.clone(),
+                    Some(value @ (Value::Object(_) | Value::Array(_))) => value.to_string(),
+                    _ => String::new(),
+                };
+                item.fill_call(&arguments, sink);
+            }
+            Kind::Opaque { .. } => {}
+        }
+        if let Some(item) = self.items.get_mut(place) {
+            item.end(&spoken, whole, &mut self.numbers, sink);
+        }
+        Ok(())
+    }
+
+    /// Ends the thinking that has ended, with its encrypted forms.
+    pub(in crate::openai_responses::decode) fn seal(&mut self, sink: &mut EventSink<'_>) {
+        for item in &mut self.items {
+            item.seal(&mut self.numbers, sink);
+        }
+    }
+
+    /// Passes on what of the output no event had brought. Some servers name the items anew here, so a list that is no
+    /// longer than what has come is not looked at.
+    pub(in crate::openai_responses::decode) fn recover(
+        &mut self,
+        output: &[&RawValue],
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
+        for (at, raw) in (0..).zip(output) {
+            let head: Head<'_> = read(raw.get())?;
+            let id = head.id.as_str();
+            let known = self.items.iter().rposition(|i| !id.is_empty() && i.id == id);
+            let known = known.or_else(|| self.items.iter().rposition(|i| i.at == at));
+            match known {
+                Some(place) if self.items.get(place).is_some_and(|i| !i.done) => {
+                    self.finish_item(place, raw.get(), sink)?;
+                }
+                Some(place) => {
+                    // An encrypted form belongs to the item of its name.
+                    let same = |item: &&mut Item| head.kind.as_str() == "reasoning" && item.id == id;
+                    if let Some(item) = self.items.get_mut(place).filter(same) {
+                        item.reseal(read::<Spoken<'_>>(raw.get())?.encrypted_content.as_str());
+                    }
+                }
+                None if self.items.len() >= output.len() => {}
+                None => self.end(Some(at), raw, sink)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends what is still open when the reply is complete.
+    pub(in crate::openai_responses::decode) fn finish(&mut self, sink: &mut EventSink<'_>) {
+        for item in self.items.iter_mut().filter(|item| !item.done) {
+            if matches!(item.kind, Kind::Opaque { .. }) {
+                sink(StreamEvent::Unrecognised { name: "an item that never came whole" });
+            } else {
+                item.end(&Spoken::default(), Map::new(), &mut self.numbers, sink);
+            }
+        }
+        self.seal(sink);
+    }
+}

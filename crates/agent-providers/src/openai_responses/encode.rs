@@ -1,0 +1,110 @@
+//! Writes the body of a request, byte by byte and always in the same order.
+//!
+//! What stays the same over a run stands first, the input last, so that a later request begins with the bytes of an
+//! earlier one. Each unit of the history and the tools are encoded once and kept.
+
+mod items;
+mod options;
+
+#[cfg(test)]
+mod tests;
+
+use agent_core::{Encoded, ProviderError, StreamConfig, ToolDefinition};
+
+use crate::handoff::{Handoff, wire_key};
+use crate::json::Members;
+use crate::openai_responses::config::{SystemPrompt, system_prompt};
+
+/// Bytes reserved for each estimated token of the conversation. An estimated token is four bytes of text.
+const BYTES_PER_TOKEN: usize = 5;
+
+/// Bytes reserved for what stands before the conversation.
+const HEAD_RESERVED: usize = 1_024;
+
+/// The most bytes that are reserved from an estimate.
+const MAX_RESERVED: usize = 32 << 20;
+
+/// Writes the body.
+///
+/// # Errors
+/// When the request cannot be said in this protocol.
+pub(crate) fn body(request: &StreamConfig) -> Result<Vec<u8>, ProviderError> {
+    let tokens = usize::try_from(request.history.tokens()).unwrap_or(usize::MAX);
+    let reserved = tokens.saturating_mul(BYTES_PER_TOKEN).saturating_add(HEAD_RESERVED).min(MAX_RESERVED);
+    let mut out = Vec::with_capacity(reserved);
+    let mut body = Members::open(&mut out);
+    body.field("model", &request.model.id).field("stream", &true);
+    options::write(&mut body, request)?;
+    tools(&mut body, request);
+    let prompt = Some(&*request.system_prompt).filter(|prompt| !prompt.trim().is_empty());
+    let first = match (prompt, system_prompt(&request.model)) {
+        (Some(prompt), SystemPrompt::Instructions) => {
+            body.field("instructions", prompt);
+            None
+        }
+        (prompt, _) => prompt,
+    };
+    input(body.key("input"), request, first);
+    body.close();
+    Ok(out)
+}
+
+fn tools(body: &mut Members<'_>, request: &StreamConfig) {
+    if request.tools.is_empty() {
+        return;
+    }
+    let strict = request.model.dialect.strict_tools != Some(false);
+    let key = wire_key(request, &["responses tools", if strict { "strict" } else { "" }]);
+    let out = body.key("tools");
+    out.push(b'[');
+    let make = || Encoded::new(encode_tools(request.tools.definitions(), strict), []);
+    request.tools.wire().with(key, make, |encoded| out.extend_from_slice(encoded.bytes()));
+    out.push(b']');
+}
+
+fn encode_tools(definitions: &[ToolDefinition], strict: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    for definition in definitions {
+        if !out.is_empty() {
+            out.push(b',');
+        }
+        let mut tool = Members::open(&mut out);
+        tool.field("type", "function").field("name", &definition.name);
+        tool.field("description", &definition.description).field("parameters", &definition.parameters);
+        if strict {
+            // Unsaid, it is true, and a schema that is not made for that is refused or changed.
+            tool.field("strict", &false);
+        }
+        tool.close();
+    }
+    out
+}
+
+/// Writes the conversation, behind this system prompt.
+fn input(out: &mut Vec<u8>, request: &StreamConfig, system: Option<&str>) {
+    let writer = items::Writer::new(request);
+    let key = writer.key(request);
+    out.push(b'[');
+    let start = out.len();
+    if let Some(prompt) = system {
+        let mut item = Members::open(out);
+        item.field("role", "system").field("content", prompt);
+        item.close();
+    }
+    for unit in request.history.units().filter(|u| Handoff::shows(u)) {
+        unit.wire().with(
+            key,
+            || Encoded::new(writer.unit(unit), []),
+            |encoded| {
+                if encoded.bytes().is_empty() {
+                    return;
+                }
+                if out.len() > start {
+                    out.push(b',');
+                }
+                out.extend_from_slice(encoded.bytes());
+            },
+        );
+    }
+    out.push(b']');
+}

@@ -1,0 +1,381 @@
+//! One unit of the history as items of the input, separated by commas. A function of the unit and the key under which
+//! the bytes are kept, and of nothing else.
+//!
+//! A reply of the same model goes back item by item, by name and in its order. The API refuses a reasoning item without
+//! the item behind it, and an item by name without the reasoning before it, so what belongs together is sent or left
+//! out together: see [`Plan`].
+
+use std::borrow::Cow;
+
+use agent_core::{
+    AgentMessage, AssistantMessage, Content, ImageContent, Message, OpaqueContent, StreamConfig,
+    ThinkingContent, ToolCall, ToolResultMessage, Unit, UserMessage, WireKey,
+};
+use serde_json::{Map, Value};
+
+use crate::handoff::{self, Handoff, IdRule, ImageOut, ThinkingOut, wire_key};
+use crate::json::{Members, write};
+use crate::openai_responses::config::is_vendor;
+use crate::openai_responses::marks::{self, TakesWords};
+
+/// Call ids: `[A-Za-z0-9_-]`, at most 64 characters.
+const IDS: IdRule = IdRule::word(64);
+
+/// Items that ask the client for something that this library cannot give. Without an answer the API refuses them.
+const UNANSWERED: &[&str] = &[
+    "local_shell_call",
+    "shell_call",
+    "apply_patch_call",
+    "computer_call",
+    "tool_search_call",
+    "mcp_approval_request",
+];
+
+pub(super) struct Writer<'r> {
+    rules: Handoff<'r>,
+    takes_words: TakesWords,
+}
+
+/// A part of a message or a result.
+enum Part<'m> {
+    Text(Cow<'m, str>),
+    Image(&'m ImageContent),
+}
+
+/// An item of a reply.
+enum Step<'m> {
+    /// Reasoning of the same model; nothing when it cannot go back.
+    Reasoning(Option<Map<String, Value>>),
+    Text {
+        text: Cow<'m, str>,
+        mark: Map<String, Value>,
+    },
+    Call(&'m ToolCall),
+    Opaque(&'m OpaqueContent),
+}
+
+/// What becomes of the items of a reply.
+struct Plan {
+    /// Which are sent.
+    sent: Vec<bool>,
+    /// Whether the names of calls and messages are: not when reasoning before them is left out.
+    named: bool,
+}
+
+impl<'r> Writer<'r> {
+    pub(super) fn new(request: &'r StreamConfig) -> Self {
+        let takes_words = if is_vendor(&request.model) { TakesWords::No } else { TakesWords::Yes };
+        Self { rules: Handoff::new(request, IDS), takes_words }
+    }
+
+    /// The key of everything that the bytes of a unit depend on.
+    pub(super) fn key(&self, request: &StreamConfig) -> WireKey {
+        let words = if self.takes_words == TakesWords::Yes { "words" } else { "encrypted" };
+        wire_key(request, &["responses", words])
+    }
+
+    pub(super) fn unit(&self, unit: &Unit) -> Vec<u8> {
+        let mut out = Vec::new();
+        match unit.first().and_then(AgentMessage::as_llm) {
+            Some(Message::User(message)) => self.user(&mut out, message),
+            Some(Message::Assistant(reply)) => {
+                let named = self.reply(&mut out, reply);
+                for result in unit.results() {
+                    let call = reply.tool_calls().find(|call| call.id == result.tool_call_id);
+                    let signature = call.and_then(|call| call.signature.as_deref());
+                    let mark = self.rules.signature(reply, signature).map(marks::read).unwrap_or_default();
+                    self.result(&mut out, result, &mark, named);
+                }
+            }
+            _ => {}
+        }
+        out
+    }
+
+    fn part<'m>(&self, content: &'m Content) -> Option<Part<'m>> {
+        match content {
+            Content::Text(block) => handoff::text(block).map(|text| Part::Text(Cow::Borrowed(text))),
+            Content::Image(image) => Some(match self.rules.image(image) {
+                ImageOut::Keep => Part::Image(image),
+                ImageOut::Text(instead) => Part::Text(Cow::Borrowed(instead)),
+            }),
+            _ => None,
+        }
+    }
+
+    fn user(&self, out: &mut Vec<u8>, message: &UserMessage) {
+        let parts: Vec<Part<'_>> = message.content.iter().filter_map(|c| self.part(c)).collect();
+        if parts.is_empty() {
+            return;
+        }
+        let mut item = Members::open(next(out));
+        item.field("role", "user");
+        match &*parts {
+            [Part::Text(text)] => {
+                item.field("content", &**text);
+            }
+            _ => write_parts(item.key("content"), &parts),
+        }
+        item.close();
+    }
+
+    /// Writes a reply. Whether its items are named.
+    fn reply(&self, out: &mut Vec<u8>, reply: &AssistantMessage) -> bool {
+        let mut steps = self.steps(reply);
+        if self.takes_words == TakesWords::Yes {
+            gather_calls(&mut steps);
+        }
+        let plan = Plan::of(&steps);
+        let mut shown =
+            steps.iter().zip(&plan.sent).filter(|(_, sent)| **sent).map(|(step, _)| step).peekable();
+        while let Some(step) = shown.next() {
+            match step {
+                Step::Reasoning(item) => write(next(out), item),
+                Step::Opaque(block) => write(next(out), &block.data),
+                Step::Call(call) => self.call(out, reply, call, plan.named),
+                Step::Text { text, mark } => match marks::id(mark, "msg_").filter(|_| plan.named) {
+                    Some(id) => {
+                        let mut texts = vec![&**text];
+                        let same = |step: &&Step<'_>| matches!(step, Step::Text { mark, .. } if marks::id(mark, "msg_") == Some(id));
+                        while let Some(Step::Text { text, .. }) = shown.next_if(same) {
+                            texts.push(text);
+                        }
+                        write_message(next(out), id, mark, &texts);
+                    }
+                    None => {
+                        let mut item = Members::open(next(out));
+                        item.field("role", "assistant");
+                        write_phase(&mut item, mark);
+                        item.field("content", &**text);
+                        item.close();
+                    }
+                },
+            }
+        }
+        plan.named
+    }
+
+    fn steps<'m>(&self, reply: &'m AssistantMessage) -> Vec<Step<'m>> {
+        let mut steps = Vec::new();
+        let mut blocks = reply.content.iter().peekable();
+        while let Some(block) = blocks.next() {
+            match block {
+                Content::Text(block) => {
+                    if let Some(text) = handoff::text(block) {
+                        let mark = self.rules.signature(reply, block.signature.as_deref()).map(marks::read);
+                        steps.push(Step::Text { text: text.into(), mark: mark.unwrap_or_default() });
+                    }
+                }
+                Content::ToolCall(call) => steps.push(Step::Call(call)),
+                Content::Opaque(block) => {
+                    let Some(data) = self.rules.opaque(reply, block) else { continue };
+                    if block.kind == marks::REASONING {
+                        steps.push(self.reasoning(reply, data.as_object(), None, &mut blocks));
+                    } else {
+                        steps.push(Step::Opaque(block));
+                    }
+                }
+                Content::Thinking(block) if self.rules.same_model(reply) => {
+                    steps.push(self.reasoning(reply, None, Some(block), &mut blocks));
+                }
+                Content::Thinking(block) => {
+                    if let ThinkingOut::AsText(text) = self.rules.thinking(reply, block) {
+                        steps.push(Step::Text { text: text.into(), mark: Map::new() });
+                    }
+                }
+                _ => {}
+            }
+        }
+        steps
+    }
+
+    /// Takes the thinking blocks that belong to a reasoning item: all up to the one that is signed.
+    fn reasoning<'m>(
+        &self,
+        reply: &AssistantMessage,
+        kept: Option<&Map<String, Value>>,
+        first: Option<&'m ThinkingContent>,
+        blocks: &mut std::iter::Peekable<std::slice::Iter<'m, Content>>,
+    ) -> Step<'m> {
+        let signed = |block: &ThinkingContent| block.signature.as_ref().is_some_and(|s| !s.is_empty());
+        let mut taken: Vec<&ThinkingContent> = first.into_iter().collect();
+        while !taken.last().is_some_and(|last| signed(last))
+            && let Some(Content::Thinking(block)) = blocks.next_if(|b| matches!(b, Content::Thinking(_)))
+        {
+            taken.push(block);
+        }
+        taken.retain(|block| self.rules.thinking(reply, block) == ThinkingOut::Keep);
+        let item = marks::reasoning(kept, &taken);
+        Step::Reasoning(item.filter(|item| marks::is_whole(item, self.takes_words)))
+    }
+
+    fn call(&self, out: &mut Vec<u8>, reply: &AssistantMessage, call: &ToolCall, named: bool) {
+        let mark =
+            self.rules.signature(reply, call.signature.as_deref()).map(marks::read).unwrap_or_default();
+        let mut item = Members::open(next(out));
+        if is_custom(&mark) {
+            item.field("type", "custom_tool_call");
+            write_id(&mut item, &mark, "ctc_", named);
+            item.field("call_id", &*self.rules.call_id(&call.id));
+            item.field("name", &handoff::tool_name(call.name.as_str())).field("input", call.arguments.text());
+        } else {
+            item.field("type", "function_call");
+            write_id(&mut item, &mark, "fc_", named);
+            item.field("call_id", &*self.rules.call_id(&call.id));
+            item.field("name", &handoff::tool_name(call.name.as_str()));
+            // A call whose arguments are no object was answered with an error that shows them.
+            let arguments = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
+            item.field("arguments", arguments);
+        }
+        for (key, value) in mark.iter().filter(|(key, _)| named && !matches!(key.as_str(), "id" | "type")) {
+            item.field(key, value);
+        }
+        item.close();
+    }
+
+    fn result(&self, out: &mut Vec<u8>, result: &ToolResultMessage, mark: &Map<String, Value>, named: bool) {
+        let mut parts: Vec<Part<'_>> = result.content.iter().filter_map(|c| self.part(c)).collect();
+        let note = self.rules.result_note(&result.content);
+        if let Some(note) = note {
+            parts.insert(0, Part::Text(Cow::Borrowed(note)));
+        }
+        let custom = is_custom(mark);
+        let mut item = Members::open(next(out));
+        item.field("type", if custom { "custom_tool_call_output" } else { "function_call_output" });
+        item.field("call_id", &*self.rules.call_id(&result.tool_call_id));
+        let texts: Option<Vec<&str>> = parts
+            .iter()
+            .map(|part| match part {
+                Part::Text(text) => Some(&**text),
+                Part::Image(_) => None,
+            })
+            .collect();
+        match texts {
+            Some(texts) => {
+                item.field("output", &texts.join("\n"));
+            }
+            None => write_parts(item.key("output"), &parts),
+        }
+        if let Some(caller) = mark.get("caller").filter(|_| named) {
+            item.field("caller", caller);
+        }
+        item.close();
+    }
+}
+
+impl Plan {
+    fn of(steps: &[Step<'_>]) -> Self {
+        let whole = steps.iter().all(|step| !matches!(step, Step::Reasoning(None)));
+        let plan = Self::choose(steps, whole);
+        // Reasoning at the end is left out because nothing follows; nothing that follows needs it.
+        let end = plan.sent.iter().rposition(|sent| *sent).unwrap_or_default();
+        let lost =
+            steps.iter().zip(&plan.sent).take(end).any(|(s, sent)| !sent && matches!(s, Step::Reasoning(_)));
+        if whole && lost { Self::choose(steps, false) } else { plan }
+    }
+
+    fn choose(steps: &[Step<'_>], named: bool) -> Self {
+        let mut followed = false;
+        let mut sent: Vec<bool> = Vec::with_capacity(steps.len());
+        for step in steps.iter().rev() {
+            followed = match step {
+                Step::Reasoning(item) => item.is_some() && followed,
+                Step::Opaque(block) => named && is_answered(block, steps),
+                Step::Text { .. } | Step::Call(_) => true,
+            };
+            sent.push(followed);
+        }
+        sent.reverse();
+        Self { sent, named }
+    }
+}
+
+/// Puts the calls of a reply one behind the other: DeepSeek takes a text between two calls for the end of the first one,
+/// and misses its output.
+fn gather_calls(steps: &mut [Step<'_>]) {
+    let call = |step: &Step<'_>| matches!(step, Step::Call(_));
+    let first = steps.iter().position(call).unwrap_or(steps.len());
+    let rest = steps.get_mut(first..).unwrap_or_default();
+    if rest.iter().all(|step| matches!(step, Step::Call(_) | Step::Text { .. })) {
+        rest.sort_by_key(call);
+    }
+}
+
+/// Whether an item asks for nothing, or what it asks for stands in the reply.
+fn is_answered(block: &OpaqueContent, steps: &[Step<'_>]) -> bool {
+    if !UNANSWERED.contains(&block.kind.as_str()) {
+        return true;
+    }
+    let id = |block: &OpaqueContent| block.data.get("call_id").cloned().filter(|id| !id.is_null());
+    let output = |kind: &str| kind.ends_with("_output");
+    let answers = |step: &Step<'_>| match step {
+        Step::Opaque(other) => output(&other.kind) && id(other) == id(block),
+        _ => false,
+    };
+    // The server answers some of its own calls without naming them.
+    let by_server = block.data.get("execution").is_some_and(|e| e == "server");
+    by_server || (id(block).is_some() && steps.iter().any(answers))
+}
+
+fn is_custom(mark: &Map<String, Value>) -> bool {
+    mark.get("type").is_some_and(|kind| kind == "custom_tool_call")
+}
+
+/// Where the next item is to be written.
+fn next(out: &mut Vec<u8>) -> &mut Vec<u8> {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+    out
+}
+
+fn write_id(item: &mut Members<'_>, mark: &Map<String, Value>, prefix: &str, named: bool) {
+    if let Some(id) = marks::id(mark, prefix).filter(|_| named) {
+        item.field("id", id);
+    }
+}
+
+fn write_phase(item: &mut Members<'_>, mark: &Map<String, Value>) {
+    if let Some(phase) = mark.get("phase") {
+        item.field("phase", phase);
+    }
+}
+
+fn write_message(out: &mut Vec<u8>, id: &str, mark: &Map<String, Value>, texts: &[&str]) {
+    let mut item = Members::open(out);
+    item.field("type", "message").field("id", id).field("status", "completed").field("role", "assistant");
+    write_phase(&mut item, mark);
+    let list = item.key("content");
+    list.push(b'[');
+    for (n, text) in texts.iter().enumerate() {
+        if n > 0 {
+            list.push(b',');
+        }
+        list.extend_from_slice(br#"{"type":"output_text","annotations":[],"text":"#);
+        write(list, *text);
+        list.push(b'}');
+    }
+    list.push(b']');
+    item.close();
+}
+
+fn write_parts(out: &mut Vec<u8>, parts: &[Part<'_>]) {
+    out.push(b'[');
+    for (n, part) in parts.iter().enumerate() {
+        if n > 0 {
+            out.push(b',');
+        }
+        let mut object = Members::open(out);
+        match part {
+            Part::Text(text) => {
+                object.field("type", "input_text").field("text", &**text);
+            }
+            Part::Image(image) => {
+                object.field("type", "input_image").field("detail", "auto");
+                object.field("image_url", &*handoff::image_address(image));
+            }
+        }
+        object.close();
+    }
+    out.push(b']');
+}

@@ -1,0 +1,108 @@
+//! Everything of a request but the conversation and the tools: limits, thinking, form of the answer, caching.
+
+use agent_core::{
+    ErrorKind, ProviderError, ResponseFormat, StreamConfig, ThinkingForm, ThinkingLevel, ToolChoice,
+};
+use serde_json::json;
+
+use crate::catalogue::{self, ModelFacts, ThinkingOff};
+use crate::effort::effort;
+use crate::json::Members;
+use crate::openai_responses::config::refuse;
+use crate::request::prompt_cache_key;
+
+/// The smallest limit of the output that the API takes.
+const MIN_OUTPUT: u32 = 16;
+
+/// Writes them.
+///
+/// # Errors
+/// When the request cannot be said in this protocol.
+pub(super) fn write(body: &mut Members<'_>, request: &StreamConfig) -> Result<(), ProviderError> {
+    let model = &request.model;
+    let facts = facts(request);
+    let thinks = model.thinking != ThinkingForm::None
+        && facts.is_none_or(|facts| facts.thinking != ThinkingForm::None);
+    if request.stop_sequences.iter().any(|s| !s.is_empty()) {
+        let message = "the Responses API knows no stop sequences";
+        return Err(refuse(model, ErrorKind::Other, message, "leave them out, or use Chat Completions"));
+    }
+    if model.dialect.store != Some(false) {
+        body.field("store", &false);
+    }
+    if thinks {
+        // Models that do not think refuse it.
+        body.key("include").extend_from_slice(br#"["reasoning.encrypted_content"]"#);
+    }
+    let limit = request.max_tokens.unwrap_or(model.max_tokens);
+    if limit > 0 {
+        body.field("max_output_tokens", &limit.max(MIN_OUTPUT));
+    }
+    let level = request.thinking_level.clamp_to(&model.thinking_levels);
+    let asked = thinks && level != ThinkingLevel::Off;
+    let sampling = facts.is_none_or(|facts| facts.sampling);
+    if let Some(temperature) = request.temperature.filter(|t| t.is_finite() && !asked && sampling) {
+        body.field("temperature", &temperature);
+    }
+    if asked {
+        body.field("reasoning", &json!({"effort": effort(model, level), "summary": "auto"}));
+    } else if thinks && facts.is_some_and(|facts| facts.thinking_off == ThinkingOff::Disabled) {
+        body.field("reasoning", &json!({"effort": "none"}));
+    }
+    format(body, &request.response_format);
+    choice(body, request)?;
+    if model.prompt_cache
+        && model.dialect.prompt_cache_key != Some(false)
+        && request.cache_config.enabled
+        && let Some(key) = prompt_cache_key(request)
+    {
+        body.field("prompt_cache_key", &key);
+    }
+    Ok(())
+}
+
+/// What is known of the model. A deployment on Azure often has the name of its model.
+fn facts(request: &StreamConfig) -> Option<&'static ModelFacts> {
+    let model = &request.model;
+    let provider = if model.provider.starts_with("azure") { "openai" } else { &model.provider };
+    catalogue::find(&model.provider, &model.id).or_else(|| catalogue::find(provider, &model.id))
+}
+
+fn format(body: &mut Members<'_>, format: &ResponseFormat) {
+    match format {
+        ResponseFormat::JsonObject => {
+            body.field("text", &json!({"format": {"type": "json_object"}}));
+        }
+        ResponseFormat::JsonSchema { name, schema, strict } => {
+            let out = body.key("text");
+            out.extend_from_slice(br#"{"format":"#);
+            let mut inner = Members::open(out);
+            inner.field("type", "json_schema").field("name", name).field("schema", schema);
+            inner.field("strict", strict);
+            inner.close();
+            out.push(b'}');
+        }
+        _ => {}
+    }
+}
+
+fn choice(body: &mut Members<'_>, request: &StreamConfig) -> Result<(), ProviderError> {
+    match &request.tool_choice {
+        ToolChoice::Required | ToolChoice::Tool(_) if request.tools.is_empty() => {
+            let message = "the request demands a tool call and names no tools";
+            let advice = "give it tools, or leave the choice to the model";
+            return Err(refuse(&request.model, ErrorKind::Other, message, advice));
+        }
+        ToolChoice::None if !request.tools.is_empty() => {
+            body.field("tool_choice", "none");
+        }
+        ToolChoice::Required => {
+            body.field("tool_choice", "required");
+        }
+        ToolChoice::Tool(name) => {
+            body.field("tool_choice", &json!({"type": "function", "name": name}));
+        }
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! Reads what breaks a reply: an error event, a failed response, a stream that broke off.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use agent_core::provider::error::classify_kind;
+use agent_core::{ErrorContext, ErrorKind, ProviderError};
+use serde_json::value::RawValue;
+
+use crate::rejection::VendorError;
+
+/// Codes of errors that may not come again. The vendor documents a few dozen codes; all others are about the request.
+const PASSING: &[&str] = &[
+    "server_error",
+    "internal_error",
+    "internal_server_error",
+    "internalservererror",
+    "api_error",
+    "upstream_error",
+    "processing_error",
+    "timeout",
+    "timeout_error",
+    "vector_store_timeout",
+    "overloaded",
+    "overloaded_error",
+    "server_overloaded",
+    "server_is_overloaded",
+    "engine_overloaded",
+    "service_unavailable",
+    "slow_down",
+    "unknown_error",
+];
+
+/// The most characters of an error that has no known shape that are quoted.
+const MAX_QUOTED: usize = 500;
+
+/// Reads an error object that came in the middle of a stream, or in place of one.
+pub(super) fn event(json: &str) -> ProviderError {
+    let vendor = VendorError::from_body(json.as_bytes()).unwrap_or_else(|| VendorError {
+        message: json.chars().take(MAX_QUOTED).collect(),
+        ..VendorError::default()
+    });
+    let code = vendor.code.as_deref().map(str::to_lowercase);
+    // Azure's codes may be statuses.
+    let status = code.as_deref().and_then(|c| c.parse::<u16>().ok()).filter(|s| (400..600).contains(s));
+    let kind = status.map(|status| classify_kind(status, &vendor.message));
+    let passes = code.is_none_or(|code| PASSING.contains(&code.as_str()));
+    let wait = wait(&vendor.message);
+    let error = vendor.in_stream().map_context(|context| context.retry_after = wait);
+    match (error, kind) {
+        (ProviderError::Network(context), Some(kind)) => ProviderError::new(kind, *context),
+        (ProviderError::Network(context), None) if !passes => ProviderError::Api(context),
+        (error, _) => error,
+    }
+}
+
+/// Before the number of the wait that a text asks for.
+const WAITS: &[&str] = &["try again in ", "retry after "];
+
+/// The longest wait that is read from a text; more is no wait but a mistake.
+const MAX_WAIT: f64 = 86_400.0;
+
+/// The wait that a text asks for. In the middle of a stream there is no header that could say it.
+fn wait(text: &str) -> Option<Duration> {
+    let text = text.to_lowercase();
+    let mut rest = WAITS.iter().find_map(|words| text.split_once(words))?.1;
+    let mut wait = None;
+    // `1m26.5s` is said, too.
+    while rest.starts_with(|c: char| c.is_ascii_digit()) {
+        let number = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
+        let (number, unit) = rest.split_at_checked(number)?;
+        let unit = unit.trim_start();
+        let seconds = match unit {
+            _ if unit.starts_with("ms") || unit.starts_with("milli") => 0.001,
+            _ if unit.starts_with('s') => 1.0,
+            _ if unit.starts_with('m') => 60.0,
+            _ if unit.starts_with('h') => 3_600.0,
+            _ => break,
+        };
+        wait = Some(wait.unwrap_or(0.0) + number.parse::<f64>().ok()? * seconds);
+        rest = unit.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    }
+    wait.filter(|wait| *wait <= MAX_WAIT).and_then(|wait| Duration::try_from_secs_f64(wait).ok())
+}
+
+/// Reads the error of a failed response.
+pub(super) fn failed(error: Option<&RawValue>) -> ProviderError {
+    match error {
+        Some(error) => event(error.get()),
+        None => fail(ErrorKind::Network, "the reply failed and the server did not say why", Some("failed")),
+    }
+}
+
+/// An error of this kind, with the vendor's word for it.
+pub(super) fn fail(kind: ErrorKind, message: &str, code: Option<&str>) -> ProviderError {
+    let mut context = ErrorContext::new(message);
+    context.code = code.map(str::to_owned);
+    ProviderError::new(kind, context)
+}
+
+/// The stream ended before its terminal event (B-120).
+pub(super) fn cut() -> ProviderError {
+    fail(ErrorKind::Network, "the stream ended before response.completed: the reply is incomplete", None)
+}
+
+/// Something arrived that is no event.
+pub(super) fn unreadable(cause: serde_json::Error) -> ProviderError {
+    fail(ErrorKind::Network, "the stream holds an event that cannot be read", None)
+        .map_context(|context| context.source = Some(cause.into()))
+}
+
+/// A JSON body that is no reply.
+pub(super) fn no_output() -> ProviderError {
+    fail(ErrorKind::Api, "the answer has no `output` and is none of the Responses API", None).map_context(
+        |context| context.advice = Some("check base_url and the protocol of this model".to_owned()),
+    )
+}

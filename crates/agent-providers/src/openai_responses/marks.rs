@@ -1,0 +1,131 @@
+//! What is kept of an item beside its text, so that it can be sent back as it came.
+//!
+//! The vendor names each item, and wants the names again: a reasoning item belongs to the item behind it by name. A
+//! message's name and phase, and a call's name and whatever else its item held, are the signatures of their blocks, as
+//! small JSON objects. A reasoning item becomes an opaque block of kind `reasoning`, which holds the item without its
+//! texts and its encrypted form, and behind it a thinking block for each of its texts, the last of which is signed with
+//! the encrypted form.
+
+#[cfg(test)]
+mod tests;
+
+use agent_core::ThinkingContent;
+use serde_json::{Map, Value};
+
+/// The kind of the opaque block of a reasoning item.
+pub(super) const REASONING: &str = "reasoning";
+
+/// The members of a reasoning item that are lists of texts, in the order in which the vendor writes them.
+pub(super) const TEXTS: [&str; 2] = ["summary", "content"];
+
+/// The member with the encrypted form of reasoning.
+const ENCRYPTED: &str = "encrypted_content";
+
+/// The longest name of an item that the API takes back, in bytes.
+const MAX_ID: usize = 64;
+
+/// The mark of a message: its name and its phase. `None` when it has neither.
+pub(super) fn of_message(id: &str, phase: &str) -> Option<String> {
+    let members = [("id", id), ("phase", phase)].into_iter().filter(|(_, value)| !value.is_empty());
+    written(members.map(|(key, value)| (key.to_owned(), Value::from(value))).collect())
+}
+
+/// The mark of a call: what its item holds besides call id, name and arguments. The type is kept where it is not the
+/// usual one.
+pub(super) fn of_call(mut item: Map<String, Value>) -> Option<String> {
+    for member in ["call_id", "name", "arguments", "input", "status"] {
+        item.remove(member);
+    }
+    item.retain(|key, value| !value.is_null() && (key != "type" || value != "function_call"));
+    written(item)
+}
+
+fn written(mark: Map<String, Value>) -> Option<String> {
+    (!mark.is_empty()).then(|| Value::Object(mark).to_string())
+}
+
+/// Reads a mark; of what is none, nothing.
+pub(super) fn read(signature: &str) -> Map<String, Value> {
+    serde_json::from_str(signature).unwrap_or_default()
+}
+
+/// The name in a mark, where it is one that the API takes back.
+pub(super) fn id<'m>(mark: &'m Map<String, Value>, prefix: &str) -> Option<&'m str> {
+    let id = mark.get("id").and_then(Value::as_str)?;
+    (id.starts_with(prefix) && id.len() <= MAX_ID).then_some(id)
+}
+
+/// What is kept of a reasoning item whose texts stand in thinking blocks, in this order.
+pub(super) fn of_reasoning(mut item: Map<String, Value>, blocks: &[&str]) -> Map<String, Value> {
+    item.remove(ENCRYPTED);
+    item.retain(|_, value| !value.is_null());
+    for list in TEXTS {
+        if let Some(Value::Array(parts)) = item.get_mut(list) {
+            parts.retain(|part| text(part).is_none_or(|t| !t.is_empty()));
+        }
+    }
+    let said = TEXTS.iter().filter_map(|list| item.get(*list)?.as_array()).flatten();
+    if said.map(text).eq(blocks.iter().map(|block| Some(*block))) {
+        let lists = item.iter_mut().filter(|(key, _)| TEXTS.contains(&key.as_str()));
+        for part in lists.filter_map(|(_, list)| list.as_array_mut()).flatten() {
+            if let Some(part) = part.as_object_mut() {
+                part.remove("text");
+            }
+        }
+    }
+    item
+}
+
+fn text(part: &Value) -> Option<&str> {
+    part.get("text").and_then(Value::as_str)
+}
+
+/// The reasoning item that these blocks were made of. Without `kept` it is made anew, nameless, which the API takes.
+/// `None` when the blocks are not those of the item.
+pub(super) fn reasoning(
+    kept: Option<&Map<String, Value>>,
+    blocks: &[&ThinkingContent],
+) -> Option<Map<String, Value>> {
+    let mut texts = blocks.iter().map(|block| block.thinking.as_str()).filter(|text| !text.is_empty());
+    let mut item = match kept {
+        Some(kept) => kept.clone(),
+        None => {
+            let part = |text: &str| {
+                let members = [("type", "summary_text"), ("text", text)];
+                Value::Object(members.into_iter().map(|(k, v)| (k.to_owned(), Value::from(v))).collect())
+            };
+            let summary = Value::Array(texts.by_ref().map(part).collect());
+            [("type".to_owned(), Value::from(REASONING)), ("summary".to_owned(), summary)]
+                .into_iter()
+                .collect()
+        }
+    };
+    for list in TEXTS {
+        for part in item.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(part) = part.as_object_mut().filter(|part| !part.contains_key("text")) {
+                part.insert("text".to_owned(), Value::from(texts.next()?));
+            }
+        }
+    }
+    let encrypted = blocks.last().and_then(|block| block.signature.as_deref()).filter(|s| !s.is_empty());
+    if let Some(encrypted) = encrypted {
+        item.insert(ENCRYPTED.to_owned(), Value::from(encrypted));
+    }
+    Some(item)
+}
+
+/// Whether a reasoning item can be sent to a server that knows nothing of it: it holds its encrypted form or, for
+/// servers that have none, its words.
+pub(super) fn is_whole(item: &Map<String, Value>, takes_words: TakesWords) -> bool {
+    let words = || item.get("content").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    item.contains_key(ENCRYPTED) || (takes_words == TakesWords::Yes && words())
+}
+
+/// Whether a server takes reasoning in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TakesWords {
+    /// It does.
+    Yes,
+    /// It takes the encrypted form only.
+    No,
+}

@@ -1,0 +1,146 @@
+//! The vendor's names: what of an event, an item and a response is read. Everything else is passed over.
+//!
+//! One flat type for all events: a tagged enum would copy every event into a buffer first.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::json::{Count, Text};
+
+/// An event of the stream.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Event<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    pub(super) output_index: Option<Count>,
+    #[serde(borrow)]
+    pub(super) item_id: Text<'a>,
+    pub(super) content_index: Count,
+    pub(super) summary_index: Count,
+    #[serde(borrow)]
+    pub(super) delta: Text<'a>,
+    #[serde(borrow)]
+    pub(super) text: Text<'a>,
+    #[serde(borrow)]
+    pub(super) refusal: Text<'a>,
+    #[serde(borrow)]
+    pub(super) arguments: Text<'a>,
+    #[serde(borrow)]
+    pub(super) input: Text<'a>,
+    #[serde(borrow)]
+    pub(super) call_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) item: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) part: Option<Part<'a>>,
+    #[serde(borrow)]
+    pub(super) response: Option<Response<'a>>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+/// What of an item says how it is to be read.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Head<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+}
+
+/// A message, or a reasoning item.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Spoken<'a> {
+    #[serde(borrow)]
+    pub(super) phase: Text<'a>,
+    #[serde(borrow)]
+    pub(super) content: Option<Vec<Part<'a>>>,
+    #[serde(borrow)]
+    pub(super) summary: Option<Vec<Part<'a>>>,
+    #[serde(borrow)]
+    pub(super) encrypted_content: Text<'a>,
+}
+
+/// A part of a message or of reasoning.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Part<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) text: Text<'a>,
+    #[serde(borrow)]
+    pub(super) refusal: Text<'a>,
+}
+
+/// The response: the head of a stream, its end, or all of it when it came as one body.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Response<'a> {
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) model: Text<'a>,
+    #[serde(borrow)]
+    pub(super) status: Text<'a>,
+    #[serde(borrow)]
+    pub(super) output: Option<Vec<&'a RawValue>>,
+    pub(super) usage: Option<Usage>,
+    #[serde(borrow)]
+    pub(super) incomplete_details: Option<Incomplete<'a>>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+/// Why a response is not whole.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Incomplete<'a> {
+    #[serde(borrow)]
+    pub(super) reason: Text<'a>,
+}
+
+/// Tokens. The input counts the cached ones as well.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+pub(super) struct Usage {
+    input_tokens: Count,
+    output_tokens: Count,
+    total_tokens: Count,
+    input_tokens_details: Option<InputDetails>,
+    output_tokens_details: Option<OutputDetails>,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+struct InputDetails {
+    cached_tokens: Count,
+    cache_write_tokens: Count,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+struct OutputDetails {
+    reasoning_tokens: Count,
+}
+
+impl Usage {
+    /// The same in disjoint buckets.
+    pub(super) fn disjoint(&self) -> agent_core::Usage {
+        let input = self.input_tokens_details.unwrap_or_default();
+        let reasoning = self.output_tokens_details.unwrap_or_default().reasoning_tokens;
+        crate::prompt_usage::disjoint(&crate::prompt_usage::Said {
+            prompt: self.input_tokens.0,
+            output: self.output_tokens.0,
+            total: self.total_tokens.0,
+            cache_read: input.cached_tokens.0,
+            cache_write: input.cache_write_tokens.0,
+            reasoning: reasoning.0,
+        })
+    }
+}

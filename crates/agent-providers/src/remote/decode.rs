@@ -1,0 +1,143 @@
+//! Reads the pieces of a reply.
+
+use std::borrow::Cow;
+
+use agent_core::{Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StreamEvent, Usage};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::wire::{ERROR_EVENT, Failed};
+use crate::protocol::{Decode, Flow, Frame};
+use crate::shape::Shape;
+
+/// A piece, with the members of all kinds of them. Flat, so that nothing is read twice.
+#[derive(Deserialize)]
+struct Piece<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(default)]
+    index: u32,
+    #[serde(default, borrow)]
+    delta: Cow<'a, str>,
+    #[serde(default, borrow)]
+    id: Cow<'a, str>,
+    #[serde(default, borrow)]
+    name: Cow<'a, str>,
+    #[serde(default)]
+    response_id: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    data: Value,
+    /// Of an opaque block; a member of its own, since `type` says what the piece is.
+    #[serde(default, rename = "kind", borrow)]
+    block: Cow<'a, str>,
+    #[serde(default)]
+    usage: Option<Usage>,
+    #[serde(default)]
+    completion: Option<Completion>,
+}
+
+/// What a usual piece is.
+#[derive(Debug, Clone, Copy)]
+enum Usual {
+    Text(u32),
+    Thinking(u32),
+    Call(u32),
+}
+
+/// The state between two pieces.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    done: Option<Completion>,
+    shape: Shape<Usual>,
+}
+
+impl Usual {
+    fn event(self, delta: &str) -> StreamEvent<'_> {
+        match self {
+            Self::Text(index) => StreamEvent::TextDelta { index, delta },
+            Self::Thinking(index) => StreamEvent::ThinkingDelta { index, delta },
+            Self::Call(index) => StreamEvent::ToolCallDelta { index, delta },
+        }
+    }
+}
+
+impl Decoder {
+    fn piece(&mut self, json: &str, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
+        let piece: Piece<'_> = serde_json::from_str(json).map_err(unreadable)?;
+        let (index, delta) = (piece.index, &*piece.delta);
+        let usual = match &*piece.kind {
+            "text_delta" => Some(Usual::Text(index)),
+            "thinking_delta" => Some(Usual::Thinking(index)),
+            "tool_call_delta" => Some(Usual::Call(index)),
+            _ => None,
+        };
+        if let Some(usual) = usual {
+            self.shape.learn(json, "delta", delta, usual);
+            sink(usual.event(delta));
+            return Ok(Flow::More);
+        }
+        sink(match &*piece.kind {
+            "done" => {
+                self.done =
+                    Some(piece.completion.ok_or_else(|| broken("the last piece says not how it ended"))?);
+                return Ok(Flow::Done);
+            }
+            "start" => StreamEvent::Start {
+                response_id: piece.response_id.as_deref(),
+                model: piece.model.as_deref(),
+            },
+            "text_start" => StreamEvent::TextStart { index },
+            "text_signature" => StreamEvent::TextSignature { index, delta },
+            "thinking_start" => StreamEvent::ThinkingStart { index },
+            "thinking_signature" => StreamEvent::ThinkingSignature { index, delta },
+            "redacted_thinking" => {
+                let data = piece.data.as_str().unwrap_or_default();
+                StreamEvent::RedactedThinking { index, data }
+            }
+            "tool_call_start" => StreamEvent::ToolCallStart { index, id: &piece.id, name: &piece.name },
+            "tool_call_signature" => StreamEvent::ToolCallSignature { index, delta },
+            "opaque" => StreamEvent::Opaque { index, kind: &piece.block, data: &piece.data },
+            "block_end" => StreamEvent::BlockEnd { index },
+            "usage" => StreamEvent::Usage(piece.usage.unwrap_or_default()),
+            "unrecognised" => StreamEvent::Unrecognised { name: &piece.name },
+            later => StreamEvent::Unrecognised { name: later },
+        });
+        Ok(Flow::More)
+    }
+}
+
+impl Decode for Decoder {
+    fn push(&mut self, frame: Frame<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
+        if frame.event == Some(ERROR_EVENT) {
+            let failed: Failed = serde_json::from_str(frame.data).map_err(unreadable)?;
+            return Err(failed.into_error());
+        }
+        if let Some((usual, delta)) = self.shape.read(frame.data) {
+            sink(usual.event(&delta));
+            return Ok(Flow::More);
+        }
+        self.piece(frame.data, sink)
+    }
+
+    fn whole(&mut self, _body: &str, _sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
+        Err(broken("the server answered with one JSON body instead of a stream"))
+    }
+
+    fn finish(&mut self, _sink: &mut EventSink<'_>) -> Result<Completion, ProviderError> {
+        self.done.take().ok_or_else(|| broken("the stream ended before the reply was complete"))
+    }
+}
+
+/// An answer that broke off or makes no sense: the call may be made again.
+fn broken(message: &str) -> ProviderError {
+    ProviderError::new(ErrorKind::Network, ErrorContext::new(message))
+}
+
+fn unreadable(error: serde_json::Error) -> ProviderError {
+    let context = ErrorContext::new("a piece of the reply cannot be read")
+        .with_advice("see that base_url is that of a Looptree server, and that both sides are of one version")
+        .with_source(error);
+    ProviderError::new(ErrorKind::Network, context)
+}

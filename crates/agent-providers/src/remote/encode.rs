@@ -1,0 +1,79 @@
+//! Writes the request. Each unit of the history is encoded once.
+
+use agent_core::{Encoded, ProviderError, StreamConfig, Unit, WireKey};
+use http::header::{self, HeaderValue};
+
+use super::Remote;
+use super::wire::VERSION;
+use crate::handoff::Handoff;
+use crate::json::{Members, write};
+use crate::protocol::HttpRequest;
+use crate::request;
+
+/// Where requests go, below the server's address.
+pub const PATH: &str = "/v1/stream";
+
+/// The address that is shown when one is missing.
+const EXAMPLE: &str = "https://host:port";
+
+pub(super) fn request(remote: &Remote, request: &StreamConfig) -> Result<HttpRequest, ProviderError> {
+    let server = request.model.as_ref().clone().with_base_url(&remote.base_url);
+    let url = request::endpoint(&server, EXAMPLE, PATH)?;
+    let mut headers = request::json_headers();
+    headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::AUTHORIZATION, request::credential(&request.model, "Bearer ", &remote.token)?);
+    Ok(HttpRequest { url, headers, body: body(request) })
+}
+
+fn body(request: &StreamConfig) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut members = Members::open(&mut out);
+    members.field("version", &VERSION);
+    members.field("provider", &request.model.provider).field("model", &request.model.id);
+    members.field("system_prompt", &*request.system_prompt);
+    members.field("tools", request.tools.definitions());
+    members.field("thinking_level", &request.thinking_level);
+    members.field("thinking_budgets", &request.thinking_budgets);
+    members.field("max_tokens", &request.max_tokens).field("temperature", &request.temperature);
+    members.field("cache_config", &request.cache_config).field("session_id", &request.session_id);
+    members.field("tool_choice", &request.tool_choice).field("response_format", &request.response_format);
+    members.field("stop_sequences", &request.stop_sequences);
+    members.field("foreign_thinking_as_text", &request.foreign_thinking_as_text);
+    messages(members.key("messages"), request);
+    members.close();
+    out
+}
+
+fn messages(out: &mut Vec<u8>, request: &StreamConfig) {
+    // The form of a message depends on nothing but the message.
+    let key = WireKey::new(&["remote"]);
+    out.push(b'[');
+    let start = out.len();
+    for unit in request.history.units().filter(|unit| Handoff::shows(unit)) {
+        unit.wire().with(
+            key,
+            || encoded(unit),
+            |encoded| {
+                if encoded.bytes().is_empty() {
+                    return;
+                }
+                if out.len() > start {
+                    out.push(b',');
+                }
+                out.extend_from_slice(encoded.bytes());
+            },
+        );
+    }
+    out.push(b']');
+}
+
+fn encoded(unit: &Unit) -> Encoded {
+    let mut bytes = Vec::new();
+    for message in unit.entries().iter().filter_map(|entry| entry.message().as_llm()) {
+        if !bytes.is_empty() {
+            bytes.push(b',');
+        }
+        write(&mut bytes, message);
+    }
+    Encoded::new(bytes, [])
+}

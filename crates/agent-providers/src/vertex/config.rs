@@ -1,0 +1,148 @@
+//! Where a request goes and who sends it.
+
+#[cfg(test)]
+mod tests;
+
+use agent_core::{ErrorContext, ErrorKind, ModelConfig, ProviderError, Secret, StreamConfig};
+use http::header::{ACCEPT, AUTHORIZATION};
+use http::{HeaderMap, HeaderValue};
+
+use crate::google::{API_KEY, METHOD, segment, streamed};
+use crate::request;
+
+/// The version of the API that is spoken.
+const VERSION: &str = "/v1";
+
+/// The region that is no place.
+const GLOBAL: &str = "global";
+
+/// Regions of several places, which have a host of another form.
+const MULTI_REGIONS: &[&str] = &["us", "eu"];
+
+/// What an API key of Google begins with; anything else is a token.
+const KEY_PREFIXES: &[&str] = &["AIza", "AQ."];
+
+/// Who calls.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Credential<'r> {
+    /// The application default credentials.
+    Default,
+    /// A service account; the text is its JSON.
+    Account(&'r Secret),
+    /// An API key.
+    Key(&'r Secret),
+    /// A token.
+    Bearer(&'r Secret),
+    /// The caller's own headers say it, or that nobody does.
+    ByHand,
+}
+
+/// Tells who calls.
+pub(super) fn credential(request: &StreamConfig) -> Credential<'_> {
+    match request.key().filter(|key| !key.is_empty()) {
+        Some(key) if key.expose().trim_start().starts_with('{') => Credential::Account(key),
+        Some(key) if project(&request.model).is_none() || is_api_key(key) => Credential::Key(key),
+        Some(key) => Credential::Bearer(key),
+        None if request::names_header(request, &[&API_KEY, &AUTHORIZATION]) => Credential::ByHand,
+        None => Credential::Default,
+    }
+}
+
+fn is_api_key(key: &Secret) -> bool {
+    KEY_PREFIXES.iter().any(|prefix| key.expose().trim().starts_with(prefix))
+}
+
+fn project(model: &ModelConfig) -> Option<&str> {
+    model.project.as_deref().map(str::trim).filter(|p| !p.is_empty())
+}
+
+fn region(model: &ModelConfig) -> &str {
+    model.region.as_deref().map(str::trim).filter(|r| !r.is_empty()).unwrap_or(GLOBAL)
+}
+
+/// The address: that of a project and a region, or without a project that of express mode. The configured base may end
+/// with a version, with `/models`, or be whole.
+///
+/// # Errors
+/// When it is no address of the web, there is neither a project nor an API key, or a name cannot stand in an address.
+pub(super) fn endpoint(request: &StreamConfig) -> Result<reqwest::Url, ProviderError> {
+    let model = &*request.model;
+    let id = segment(model, "model id", &model.id)?;
+    let place = word(model, "region", region(model), "")?;
+    let default_base = host(place);
+    let base = model.base_url.as_deref().unwrap_or(&default_base);
+    let address = base.split('?').next().unwrap_or_default().trim().trim_end_matches('/');
+    let plain = id.rsplit('/').next().unwrap_or_default();
+    let last = address.rsplit('/').next().unwrap_or_default();
+    if last == "models" {
+        return request::endpoint(model, &default_base, &format!("/{plain}{METHOD}")).map(streamed);
+    }
+    let version = if matches!(last, "v1" | "v1beta1" | "v1alpha1") { "" } else { VERSION };
+    let resource = match (id, project(model)) {
+        (id, _) if id.starts_with("projects/") => id.to_owned(),
+        (id, project) => {
+            let publisher = if id.starts_with("publishers/") {
+                id.to_owned()
+            } else {
+                format!("publishers/google/models/{plain}")
+            };
+            match project {
+                Some(project) => {
+                    let project = word(model, "project", project, ".:")?;
+                    format!("projects/{project}/locations/{place}/{publisher}")
+                }
+                None if matches!(credential(request), Credential::Key(_)) => publisher,
+                None => return Err(project_missing(model)),
+            }
+        }
+    };
+    request::endpoint(model, &default_base, &format!("{version}/{resource}{METHOD}")).map(streamed)
+}
+
+/// A name of letters, digits, `-` and these: the region becomes part of the host, to which a token is sent.
+fn word<'n>(model: &ModelConfig, what: &str, name: &'n str, also: &str) -> Result<&'n str, ProviderError> {
+    if name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || also.contains(c)) {
+        return Ok(name);
+    }
+    let context = ErrorContext::new(format!("the {what} {name:?} is none of Google Cloud"))
+        .with_target(&model.provider, &model.id)
+        .with_advice("set project and region as the console shows them, for example \"europe-west4\"");
+    Err(ProviderError::new(ErrorKind::Other, context))
+}
+
+fn host(place: &str) -> String {
+    match place {
+        GLOBAL => String::from("https://aiplatform.googleapis.com"),
+        place if MULTI_REGIONS.contains(&place) => format!("https://aiplatform.{place}.rep.googleapis.com"),
+        place => format!("https://{place}-aiplatform.googleapis.com"),
+    }
+}
+
+fn project_missing(model: &ModelConfig) -> ProviderError {
+    let context = ErrorContext::new("no Google Cloud project was given")
+        .with_target(&model.provider, &model.id)
+        .with_advice(
+            "set the model's project and region (ModelConfig::vertex), or its api_key for express mode",
+        );
+    ProviderError::new(ErrorKind::Auth, context)
+}
+
+/// The protocol's headers, without the token that is fetched.
+///
+/// # Errors
+/// When the key cannot be sent.
+pub(super) fn headers(request: &StreamConfig) -> Result<HeaderMap, ProviderError> {
+    let model = &*request.model;
+    let mut headers = request::json_headers();
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    match credential(request) {
+        Credential::Key(key) => {
+            headers.insert(API_KEY, request::credential(model, "", key)?);
+        }
+        Credential::Bearer(token) => {
+            headers.insert(AUTHORIZATION, request::credential(model, "Bearer ", token)?);
+        }
+        Credential::Default | Credential::Account(_) | Credential::ByHand => {}
+    }
+    Ok(headers)
+}

@@ -1,0 +1,198 @@
+//! Tokens of Google Cloud, fetched by `gcp_auth` and kept by it until they expire.
+//!
+//! It has HTTP clients of its own, tries five times within a second, and says little about why it failed. What it says
+//! of a credential that cannot be read may quote it, so that is not passed on.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use agent_core::{ErrorContext, ErrorKind, ModelConfig, ProviderError, Secret};
+use gcp_auth::{CustomServiceAccount, TokenProvider};
+use http::header::AUTHORIZATION;
+use http::{HeaderName, HeaderValue};
+use serde::Deserialize;
+use tokio::sync::OnceCell;
+
+/// What a token is good for.
+const SCOPES: &[&str] = &["https://www.googleapis.com/auth/cloud-platform"];
+
+/// The longest wait for a token.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The most service accounts that are kept.
+const MAX_ACCOUNTS: usize = 16;
+
+/// Who can be asked for tokens.
+#[derive(Default)]
+pub(super) struct Tokens {
+    default: OnceCell<Arc<dyn TokenProvider>>,
+    accounts: Mutex<Vec<(Secret, Arc<CustomServiceAccount>)>>,
+}
+
+/// What is looked at of a service account before it is used.
+#[derive(Deserialize)]
+struct Account {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    token_uri: Option<String>,
+}
+
+impl Tokens {
+    /// A token of the application default credentials.
+    pub(super) async fn of_default(
+        &self,
+        model: &ModelConfig,
+    ) -> Result<(HeaderName, HeaderValue), ProviderError> {
+        let fetching = async {
+            let provider = self.default.get_or_try_init(gcp_auth::provider).await?;
+            provider.token(SCOPES).await
+        };
+        bearer(model, tokio::time::timeout(TIMEOUT, fetching).await)
+    }
+
+    /// A token of this service account.
+    pub(super) async fn of_account(
+        &self,
+        model: &ModelConfig,
+        json: &Secret,
+    ) -> Result<(HeaderName, HeaderValue), ProviderError> {
+        let account = self.account(model, json)?;
+        bearer(model, tokio::time::timeout(TIMEOUT, account.token(SCOPES)).await)
+    }
+
+    fn account(
+        &self,
+        model: &ModelConfig,
+        json: &Secret,
+    ) -> Result<Arc<CustomServiceAccount>, ProviderError> {
+        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, account)) = accounts.iter().find(|(known, _)| known == json) {
+            return Ok(Arc::clone(account));
+        }
+        let account = Arc::new(read(model, json)?);
+        if accounts.len() >= MAX_ACCOUNTS {
+            accounts.remove(0);
+        }
+        accounts.push((json.clone(), Arc::clone(&account)));
+        Ok(account)
+    }
+}
+
+/// Reads a service account.
+fn read(model: &ModelConfig, json: &Secret) -> Result<CustomServiceAccount, ProviderError> {
+    let refused = |message: &str| {
+        let advice = "give the whole JSON of a service account's key, as the console hands it out";
+        Err(failed(model, ErrorKind::Auth, message, advice))
+    };
+    let Ok(account) = serde_json::from_str::<Account>(json.expose()) else {
+        return refused("the API key begins like the JSON of a service account and is none");
+    };
+    if account.kind.as_deref().is_some_and(|kind| kind != "service_account") {
+        let kind = account.kind.unwrap_or_default();
+        let message =
+            format!("credentials of the type {kind:?} cannot be used as a key; a service account's can");
+        let advice = "leave the key out and sign in by application default credentials";
+        return Err(failed(model, ErrorKind::Auth, &message, advice));
+    }
+    // An address that is none would end the program inside of the library.
+    let is_address = account.token_uri.as_deref().is_none_or(|uri| {
+        uri.parse::<http::Uri>().is_ok_and(|u| matches!(u.scheme_str(), Some("http" | "https")))
+    });
+    if !is_address {
+        return refused("the token_uri of the service account is no web address");
+    }
+    match CustomServiceAccount::from_json(json.expose()) {
+        Ok(account) => Ok(account),
+        Err(gcp_auth::Error::Io(..)) => {
+            let message = "the certificates of this machine cannot be read, so no token can be fetched";
+            Err(failed(
+                model,
+                ErrorKind::Auth,
+                message,
+                "install them, or set the model's api_key to a token",
+            ))
+        }
+        Err(_) => {
+            refused("the service account cannot be read: a field is missing or its private key is none")
+        }
+    }
+}
+
+fn bearer(
+    model: &ModelConfig,
+    fetched: Result<Result<Arc<gcp_auth::Token>, gcp_auth::Error>, tokio::time::error::Elapsed>,
+) -> Result<(HeaderName, HeaderValue), ProviderError> {
+    let sign_in = "sign in with `gcloud auth application-default login`, name a service account's file in \
+                   GOOGLE_APPLICATION_CREDENTIALS, or set the model's api_key to a token or to the JSON of a service \
+                   account";
+    let token = match fetched {
+        Err(_) => {
+            let message = format!("no token of Google Cloud came within {} s", TIMEOUT.as_secs());
+            return Err(failed(
+                model,
+                ErrorKind::Network,
+                &message,
+                "try again, or give a token as the api_key",
+            ));
+        }
+        Ok(Err(error)) => return Err(told(model, &error, sign_in)),
+        Ok(Ok(token)) => token,
+    };
+    match HeaderValue::from_str(&format!("Bearer {}", token.as_str())) {
+        Ok(value) => Ok((AUTHORIZATION, value)),
+        Err(_) => Err(failed(
+            model,
+            ErrorKind::Auth,
+            "the token that Google Cloud gave cannot be sent in a header",
+            "check the token_uri of the credentials",
+        )),
+    }
+}
+
+/// Says why there is no token, without what may hold a piece of a credential.
+fn told(model: &ModelConfig, error: &gcp_auth::Error, sign_in: &str) -> ProviderError {
+    match error {
+        gcp_auth::Error::NoAuthMethod(..) => {
+            failed(model, ErrorKind::Auth, "nobody is signed in to Google Cloud on this machine", sign_in)
+        }
+        gcp_auth::Error::Http(..) => failed(
+            model,
+            ErrorKind::Network,
+            "the connection to the token endpoint of Google Cloud broke",
+            "check the connection, and the token_uri of the credentials",
+        ),
+        gcp_auth::Error::Other("HTTP request failed", _) => failed(
+            model,
+            ErrorKind::Network,
+            "the token endpoint of Google Cloud cannot be reached",
+            "check the connection, and the token_uri of the credentials",
+        ),
+        gcp_auth::Error::Str(said) => {
+            let message = format!("Google Cloud gave no token: {said}");
+            failed(
+                model,
+                ErrorKind::Auth,
+                &message,
+                &format!(
+                    "check that the credential was not revoked and that this machine's clock is right; or {sign_in}"
+                ),
+            )
+        }
+        _ => failed(model, ErrorKind::Auth, "the credentials of Google Cloud cannot be used", sign_in),
+    }
+}
+
+fn failed(model: &ModelConfig, kind: ErrorKind, message: &str, advice: &str) -> ProviderError {
+    let context = ErrorContext::new(message).with_target(&model.provider, &model.id).with_advice(advice);
+    ProviderError::new(kind, context)
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tokens")
+    }
+}

@@ -1,0 +1,65 @@
+//! Finds out how a server speaks that calls itself OpenAI-compatible.
+//!
+//! It is asked a row of small questions, each with one thing in it that some servers refuse, ignore or do differently. From the
+//! answers come a table for people and a [`ChatDialect`](looptree::ChatDialect) for
+//! [`ModelConfig::with_dialect`](looptree::ModelConfig::with_dialect). At the end an agent with that dialect does a turn with
+//! a tool.
+
+mod ask;
+mod probes;
+mod report;
+mod trial;
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use looptree::{ChatDialect, Secret};
+
+pub use ask::Outcome;
+pub use report::{Finding, Report};
+
+use ask::Asker;
+
+/// What is to be checked, and how long one answer may take.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The address below which `/chat/completions` is.
+    pub base_url: String,
+    /// The model; the first one that the server lists when absent.
+    pub model: Option<String>,
+    /// The key, where the server wants one.
+    pub key: Option<Secret>,
+    /// The longest wait for one whole answer.
+    pub patience: Duration,
+}
+
+/// Asks the server everything.
+///
+/// # Errors
+/// When it cannot be reached, has no model, or does not answer the plainest question.
+pub async fn check(target: &Target) -> Result<Report> {
+    let mut asker = Asker::new(target)?;
+    let models = asker.models().await;
+    let model = match (&target.model, models.first()) {
+        (Some(model), _) => model.clone(),
+        (None, Some(model)) => model.clone(),
+        (None, None) => bail!("the server lists no models; name one with --model"),
+    };
+    asker.model.clone_from(&model);
+    let mut report = Report::new(&target.base_url, &model, models);
+    if !probes::plain(&asker, &mut report).await? {
+        return Ok(report);
+    }
+    probes::limit(&asker, &mut report).await;
+    probes::usage(&asker, &mut report).await;
+    probes::fields(&asker, &mut report).await;
+    probes::answers(&asker, &mut report).await;
+    probes::tools(&asker, &mut report).await;
+    trial::agent(target, &mut report).await;
+    Ok(report)
+}
+
+/// A dialect with nothing set: what is not found out is left to be detected.
+fn nothing() -> ChatDialect {
+    ChatDialect::default()
+}

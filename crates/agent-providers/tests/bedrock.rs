@@ -394,7 +394,7 @@ async fn a_server_that_is_not_there_is_a_network_error() {
     assert!(outcome.error().to_string().contains("no connection"), "{}", outcome.error());
 }
 
-/// REQ-125: this one of the seven.
+/// REQ-042.
 #[tokio::test]
 async fn the_registry_serves_it_and_checks_before_sending() {
     let server = Server::answering(STREAM, reply()).await;

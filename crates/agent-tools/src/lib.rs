@@ -23,6 +23,8 @@ pub mod list_files;
 mod offload;
 pub mod read_file;
 pub mod search;
+#[cfg(feature = "skills")]
+pub mod skills;
 pub mod sub_agent;
 mod text;
 mod walk;
@@ -39,6 +41,9 @@ pub use list_files::ListFilesTool;
 pub use read_file::ReadFileTool;
 #[doc(inline)]
 pub use search::SearchTool;
+#[cfg(feature = "skills")]
+#[doc(inline)]
+pub use skills::{SkillSet, WithSkills};
 #[doc(inline)]
 pub use sub_agent::SubAgentTool;
 #[doc(inline)]

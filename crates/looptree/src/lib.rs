@@ -32,6 +32,7 @@
 //! | `openai-responses` | OpenAI Responses, and the servers that speak it | no |
 //! | `azure` | OpenAI Responses on Azure | no |
 //! | `tools` | bash, read_file, write_file, edit_file, list_files, search | yes |
+//! | `skills` | skills: folders with a `SKILL.md` | no |
 //! | `session` | recording loop trees to files | yes |
 //! | `tls-rustls` | TLS by rustls | yes |
 //! | `tls-native` | TLS by the operating system | no |

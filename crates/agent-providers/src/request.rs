@@ -101,6 +101,12 @@ pub(crate) fn credential(
     Ok(value)
 }
 
+/// An error before anything was sent.
+pub(crate) fn refuse(model: &ModelConfig, kind: ErrorKind, message: &str, advice: &str) -> ProviderError {
+    let context = ErrorContext::new(message).with_target(&*model.provider, &*model.id).with_advice(advice);
+    ProviderError::new(kind, context)
+}
+
 /// The error of a call without the key that the provider needs.
 pub(crate) fn key_missing(model: &ModelConfig) -> ProviderError {
     let advice = match crate::keys::variable(&model.provider) {

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 const MAX_KEPT: usize = 4_096;
 
 /// A member of no meaning that some vendors fill up with noise, so that the length of a frame says nothing.
-const NOISE: &str = r#""obfuscation":""#;
+const NOISE: &[&str] = &[r#""obfuscation":""#, r#","p":""#];
 
 /// A member that counts the frames of a reply.
 const NUMBER: &str = r#""sequence_number":"#;
@@ -78,7 +78,8 @@ impl<K: Copy> Shape<K> {
     /// hole holds something else than it should.
     fn holes<'f>(&mut self, mut part: &'f str) -> Option<&'f str> {
         loop {
-            let noise = part.find(NOISE).map(|at| (at + NOISE.len(), Hole::Noise));
+            let noise = NOISE.iter().filter_map(|noise| part.find(noise).map(|at| at + noise.len())).min();
+            let noise = noise.map(|at| (at, Hole::Noise));
             let number = part.find(NUMBER).map(|at| (at + NUMBER.len(), Hole::Number));
             let Some((end, hole)) = [noise, number].into_iter().flatten().min_by_key(|(at, _)| *at) else {
                 return Some(part);

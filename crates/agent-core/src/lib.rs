@@ -92,8 +92,9 @@ pub use model::{
 };
 #[doc(inline)]
 pub use provider::{
-    Completion, ErrorContext, ErrorKind, EventSink, MessageSnapshot, OwnedStreamEvent, ProviderError,
-    ReplyLog, RequestHook, StreamConfig, StreamEvent, StreamProvider, complete, stream_to,
+    Completion, ErrorContext, ErrorKind, EventSink, MessageSnapshot, OnRequest, OnResponse, OwnedStreamEvent,
+    ProviderError, Received, ReceivedPart, ReplyLog, RequestHook, SentRequest, StreamConfig, StreamEvent,
+    StreamProvider, WireHooks, complete, stream_to,
 };
 #[doc(inline)]
 pub use retry::RetryConfig;

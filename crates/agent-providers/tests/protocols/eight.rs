@@ -87,7 +87,7 @@ impl Vendor {
             ApiProtocol::OllamaChat => ModelConfig::ollama(id).with_api_key(self.key),
             other => panic!("{other}"),
         };
-        agent_providers::catalogue::complete(model).with_base_url(base).with_images(true)
+        agent_providers::catalogue::configure(model).with_base_url(base).with_images(true)
     }
 
     /// What its signatures and its ids begin with; valid as base64 too. Nobody else is to see one.
@@ -109,9 +109,7 @@ impl Vendor {
             ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => {
                 ("text/event-stream", self.gemini(said).into_bytes())
             }
-            ApiProtocol::BedrockConverseStream => {
-                ("application/vnd.amazon.eventstream", self.bedrock(said))
-            }
+            ApiProtocol::BedrockConverseStream => ("application/vnd.amazon.eventstream", self.bedrock(said)),
             _ => ("text/event-stream", self.responses(said).into_bytes()),
         };
         let mut acts = vec![head(200, kind), Act::Piece(body)];
@@ -121,8 +119,10 @@ impl Vendor {
 
     fn anthropic(self, said: &Said) -> String {
         let mut out = Events::default();
-        out.named(json!({"type": "message_start", "message": {"id": "msg_1", "type": "message", "role": "assistant",
-            "model": "m", "content": [], "usage": {"input_tokens": 3, "output_tokens": 1}}}));
+        out.named(
+            json!({"type": "message_start", "message": {"id": "msg_1", "type": "message", "role": "assistant",
+            "model": "m", "content": [], "usage": {"input_tokens": 3, "output_tokens": 1}}}),
+        );
         let mut index = 0;
         let mut block = |start: Value, deltas: Vec<Value>| {
             out.named(json!({"type": "content_block_start", "index": index, "content_block": start}));
@@ -143,7 +143,10 @@ impl Vendor {
             block(json!({"type": "redacted_thinking", "data": self.mark()}), vec![]);
         }
         if !said.text.is_empty() {
-            block(json!({"type": "text", "text": ""}), vec![json!({"type": "text_delta", "text": said.text})]);
+            block(
+                json!({"type": "text", "text": ""}),
+                vec![json!({"type": "text_delta", "text": said.text})],
+            );
         }
         for (id, name, arguments) in &said.calls {
             block(
@@ -246,9 +249,7 @@ impl Vendor {
             );
         }
         for (n, (call, name, arguments)) in said.calls.iter().enumerate() {
-            let whole = |arguments: &str| {
-                json!({"type": "function_call", "id": id("fc", n), "call_id": call, "name": name, "arguments": arguments})
-            };
+            let whole = |arguments: &str| json!({"type": "function_call", "id": id("fc", n), "call_id": call, "name": name, "arguments": arguments});
             let arguments = arguments.to_string();
             item(
                 whole(""),
@@ -257,8 +258,10 @@ impl Vendor {
             );
         }
         if !said.stalls {
-            out.named(json!({"type": "response.completed", "response": {"id": "resp_1", "status": "completed",
-                "output": [], "usage": {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}}}));
+            out.named(
+                json!({"type": "response.completed", "response": {"id": "resp_1", "status": "completed",
+                "output": [], "usage": {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}}}),
+            );
         }
         out.0
     }

@@ -16,6 +16,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    unreachable_pub,
     reason = "a test may fail loudly"
 )]
 

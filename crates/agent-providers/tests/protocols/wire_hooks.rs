@@ -78,7 +78,11 @@ fn all_text(seen: &Seen) -> String {
 
 /// The bytes of a script's body.
 fn body_of(script: &[Act]) -> Vec<u8> {
-    script.iter().filter_map(|act| if let Act::Piece(p) = act { Some(p.clone()) } else { None }).flatten().collect()
+    script
+        .iter()
+        .filter_map(|act| if let Act::Piece(p) = act { Some(p.clone()) } else { None })
+        .flatten()
+        .collect()
 }
 
 /// The request that was seen is the one that arrived.
@@ -179,8 +183,7 @@ async fn a_key_that_a_server_sends_back_is_hidden_in_whatever_pieces_it_comes() 
             assert_eq!(seen.answers[0].1, 401);
             let body = String::from_utf8(seen.answers[0].3.clone()).unwrap();
             assert_eq!(
-                body,
-                "{\"error\": {\"message\": \"no such key: ****\"}, \"message\": \"****\"}",
+                body, "{\"error\": {\"message\": \"no such key: ****\"}, \"message\": \"****\"}",
                 "{}: {secret}",
                 vendor.name
             );
@@ -192,7 +195,9 @@ async fn a_key_that_a_server_sends_back_is_hidden_in_whatever_pieces_it_comes() 
 
 #[tokio::test]
 async fn the_token_of_the_remote_form_is_not_shown() {
-    let answer = agent_providers::remote::end_frame(&Ok(agent_core::Completion::new(agent_core::StopReason::Stop)));
+    let mut answer = Vec::new();
+    let end = Ok(agent_core::Completion::new(agent_core::StopReason::Stop));
+    agent_providers::remote::end_frame(&mut answer, &end);
     let server = Server::answering("text/event-stream", answer).await;
     let (asking, log) = watched(hello(ANTHROPIC.at("http://unused")));
     let remote = RemoteProvider::new(format!("http://{}", server.address), "token-of-the-server");
@@ -217,7 +222,8 @@ async fn a_hook_that_panics_changes_nothing() {
 
 #[tokio::test]
 async fn an_agent_shows_every_attempt_after_the_hook_that_changes_bodies() {
-    let script = vec![vec![head(500, "application/json"), piece("{}"), Act::End], RESPONSES.answer(&Said::text("ok"))];
+    let script =
+        vec![vec![head(500, "application/json"), piece("{}"), Act::End], RESPONSES.answer(&Said::text("ok"))];
     let server = Server::start(script).await;
     let log = Log::default();
     let (one, two) = (Arc::clone(&log), Arc::clone(&log));
@@ -248,7 +254,11 @@ async fn an_agent_shows_every_attempt_after_the_hook_that_changes_bodies() {
 fn a_model_and_a_request_show_no_hooks_and_no_keys_in_their_debug_form() {
     for vendor in ALL {
         let (asking, _) = watched(hello(ModelConfig::clone(&vendor.at("http://localhost"))));
-        let text = format!("{asking:?} {:?} {:?}", asking.wire_hooks, ProviderRegistry::default().provider_id());
+        let text = format!(
+            "{asking:?} {:?} {:?}",
+            asking.wire_hooks,
+            StreamProvider::provider_id(&ProviderRegistry::default())
+        );
         for secret in vendor.secrets() {
             assert!(!text.contains(secret), "{text}");
         }

@@ -42,6 +42,7 @@ pub(super) fn write(members: &mut Members<'_>, request: &StreamConfig, dialect: 
     response_format(members, &request.response_format, dialect);
     tool_choice(members, request);
     if dialect.prompt_cache_key
+        && request.cache_config.enabled
         && let Some(key) = prompt_cache_key(request)
     {
         members.field("prompt_cache_key", &key);

@@ -19,6 +19,7 @@ mod server;
 mod source;
 mod test_command;
 mod tidy;
+mod weight;
 mod workspace;
 
 use std::process::ExitCode;
@@ -39,6 +40,7 @@ cargo xtask COMMAND
                          the bodies that the providers send in a varied run, as files, held against the APIs' rules
   catalogue FILE [--as-of DAY] [--write]
                          what a file knows better of the models: entries of our form, or the api.json of models.dev
+  weight [SET...]        crates, build time and program size of sets of features
   bench                  that cost grows with what is new, counted in allocations and instructions
 ";
 
@@ -66,6 +68,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "ci" => ci::run(&workspace, rest),
         "tidy" => tidy::run(&workspace, rest),
         "requirements" => requirements::run(&workspace, rest),
+        "weight" => weight::run(&workspace, rest),
         "catalogue" => catalogue::run(&workspace, rest),
         "bench" => bench::run(&workspace, rest),
         "conformance" => conformance::run(&workspace, rest),

@@ -8,7 +8,7 @@ use super::{AgentError, BasicAgent, IntoPrompt};
 use crate::answer::{AnswerError, AnswerFault, AnswerForm};
 use crate::drive::{EventSender, event_channel};
 use crate::message::{AgentMessage, AssistantMessage, StopReason};
-use crate::model::{ResponseFormat, ToolChoice};
+use crate::model::{ApiProtocol, ResponseFormat, ToolChoice};
 
 impl BasicAgent {
     /// Asks, and waits for an answer that is a `T`: the model is held to the schema of the type as far as its protocol
@@ -65,12 +65,14 @@ impl BasicAgent {
         let mut messages = prompt.into_prompt();
         for asked in 1.. {
             let last = asked > form.retries();
-            // With no tools to call every protocol can hold its model to the form, so the last try is without.
+            // Where no tool may be called the model is held to the form, by servers too that let it call or be held, so the
+            // last try is without calls. Bedrock has no word for that, and needs none.
             let again = last && asked > 1;
             let mut settings = self.for_a_run();
             settings.change(|config| {
                 config.response_format = form.format();
-                if again && matches!(config.tool_choice, ToolChoice::Auto) {
+                let forbids = config.model.api != ApiProtocol::BedrockConverseStream;
+                if again && forbids && matches!(config.tool_choice, ToolChoice::Auto) {
                     config.tool_choice = ToolChoice::None;
                 }
             });

@@ -155,7 +155,7 @@ impl Vendor {
             );
         }
         if !said.stalls {
-            let reason = if said.calls.is_empty() { "end_turn" } else { "tool_use" };
+            let reason = said.reason("end_turn", "tool_use");
             out.named(json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 2}}));
             out.named(json!({"type": "message_stop"}));
         }
@@ -182,7 +182,7 @@ impl Vendor {
             );
         }
         if !said.stalls {
-            chunk(json!({}), json!(if said.calls.is_empty() { "stop" } else { "tool_calls" }));
+            chunk(json!({}), json!(said.reason("stop", "tool_calls")));
             out.0.push_str("data: [DONE]\n\n");
         }
         out.0
@@ -212,7 +212,7 @@ impl Vendor {
             out.data(&json!({"candidates": [{"content": {"role": "model", "parts": [part]}, "index": 0}]}));
         }
         if !said.stalls {
-            out.data(&json!({"candidates": [{"finishReason": "STOP", "index": 0}],
+            out.data(&json!({"candidates": [{"finishReason": said.reason("STOP", "STOP"), "index": 0}],
                 "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 2, "totalTokenCount": 5}}));
         }
         out.0
@@ -258,10 +258,14 @@ impl Vendor {
             );
         }
         if !said.stalls {
-            out.named(
-                json!({"type": "response.completed", "response": {"id": "resp_1", "status": "completed",
-                "output": [], "usage": {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}}}),
-            );
+            let (event, status) = match said.reason {
+                None => ("response.completed", "completed"),
+                Some(_) => ("response.incomplete", "incomplete"),
+            };
+            let details = said.reason.map(|reason| json!({ "reason": reason }));
+            out.named(json!({"type": event, "response": {"id": "resp_1", "status": status,
+                "incomplete_details": details, "output": [],
+                "usage": {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}}}));
         }
         out.0
     }
@@ -299,7 +303,7 @@ impl Vendor {
             );
         }
         if !said.stalls {
-            let reason = if said.calls.is_empty() { "end_turn" } else { "tool_use" };
+            let reason = said.reason("end_turn", "tool_use");
             out.extend(frame("messageStop", &json!({"stopReason": reason})));
             out.extend(frame("metadata", &json!({"usage": {"inputTokens": 3, "outputTokens": 2}})));
         }
@@ -332,7 +336,7 @@ fn ollama(said: &Said) -> String {
             out,
             "{}",
             json!({"model": "m", "message": {"role": "assistant", "content": ""}, "done": true,
-                "done_reason": "stop", "prompt_eval_count": 3, "eval_count": 2})
+                "done_reason": said.reason("stop", "stop"), "prompt_eval_count": 3, "eval_count": 2})
         );
     }
     out
@@ -350,9 +354,15 @@ pub struct Said {
     pub stalls: bool,
     /// Tells the answers of a conversation apart.
     pub number: usize,
+    /// Why the model stopped, in the vendor's word; what is usual when absent.
+    pub reason: Option<&'static str>,
 }
 
 impl Said {
+    fn reason(&self, usual: &'static str, with_calls: &'static str) -> &'static str {
+        self.reason.unwrap_or(if self.calls.is_empty() { usual } else { with_calls })
+    }
+
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }

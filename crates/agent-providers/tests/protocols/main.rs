@@ -16,11 +16,13 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::disallowed_methods,
     unreachable_pub,
     reason = "a test may fail loudly"
 )]
 
 mod abilities;
+mod contracts;
 mod eight;
 mod errors;
 mod handoff;

@@ -273,3 +273,25 @@ async fn an_answer_that_never_fits_is_the_same_error_through_every_protocol() {
         assert!(!error.to_string().contains(Secret::from(vendor.key).expose()));
     }
 }
+
+#[tokio::test]
+async fn tools_are_called_on_the_way_and_an_unfit_answer_is_asked_for_again_through_every_protocol() {
+    for vendor in ALL {
+        let said = [
+            Said::default().call("call_1", "look", json!({"place": "Kiel", "by": "foot"})),
+            Said::text("{\"title\": 1}"),
+            Said::text(good().to_string()),
+        ];
+        let server = Server::start(said.iter().map(|s| vendor.answer(s)).collect()).await;
+        let agent = BasicAgent::new(vendor.at(&format!("http://{}", server.address)))
+            .with_provider(ProviderRegistry::default())
+            .with_tool(tool_fn("look", "Looks.", |_: Stop, _| async { Ok("nothing") }));
+        let answer: Plan =
+            agent.prompt_typed("Where to?").await.unwrap_or_else(|e| panic!("{}: {e}", vendor.name));
+        assert_eq!(answer, plan(), "{}", vendor.name);
+        let asked = server.asked();
+        assert_eq!(asked.len(), 3, "{}", vendor.name);
+        assert!(asked[2].body.contains("days"), "{}: the faults are listed", vendor.name);
+        assert_ne!(form(vendor.api, &asked[2].json()), Form::Free, "{}", vendor.name);
+    }
+}

@@ -34,18 +34,9 @@ impl BasicAgent {
     where
         T: JsonSchema + DeserializeOwned,
     {
-        let (tx, mut events) = event_channel();
-        let tx = EventSender::from(tx);
-        let asking = self.prompt_for_with_sender(prompt, form, tx);
-        let mut asking = std::pin::pin!(asking);
-        loop {
-            tokio::select! {
-                biased;
-                answer = &mut asking => return answer,
-                // Nobody looks at them; they are only not to pile up.
-                _ = events.recv() => {}
-            }
-        }
+        // Nobody looks at the events; a run goes on without.
+        let (tx, _) = event_channel();
+        self.prompt_for_with_sender(prompt, form, tx).await
     }
 
     /// Like [`prompt_for`](Self::prompt_for), and sends the events of every run that it takes.

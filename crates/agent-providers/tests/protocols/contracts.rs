@@ -144,6 +144,9 @@ async fn a_reply_becomes_thinking_text_and_calls_with_their_usage() {
     }
 }
 
+/// A vendor's word, and what it means.
+type Word = (&'static str, Result<StopReason, ErrorKind>);
+
 #[track_caller]
 fn check_stop(outcome: &Outcome, vendor: Vendor, word: &str, expect: Result<StopReason, ErrorKind>) {
     let found = outcome.end.as_ref().map(|end| end.stop_reason).map_err(agent_core::ProviderError::kind);
@@ -155,7 +158,7 @@ fn check_stop(outcome: &Outcome, vendor: Vendor, word: &str, expect: Result<Stop
 async fn the_vendors_words_for_why_a_model_stopped_are_understood() {
     let (stop, length) = (Ok(StopReason::Stop), Ok(StopReason::Length));
     let refused = Err(ErrorKind::Api);
-    let words: &[(Vendor, &[(&'static str, Result<StopReason, ErrorKind>)])] = &[
+    let words: &[(Vendor, &[Word])] = &[
         (
             ANTHROPIC,
             &[("end_turn", stop), ("stop_sequence", stop), ("max_tokens", length), ("refusal", refused)],

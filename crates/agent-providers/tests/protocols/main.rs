@@ -17,6 +17,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
+    clippy::needless_pass_by_value,
     unreachable_pub,
     reason = "a test may fail loudly"
 )]

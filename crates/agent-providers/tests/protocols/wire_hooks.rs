@@ -16,8 +16,15 @@ use crate::support::{Act, Asked, Server, call, head, hello, piece};
 #[derive(Default)]
 struct Seen {
     requests: Vec<Request>,
-    /// Number, status, headers, body, whether the end was said.
-    answers: Vec<(u64, u16, Vec<(String, String)>, Vec<u8>, bool)>,
+    answers: Vec<Came>,
+}
+
+struct Came {
+    exchange: u64,
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+    ended: bool,
 }
 
 struct Request {
@@ -46,10 +53,17 @@ fn answer(log: &Log, part: &ReceivedPart<'_>) {
     let mut log = log.lock().unwrap();
     match part.part {
         Received::Head { status, headers } => {
-            log.answers.push((part.exchange, status, headers.to_vec(), Vec::new(), false));
+            let exchange = part.exchange;
+            log.answers.push(Came {
+                exchange,
+                status,
+                headers: headers.to_vec(),
+                body: Vec::new(),
+                ended: false,
+            });
         }
-        Received::Body(bytes) => log.answers.last_mut().unwrap().3.extend_from_slice(bytes),
-        Received::End => log.answers.last_mut().unwrap().4 = true,
+        Received::Body(bytes) => log.answers.last_mut().unwrap().body.extend_from_slice(bytes),
+        Received::End => log.answers.last_mut().unwrap().ended = true,
         other => panic!("{other:?}"),
     }
 }
@@ -69,9 +83,9 @@ fn all_text(seen: &Seen) -> String {
         text.push_str(&format!("{} {:?} ", request.url, request.headers));
         text.push_str(&String::from_utf8_lossy(&request.body));
     }
-    for (_, _, headers, body, _) in &seen.answers {
-        text.push_str(&format!("{headers:?}"));
-        text.push_str(&String::from_utf8_lossy(body));
+    for came in &seen.answers {
+        text.push_str(&format!("{:?}", came.headers));
+        text.push_str(&String::from_utf8_lossy(&came.body));
     }
     text
 }
@@ -124,9 +138,9 @@ async fn check(vendor: Vendor, change: impl FnOnce(&mut StreamConfig)) -> Seen {
     let (sent, came) = (&seen.requests[0], &seen.answers[0]);
     assert_same(sent, &server.asked()[0], &base);
     assert_eq!(sent.target, (asking.model.provider.clone(), vendor.model.to_owned()));
-    assert_eq!((came.0, came.1), (sent.exchange, 200), "{}", vendor.name);
-    assert!(came.2.iter().any(|(n, v)| n == "transfer-encoding" && v == "chunked"));
-    assert_eq!(came.3, body_of(&script), "{}: the bytes of the answer", vendor.name);
+    assert_eq!((came.exchange, came.status), (sent.exchange, 200), "{}", vendor.name);
+    assert!(came.headers.iter().any(|(n, v)| n == "transfer-encoding" && v == "chunked"));
+    assert_eq!(came.body, body_of(&script), "{}: the bytes of the answer", vendor.name);
     let text = all_text(&seen);
     for secret in vendor.secrets() {
         assert!(!text.contains(secret), "{}: {secret} in {text}", vendor.name);
@@ -180,14 +194,14 @@ async fn a_key_that_a_server_sends_back_is_hidden_in_whatever_pieces_it_comes() 
             let outcome = call(&ProviderRegistry::default(), &asking).await;
             assert!(outcome.end.is_err());
             let seen = log.lock().unwrap();
-            assert_eq!(seen.answers[0].1, 401);
-            let body = String::from_utf8(seen.answers[0].3.clone()).unwrap();
+            assert_eq!(seen.answers[0].status, 401);
+            let body = String::from_utf8(seen.answers[0].body.clone()).unwrap();
             assert_eq!(
                 body, "{\"error\": {\"message\": \"no such key: ****\"}, \"message\": \"****\"}",
                 "{}: {secret}",
                 vendor.name
             );
-            assert!(seen.answers[0].4, "the end of an error answer is said");
+            assert!(seen.answers[0].ended, "the end of an error answer is said");
             assert!(!all_text(&seen).contains(secret), "{}", vendor.name);
         }
     }
@@ -241,7 +255,7 @@ async fn an_agent_shows_every_attempt_after_the_hook_that_changes_bodies() {
         .with_on_response(move |part| answer(&two, part));
     assert_eq!(agent.chat("Hello").await.unwrap(), "ok");
     let seen = log.lock().unwrap();
-    let statuses: Vec<u16> = seen.answers.iter().map(|a| a.1).collect();
+    let statuses: Vec<u16> = seen.answers.iter().map(|a| a.status).collect();
     assert_eq!(statuses, [500, 200]);
     assert!(seen.requests[0].exchange != seen.requests[1].exchange);
     for (sent, asked) in seen.requests.iter().zip(server.asked()) {

@@ -37,6 +37,9 @@ const HARMLESS: &[&str] = &[
     "x-title",
 ];
 
+/// Words of the schemes by which requests say who asks; they stand in headers with a credential and are none.
+const SCHEMES: &[&[u8]] = &[b"AWS4-HMAC-SHA256", b"Credential", b"SignedHeaders", b"Signature"];
+
 /// Parts of names of headers and query members that hold a credential.
 const TELLING: &[&str] =
     &["auth", "key", "token", "secret", "cookie", "signature", "credential", "password", "sig"];
@@ -75,11 +78,14 @@ impl Tap {
         for (name, value) in request.headers() {
             if is_hidden(name, value) {
                 let value = value.as_bytes();
-                secrets.extend(value.split(|b| b" ,=".contains(b)).map(<[u8]>::to_vec));
+                let pieces = value.split(|b| b" ,=".contains(b));
+                // The names of the headers that AWS's signature is over are no credential.
+                let aws = value.starts_with(b"AWS4-");
+                secrets.extend(pieces.filter(|p| !(aws && p.contains(&b';'))).map(<[u8]>::to_vec));
                 secrets.push(value.to_vec());
             }
         }
-        secrets.retain(|s| s.len() >= MIN_SECRET);
+        secrets.retain(|s| s.len() >= MIN_SECRET && !SCHEMES.contains(&s.as_slice()));
         // The longest first: a part of one must not leave the rest of it.
         secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         secrets.dedup();
@@ -139,15 +145,24 @@ impl Answering {
         self.held = later.to_vec();
     }
 
-    /// Shows what was held back, and the end where there was one.
+    /// Shows what was held back, and the end where there was one. What begins as a credential and was cut off is not
+    /// shown.
     pub(super) fn end(&mut self, complete: bool) {
-        let rest = std::mem::take(&mut self.held);
-        if !rest.is_empty() {
-            self.tap.show(Received::Body(&rest));
+        match std::mem::take(&mut self.held) {
+            rest if rest.is_empty() => {}
+            rest if rest.len() < MIN_SECRET => self.tap.show(Received::Body(&rest)),
+            _ => self.tap.show(Received::Body(HIDDEN.as_bytes())),
         }
         if complete {
             self.tap.show(Received::End);
         }
+    }
+}
+
+/// An answer that is not read to its end has no end, but what came of it is shown.
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.end(false);
     }
 }
 

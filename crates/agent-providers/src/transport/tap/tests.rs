@@ -7,6 +7,11 @@ use super::*;
 
 /// Feeds an answer in pieces to a tap whose request had this key, and gives what was shown of it.
 fn shown_of(key: &str, pieces: &[&[u8]]) -> Vec<u8> {
+    let request = reqwest::Request::new(reqwest::Method::POST, "http://localhost/".parse().unwrap());
+    shown_after(&request, key, pieces)
+}
+
+fn shown_after(sent: &reqwest::Request, key: &str, pieces: &[&[u8]]) -> Vec<u8> {
     let seen: Arc<Mutex<Vec<u8>>> = Arc::default();
     let mut request = StreamConfig::new(ModelConfig::openai("m", "M", key), History::new());
     let log = Arc::clone(&seen);
@@ -16,7 +21,7 @@ fn shown_of(key: &str, pieces: &[&[u8]]) -> Vec<u8> {
         }
     }));
     let tap = Tap::of(&request).unwrap();
-    tap.sent(&reqwest::Request::new(reqwest::Method::POST, "http://localhost/".parse().unwrap()));
+    tap.sent(sent);
     let mut answering = tap.answered(200, &HeaderMap::new()).unwrap();
     for piece in pieces {
         answering.piece(piece);
@@ -47,6 +52,24 @@ fn every_part_of_a_key_that_is_several_in_one_is_hidden() {
     assert_eq!(shown, b"**** **** ****");
     let file = r#"{"private_key": "-----BEGIN-----", "client_email": "me@example.org"}"#;
     assert_eq!(shown_of(file, &[b"-----BEGIN----- of me@example.org"]), b"**** of me@example.org");
+}
+
+#[test]
+fn a_signature_is_hidden_and_the_words_around_it_are_not() {
+    let mut sent = reqwest::Request::new(reqwest::Method::POST, "http://localhost/".parse().unwrap());
+    let value = "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE00/20261121/eu/bedrock/aws4_request, \
+                 SignedHeaders=content-type;host, Signature=00112233445566778899";
+    sent.headers_mut().insert("authorization", value.parse().unwrap());
+    sent.headers_mut().insert("x-amz-security-token", "FwoGZXIvtoken".parse().unwrap());
+    let said = b"The Signature 00112233445566778899 over the SignedHeaders content-type;host does not fit FwoGZXIvtoken";
+    let shown = String::from_utf8(shown_after(&sent, "AKIDEXAMPLE00:secret00", &[said])).unwrap();
+    assert_eq!(shown, "The Signature **** over the SignedHeaders content-type;host does not fit ****");
+}
+
+#[test]
+fn a_key_that_is_cut_off_is_not_shown_and_what_is_too_short_to_be_one_is() {
+    assert_eq!(shown_of("sk-very-secret", &[b"wrong key sk-very-sec"]), b"wrong key ****");
+    assert_eq!(shown_of("sk-very-secret", &[b"wrong key sk-"]), b"wrong key sk-");
 }
 
 #[test]

@@ -43,6 +43,10 @@ pub(super) fn of(schema: &Value) -> Option<Value> {
 fn closed(schema: &Value, depth: usize) -> Option<Value> {
     let depth = depth.checked_sub(1)?;
     let members = schema.as_object()?;
+    // Nothing may stand beside a reference, a description neither.
+    if let Some(reference) = members.get("$ref") {
+        return Some(json!({ "$ref": reference }));
+    }
     let mut out = Map::new();
     let mut told = Vec::new();
     for (key, value) in members {
@@ -50,7 +54,6 @@ fn closed(schema: &Value, depth: usize) -> Option<Value> {
             key if DROPPED.contains(&key) => {}
             key if TOLD.contains(&key) => told.push(format!("{key}: {value}")),
             key if KEPT.contains(&key) => drop(out.insert(key.to_owned(), value.clone())),
-            "$ref" => drop(out.insert("$ref".to_owned(), value.clone())),
             "const" => drop(out.insert("enum".to_owned(), json!([value]))),
             "format" if value.as_str().is_some_and(|f| FORMATS.contains(&f)) => {
                 out.insert("format".to_owned(), value.clone());
@@ -75,7 +78,7 @@ fn closed(schema: &Value, depth: usize) -> Option<Value> {
         _ => false,
     };
     // Something must be said of the value: a schema that takes anything cannot be enforced.
-    if !["type", "anyOf", "enum", "$ref"].iter().any(|key| out.contains_key(*key)) {
+    if !["type", "anyOf", "enum"].iter().any(|key| out.contains_key(*key)) {
         return None;
     }
     if of_type("array") && !out.contains_key("items") {

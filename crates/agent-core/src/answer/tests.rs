@@ -49,6 +49,10 @@ fn sent<T: JsonSchema + serde::de::DeserializeOwned>() -> (Value, bool) {
 /// Every rule that vendors which enforce schemas state of each part of one.
 fn assert_closed(schema: &Value, at: &str) {
     let members = schema.as_object().unwrap_or_else(|| panic!("{at}: {schema}"));
+    if members.contains_key("$ref") {
+        assert_eq!(members.len(), 1, "{at}: nothing may stand beside a reference: {schema}");
+        return;
+    }
     for banned in
         ["oneOf", "allOf", "not", "const", "default", "title", "prefixItems", "$schema", "uniqueItems"]
     {
@@ -105,6 +109,39 @@ fn a_type_that_holds_itself_and_one_that_is_no_object_are_wrapped_and_read_back(
     assert_eq!(AnswerForm::<Vec<u8>>::new().read(r#"{"value": [1, 2]}"#).unwrap(), [1, 2]);
     assert!(AnswerForm::<bool>::new().read("true").unwrap());
     assert!(form.read(r#"{"value": {"Of": [{"Number": "x"}]}}"#).is_err());
+}
+
+#[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+struct Tree {
+    name: String,
+    /// Below it.
+    below: Vec<Tree>,
+    /// What it grew from.
+    seed: Option<Box<Tree>>,
+    /// Beside it.
+    pair: Pair,
+}
+
+#[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+struct Pair {
+    /// The other one.
+    other: Option<Box<Tree>>,
+}
+
+#[test]
+fn references_stand_alone_and_lead_to_what_is_there() {
+    let (schema, strict) = sent::<Tree>();
+    assert!(strict, "{schema}");
+    assert_closed(&schema, "Tree");
+    let text = schema.to_string();
+    for name in text.split("\"$ref\":\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(schema.pointer(name.trim_start_matches('#')).is_some(), "{name} in {text}");
+    }
+    let tree = AnswerForm::<Tree>::new().read(
+        r#"{"name": "a", "below": [{"name": "b", "below": [], "seed": null, "pair": {"other": null}}],
+            "seed": null, "pair": {"other": null}}"#,
+    );
+    assert_eq!(tree.unwrap().below[0].name, "b");
 }
 
 #[test]

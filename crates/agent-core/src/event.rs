@@ -338,6 +338,9 @@ pub struct AgentEnd {
     pub messages: Vec<MessageRef>,
     /// Tokens of all turns.
     pub usage: Usage,
+    /// Tokens that calls used themselves: those of sub-agents. They are not in `usage` (D32).
+    #[serde(default, skip_serializing_if = "Usage::is_zero")]
+    pub tool_usage: Usage,
     /// How it ended.
     pub ended: Ended,
     /// When.

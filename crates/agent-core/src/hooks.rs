@@ -18,6 +18,7 @@
 //! ```
 
 mod filter;
+pub mod policy;
 mod verdict;
 
 use std::fmt;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use filter::{FilterResult, InputFilter};
+pub use policy::{Decision, ToolPolicy, ToolRule};
 pub use verdict::{HookError, IntoToolChange, IntoVerdict, Verdict};
 
 use crate::environment::BoxFuture;

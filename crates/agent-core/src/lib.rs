@@ -71,7 +71,7 @@ pub use event::{
 #[doc(inline)]
 pub use history::{Entry, History, HistoryError, MessageRef, Repair, Splice, SpliceError, Unit, UnitKind};
 #[doc(inline)]
-pub use hooks::{FilterResult, HookError, Hooks, InputFilter, Verdict};
+pub use hooks::{Decision, FilterResult, HookError, Hooks, InputFilter, ToolPolicy, ToolRule, Verdict};
 #[doc(inline)]
 pub use identity::{
     AgentId, ContinuationKind, LoopId, QuestionId, SessionId, StepKey, Timestamp, ToolCallId, ToolName,

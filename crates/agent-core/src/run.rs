@@ -76,6 +76,8 @@ pub struct Run {
     tracker: ExecutionTracker,
     context: ContextTracker,
     usage: Usage,
+    #[serde(default, skip_serializing_if = "Usage::is_zero")]
+    tool_usage: Usage,
     #[serde(default, skip_serializing_if = "LostRoutes::is_empty")]
     lost_routes: LostRoutes,
     turn: Turn,
@@ -217,6 +219,7 @@ impl Run {
             new_messages: Arc::default(),
             prompts,
             usage: Usage::default(),
+            tool_usage: Usage::default(),
             lost_routes: LostRoutes::default(),
             turn: Turn::default(),
             phase: Phase::Gate(GateAt::Loop),
@@ -295,6 +298,12 @@ impl Run {
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.usage.combine(&self.turn.usage)
+    }
+
+    /// Tokens that calls used themselves so far: those of sub-agents.
+    #[must_use]
+    pub fn tool_usage(&self) -> Usage {
+        self.tool_usage
     }
 
     /// The index of the turn that is open or comes next.
@@ -422,6 +431,7 @@ impl Run {
             loop_id: self.setup.loop_id.clone(),
             messages: self.new_messages.to_vec(),
             usage: self.usage,
+            tool_usage: self.tool_usage,
             ended: ended.clone(),
             timestamp: self.now,
         })));

@@ -22,6 +22,7 @@ mod environment;
 mod error;
 mod output;
 mod process;
+mod runs_only;
 mod shell_words;
 mod strays;
 
@@ -43,6 +44,7 @@ pub use args::BashArgs;
 pub use deny::DenyPattern;
 pub use environment::INHERITED;
 pub use error::BashError;
+pub use runs_only::runs_only;
 
 use crate::Workspace;
 

@@ -23,6 +23,7 @@ pub mod list_files;
 mod offload;
 pub mod read_file;
 pub mod search;
+pub mod sub_agent;
 mod text;
 mod walk;
 pub mod workspace;
@@ -38,6 +39,8 @@ pub use list_files::ListFilesTool;
 pub use read_file::ReadFileTool;
 #[doc(inline)]
 pub use search::SearchTool;
+#[doc(inline)]
+pub use sub_agent::SubAgentTool;
 #[doc(inline)]
 pub use workspace::{PathError, Workspace};
 #[doc(inline)]

@@ -126,6 +126,7 @@ impl Shell {
         ctx.cancel = self.cancel.child_token();
         ctx.updates = updates;
         ctx.provider = Some(self.config.provider.clone());
+        ctx.journal.clone_from(&self.config.journal);
         if let Some(run) = self.run() {
             ctx.loop_id = run.loop_id().clone();
         }

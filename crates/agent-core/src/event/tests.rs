@@ -113,6 +113,7 @@ fn runs_turns_and_messages_have_their_shapes() {
     );
     check(
         &AgentEvent::AgentEnd(Box::new(AgentEnd {
+            tool_usage: Usage::default(),
             loop_id: id(),
             messages: vec![message()],
             usage: Usage::new(1, 2, 0, 0),

@@ -85,6 +85,12 @@ impl Usage {
         Self { input, output, reasoning: 0, cache_read, cache_write, total_tokens }
     }
 
+    /// Whether nothing was used.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// The same usage, of which `reasoning` output tokens were reasoning.
     #[must_use]
     pub fn with_reasoning(mut self, reasoning: u64) -> Self {

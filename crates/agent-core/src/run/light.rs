@@ -33,6 +33,8 @@ pub struct LightRun {
     tracker: ExecutionTracker,
     context: ContextTracker,
     usage: Usage,
+    #[serde(default, skip_serializing_if = "Usage::is_zero")]
+    tool_usage: Usage,
     #[serde(default, skip_serializing_if = "LostRoutes::is_empty")]
     lost_routes: LostRoutes,
     turn: Turn,
@@ -117,6 +119,7 @@ impl Run {
             tracker: self.tracker.clone(),
             context: self.context.clone(),
             usage: self.usage,
+            tool_usage: self.tool_usage,
             lost_routes: self.lost_routes.clone(),
             turn: self.turn.clone(),
             phase,
@@ -156,6 +159,7 @@ impl Run {
             tracker: light.tracker,
             context: light.context,
             usage: light.usage,
+            tool_usage: light.tool_usage,
             lost_routes: light.lost_routes,
             turn: light.turn,
             phase,

@@ -86,6 +86,7 @@ pub(super) fn ended(
     }
     run.now = now;
     let ToolOutcome { result, duration_ms, tokens } = outcome;
+    run.tool_usage = run.tool_usage.combine(&result.usage.as_deref().copied().unwrap_or_default());
     say_end(&slot.call, &loop_id, &result, duration_ms, out);
     slot.closed = Some(Closed { result, duration_ms, tokens, at: now, change: None });
     slot.stage = if reviewed && !aborting { Stage::Ended } else { Stage::Closed };

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::ToolResult;
 use crate::environment::Environment;
 use crate::identity::{LoopId, StepKey, ToolCallId, ToolName};
+use crate::journal::Journal;
 use crate::provider::StreamProvider;
 
 /// The call, its cancellation, and the way to say something while it runs.
@@ -31,6 +32,8 @@ pub struct ToolContext {
     pub updates: ToolUpdates,
     /// The provider of the run, for tools that ask a model.
     pub provider: Option<Arc<dyn StreamProvider>>,
+    /// Where the run is written down, for tools that run a loop of their own: it belongs to the same record.
+    pub journal: Option<Arc<dyn Journal>>,
     /// Time, sleep and tasks.
     pub environment: Arc<dyn Environment>,
 }
@@ -48,6 +51,7 @@ impl ToolContext {
             cancel: CancellationToken::new(),
             updates: ToolUpdates::none(),
             provider: None,
+            journal: None,
             environment,
         }
     }

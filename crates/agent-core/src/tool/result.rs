@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::identity::LoopId;
-use crate::message::Content;
+use crate::message::{Content, Usage};
 
 /// What a call gave.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -27,6 +27,9 @@ pub struct ToolResult {
     /// The loop of a sub-agent that this call ran (REQ-194).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub child_loop_id: Option<LoopId>,
+    /// Tokens that the call itself used at models; they are counted beside those of the loop (D32).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Box<Usage>>,
 }
 
 impl ToolResult {
@@ -73,6 +76,13 @@ impl ToolResult {
     #[must_use]
     pub fn with_child_loop(mut self, loop_id: LoopId) -> Self {
         self.child_loop_id = Some(loop_id);
+        self
+    }
+
+    /// The same result, for which the call itself used these tokens at models.
+    #[must_use]
+    pub fn with_usage(mut self, usage: Usage) -> Self {
+        self.usage = Some(Box::new(usage));
         self
     }
 

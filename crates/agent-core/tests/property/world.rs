@@ -197,7 +197,8 @@ fn result(c: &mut Choices) -> ToolResult {
 
 fn outcome(c: &mut Choices) -> Box<ToolOutcome> {
     let ran = c.one_of(&[Some(3), None]);
-    let outcome = ToolOutcome::new(result(c), ran);
+    let used = if c.once_in(4) { Some(usage(c)) } else { None };
+    let outcome = ToolOutcome::new(used.into_iter().fold(result(c), ToolResult::with_usage), ran);
     Box::new(if c.once_in(2) { outcome.counted(c.below(30) as u64) } else { outcome })
 }
 

@@ -20,6 +20,11 @@ pub(super) fn simple_commands(command: &str) -> Vec<Vec<String>> {
     found
 }
 
+/// As [`simple_commands`], with the words in front of a command that run another one still there.
+pub(super) fn written_commands(command: &str) -> Vec<Vec<String>> {
+    split(command)
+}
+
 /// `command` without blanks, and without all that stands in quotes.
 pub(super) fn unquoted_compact(command: &str) -> String {
     let mut out = String::new();

@@ -31,6 +31,7 @@ mod running;
 mod session;
 mod snapshot;
 mod state;
+mod typed;
 
 #[cfg(test)]
 mod tests;

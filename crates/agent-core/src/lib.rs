@@ -15,6 +15,7 @@
 //! | `testing` | a strict scripted provider, a manual clock, event assertions | no |
 
 pub mod agent;
+pub mod answer;
 pub mod context;
 pub mod drive;
 pub mod environment;
@@ -41,6 +42,8 @@ pub use agent::{
     AgentError, AgentSnapshot, AgentState, BasicAgent, ChatToken, Finished, IntoPrompt, SNAPSHOT_VERSION,
     Subscription, WeakAgent,
 };
+#[doc(inline)]
+pub use answer::{ANSWER_RETRIES, AnswerError, AnswerFault, AnswerForm};
 #[doc(inline)]
 pub use context::{
     CompactionChange, CompactionContext, CompactionDraft, CompactionError, CompactionOutcome,
@@ -89,8 +92,9 @@ pub use model::{
 };
 #[doc(inline)]
 pub use provider::{
-    Completion, ErrorContext, ErrorKind, EventSink, MessageSnapshot, OwnedStreamEvent, ProviderError,
-    ReplyLog, RequestHook, StreamConfig, StreamEvent, StreamProvider, complete, stream_to,
+    Completion, ErrorContext, ErrorKind, EventSink, MessageSnapshot, OnRequest, OnResponse, OwnedStreamEvent,
+    ProviderError, Received, ReceivedPart, ReplyLog, RequestHook, SentRequest, StreamConfig, StreamEvent,
+    StreamProvider, WireHooks, complete, stream_to,
 };
 #[doc(inline)]
 pub use retry::RetryConfig;

@@ -21,6 +21,7 @@ mod fold;
 pub mod overflow;
 mod owned;
 mod request;
+mod wire_hooks;
 
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ pub use event::{Completion, EventSink, StreamEvent};
 pub use fold::{MessageSnapshot, ReplyLog};
 pub use owned::{OwnedStreamEvent, complete, stream_to};
 pub use request::{RequestHook, StreamConfig};
+pub use wire_hooks::{HIDDEN, OnRequest, OnResponse, Received, ReceivedPart, SentRequest, WireHooks};
 
 use crate::model::ModelConfig;
 

@@ -31,6 +31,7 @@ pub use context::{ToolContext, ToolSignal, ToolUpdates};
 pub use definition::{ToolDefinition, ToolSet};
 pub use kit::Toolkit;
 pub use result::{ToolError, ToolResult};
+pub(crate) use typed::plain_schema;
 pub use typed::{FunctionTool, Tool, TypedTool, argument_schema, tool_fn};
 
 /// A tool, as the loop sees it (REQ-021).

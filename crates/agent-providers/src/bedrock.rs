@@ -32,6 +32,8 @@ mod sign;
 mod source;
 mod wire;
 
+use std::sync::Arc;
+
 use agent_core::{
     CancellationToken, Completion, EventSink, ModelConfig, ProviderError, StreamConfig, StreamProvider,
 };
@@ -42,6 +44,7 @@ pub use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsPr
 
 use crate::Transport;
 use crate::protocol::{Decode, Dispatched, Framing, HttpRequest, Protocol, Rejection, Undelivered};
+use crate::transport::tap::Tap;
 use source::Source;
 
 /// The ConverseStream protocol: how a request is written and how its answer is read. It holds no connection.
@@ -67,10 +70,16 @@ impl Protocol for Bedrock {
         Box::new(decode::Decoder::new(request))
     }
 
-    fn dispatch(&self, request: &StreamConfig, client: &reqwest::Client, ready: HttpRequest) -> Dispatched {
+    fn dispatch(
+        &self,
+        request: &StreamConfig,
+        client: &reqwest::Client,
+        ready: HttpRequest,
+        tap: Option<Arc<Tap>>,
+    ) -> Dispatched {
         let region = config::region(&request.model, self.source.as_ref());
         match config::auth(request, self.source.as_ref()) {
-            Ok(auth) => sign::dispatch(sign::Signer { auth, region }, request, client, ready),
+            Ok(auth) => sign::dispatch(sign::Signer { auth, region }, request, client, (ready, tap)),
             Err(error) => Box::pin(std::future::ready(Err(Undelivered::Refused(error)))),
         }
     }

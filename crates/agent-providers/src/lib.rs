@@ -51,6 +51,8 @@
 mod agent;
 #[cfg(any(feature = "anthropic", feature = "bedrock", feature = "google"))]
 mod answer_tool;
+#[cfg(any(feature = "openai-chat", feature = "ollama"))]
+mod answer_words;
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
 #[cfg(feature = "azure")]

@@ -4,7 +4,9 @@
 //! decoder that is fed frame by frame and asked at the end what the reply amounts to.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
+use crate::transport::tap::Tap;
 use agent_core::{
     Completion, ErrorContext, ErrorKind, EventSink, History, Message, ModelConfig, ProviderError,
     StreamConfig,
@@ -142,13 +144,22 @@ pub(crate) trait Protocol: Send + Sync {
         self.encode(&StreamConfig::new(model.clone(), history)).map(|_| ())
     }
 
-    /// Sends a request over `client`. The usual way is to send it as it is.
-    fn dispatch(&self, _request: &StreamConfig, client: &reqwest::Client, ready: HttpRequest) -> Dispatched {
+    /// Sends a request over `client`, and shows it to `tap` as it goes out. The usual way is to send it as it is.
+    fn dispatch(
+        &self,
+        _request: &StreamConfig,
+        client: &reqwest::Client,
+        ready: HttpRequest,
+        tap: Option<Arc<Tap>>,
+    ) -> Dispatched {
         let HttpRequest { url, headers, body } = ready;
         // Not by the builder, which puts each header in again.
         let mut sent = reqwest::Request::new(reqwest::Method::POST, url);
         *sent.headers_mut() = headers;
         *sent.body_mut() = Some(body.into());
+        if let Some(tap) = tap {
+            tap.sent(&sent);
+        }
         Box::pin(client.execute(sent).map_err(Undelivered::Sending))
     }
 

@@ -20,6 +20,7 @@ mod failure;
 mod guard;
 mod retry_after;
 mod send;
+pub(crate) mod tap;
 
 #[cfg(test)]
 mod tests;

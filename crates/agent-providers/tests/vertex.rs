@@ -192,3 +192,20 @@ async fn the_check_sends_nothing_and_says_what_is_missing() {
     assert!(tokens.asked().is_empty() && server.asked().is_empty());
     assert_eq!(provider.provider_id(), "google_vertex");
 }
+
+#[tokio::test]
+async fn the_fetched_token_is_not_shown_to_who_looks_at_the_wire() {
+    let tokens = Server::start(vec![token(3_600)]).await;
+    let server = Server::start(vec![answer()]).await;
+    let account = account(&format!("http://{}/token", tokens.address));
+    let mut request = hello(model(&server, &account));
+    let seen: std::sync::Arc<std::sync::Mutex<String>> = std::sync::Arc::default();
+    let log = std::sync::Arc::clone(&seen);
+    request.wire_hooks.on_request = Some(std::sync::Arc::new(move |sent| {
+        *log.lock().unwrap() = format!("{sent:?}");
+    }));
+    call(&VertexProvider::new(), &request).await.message();
+    let seen = seen.lock().unwrap();
+    assert!(seen.contains(r#"("authorization", "****")"#), "{seen}");
+    assert!(!seen.contains(TOKEN) && !seen.contains(KEY[0]));
+}

@@ -93,7 +93,8 @@ pub(super) async fn with_tools(server: &Server, api: ApiProtocol) -> anyhow::Res
     Ok(bodies)
 }
 
-/// One conversation that goes from protocol to protocol and comes back to the first, with calls everywhere.
+/// One conversation that goes from protocol to protocol and comes back to the first, with pictures, calls and thinking
+/// everywhere, and on each leg a reply that breaks off.
 pub(super) async fn relay(server: &Server, start: usize) -> anyhow::Result<Vec<Body>> {
     let ring = [
         claude("claude-sonnet-4-5"),
@@ -110,13 +111,17 @@ pub(super) async fn relay(server: &Server, start: usize) -> anyhow::Result<Vec<B
     let mut relay: Option<BasicAgent> = None;
     let mut from = "nobody".to_owned();
     for (leg, model) in legs.enumerate() {
-        let (model, base) = at(server, model.clone(), leg, &[CALLS, WRONG_CALLS, THOUGHT]);
+        let (model, base) = at(server, model.clone(), leg, &[CALLS, WRONG_CALLS, THOUGHT, CUT]);
         let agent = relay.get_or_insert_with(|| agent(model.clone()));
         agent.switch_provider(model.clone())?;
-        agent
-            .chat(vec![agent_core::Message::user_content(vec![Content::text("Go on."), Content::text("")])])
-            .await?;
-        bodies.extend(collect(server, &model, &base, &format!("relay-from-{from}"), 3)?);
+        let picture = Content::image(PIXEL, "image/png");
+        let said = vec![Content::text("Go on."), Content::text(""), picture];
+        agent.chat(vec![agent_core::Message::user_content(said)]).await?;
+        anyhow::ensure!(
+            agent.chat("And then?").await.is_err(),
+            "a reply that broke off was taken for a whole one"
+        );
+        bodies.extend(collect(server, &model, &base, &format!("relay-from-{from}"), 4)?);
         from.clone_from(&model.provider);
     }
     Ok(bodies)

@@ -87,6 +87,13 @@ fn common(
             r.response_format = schema(false);
             r.tools = tools::definitions();
         }),
+        scene("answer-of-a-type", thinks, Past::question()?, |r| {
+            r.response_format = ResponseFormat::of::<Trip>()
+        }),
+        scene("answer-of-a-type-with-tools", thinks, Past::question()?, |r| {
+            r.response_format = ResponseFormat::of::<Trip>();
+            r.tools = tools::definitions();
+        }),
         scene("json-object", thinks, Past::question()?, |r| r.response_format = ResponseFormat::JsonObject),
     ];
     for level in LEVELS {
@@ -122,6 +129,26 @@ const LEVELS: &[ThinkingLevel] = &[
     ThinkingLevel::High,
     ThinkingLevel::XHigh,
 ];
+
+/// A type with bounds, options and alternatives.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[expect(dead_code, reason = "only its schema counts")]
+struct Trip {
+    /// A title.
+    #[schemars(length(min = 1, max = 80))]
+    title: String,
+    nights: u8,
+    guide: Option<String>,
+    #[schemars(length(max = 9))]
+    legs: Vec<Leg>,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[expect(dead_code, reason = "only its schema counts")]
+enum Leg {
+    OnFoot,
+    ByShip { name: String, berths: Option<u32> },
+}
 
 fn picture_only(author: &ModelConfig) -> anyhow::Result<History> {
     let picture = || Content::image(PIXEL, "image/png");

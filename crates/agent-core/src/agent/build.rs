@@ -11,7 +11,7 @@ use crate::hooks::{Hooks, InputFilter};
 use crate::journal::Journal;
 use crate::limits::ExecutionLimits;
 use crate::model::{CacheConfig, ModelConfig, ResponseFormat, ThinkingBudgets, ThinkingLevel, ToolChoice};
-use crate::provider::{RequestHook, StreamProvider};
+use crate::provider::{ReceivedPart, RequestHook, SentRequest, StreamProvider};
 use crate::retry::RetryConfig;
 use crate::route::Route;
 use crate::run::{QueueKind, QueueMode, SteeringPolicy};
@@ -236,6 +236,18 @@ impl BasicAgent {
     #[must_use]
     pub fn with_request_hook(self, hook: RequestHook) -> Self {
         self.configure(|c| c.request_hook = Some(hook))
+    }
+
+    /// Sees each request as it goes out: the exact bytes, without the credentials.
+    #[must_use]
+    pub fn with_on_request(self, hook: impl Fn(&SentRequest<'_>) + Send + Sync + 'static) -> Self {
+        self.configure(|c| c.wire_hooks.on_request = Some(Arc::new(hook)))
+    }
+
+    /// Sees each part of an answer as it arrives: the exact bytes, without the credentials.
+    #[must_use]
+    pub fn with_on_response(self, hook: impl Fn(&ReceivedPart<'_>) + Send + Sync + 'static) -> Self {
+        self.configure(|c| c.wire_hooks.on_response = Some(Arc::new(hook)))
     }
 
     /// The middle of the loops' ids (REQ-187).

@@ -2,9 +2,10 @@
 
 use super::{AgentError, BasicAgent, Finished, IntoPrompt};
 use crate::event::{AgentEvent, Ended, StreamDelta};
+use crate::history::MessageRef;
 use crate::identity::ToolName;
 use crate::limits::ExecutionLimits;
-use crate::message::Message;
+use crate::message::{AssistantMessage, Message};
 use crate::model::ModelConfig;
 
 /// Turns of an agent that was built the legacy way (seed 003).
@@ -74,16 +75,20 @@ impl BasicAgent {
     }
 
     async fn answer_of_last_run(&self) -> Result<String, AgentError> {
+        let reply = self.last_reply().await?;
+        Ok(reply.as_ref().and_then(reply_of).map(AssistantMessage::text).unwrap_or_default())
+    }
+
+    /// The last reply of the last run, if that ended well.
+    pub(super) async fn last_reply(&self) -> Result<Option<MessageRef>, AgentError> {
         let (ended, messages) = match self.finish().await {
             Finished::Ended { ended, messages } => (ended, messages),
             Finished::Suspended { questions } => return Err(AgentError::Suspended { questions }),
-            Finished::Idle => return Ok(String::new()),
+            Finished::Idle => return Ok(None),
         };
         let message = match ended {
             Ended::Completed => {
-                let replies =
-                    messages.iter().rev().filter_map(|m| m.as_llm()).filter_map(Message::as_assistant);
-                return Ok(replies.map(crate::message::AssistantMessage::text).next().unwrap_or_default());
+                return Ok(messages.into_iter().rev().find(|m| reply_of(m).is_some()));
             }
             Ended::Error { kind, message } => return Err(AgentError::Run { kind: Some(kind), message }),
             Ended::Aborted => "the run was aborted".to_owned(),
@@ -111,4 +116,9 @@ impl BasicAgent {
             .with_system_prompt(system_prompt.unwrap_or_default())
             .with_execution_limits(ExecutionLimits::default().with_max_turns(LEGACY_TURNS))
     }
+}
+
+/// The reply that a message is.
+pub(super) fn reply_of(message: &MessageRef) -> Option<&AssistantMessage> {
+    message.as_llm().and_then(Message::as_assistant)
 }

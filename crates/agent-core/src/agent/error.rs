@@ -1,5 +1,6 @@
 //! Why an agent did not do what it was asked.
 
+use crate::answer::AnswerError;
 use crate::environment::NoRuntime;
 use crate::event::Question;
 use crate::history::HistoryError;
@@ -55,6 +56,9 @@ pub enum AgentError {
     /// The provider cannot serve this model. The agent keeps the one it had.
     #[error(transparent)]
     Provider(#[from] ProviderError),
+    /// The answer has not the form that was asked for. The conversation is kept, with what came.
+    #[error(transparent)]
+    AnswerForm(#[from] Box<AnswerError>),
     /// The run ended without an answer. The conversation is kept.
     #[error("{message}")]
     Run {

@@ -256,7 +256,18 @@ impl BasicAgent {
         continuation: Option<ContinuationKind>,
         tx: EventSender,
     ) -> Result<(), AgentError> {
-        let Settings { agent_id, system_prompt, tools, config } = self.for_a_run();
+        self.start_with(self.for_a_run(), prompts, continuation, tx)
+    }
+
+    /// Starts a run that works on these settings, which need not be the agent's own.
+    pub(super) fn start_with(
+        &self,
+        settings: Settings,
+        prompts: Vec<AgentMessage>,
+        continuation: Option<ContinuationKind>,
+        tx: EventSender,
+    ) -> Result<(), AgentError> {
+        let Settings { agent_id, system_prompt, tools, config } = settings;
         let task = self.task(&config)?;
         let cancel = CancellationToken::new();
         let mut context = AgentContext::new(system_prompt).with_toolkit(tools);
@@ -324,7 +335,7 @@ impl BasicAgent {
     }
 
     /// What a run works on, taken now.
-    fn for_a_run(&self) -> Settings {
+    pub(super) fn for_a_run(&self) -> Settings {
         let settings = self.settings().clone();
         // The tools' own code runs before the state is locked: it may look at the agent.
         let _ = settings.tools.definitions();

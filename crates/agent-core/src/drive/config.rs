@@ -16,7 +16,7 @@ use crate::identity::{AgentId, ContinuationKind, LoopId, SessionId, TurnTrigger}
 use crate::journal::Journal;
 use crate::limits::ExecutionLimits;
 use crate::model::{CacheConfig, ModelConfig, ResponseFormat, ThinkingBudgets, ThinkingLevel, ToolChoice};
-use crate::provider::{RequestHook, StreamProvider};
+use crate::provider::{RequestHook, StreamProvider, WireHooks};
 use crate::retry::RetryConfig;
 use crate::route::Route;
 use crate::run::{Gates, QueueMode, Run, RunSetup, SteeringPolicy};
@@ -58,6 +58,8 @@ pub struct AgentLoopConfig {
     pub foreign_thinking_as_text: bool,
     /// Sees and may replace the body of each request.
     pub request_hook: Option<RequestHook>,
+    /// Look at the bytes of each exchange.
+    pub wire_hooks: WireHooks,
     /// How the calls of a reply are run.
     pub tool_execution: ToolExecutionStrategy,
     /// The most calls that run at once, within a group; `None` for all.
@@ -121,6 +123,7 @@ impl AgentLoopConfig {
             headers: BTreeMap::new(),
             foreign_thinking_as_text: false,
             request_hook: None,
+            wire_hooks: WireHooks::default(),
             tool_execution: ToolExecutionStrategy::default(),
             max_concurrent_tools: None,
             tool_timeout: None,

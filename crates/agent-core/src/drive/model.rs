@@ -275,6 +275,7 @@ impl Shell {
         request.headers = config.headers.clone();
         request.foreign_thinking_as_text = config.foreign_thinking_as_text;
         request.request_hook = config.request_hook.clone();
+        request.wire_hooks = config.wire_hooks.clone();
         Ok((provider, request))
     }
 }

@@ -45,6 +45,10 @@ pub struct ChatDialect {
     /// The longest tool-call id that is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tool_call_id: Option<usize>,
+    /// Whether `response_format` takes a schema. Where it does not, any JSON object is demanded and the schema is said in
+    /// the system prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub json_schema: Option<bool>,
 }
 
 /// The field of an assistant message under which thinking is sent back.

@@ -13,6 +13,7 @@ const PHRASES: &[&str] = &[
     "prompt too long",
     "input is too long",
     "exceeds the context window",
+    "exceeds the context length",
     "input token count*exceeds the maximum",
     "exceeds the maximum number of tokens",
     "maximum prompt length",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::wire_hooks::WireHooks;
 use crate::history::{History, UnitKind};
 use crate::message::Message;
 use crate::model::{
@@ -54,6 +55,8 @@ pub struct StreamConfig {
     pub foreign_thinking_as_text: bool,
     /// Sees and may replace the body.
     pub request_hook: Option<RequestHook>,
+    /// Look at the bytes of the exchange.
+    pub wire_hooks: WireHooks,
 }
 
 impl StreamConfig {
@@ -78,6 +81,7 @@ impl StreamConfig {
             headers: BTreeMap::new(),
             foreign_thinking_as_text: false,
             request_hook: None,
+            wire_hooks: WireHooks::default(),
         }
     }
 

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 pub use function::{FunctionTool, tool_fn};
 pub use schema::argument_schema;
+pub(crate) use schema::plain_schema;
 
 use super::{AgentTool, Effects, ToolConcurrency, ToolContext, ToolError, ToolResult};
 use schema::Arguments;

@@ -37,6 +37,7 @@ use tracing::instrument::WithSubscriber as _;
 use super::config::Auth;
 use super::error;
 use crate::protocol::{Dispatched, HttpRequest, Undelivered};
+use crate::transport::tap::Tap;
 
 /// Who calls, and the region that the signature names.
 #[derive(Debug, Clone)]
@@ -50,7 +51,7 @@ pub(super) fn dispatch(
     signer: Signer,
     request: &StreamConfig,
     client: &reqwest::Client,
-    ready: HttpRequest,
+    (ready, tap): (HttpRequest, Option<Arc<Tap>>),
 ) -> Dispatched {
     let HttpRequest { url, headers, body } = ready;
     let body = Bytes::from(body);
@@ -60,6 +61,7 @@ pub(super) fn dispatch(
         body: body.clone(),
         by_hand: by_hand(request, &headers),
         answer: Arc::clone(&answer),
+        tap,
     };
     let (id, request) = (request.model.id.clone(), request.clone());
     Box::pin(async move {
@@ -193,6 +195,8 @@ struct Connector {
     body: Bytes,
     by_hand: Vec<(HeaderName, Option<HeaderValue>)>,
     answer: Answer,
+    /// Who looks at the request.
+    tap: Option<Arc<Tap>>,
 }
 
 impl fmt::Debug for Connector {
@@ -230,6 +234,9 @@ impl HttpConnector for Connector {
             Ok(request) => request,
             Err(error) => return HttpConnectorFuture::ready(Err(ConnectorError::user(error.into()))),
         };
+        if let Some(tap) = &self.tap {
+            tap.sent(&request);
+        }
         let (sent, answer) = (self.client.execute(request), Arc::clone(&self.answer));
         HttpConnectorFuture::new(async move {
             let end = sent.await;
@@ -251,6 +258,7 @@ impl HttpClient for Connector {
             body: self.body.clone(),
             by_hand: self.by_hand.clone(),
             answer: Arc::clone(&self.answer),
+            tap: self.tap.clone(),
         })
     }
 }

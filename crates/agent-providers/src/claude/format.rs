@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use agent_core::{ErrorKind, ProviderError, ResponseFormat, StreamConfig};
 use serde_json::{Value, json};
 
+use super::schema;
 use crate::answer_tool;
 use crate::catalogue::ModelFacts;
 use crate::request::refuse;
@@ -16,7 +17,7 @@ pub(crate) enum Format<'r> {
     /// It is free.
     Free,
     /// By the protocol's own member, with this schema.
-    Native(Cow<'r, Value>),
+    Native(Value),
     /// By a tool that must be called.
     Tool {
         /// Its name.
@@ -59,10 +60,15 @@ pub(crate) fn choose<'r>(
         schema,
     };
     match &request.response_format {
-        ResponseFormat::JsonSchema { schema, strict, .. } if native == Native::Yes => {
-            Ok(Format::Native(if *strict { Cow::Owned(closed(schema)) } else { Cow::Borrowed(schema) }))
-        }
-        ResponseFormat::JsonSchema { schema, .. } => Ok(by_tool(Cow::Borrowed(schema))),
+        ResponseFormat::JsonSchema { schema, .. } => match held_to(schema, native) {
+            Some(grammar) => Ok(Format::Native(grammar)),
+            None if native == Native::Yes && facts.is_some_and(|f| !f.forced_tools) => {
+                let message = "this model cannot be held to a schema with open parts";
+                let advice = "close its objects, say the type of every value, and let no type hold itself";
+                Err(refuse(&request.model, ErrorKind::Other, message, advice))
+            }
+            None => Ok(by_tool(Cow::Borrowed(schema))),
+        },
         ResponseFormat::JsonObject if facts.is_some_and(|f| !f.forced_tools) => {
             let message = "this model takes no demand for JSON without a schema";
             Err(refuse(
@@ -81,26 +87,13 @@ pub(crate) fn choose<'r>(
 pub(crate) fn response_tool(request: &StreamConfig, native: Native) -> Option<String> {
     let by_tool = match &request.response_format {
         ResponseFormat::JsonObject => true,
-        ResponseFormat::JsonSchema { .. } => native == Native::No,
+        ResponseFormat::JsonSchema { schema, .. } => held_to(schema, native).is_none(),
         _ => false,
     };
     by_tool.then(|| answer_tool::name(request))
 }
 
-/// The schema with every object closed: the API takes no other, and demands that it is said.
-fn closed(schema: &Value) -> Value {
-    match schema {
-        Value::Object(members) => {
-            let mut out: serde_json::Map<String, Value> =
-                members.iter().map(|(k, v)| (k.clone(), closed(v))).collect();
-            let object = out.get("type").is_some_and(|t| t == "object")
-                || out.get("properties").is_some_and(Value::is_object);
-            if object && !out.contains_key("additionalProperties") && !members.contains_key("$ref") {
-                out.insert("additionalProperties".to_owned(), Value::Bool(false));
-            }
-            Value::Object(out)
-        }
-        Value::Array(items) => Value::Array(items.iter().map(closed).collect()),
-        other => other.clone(),
-    }
+/// What the provider is given to hold the answer to, where that can be done.
+fn held_to(schema: &Value, native: Native) -> Option<Value> {
+    (native == Native::Yes).then(|| schema::grammar(schema)).flatten()
 }

@@ -10,6 +10,7 @@ use agent_core::{
 };
 use http::header;
 
+use crate::answer_words;
 use crate::handoff::{Handoff, IdRule, ImageOut, ThinkingOut, text, wire_key};
 use crate::json::{Members, write};
 use crate::protocol::HttpRequest;
@@ -60,6 +61,7 @@ fn options(members: &mut Members<'_>, request: &StreamConfig) -> Result<(), Prov
         }
     }
     match &request.response_format {
+        _ if offers_tools(request) => {}
         ResponseFormat::JsonObject => {
             members.field("format", "json");
         }
@@ -93,8 +95,14 @@ fn options(members: &mut Members<'_>, request: &StreamConfig) -> Result<(), Prov
     Ok(())
 }
 
+/// Whether the model is told of tools. A server that holds an answer to a form lets its model call none, so beside tools
+/// the form is said in the system prompt instead.
+fn offers_tools(request: &StreamConfig) -> bool {
+    !request.tools.is_empty() && request.tool_choice != ToolChoice::None
+}
+
 fn tools(members: &mut Members<'_>, request: &StreamConfig) {
-    if request.tools.is_empty() || request.tool_choice == ToolChoice::None {
+    if !offers_tools(request) {
         return;
     }
     let out = members.key("tools");
@@ -124,9 +132,11 @@ fn tools(members: &mut Members<'_>, request: &StreamConfig) {
 fn messages(out: &mut Vec<u8>, request: &StreamConfig) -> Result<(), ProviderError> {
     out.push(b'[');
     let start = out.len();
-    if !request.system_prompt.trim().is_empty() {
+    let told = if offers_tools(request) { answer_words::of(&request.response_format) } else { None };
+    let prompt = answer_words::behind(&request.system_prompt, told);
+    if !prompt.trim().is_empty() {
         let mut message = Members::open(out);
-        message.field("role", "system").field("content", &*request.system_prompt);
+        message.field("role", "system").field("content", &*prompt);
         message.close();
     }
     let handoff = Handoff::new(request, IdRule::word(64));

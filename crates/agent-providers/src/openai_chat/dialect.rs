@@ -42,6 +42,8 @@ pub(super) struct Dialect {
     pub(super) ids: Ids,
     /// Anthropic's cache markers are passed on.
     pub(super) cache_markers: bool,
+    /// `response_format` takes a schema; else a JSON object is all that can be demanded.
+    pub(super) json_schema: bool,
 }
 
 /// How the key is sent.
@@ -100,6 +102,7 @@ fn common() -> Dialect {
         thinking: ThinkingFormat::OpenAi,
         ids: Ids::Word(64),
         cache_markers: false,
+        json_schema: true,
     }
 }
 
@@ -122,10 +125,16 @@ fn azure(d: &mut Dialect) {
 fn zai(d: &mut Dialect) {
     d.reasoning_effort = false;
     d.thinking = ThinkingFormat::Zai;
+    d.json_schema = false;
     d.replay = Replay::Field("reasoning_content");
 }
 
 fn plain(_: &mut Dialect) {}
+
+fn deepseek(d: &mut Dialect) {
+    reasoning_content(d);
+    d.json_schema = false;
+}
 
 fn no_effort(d: &mut Dialect) {
     d.reasoning_effort = false;
@@ -196,7 +205,7 @@ const VENDORS: &[Vendor] = &[
         name: "deepseek",
         hosts: &["api.deepseek.com"],
         base: "https://api.deepseek.com/v1",
-        change: reasoning_content,
+        change: deepseek,
     },
     Vendor {
         name: "zai",
@@ -211,6 +220,7 @@ const VENDORS: &[Vendor] = &[
         change: |d| {
             d.reasoning_effort = false;
             d.thinking = ThinkingFormat::Qwen;
+            d.json_schema = false;
         },
     },
     Vendor {
@@ -235,7 +245,10 @@ const VENDORS: &[Vendor] = &[
         name: "minimax",
         hosts: &["api.minimax.io", "api.minimaxi.com", "api.minimax.chat"],
         base: "https://api.minimax.io/v1",
-        change: no_effort,
+        change: |d| {
+            d.reasoning_effort = false;
+            d.json_schema = false;
+        },
     },
     Vendor {
         name: "huggingface",
@@ -301,6 +314,7 @@ impl Dialect {
         put(&mut self.assistant_after_tool_result, set.assistant_after_tool_result);
         put(&mut self.strict_tools, set.strict_tools);
         put(&mut self.prompt_cache_key, set.prompt_cache_key);
+        put(&mut self.json_schema, set.json_schema);
         if let Some(field) = &set.max_tokens_field {
             self.max_tokens.clone_from(field);
         }

@@ -13,6 +13,7 @@ use http::header::{self, HeaderName, HeaderValue};
 
 use super::dialect::{Auth, Dialect};
 use super::options;
+use crate::answer_words;
 use crate::handoff::{Handoff, wire_key};
 use crate::json::{Members, write};
 use crate::protocol::HttpRequest;
@@ -142,7 +143,8 @@ fn messages(out: &mut Vec<u8>, request: &StreamConfig, dialect: &Dialect) {
 }
 
 fn system(out: &mut Vec<u8>, request: &StreamConfig, dialect: &Dialect) {
-    let prompt = &*request.system_prompt;
+    let told = if dialect.json_schema { None } else { answer_words::of(&request.response_format) };
+    let prompt = &*answer_words::behind(&request.system_prompt, told);
     if prompt.trim().is_empty() {
         return;
     }

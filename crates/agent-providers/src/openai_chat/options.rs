@@ -39,9 +39,10 @@ pub(super) fn write(members: &mut Members<'_>, request: &StreamConfig, dialect: 
     if !request.stop_sequences.is_empty() {
         members.field("stop", &request.stop_sequences);
     }
-    response_format(members, &request.response_format);
+    response_format(members, &request.response_format, dialect);
     tool_choice(members, request);
     if dialect.prompt_cache_key
+        && request.cache_config.enabled
         && let Some(key) = prompt_cache_key(request)
     {
         members.field("prompt_cache_key", &key);
@@ -78,8 +79,11 @@ fn thinking(members: &mut Members<'_>, request: &StreamConfig, dialect: &Dialect
     }
 }
 
-fn response_format(members: &mut Members<'_>, format: &ResponseFormat) {
+fn response_format(members: &mut Members<'_>, format: &ResponseFormat, dialect: &Dialect) {
     match format {
+        ResponseFormat::JsonSchema { .. } if !dialect.json_schema => {
+            members.field("response_format", &json!({"type": "json_object"}));
+        }
         ResponseFormat::JsonObject => {
             members.field("response_format", &json!({"type": "json_object"}));
         }

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 
 use super::guard::{Guard, Stir};
+use super::tap::Answering;
 
 /// What came next.
 pub(super) enum Next {
@@ -43,13 +44,21 @@ pub(super) struct Body<'c> {
     heard: bool,
     /// How often it rang since something came.
     rings: u32,
+    /// Who looks at the bytes. Boxed: there is none, as a rule.
+    tap: Option<Box<Answering>>,
 }
 
 impl<'c> Body<'c> {
     /// Takes the body and lets the head go. The alarm may run already, and ring a first time before its period is over.
     pub(super) fn new(response: reqwest::Response, idle: Duration, mut guard: Guard<'c>) -> Self {
         guard.set_period(idle / RINGS);
-        Self { pieces: Box::pin(response.bytes_stream()), guard, heard: true, rings: 0 }
+        Self { pieces: Box::pin(response.bytes_stream()), guard, heard: true, rings: 0, tap: None }
+    }
+
+    /// The same body, whose bytes somebody looks at.
+    pub(super) fn shown_to(mut self, tap: Option<Answering>) -> Self {
+        self.tap = tap.map(Box::new);
+        self
     }
 
     pub(super) async fn next(&mut self) -> Next {
@@ -84,10 +93,17 @@ impl<'c> Body<'c> {
         match self.pieces.as_mut().poll_next(cx) {
             Poll::Ready(Some(Ok(piece))) => {
                 self.heard = true;
+                show(&mut self.tap, &piece);
                 return Poll::Ready(Next::Piece(piece));
             }
-            Poll::Ready(Some(Err(error))) => return Poll::Ready(Next::Failed(error.without_url())),
-            Poll::Ready(None) => return Poll::Ready(Next::End),
+            Poll::Ready(Some(Err(error))) => {
+                end(&mut self.tap, false);
+                return Poll::Ready(Next::Failed(error.without_url()));
+            }
+            Poll::Ready(None) => {
+                end(&mut self.tap, true);
+                return Poll::Ready(Next::End);
+            }
             Poll::Pending => {}
         }
         loop {
@@ -108,14 +124,20 @@ impl<'c> Body<'c> {
     /// already: the end is nearly always there, and only the connection's task has to be let run to hand it over. Where
     /// it is not, a task of its own waits for it, and nobody for that task.
     pub(super) async fn settle(self) {
-        let Self { mut pieces, guard, .. } = self;
+        let Self { mut pieces, guard, mut tap, .. } = self;
         drop(guard);
         let (mut turns, mut bytes) = (0, 0);
         let ended = poll_fn(|cx| {
             loop {
                 match pieces.as_mut().poll_next(cx) {
-                    Poll::Ready(Some(Ok(piece))) if bytes < MAX_SETTLE_BYTES => bytes += piece.len(),
-                    Poll::Ready(_) => return Poll::Ready(true),
+                    Poll::Ready(Some(Ok(piece))) if bytes < MAX_SETTLE_BYTES => {
+                        show(&mut tap, &piece);
+                        bytes += piece.len();
+                    }
+                    Poll::Ready(last) => {
+                        end(&mut tap, last.is_none());
+                        return Poll::Ready(true);
+                    }
                     Poll::Pending if turns < TURNS => {
                         turns += 1;
                         cx.waker().wake_by_ref();
@@ -130,11 +152,13 @@ impl<'c> Body<'c> {
             runtime.spawn(tokio::time::timeout(SETTLE, async move {
                 let mut bytes = 0;
                 while let Some(Ok(piece)) = pieces.next().await {
+                    show(&mut tap, &piece);
                     bytes += piece.len();
                     if bytes > MAX_SETTLE_BYTES {
                         return;
                     }
                 }
+                end(&mut tap, true);
             }));
         }
     }
@@ -162,5 +186,18 @@ impl<'c> Body<'c> {
                 end => return (bytes, end),
             }
         }
+    }
+}
+
+fn show(tap: &mut Option<Box<Answering>>, piece: &[u8]) {
+    if let Some(tap) = tap {
+        tap.piece(piece);
+    }
+}
+
+/// Nothing more will come. Who looks is told of the end once.
+fn end(tap: &mut Option<Box<Answering>>, complete: bool) {
+    if let Some(mut tap) = tap.take() {
+        tap.end(complete);
     }
 }

@@ -6,7 +6,8 @@ use agent_core::{CancellationToken, Completion, ErrorKind, EventSink, ProviderEr
 use http::{HeaderName, HeaderValue, StatusCode};
 
 use super::body::{Body, Next};
-use super::send::{Head, answered, send};
+use super::send::{Answered, Head, answered, send};
+use super::tap::Tap;
 use super::{Inner, failure};
 #[cfg(feature = "bedrock")]
 use crate::eventstream::FrameDecoder;
@@ -51,13 +52,15 @@ async fn exchange(
         Some(fetching) => Some(fetched(fetching, cancel, head).await?),
         None => None,
     };
-    let sent = send(inner, protocol, request, fetched)?;
-    let (response, guard, declared) = Box::pin(answered(inner, sent, cancel, head)).await?;
+    let tap = Tap::of(request);
+    let sent = send(inner, protocol, request, fetched, tap.clone())?;
+    let Answered { response, guard, declared, tap } =
+        Box::pin(answered(inner, sent, cancel, head, tap)).await?;
     let status = response.status();
     tracing::debug!(status = status.as_u16(), model = %request.model.id, "answer");
     let idle = inner.config.idle_timeout;
     let idle = if status.is_success() { idle } else { idle.min(ERROR_SILENCE) };
-    let mut body = Body::new(response, idle, guard);
+    let mut body = Body::new(response, idle, guard).shown_to(tap);
     if !status.is_success() {
         let error_type = head.error_type.as_deref();
         return Err(Box::pin(refused(inner, protocol, request, &mut body, (status, error_type))).await);

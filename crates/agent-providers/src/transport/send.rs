@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::body::RINGS;
 use super::guard::{Guard, Stir};
+use super::tap::{Answering, Tap};
 use super::{Inner, TransportConfig, failure, retry_after};
 use crate::protocol::{Dispatched, HttpRequest, Protocol, Undelivered};
 use crate::request::apply_custom;
@@ -58,6 +60,7 @@ pub(super) fn send(
     protocol: &dyn Protocol,
     request: &StreamConfig,
     fetched: Option<(HeaderName, HeaderValue)>,
+    tap: Option<Arc<Tap>>,
 ) -> Result<(reqwest::Url, Dispatched), ProviderError> {
     let HttpRequest { url, mut headers, mut body } = protocol.encode(request)?;
     headers.extend(fetched);
@@ -70,17 +73,18 @@ pub(super) fn send(
         crate::json::write(&mut body, &replaced);
     }
     let client = inner.clients.for_url(&url)?;
-    let sent = protocol.dispatch(request, client, HttpRequest { url: url.clone(), headers, body });
+    let sent = protocol.dispatch(request, client, HttpRequest { url: url.clone(), headers, body }, tap);
     Ok((url, sent))
 }
 
-/// The head of an answer, and the response whose body is still to be read.
+/// Waits for the head of an answer.
 pub(super) async fn answered<'c>(
     inner: &Inner,
     (url, sent): (reqwest::Url, Dispatched),
     cancel: &'c CancellationToken,
     head: &mut Head,
-) -> Result<(reqwest::Response, Guard<'c>, Option<Box<str>>), ProviderError> {
+    tap: Option<Arc<Tap>>,
+) -> Result<Answered<'c>, ProviderError> {
     let config = &inner.config;
     let (mut guard, rings) = head_guard(config, cancel);
     let mut response = match within(rings, sent, &mut guard).await {
@@ -93,11 +97,23 @@ pub(super) async fn answered<'c>(
     let status = response.status();
     let headers = std::mem::take(response.headers_mut());
     *head = Head::of(&headers, head.fetched.take());
+    let tap = tap.and_then(|tap| tap.answered(status.as_u16(), &headers));
     if status.is_redirection() {
         return Err(failure::redirected(status.as_u16(), &headers, &url));
     }
     let declared = headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).map(Box::from);
-    Ok((response, guard, declared))
+    Ok(Answered { response, guard, declared, tap })
+}
+
+/// The head of an answer is there.
+pub(super) struct Answered<'c> {
+    /// Its body is still to be read.
+    pub(super) response: reqwest::Response,
+    pub(super) guard: Guard<'c>,
+    /// The content type.
+    pub(super) declared: Option<Box<str>>,
+    /// Who looks at the body.
+    pub(super) tap: Option<Answering>,
 }
 
 enum Waited<T> {

@@ -33,6 +33,7 @@ const OVERFLOWS: &[&str] = &[
     "request has 40000 tokens, but the configured context size is 32768 tokens",
     "prompt too long; exceeded context length",
     "Range of input length should be [1, 30720]",
+    "the input length exceeds the context length",
 ];
 
 /// REQ-076, B-160.

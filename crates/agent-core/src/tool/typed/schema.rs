@@ -27,6 +27,23 @@ pub fn argument_schema<A: JsonSchema>() -> Value {
     Arguments::of::<A>().schema
 }
 
+/// The schema of a type, without `$schema` and `title`; types within it are written out where they are used, except
+/// those that hold themselves.
+pub(crate) fn plain_schema<A: JsonSchema>() -> Value {
+    let generator = SchemaSettings::draft2020_12()
+        .with(|s| {
+            s.inline_subschemas = true;
+            s.meta_schema = None;
+        })
+        .into_generator();
+    let mut schema = Value::from(generator.into_root_schema_for::<A>());
+    if let Some(members) = schema.as_object_mut() {
+        members.shift_remove("$schema");
+        members.shift_remove("title");
+    }
+    schema
+}
+
 /// The arguments of one tool.
 #[derive(Debug, Clone)]
 pub(super) struct Arguments {
@@ -47,18 +64,8 @@ enum Shape {
 
 impl Arguments {
     pub(super) fn of<A: JsonSchema>() -> Self {
-        let generator = SchemaSettings::draft2020_12()
-            .with(|s| {
-                s.inline_subschemas = true;
-                s.meta_schema = None;
-            })
-            .into_generator();
-        match Value::from(generator.into_root_schema_for::<A>()) {
-            Value::Object(mut schema) => {
-                schema.shift_remove("$schema");
-                schema.shift_remove("title");
-                Self::shaped(schema)
-            }
+        match plain_schema::<A>() {
+            Value::Object(schema) => Self::shaped(schema),
             // The schema `true`: anything.
             _ => Self::shaped(Map::new()),
         }

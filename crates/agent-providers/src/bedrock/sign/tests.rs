@@ -14,6 +14,7 @@ fn connector(by_hand: Vec<(HeaderName, Option<HeaderValue>)>) -> Connector {
         body: Bytes::from_static(b"{}"),
         by_hand,
         answer: Answer::default(),
+        tap: None,
     }
 }
 

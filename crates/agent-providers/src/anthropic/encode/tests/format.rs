@@ -22,19 +22,35 @@ fn a_schema_goes_to_the_vendor_where_its_models_know_schemas() {
     for id in ["claude-sonnet-4-6", "claude-of-next-year"] {
         let asked = wanting(id, by_schema(false));
         let sent = body(&asked);
-        assert_eq!(sent["output_config"], json!({"format": {"type": "json_schema", "schema": schema()}}));
+        assert_eq!(sent["output_config"]["format"]["type"], "json_schema");
         assert!(sent.get("tools").is_none() && response_tool(&asked).is_none());
     }
 }
 
 #[test]
-fn a_strict_schema_is_closed_everywhere_as_the_vendor_demands() {
-    let sent = body(&wanting("claude-sonnet-4-6", by_schema(true)));
-    assert_eq!(
-        sent["output_config"]["format"]["schema"],
-        json!({"type": "object", "additionalProperties": false, "properties": {"list": {"type": "array",
-            "items": {"type": "object", "properties": {}, "additionalProperties": false}}}})
-    );
+fn a_schema_is_closed_everywhere_as_the_vendor_demands() {
+    for strict in [true, false] {
+        let sent = body(&wanting("claude-sonnet-4-6", by_schema(strict)));
+        assert_eq!(
+            sent["output_config"]["format"]["schema"],
+            json!({"type": "object", "additionalProperties": false, "properties": {"list": {"type": "array",
+                "items": {"type": "object", "properties": {}, "additionalProperties": false}}}})
+        );
+    }
+}
+
+#[test]
+fn a_schema_that_no_answer_can_be_held_to_goes_as_a_tool_or_is_refused() {
+    let open = || ResponseFormat::JsonSchema {
+        name: "n".into(),
+        schema: json!({"type": "object", "additionalProperties": {"type": "string"}}),
+        strict: false,
+    };
+    let asked = wanting("claude-sonnet-4-6", open());
+    assert_eq!(body(&asked)["tool_choice"], json!({"type": "tool", "name": "respond_json"}));
+    assert_eq!(response_tool(&asked).as_deref(), Some("respond_json"));
+    let error = super::super::body(&wanting("claude-opus-5-5", open())).unwrap_err();
+    assert!(error.to_string().contains("open parts"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,42 @@
+//! Answers that are Rust types: the form that a model is held to, and the reading of what it gave.
+//!
+//! [`BasicAgent::prompt_typed`](crate::BasicAgent::prompt_typed) does it all. An [`AnswerForm`] is for those who want to
+//! set something, or who run loops themselves: it gives the [`ResponseFormat`] and reads the text of the reply.
+//!
+//! ```
+//! use agent_core::testing::ScriptedProvider;
+//! use agent_core::{AnswerForm, BasicAgent, ModelConfig};
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//!
+//! #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+//! struct City {
+//!     /// Its name in English.
+//!     name: String,
+//!     #[schemars(range(min = 1))]
+//!     inhabitants: u64,
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! // The first answer lacks a member; the model is told so and asked again.
+//! let model = ScriptedProvider::texts([r#"{"name": "Oslo"}"#, r#"{"name": "Oslo", "inhabitants": 717710}"#]);
+//! let agent = BasicAgent::new(ModelConfig::default()).with_provider(model);
+//! let city: City = agent.prompt_typed("The capital of Norway?").await?;
+//! assert_eq!(city, City { name: "Oslo".into(), inhabitants: 717_710 });
+//! # Ok::<(), agent_core::AgentError>(())
+//! # })?;
+//!
+//! let form = AnswerForm::<City>::new();
+//! assert!(form.read(r#"{"name": "Oslo", "inhabitants": 0}"#).is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod form;
+mod strict;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::{AnswerError, AnswerFault};
+pub use form::{ANSWER_RETRIES, AnswerForm};

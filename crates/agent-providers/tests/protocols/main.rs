@@ -1,0 +1,34 @@
+//! What holds for every protocol alike, each over real loopback HTTP: one table of the eight, and one test a theme.
+
+#![cfg(all(
+    feature = "anthropic",
+    feature = "openai-chat",
+    feature = "openai-responses",
+    feature = "azure",
+    feature = "google",
+    feature = "vertex",
+    feature = "bedrock",
+    feature = "ollama",
+    feature = "remote"
+))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    clippy::needless_pass_by_value,
+    unreachable_pub,
+    reason = "a test may fail loudly"
+)]
+
+mod abilities;
+mod contracts;
+mod eight;
+mod errors;
+mod handoff;
+mod reading;
+#[path = "../support/mod.rs"]
+mod support;
+mod typed_answers;
+mod wire_hooks;

@@ -31,6 +31,9 @@
 //! | `vertex` | Gemini on Vertex AI | no |
 //! | `openai-responses` | OpenAI Responses, and the servers that speak it | no |
 //! | `azure` | OpenAI Responses on Azure | no |
+//! | `bedrock` | AWS Bedrock ConverseStream | no |
+//! | `bedrock-config` | AWS's own chain of credentials | no |
+//! | `remote` | models behind a server that holds the keys | no |
 //! | `tools` | bash, read_file, write_file, edit_file, list_files, search | yes |
 //! | `skills` | skills: folders with a `SKILL.md` | no |
 //! | `session` | recording loop trees to files | yes |
@@ -55,10 +58,10 @@ pub use agent_tools as tools;
 /// The names that a program with an agent uses most.
 pub mod prelude {
     pub use agent_core::{
-        AgentError, AgentEvent, AgentMessage, AgentTool, Answer, BasicAgent, CancellationToken, ChatToken,
-        Content, Ended, ErrorKind, ExecutionLimits, Finished, Hooks, ImageContent, Message, ModelConfig,
-        Question, Route, StreamDelta, ThinkingLevel, Tool, ToolContext, ToolError, ToolExecutionStrategy,
-        ToolResult, Toolkit, Verdict, tool_fn,
+        AgentError, AgentEvent, AgentMessage, AgentTool, Answer, AnswerForm, BasicAgent, CancellationToken,
+        ChatToken, Content, Ended, ErrorKind, ExecutionLimits, Finished, Hooks, ImageContent, Message,
+        ModelConfig, Question, Route, StreamDelta, ThinkingLevel, Tool, ToolContext, ToolError,
+        ToolExecutionStrategy, ToolResult, Toolkit, Verdict, tool_fn,
     };
     pub use agent_providers::ProviderRegistry;
     #[cfg(feature = "session")]

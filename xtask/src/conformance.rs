@@ -5,6 +5,7 @@
 
 mod compare;
 mod cuts;
+mod frames;
 mod manifest;
 mod play;
 mod report;
@@ -16,7 +17,7 @@ use anyhow::{Context as _, bail};
 
 use crate::server;
 use crate::workspace::Workspace;
-use manifest::Manifest;
+use manifest::{Expected, Manifest};
 use report::{Failure, ProtocolReport, Report};
 
 /// The project's own set.
@@ -57,7 +58,8 @@ pub(crate) fn run_for_ci(workspace: &Workspace) -> anyhow::Result<bool> {
         say!("{SHARED_SET} is not here; only the project's own set was run");
         return Ok(good);
     }
-    for (name, _) in play::PROTOCOLS.iter().filter(|(_, api)| play::has_provider(*api)) {
+    let names = play::PROTOCOLS.iter().filter(|(_, api)| play::has_provider(*api)).map(|(name, _)| *name);
+    for name in names.chain([frames::FOLDER]) {
         let report = judge(&shared, Some(name))?;
         say_as_is!("{report}");
         good &= report.passed();
@@ -107,6 +109,9 @@ async fn protocol_report(
     name: &str,
 ) -> anyhow::Result<ProtocolReport> {
     let mut report = ProtocolReport::new(name);
+    if name == frames::FOLDER {
+        return frames::report(manifest);
+    }
     let api = play::api_of(name).filter(|api| play::has_provider(*api));
     for case in manifest.cases.iter().filter(|c| c.protocol == name) {
         let Some(api) = api else {
@@ -114,7 +119,7 @@ async fn protocol_report(
             continue;
         };
         let body = manifest.body(case)?;
-        let expected = manifest.expected(case)?;
+        let expected: Expected = manifest.expected(case)?;
         let (wanted, fired) = rules::wanted(name, &expected);
         let mut first = None;
         for cut in cuts::all(&body) {

@@ -20,6 +20,7 @@ mod server;
 mod source;
 mod test_command;
 mod tidy;
+mod weight;
 mod workspace;
 
 use std::process::ExitCode;
@@ -42,6 +43,7 @@ cargo xtask COMMAND
                          what a file knows better of the models: entries of our form, or the api.json of models.dev
   interop [SUITE] [--only SERVER]
                          whole agent runs against servers that nobody here wrote (not in ci: it fetches them)
+  weight [SET...]        crates, build time and program size of sets of features
   bench                  that cost grows with what is new, counted in allocations and instructions
 ";
 
@@ -69,6 +71,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "ci" => ci::run(&workspace, rest),
         "tidy" => tidy::run(&workspace, rest),
         "requirements" => requirements::run(&workspace, rest),
+        "weight" => weight::run(&workspace, rest),
         "catalogue" => catalogue::run(&workspace, rest),
         "bench" => bench::run(&workspace, rest),
         "conformance" => conformance::run(&workspace, rest),

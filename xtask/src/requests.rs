@@ -37,6 +37,7 @@ const PROTOCOLS: &[(&str, ApiProtocol)] = &[
     ("vertex", ApiProtocol::GoogleVertex),
     ("openai-responses", ApiProtocol::OpenAiResponses),
     ("azure-responses", ApiProtocol::AzureOpenAiResponses),
+    ("bedrock", ApiProtocol::BedrockConverseStream),
 ];
 
 /// What the command line asks for.

@@ -104,6 +104,13 @@ impl History {
     /// # Errors
     /// As [`push`](Self::push).
     pub fn push_entry(&mut self, entry: Entry) -> Result<(), HistoryError> {
+        Self::may_enter_alone(&entry)?;
+        self.append(Unit::single(entry));
+        Ok(())
+    }
+
+    /// Whether [`push_entry`](Self::push_entry) would take it; no history has anything to say about it.
+    pub(crate) fn may_enter_alone(entry: &Entry) -> Result<(), HistoryError> {
         match entry.message().as_llm() {
             Some(Message::Assistant(reply)) => {
                 if reply.is_failed() {
@@ -113,14 +120,13 @@ impl History {
                 if calls > 0 {
                     return Err(HistoryError::OpenCalls(calls));
                 }
+                Ok(())
             }
             Some(Message::ToolResult(result)) => {
-                return Err(HistoryError::BareResult(result.tool_call_id.to_string()));
+                Err(HistoryError::BareResult(result.tool_call_id.to_string()))
             }
-            Some(Message::User(_)) | None => {}
+            Some(Message::User(_)) | None => Ok(()),
         }
-        self.append(Unit::single(entry));
-        Ok(())
     }
 
     /// Appends a reply together with the results of its calls, one for each call and in the order of the calls.

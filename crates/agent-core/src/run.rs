@@ -205,10 +205,7 @@ impl Run {
         out: &mut Vec<AgentEvent>,
     ) -> Result<Self, HistoryError> {
         let setup = setup.into();
-        let mut probe = History::new();
-        for prompt in &prompts {
-            probe.push_entry(prompt.clone())?;
-        }
+        prompts.iter().try_for_each(History::may_enter_alone)?;
         let limits = setup.limits.unwrap_or_else(ExecutionLimits::unlimited);
         let mut run = Self {
             queues: Queues::new(setup.steering_mode, setup.follow_up_mode),
@@ -225,7 +222,7 @@ impl Run {
             phase: Phase::Gate(GateAt::Loop),
         };
         for queued in queued {
-            if History::new().push_entry(queued.entry.clone()).is_ok() {
+            if History::may_enter_alone(&queued.entry).is_ok() {
                 run.queues.push(queued);
             }
         }
@@ -408,15 +405,15 @@ impl Run {
     }
 
     /// An entry for a message that enters now: stamped with time and turn.
-    fn entered(&self, entry: &Entry) -> Entry {
-        let mut message = entry.message().clone();
+    fn entered(&self, mut entry: Entry) -> Entry {
+        let message = entry.message_mut();
         message.stamp(self.now);
-        if let AgentMessage::Llm(m) = &mut message
+        if let AgentMessage::Llm(m) = message
             && m.turn_id.is_none()
         {
             m.turn_id = Some(self.turn_id());
         }
-        Entry::new(MessageRef::new(message), entry.tokens())
+        entry
     }
 
     /// Ends the run. The turn must be closed.

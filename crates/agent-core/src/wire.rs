@@ -28,17 +28,22 @@ impl WireKey {
     /// A key from everything that the bytes depend on.
     #[must_use]
     pub fn new(parts: &[&str]) -> Self {
-        let mut key = Self(0xcbf2_9ce4_8422_2325, 0x6a09_e667_f3bc_c908);
+        Self(0xcbf2_9ce4_8422_2325, 0x6a09_e667_f3bc_c908).and(parts)
+    }
+
+    /// The key of these parts after those that it was made from.
+    #[must_use]
+    pub fn and(mut self, parts: &[&str]) -> Self {
         for part in parts {
             // The length first: ("ab", "c") is not ("a", "bc").
-            key.mix(part.len() as u64);
+            self.mix(part.len() as u64);
             for word in part.as_bytes().chunks(8) {
                 let mut bytes = [0; 8];
                 bytes.iter_mut().zip(word).for_each(|(to, from)| *to = *from);
-                key.mix(u64::from_le_bytes(bytes));
+                self.mix(u64::from_le_bytes(bytes));
             }
         }
-        key
+        self
     }
 
     /// Two lanes that see the same words and part ways. It is made for each request, and lives no longer than its process.

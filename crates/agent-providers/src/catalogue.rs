@@ -88,10 +88,15 @@ impl Catalogue {
     /// longest match counts.
     #[must_use]
     pub fn find(&self, provider: &str, id: &str) -> Option<&ModelFacts> {
+        let id = if provider == "bedrock" && !self.names(provider, id) { without_profile(id) } else { id };
         let of_provider = || self.models.iter().filter(|m| m.provider == provider);
         of_provider()
             .rfind(|m| m.id == id)
             .or_else(|| of_provider().filter(|m| is_variant(&m.id, id, provider)).max_by_key(|m| m.id.len()))
+    }
+
+    fn names(&self, provider: &str, id: &str) -> bool {
+        self.models.iter().any(|m| m.provider == provider && m.id == id)
     }
 
     /// The model with what is known of it filled in: window, limits, abilities, prices. A model that is not here is
@@ -121,6 +126,26 @@ pub fn models() -> &'static [ModelFacts] {
 #[must_use]
 pub fn configure(model: ModelConfig) -> ModelConfig {
     Catalogue::builtin().configure(model)
+}
+
+/// A model's id on Bedrock without what stands around it: an ARN, the region of an inference profile before it
+/// (`us.`, `global.`), and its version behind it (`-v1:0`).
+fn without_profile(id: &str) -> &str {
+    const REGIONS: &[&str] = &["us", "us-gov", "eu", "apac", "ap", "au", "ca", "jp", "sa", "global"];
+    let id = id.rsplit('/').next().unwrap_or(id);
+    let id = match id.split_once('.') {
+        Some((region, rest)) if REGIONS.contains(&region) => rest,
+        _ => id,
+    };
+    match id.rfind("-v") {
+        Some(at) => {
+            let (name, version) = id.split_at(at);
+            let digits = version.get(2..).unwrap_or_default();
+            let is_version = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit() || b == b':');
+            if is_version { name } else { id }
+        }
+        None => id,
+    }
 }
 
 /// Whether `id` is `base` with a date, `-latest` or a tag behind it. The tags of a local server go on with

@@ -34,10 +34,7 @@ pub(crate) fn wire_key(request: &StreamConfig, extra: &[&str]) -> WireKey {
     let model = &request.model;
     let images = if model.images { "images" } else { "text-only" };
     let thinking = if request.foreign_thinking_as_text { "thinking-as-text" } else { "thinking-dropped" };
-    let mut parts = Vec::with_capacity(5 + extra.len());
-    parts.extend([model.api.as_str(), &model.provider, &model.id, images, thinking]);
-    parts.extend_from_slice(extra);
-    WireKey::new(&parts)
+    WireKey::new(&[model.api.as_str(), &model.provider, &model.id, images, thinking]).and(extra)
 }
 
 /// Which tool-call ids a target accepts.

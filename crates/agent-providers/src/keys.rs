@@ -6,6 +6,7 @@ pub(crate) fn variable(provider: &str) -> Option<&'static str> {
         "anthropic" => "ANTHROPIC_API_KEY",
         "openai" => "OPENAI_API_KEY",
         "azure" | "azure_openai" => "AZURE_OPENAI_API_KEY",
+        "bedrock" | "amazon-bedrock" => "AWS_BEARER_TOKEN_BEDROCK",
         "google" => "GEMINI_API_KEY",
         "groq" => "GROQ_API_KEY",
         "cerebras" => "CEREBRAS_API_KEY",

@@ -27,6 +27,8 @@
 //! | `openai-responses` | `OpenAiResponsesProvider`: OpenAI Responses and everybody who speaks it |
 //! | `azure` | `AzureOpenAiProvider`: OpenAI Responses on Azure; turns `openai-responses` on |
 //! | `ollama` | `OllamaProvider`: Ollama's native chat |
+//! | `bedrock` | `BedrockProvider`: AWS Bedrock ConverseStream, through the AWS SDK |
+//! | `bedrock-config` | Bedrock's credentials and region from where AWS keeps them: environment, profiles, roles |
 //! | `remote` | `RemoteProvider`: models behind a server of one's own, which holds the keys |
 //! | `google` | `GoogleProvider`: Google's Gemini API |
 //! | `vertex` | `VertexProvider`: Gemini on Vertex AI, with the signing in of Google Cloud |
@@ -37,6 +39,7 @@
 #![cfg_attr(
     not(all(
         feature = "anthropic",
+        feature = "bedrock",
         feature = "openai-chat",
         feature = "azure",
         feature = "ollama",
@@ -46,21 +49,27 @@
 )]
 
 mod agent;
-#[cfg(any(feature = "anthropic", feature = "google"))]
+#[cfg(any(feature = "anthropic", feature = "bedrock", feature = "google"))]
 mod answer_tool;
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
 #[cfg(feature = "azure")]
 pub mod azure;
+#[cfg(feature = "bedrock")]
+pub mod bedrock;
 #[cfg(any(feature = "openai-chat", feature = "ollama", feature = "google"))]
 mod blocks;
 #[cfg(feature = "http-protocols")]
 mod call_ids;
 pub mod catalogue;
+#[cfg(any(feature = "anthropic", feature = "bedrock"))]
+mod claude;
 #[cfg(any(feature = "anthropic", feature = "google"))]
 mod declaration;
 #[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
 mod effort;
+#[cfg(feature = "bedrock")]
+pub mod eventstream;
 #[cfg(feature = "google")]
 pub mod google;
 #[cfg(feature = "http-protocols")]
@@ -70,7 +79,11 @@ pub mod google;
 )]
 mod handoff;
 #[cfg(feature = "http-protocols")]
-#[allow(unused_imports, unused_macros, reason = "a build with nothing but `remote` has no use for it")]
+#[allow(
+    unused_imports,
+    unused_macros,
+    reason = "a build with nothing but `remote` or `bedrock` has no use for it"
+)]
 mod http_provider;
 #[cfg(feature = "http-protocols")]
 mod json;
@@ -96,7 +109,13 @@ mod rejection;
 pub mod remote;
 #[cfg(feature = "http-protocols")]
 mod request;
-#[cfg(any(feature = "anthropic", feature = "openai-chat", feature = "openai-responses", feature = "remote"))]
+#[cfg(any(
+    feature = "anthropic",
+    feature = "bedrock",
+    feature = "openai-chat",
+    feature = "openai-responses",
+    feature = "remote"
+))]
 mod shape;
 #[cfg(feature = "http-protocols")]
 mod sse;
@@ -115,6 +134,9 @@ pub use anthropic::AnthropicProvider;
 #[cfg(feature = "azure")]
 #[doc(inline)]
 pub use azure::AzureOpenAiProvider;
+#[cfg(feature = "bedrock")]
+#[doc(inline)]
+pub use bedrock::BedrockProvider;
 #[doc(inline)]
 pub use catalogue::{Catalogue, ModelFacts};
 #[cfg(feature = "google")]

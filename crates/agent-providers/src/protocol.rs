@@ -5,7 +5,11 @@
 
 use std::pin::Pin;
 
-use agent_core::{Completion, EventSink, History, Message, ModelConfig, ProviderError, StreamConfig};
+use agent_core::{
+    Completion, ErrorContext, ErrorKind, EventSink, History, Message, ModelConfig, ProviderError,
+    StreamConfig,
+};
+use futures_util::TryFutureExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// A request, ready to be sent as it is.
@@ -27,6 +31,9 @@ pub(crate) enum Framing {
     SseOrJson,
     /// One JSON value a line.
     Lines,
+    /// `application/vnd.amazon.eventstream`.
+    #[cfg(feature = "bedrock")]
+    EventStream,
 }
 
 /// A frame of the answer.
@@ -55,6 +62,17 @@ pub(crate) enum Flow {
     Done,
 }
 
+/// Sending a request whose body and headers are ready.
+pub(crate) type Dispatched = Pin<Box<dyn Future<Output = Result<reqwest::Response, Undelivered>> + Send>>;
+
+/// Why there is no head of an answer.
+pub(crate) enum Undelivered {
+    /// The connection failed.
+    Sending(reqwest::Error),
+    /// Nothing was sent: no credential could be had, for example.
+    Refused(ProviderError),
+}
+
 /// Reads the answer. No I/O, no clock.
 pub(crate) trait Decode: Send {
     /// Takes one frame.
@@ -68,6 +86,14 @@ pub(crate) trait Decode: Send {
     /// # Errors
     /// When it is an error body or cannot be read.
     fn whole(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError>;
+
+    /// Reads a frame that is no event but says that the answer failed, in framings that have such frames. The frame's
+    /// event is the name of the failure.
+    fn failed(&mut self, frame: Frame<'_>) -> ProviderError {
+        let name = frame.event.unwrap_or("an error without a name");
+        let context = ErrorContext::new(format!("the stream reported {name}: {}", frame.data));
+        ProviderError::new(ErrorKind::Network, context)
+    }
 
     /// Whether the terminal frame has been seen although more frames are taken: the transport then waits only a moment
     /// for them.
@@ -114,6 +140,26 @@ pub(crate) trait Protocol: Send + Sync {
     fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
         let (history, _) = History::repaired([agent_core::AgentMessage::from(Message::user("?"))]);
         self.encode(&StreamConfig::new(model.clone(), history)).map(|_| ())
+    }
+
+    /// Sends a request over `client`. The usual way is to send it as it is.
+    fn dispatch(&self, _request: &StreamConfig, client: &reqwest::Client, ready: HttpRequest) -> Dispatched {
+        let HttpRequest { url, headers, body } = ready;
+        // Not by the builder, which puts each header in again.
+        let mut sent = reqwest::Request::new(reqwest::Method::POST, url);
+        *sent.headers_mut() = headers;
+        *sent.body_mut() = Some(body.into());
+        Box::pin(client.execute(sent).map_err(Undelivered::Sending))
+    }
+
+    /// Reads an error answer whose head names the kind of error, where a protocol knows such a header.
+    fn rejected_as(
+        &self,
+        request: &StreamConfig,
+        rejection: &Rejection<'_>,
+        _error_type: Option<&str>,
+    ) -> ProviderError {
+        self.rejected(request, rejection)
     }
 
     /// Reads an error answer.

@@ -48,6 +48,11 @@ impl ProviderRegistry {
             ApiProtocol::AnthropicMessages,
             Arc::new(crate::AnthropicProvider::with_transport(transport.clone())),
         );
+        #[cfg(feature = "bedrock")]
+        registry.register(
+            ApiProtocol::BedrockConverseStream,
+            Arc::new(crate::BedrockProvider::for_registry(transport)),
+        );
         #[cfg(feature = "openai-chat")]
         registry.register(
             ApiProtocol::OpenAiCompletions,

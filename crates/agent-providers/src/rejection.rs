@@ -13,6 +13,32 @@ use serde_json::Value;
 
 use crate::protocol::Rejection;
 
+/// Who was asked, for errors.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    provider: String,
+    model: String,
+}
+
+impl Target {
+    /// The target of `request`.
+    pub(crate) fn of(request: &StreamConfig) -> Self {
+        Self { provider: request.model.provider.clone(), model: request.model.id.clone() }
+    }
+
+    /// The model that was asked.
+    pub(crate) fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// An error of this kind, with the vendor's word for it.
+    pub(crate) fn fail(&self, kind: ErrorKind, message: &str, code: Option<&str>) -> ProviderError {
+        let mut context = ErrorContext::new(message).with_target(&*self.provider, &*self.model);
+        context.code = code.map(str::to_owned);
+        ProviderError::new(kind, context)
+    }
+}
+
 /// A vendor's error object.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct VendorError {

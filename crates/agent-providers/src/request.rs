@@ -31,7 +31,8 @@ pub(crate) fn endpoint(
     let base = model.base_url.as_deref().map_or(default_base, str::trim);
     let (address, query) = base.split_once('?').map_or((base, None), |(a, q)| (a, Some(q)));
     let address = address.trim_end_matches('/');
-    let mut url = address.to_owned();
+    let mut url = String::with_capacity(base.len() + path.len());
+    url.push_str(address);
     if !address.ends_with(path) {
         url.push_str(path);
     }
@@ -91,7 +92,11 @@ pub(crate) fn credential(
     prefix: &str,
     secret: &Secret,
 ) -> Result<HeaderValue, ProviderError> {
-    let mut value = HeaderValue::from_str(&format!("{prefix}{}", secret.expose().trim())).map_err(|_| {
+    let secret = secret.expose().trim();
+    let mut text = String::with_capacity(prefix.len() + secret.len());
+    text.push_str(prefix);
+    text.push_str(secret);
+    let mut value = HeaderValue::from_maybe_shared(bytes::Bytes::from(text)).map_err(|_| {
         let context = ErrorContext::new("the API key holds characters that cannot be sent in a header")
             .with_target(&model.provider, &model.id)
             .with_advice("look for a line break or a space inside the key");
@@ -99,6 +104,12 @@ pub(crate) fn credential(
     })?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+/// An error before anything was sent.
+pub(crate) fn refuse(model: &ModelConfig, kind: ErrorKind, message: &str, advice: &str) -> ProviderError {
+    let context = ErrorContext::new(message).with_target(&*model.provider, &*model.id).with_advice(advice);
+    ProviderError::new(kind, context)
 }
 
 /// The error of a call without the key that the provider needs.

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 const MAX_KEPT: usize = 4_096;
 
 /// A member of no meaning that some vendors fill up with noise, so that the length of a frame says nothing.
-const NOISE: &str = r#""obfuscation":""#;
+const NOISE: &[&str] = &[r#""obfuscation":""#, r#""p":""#];
 
 /// A member that counts the frames of a reply.
 const NUMBER: &str = r#""sequence_number":"#;
@@ -34,6 +34,8 @@ enum Hole {
 #[derive(Debug)]
 pub(crate) struct Shape<K> {
     kind: Option<K>,
+    /// Whether a frame to learn from has come already.
+    met: bool,
     /// Bytes, and what stands behind them.
     pieces: Vec<(Box<str>, Hole)>,
     /// The bytes behind the last hole.
@@ -42,14 +44,21 @@ pub(crate) struct Shape<K> {
 
 impl<K> Default for Shape<K> {
     fn default() -> Self {
-        Self { kind: None, pieces: Vec::new(), tail: Box::default() }
+        Self { kind: None, met: false, pieces: Vec::new(), tail: Box::default() }
     }
 }
 
 impl<K: Copy> Shape<K> {
+    /// Learns from the second such frame on: a reply with only one has no use for it.
+    pub(crate) fn learn(&mut self, frame: &str, member: &str, text: &str, kind: K) {
+        if std::mem::replace(&mut self.met, true) {
+            self.keep(frame, member, text, kind);
+        }
+    }
+
     /// Learns from a frame in which `text` stands as the value of `member`, written `"member":"`, and whose whole effect
     /// is that of `text` as `kind` says. A `text` that is not found in `frame` teaches nothing.
-    pub(crate) fn learn(&mut self, frame: &str, member: &str, text: &str, kind: K) {
+    fn keep(&mut self, frame: &str, member: &str, text: &str, kind: K) {
         self.kind = None;
         let borrowed = (text.as_ptr() as usize).wrapping_sub(frame.as_ptr() as usize);
         let found = match frame.get(borrowed..) {
@@ -78,11 +87,17 @@ impl<K: Copy> Shape<K> {
     /// hole holds something else than it should.
     fn holes<'f>(&mut self, mut part: &'f str) -> Option<&'f str> {
         loop {
-            let noise = part.find(NOISE).map(|at| (at + NOISE.len(), Hole::Noise));
-            let number = part.find(NUMBER).map(|at| (at + NUMBER.len(), Hole::Number));
-            let Some((end, hole)) = [noise, number].into_iter().flatten().min_by_key(|(at, _)| *at) else {
-                return Some(part);
-            };
+            // All begin with a quote, and looking at each quote is faster than looking for each in the whole.
+            let quotes = memchr::memchr_iter(b'"', part.as_bytes());
+            let mut holes = quotes.filter_map(|at| {
+                let rest = part.get(at..)?;
+                if rest.starts_with(NUMBER) {
+                    return Some((at + NUMBER.len(), Hole::Number));
+                }
+                let noise = NOISE.iter().find(|noise| rest.starts_with(**noise))?;
+                Some((at + noise.len(), Hole::Noise))
+            });
+            let Some((end, hole)) = holes.next() else { return Some(part) };
             let (before, rest) = part.split_at_checked(end)?;
             part = hole.skip(rest)?;
             self.pieces.push((before.into(), hole));

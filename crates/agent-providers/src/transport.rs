@@ -151,6 +151,14 @@ impl Transport {
     }
 }
 
+#[cfg(feature = "bedrock-config")]
+impl Transport {
+    /// The client for this address.
+    pub(crate) fn client(&self, url: &reqwest::Url) -> Result<&reqwest::Client, ProviderError> {
+        self.inner.clients.for_url(url)
+    }
+}
+
 impl Default for Transport {
     /// The connections that the whole process shares.
     fn default() -> Self {

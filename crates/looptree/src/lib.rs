@@ -55,9 +55,9 @@ pub use agent_tools as tools;
 pub mod prelude {
     pub use agent_core::{
         AgentError, AgentEvent, AgentMessage, AgentTool, Answer, BasicAgent, CancellationToken, ChatToken,
-        Content, Ended, ExecutionLimits, Finished, Hooks, ImageContent, Message, ModelConfig, Question,
-        StreamDelta, ThinkingLevel, Tool, ToolContext, ToolError, ToolExecutionStrategy, ToolResult, Verdict,
-        tool_fn,
+        Content, Ended, ErrorKind, ExecutionLimits, Finished, Hooks, ImageContent, Message, ModelConfig,
+        Question, Route, StreamDelta, ThinkingLevel, Tool, ToolContext, ToolError, ToolExecutionStrategy,
+        ToolResult, Toolkit, Verdict, tool_fn,
     };
     pub use agent_providers::ProviderRegistry;
     #[cfg(feature = "session")]

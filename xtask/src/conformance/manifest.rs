@@ -144,7 +144,7 @@ impl Manifest {
     }
 
     /// What the body means.
-    pub(super) fn expected(&self, case: &Case) -> anyhow::Result<Expected> {
+    pub(super) fn expected<T: DeserializeOwned>(&self, case: &Case) -> anyhow::Result<T> {
         read_json(&self.folder.join(&case.protocol).join(format!("{}.expected.json", case.case)))
     }
 }

@@ -193,24 +193,22 @@ fn end(protocol: &str, expected: &Expected, fired: &mut Vec<&'static str>) -> Wa
         fired.push(CUT);
         return WantedEnd::Failed(ErrorKind::Network, None);
     }
-    if matches!(
-        word,
-        Some(
-            "error"
-                | "failed"
-                | "network_error"
-                | "insufficient_system_resource"
-                | "MALFORMED_FUNCTION_CALL"
-                | "MALFORMED_RESPONSE"
-        )
-    ) {
+    if word.is_some_and(|word| FAILURE_WORDS.contains(&word)) {
         fired.push(BROKEN);
         return WantedEnd::Failed(ErrorKind::Network, None);
     }
     if expected.refusal.is_some()
         || matches!(
             word,
-            Some("refusal" | "content_filter" | "incomplete:content_filter" | "sensitive" | "safety")
+            Some(
+                "refusal"
+                    | "content_filter"
+                    | "incomplete:content_filter"
+                    | "sensitive"
+                    | "safety"
+                    | "content_filtered"
+                    | "guardrail_intervened"
+            )
         )
     {
         fired.push(REFUSAL);
@@ -244,6 +242,18 @@ fn is_nothing(expected: &Expected) -> bool {
         && expected.partial_tool_calls.is_empty()
         && expected.usage == ExpectedUsage::default()
 }
+
+/// Stop words that say that the vendor, or what the model wrote, failed in the middle.
+const FAILURE_WORDS: &[&str] = &[
+    "error",
+    "network_error",
+    "failed",
+    "insufficient_system_resource",
+    "MALFORMED_FUNCTION_CALL",
+    "MALFORMED_RESPONSE",
+    "malformed_model_output",
+    "malformed_tool_use",
+];
 
 /// The vendors' stop words; no two vendors use one word in two meanings.
 fn stop_reason(word: &str) -> Option<StopReason> {
@@ -299,8 +309,14 @@ const QUOTA_WORDS: &[&str] =
     &["insufficient_quota", "current quota", "billing", "credit balance", "usage limit", "usage_limit"];
 
 /// Words of a 400 that say that there is no such model, or that the key is wrong.
-const NO_MODEL_WORDS: &[&str] =
-    &["invalid_model", "model_not_found", "model not found", "invalid model", "not a valid model"];
+const NO_MODEL_WORDS: &[&str] = &[
+    "invalid_model",
+    "model_not_found",
+    "model not found",
+    "invalid model",
+    "not a valid model",
+    "model identifier is invalid",
+];
 const BAD_KEY_WORDS: &[&str] = &["invalid_api_key", "api key not valid", "incorrect api key"];
 
 /// The kind of an error, from what the SDK raised: its HTTP status, or for an error inside of a stream the type and
@@ -335,10 +351,20 @@ fn error_kind(protocol: &str, error: &ExpectedError) -> ErrorKind {
         Some(413) => ErrorKind::ContextOverflow,
         Some(400) if error.body == Value::String(String::new()) => ErrorKind::ContextOverflow,
         Some(400) if says(BAD_KEY_WORDS) => ErrorKind::Auth,
-        Some(400) if says(QUOTA_WORDS) => ErrorKind::Quota,
+        Some(400) if says(QUOTA_WORDS) || said.contains("servicequotaexceeded") => ErrorKind::Quota,
         Some(400 | 422) if says(NO_MODEL_WORDS) => ErrorKind::ModelNotFound,
         Some(_) if says(OVERFLOW_WORDS) => ErrorKind::ContextOverflow,
         Some(_) => ErrorKind::Api,
+        // AWS names an exception in the stream; a frame that was changed on the way has no name.
+        None if protocol == "bedrock" => match code(error).to_lowercase().as_str() {
+            "throttlingexception" => ErrorKind::RateLimited,
+            "servicequotaexceededexception" => ErrorKind::Quota,
+            "accessdeniedexception" => ErrorKind::Auth,
+            "resourcenotfoundexception" => ErrorKind::ModelNotFound,
+            _ if says(OVERFLOW_WORDS) => ErrorKind::ContextOverflow,
+            "validationexception" => ErrorKind::Api,
+            _ => ErrorKind::Network,
+        },
         // The Responses API gives its errors a code and no type.
         None => match error.kind.clone().unwrap_or_else(|| code(error)).as_str() {
             "overloaded_error" | "api_error" | "server_error" | "timeout_error" => ErrorKind::Network,

@@ -1,5 +1,6 @@
 mod compare_tests;
 mod cut_tests;
+mod frame_tests;
 mod rule_tests;
 
 use super::*;
@@ -79,9 +80,9 @@ fn a_case_that_differs_fails_and_says_where() {
 
 #[test]
 fn a_protocol_without_a_provider_counts_as_failed_and_is_named() {
-    let report = set_of_one(&hi(), "eventstream-frames");
+    let report = set_of_one(&hi(), "of-another-year");
     assert!(!report.passed());
     let text = report.to_string();
-    assert!(text.contains("eventstream-frames: no provider is built in for it"), "{text}");
+    assert!(text.contains("of-another-year: no provider is built in for it"), "{text}");
     assert_eq!(report.to_json()["protocols"][0]["failed"], 1);
 }

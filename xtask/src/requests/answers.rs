@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use agent_core::ApiProtocol;
+use agent_providers::eventstream::{Header, HeaderValue, Message};
 use serde_json::{Value, json};
 
 use crate::server::Response;
@@ -29,6 +30,11 @@ impl Answer {
     pub(super) fn response(&self, api: ApiProtocol, n: usize) -> Response {
         let (kind, body) = match api {
             ApiProtocol::AnthropicMessages => ("text/event-stream", self.anthropic()),
+            ApiProtocol::BedrockConverseStream => {
+                let headers =
+                    [("content-type".to_owned(), "application/vnd.amazon.eventstream".to_owned())].into();
+                return Response { status: 200, headers, pieces: vec![self.bedrock()] };
+            }
             ApiProtocol::OllamaChat => ("application/x-ndjson", self.ollama()),
             ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => {
                 ("text/event-stream", self.gemini())
@@ -109,6 +115,44 @@ impl Answer {
             out.text.push_str("data: [DONE]\n\n");
         }
         out.text
+    }
+
+    fn bedrock(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        frame(&mut out, "messageStart", &json!({"role": "assistant"}));
+        let mut index = 0;
+        let mut block = |start: Option<Value>, deltas: &[Value]| {
+            if let Some(start) = start {
+                frame(&mut out, "contentBlockStart", &json!({"contentBlockIndex": index, "start": start}));
+            }
+            for delta in deltas {
+                frame(&mut out, "contentBlockDelta", &json!({"contentBlockIndex": index, "delta": delta}));
+            }
+            frame(&mut out, "contentBlockStop", &json!({"contentBlockIndex": index}));
+            index += 1;
+        };
+        if !self.thinking.is_empty() {
+            let signature = "c2lnbmF0dXJlIG9mIHRoaXMgdGhvdWdodA==";
+            let deltas = [
+                json!({"reasoningContent": {"text": self.thinking}}),
+                json!({"reasoningContent": {"signature": signature}}),
+            ];
+            block(None, &deltas);
+            block(None, &[json!({"reasoningContent": {"redactedContent": "d2l0aGhlbGQ="}})]);
+        }
+        if !self.text.is_empty() {
+            block(None, &[json!({"text": self.text})]);
+        }
+        for (id, name, arguments) in self.calls {
+            let start = json!({"toolUse": {"toolUseId": id, "name": name}});
+            block(Some(start), &[json!({"toolUse": {"input": arguments}})]);
+        }
+        if !self.cut {
+            let reason = if self.calls.is_empty() { "end_turn" } else { "tool_use" };
+            frame(&mut out, "messageStop", &json!({"stopReason": reason}));
+            frame(&mut out, "metadata", &json!({"usage": {"inputTokens": 10, "outputTokens": 9}}));
+        }
+        out
     }
 
     fn gemini(&self) -> String {
@@ -232,6 +276,16 @@ impl Answer {
         }
         out
     }
+}
+
+/// Writes an event as a frame of an AWS event stream.
+fn frame(out: &mut Vec<u8>, name: &str, payload: &Value) {
+    let text = |t: &str| HeaderValue::String(t.to_owned().into());
+    let message = Message::new(payload.to_string().into_bytes())
+        .add_header(Header::new(":message-type", text("event")))
+        .add_header(Header::new(":event-type", text(name)));
+    // Its names are short, which is all that could be wrong with it.
+    let _ = aws_smithy_eventstream::frame::write_message_to(&message, out);
 }
 
 /// Server-sent events.

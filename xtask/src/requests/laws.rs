@@ -4,6 +4,7 @@
 //! Sources: the vendors' API pages. The laws read the body as it arrived and share no code with the encoders.
 
 mod anthropic;
+mod bedrock;
 mod chat;
 mod google;
 mod ollama;
@@ -110,12 +111,17 @@ pub(super) fn of(api: ApiProtocol) -> impl Iterator<Item = &'static Law> {
     let own = match api {
         ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => google::LAWS,
         ApiProtocol::AnthropicMessages => anthropic::LAWS,
+        ApiProtocol::BedrockConverseStream => bedrock::LAWS,
         ApiProtocol::OllamaChat => ollama::LAWS,
         ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses => responses::LAWS,
         _ => chat::LAWS,
     };
-    let google = matches!(api, ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex);
-    COMMON.iter().chain(if google { &[] } else { MESSAGES }).chain(own)
+    // Where the path names the model, a conversation is built in another way too.
+    let in_the_path = matches!(
+        api,
+        ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex | ApiProtocol::BedrockConverseStream
+    );
+    COMMON.iter().chain(if in_the_path { &[] } else { MESSAGES }).chain(own)
 }
 
 /// The laws that a body breaks, each with the place.

@@ -140,6 +140,16 @@ fn opaque(author: &ModelConfig) -> Vec<Content> {
                 json!({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}),
             ),
         ],
+        ApiProtocol::BedrockConverseStream => vec![
+            Content::opaque(
+                "toolUse",
+                json!({"toolUse": {"toolUseId": "srvtoolu_1", "name": "calc", "type": "server_tool_use", "input": {"of": "東京"}}}),
+            ),
+            Content::opaque(
+                "toolResult",
+                json!({"toolResult": {"toolUseId": "srvtoolu_1", "type": "calc_result", "status": "success", "content": [{"json": {"is": 1}}]}}),
+            ),
+        ],
         ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => vec![
             Content::opaque(
                 "executableCode",
@@ -181,6 +191,7 @@ fn entry(message: impl Into<Message>) -> Entry {
 pub(super) fn with_tools(author: &ModelConfig) -> anyhow::Result<Past> {
     let ids = match author.api {
         ApiProtocol::AnthropicMessages => ["toolu_01A", "toolu_01B", "toolu_01C", "toolu_01D"],
+        ApiProtocol::BedrockConverseStream => ["tooluse_a", "tooluse_b", "tooluse_c", "tooluse_d"],
         ApiProtocol::OllamaChat => ["call_0_1", "call_0_2", "call_0_3", "call_0_4"],
         _ => ["call_a", "call_b", "call_c", "call_d"],
     };

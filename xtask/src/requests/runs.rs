@@ -7,7 +7,7 @@ use agent_providers::ProviderRegistry;
 use anyhow::Context as _;
 
 use super::answers::Answer;
-use super::scene::{azure, chat, claude, gemini, gpt, gpt_responses, llama, vertex};
+use super::scene::{azure, chat, claude, gemini, gpt, gpt_responses, llama, on_bedrock, vertex};
 use super::tools::{self, PIXEL};
 use super::{Body, collect};
 use crate::server::Server;
@@ -50,6 +50,11 @@ const THOUGHT: Answer =
 fn models(api: ApiProtocol) -> Vec<ModelConfig> {
     match api {
         ApiProtocol::AnthropicMessages => vec![claude("claude-sonnet-4-5"), claude("claude-opus-5")],
+        ApiProtocol::BedrockConverseStream => vec![
+            on_bedrock("eu.anthropic.claude-sonnet-4-5-20250929-v1:0"),
+            on_bedrock("us.amazon.nova-2-lite-v1:0"),
+            on_bedrock("us.deepseek.r1-v1:0"),
+        ],
         ApiProtocol::OllamaChat => vec![llama("qwen3-vl"), llama("gpt-oss:20b")],
         ApiProtocol::GoogleGenerativeAi => vec![gemini("gemini-2.5-flash"), gemini("gemini-3.5-flash")],
         ApiProtocol::GoogleVertex => vec![vertex("gemini-3.1-pro-preview"), vertex("gemini-2.5-pro")],
@@ -98,6 +103,7 @@ pub(super) async fn relay(server: &Server, start: usize) -> anyhow::Result<Vec<B
         vertex("gemini-2.5-pro"),
         gpt_responses("gpt-5.5"),
         azure("gpt-5.4"),
+        on_bedrock("global.anthropic.claude-opus-4-8"),
     ];
     let legs = ring.iter().cycle().skip(start).take(ring.len() + 1);
     let mut bodies = Vec::new();

@@ -1,6 +1,7 @@
 //! Single requests: what each protocol can be asked, one wish at a time and several together.
 
 mod anthropic;
+mod bedrock;
 mod google;
 mod ollama;
 mod openai_chat;
@@ -22,6 +23,7 @@ pub(super) struct Scene {
 pub(super) fn all(api: ApiProtocol) -> anyhow::Result<Vec<Scene>> {
     match api {
         ApiProtocol::AnthropicMessages => anthropic::scenes(),
+        ApiProtocol::BedrockConverseStream => bedrock::scenes(),
         ApiProtocol::OllamaChat => ollama::scenes(),
         ApiProtocol::GoogleGenerativeAi => google::scenes(gemini),
         ApiProtocol::GoogleVertex => google::scenes(vertex),
@@ -156,6 +158,10 @@ fn known(model: ModelConfig) -> ModelConfig {
 
 pub(super) fn claude(id: &str) -> ModelConfig {
     known(ModelConfig::anthropic(id, id, "key-for-loopback"))
+}
+
+pub(super) fn on_bedrock(id: &str) -> ModelConfig {
+    known(ModelConfig::bedrock("eu-central-1", id).with_api_key("key-for-loopback"))
 }
 
 pub(super) fn gpt(id: &str) -> ModelConfig {

@@ -69,6 +69,14 @@ fn the_bodies_of_chat_completions_and_its_dialects_are_written_and_keep_the_laws
 }
 
 #[test]
+fn bedrocks_bodies_are_written_and_keep_the_laws() {
+    // The law about the path is checked with the others.
+    check_command_by("bedrock", 100, |body, _, file| {
+        assert!(body.get("model").is_none(), "{file}: the path names the model");
+    });
+}
+
+#[test]
 fn ollamas_bodies_are_written_and_keep_the_laws() {
     check_command("ollama", "/api/chat", 60);
 }

@@ -157,11 +157,13 @@ impl AgentLoopConfig {
         if let Some(id) = &self.config_id {
             return id.clone();
         }
-        let slug: String =
-            self.model.id.chars().map(|c| if c.is_alphanumeric() || c == '-' { c } else { '-' }).collect();
-        let provider = self.provider.provider_id_for(&self.model);
         let thinking = if self.thinking_level == ThinkingLevel::Off { "" } else { ".thinking" };
-        format!("{provider}.{slug}{thinking}")
+        let mut segment = self.provider.provider_id_for(&self.model);
+        segment.reserve_exact(1 + self.model.id.len() + thinking.len());
+        segment.push('.');
+        segment.extend(self.model.id.chars().map(|c| if c.is_alphanumeric() || c == '-' { c } else { '-' }));
+        segment.push_str(thinking);
+        segment
     }
 
     pub(crate) fn snapshot(&self) -> LoopConfigSnapshot {

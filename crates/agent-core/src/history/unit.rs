@@ -93,6 +93,11 @@ impl Entry {
         &self.message
     }
 
+    /// The message, to be changed where nobody else has it, else a copy.
+    pub(crate) fn message_mut(&mut self) -> &mut AgentMessage {
+        Arc::make_mut(&mut self.message.0)
+    }
+
     /// Its token count.
     #[must_use]
     pub fn tokens(&self) -> u64 {

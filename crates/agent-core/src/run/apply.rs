@@ -18,7 +18,7 @@ pub(super) fn apply(
     }
     match input {
         Input::Queue { queued } => {
-            History::new().push_entry(queued.entry.clone()).map_err(|e| refuse(e.to_string()))?;
+            History::may_enter_alone(&queued.entry).map_err(|e| refuse(e.to_string()))?;
             run.now = now;
             run.queues.push(queued);
             tools::skip_if_steered(run, out);

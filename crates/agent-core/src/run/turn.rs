@@ -24,7 +24,7 @@ impl Run {
             let reason = limit.to_string();
             self.enter_prompts(out);
             let note = Entry::from(AgentMessage::user(format!("[Agent stopped: {reason}]")));
-            let note = self.entered(&note);
+            let note = self.entered(note);
             if self.history.push_entry(note.clone()).is_ok() {
                 self.say_message(&note, out);
             }
@@ -39,7 +39,7 @@ impl Run {
     /// The prompts enter. A prompt that was let in is never lost, also where its turn is not begun (B-007).
     pub(super) fn enter_prompts(&mut self, out: &mut Vec<AgentEvent>) {
         for prompt in std::mem::take(&mut self.prompts) {
-            self.enter(&prompt, out);
+            self.enter(prompt, out);
         }
     }
 
@@ -59,7 +59,7 @@ impl Run {
             steering
         };
         for Queued { entry, .. } in taken {
-            self.enter(&entry, out);
+            self.enter(entry, out);
         }
         self.prepare_call(out);
     }
@@ -74,7 +74,7 @@ impl Run {
     }
 
     /// Says a message and puts it into the history. It was checked when it came, so the door is open to it.
-    fn enter(&mut self, entry: &Entry, out: &mut Vec<AgentEvent>) {
+    fn enter(&mut self, entry: Entry, out: &mut Vec<AgentEvent>) {
         let entry = self.entered(entry);
         if self.history.push_entry(entry.clone()).is_ok() {
             self.say_message(&entry, out);

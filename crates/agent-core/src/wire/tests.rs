@@ -27,6 +27,7 @@ fn a_form_is_made_once_for_each_key_and_the_first_is_kept() {
 fn keys_differ_where_their_parts_do() {
     let key = WireKey::new(&["a", "b"]);
     assert_eq!(key, WireKey::new(&["a", "b"]));
+    assert_eq!(key, WireKey::new(&["a"]).and(&["b"]));
     for other in [&["ab"][..], &["a", "b", ""], &["b", "a"], &["", "a", "b"], &["a"], &[]] {
         assert_ne!(key, WireKey::new(other), "{other:?}");
     }

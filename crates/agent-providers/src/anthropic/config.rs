@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use agent_core::{AnthropicAuth, ErrorContext, ErrorKind, ModelConfig, ProviderError, StreamConfig};
+use agent_core::{AnthropicAuth, ModelConfig, ProviderError, StreamConfig};
 use http::header::{ACCEPT, AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -89,10 +89,4 @@ pub(super) fn controls_binding(request: &StreamConfig) -> bool {
     let by_hand = by_hand.rfind(|(name, _)| name.eq_ignore_ascii_case(ANTHROPIC_BETA.as_str()));
     let named = by_hand.is_none_or(|(_, value)| value.as_ref().is_some_and(|v| v.contains(BINDING_CONTROLS)));
     named && is_vendor(model) && catalogue::find(&model.provider, &model.id).is_some_and(|f| f.thinking_bound)
-}
-
-/// An error before anything was sent.
-pub(super) fn refuse(model: &ModelConfig, kind: ErrorKind, message: &str, advice: &str) -> ProviderError {
-    let context = ErrorContext::new(message).with_target(&*model.provider, &*model.id).with_advice(advice);
-    ProviderError::new(kind, context)
 }

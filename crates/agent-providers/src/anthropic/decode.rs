@@ -16,6 +16,7 @@ use super::encode::response_tool;
 use super::error;
 use super::wire;
 use crate::protocol::{Decode, Flow, Frame};
+use crate::rejection::Target;
 use crate::shape::Shape;
 use crate::surrogates::Surrogates;
 use block::{Kind, Open};
@@ -27,7 +28,7 @@ const MAX_OPEN_BLOCKS: usize = 256;
 /// The state between two events of one reply.
 #[derive(Debug)]
 pub(super) struct Decoder {
-    target: error::Target,
+    target: Target,
     /// The tool whose arguments are the answer.
     response_tool: Option<String>,
     surrogates: Surrogates,
@@ -67,7 +68,7 @@ impl Decoder {
     /// A decoder for the answer to `request`.
     pub(super) fn new(request: &StreamConfig) -> Self {
         Self {
-            target: error::Target::of(request),
+            target: Target::of(request),
             response_tool: response_tool(request),
             surrogates: Surrogates::default(),
             open: Vec::new(),

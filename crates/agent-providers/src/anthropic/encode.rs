@@ -4,21 +4,20 @@
 //! an earlier one. A closed unit of history and the tools are encoded once and kept; cache markers are put in
 //! afterwards, at offsets that were remembered, so what is kept holds none.
 
-mod format;
 mod messages;
-mod thinking;
 
 #[cfg(test)]
 mod tests;
 
-use agent_core::{Encoded, ErrorKind, ProviderError, StreamConfig, ToolChoice, ToolDefinition, WireKey};
+use agent_core::{Encoded, ProviderError, StreamConfig, ToolDefinition, WireKey};
 
-use super::config::refuse;
+use super::config::{controls_binding, is_vendor};
 use crate::catalogue::{self, ModelFacts};
+use crate::claude::choice::{Choice, choose};
+use crate::claude::format::{self, Native};
+use crate::claude::thinking;
 use crate::declaration;
 use crate::json::{self, Members};
-
-pub(super) use format::response_tool;
 
 /// The member of a tool that holds its schema.
 const SCHEMA: &str = "input_schema";
@@ -32,9 +31,9 @@ const MARKER: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 /// When the request cannot be said in this protocol.
 pub(super) fn body(request: &StreamConfig) -> Result<Vec<u8>, ProviderError> {
     let facts = catalogue::find(&request.model.provider, &request.model.id);
-    let format = format::choose(request, facts)?;
-    let choice = choice(request, &format, facts)?;
-    let plan = thinking::plan(request, facts, choice.is_forced());
+    let format = format::choose(request, facts, native(request, facts))?;
+    let choice = choose(request, &format, facts)?;
+    let plan = thinking::plan(request, facts, choice.is_forced(), controls_binding(request));
     let caching = request.model.prompt_cache;
 
     let mut out = Vec::with_capacity(4 * 1_024);
@@ -45,7 +44,7 @@ pub(super) fn body(request: &StreamConfig) -> Result<Vec<u8>, ProviderError> {
     }
     plan.write(&mut body);
     write_output_config(&mut body, plan.effort, &format);
-    choice.write(&mut body);
+    write_choice(&choice, &mut body);
     let stops: Vec<&String> = request.stop_sequences.iter().filter(|s| !s.trim().is_empty()).collect();
     if !stops.is_empty() {
         body.field("stop_sequences", &stops);
@@ -67,62 +66,30 @@ pub(super) fn body(request: &StreamConfig) -> Result<Vec<u8>, ProviderError> {
     Ok(out)
 }
 
-/// Which tools the model must, may or must not call.
-#[derive(Debug, PartialEq)]
-enum Choice<'r> {
-    Auto,
-    Never,
-    Any,
-    Tool(&'r str),
-}
-
-impl Choice<'_> {
-    /// Whether it leaves the model no other way than a call, which the API does not combine with thinking.
-    fn is_forced(&self) -> bool {
-        matches!(self, Self::Any | Self::Tool(_))
-    }
-
-    fn write(&self, body: &mut Members<'_>) {
-        let name = match self {
-            Self::Auto => return,
-            Self::Never => "none",
-            Self::Any => "any",
-            Self::Tool(_) => "tool",
-        };
-        let mut choice = Members::open(body.key("tool_choice"));
-        choice.field("type", name);
-        if let Self::Tool(tool) = self {
-            choice.field("name", tool);
-        }
-        choice.close();
-    }
-}
-
-fn choice<'r>(
-    request: &'r StreamConfig,
-    format: &'r format::Format<'r>,
-    facts: Option<&ModelFacts>,
-) -> Result<Choice<'r>, ProviderError> {
-    let none = request.tools.is_empty();
-    let choice = match (&request.tool_choice, format) {
-        (ToolChoice::Tool(name), _) if !none => Choice::Tool(name),
-        (ToolChoice::Auto | ToolChoice::Required, format::Format::Tool { .. }) if !none => Choice::Any,
-        (_, format::Format::Tool { name, .. }) => Choice::Tool(name),
-        (ToolChoice::Required, _) if !none => Choice::Any,
-        (ToolChoice::None, _) if !none => Choice::Never,
-        (ToolChoice::Required | ToolChoice::Tool(_), _) => {
-            let message = "the request demands a tool call and names no tools";
-            let advice = "give it tools, or leave the choice to the model";
-            return Err(refuse(&request.model, ErrorKind::Other, message, advice));
-        }
-        _ => Choice::Auto,
+fn write_choice(choice: &Choice<'_>, body: &mut Members<'_>) {
+    let name = match choice {
+        Choice::Auto => return,
+        Choice::Never => "none",
+        Choice::Any => "any",
+        Choice::Tool(_) => "tool",
     };
-    if choice.is_forced() && facts.is_some_and(|f| !f.forced_tools) {
-        let message = "this model does not take a demand for a tool call";
-        let advice = "leave the choice to the model and say in the prompt which tool to call";
-        return Err(refuse(&request.model, ErrorKind::Other, message, advice));
+    let mut member = Members::open(body.key("tool_choice"));
+    member.field("type", name);
+    if let Choice::Tool(tool) = choice {
+        member.field("name", tool);
     }
-    Ok(choice)
+    member.close();
+}
+
+/// A model that nobody has heard of is likely a new one, and new models of the vendor hold to a schema by themselves.
+fn native(request: &StreamConfig, facts: Option<&ModelFacts>) -> Native {
+    Native::of(facts, is_vendor(&request.model))
+}
+
+/// The tool whose arguments are the answer, when this request has one.
+pub(super) fn response_tool(request: &StreamConfig) -> Option<String> {
+    let facts = catalogue::find(&request.model.provider, &request.model.id);
+    format::response_tool(request, native(request, facts))
 }
 
 fn write_output_config(body: &mut Members<'_>, effort: Option<&str>, format: &format::Format<'_>) {

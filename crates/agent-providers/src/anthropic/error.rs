@@ -5,40 +5,14 @@ mod tests;
 
 use agent_core::provider::error::classify_kind;
 use agent_core::provider::overflow::{is_overflow_text, is_quota_text};
-use agent_core::{ErrorContext, ErrorKind, ProviderError, StreamConfig};
+use agent_core::{ErrorKind, ProviderError, StreamConfig};
 
 use super::wire::{ErrorAnswer, ErrorBody};
 use crate::protocol::Rejection;
-use crate::rejection;
+use crate::rejection::{self, Target};
 
 /// What the vendor says when the prompt fits and the answer's limit beside it does not.
 const NO_ROOM: &str = "exceed context limit";
-
-/// Who was asked, for errors.
-#[derive(Debug, Clone)]
-pub(super) struct Target {
-    provider: String,
-    model: String,
-}
-
-impl Target {
-    /// The target of `request`.
-    pub(super) fn of(request: &StreamConfig) -> Self {
-        Self { provider: request.model.provider.clone(), model: request.model.id.clone() }
-    }
-
-    /// The model that was asked.
-    pub(super) fn model(&self) -> &str {
-        &self.model
-    }
-
-    /// An error of this kind, with the vendor's word for it.
-    pub(super) fn fail(&self, kind: ErrorKind, message: &str, code: Option<&str>) -> ProviderError {
-        let mut context = ErrorContext::new(message).with_target(&*self.provider, &*self.model);
-        context.code = code.map(str::to_owned);
-        ProviderError::new(kind, context)
-    }
-}
 
 /// Reads an error answer. The wait and, where the body names none, the request id are added by the transport.
 pub(super) fn rejected(request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {

@@ -47,6 +47,15 @@ fn an_id_is_found_with_its_date_its_tag_or_as_it_is() {
     check_find("ollama", "qwen3-coder:30b", Some("qwen3-coder:30b"));
     check_find("ollama", "qwen3-coder:30b-a3b-q4_K_M", Some("qwen3-coder:30b"));
     check_find("ollama", "qwen3:8b", Some("qwen3"));
+    for id in [
+        "anthropic.claude-sonnet-4-5",
+        "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "global.anthropic.claude-sonnet-4-5-20250929-v1",
+        "arn:aws:bedrock:us-east-1:1:inference-profile/eu.anthropic.claude-sonnet-4-5-20250929-v1:0",
+    ] {
+        check_find("bedrock", id, Some("anthropic.claude-sonnet-4-5"));
+    }
+    check_find("bedrock", "us.amazon.nova-2-lite-v1:0", Some("amazon.nova-2-lite"));
 }
 
 #[test]
@@ -58,6 +67,9 @@ fn another_model_is_not_taken_for_a_known_one() {
     check_find("openrouter", "gpt-4.1", None);
     check_find("ollama", "qwen3-embedding", None);
     check_find("anthropic", "", None);
+    check_find("bedrock", "mars.anthropic.claude-sonnet-4-5", None);
+    check_find("bedrock", "anthropic.claude-v2", None);
+    check_find("bedrock", "", None);
 }
 
 #[test]

@@ -81,3 +81,29 @@ fn the_default_registry_serves_every_protocol_that_is_built_in() {
     assert!(registry.check(&ModelConfig::openai("m", "M", "k").with_base_url("nowhere")).is_err());
     registry.check(&ModelConfig::default()).unwrap();
 }
+
+/// REQ-125, REQ-186.
+#[cfg(all(
+    feature = "anthropic",
+    feature = "azure",
+    feature = "bedrock",
+    feature = "openai-chat",
+    feature = "openai-responses",
+    feature = "vertex"
+))]
+#[test]
+fn with_everything_built_in_the_default_registry_serves_all_seven_protocols() {
+    let registry = ProviderRegistry::default();
+    for (api, id) in [
+        (ApiProtocol::AnthropicMessages, "anthropic"),
+        (ApiProtocol::OpenAiCompletions, "openai"),
+        (ApiProtocol::OpenAiResponses, "openai_responses"),
+        (ApiProtocol::AzureOpenAiResponses, "azure_openai"),
+        (ApiProtocol::GoogleGenerativeAi, "google"),
+        (ApiProtocol::GoogleVertex, "google_vertex"),
+        (ApiProtocol::BedrockConverseStream, "bedrock"),
+    ] {
+        assert_eq!(registry.provider_id_for(&ModelConfig::new(api, "p", "m")), id);
+        assert!(registry.serves(api), "{id}");
+    }
+}

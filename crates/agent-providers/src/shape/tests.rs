@@ -10,7 +10,7 @@ const FRAME: &str = r#"{"a":"first","text":"Hello","b":[1,"x"]}"#;
 fn learned(frame: &str, text: &str) -> Shape<u8> {
     let at = frame.find(text).unwrap();
     let mut shape = Shape::default();
-    shape.learn(frame, "text", &frame[at..at + text.len()], 7);
+    shape.keep(frame, "text", &frame[at..at + text.len()], 7);
     shape
 }
 
@@ -65,11 +65,11 @@ fn noise_of_any_length_fits() {
 #[test]
 fn nothing_is_learned_from_what_does_not_stand_in_the_frame() {
     let mut shape = learned(FRAME, "Hello");
-    shape.learn(FRAME, "text", &String::from("Hello"), 7);
+    shape.keep(FRAME, "text", &String::from("Hello"), 7);
     check(&shape, FRAME, None);
     check(&learned(FRAME, "text\":\"Hel"), FRAME, None);
     let mut shape = learned(FRAME, "Hello");
-    shape.learn(FRAME, "text", "", 7);
+    shape.keep(FRAME, "text", "", 7);
     check(&shape, FRAME, None);
     let large = format!(r#"{{"a":"{}","text":"Hello"}}"#, "x".repeat(MAX_KEPT));
     check(&learned(&large, "Hello"), &large, None);
@@ -80,7 +80,7 @@ fn a_string_with_escapes_is_found_by_its_name() {
     #[track_caller]
     fn check_learned(frame: &str, text: &str, other: Option<&str>) {
         let mut shape = Shape::default();
-        shape.learn(frame, "text", text, 7);
+        shape.keep(frame, "text", text, 7);
         check(&shape, &frame.replace("\\n", "-"), other);
     }
     check_learned(r#"{"a":1,"text":"x\ny"}"#, "x\ny", Some("x-y"));
@@ -132,4 +132,13 @@ proptest! {
             (None, _) => {}
         }
     }
+}
+
+#[test]
+fn the_first_frame_is_only_met_and_the_second_one_is_learned() {
+    let mut shape: Shape<u8> = Shape::default();
+    shape.learn(FRAME, "text", &FRAME[21..26], 7);
+    check(&shape, FRAME, None);
+    shape.learn(FRAME, "text", &FRAME[21..26], 7);
+    check(&shape, FRAME, Some("Hello"));
 }

@@ -8,6 +8,8 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use super::body::{Body, Next};
 use super::send::{Head, answered, send};
 use super::{Inner, failure};
+#[cfg(feature = "bedrock")]
+use crate::eventstream::FrameDecoder;
 use crate::lines::{Cut, LineDecoder};
 use crate::protocol::{Decode, Fetching, Flow, Frame, Framing, Protocol, Rejection};
 use crate::rejection::is_html;
@@ -57,7 +59,8 @@ async fn exchange(
     let idle = if status.is_success() { idle } else { idle.min(ERROR_SILENCE) };
     let mut body = Body::new(response, idle, guard);
     if !status.is_success() {
-        return Err(Box::pin(refused(inner, protocol, request, &mut body, status)).await);
+        let error_type = head.error_type.as_deref();
+        return Err(Box::pin(refused(inner, protocol, request, &mut body, (status, error_type))).await);
     }
     let first = match body.first().await {
         Next::Piece(piece) => piece,
@@ -101,13 +104,13 @@ async fn refused(
     protocol: &dyn Protocol,
     request: &StreamConfig,
     body: &mut Body<'_>,
-    status: StatusCode,
+    (status, error_type): (StatusCode, Option<&str>),
 ) -> ProviderError {
     let (bytes, end) = body.collect(&[], inner.config.max_error_bytes).await;
     if let Next::Cancelled = end {
         return ProviderError::Cancelled;
     }
-    protocol.rejected(request, &Rejection { status: status.as_u16(), body: &bytes })
+    protocol.rejected_as(request, &Rejection { status: status.as_u16(), body: &bytes }, error_type)
 }
 
 /// How a good answer is to be read.
@@ -126,14 +129,7 @@ fn kind_of(
     usual: Framing,
 ) -> Result<BodyKind, ProviderError> {
     let media = declared.and_then(|t| t.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
-    let framing = match media.as_str() {
-        "text/event-stream" if usual == Framing::SseOrJson => Some(usual),
-        "text/event-stream" => Some(Framing::Sse),
-        "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "application/x-jsonlines" => {
-            Some(Framing::Lines)
-        }
-        _ => None,
-    };
+    let framing = declared_framing(&media, usual);
     let is_json = media == "application/json" || media.ends_with("+json");
     let start = first.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(first).trim_ascii_start();
     Ok(match start.first() {
@@ -142,25 +138,55 @@ fn kind_of(
         Some(b'{' | b'[') => match framing {
             Some(Framing::Lines) => BodyKind::Frames(Framing::Lines),
             None if !is_json && usual == Framing::Lines => BodyKind::Frames(Framing::Lines),
+            // Text in place of frames is taken only from who says that it is JSON (D15).
+            _ if !is_json && is_binary(usual) => return Err(failure::wrong_type(status, declared)),
             _ => BodyKind::Whole,
         },
         Some(byte) => match framing {
             Some(framing) => BodyKind::Frames(framing),
             // `data:`, `event:`, `id:`, `retry:` or a comment.
-            None if usual != Framing::Lines && b"deir:".contains(byte) && start.contains(&b':') => {
+            None if usual != Framing::Lines
+                && !is_binary(usual)
+                && b"deir:".contains(byte)
+                && start.contains(&b':') =>
+            {
                 BodyKind::Frames(usual)
             }
+            // The highest byte of the length of the first frame, which is far below 16 MiB.
+            None if is_binary(usual) && *byte == 0 => BodyKind::Frames(usual),
             None => return Err(failure::wrong_type(status, declared)),
         },
     })
 }
 
+/// The framing that a content type names.
+fn declared_framing(media: &str, usual: Framing) -> Option<Framing> {
+    match media {
+        "text/event-stream" if usual == Framing::SseOrJson => Some(usual),
+        "text/event-stream" => Some(Framing::Sse),
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "application/x-jsonlines" => {
+            Some(Framing::Lines)
+        }
+        #[cfg(feature = "bedrock")]
+        "application/vnd.amazon.eventstream" => Some(Framing::EventStream),
+        _ => None,
+    }
+}
+
+fn is_binary(framing: Framing) -> bool {
+    match framing {
+        Framing::Sse | Framing::SseOrJson | Framing::Lines => false,
+        #[cfg(feature = "bedrock")]
+        Framing::EventStream => true,
+    }
+}
+
 enum Framer {
     Sse(SseDecoder),
     Lines(LineDecoder),
+    #[cfg(feature = "bedrock")]
+    EventStream(FrameDecoder),
 }
-
-type Reader<'r> = dyn FnMut(Frame<'_>) -> Result<Flow, ProviderError> + 'r;
 
 impl Framer {
     fn new(framing: Framing, limit: usize) -> Self {
@@ -168,23 +194,35 @@ impl Framer {
             Framing::Sse => Self::Sse(SseDecoder::new(limit)),
             Framing::SseOrJson => Self::Sse(SseDecoder::new(limit).with_bare_json()),
             Framing::Lines => Self::Lines(LineDecoder::new(limit)),
+            #[cfg(feature = "bedrock")]
+            Framing::EventStream => Self::EventStream(FrameDecoder::new(limit)),
         }
     }
 
-    fn feed(&mut self, piece: &[u8], reader: &mut Reader<'_>) -> Result<Flow, ProviderError> {
-        let cut = match self {
-            Self::Sse(decoder) => decoder.feed(piece, reader),
-            Self::Lines(decoder) => decoder.feed(piece, reader),
-        };
-        cut.map_err(plain)
+    fn feed(
+        &mut self,
+        piece: &[u8],
+        decoder: &mut dyn Decode,
+        sink: &mut EventSink<'_>,
+    ) -> Result<Flow, ProviderError> {
+        let reader = &mut |frame: Frame<'_>| decoder.push(frame, sink);
+        match self {
+            Self::Sse(frames) => frames.feed(piece, reader).map_err(plain),
+            Self::Lines(frames) => frames.feed(piece, reader).map_err(plain),
+            #[cfg(feature = "bedrock")]
+            Self::EventStream(frames) => crate::eventstream::read(frames, piece, decoder, sink),
+        }
     }
 
-    fn end(&mut self, reader: &mut Reader<'_>) -> Result<Flow, ProviderError> {
-        let cut = match self {
-            Self::Sse(decoder) => decoder.end(reader),
-            Self::Lines(decoder) => decoder.end(reader),
-        };
-        cut.map_err(plain)
+    fn end(&mut self, decoder: &mut dyn Decode, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
+        let reader = &mut |frame: Frame<'_>| decoder.push(frame, sink);
+        match self {
+            Self::Sse(frames) => frames.end(reader).map_err(plain),
+            Self::Lines(frames) => frames.end(reader).map_err(plain),
+            // A frame that is not whole says nothing.
+            #[cfg(feature = "bedrock")]
+            Self::EventStream(_) => Ok(Flow::More),
+        }
     }
 }
 
@@ -203,7 +241,7 @@ async fn frames(
     mut body: Body<'_>,
     sink: &mut EventSink<'_>,
 ) -> Result<Completion, ProviderError> {
-    if framer.feed(&first, &mut |frame| decoder.push(frame, sink))? == Flow::Done {
+    if framer.feed(&first, decoder, sink)? == Flow::Done {
         body.settle().await;
         return decoder.finish(sink);
     }
@@ -222,7 +260,7 @@ async fn frames(
         };
         let broken = match next {
             Next::Piece(piece) => {
-                if framer.feed(&piece, &mut |frame| decoder.push(frame, sink))? == Flow::Done {
+                if framer.feed(&piece, decoder, sink)? == Flow::Done {
                     body.settle().await;
                     return decoder.finish(sink);
                 }
@@ -233,7 +271,7 @@ async fn frames(
             Next::Failed(error) => Some(failure::broken(error)),
             Next::Silent => Some(failure::silent(inner.config.idle_timeout)),
         };
-        if let Err(error) = framer.end(&mut |frame| decoder.push(frame, sink))
+        if let Err(error) = framer.end(decoder, sink)
             && !is_cut_short(&error)
         {
             return Err(error);

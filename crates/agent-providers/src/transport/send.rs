@@ -1,7 +1,7 @@
 //! The first half of a call: the request goes out, the head of the answer comes in.
 
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::body::RINGS;
 use super::guard::{Guard, Stir};
 use super::{Inner, TransportConfig, failure, retry_after};
-use crate::protocol::{HttpRequest, Protocol};
+use crate::protocol::{Dispatched, HttpRequest, Protocol, Undelivered};
 use crate::request::apply_custom;
 
 /// Headers under which vendors name an exchange.
@@ -32,6 +32,8 @@ pub(super) struct Head {
     /// `x-should-retry`.
     pub(super) retry: Option<bool>,
     pub(super) retry_after: Option<Duration>,
+    /// `x-amzn-errortype`: AWS says there, and often nowhere else, what kind of error it is.
+    pub(super) error_type: Option<Box<str>>,
     /// The credential that was fetched for the request.
     pub(super) fetched: Option<HeaderValue>,
 }
@@ -43,6 +45,7 @@ impl Head {
             request_id: REQUEST_ID.iter().find_map(|name| header(name)).map(Box::from),
             retry: header("x-should-retry").and_then(|said| said.parse().ok()),
             retry_after: retry_after::read(headers, now),
+            error_type: header("x-amzn-errortype").map(Box::from),
             fetched,
         }
     }
@@ -55,7 +58,7 @@ pub(super) fn send(
     protocol: &dyn Protocol,
     request: &StreamConfig,
     fetched: Option<(HeaderName, HeaderValue)>,
-) -> Result<(reqwest::Url, Sent), ProviderError> {
+) -> Result<(reqwest::Url, Dispatched), ProviderError> {
     let HttpRequest { url, mut headers, mut body } = protocol.encode(request)?;
     headers.extend(fetched);
     apply_custom(&mut headers, request)?;
@@ -67,19 +70,14 @@ pub(super) fn send(
         crate::json::write(&mut body, &replaced);
     }
     let client = inner.clients.for_url(&url)?;
-    // Not by the builder, which puts each header in again.
-    let mut sent = reqwest::Request::new(reqwest::Method::POST, url.clone());
-    *sent.headers_mut() = headers;
-    *sent.body_mut() = Some(body.into());
-    Ok((url, Box::pin(client.execute(sent))))
+    let sent = protocol.dispatch(request, client, HttpRequest { url: url.clone(), headers, body });
+    Ok((url, sent))
 }
-
-pub(super) type Sent = Pin<Box<dyn Future<Output = reqwest::Result<reqwest::Response>> + Send>>;
 
 /// The head of an answer, and the response whose body is still to be read.
 pub(super) async fn answered<'c>(
     inner: &Inner,
-    (url, sent): (reqwest::Url, Sent),
+    (url, sent): (reqwest::Url, Dispatched),
     cancel: &'c CancellationToken,
     head: &mut Head,
 ) -> Result<(reqwest::Response, Guard<'c>, Option<Box<str>>), ProviderError> {
@@ -87,7 +85,8 @@ pub(super) async fn answered<'c>(
     let (mut guard, rings) = head_guard(config, cancel);
     let mut response = match within(rings, sent, &mut guard).await {
         Waited::Ready(Ok(response)) => response,
-        Waited::Ready(Err(error)) => return Err(failure::sending(error, &url)),
+        Waited::Ready(Err(Undelivered::Sending(error))) => return Err(failure::sending(error, &url)),
+        Waited::Ready(Err(Undelivered::Refused(error))) => return Err(error),
         Waited::TooLong => return Err(failure::no_head(&url, config.header_timeout)),
         Waited::Cancelled => return Err(ProviderError::Cancelled),
     };

@@ -114,6 +114,30 @@ fn an_error_inside_of_a_stream_is_read_by_type_and_code() {
 }
 
 #[test]
+fn the_names_of_aws_become_kinds() {
+    let named = |code: &str| json!({"status": null, "code": code});
+    check_kind("bedrock", named("throttlingException"), ErrorKind::RateLimited);
+    check_kind("bedrock", named("modelStreamErrorException"), ErrorKind::Network);
+    check_kind("bedrock", named("validationException"), ErrorKind::Api);
+    check_kind("bedrock", json!({"message": "Checksum mismatch"}), ErrorKind::Network);
+    let long = json!({"code": "validationException", "message": "Input is too long for requested model."});
+    check_kind("bedrock", long, ErrorKind::ContextOverflow);
+    check_kind("bedrock", json!({"status": 400, "code": "ServiceQuotaExceededException"}), ErrorKind::Quota);
+    let invalid = "The provided model identifier is invalid.";
+    check_kind("bedrock", json!({"status": 400, "message": invalid}), ErrorKind::ModelNotFound);
+    check_end(
+        "bedrock",
+        json!({"stop_reason": "guardrail_intervened", "complete": true}),
+        failed(ErrorKind::Api),
+    );
+    check_end(
+        "bedrock",
+        json!({"stop_reason": "malformed_tool_use", "complete": true}),
+        failed(ErrorKind::Network),
+    );
+}
+
+#[test]
 fn cached_tokens_are_taken_out_of_the_input_of_chat_and_of_nobody_elses() {
     let value = json!({"stop_reason": "stop", "usage": {"input": 100, "output": 5, "cache_read": 60}});
     let (chat, fired) = wanted("openai-chat", &expected(value.clone()));

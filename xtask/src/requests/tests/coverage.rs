@@ -133,6 +133,46 @@ fn the_bodies_of_chat_completions_say_everything_that_can_be_said() {
 }
 
 #[test]
+fn bedrocks_bodies_say_everything_that_can_be_said() {
+    check(
+        "bedrock",
+        &[
+            "additionalModelRequestFields/thinking/type=enabled",
+            "additionalModelRequestFields/thinking/type=adaptive",
+            "additionalModelRequestFields/output_config/effort=xhigh",
+            "additionalModelRequestFields/reasoningConfig/maxReasoningEffort=high",
+            "additionalModelRequestFields/reasoning_effort=low",
+            "!additionalModelRequestFields",
+            "additionalModelResponseFieldPaths/*=/stop_sequence",
+            "inferenceConfig/maxTokens=777",
+            "!inferenceConfig/maxTokens",
+            "inferenceConfig/temperature=0.25",
+            "inferenceConfig/stopSequences/*=STOP",
+            "outputConfig/textFormat/type=json_schema",
+            "outputConfig/textFormat/structure/jsonSchema/name=weather_report",
+            "system/*/text",
+            "system/*/cachePoint",
+            "!system",
+            "toolConfig/tools/*/cachePoint",
+            "toolConfig/tools/*/toolSpec/name=plan_trip",
+            "toolConfig/tools/*/toolSpec/name=respond_json",
+            "toolConfig/toolChoice/any",
+            "toolConfig/toolChoice/tool/name=plan_trip",
+            "!toolConfig",
+            "messages/*/content/*/cachePoint",
+            "messages/*/content/*/image/source/bytes",
+            "messages/*/content/*/reasoningContent/reasoningText/signature",
+            "messages/*/content/*/reasoningContent/redactedContent",
+            "messages/*/content/*/toolUse/type=server_tool_use",
+            "messages/*/content/*/toolUse/toolUseId=tooluse_a",
+            "messages/*/content/*/toolUse/toolUseId=call_a",
+            "messages/*/content/*/toolResult/status=error",
+            "messages/*/content/*/toolResult/content/*/image",
+        ],
+    );
+}
+
+#[test]
 fn ollamas_bodies_say_everything_that_can_be_said() {
     check(
         "ollama",

@@ -2,9 +2,9 @@
 
 use agent_core::{Completion, ErrorKind, ProviderError, StopReason};
 
-use crate::anthropic::error::Target;
 use crate::anthropic::wire;
 use crate::json::Text;
+use crate::rejection::Target;
 
 /// Why the reply stopped, as far as it was said.
 #[derive(Debug, Default)]

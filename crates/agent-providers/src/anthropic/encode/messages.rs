@@ -1,39 +1,30 @@
 //! Writes the conversation: each unit of history once, with the offset at which a cache marker may go into each of
 //! its messages.
 
-use agent_core::{
-    AgentMessage, AssistantMessage, Content, Encoded, ImageContent, Message, StreamConfig, ThinkingContent,
-    ToolCall, ToolResultMessage, Unit, UserMessage,
-};
+use agent_core::{ImageContent, StreamConfig, ThinkingContent};
 
 use super::MARKER;
 use crate::anthropic::config::is_vendor;
-use crate::handoff::{self, Handoff, IMAGE_NOT_SHOWN, IdRule, ImageOut, ThinkingOut};
-use crate::json::{self, Members};
-
-/// Tool-call ids: `[A-Za-z0-9_-]`, at most 64 characters.
-pub(super) const IDS: IdRule = IdRule::word(64);
-
-/// A message that nothing in which can carry a marker.
-const NO_MARK: u32 = u32::MAX;
+use crate::claude::turns::{Mark, Marks, NO_MARK};
+use crate::claude::writer::{self, ASSISTANT, Writer};
+use crate::handoff::{self, Handoff};
+use crate::json::Members;
 
 /// Stands before a conversation that begins with a reply, which the API does not take.
 const OPENING: &[u8] = br#"{"role":"user","content":[{"type":"text","text":"[the beginning of the conversation is not shown]"}]}"#;
 
-/// What stands for a picture in a result that failed: the API takes only text there.
-const IMAGE_IN_ERROR: &str = "[image left out: an error can only carry text]";
-
 /// Writes the list of messages; with `marked`, the second-to-last one ends a cacheable prefix (REQ-126, D14).
 pub(super) fn write(out: &mut Vec<u8>, request: &StreamConfig, marked: bool) {
-    let writer = Writer::new(request);
-    let key = handoff::wire_key(request, &[if writer.keeps_unsigned { "unsigned" } else { "signed" }]);
+    let keeps_unsigned = !is_vendor(&request.model);
+    let writer = Writer::new(request, Form { keeps_unsigned });
+    let key = handoff::wire_key(request, &[if keeps_unsigned { "unsigned" } else { "signed" }]);
     let mut marks = Marks::default();
     out.push(b'[');
     let start = out.len();
     for unit in request.history.units().filter(|u| Handoff::shows(u)) {
         unit.wire().with(
             key,
-            || writer.unit(unit),
+            || writer.unit(unit).encoded(),
             |encoded| {
                 if encoded.bytes().is_empty() {
                     return;
@@ -58,228 +49,63 @@ pub(super) fn write(out: &mut Vec<u8>, request: &StreamConfig, marked: bool) {
     out.push(b']');
 }
 
-/// The place for a marker in the last message, and in the nearest message before it that has one.
-#[derive(Debug, Default)]
-struct Marks {
-    before: Option<usize>,
-    last: Option<usize>,
-}
-
-impl Marks {
-    fn push(&mut self, mark: Option<usize>) {
-        self.before = self.last.or(self.before);
-        self.last = mark;
-    }
-
-    fn before_last(&self) -> Option<usize> {
-        self.before
-    }
-}
-
-const USER: &[u8] = br#"{"role":"user","content":["#;
-const ASSISTANT: &[u8] = br#"{"role":"assistant","content":["#;
-
-struct Writer<'r> {
-    rules: Handoff<'r>,
+/// The vendor's blocks.
+struct Form {
     /// Whether thinking without a signature is sent back: the vendor refuses it, others who speak its protocol have
     /// no signatures and want it.
     keeps_unsigned: bool,
 }
 
-impl<'r> Writer<'r> {
-    fn new(request: &'r StreamConfig) -> Self {
-        Self { rules: Handoff::new(request, IDS), keeps_unsigned: !is_vendor(&request.model) }
+impl writer::Form for Form {
+    const TEXT: &'static [u8] = br#"{"type":"text","text":"#;
+    /// A marker is a member of the block that it ends.
+    const MARK: Mark = Mark::Inside;
+
+    fn image(&self, out: &mut Vec<u8>, image: &ImageContent) {
+        write_image(out, image);
     }
 
-    fn unit(&self, unit: &Unit) -> Encoded {
-        let mut blocks = Blocks::default();
-        match unit.first().and_then(AgentMessage::as_llm) {
-            Some(Message::User(message)) => self.user(&mut blocks, message),
-            Some(Message::Assistant(reply)) => {
-                self.reply(&mut blocks, reply);
-                self.results(&mut blocks, unit.results());
-            }
-            _ => {}
-        }
-        Encoded::new(blocks.out, blocks.marks)
+    fn takes(&self, thinking: &ThinkingContent) -> bool {
+        let signed = thinking.signature.as_ref().is_some_and(|s| !s.is_empty());
+        thinking.redacted || signed || self.keeps_unsigned
     }
 
-    fn user(&self, blocks: &mut Blocks, message: &UserMessage) {
-        blocks.open(USER);
-        for content in &message.content {
-            match content {
-                Content::Text(text) => blocks.text(handoff::text(text)),
-                Content::Image(image) => self.image(blocks, image),
-                _ => {}
-            }
-        }
-        blocks.close();
-    }
-
-    fn image(&self, blocks: &mut Blocks, image: &ImageContent) {
-        match self.rules.image(image) {
-            ImageOut::Keep => blocks.block(Marked::Yes, |out| write_image(out, image)),
-            ImageOut::Text(text) => blocks.text(Some(text)),
-        }
-    }
-
-    fn reply(&self, blocks: &mut Blocks, reply: &AssistantMessage) {
-        blocks.open(ASSISTANT);
-        for content in &reply.content {
-            match content {
-                Content::Text(text) => blocks.text(handoff::text(text)),
-                Content::Thinking(thinking) => self.thinking(blocks, reply, thinking),
-                Content::ToolCall(call) => blocks.block(Marked::Yes, |out| self.call(out, call)),
-                Content::Opaque(opaque) => {
-                    if let Some(data) = self.rules.opaque(reply, opaque) {
-                        blocks.block(Marked::No, |out| json::write(out, data));
-                    }
-                }
-                Content::Image(_) => blocks.text(Some(IMAGE_NOT_SHOWN)),
-                _ => {}
-            }
-        }
-        blocks.close();
-    }
-
-    fn thinking(&self, blocks: &mut Blocks, reply: &AssistantMessage, thinking: &ThinkingContent) {
+    fn thinking(&self, out: &mut Vec<u8>, thinking: &ThinkingContent) {
         let signature = thinking.signature.as_deref().unwrap_or_default();
-        match self.rules.thinking(reply, thinking) {
-            ThinkingOut::Keep if thinking.redacted => blocks.block(Marked::Thinking, |out| {
-                let mut block = Members::open(out);
-                block.field("type", "redacted_thinking").field("data", signature);
-                block.close();
-            }),
-            ThinkingOut::Keep if !signature.is_empty() || self.keeps_unsigned => {
-                blocks.block(Marked::Thinking, |out| {
-                    let mut block = Members::open(out);
-                    block
-                        .field("type", "thinking")
-                        .field("thinking", &thinking.thinking)
-                        .field("signature", signature);
-                    block.close();
-                });
-            }
-            ThinkingOut::AsText(text) => blocks.text(Some(&text)),
-            ThinkingOut::Keep | ThinkingOut::Drop => {}
+        let mut block = Members::open(out);
+        if thinking.redacted {
+            block.field("type", "redacted_thinking").field("data", signature);
+        } else {
+            block
+                .field("type", "thinking")
+                .field("thinking", &thinking.thinking)
+                .field("signature", signature);
         }
+        block.close();
     }
 
-    fn call(&self, out: &mut Vec<u8>, call: &ToolCall) {
+    fn call(&self, out: &mut Vec<u8>, id: &str, name: &str, input: &str) {
         let mut block = Members::open(out);
-        block
-            .field("type", "tool_use")
-            .field("id", &self.rules.call_id(&call.id))
-            .field("name", &handoff::tool_name(call.name.as_str()));
-        // The API takes an object only. Whatever else a model sent was answered with an error that shows it.
-        let input = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
+        block.field("type", "tool_use").field("id", id).field("name", name);
         block.key("input").extend_from_slice(input.as_bytes());
         block.close();
     }
 
-    /// All results of a reply are one user message (B-141).
-    fn results<'m>(&self, blocks: &mut Blocks, results: impl Iterator<Item = &'m ToolResultMessage>) {
-        blocks.open(USER);
-        for result in results {
-            blocks.block(Marked::Yes, |out| self.result(out, result));
-        }
-        blocks.close();
-    }
-
-    fn result(&self, out: &mut Vec<u8>, result: &ToolResultMessage) {
-        let mut inner = Blocks::default();
-        for content in &result.content {
-            match content {
-                Content::Text(text) => inner.text(handoff::text(text)),
-                Content::Image(_) if result.is_error => inner.text(Some(IMAGE_IN_ERROR)),
-                Content::Image(image) => self.image(&mut inner, image),
-                _ => {}
-            }
-        }
-        let note =
-            self.rules.result_note(&result.content).filter(|_| !result.is_error || inner.out.is_empty());
-        inner.text(note);
-
+    fn result(&self, out: &mut Vec<u8>, id: &str, content: &[u8], is_error: bool) {
         let mut block = Members::open(out);
-        block.field("type", "tool_result").field("tool_use_id", &self.rules.call_id(&result.tool_call_id));
-        if result.is_error {
+        block.field("type", "tool_result").field("tool_use_id", id);
+        if is_error {
             block.field("is_error", &true);
         }
-        let content = block.key("content");
-        content.push(b'[');
-        content.extend_from_slice(&inner.out);
-        content.push(b']');
+        write_list(block.key("content"), content);
         block.close();
     }
 }
 
-/// Whether a marker may go into a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Marked {
-    Yes,
-    No,
-    /// It may not, and the block may not be the last of its message either.
-    Thinking,
-}
-
-/// Messages as they are written.
-#[derive(Debug, Default)]
-struct Blocks {
-    out: Vec<u8>,
-    marks: Vec<u32>,
-    /// Where the message began, and where its first block begins.
-    message: usize,
-    first: usize,
-    /// Where the message's blocks end without thinking at their end.
-    solid: usize,
-    mark: Option<usize>,
-}
-
-impl Blocks {
-    fn open(&mut self, head: &[u8]) {
-        self.message = self.out.len();
-        if !self.out.is_empty() {
-            self.out.push(b',');
-        }
-        self.out.extend_from_slice(head);
-        self.first = self.out.len();
-        self.solid = self.first;
-        self.mark = None;
-    }
-
-    /// Writes a block after the ones before it.
-    fn block(&mut self, marked: Marked, write: impl FnOnce(&mut Vec<u8>)) {
-        if self.out.len() > self.first {
-            self.out.push(b',');
-        }
-        write(&mut self.out);
-        if marked != Marked::Thinking {
-            self.solid = self.out.len();
-        }
-        if marked == Marked::Yes {
-            self.mark = Some(self.out.len().saturating_sub(1));
-        }
-    }
-
-    fn text(&mut self, text: Option<&str>) {
-        let Some(text) = text else { return };
-        self.block(Marked::Yes, |out| {
-            let mut block = Members::open(out);
-            block.field("type", "text").field("text", text);
-            block.close();
-        });
-    }
-
-    /// Ends the message. Thinking at its end is left out, which the API demands; a message of nothing is none.
-    fn close(&mut self) {
-        if self.solid == self.first {
-            self.out.truncate(self.message);
-            return;
-        }
-        self.out.truncate(self.solid);
-        self.out.extend_from_slice(b"]}");
-        self.marks.push(self.mark.and_then(|m| u32::try_from(m).ok()).unwrap_or(NO_MARK));
-    }
+fn write_list(out: &mut Vec<u8>, items: &[u8]) {
+    out.push(b'[');
+    out.extend_from_slice(items);
+    out.push(b']');
 }
 
 fn write_image(out: &mut Vec<u8>, image: &ImageContent) {

@@ -24,6 +24,12 @@ pub(super) struct UnitEncoder<'r> {
     handoff: Handoff<'r>,
 }
 
+/// Bytes around the text of a message.
+const FRAME_BYTES: usize = 128;
+
+/// The most bytes that are reserved from an estimate.
+const MAX_RESERVED: usize = 1 << 20;
+
 struct Out {
     bytes: Vec<u8>,
     marks: Vec<u32>,
@@ -47,6 +53,12 @@ impl Out {
     }
 }
 
+/// Bytes that a unit is likely to take: an estimated token is four bytes of text.
+fn reserved(unit: &Unit) -> usize {
+    let tokens: u64 = unit.entries().iter().map(agent_core::Entry::tokens).sum();
+    usize::try_from(tokens).map_or(0, |tokens| tokens.saturating_mul(4)).min(MAX_RESERVED) + FRAME_BYTES
+}
+
 /// A part of a user message.
 enum Part<'c> {
     Text(Cow<'c, str>),
@@ -63,7 +75,7 @@ impl<'r> UnitEncoder<'r> {
     }
 
     pub(super) fn encode(&self, unit: &Unit) -> Encoded {
-        let mut out = Out { bytes: Vec::new(), marks: Vec::new() };
+        let mut out = Out { bytes: Vec::with_capacity(reserved(unit)), marks: Vec::with_capacity(1) };
         match unit.first().and_then(AgentMessage::as_llm) {
             Some(Message::User(message)) => self.user(&mut out, message),
             Some(Message::Assistant(reply)) => {

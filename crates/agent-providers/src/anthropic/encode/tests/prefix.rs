@@ -4,6 +4,7 @@ use agent_core::{CacheConfig, ThinkingLevel};
 use proptest::prelude::*;
 
 use super::*;
+use crate::claude::tests::any_step;
 
 const MARKER: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
@@ -78,52 +79,9 @@ fn two_models_over_one_history_do_not_get_each_others_bytes() {
     assert_eq!(tail(&text(&thinking)), tail(&own));
 }
 
-fn any_content() -> impl Strategy<Value = Vec<Content>> {
-    let block = prop_oneof![
-        ".{0,12}".prop_map(Content::text),
-        (".{0,8}", proptest::option::of("[a-z]{0,6}")).prop_map(|(t, s)| Content::thinking(t, s)),
-        "[a-z]{1,8}".prop_map(Content::redacted_thinking),
-        Just(Content::image("aGk=", "image/png")),
-        "[a-z_]{1,8}".prop_map(|k| Content::opaque(k.clone(), json!({"type": k, "n": 1}))),
-    ];
-    proptest::collection::vec(block, 0..5)
-}
-
-#[derive(Debug, Clone)]
-enum Step {
-    User(Vec<Content>),
-    Reply(Vec<Content>, bool),
-    Exchange(Vec<Content>, bool, Vec<(String, bool, Vec<Content>)>),
-}
-
-fn any_step() -> impl Strategy<Value = Step> {
-    let call = ("\\{?\"?.{0,10}", any::<bool>(), any_content());
-    prop_oneof![
-        any_content().prop_map(Step::User),
-        (any_content(), any::<bool>()).prop_map(|(c, f)| Step::Reply(c, f)),
-        (any_content(), any::<bool>(), proptest::collection::vec(call, 1..4))
-            .prop_map(|(c, f, calls)| Step::Exchange(c, f, calls)),
-    ]
-}
-
-fn add(history: &mut History, round: usize, step: Step) {
-    let of = |is_foreign: bool, content| if is_foreign { foreign(content) } else { reply(content) };
-    match step {
-        Step::User(content) => history.push(Message::user_content(content).into()).unwrap(),
-        Step::Reply(content, is_foreign) => history.push(said(of(is_foreign, content))).unwrap(),
-        Step::Exchange(mut content, is_foreign, calls) => {
-            let mut results = vec![];
-            for (n, (arguments, is_error, output)) in calls.into_iter().enumerate() {
-                let id = format!("call|{round}.{n}");
-                let arguments = agent_core::ToolArguments::from_text(arguments);
-                content.push(Content::tool_call(id.as_str(), "read", arguments));
-                let mut result = ToolResultMessage::new(id.as_str().into(), "read".into(), output);
-                result.is_error = is_error;
-                results.push(Entry::from(AgentMessage::from(Message::from(result))));
-            }
-            history.push_exchange(said(of(is_foreign, content)).into(), results).unwrap();
-        }
-    }
+/// A block that only its provider knows.
+fn any_opaque() -> impl Strategy<Value = Content> + Clone {
+    "[a-z_]{1,8}".prop_map(|k| Content::opaque(k.clone(), json!({"type": k, "n": 1})))
 }
 
 proptest! {
@@ -132,7 +90,7 @@ proptest! {
     /// B-143, B-148.
     #[test]
     fn any_history_gives_a_valid_body_that_grows_only_at_its_end(
-        steps in proptest::collection::vec(any_step(), 1..9),
+        steps in proptest::collection::vec(any_step(any_opaque()), 1..9),
         images in any::<bool>(),
         as_text in any::<bool>(),
     ) {
@@ -140,7 +98,7 @@ proptest! {
         asked.foreign_thinking_as_text = as_text;
         let mut before = unmarked(&asked);
         for (round, step) in steps.into_iter().enumerate() {
-            add(&mut asked.history, round, step);
+            step.add(&mut asked.history, round, reply, foreign);
             let now = unmarked(&asked);
             prop_assert!(now.starts_with(&before));
             before = now;

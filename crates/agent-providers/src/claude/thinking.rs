@@ -2,27 +2,25 @@
 
 use agent_core::{Content, StreamConfig, ThinkingForm, ThinkingLevel, UnitKind};
 
-use super::messages::IDS;
-use crate::anthropic::config::controls_binding;
 use crate::catalogue::{ModelFacts, ThinkingOff};
-use crate::handoff::Handoff;
+use crate::handoff::{Handoff, IdRule};
 use crate::json::Members;
 
 /// The smallest budget that the API takes.
-pub(super) const MIN_BUDGET: u32 = 1_024;
+pub(crate) const MIN_BUDGET: u32 = 1_024;
 
 /// What is left for the answer at least.
-pub(super) const MIN_ANSWER: u32 = 1_024;
+pub(crate) const MIN_ANSWER: u32 = 1_024;
 
 /// What is said of thinking in one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// The limit of thinking and answer together.
-    pub(super) max_tokens: u32,
+    pub(crate) max_tokens: u32,
     /// The word for the effort.
-    pub(super) effort: Option<&'static str>,
+    pub(crate) effort: Option<&'static str>,
     /// Whether a temperature may be sent beside it.
-    pub(super) takes_temperature: bool,
+    pub(crate) takes_temperature: bool,
     thinking: Thinking,
     /// Whether it is said that thinking whose past has changed is to be dropped.
     drops_unbound: bool,
@@ -40,7 +38,13 @@ enum Thinking {
 }
 
 /// Plans. `forced` says that a tool call is demanded, which the API does not combine with thinking: the demand wins.
-pub(super) fn plan(request: &StreamConfig, facts: Option<&ModelFacts>, forced: bool) -> Plan {
+/// `drops_unbound` says that thinking whose past has changed is to be dropped, where the API can be told so.
+pub(crate) fn plan(
+    request: &StreamConfig,
+    facts: Option<&ModelFacts>,
+    forced: bool,
+    drops_unbound: bool,
+) -> Plan {
     let model = &request.model;
     // A configuration that was made without the catalogue says `Budget`; newer models refuse that.
     let (form, levels) = match facts {
@@ -51,7 +55,6 @@ pub(super) fn plan(request: &StreamConfig, facts: Option<&ModelFacts>, forced: b
     };
     let level = request.thinking_level.clamp_to(levels);
     let limit = request.max_tokens.unwrap_or(model.max_tokens).max(1);
-    let drops_unbound = controls_binding(request);
     let off = match facts.map(|f| f.thinking_off) {
         Some(ThinkingOff::Never) if drops_unbound => Thinking::Anyway,
         Some(ThinkingOff::Disabled) => Thinking::Disabled,
@@ -91,7 +94,8 @@ pub(super) fn plan(request: &StreamConfig, facts: Option<&ModelFacts>, forced: b
 /// Whether the model is to go on from results of calls that it made without thinking first, or that another model
 /// made: with a budget, the API then refuses to think.
 fn continues_without_thought(request: &StreamConfig) -> bool {
-    let rules = Handoff::new(request, IDS);
+    // Who wrote a reply is all that is asked; the rule for ids plays no part in it.
+    let rules = Handoff::new(request, IdRule::word(64));
     let last = request.history.units().filter(|u| Handoff::shows(u)).last();
     let Some(reply) = last.filter(|u| u.kind() == UnitKind::Exchange).and_then(|u| u.reply()) else {
         return false;
@@ -120,8 +124,13 @@ fn effort(level: ThinkingLevel) -> &'static str {
 }
 
 impl Plan {
+    /// Whether neither thinking nor an effort is mentioned.
+    pub(crate) fn says_nothing(&self) -> bool {
+        self.thinking == Thinking::Unsaid && self.effort.is_none()
+    }
+
     /// Writes the `thinking` member, if there is one.
-    pub(super) fn write(&self, body: &mut Members<'_>) {
+    pub(crate) fn write(&self, body: &mut Members<'_>) {
         let name = match self.thinking {
             Thinking::Unsaid => return,
             Thinking::Disabled => "disabled",

@@ -7,15 +7,15 @@ use agent_core::{ErrorKind, ProviderError, ResponseFormat, StreamConfig};
 use serde_json::{Value, json};
 
 use crate::answer_tool;
-use crate::anthropic::config::{is_vendor, refuse};
-use crate::catalogue::{self, ModelFacts};
+use crate::catalogue::ModelFacts;
+use crate::request::refuse;
 
 /// How the form of the answer is demanded.
 #[derive(Debug, PartialEq)]
-pub(super) enum Format<'r> {
+pub(crate) enum Format<'r> {
     /// It is free.
     Free,
-    /// By `output_config.format`, with this schema.
+    /// By the protocol's own member, with this schema.
     Native(Cow<'r, Value>),
     /// By a tool that must be called.
     Tool {
@@ -28,13 +28,30 @@ pub(super) enum Format<'r> {
     },
 }
 
+/// Whether the model can be held to a schema by its provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Native {
+    /// It can.
+    Yes,
+    /// It cannot, or nobody knows.
+    No,
+}
+
+impl Native {
+    /// What the catalogue says; of a model that nobody has heard of, what is likely.
+    pub(crate) fn of(facts: Option<&ModelFacts>, likely: bool) -> Self {
+        if facts.map_or(likely, |f| f.json_schema) { Self::Yes } else { Self::No }
+    }
+}
+
 /// Chooses.
 ///
 /// # Errors
 /// When the model knows neither way.
-pub(super) fn choose<'r>(
+pub(crate) fn choose<'r>(
     request: &'r StreamConfig,
     facts: Option<&ModelFacts>,
+    native: Native,
 ) -> Result<Format<'r>, ProviderError> {
     let by_tool = |schema| Format::Tool {
         name: answer_tool::name(request),
@@ -42,7 +59,7 @@ pub(super) fn choose<'r>(
         schema,
     };
     match &request.response_format {
-        ResponseFormat::JsonSchema { schema, strict, .. } if is_native(request, facts) => {
+        ResponseFormat::JsonSchema { schema, strict, .. } if native == Native::Yes => {
             Ok(Format::Native(if *strict { Cow::Owned(closed(schema)) } else { Cow::Borrowed(schema) }))
         }
         ResponseFormat::JsonSchema { schema, .. } => Ok(by_tool(Cow::Borrowed(schema))),
@@ -61,20 +78,13 @@ pub(super) fn choose<'r>(
 }
 
 /// The tool whose arguments are the answer, when this request has one: the decoder shows them as text.
-pub(in crate::anthropic) fn response_tool(request: &StreamConfig) -> Option<String> {
+pub(crate) fn response_tool(request: &StreamConfig, native: Native) -> Option<String> {
     let by_tool = match &request.response_format {
         ResponseFormat::JsonObject => true,
-        ResponseFormat::JsonSchema { .. } => {
-            !is_native(request, catalogue::find(&request.model.provider, &request.model.id))
-        }
+        ResponseFormat::JsonSchema { .. } => native == Native::No,
         _ => false,
     };
     by_tool.then(|| answer_tool::name(request))
-}
-
-/// A model that nobody has heard of is likely a new one, and new models of the vendor do it natively.
-fn is_native(request: &StreamConfig, facts: Option<&ModelFacts>) -> bool {
-    facts.map_or_else(|| is_vendor(&request.model), |f| f.json_schema)
 }
 
 /// The schema with every object closed: the API takes no other, and demands that it is said.

@@ -1,0 +1,177 @@
+//! Where a request goes and who sends it: address, region and credentials, read from the model's configuration.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+
+use agent_core::{ErrorContext, ErrorKind, ModelConfig, ProviderError, Secret, StreamConfig};
+use aws_sdk_bedrockruntime::config::endpoint::{DefaultResolver, Params, ResolveEndpoint};
+use futures_util::FutureExt as _;
+use http::header::{ACCEPT, AUTHORIZATION, USER_AGENT};
+use http::{HeaderMap, HeaderValue};
+
+use super::source::Source;
+use crate::request::{self, refuse};
+
+/// The region that a signature names for an address that tells none: a gateway, which signs again by itself.
+const REGION_OF_A_GATEWAY: &str = "us-east-1";
+
+/// Where a model id ends in the names of the vendor's hosts.
+const HOST: &str = "bedrock-runtime";
+
+/// How people are told to give their keys.
+const HOW_TO: &str = "set the model's api_key to an API key for Bedrock, usually kept in AWS_BEARER_TOKEN_BEDROCK, or to \
+    ACCESS_KEY_ID:SECRET_ACCESS_KEY or ACCESS_KEY_ID:SECRET_ACCESS_KEY:SESSION_TOKEN";
+
+/// Who calls.
+#[derive(Debug, Clone)]
+pub(super) enum Auth {
+    /// An API key, sent as a bearer token.
+    Bearer(Secret),
+    /// An AWS key, by which the request is signed.
+    Keys {
+        /// Names the key.
+        id: Secret,
+        /// Signs.
+        secret: Secret,
+        /// For a temporary key.
+        session: Option<Secret>,
+    },
+    /// The caller's own headers say it, or that nobody does.
+    Headers,
+    /// Who knows the credentials.
+    Source(Source),
+}
+
+/// Who calls: the key of the call or the model, else what the provider was given.
+///
+/// # Errors
+/// When there is neither, or a key makes no sense.
+pub(super) fn auth(request: &StreamConfig, source: Option<&Source>) -> Result<Auth, ProviderError> {
+    let model = &*request.model;
+    let mut by_hand = request.model.headers.keys().chain(request.headers.keys());
+    if by_hand.any(|name| name.eq_ignore_ascii_case(AUTHORIZATION.as_str())) {
+        return Ok(Auth::Headers);
+    }
+    match (request.key().filter(|k| !k.is_empty()), source) {
+        (Some(key), _) => parse(key).ok_or_else(|| {
+            let message = "the key of this model is neither an API key for Bedrock nor a whole AWS key";
+            refuse(model, ErrorKind::Auth, message, HOW_TO)
+        }),
+        (None, Some(source)) => Ok(Auth::Source(source.clone())),
+        (None, None) => Err(refuse(model, ErrorKind::Auth, "no API key was given", HOW_TO)),
+    }
+}
+
+/// Reads a key. An API key holds no colon; an AWS key is two or three parts with colons between them.
+fn parse(key: &Secret) -> Option<Auth> {
+    let text = key.expose().trim();
+    let parts: Vec<&str> = text.split(':').collect();
+    let sendable = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_graphic());
+    if !parts.iter().all(sendable) {
+        return None;
+    }
+    match parts.as_slice() {
+        // The name of an AWS key without its secret.
+        [id] if is_key_id(id) => None,
+        [key] => Some(Auth::Bearer(Secret::new(*key))),
+        [id, secret] => {
+            Some(Auth::Keys { id: Secret::new(*id), secret: Secret::new(*secret), session: None })
+        }
+        [id, secret, session] => Some(Auth::Keys {
+            id: Secret::new(*id),
+            secret: Secret::new(*secret),
+            session: Some(Secret::new(*session)),
+        }),
+        _ => None,
+    }
+}
+
+/// Whether it is the name of an AWS key: `AKIA` or `ASIA` and 16 further capitals and digits.
+fn is_key_id(text: &str) -> bool {
+    let capitals = text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
+    (text.starts_with("AKIA") || text.starts_with("ASIA")) && text.len() == 20 && capitals
+}
+
+/// The region that the signature names: the model's, that of the address, the source's.
+pub(super) fn region(model: &ModelConfig, source: Option<&Source>) -> Option<String> {
+    let given = model.region.as_deref().map(str::trim).filter(|r| !r.is_empty());
+    let of_address = || model.base_url.as_deref().and_then(region_of);
+    let region = given.map(str::to_owned).or_else(of_address);
+    let region = region.or_else(|| source.and_then(Source::region));
+    region.or_else(|| model.base_url.is_some().then(|| REGION_OF_A_GATEWAY.to_owned()))
+}
+
+/// The region in an address of the vendor's.
+fn region_of(url: &str) -> Option<String> {
+    let host = url.split_once("://")?.1.split(['/', ':', '?']).next()?;
+    let mut parts = host.split('.').skip_while(|part| !part.starts_with(HOST)).skip(1);
+    let region = parts.next()?;
+    (parts.next() == Some("amazonaws") || host.ends_with(".api.aws")).then(|| region.to_owned())
+}
+
+/// The address of the model. The vendor's own is the one that its SDK knows for the region.
+///
+/// # Errors
+/// When there is neither a base address nor a region, or it is no address of the web.
+pub(super) fn endpoint(model: &ModelConfig, source: Option<&Source>) -> Result<reqwest::Url, ProviderError> {
+    if model.id.trim().is_empty() {
+        let advice = "name the id of a model or of an inference profile, or its ARN";
+        return Err(refuse(model, ErrorKind::Other, "the model has no id", advice));
+    }
+    let path = path(&model.id);
+    if model.base_url.is_some() {
+        return request::endpoint(model, "https://bedrock-runtime.us-east-1.amazonaws.com", &path);
+    }
+    if let Some(base) = source.and_then(Source::endpoint) {
+        return request::endpoint(model, &base, &path);
+    }
+    let Some(region) = region(model, source) else {
+        let advice = "set the model's region, such as us-east-1, or its base_url";
+        return Err(refuse(model, ErrorKind::Other, "no region was given for Bedrock", advice));
+    };
+    let base = resolved(&region).map_err(|cause| {
+        let context = ErrorContext::new(format!("the region {region:?} has no address: {cause}"))
+            .with_target(&*model.provider, &*model.id)
+            .with_advice("set a region such as us-east-1");
+        ProviderError::new(ErrorKind::Other, context)
+    })?;
+    request::endpoint(model, &base, &path)
+}
+
+/// The address that the SDK knows for a region.
+fn resolved(region: &str) -> Result<String, String> {
+    static RESOLVER: OnceLock<DefaultResolver> = OnceLock::new();
+    let params = Params::builder().region(region).build().map_err(|e| e.to_string())?;
+    let resolver = RESOLVER.get_or_init(DefaultResolver::new);
+    // Its rules are data; nothing is waited for.
+    match ResolveEndpoint::resolve_endpoint(resolver, &params).now_or_never() {
+        Some(Ok(endpoint)) => Ok(endpoint.url().to_owned()),
+        Some(Err(error)) => Err(error.to_string()),
+        None => Err("the SDK did not know it at once".to_owned()),
+    }
+}
+
+/// The path of a model: its id as one segment, everything but unreserved characters escaped.
+fn path(id: &str) -> String {
+    let mut path = String::from("/model/");
+    for byte in id.trim().bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            path.push(char::from(byte));
+        } else {
+            let _ = write!(path, "%{byte:02X}");
+        }
+    }
+    path.push_str("/converse-stream");
+    path
+}
+
+/// The protocol's headers. Those by which the SDK names itself and signs are added when the request is sent.
+pub(super) fn headers() -> HeaderMap {
+    let mut headers = request::json_headers();
+    headers.remove(USER_AGENT);
+    headers.insert(ACCEPT, HeaderValue::from_static("application/vnd.amazon.eventstream"));
+    headers
+}

@@ -1,0 +1,125 @@
+//! One block while it arrives.
+
+use agent_core::{EventSink, StreamEvent};
+use serde_json::{Map, Value};
+
+use super::Takes;
+
+/// A block that has begun and not ended.
+#[derive(Debug)]
+pub(super) struct Open {
+    /// The vendor's number of it.
+    pub(super) at: u64,
+    /// Ours.
+    pub(super) index: u32,
+    pub(super) kind: Kind,
+}
+
+/// What a block is.
+#[derive(Debug)]
+pub(super) enum Kind {
+    Text,
+    Thinking,
+    Redacted,
+    Call,
+    /// A call of the tool whose arguments are the answer: shown as text.
+    Answer,
+    /// Anything else, gathered: the member that names the kind of block, its value so far, and the text of its input.
+    Opaque {
+        name: String,
+        value: Map<String, Value>,
+        input: String,
+    },
+}
+
+/// A block that is not understood, from its one member. `None` when it has none.
+pub(super) fn opaque(json: &str) -> Option<Kind> {
+    let members: Map<String, Value> = serde_json::from_str(json).ok()?;
+    let (name, value) = members.into_iter().find(|(_, value)| value.is_object())?;
+    let Value::Object(value) = value else { return None };
+    Some(Kind::Opaque { name, value, input: String::new() })
+}
+
+impl Open {
+    /// Passes the beginning on.
+    pub(super) fn start(&self, id: &str, name: &str, sink: &mut EventSink<'_>) {
+        let index = self.index;
+        match &self.kind {
+            Kind::Text | Kind::Answer => sink(StreamEvent::TextStart { index }),
+            Kind::Thinking => sink(StreamEvent::ThinkingStart { index }),
+            Kind::Call => sink(StreamEvent::ToolCallStart { index, id, name }),
+            Kind::Redacted | Kind::Opaque { .. } => {}
+        }
+    }
+
+    /// Passes a piece of text on. Whether the block takes such text.
+    pub(super) fn text(&mut self, takes: Takes, delta: &str, sink: &mut EventSink<'_>) -> bool {
+        let index = self.index;
+        let event = match (&mut self.kind, takes) {
+            (Kind::Text, Takes::Text) | (Kind::Answer, Takes::Arguments) => {
+                StreamEvent::TextDelta { index, delta }
+            }
+            (Kind::Thinking, Takes::Thinking) => StreamEvent::ThinkingDelta { index, delta },
+            (Kind::Thinking, Takes::Signature) => StreamEvent::ThinkingSignature { index, delta },
+            (Kind::Call, Takes::Arguments) => StreamEvent::ToolCallDelta { index, delta },
+            (Kind::Opaque { name, input, .. }, Takes::Arguments) if name == "toolUse" => {
+                input.push_str(delta);
+                return true;
+            }
+            _ => return false,
+        };
+        if !delta.is_empty() {
+            sink(event);
+        }
+        true
+    }
+
+    /// Adds a change to a block that is not understood. Whether it is one, and the change of its kind.
+    pub(super) fn gather(&mut self, delta: &Map<String, Value>) -> bool {
+        let Kind::Opaque { name, value, .. } = &mut self.kind else { return false };
+        let Some(change) = delta.get(name.as_str()) else { return false };
+        match change {
+            Value::Object(members) => members.iter().for_each(|(key, change)| add(value, key, change)),
+            // The parts of a tool's result come as a list.
+            Value::Array(_) => add(value, "content", change),
+            _ => {}
+        }
+        true
+    }
+
+    /// Passes the end on, and before it what was kept.
+    pub(super) fn end(self, sink: &mut EventSink<'_>) {
+        let index = self.index;
+        if let Kind::Opaque { name, mut value, input } = self.kind {
+            if !input.trim().is_empty() {
+                match serde_json::from_str(&input) {
+                    Ok(input) => {
+                        value.insert("input".to_owned(), input);
+                    }
+                    Err(_) => {
+                        sink(StreamEvent::Unrecognised { name: "input of a server tool that is not JSON" });
+                    }
+                }
+            }
+            if name == "toolUse" {
+                value.entry("input").or_insert_with(|| Value::Object(Map::new()));
+            }
+            let mut data = Map::new();
+            data.insert(name.clone(), Value::Object(value));
+            sink(StreamEvent::Opaque { index, kind: &name, data: &Value::Object(data) });
+        }
+        sink(StreamEvent::BlockEnd { index });
+    }
+}
+
+/// A text grows, a list goes on, any other member is set.
+fn add(value: &mut Map<String, Value>, key: &str, change: &Value) {
+    match (value.get_mut(key), change) {
+        (_, Value::Null) => {}
+        (Some(Value::String(text)), Value::String(more)) => text.push_str(more),
+        (Some(Value::Array(list)), Value::Array(more)) => list.extend(more.iter().cloned()),
+        _ => {
+            value.insert(key.to_owned(), change.clone());
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What the end of a reply means (REQ-043, B-127, B-128).
+
+use agent_core::{Completion, ErrorKind, ProviderError, StopReason};
+
+use crate::bedrock::wire;
+use crate::json::Text;
+use crate::rejection::Target;
+
+/// Why the reply stopped, as far as it was said.
+#[derive(Debug, Default)]
+pub(super) struct Stop {
+    reason: Option<String>,
+    sequence: Option<String>,
+    /// What a guardrail says that it did.
+    explanation: Option<String>,
+}
+
+impl Stop {
+    /// Keeps what the end says.
+    pub(super) fn note(&mut self, reason: &Text<'_>, fields: Option<&wire::ResponseFields<'_>>) {
+        self.reason = reason.filled().map(str::to_owned);
+        self.sequence = fields.and_then(|f| f.stop_sequence.filled()).map(str::to_owned);
+    }
+
+    /// Keeps what a trace says.
+    pub(super) fn explain(&mut self, trace: Option<&wire::Trace<'_>>) {
+        let guardrail = trace.and_then(|t| t.guardrail.as_ref());
+        if let Some(reason) = guardrail.and_then(|g| g.action_reason.filled()) {
+            self.explanation = Some(reason.to_owned());
+        }
+    }
+
+    /// What it means. `spoke` says whether there is any block.
+    pub(super) fn completion(&mut self, target: &Target, spoke: bool) -> Result<Completion, ProviderError> {
+        let Some(reason) = self.reason.take() else {
+            return Err(target.fail(ErrorKind::Network, "the reply ended without a stop reason", None));
+        };
+        let stop = match reason.as_str() {
+            "end_turn" | "stop_sequence" => StopReason::Stop,
+            "max_tokens" => StopReason::Length,
+            // The window was full while the model wrote: what it wrote stands. A reply of nothing is an overflow.
+            "model_context_window_exceeded" if spoke => StopReason::Length,
+            "tool_use" => StopReason::ToolUse,
+            _ => return Err(self.failure(target, &reason)),
+        };
+        Ok(Completion::new(stop).with_vendor_reason(reason).with_stop_sequence(self.sequence.take()))
+    }
+
+    fn failure(&self, target: &Target, reason: &str) -> ProviderError {
+        let (kind, message) = match reason {
+            "model_context_window_exceeded" => {
+                (ErrorKind::ContextOverflow, "the context window was full before the reply began".to_owned())
+            }
+            "guardrail_intervened" => (ErrorKind::Api, "a guardrail intervened in the reply".to_owned()),
+            "content_filtered" => (ErrorKind::Api, "a content filter stopped the reply".to_owned()),
+            // The model wrote what the service cannot read; it may write better the next time.
+            "malformed_model_output" | "malformed_tool_use" => {
+                (ErrorKind::Network, "the model's output was malformed".to_owned())
+            }
+            other => (ErrorKind::Api, format!("the reply stopped for the unknown reason {other:?}")),
+        };
+        let explanation = self.explanation.as_ref().map(|e| format!(": {e}")).unwrap_or_default();
+        target.fail(kind, &format!("{message} ({reason}){explanation}"), Some(reason))
+    }
+}

@@ -1,0 +1,101 @@
+//! Which event it is: in frames the head says so; in lines of JSON, from gateways that send those (D15), the event stands
+//! under its name, names itself, or has to be known by its members.
+
+use agent_core::{EventSink, ProviderError, StreamEvent};
+use serde_json::{Map, Value};
+
+use super::Decoder;
+use crate::bedrock::{error, wire};
+use crate::protocol::{Decode as _, Flow, Frame};
+
+/// Why an event was not taken.
+pub(super) enum ReadError {
+    /// It is not readable.
+    Json(serde_json::Error),
+    /// It says that the answer failed.
+    Said(ProviderError),
+}
+
+impl From<serde_json::Error> for ReadError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Json(error)
+    }
+}
+
+impl From<ProviderError> for ReadError {
+    fn from(error: ProviderError) -> Self {
+        Self::Said(error)
+    }
+}
+
+impl Decoder {
+    /// One event a line, under its name or bare.
+    pub(super) fn lines(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
+        for line in body.lines().filter(|l| !l.trim().is_empty()) {
+            if self.push(Frame { event: None, data: line }, sink)? == Flow::Done {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads an event: named by the head of its frame, by the member that it stands under, or by what is in it.
+    pub(super) fn one(&mut self, frame: Frame<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ReadError> {
+        let event: wire::Event<'_> = serde_json::from_str(frame.data)?;
+        if let Some(name) = frame.event {
+            return Ok(self.event(name, frame.data, &event, sink)?);
+        }
+        let line: wire::Line<'_> = serde_json::from_str(frame.data)?;
+        let named = [
+            ("messageStart", line.message_start),
+            ("contentBlockStart", line.content_block_start),
+            ("contentBlockDelta", line.content_block_delta),
+            ("contentBlockStop", line.content_block_stop),
+            ("messageStop", line.message_stop),
+            ("metadata", line.metadata),
+        ];
+        if let Some((name, json)) = named.into_iter().find_map(|(n, json)| Some((n, json?.get()))) {
+            return Ok(self.event(name, json, &serde_json::from_str(json)?, sink)?);
+        }
+        match bare(&event) {
+            Some(name) => Ok(self.event(name, frame.data, &event, sink)?),
+            None => self.unnamed(frame.data, sink).map_err(ReadError::Said),
+        }
+    }
+
+    /// A line that is no event that is known: an exception under its name, or something new.
+    fn unnamed(&self, json: &str, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
+        let members: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
+        let (name, value) = members.iter().next().map_or(("an empty line", &Value::Null), |(n, v)| (n, v));
+        if name.ends_with("Exception") {
+            return Err(error::exception(&self.target, name, &value.to_string()));
+        }
+        if name == "message" || name == "__type" {
+            return Err(error::exception(&self.target, "", json));
+        }
+        sink(StreamEvent::Unrecognised { name });
+        Ok(Flow::More)
+    }
+}
+
+/// The name of an event that stands bare in a line: said by its `type`, or by what is in it.
+fn bare<'e>(event: &'e wire::Event<'_>) -> Option<&'e str> {
+    if let Some(kind) = event.kind.filled() {
+        return Some(kind);
+    }
+    if event.delta.is_some() {
+        Some("contentBlockDelta")
+    } else if event.start.is_some() {
+        Some("contentBlockStart")
+    } else if event.stop_reason.filled().is_some() {
+        Some("messageStop")
+    } else if event.usage.is_some() {
+        Some("metadata")
+    } else if event.role.filled().is_some() {
+        Some("messageStart")
+    } else if event.content_block_index.is_some() {
+        Some("contentBlockStop")
+    } else {
+        None
+    }
+}

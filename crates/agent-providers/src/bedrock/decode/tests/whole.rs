@@ -1,0 +1,56 @@
+//! A reply that came as one JSON body (D35).
+
+use super::*;
+
+fn whole(request: &StreamConfig, body: Value) -> Read {
+    let (mut events, mut log) = (vec![], ReplyLog::new());
+    let mut sink = |event: StreamEvent<'_>| {
+        log.push(&event);
+        events.push(Event::from(event));
+    };
+    let mut decoder = Decoder::new(request);
+    let end = decoder.whole(&body.to_string(), &mut sink).and_then(|()| decoder.finish(&mut sink));
+    Read { events, log, end }
+}
+
+#[test]
+fn it_gives_the_same_blocks_as_a_stream() {
+    let read = whole(
+        &request(),
+        json!({
+            "output": {"message": {"role": "assistant", "content": [
+                {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "c2ln"}}},
+                {"reasoningContent": {"redactedContent": "QUFB"}},
+                {"text": "Look:", "new": 1},
+                {"toolUse": {"toolUseId": "s", "name": "calc", "type": "server_tool_use", "input": {"a": 1}}},
+                {"toolResult": {"toolUseId": "s", "content": [{"text": "1"}]}},
+                {"toolUse": {"toolUseId": "t", "name": "look", "input": {"at": 2.50}}}
+            ]}},
+            "stopReason": "tool_use",
+            "usage": {"inputTokens": 4, "outputTokens": 5, "cacheReadInputTokenCount": 6, "cacheReadInputTokens": 6},
+            "metrics": {"latencyMs": 3}
+        }),
+    );
+    assert_eq!(read.end.unwrap().stop_reason, StopReason::ToolUse);
+    let content = read.log.content();
+    assert_eq!(content[0], Content::thinking("hm", Some("c2ln".into())));
+    assert_eq!(content[1], Content::redacted_thinking("QUFB"));
+    assert_eq!(content[2], Content::text("Look:"));
+    assert!(matches!(&content[3], Content::Opaque(o) if o.data["toolUse"]["input"]["a"] == 1));
+    assert!(matches!(&content[4], Content::Opaque(o) if o.kind == "toolResult"));
+    assert_eq!(content[5].as_tool_call().unwrap().arguments.text(), "{\"at\":2.5}");
+    assert_eq!((read.log.usage().input, read.log.usage().cache_read), (4, 6));
+    let ends = read.events.iter().filter(|e| matches!(e, Event::BlockEnd { .. })).count();
+    assert_eq!(ends, 6);
+}
+
+#[test]
+fn a_body_without_a_reply_is_an_error() {
+    let error = |body: Value| whole(&request(), body).end.unwrap_err();
+    assert!(error(json!({"output": {}})).is_retryable());
+    assert!(error(json!({})).is_retryable());
+    let said = error(json!({"message": "Input is too long for requested model."}));
+    assert_eq!(said.kind(), ErrorKind::ContextOverflow);
+    let named = error(json!({"__type": "com.amazon#ThrottlingException", "message": "slow"}));
+    assert_eq!(named.kind(), ErrorKind::RateLimited);
+}

@@ -1,0 +1,260 @@
+//! Writes the body of a request, byte by byte and always in the same order.
+//!
+//! What stays the same over a run stands first, the messages last, so that a later request begins with the bytes of
+//! an earlier one. A closed unit of history and the tools are encoded once and kept; cache points are put in
+//! afterwards, at offsets that were remembered, so what is kept holds none.
+
+mod fields;
+mod messages;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use agent_core::{
+    Content, Encoded, ErrorKind, ProviderError, ResponseFormat, StreamConfig, ToolDefinition, WireKey,
+};
+use serde_json::Value;
+
+use super::family::Family;
+use crate::catalogue::{self, ModelFacts};
+use crate::claude::choice::{Choice, choose};
+use crate::claude::format::{self, Format, Native};
+use crate::claude::thinking;
+use crate::handoff::{self, Handoff};
+use crate::json::{self, Members};
+use crate::request::refuse;
+
+/// What ends a cacheable prefix: a block of its own behind another one.
+const CACHE_POINT: &[u8] = br#",{"cachePoint":{"type":"default"}}"#;
+
+/// What a model is told of a tool that is in the conversation and in the request no more.
+const GONE: &str = "This tool can no longer be called.";
+
+/// Writes the body.
+///
+/// # Errors
+/// When the request cannot be said in this protocol.
+pub(super) fn body(request: &StreamConfig) -> Result<Vec<u8>, ProviderError> {
+    let model = &*request.model;
+    let family = Family::of(model);
+    let facts = catalogue::find(&model.provider, &model.id);
+    let format = format::choose(request, facts, native(facts))?;
+    let choice = choose(request, &format, facts)?;
+    let plan = thinking::plan(request, facts, choice.is_forced(), false);
+    let caching = model.prompt_cache && family.caches(model);
+    let fields = fields::plan(request, family, &plan);
+
+    let mut out = Vec::with_capacity(4 * 1_024);
+    let mut body = Members::open(&mut out);
+    write_inference(&mut body, request, &fields, &plan);
+    fields.write(&mut body, &plan);
+    let stops = stop_sequences(request);
+    if family == Family::Claude && !stops.is_empty() {
+        // Otherwise it is not said which one was hit.
+        body.field("additionalModelResponseFieldPaths", &["/stop_sequence"]);
+    }
+    write_format(&mut body, request, &format);
+    write_tools(&mut body, request, &format, &choice, caching && family.caches_tools(model))?;
+    if !request.system_prompt.trim().is_empty() {
+        let out = body.key("system");
+        out.extend_from_slice(br#"[{"text":"#);
+        json::write(out, &*request.system_prompt);
+        out.push(b'}');
+        if caching && request.cache_config.marks_system() {
+            out.extend_from_slice(CACHE_POINT);
+        }
+        out.push(b']');
+    }
+    messages::write(body.key("messages"), request, family, caching && request.cache_config.marks_messages())?;
+    body.close();
+    Ok(out)
+}
+
+/// What nobody has written down is not counted on: the tool that carries the answer works with every model that
+/// knows tools.
+fn native(facts: Option<&ModelFacts>) -> Native {
+    Native::of(facts, false)
+}
+
+/// The tool whose arguments are the answer, when this request has one.
+pub(super) fn response_tool(request: &StreamConfig) -> Option<String> {
+    format::response_tool(request, native(catalogue::find(&request.model.provider, &request.model.id)))
+}
+
+fn stop_sequences(request: &StreamConfig) -> Vec<&String> {
+    request.stop_sequences.iter().filter(|s| !s.trim().is_empty()).collect()
+}
+
+fn write_inference(
+    body: &mut Members<'_>,
+    request: &StreamConfig,
+    fields: &fields::Fields,
+    plan: &thinking::Plan,
+) {
+    let mut config = Members::open(body.key("inferenceConfig"));
+    if let Some(limit) = fields.max_tokens(request, plan) {
+        config.field("maxTokens", &limit);
+    }
+    if let Some(temperature) = request.temperature.filter(|t| t.is_finite() && fields.takes_temperature(plan))
+    {
+        config.field("temperature", &temperature);
+    }
+    let stops = stop_sequences(request);
+    if !stops.is_empty() {
+        config.field("stopSequences", &stops);
+    }
+    config.close();
+}
+
+fn write_format(body: &mut Members<'_>, request: &StreamConfig, format: &Format<'_>) {
+    let Format::Native(schema) = format else { return };
+    let mut config = Members::open(body.key("outputConfig"));
+    let mut text = Members::open(config.key("textFormat"));
+    text.field("type", "json_schema");
+    let mut structure = Members::open(text.key("structure"));
+    let mut definition = Members::open(structure.key("jsonSchema"));
+    if let ResponseFormat::JsonSchema { name, .. } = &request.response_format
+        && !name.is_empty()
+    {
+        definition.field("name", name);
+    }
+    // The API wants the schema as a text.
+    definition.field("schema", &schema.to_string());
+    definition.close();
+    structure.close();
+    text.close();
+    config.close();
+}
+
+fn write_tools(
+    body: &mut Members<'_>,
+    request: &StreamConfig,
+    format: &Format<'_>,
+    choice: &Choice<'_>,
+    marked: bool,
+) -> Result<(), ProviderError> {
+    let called = called(request);
+    if *choice == Choice::Never && called.is_empty() {
+        // There is no word for it; without tools none can be called.
+        return Ok(());
+    }
+    if *choice == Choice::Never {
+        let message = "Bedrock cannot forbid calls in a conversation that holds calls already";
+        let advice = "leave the choice to the model";
+        return Err(refuse(&request.model, ErrorKind::Other, message, advice));
+    }
+    let by_tool = matches!(format, Format::Tool { .. });
+    if request.tools.is_empty() && !by_tool && called.is_empty() {
+        return Ok(());
+    }
+    if let Some(bad) = request.tools.definitions().iter().find(|d| !is_name(&d.name)) {
+        let message = format!("Bedrock does not take a tool of the name {:?}", bad.name);
+        let advice = "use letters, digits, _ and -, at most 64 of them";
+        return Err(refuse(&request.model, ErrorKind::Other, &message, advice));
+    }
+    let mut config = Members::open(body.key("toolConfig"));
+    write_list(config.key("tools"), request, format, &called, marked);
+    write_choice(&mut config, choice);
+    config.close();
+    Ok(())
+}
+
+/// The names of the tools that were called in the conversation, where the request brings no tools: the API wants every
+/// conversation with calls to name tools.
+fn called(request: &StreamConfig) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let none = request.tools.is_empty() || request.tool_choice == agent_core::ToolChoice::None;
+    if !none {
+        return names;
+    }
+    for unit in request.history.units().filter(|u| Handoff::shows(u)) {
+        for content in unit.reply().into_iter().flat_map(|reply| &reply.content) {
+            if let Content::ToolCall(call) = content {
+                names.insert(handoff::tool_name(call.name.as_str()));
+            }
+        }
+    }
+    names
+}
+
+/// The tools do not depend on the model, so all models of this protocol share their encoded form.
+fn write_list(
+    out: &mut Vec<u8>,
+    request: &StreamConfig,
+    format: &Format<'_>,
+    called: &BTreeSet<String>,
+    marked: bool,
+) {
+    out.push(b'[');
+    let start = out.len();
+    let key = WireKey::new(&[request.model.api.as_str(), "tools"]);
+    request.tools.wire().with(
+        key,
+        || encode_tools(request.tools.definitions()),
+        |encoded| out.extend_from_slice(encoded.bytes()),
+    );
+    if marked && request.cache_config.marks_tools() && out.len() > start {
+        out.extend_from_slice(CACHE_POINT);
+    }
+    for name in called.iter().filter(|_| request.tools.is_empty()) {
+        write_tool(out, name, GONE, &Value::Null);
+    }
+    if let Format::Tool { name, schema, description } = format {
+        write_tool(out, name, description, schema);
+    }
+    out.push(b']');
+}
+
+fn encode_tools(definitions: &[ToolDefinition]) -> Encoded {
+    let mut out = Vec::new();
+    for definition in definitions {
+        write_tool(&mut out, &definition.name, &definition.description, &definition.parameters);
+    }
+    Encoded::new(out, [])
+}
+
+/// Writes a tool, with a comma where another stands before it.
+fn write_tool(out: &mut Vec<u8>, name: &str, description: &str, parameters: &Value) {
+    if out.last() == Some(&b'}') {
+        out.push(b',');
+    }
+    let mut tool = Members::open(out);
+    let mut spec = Members::open(tool.key("toolSpec"));
+    spec.field("name", name);
+    if !description.trim().is_empty() {
+        spec.field("description", description);
+    }
+    let mut input = Members::open(spec.key("inputSchema"));
+    let mut schema = Members::open(input.key("json"));
+    // The API wants an object's schema and says so by its `type`, which it must hold.
+    schema.field("type", "object");
+    for (key, value) in parameters.as_object().into_iter().flatten().filter(|(k, _)| *k != "type") {
+        schema.field(key, value);
+    }
+    schema.close();
+    input.close();
+    spec.close();
+    tool.close();
+}
+
+fn write_choice(config: &mut Members<'_>, choice: &Choice<'_>) {
+    match choice {
+        Choice::Auto | Choice::Never => {}
+        Choice::Any => config.key("toolChoice").extend_from_slice(br#"{"any":{}}"#),
+        Choice::Tool(name) => {
+            let mut choice = Members::open(config.key("toolChoice"));
+            let mut tool = Members::open(choice.key("tool"));
+            tool.field("name", name);
+            tool.close();
+            choice.close();
+        }
+    }
+}
+
+/// `[a-zA-Z0-9_-]{1,64}`.
+fn is_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+}

@@ -1,0 +1,92 @@
+//! What is said beside the common form, in the words of the model's own vendor: how much it thinks.
+
+use agent_core::{StreamConfig, ThinkingForm, ThinkingLevel};
+
+use crate::bedrock::family::Family;
+use crate::claude::thinking::Plan;
+use crate::json::Members;
+
+/// The further fields of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fields {
+    /// As Anthropic's own API has it.
+    Claude,
+    /// `reasoningConfig`, with a word for the effort.
+    Nova(&'static str),
+    /// `reasoning_effort`, as most other vendors have it.
+    Effort(&'static str),
+    /// None.
+    Unsaid,
+}
+
+/// Chooses them.
+pub(super) fn plan(request: &StreamConfig, family: Family, plan: &Plan) -> Fields {
+    let model = &*request.model;
+    let level = request.thinking_level.clamp_to(&model.thinking_levels);
+    let by_word = matches!(model.thinking, ThinkingForm::Effort | ThinkingForm::Adaptive);
+    match family {
+        Family::Claude if plan.says_nothing() => Fields::Unsaid,
+        Family::Claude => Fields::Claude,
+        _ if level == ThinkingLevel::Off || !by_word => Fields::Unsaid,
+        Family::Nova => Fields::Nova(word(level)),
+        Family::DeepSeek | Family::Other => Fields::Effort(word(level)),
+    }
+}
+
+/// The three words that all of them know.
+fn word(level: ThinkingLevel) -> &'static str {
+    match level {
+        ThinkingLevel::Off | ThinkingLevel::Minimal | ThinkingLevel::Low => "low",
+        ThinkingLevel::Medium => "medium",
+        _ => "high",
+    }
+}
+
+impl Fields {
+    /// The limit of the answer, where it may be said.
+    pub(super) fn max_tokens(self, request: &StreamConfig, plan: &Plan) -> Option<u32> {
+        match self {
+            Self::Claude => Some(plan.max_tokens),
+            // Nova refuses a limit beside its highest effort.
+            Self::Nova("high") => None,
+            _ => Some(request.max_tokens.unwrap_or(request.model.max_tokens).max(1)),
+        }
+    }
+
+    /// Whether a temperature may be sent beside them.
+    pub(super) fn takes_temperature(self, plan: &Plan) -> bool {
+        match self {
+            Self::Nova("high") => false,
+            Self::Claude | Self::Unsaid => plan.takes_temperature,
+            Self::Nova(_) | Self::Effort(_) => true,
+        }
+    }
+
+    /// Writes the `additionalModelRequestFields` member, if there is one.
+    pub(super) fn write(self, body: &mut Members<'_>, plan: &Plan) {
+        if self == Self::Unsaid {
+            return;
+        }
+        let mut fields = Members::open(body.key("additionalModelRequestFields"));
+        match self {
+            Self::Claude => {
+                plan.write(&mut fields);
+                if let Some(effort) = plan.effort {
+                    let mut config = Members::open(fields.key("output_config"));
+                    config.field("effort", effort);
+                    config.close();
+                }
+            }
+            Self::Nova(effort) => {
+                let mut config = Members::open(fields.key("reasoningConfig"));
+                config.field("type", "enabled").field("maxReasoningEffort", effort);
+                config.close();
+            }
+            Self::Effort(effort) => {
+                fields.field("reasoning_effort", effort);
+            }
+            Self::Unsaid => {}
+        }
+        fields.close();
+    }
+}

@@ -1,0 +1,232 @@
+//! Writes the conversation: each unit of history once, with the offset behind which a cache point may go in each of
+//! its messages.
+
+use agent_core::{
+    Content, Encoded, ErrorKind, ImageContent, Message, ProviderError, StreamConfig, ThinkingContent, Unit,
+};
+
+use super::CACHE_POINT;
+use crate::bedrock::family::Family;
+use crate::claude::turns::{Mark, Marks, NO_MARK};
+use crate::claude::writer::{self, ASSISTANT, USER, Writer};
+use crate::handoff::{self, Handoff, ImageOut};
+use crate::json::Members;
+use crate::request::refuse;
+
+/// A unit that cannot be said, because it holds a picture by its address, or one of a kind that is not taken.
+const BY_ADDRESS: u32 = u32::MAX - 1;
+const OF_OTHER_KIND: u32 = u32::MAX - 2;
+
+/// What stands before a conversation that begins with a reply, which the API does not take.
+const OPENING: &[u8] =
+    br#"{"role":"user","content":[{"text":"[the beginning of the conversation is not shown]"}]}"#;
+
+/// Writes the list of messages; with `marked`, the second-to-last one ends a cacheable prefix (REQ-126, D14).
+///
+/// # Errors
+/// When a picture cannot be sent.
+pub(super) fn write(
+    out: &mut Vec<u8>,
+    request: &StreamConfig,
+    family: Family,
+    marked: bool,
+) -> Result<(), ProviderError> {
+    let writer = Writer::new(request, Form { family });
+    let reasoning = match family {
+        Family::Claude => "signed",
+        Family::DeepSeek => "none",
+        Family::Nova | Family::Other => "any",
+    };
+    let key = handoff::wire_key(request, &[reasoning]);
+    let mut turns = Turns { out, start: 0, marks: Marks::default(), open: None };
+    turns.out.push(b'[');
+    turns.start = turns.out.len();
+    for unit in request.history.units().filter(|u| Handoff::shows(u)) {
+        unit.wire().with(key, || encode(&writer, unit), |encoded| turns.push(encoded)).map_err(|why| {
+            refuse(&request.model, ErrorKind::Other, why, "give the picture as base64: Content::image")
+        })?;
+    }
+    turns.close();
+    if let Some(at) = turns.marks.before_last().filter(|_| marked) {
+        turns.out.splice(at..at, CACHE_POINT.iter().copied());
+    }
+    turns.out.push(b']');
+    Ok(())
+}
+
+/// The messages so far. The API wants the roles to take turns, so what comes from the same side is one message.
+struct Turns<'o> {
+    out: &'o mut Vec<u8>,
+    start: usize,
+    marks: Marks,
+    /// The last message's role, and where a cache point may go in it. It is not counted yet: more may come.
+    open: Option<(&'static [u8], Option<usize>)>,
+}
+
+impl Turns<'_> {
+    fn push(&mut self, unit: &Encoded) -> Result<(), &'static str> {
+        match unit.marks() {
+            [BY_ADDRESS] => return Err("Bedrock takes no picture by its address"),
+            [OF_OTHER_KIND] => return Err("Bedrock takes pictures as png, jpeg, gif and webp only"),
+            _ => {}
+        }
+        let bytes = unit.bytes();
+        let Some(first) = role(bytes) else { return Ok(()) };
+        if self.out.len() == self.start && first == ASSISTANT {
+            self.out.extend_from_slice(OPENING);
+            self.open = Some((USER, None));
+        }
+        let joined = self.open.is_some_and(|(role, _)| role == first);
+        let skipped = if joined {
+            // Without the end of the one and the beginning of the other.
+            self.out.truncate(self.out.len().saturating_sub(2));
+            first.len()
+        } else {
+            0
+        };
+        if self.out.len() > self.start {
+            self.out.push(b',');
+        }
+        let base = self.out.len();
+        self.out.extend_from_slice(bytes.get(skipped..).unwrap_or_default());
+        let place = |mark: u32| (mark != NO_MARK).then(|| (base + mark as usize).saturating_sub(skipped));
+        let mut side = first;
+        for (n, mark) in unit.marks().iter().enumerate() {
+            let mark = place(*mark);
+            if n == 0 && joined {
+                let before = self.open.and_then(|(_, mark)| mark);
+                self.open = Some((side, mark.or(before)));
+            } else {
+                self.close();
+                self.open = Some((side, mark));
+            }
+            // A unit is a user's message, or a reply and the results of its calls.
+            side = USER;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        if let Some((_, mark)) = self.open.take() {
+            self.marks.push(mark);
+        }
+    }
+}
+
+/// How a unit begins; `None` for one of nothing.
+fn role(bytes: &[u8]) -> Option<&'static [u8]> {
+    [USER, ASSISTANT].into_iter().find(|head| bytes.starts_with(head))
+}
+
+/// The messages of a unit, or why they cannot be said.
+fn encode(writer: &Writer<'_, Form>, unit: &Unit) -> Encoded {
+    let shown = unit.entries().iter().filter_map(|e| e.message().as_llm()).flat_map(|m| match m {
+        Message::User(message) => message.content.as_slice(),
+        Message::ToolResult(result) if !result.is_error => &result.content,
+        _ => &[],
+    });
+    let mut pictures = shown.filter_map(|c| match c {
+        Content::Image(image) if writer.rules.image(image) == ImageOut::Keep => Some(image),
+        _ => None,
+    });
+    match pictures.find_map(unsayable) {
+        Some(why) => Encoded::new([], [why]),
+        None => writer.unit(unit).encoded(),
+    }
+}
+
+/// Why a picture cannot be said.
+fn unsayable(image: &ImageContent) -> Option<u32> {
+    match image {
+        ImageContent::Base64 { mime_type, .. } if format(mime_type).is_some() => None,
+        ImageContent::Base64 { .. } => Some(OF_OTHER_KIND),
+        _ => Some(BY_ADDRESS),
+    }
+}
+
+/// The vendor's blocks.
+struct Form {
+    family: Family,
+}
+
+impl writer::Form for Form {
+    const TEXT: &'static [u8] = br#"{"text":"#;
+    /// A cache point is a block of its own.
+    const MARK: Mark = Mark::Behind;
+
+    fn image(&self, out: &mut Vec<u8>, image: &ImageContent) {
+        write_image(out, image);
+    }
+
+    /// Claude refuses reasoning without its signature, DeepSeek any; others have no signatures.
+    fn takes(&self, thinking: &ThinkingContent) -> bool {
+        match self.family {
+            Family::Claude => thinking.signature.as_ref().is_some_and(|s| !s.is_empty()),
+            Family::DeepSeek => false,
+            Family::Nova | Family::Other => true,
+        }
+    }
+
+    fn thinking(&self, out: &mut Vec<u8>, thinking: &ThinkingContent) {
+        let signature = thinking.signature.as_deref().filter(|s| !s.is_empty());
+        let mut block = Members::open(out);
+        let mut content = Members::open(block.key("reasoningContent"));
+        if thinking.redacted {
+            content.field("redactedContent", signature.unwrap_or_default());
+        } else {
+            let mut text = Members::open(content.key("reasoningText"));
+            text.field("text", &thinking.thinking);
+            if let Some(signature) = signature {
+                text.field("signature", signature);
+            }
+            text.close();
+        }
+        content.close();
+        block.close();
+    }
+
+    fn call(&self, out: &mut Vec<u8>, id: &str, name: &str, input: &str) {
+        let mut block = Members::open(out);
+        let mut tool = Members::open(block.key("toolUse"));
+        tool.field("toolUseId", id).field("name", name);
+        tool.key("input").extend_from_slice(input.as_bytes());
+        tool.close();
+        block.close();
+    }
+
+    fn result(&self, out: &mut Vec<u8>, id: &str, content: &[u8], is_error: bool) {
+        let mut block = Members::open(out);
+        let mut tool = Members::open(block.key("toolResult"));
+        tool.field("toolUseId", id);
+        let list = tool.key("content");
+        list.push(b'[');
+        list.extend_from_slice(content);
+        list.push(b']');
+        tool.field("status", if is_error { "error" } else { "success" });
+        tool.close();
+        block.close();
+    }
+}
+
+fn write_image(out: &mut Vec<u8>, image: &ImageContent) {
+    let ImageContent::Base64 { data, mime_type } = image else { return };
+    let mut block = Members::open(out);
+    let mut picture = Members::open(block.key("image"));
+    picture.field("format", format(mime_type).unwrap_or_default());
+    let mut source = Members::open(picture.key("source"));
+    source.field("bytes", data);
+    source.close();
+    picture.close();
+    block.close();
+}
+
+/// The API's word for a kind of picture.
+fn format(mime_type: &str) -> Option<&'static str> {
+    match mime_type.trim().to_ascii_lowercase().as_str() {
+        "image/png" => Some("png"),
+        "image/jpeg" | "image/jpg" => Some("jpeg"),
+        "image/gif" => Some("gif"),
+        "image/webp" => Some("webp"),
+        _ => None,
+    }
+}

@@ -1,0 +1,138 @@
+#![allow(clippy::needless_pass_by_value, reason = "expectations are written where they are used")]
+
+mod messages;
+mod options;
+mod prefix;
+
+use std::sync::Arc;
+
+use agent_core::{
+    AgentMessage, ApiProtocol, AssistantMessage, Content, Entry, History, Message, ModelConfig, StopReason,
+    StreamConfig, ToolDefinition, ToolResultMessage,
+};
+use serde_json::{Value, json};
+
+const ID: &str = "eu.anthropic.claude-test-9-v1:0";
+
+fn model() -> ModelConfig {
+    ModelConfig::bedrock("eu-west-1", ID).with_api_key("key")
+}
+
+fn request(messages: Vec<AgentMessage>) -> StreamConfig {
+    let (history, repairs) = History::repaired(messages);
+    assert!(repairs.is_empty(), "{repairs:?}");
+    StreamConfig::new(model(), history)
+}
+
+fn asking(text: &str) -> StreamConfig {
+    request(vec![AgentMessage::user(text)])
+}
+
+fn with_model(mut request: StreamConfig, change: impl FnOnce(&mut ModelConfig)) -> StreamConfig {
+    change(Arc::make_mut(&mut request.model));
+    request
+}
+
+/// A reply of the model under test.
+fn reply(content: Vec<Content>) -> AssistantMessage {
+    let calls = content.iter().any(|c| c.as_tool_call().is_some());
+    let stop = if calls { StopReason::ToolUse } else { StopReason::Stop };
+    let mut reply = AssistantMessage::new("bedrock", ID, stop);
+    reply.api = Some(ApiProtocol::BedrockConverseStream);
+    reply.content = content;
+    reply
+}
+
+/// A reply of another vendor's model.
+fn foreign(content: Vec<Content>) -> AssistantMessage {
+    let mut reply = reply(content);
+    reply.provider = "openai".into();
+    reply.model = "gpt".into();
+    reply.api = Some(ApiProtocol::OpenAiCompletions);
+    reply
+}
+
+fn said(reply: AssistantMessage) -> AgentMessage {
+    Message::from(reply).into()
+}
+
+fn result(id: &str, content: Vec<Content>) -> AgentMessage {
+    Message::from(ToolResultMessage::new(id.into(), "read".into(), content)).into()
+}
+
+fn tools(names: &[&str]) -> Vec<ToolDefinition> {
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+    names.iter().map(|n| ToolDefinition::new(*n, format!("Does {n}."), schema.clone())).collect()
+}
+
+#[track_caller]
+fn text(request: &StreamConfig) -> String {
+    String::from_utf8(super::body(request).unwrap()).unwrap()
+}
+
+#[track_caller]
+fn body(request: &StreamConfig) -> Value {
+    serde_json::from_str(&text(request)).unwrap()
+}
+
+#[track_caller]
+fn refused(request: &StreamConfig) -> String {
+    super::body(request).unwrap_err().to_string()
+}
+
+#[track_caller]
+fn messages(mut request: StreamConfig) -> Value {
+    request.cache_config = agent_core::CacheConfig::disabled();
+    body(&request)["messages"].take()
+}
+
+/// One call of `read` and its result.
+fn exchange(history: &mut History, id: &str, content: Vec<Content>, output: &str) {
+    let mut content = content;
+    content.push(Content::tool_call(id, "read", json!({"path": id})));
+    let entry = |m: AgentMessage| Entry::from(m);
+    history.push_exchange(entry(said(reply(content))), vec![entry(result(id, vec![output.into()]))]).unwrap();
+}
+
+/// One of everything that a run can hold.
+fn varied() -> StreamConfig {
+    let mut asked = request(vec![
+        Message::user_content(vec!["look".into(), Content::image("aGVsbG8=", "image/png")]).into(),
+        said(foreign(vec![
+            Content::thinking("elsewhere", Some("foreign-sig".into())),
+            "I shall read both.".into(),
+            Content::tool_call("call|1", "read", json!({"path": "a"})),
+            Content::tool_call("call.1", "read", json!("not an object")),
+        ])),
+        result("call|1", vec!["line 1\nline \"2\"".into()]),
+        Message::from(ToolResultMessage::error("call.1".into(), "read".into(), "no such file")).into(),
+        said(reply(vec![
+            Content::thinking("mine", Some("c2ln".into())),
+            Content::redacted_thinking("Y2lwaGVy"),
+            Content::opaque(
+                "toolUse",
+                json!({"toolUse": {"toolUseId": "s1", "name": "calc", "type": "server_tool_use", "input": {}}}),
+            ),
+            "Found.".into(),
+            Content::tool_call("tooluse_01", "read", json!({"path": "b"})),
+        ])),
+        result("tooluse_01", vec![Content::image("QUJD", "image/jpeg")]),
+        AgentMessage::user("and now?"),
+    ]);
+    asked = with_model(asked, |m| {
+        m.max_tokens = 64_000;
+        m.thinking = agent_core::ThinkingForm::Budget;
+    });
+    asked.system_prompt = "Be brief.".into();
+    asked.tools = tools(&["read", "write"]).into();
+    asked.thinking_level = agent_core::ThinkingLevel::Medium;
+    asked.stop_sequences = vec!["END".into()];
+    asked
+}
+
+/// REQ-122.
+#[test]
+fn a_varied_run_is_written_as_this_body() {
+    let pretty = serde_json::to_string_pretty(&body(&varied())).unwrap();
+    insta::assert_snapshot!("varied", pretty);
+}

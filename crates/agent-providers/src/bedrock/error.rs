@@ -1,0 +1,168 @@
+//! Reads refusals: an error answer, an exception in the stream, a stream that broke off.
+
+#[cfg(test)]
+mod tests;
+
+use agent_core::provider::error::classify_kind;
+use agent_core::provider::overflow::{is_overflow_text, is_quota_text};
+use agent_core::{ErrorContext, ErrorKind, ProviderError, StreamConfig};
+
+use super::wire::ErrorBody;
+use crate::protocol::Rejection;
+use crate::rejection::{self, Target};
+
+/// From here on a message about a wrong signature repeats what was signed: a temporary credential among it.
+const SIGNED: &str = "The Canonical String";
+
+/// What the vendor's own models say of a conversation that is too long, besides what everybody says.
+const TOO_LONG: &[&str] = &["too many input tokens", "input tokens exceeded", "input tokens exceeds maximum"];
+
+/// What is said of an id that no model has.
+const NO_MODEL: &[&str] = &["model identifier is invalid", "invalid model", "not a valid model"];
+
+/// The shortest part of a key that is searched for in a vendor's text.
+const MIN_REDACTED: usize = 8;
+
+/// Reads an error answer. The wait and the request id are added by the transport.
+pub(super) fn rejected(
+    request: &StreamConfig,
+    rejection: &Rejection<'_>,
+    error_type: Option<&str>,
+) -> ProviderError {
+    if rejection::is_html(rejection.body) {
+        return rejection::read(request, rejection);
+    }
+    let text = String::from_utf8_lossy(rejection.body);
+    let body: ErrorBody<'_> = serde_json::from_str(&text).unwrap_or_default();
+    let code = error_type.or(body.name()).map(name);
+    let message = redact(request, body.said().unwrap_or_else(|| text.trim()));
+    let kind = kind_of(Some(rejection.status), code.unwrap_or_default(), &message);
+    Target::of(request).fail(kind, &message, code).map_context(|context| {
+        context.status = Some(rejection.status);
+        context.advice = advice(kind, &message, request);
+    })
+}
+
+/// Reads an exception or an error in the stream, or one that came as a line.
+pub(super) fn exception(target: &Target, code: &str, payload: &str) -> ProviderError {
+    let body: ErrorBody<'_> = serde_json::from_str(payload).unwrap_or_default();
+    let code = if code.is_empty() { body.name().unwrap_or_default() } else { code };
+    let code = name(code);
+    let mut message = body.said().unwrap_or_else(|| payload.trim()).to_owned();
+    if let Some(original) = body.original_message.filled().filter(|o| !message.contains(o)) {
+        message.push_str(": ");
+        message.push_str(original);
+    }
+    if message.is_empty() || message == "{}" {
+        message = format!("the stream reported {}", if code.is_empty() { "an error" } else { code });
+    }
+    target.fail(kind_of(None, code, &message), &message, (!code.is_empty()).then_some(code))
+}
+
+/// The stream ended before its terminal event (B-120).
+pub(super) fn cut(target: &Target) -> ProviderError {
+    target.fail(ErrorKind::Network, "the stream ended before messageStop: the reply is incomplete", None)
+}
+
+/// Something arrived that is no event.
+pub(super) fn unreadable(target: &Target, cause: serde_json::Error) -> ProviderError {
+    target
+        .fail(ErrorKind::Network, "the stream holds an event that cannot be read", None)
+        .map_context(|context| context.source = Some(cause.into()))
+}
+
+/// The request could not be signed.
+pub(super) fn unsigned(request: &StreamConfig, kind: ErrorKind, message: &str) -> ProviderError {
+    let model = &request.model;
+    let context = ErrorContext::new(redact(request, message))
+        .with_target(&*model.provider, &*model.id)
+        .with_advice("check the AWS credentials: keys, profile, or role");
+    ProviderError::new(kind, context)
+}
+
+/// The name of an error without the namespace before it and the address behind it.
+fn name(code: &str) -> &str {
+    let code = code.split(':').next().unwrap_or_default();
+    code.rsplit('#').next().unwrap_or_default().trim()
+}
+
+/// What an error means: by the vendor's name for it, which says more than the status. In an answer the names begin
+/// with a capital, in a stream they do not.
+fn kind_of(status: Option<u16>, code: &str, message: &str) -> ErrorKind {
+    let lower = message.to_lowercase();
+    let says = |texts: &[&str]| texts.iter().any(|t| lower.contains(t));
+    let too_long = is_overflow_text(message) || says(TOO_LONG);
+    match code.to_ascii_lowercase().trim_end_matches("exception") {
+        "throttling" | "toomanyrequests" | "requestlimitexceeded" if is_quota_text(message) => {
+            ErrorKind::Quota
+        }
+        // A model that is not ready yet is being loaded: to wait helps.
+        "throttling" | "toomanyrequests" | "requestlimitexceeded" | "modelnotready" => ErrorKind::RateLimited,
+        "servicequotaexceeded" => ErrorKind::Quota,
+        "accessdenied"
+        | "expiredtoken"
+        | "unrecognizedclient"
+        | "invalidsignature"
+        | "incompletesignature"
+        | "signaturedoesnotmatch"
+        | "missingauthenticationtoken"
+        | "optinrequired"
+        | "notauthorized"
+        | "invalidclienttokenid" => ErrorKind::Auth,
+        "resourcenotfound" => ErrorKind::ModelNotFound,
+        "modeltimeout"
+        | "serviceunavailable"
+        | "internalserver"
+        | "internalfailure"
+        | "internalservererror"
+        | "internalerror" => ErrorKind::Network,
+        "modelstreamerror" if !too_long => ErrorKind::Network,
+        "validation" | "modelstreamerror" if too_long => ErrorKind::ContextOverflow,
+        "validation" if says(NO_MODEL) => ErrorKind::ModelNotFound,
+        "validation" if is_quota_text(message) => ErrorKind::Quota,
+        "validation" => ErrorKind::Api,
+        _ => match status {
+            Some(400) if says(TOO_LONG) => ErrorKind::ContextOverflow,
+            Some(status) => classify_kind(status, message),
+            None if too_long => ErrorKind::ContextOverflow,
+            None if is_quota_text(message) => ErrorKind::Quota,
+            // The stream had begun, so the request was accepted: what failed is on the vendor's side.
+            None => ErrorKind::Network,
+        },
+    }
+}
+
+fn advice(kind: ErrorKind, message: &str, request: &StreamConfig) -> Option<String> {
+    let lower = message.to_lowercase();
+    if lower.contains("on-demand throughput") {
+        return Some(format!(
+            "use the id of an inference profile in place of {:?}, such as one that begins with us., eu. or global.",
+            request.model.id
+        ));
+    }
+    if kind == ErrorKind::Auth && (lower.contains("access to the model") || lower.contains("not authorized"))
+    {
+        return Some(
+            "ask for access to this model in the Bedrock console, and check the policy of the role"
+                .to_owned(),
+        );
+    }
+    if kind == ErrorKind::Auth {
+        return Some(
+            "check the AWS credentials and the region; an API key for Bedrock is usually kept in AWS_BEARER_TOKEN_BEDROCK"
+                .to_owned(),
+        );
+    }
+    rejection::advice(kind, &request.model)
+}
+
+/// The text without the parts of a key, and without what was signed.
+fn redact(request: &StreamConfig, message: &str) -> String {
+    let mut text = message.split(SIGNED).next().unwrap_or_default().trim_end().to_owned();
+    if let Some(key) = request.key() {
+        for part in key.expose().split(':').filter(|p| p.len() >= MIN_REDACTED) {
+            text = text.replace(part, "****");
+        }
+    }
+    text
+}

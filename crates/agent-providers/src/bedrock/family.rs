@@ -1,0 +1,61 @@
+//! Whose model it is. Bedrock has one form for the models of many vendors, but not all of them take all of it.
+
+use agent_core::ModelConfig;
+
+/// Whose model it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Family {
+    /// Anthropic's.
+    Claude,
+    /// Amazon's own.
+    Nova,
+    /// `DeepSeek`'s, which take no reasoning of their own back.
+    DeepSeek,
+    /// Any other vendor's, and what cannot be told.
+    Other,
+}
+
+impl Family {
+    /// By the model's id. The ARN of a profile of one's own names no vendor; then the name for people counts.
+    pub(super) fn of(model: &ModelConfig) -> Self {
+        match Self::named(&model.id) {
+            Self::Other if model.id.starts_with("arn:") => Self::named(&model.name),
+            family => family,
+        }
+    }
+
+    fn named(name: &str) -> Self {
+        let name = name.to_lowercase();
+        if name.contains("claude") {
+            Self::Claude
+        } else if name.contains("nova") {
+            Self::Nova
+        } else if name.contains("deepseek") {
+            Self::DeepSeek
+        } else {
+            Self::Other
+        }
+    }
+
+    /// Whether cache points are taken: Claude since 3.5 v2 and Haiku 3.5, and Nova. To others they are an error.
+    pub(super) fn caches(self, model: &ModelConfig) -> bool {
+        const WITHOUT: &[&str] = &[
+            "claude-v2",
+            "claude-instant",
+            "claude-3-sonnet",
+            "claude-3-haiku",
+            "claude-3-opus",
+            "claude-3-5-sonnet-20240620",
+        ];
+        match self {
+            Self::Claude => !WITHOUT.iter().any(|old| model.id.contains(old)),
+            Self::Nova => true,
+            Self::DeepSeek | Self::Other => false,
+        }
+    }
+
+    /// Whether a cache point may stand behind the tools.
+    pub(super) fn caches_tools(self, model: &ModelConfig) -> bool {
+        self == Self::Claude && self.caches(model)
+    }
+}

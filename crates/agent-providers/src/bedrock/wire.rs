@@ -1,0 +1,228 @@
+//! The vendor's names: what of an event, a block and an error is read. Everything else is passed over, so an unknown
+//! member beside a known one does no harm.
+//!
+//! One flat type for all events, since the name of an event stands in the head of its frame.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::json::{Count, Text};
+
+/// An event of the stream.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Event<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) role: Text<'a>,
+    pub(super) content_block_index: Option<Count>,
+    #[serde(borrow)]
+    pub(super) start: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) delta: Option<Delta<'a>>,
+    #[serde(borrow)]
+    pub(super) stop_reason: Text<'a>,
+    #[serde(borrow)]
+    pub(super) additional_model_response_fields: Option<ResponseFields<'a>>,
+    pub(super) usage: Option<Usage>,
+    #[serde(borrow)]
+    pub(super) trace: Option<Trace<'a>>,
+}
+
+/// An event in an answer of one JSON value a line: under its name, as AWS writes unions in JSON.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Line<'a> {
+    #[serde(borrow)]
+    pub(super) message_start: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) content_block_start: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) content_block_delta: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) content_block_stop: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) message_stop: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) metadata: Option<&'a RawValue>,
+}
+
+/// The members of the reply that were asked for besides.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ResponseFields<'a> {
+    #[serde(borrow)]
+    pub(super) stop_sequence: Text<'a>,
+}
+
+/// What begins with a block.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Start<'a> {
+    #[serde(borrow)]
+    pub(super) tool_use: Option<ToolUse<'a>>,
+}
+
+/// A block of a reply that came whole, as far as it is understood.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Block<'a> {
+    #[serde(borrow)]
+    pub(super) text: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) tool_use: Option<ToolUse<'a>>,
+    #[serde(borrow)]
+    pub(super) reasoning_content: Option<Reasoning<'a>>,
+}
+
+/// A call.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct ToolUse<'a> {
+    #[serde(borrow)]
+    pub(super) tool_use_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) input: Option<&'a RawValue>,
+}
+
+/// The change in a block.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Delta<'a> {
+    #[serde(borrow)]
+    pub(super) text: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) tool_use: Option<Input<'a>>,
+    #[serde(borrow)]
+    pub(super) reasoning_content: Option<Reasoning<'a>>,
+}
+
+/// More of a call's arguments.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Input<'a> {
+    #[serde(borrow)]
+    pub(super) input: Text<'a>,
+}
+
+/// Reasoning: in a stream its members stand bare, in a whole reply text and signature stand in `reasoningText`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Reasoning<'a> {
+    #[serde(borrow)]
+    pub(super) text: Text<'a>,
+    #[serde(borrow)]
+    pub(super) signature: Text<'a>,
+    #[serde(borrow)]
+    pub(super) redacted_content: Text<'a>,
+    #[serde(borrow)]
+    pub(super) reasoning_text: Option<ReasoningText<'a>>,
+}
+
+/// Readable reasoning.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ReasoningText<'a> {
+    #[serde(borrow)]
+    pub(super) text: Text<'a>,
+    #[serde(borrow)]
+    pub(super) signature: Text<'a>,
+}
+
+/// The delta of an event, whole, for a block that is carried without being understood.
+#[derive(Debug, Deserialize)]
+pub(super) struct WholeDelta {
+    pub(super) delta: serde_json::Map<String, serde_json::Value>,
+}
+
+/// Tokens. A field that is absent or null says nothing new. Some models give the cache counts under two names at once.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Usage {
+    pub(super) input_tokens: Option<Count>,
+    pub(super) output_tokens: Option<Count>,
+    pub(super) cache_read_input_tokens: Option<Count>,
+    pub(super) cache_write_input_tokens: Option<Count>,
+    pub(super) cache_read_input_token_count: Option<Count>,
+    pub(super) cache_write_input_token_count: Option<Count>,
+}
+
+/// What was done besides.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Trace<'a> {
+    #[serde(borrow)]
+    pub(super) guardrail: Option<Guardrail<'a>>,
+}
+
+/// What a guardrail did.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Guardrail<'a> {
+    #[serde(borrow)]
+    pub(super) action_reason: Text<'a>,
+}
+
+/// A reply that came whole.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Whole<'a> {
+    #[serde(borrow)]
+    pub(super) output: Option<Output<'a>>,
+    #[serde(borrow)]
+    pub(super) stop_reason: Text<'a>,
+    #[serde(borrow)]
+    pub(super) additional_model_response_fields: Option<ResponseFields<'a>>,
+    pub(super) usage: Option<Usage>,
+    #[serde(borrow)]
+    pub(super) trace: Option<Trace<'a>>,
+}
+
+/// Where its message is.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Output<'a> {
+    #[serde(borrow)]
+    pub(super) message: Option<Message<'a>>,
+}
+
+/// Its message.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub(super) content: Option<Vec<&'a RawValue>>,
+}
+
+/// An error answer, or the payload of an exception. Older endpoints write `Message`, and name the kind in the body.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ErrorBody<'a> {
+    #[serde(borrow)]
+    pub(super) message: Text<'a>,
+    #[serde(borrow, rename = "Message")]
+    pub(super) capital_message: Text<'a>,
+    #[serde(borrow, rename = "originalMessage")]
+    pub(super) original_message: Text<'a>,
+    #[serde(borrow, rename = "__type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) code: Text<'a>,
+}
+
+impl ErrorBody<'_> {
+    /// What happened.
+    pub(super) fn said(&self) -> Option<&str> {
+        self.message.filled().or_else(|| self.capital_message.filled())
+    }
+
+    /// The vendor's name for it.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.kind.filled().or_else(|| self.code.filled())
+    }
+}

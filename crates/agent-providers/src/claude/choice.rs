@@ -1,0 +1,58 @@
+//! Which tools a model must, may or must not call.
+
+use agent_core::{ErrorKind, ProviderError, StreamConfig, ToolChoice};
+
+use super::format;
+use crate::catalogue::ModelFacts;
+use crate::request::refuse;
+
+/// Which tools the model must, may or must not call.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Choice<'r> {
+    /// As it likes.
+    Auto,
+    /// It must not.
+    Never,
+    /// At least one.
+    Any,
+    /// This one.
+    Tool(&'r str),
+}
+
+impl Choice<'_> {
+    /// Whether it leaves the model no other way than a call, which the API does not combine with thinking.
+    pub(crate) fn is_forced(&self) -> bool {
+        matches!(self, Self::Any | Self::Tool(_))
+    }
+}
+
+/// What is asked of the model about tools: the caller's wish, and the demand for the tool that carries the answer.
+///
+/// # Errors
+/// When a call is demanded that cannot be made.
+pub(crate) fn choose<'r>(
+    request: &'r StreamConfig,
+    format: &'r format::Format<'r>,
+    facts: Option<&ModelFacts>,
+) -> Result<Choice<'r>, ProviderError> {
+    let none = request.tools.is_empty();
+    let choice = match (&request.tool_choice, format) {
+        (ToolChoice::Tool(name), _) if !none => Choice::Tool(name),
+        (ToolChoice::Auto | ToolChoice::Required, format::Format::Tool { .. }) if !none => Choice::Any,
+        (_, format::Format::Tool { name, .. }) => Choice::Tool(name),
+        (ToolChoice::Required, _) if !none => Choice::Any,
+        (ToolChoice::None, _) if !none => Choice::Never,
+        (ToolChoice::Required | ToolChoice::Tool(_), _) => {
+            let message = "the request demands a tool call and names no tools";
+            let advice = "give it tools, or leave the choice to the model";
+            return Err(refuse(&request.model, ErrorKind::Other, message, advice));
+        }
+        _ => Choice::Auto,
+    };
+    if choice.is_forced() && facts.is_some_and(|f| !f.forced_tools) {
+        let message = "this model does not take a demand for a tool call";
+        let advice = "leave the choice to the model and say in the prompt which tool to call";
+        return Err(refuse(&request.model, ErrorKind::Other, message, advice));
+    }
+    Ok(choice)
+}

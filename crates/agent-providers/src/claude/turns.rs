@@ -1,0 +1,127 @@
+//! Messages as they are written: blocks behind each other, and where a cache marker may go in.
+
+use agent_core::Encoded;
+
+use crate::json;
+
+/// A message that nothing in which can carry a marker.
+pub(crate) const NO_MARK: u32 = u32::MAX;
+
+/// The place for a marker in the last message, and in the nearest message before it that has one.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    before: Option<usize>,
+    last: Option<usize>,
+}
+
+impl Marks {
+    /// A message; `mark` is where a marker may go in it.
+    pub(crate) fn push(&mut self, mark: Option<usize>) {
+        self.before = self.last.or(self.before);
+        self.last = mark;
+    }
+
+    /// The second-to-last message's, or that of the nearest one before it that has one.
+    pub(crate) fn before_last(&self) -> Option<usize> {
+        self.before
+    }
+}
+
+/// Whether a marker may go into a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Marked {
+    /// It may.
+    Yes,
+    /// It may not.
+    No,
+    /// It may not, and the block may not be the last of its message either.
+    Thinking,
+}
+
+/// Where a marker goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// Before the closing brace of a block.
+    Inside,
+    /// Behind the block.
+    Behind,
+}
+
+/// Messages as they are written.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    pub(crate) out: Vec<u8>,
+    marks: Vec<u32>,
+    /// How a block of text begins, up to its text, and where a marker goes.
+    text: &'static [u8],
+    place: Mark,
+    /// Where the message began, and where its first block begins.
+    message: usize,
+    first: usize,
+    /// Where the message's blocks end without thinking at their end.
+    solid: usize,
+    mark: Option<usize>,
+}
+
+impl Blocks {
+    /// Nothing yet. A block of text begins with `text`.
+    pub(crate) fn new(text: &'static [u8], place: Mark) -> Self {
+        Self { out: Vec::new(), marks: Vec::new(), text, place, message: 0, first: 0, solid: 0, mark: None }
+    }
+
+    /// The messages, with the places for markers.
+    pub(crate) fn encoded(self) -> Encoded {
+        Encoded::new(self.out, self.marks)
+    }
+
+    /// Begins a message.
+    pub(crate) fn open(&mut self, head: &[u8]) {
+        self.message = self.out.len();
+        if !self.out.is_empty() {
+            self.out.push(b',');
+        }
+        self.out.extend_from_slice(head);
+        self.first = self.out.len();
+        self.solid = self.first;
+        self.mark = None;
+    }
+
+    /// Writes a block after the ones before it.
+    pub(crate) fn block(&mut self, marked: Marked, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.out.len() > self.first {
+            self.out.push(b',');
+        }
+        write(&mut self.out);
+        if marked != Marked::Thinking {
+            self.solid = self.out.len();
+        }
+        if marked == Marked::Yes {
+            self.mark = Some(match self.place {
+                Mark::Inside => self.out.len().saturating_sub(1),
+                Mark::Behind => self.out.len(),
+            });
+        }
+    }
+
+    /// Writes a block of text.
+    pub(crate) fn text(&mut self, text: Option<&str>) {
+        let Some(text) = text else { return };
+        let head = self.text;
+        self.block(Marked::Yes, |out| {
+            out.extend_from_slice(head);
+            json::write(out, text);
+            out.push(b'}');
+        });
+    }
+
+    /// Ends the message. Thinking at its end is left out, which the API demands; a message of nothing is none.
+    pub(crate) fn close(&mut self) {
+        if self.solid == self.first {
+            self.out.truncate(self.message);
+            return;
+        }
+        self.out.truncate(self.solid);
+        self.out.extend_from_slice(b"]}");
+        self.marks.push(self.mark.and_then(|m| u32::try_from(m).ok()).unwrap_or(NO_MARK));
+    }
+}

@@ -1,0 +1,145 @@
+//! Writes a unit of history, in the blocks of either protocol: what is sent, in which order, and what is left out.
+
+use agent_core::{
+    AgentMessage, AssistantMessage, Content, ImageContent, Message, StreamConfig, ThinkingContent, ToolCall,
+    ToolResultMessage, Unit, UserMessage,
+};
+
+use super::turns::{Blocks, Mark, Marked};
+use crate::handoff::{self, Handoff, IMAGE_NOT_SHOWN, IdRule, ImageOut, ThinkingOut};
+use crate::json;
+
+/// Tool-call ids: `[A-Za-z0-9_-]`, at most 64 characters.
+const IDS: IdRule = IdRule::word(64);
+
+/// How the messages of the two roles begin.
+pub(crate) const USER: &[u8] = br#"{"role":"user","content":["#;
+pub(crate) const ASSISTANT: &[u8] = br#"{"role":"assistant","content":["#;
+
+/// What stands for a picture in a result that failed: the model takes only text there.
+const IMAGE_IN_ERROR: &str = "[image left out: an error can only carry text]";
+
+/// How a protocol writes its blocks.
+pub(crate) trait Form {
+    /// How a block of text begins, up to its text.
+    const TEXT: &'static [u8];
+    /// Where a cache marker goes.
+    const MARK: Mark;
+
+    /// A picture.
+    fn image(&self, out: &mut Vec<u8>, image: &ImageContent);
+    /// Whether such thinking of its own is taken back.
+    fn takes(&self, thinking: &ThinkingContent) -> bool;
+    /// Thinking.
+    fn thinking(&self, out: &mut Vec<u8>, thinking: &ThinkingContent);
+    /// A call; `input` is a JSON object.
+    fn call(&self, out: &mut Vec<u8>, id: &str, name: &str, input: &str);
+    /// A result; `content` is a JSON list of blocks without its brackets.
+    fn result(&self, out: &mut Vec<u8>, id: &str, content: &[u8], is_error: bool);
+}
+
+/// Writes units for the model of one request.
+pub(crate) struct Writer<'r, F> {
+    pub(crate) rules: Handoff<'r>,
+    form: F,
+}
+
+impl<'r, F: Form> Writer<'r, F> {
+    /// A writer for the model of `request`.
+    pub(crate) fn new(request: &'r StreamConfig, form: F) -> Self {
+        Self { rules: Handoff::new(request, IDS), form }
+    }
+
+    /// The messages of a unit: a user's, or a reply and the results of its calls.
+    pub(crate) fn unit(&self, unit: &Unit) -> Blocks {
+        let mut blocks = Blocks::new(F::TEXT, F::MARK);
+        match unit.first().and_then(AgentMessage::as_llm) {
+            Some(Message::User(message)) => self.user(&mut blocks, message),
+            Some(Message::Assistant(reply)) => {
+                self.reply(&mut blocks, reply);
+                self.results(&mut blocks, unit.results());
+            }
+            _ => {}
+        }
+        blocks
+    }
+
+    fn user(&self, blocks: &mut Blocks, message: &UserMessage) {
+        blocks.open(USER);
+        for content in &message.content {
+            match content {
+                Content::Text(text) => blocks.text(handoff::text(text)),
+                Content::Image(image) => self.image(blocks, image),
+                _ => {}
+            }
+        }
+        blocks.close();
+    }
+
+    fn image(&self, blocks: &mut Blocks, image: &ImageContent) {
+        match self.rules.image(image) {
+            ImageOut::Keep => blocks.block(Marked::Yes, |out| self.form.image(out, image)),
+            ImageOut::Text(text) => blocks.text(Some(text)),
+        }
+    }
+
+    fn reply(&self, blocks: &mut Blocks, reply: &AssistantMessage) {
+        blocks.open(ASSISTANT);
+        for content in &reply.content {
+            match content {
+                Content::Text(text) => blocks.text(handoff::text(text)),
+                Content::Thinking(thinking) => self.thinking(blocks, reply, thinking),
+                Content::ToolCall(call) => blocks.block(Marked::Yes, |out| self.call(out, call)),
+                Content::Opaque(opaque) => {
+                    if let Some(data) = self.rules.opaque(reply, opaque) {
+                        blocks.block(Marked::No, |out| json::write(out, data));
+                    }
+                }
+                Content::Image(_) => blocks.text(Some(IMAGE_NOT_SHOWN)),
+                _ => {}
+            }
+        }
+        blocks.close();
+    }
+
+    fn thinking(&self, blocks: &mut Blocks, reply: &AssistantMessage, thinking: &ThinkingContent) {
+        match self.rules.thinking(reply, thinking) {
+            ThinkingOut::Keep if self.form.takes(thinking) => {
+                blocks.block(Marked::Thinking, |out| self.form.thinking(out, thinking));
+            }
+            ThinkingOut::AsText(text) => blocks.text(Some(&text)),
+            ThinkingOut::Keep | ThinkingOut::Drop => {}
+        }
+    }
+
+    fn call(&self, out: &mut Vec<u8>, call: &ToolCall) {
+        // The API takes an object only. Whatever else a model sent was answered with an error that shows it.
+        let input = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
+        self.form.call(out, &self.rules.call_id(&call.id), &handoff::tool_name(call.name.as_str()), input);
+    }
+
+    /// All results of a reply are one user message (B-141).
+    fn results<'m>(&self, blocks: &mut Blocks, results: impl Iterator<Item = &'m ToolResultMessage>) {
+        blocks.open(USER);
+        for result in results {
+            blocks.block(Marked::Yes, |out| self.result(out, result));
+        }
+        blocks.close();
+    }
+
+    fn result(&self, out: &mut Vec<u8>, result: &ToolResultMessage) {
+        let mut inner = Blocks::new(F::TEXT, F::MARK);
+        for content in &result.content {
+            match content {
+                Content::Text(text) => inner.text(handoff::text(text)),
+                Content::Image(_) if result.is_error => inner.text(Some(IMAGE_IN_ERROR)),
+                Content::Image(image) => self.image(&mut inner, image),
+                _ => {}
+            }
+        }
+        let note =
+            self.rules.result_note(&result.content).filter(|_| !result.is_error || inner.out.is_empty());
+        inner.text(note);
+        self.form.result(out, &self.rules.call_id(&result.tool_call_id), &inner.out, result.is_error);
+    }
+}

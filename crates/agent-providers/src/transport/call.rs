@@ -181,7 +181,8 @@ fn is_binary(framing: Framing) -> bool {
     }
 }
 
-enum Framer {
+/// Cuts an answer into frames and hands them to its decoder.
+pub(crate) enum Framer {
     Sse(SseDecoder),
     Lines(LineDecoder),
     #[cfg(feature = "bedrock")]
@@ -189,7 +190,7 @@ enum Framer {
 }
 
 impl Framer {
-    fn new(framing: Framing, limit: usize) -> Self {
+    pub(crate) fn new(framing: Framing, limit: usize) -> Self {
         match framing {
             Framing::Sse => Self::Sse(SseDecoder::new(limit)),
             Framing::SseOrJson => Self::Sse(SseDecoder::new(limit).with_bare_json()),
@@ -199,7 +200,7 @@ impl Framer {
         }
     }
 
-    fn feed(
+    pub(crate) fn feed(
         &mut self,
         piece: &[u8],
         decoder: &mut dyn Decode,
@@ -214,7 +215,11 @@ impl Framer {
         }
     }
 
-    fn end(&mut self, decoder: &mut dyn Decode, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
+    pub(crate) fn end(
+        &mut self,
+        decoder: &mut dyn Decode,
+        sink: &mut EventSink<'_>,
+    ) -> Result<Flow, ProviderError> {
         let reader = &mut |frame: Frame<'_>| decoder.push(frame, sink);
         match self {
             Self::Sse(frames) => frames.end(reader).map_err(plain),

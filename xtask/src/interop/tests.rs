@@ -167,6 +167,15 @@ fn an_overflow_must_be_taken_for_one_and_answered_by_one_compaction() {
     assert!(recovered(&talk).is_err());
 }
 
+#[test]
+fn one_connection_may_be_lost_and_nothing_else() {
+    let lost = |failures| checks::lost_at_most_a_connection(&after(failures));
+    assert_eq!(lost(vec![]).unwrap(), "");
+    assert_eq!(lost(vec![failure(ErrorKind::Network, None)]).unwrap(), ", one lost connection");
+    assert!(lost(vec![failure(ErrorKind::Network, Some(500))]).is_err());
+    assert!(lost(vec![failure(ErrorKind::Network, None), failure(ErrorKind::Network, None)]).is_err());
+}
+
 #[tokio::test]
 async fn the_table_shows_what_passed_what_failed_and_what_was_left_out() {
     let mut report = Report::default();

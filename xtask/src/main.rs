@@ -13,6 +13,8 @@ mod catalogue;
 mod ci;
 mod conformance;
 mod features;
+mod fuzz;
+mod interop;
 mod requests;
 mod requirements;
 mod server;
@@ -40,6 +42,10 @@ cargo xtask COMMAND
                          the bodies that the providers send in a varied run, as files, held against the APIs' rules
   catalogue FILE [--as-of DAY] [--write]
                          what a file knows better of the models: entries of our form, or the api.json of models.dev
+  interop [SUITE] [--only SERVER]
+                         whole agent runs against servers that nobody here wrote (not in ci: it fetches them)
+  fuzz [--seconds N] [TARGET...]
+                         the fuzz targets, a minute each (with nightly and cargo-fuzz)
   weight [SET...]        crates, build time and program size of sets of features
   bench                  that cost grows with what is new, counted in allocations and instructions
 ";
@@ -72,6 +78,8 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "catalogue" => catalogue::run(&workspace, rest),
         "bench" => bench::run(&workspace, rest),
         "conformance" => conformance::run(&workspace, rest),
+        "fuzz" => fuzz::run(&workspace, rest),
+        "interop" => interop::run(&workspace, rest),
         "requests" => requests::run(&workspace, rest),
         "help" | "--help" | "-h" => {
             say_as_is!("{HELP}");

@@ -46,7 +46,7 @@ pub(crate) struct Received {
 }
 
 /// How many base addresses are kept; older ones are not found any more.
-const KEPT: u64 = 8;
+const KEPT: u64 = 32;
 
 #[derive(Default)]
 struct State {

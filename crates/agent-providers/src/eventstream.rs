@@ -161,7 +161,7 @@ fn message(frame: &[u8]) -> Result<Message, FrameError> {
 }
 
 /// The checksum of a prelude: CRC-32 as in zip files. Of eight bytes, so no table is needed.
-fn crc32(bytes: &[u8]) -> u32 {
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for byte in bytes {
         crc ^= u32::from(*byte);

@@ -72,6 +72,8 @@ mod declaration;
 mod effort;
 #[cfg(feature = "bedrock")]
 pub mod eventstream;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 #[cfg(feature = "google")]
 pub mod google;
 #[cfg(feature = "http-protocols")]

@@ -32,6 +32,8 @@ use std::time::Duration;
 use agent_core::{CancellationToken, Completion, EventSink, ProviderError, StreamConfig};
 
 use crate::protocol::Protocol;
+#[cfg(fuzzing)]
+pub(crate) use call::Framer;
 use client::Clients;
 
 /// The longest wait for a connection.

@@ -184,7 +184,8 @@ fn is_binary(framing: Framing) -> bool {
     }
 }
 
-enum Framer {
+/// Cuts an answer into frames and hands them to its decoder.
+pub(crate) enum Framer {
     Sse(SseDecoder),
     Lines(LineDecoder),
     #[cfg(feature = "bedrock")]
@@ -192,7 +193,7 @@ enum Framer {
 }
 
 impl Framer {
-    fn new(framing: Framing, limit: usize) -> Self {
+    pub(crate) fn new(framing: Framing, limit: usize) -> Self {
         match framing {
             Framing::Sse => Self::Sse(SseDecoder::new(limit)),
             Framing::SseOrJson => Self::Sse(SseDecoder::new(limit).with_bare_json()),
@@ -202,7 +203,7 @@ impl Framer {
         }
     }
 
-    fn feed(
+    pub(crate) fn feed(
         &mut self,
         piece: &[u8],
         decoder: &mut dyn Decode,
@@ -217,7 +218,11 @@ impl Framer {
         }
     }
 
-    fn end(&mut self, decoder: &mut dyn Decode, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
+    pub(crate) fn end(
+        &mut self,
+        decoder: &mut dyn Decode,
+        sink: &mut EventSink<'_>,
+    ) -> Result<Flow, ProviderError> {
         let reader = &mut |frame: Frame<'_>| decoder.push(frame, sink);
         match self {
             Self::Sse(frames) => frames.end(reader).map_err(plain),

@@ -1,0 +1,331 @@
+//! What the fuzz targets in `fuzz/` call; only there under `--cfg fuzzing`, and no part of the public interface.
+//!
+//! An input is two bytes and an answer: the first byte says how the answer is read, the second how it is cut. Each
+//! function asserts laws that hold for every input: nothing panics, the events of an answer do not depend on where it was
+//! cut, a block is silent after its end, the events are not much larger than the answer, and the reply can be written and
+//! read again. An answer that is refused is a good end too.
+//!
+//! ```
+//! // Mode 0 is a stream, in one piece; the rest is the answer.
+//! let input = b"\0\0data: {}\n\n";
+//! # #[cfg(fuzzing)]
+//! agent_providers::fuzzing::sse(input);
+//! ```
+
+use std::collections::BTreeSet;
+
+use agent_core::{
+    AssistantMessage, Completion, History, Message, ModelConfig, OwnedStreamEvent, ProviderError, ReplyLog,
+    ResponseFormat, StreamConfig, StreamEvent, ToolDefinition,
+};
+use serde_json::json;
+
+#[cfg(feature = "bedrock")]
+use crate::eventstream::{FrameDecoder, FrameError};
+use crate::lines::{Cut, LineDecoder};
+use crate::protocol::{Decode, Flow, Frame, Framing, Protocol, Rejection};
+use crate::sse::SseDecoder;
+use crate::transport::Framer;
+
+/// The longest frame. Small, so that the bound is met.
+const LIMIT: usize = 1 << 16;
+
+/// How much larger the events may be than the answer: a byte that is no UTF-8 becomes three, some names are put in by
+/// the decoders themselves.
+const GROWTH: usize = 16;
+const MORE: usize = 8 << 10;
+
+/// Statuses of error answers.
+const STATUSES: [u16; 8] = [400, 401, 403, 404, 413, 429, 500, 529];
+
+/// Mode, way of cutting, answer.
+fn parts(data: &[u8]) -> Option<(u8, u8, &[u8])> {
+    let (mode, data) = data.split_first()?;
+    let (cut, data) = data.split_first()?;
+    Some((*mode, *cut, data))
+}
+
+/// The pieces of an answer: their sizes follow from `cut`, and 0 is one piece.
+fn pieces(cut: u8, data: &[u8]) -> Vec<&[u8]> {
+    let mut seed = u32::from(cut);
+    let mut rest = data;
+    let mut pieces = Vec::new();
+    while !rest.is_empty() {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let size = if cut == 0 { rest.len() } else { (seed >> 24) as usize % (usize::from(cut) % 40 + 2) };
+        let (piece, after) = rest.split_at(size.min(rest.len()));
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces
+}
+
+/// The frames of an answer, and how it ended.
+type Frames = (Vec<(Option<String>, String)>, bool);
+
+fn framed(
+    mut feed: impl FnMut(&mut dyn FnMut(Frame<'_>) -> Result<Flow, ()>) -> Result<Flow, Cut<()>>,
+) -> Frames {
+    let mut frames = Vec::new();
+    let end = feed(&mut |frame| {
+        frames.push((frame.event.map(str::to_owned), frame.data.to_owned()));
+        Ok(Flow::More)
+    });
+    (frames, end.is_ok())
+}
+
+/// Server-sent events.
+pub fn sse(data: &[u8]) {
+    let Some((mode, cut, body)) = parts(data) else { return };
+    let read = |cut| {
+        framed(|on| {
+            let mut decoder = SseDecoder::new(LIMIT);
+            if mode % 2 == 1 {
+                decoder = decoder.with_bare_json();
+            }
+            for piece in pieces(cut, body) {
+                decoder.feed(piece, on)?;
+            }
+            decoder.end(on)
+        })
+    };
+    let whole = read(0);
+    assert_eq!(whole, read(cut));
+    assert!(whole.0.iter().all(|(_, data)| data.len() <= 3 * LIMIT));
+}
+
+/// A JSON value a line.
+pub fn lines(data: &[u8]) {
+    let Some((_, cut, body)) = parts(data) else { return };
+    let read = |cut| {
+        framed(|on| {
+            let mut decoder = LineDecoder::new(LIMIT);
+            for piece in pieces(cut, body) {
+                decoder.feed(piece, on)?;
+            }
+            decoder.end(on)
+        })
+    };
+    assert_eq!(read(0), read(cut));
+}
+
+/// AWS event-stream frames. With an odd mode the lengths and checksums are put in, so that what is inside is reached.
+#[cfg(feature = "bedrock")]
+pub fn frames(data: &[u8]) {
+    let Some((mode, cut, body)) = parts(data) else { return };
+    let sealed = if mode % 2 == 1 { seal_all(body) } else { body.to_vec() };
+    let read = |cut| {
+        let mut decoder = FrameDecoder::new(LIMIT);
+        let mut messages = Vec::new();
+        for mut piece in pieces(cut, &sealed) {
+            loop {
+                match decoder.next(&mut piece) {
+                    Ok(Some(message)) => messages.push(message),
+                    Ok(None) => break,
+                    Err(FrameError::TooLong { .. }) => return (messages, "too long".to_owned()),
+                    Err(error) => return (messages, error.to_string()),
+                }
+            }
+            assert!(decoder.pending() <= LIMIT);
+        }
+        (messages, String::new())
+    };
+    assert_eq!(read(0), read(cut));
+}
+
+/// Frames from lines: the bytes before the first `|` are headers, the others the payload.
+#[cfg(feature = "bedrock")]
+fn seal_all(body: &[u8]) -> Vec<u8> {
+    let mut sealed = Vec::new();
+    for line in body.split(|b| *b == b'\n') {
+        let at = line.iter().position(|b| *b == b'|').unwrap_or(0);
+        let (headers, payload) = line.split_at(at);
+        seal(headers, payload.strip_prefix(b"|").unwrap_or(payload), &mut sealed);
+    }
+    sealed
+}
+
+/// One frame with these headers, as bytes, and this payload.
+#[cfg(feature = "bedrock")]
+fn seal(headers: &[u8], payload: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    let length = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).to_be_bytes();
+    out.extend(length(16 + headers.len() + payload.len()));
+    out.extend(length(headers.len()));
+    let so_far = |out: &[u8]| crate::eventstream::crc32(out.get(start..).unwrap_or_default()).to_be_bytes();
+    out.extend(so_far(out));
+    out.extend(headers);
+    out.extend(payload);
+    out.extend(so_far(out));
+}
+
+/// Anthropic Messages.
+pub fn anthropic(data: &[u8]) {
+    answer(&crate::anthropic::Anthropic, ModelConfig::anthropic("m", "m", "k"), data);
+}
+
+/// Chat Completions.
+pub fn openai_chat(data: &[u8]) {
+    answer(&crate::openai_chat::OpenAiChat, ModelConfig::openai("m", "m", "k"), data);
+}
+
+/// OpenAI Responses.
+pub fn openai_responses(data: &[u8]) {
+    answer(&crate::openai_responses::OpenAiResponses, ModelConfig::openai_responses("m", "m", "k"), data);
+}
+
+/// Gemini.
+pub fn google(data: &[u8]) {
+    answer(&crate::google::Google, ModelConfig::google("m", "m", "k"), data);
+}
+
+/// Ollama.
+pub fn ollama(data: &[u8]) {
+    answer(&crate::ollama::Ollama, ModelConfig::ollama("m"), data);
+}
+
+/// Bedrock ConverseStream. The answer is lines of an event's name, `|` and its JSON, which are made to frames here; with
+/// a name that begins with `!` it is an exception.
+#[cfg(feature = "bedrock")]
+pub fn bedrock(data: &[u8]) {
+    let Some((mode, cut, body)) = parts(data) else { return };
+    let mut framed = vec![mode, cut];
+    if mode & KIND == WHOLE || mode & KIND == REJECTED {
+        framed.extend(body);
+    } else {
+        for line in body.split(|b| *b == b'\n') {
+            let at = line.iter().position(|b| *b == b'|').unwrap_or(line.len());
+            let (name, payload) = line.split_at(at);
+            let (kind, key, name) = match name.strip_prefix(b"!") {
+                Some(name) => ("exception", ":exception-type", name),
+                None => ("event", ":event-type", name),
+            };
+            let mut headers = Vec::new();
+            for (key, value) in [(":message-type", kind.as_bytes()), (key, name)] {
+                headers.push(u8::try_from(key.len()).unwrap_or(0));
+                headers.extend(key.as_bytes());
+                headers.push(7);
+                headers.extend(u16::try_from(value.len()).unwrap_or(0).to_be_bytes());
+                headers.extend(value);
+            }
+            seal(&headers, payload.strip_prefix(b"|").unwrap_or(payload), &mut framed);
+        }
+    }
+    answer(&crate::bedrock::Bedrock::default(), ModelConfig::bedrock("r", "m"), &framed);
+}
+
+/// The two low bits of the mode: a stream, a whole body, an error answer.
+const KIND: u8 = 0b11;
+const WHOLE: u8 = 0b01;
+const REJECTED: u8 = 0b10;
+
+/// The next bit: a request with tools and a form for the answer.
+const FORM: u8 = 0b100;
+
+fn answer(protocol: &dyn Protocol, model: ModelConfig, data: &[u8]) {
+    let Some((mode, cut, body)) = parts(data) else { return };
+    let request = request(model, mode & FORM != 0);
+    match mode & KIND {
+        REJECTED => {
+            let status = STATUSES.iter().copied().cycle().nth(usize::from(cut)).unwrap_or(500);
+            let error = protocol.rejected(&request, &Rejection { status, body });
+            let said = error.to_string();
+            assert!(said.len() <= GROWTH * body.len() + MORE, "{} bytes", said.len());
+            assert!(!format!("{error:?}").is_empty());
+        }
+        WHOLE => {
+            let heard = hear(protocol, &request, &mut |decoder, _, sink| {
+                decoder.whole(&crate::lines::text(body), sink)
+            });
+            heard.check(body.len());
+        }
+        _ => {
+            let read = |cut| {
+                hear(protocol, &request, &mut |decoder, framing, sink| {
+                    let mut framer = Framer::new(framing, LIMIT);
+                    for piece in pieces(cut, body) {
+                        if framer.feed(piece, decoder, sink)? == Flow::Done {
+                            return Ok(());
+                        }
+                    }
+                    framer.end(decoder, sink).map(drop)
+                })
+            };
+            let whole = read(0);
+            whole.check(body.len());
+            assert_eq!(whole.same(), read(cut).same());
+        }
+    }
+}
+
+fn request(model: ModelConfig, form: bool) -> StreamConfig {
+    let (history, _) = History::repaired([agent_core::AgentMessage::from(Message::user("?"))]);
+    let mut request = StreamConfig::new(model, history);
+    if form {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        request.tools = [ToolDefinition::new("get_weather", "?", schema.clone())].into_iter().collect();
+        request.response_format = ResponseFormat::JsonSchema { name: "f".to_owned(), schema, strict: false };
+    }
+    request
+}
+
+type Sink<'s> = agent_core::EventSink<'s>;
+
+/// What a decoder said.
+struct Heard {
+    events: Vec<OwnedStreamEvent>,
+    log: ReplyLog,
+    end: Result<Completion, ProviderError>,
+}
+
+fn hear(
+    protocol: &dyn Protocol,
+    request: &StreamConfig,
+    feed: &mut dyn FnMut(&mut dyn Decode, Framing, &mut Sink<'_>) -> Result<(), ProviderError>,
+) -> Heard {
+    let mut decoder = protocol.decoder(request);
+    let (mut events, mut log) = (Vec::new(), ReplyLog::new());
+    let sink = &mut |event: StreamEvent<'_>| {
+        log.push(&event);
+        events.push(event.into());
+    };
+    let fed = feed(&mut *decoder, protocol.framing(), sink);
+    // A reply that is complete stays so.
+    let end = match fed {
+        Err(error) if !decoder.is_complete() => Err(error),
+        _ => decoder.finish(sink),
+    };
+    Heard { events, log, end }
+}
+
+impl Heard {
+    /// All that must not depend on where the answer was cut.
+    fn same(&self) -> (&[OwnedStreamEvent], Result<String, String>) {
+        let end = self.end.as_ref().map(|c| format!("{c:?}")).map_err(ToString::to_string);
+        (&self.events, end)
+    }
+
+    fn check(&self, length: usize) {
+        let mut ended = BTreeSet::new();
+        let mut size = 0;
+        for event in &self.events {
+            let shown = serde_json::to_value(event).unwrap_or_default();
+            size += shown.to_string().len();
+            let Some(index) = shown.get("index").and_then(serde_json::Value::as_u64) else { continue };
+            assert!(!ended.contains(&index), "{event:?} comes after the end of its block");
+            if matches!(event, OwnedStreamEvent::BlockEnd { .. }) {
+                ended.insert(index);
+            }
+        }
+        // Each event has a frame of its own around what it brings.
+        assert!(size <= GROWTH * length + MORE, "{length} bytes became {size}");
+        let _ = (self.log.snapshot(), self.log.partial_content(), self.log.open_calls(), self.log.usage());
+        if let Ok(completion) = &self.end {
+            let message = self.log.finish("p", "m", completion);
+            let written = serde_json::to_string(&message).unwrap_or_default();
+            let read = serde_json::from_str::<AssistantMessage>(&written);
+            let gist = |m: &AssistantMessage| (m.text(), m.tool_calls().count(), m.stop_reason);
+            assert_eq!(read.as_ref().map(gist).ok(), Some(gist(&message)), "{read:?}");
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Answers of Anthropic Messages.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| agent_providers::fuzzing::anthropic(data));

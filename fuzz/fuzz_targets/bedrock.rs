@@ -1,0 +1,4 @@
+//! Answers of Bedrock ConverseStream.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| agent_providers::fuzzing::bedrock(data));

@@ -123,3 +123,17 @@ async fn the_events_of_every_try_can_be_followed() {
     }
     assert_eq!(ends, 2);
 }
+
+#[tokio::test]
+async fn a_reply_that_says_something_beside_its_answer_or_answers_twice_is_read() {
+    async fn check(blocks: &[&str], marks: u8) {
+        let reply = blocks.iter().fold(ScriptedReply::new(), |reply, text| reply.and_text(*text));
+        let agent = agent(&ScriptedProvider::new([reply]).exhaustive());
+        let verdict: Verdict = agent.prompt_typed("How good is it?").await.unwrap();
+        assert_eq!(verdict.marks, marks, "{blocks:?}");
+    }
+    let later = r#"{"marks": 8, "reason": "on reflection"}"#;
+    check(&["I look at {it} first.", GOOD], 7).await;
+    check(&[GOOD, "That is all {I} say."], 7).await;
+    check(&["{", GOOD, later], 8).await;
+}

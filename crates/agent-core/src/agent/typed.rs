@@ -7,7 +7,7 @@ use super::chat::reply_of;
 use super::{AgentError, BasicAgent, IntoPrompt};
 use crate::answer::{AnswerError, AnswerFault, AnswerForm};
 use crate::drive::{EventSender, event_channel};
-use crate::message::{AgentMessage, AssistantMessage, StopReason};
+use crate::message::{AgentMessage, AssistantMessage, Content, StopReason};
 use crate::model::{ApiProtocol, ResponseFormat, ToolChoice};
 
 impl BasicAgent {
@@ -98,12 +98,16 @@ impl BasicAgent {
     }
 }
 
-/// Reads a reply. What was cut off is said to be so, whatever else is wrong with it.
+/// Reads a reply. A model may say something beside its answer, or answer twice: then the last block that is an answer counts.
+/// What was cut off is said to be so, whatever else is wrong with it.
 fn read<T>(
     reply: &AssistantMessage,
-    read: impl FnOnce(&str) -> Result<T, AnswerError>,
+    read: impl Fn(&str) -> Result<T, AnswerError>,
 ) -> Result<T, AnswerError> {
-    read(&reply.text()).map_err(|mut error| {
+    let whole = read(&reply.text());
+    let mut blocks = reply.content.iter().rev().filter_map(Content::as_text);
+    let found = whole.or_else(|error| blocks.find_map(|text| read(text).ok()).ok_or(error));
+    found.map_err(|mut error| {
         if reply.stop_reason == StopReason::Length {
             error.fault = AnswerFault::CutOff;
         }

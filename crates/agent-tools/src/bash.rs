@@ -18,12 +18,12 @@ mod args;
 mod call;
 mod capture;
 mod deny;
-mod environment;
+pub(crate) mod environment;
 mod error;
 mod output;
 mod process;
 mod shell_words;
-mod strays;
+pub(crate) mod strays;
 
 #[cfg(test)]
 mod tests;

@@ -20,6 +20,8 @@ pub mod bash;
 pub mod edit_file;
 mod glob;
 pub mod list_files;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 mod offload;
 pub mod read_file;
 pub mod search;

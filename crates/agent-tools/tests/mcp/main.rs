@@ -1,0 +1,14 @@
+//! Servers that speak the Model Context Protocol, over real processes and sockets. The servers are this same program.
+#![cfg(all(feature = "mcp", unix))]
+#![allow(unreachable_pub, reason = "a test is nobody's library")]
+
+mod support;
+
+mod agent;
+mod calls;
+mod config;
+mod elicitation;
+mod http;
+mod lists;
+mod process;
+mod restart;

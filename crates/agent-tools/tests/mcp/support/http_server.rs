@@ -11,15 +11,15 @@ use axum::response::{IntoResponse as _, Response};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::runtime::Runtime;
 
 use super::server::TestServer;
 
-/// A server that ends with the value.
+/// A server that ends with the value, and all its connections with it.
 pub struct HttpServer {
     pub address: SocketAddr,
     pub seen: Arc<Seen>,
-    task: JoinHandle<()>,
+    runtime: Option<Runtime>,
 }
 
 /// What it has seen, and what it wants to see.
@@ -42,7 +42,9 @@ impl HttpServer {
 
     pub async fn start_at(address: SocketAddr, seen: Seen, server: TestServer) -> Self {
         let seen = Arc::new(seen);
-        let listener = TcpListener::bind(address).await.unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let listener = runtime.spawn(TcpListener::bind(address)).await.unwrap().unwrap();
         let address = listener.local_addr().unwrap();
         let service = StreamableHttpService::new(
             move || Ok(server.clone()),
@@ -52,19 +54,16 @@ impl HttpServer {
         let app = Router::new()
             .nest_service("/mcp", service)
             .layer(middleware::from_fn_with_state(Arc::clone(&seen), look));
-        let task = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { address, seen, task }
+        drop(runtime.spawn(async move { axum::serve(listener, app).await.unwrap() }));
+        Self { address, seen, runtime: Some(runtime) }
     }
 
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
-    /// Ends it with all its sessions.
-    pub async fn stop(mut self) -> SocketAddr {
-        self.task.abort();
-        // Aborted is what it is to be.
-        drop((&mut self.task).await);
+    /// Ends it with all its sessions and connections.
+    pub fn stop(self) -> SocketAddr {
         self.address
     }
 
@@ -75,7 +74,9 @@ impl HttpServer {
 
 impl Drop for HttpServer {
     fn drop(&mut self) {
-        self.task.abort();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 

@@ -47,6 +47,13 @@ async fn run(mode: &str, folder: Option<PathBuf>) -> i32 {
             eprintln!("loading the index, please wait");
             std::future::pending::<()>().await;
         }
+        // Speaks when three of its kind have been started.
+        "meet" => {
+            let folder = server.folder.clone().unwrap();
+            while super::lines(&folder, "starts").len() < 3 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
         "deaf" => {
             // Also deaf to the end of its input and to a polite signal.
             let mut term = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).unwrap();

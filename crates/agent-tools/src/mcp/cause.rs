@@ -92,7 +92,7 @@ fn refused(server: &str, doing: &str, error: &ErrorData, secrets: &Secrets) -> M
         doing: doing.to_owned(),
         code: error.code.0.into(),
         message: secrets.redact(&error.message),
-        data: error.data.clone(),
+        data: error.data.clone().map(Box::new),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use agent_core::{CancellationToken, Effects};
@@ -113,7 +113,7 @@ impl McpClient {
             server: server.name.as_str().into(),
             elicitation: server.elicitation.clone(),
             changes: watch::Sender::new(0),
-            questions: Arc::new(AtomicUsize::new(0)),
+            questions: Arc::default(),
         };
         let connection = Connection::open(&server, handler.clone()).await?;
         Ok(Self {

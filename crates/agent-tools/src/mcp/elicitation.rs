@@ -93,5 +93,5 @@ pub(super) fn completed(schema: &Value, mut values: Value) -> Result<Value, Misf
             }
         }
     }
-    SchemaValidator::default().validate(schema, values).map_err(Misfit)
+    SchemaValidator.validate(schema, values).map_err(Misfit)
 }

@@ -87,7 +87,7 @@ pub enum McpError {
         /// The server's text.
         message: String,
         /// What else it said.
-        data: Option<Value>,
+        data: Option<Box<Value>>,
     },
     /// A value could not be put into JSON or read from it.
     #[error("MCP serialization error: {doing} with server `{server}`: {source}")]

@@ -21,8 +21,7 @@ pub(super) struct Handler {
     pub(super) elicitation: Option<ElicitationHandler>,
     /// Counted up when the server says that its tools are others, or may be.
     pub(super) changes: watch::Sender<u64>,
-    /// How many questions wait for the user. Calls do not time out meanwhile.
-    pub(super) questions: Arc<AtomicUsize>,
+    pub(super) questions: Arc<Questions>,
 }
 
 impl Handler {
@@ -83,18 +82,42 @@ impl ClientHandler for Handler {
     }
 }
 
-/// Counts a question while it is open.
-struct OpenQuestion(Arc<AtomicUsize>);
+/// The questions to the user. Calls do not time out while one is open.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    open: AtomicUsize,
+    closed: AtomicUsize,
+}
+
+impl Questions {
+    /// How many were open or have been closed since `seen`, which is set to now: 0 when nobody was asked.
+    pub(super) fn since(&self, seen: &mut usize) -> usize {
+        let closed = self.closed.load(Ordering::Acquire);
+        let news = self.open.load(Ordering::Acquire) + closed.wrapping_sub(*seen);
+        *seen = closed;
+        news
+    }
+
+    /// What [`since`](Self::since) starts from.
+    pub(super) fn now(&self) -> usize {
+        self.closed.load(Ordering::Acquire)
+    }
+}
+
+/// A question while it is open.
+struct OpenQuestion(Arc<Questions>);
 
 impl OpenQuestion {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(count))
+    fn new(questions: &Arc<Questions>) -> Self {
+        questions.open.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(questions))
     }
 }
 
 impl Drop for OpenQuestion {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        // In this order, so that it is seen as one of the two at every moment.
+        self.0.closed.fetch_add(1, Ordering::AcqRel);
+        self.0.open.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -1,6 +1,5 @@
 //! One request over one connection: its answer, its bounds, its cancellation.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agent_core::CancellationToken;
@@ -13,6 +12,7 @@ use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use super::cause::Reach;
 use super::connection::Connection;
 use super::error::McpError;
+use super::handler::Questions;
 use super::progress::McpProgress;
 
 /// How long a server that is told of a cancellation may take to read it.
@@ -27,7 +27,7 @@ pub(super) struct Request<'a> {
     pub(super) idle: Duration,
     /// In all.
     pub(super) most: Duration,
-    pub(super) questions: &'a AtomicUsize,
+    pub(super) questions: &'a Questions,
     pub(super) cancel: &'a CancellationToken,
 }
 
@@ -60,6 +60,7 @@ pub(super) async fn send(
     let mut notes = connection.progress.open(&handle.progress_token);
     let mut silence = std::pin::pin!(tokio::time::sleep(idle));
     let mut total = std::pin::pin!(tokio::time::sleep(most));
+    let mut asked = questions.now();
     let limit = loop {
         tokio::select! {
             biased;
@@ -78,7 +79,7 @@ pub(super) async fn send(
                 };
             }
             () = &mut total => {
-                if questions.load(Ordering::Relaxed) == 0 {
+                if questions.since(&mut asked) == 0 {
                     break most;
                 }
                 total.as_mut().reset(tokio::time::Instant::now() + idle);
@@ -89,7 +90,7 @@ pub(super) async fn send(
             }
             () = &mut silence => {
                 // Nobody is too slow while the user thinks.
-                if questions.load(Ordering::Relaxed) == 0 {
+                if questions.since(&mut asked) == 0 {
                     break idle;
                 }
                 silence.as_mut().reset(tokio::time::Instant::now() + idle);

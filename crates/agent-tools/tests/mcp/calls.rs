@@ -43,7 +43,7 @@ async fn an_error_of_the_server_keeps_its_code_and_text() {
     match &error {
         McpError::JsonRpc { code, message, data, .. } => {
             assert_eq!((*code, message.as_str()), (-32602, "refuse is refused"));
-            assert_eq!(data, &Some(json!({"why": 1})));
+            assert_eq!(data.as_deref(), Some(&json!({"why": 1})));
         }
         other => panic!("{other:?}"),
     }

@@ -1,6 +1,6 @@
 //! The file that names servers.
 
-use agent_tools::mcp::{McpConfig, McpConfigError, McpServers, McpTransport, StartPolicy};
+use agent_tools::mcp::{McpConfig, McpConfigError, McpServer, McpServers, McpTransport, StartPolicy};
 use serde_json::json;
 
 use crate::support::{call, text};
@@ -68,7 +68,7 @@ fn order_switches_and_unknown_keys_are_as_other_agents_have_them() {
         \"off\": {\"command\": \"no\", \"disabled\": true},
         \"a\": {\"type\": \"streamable-http\", \"url\": \"https://example.com/mcp\"}}}";
     let config = McpConfig::parse(text, none).unwrap();
-    let names: Vec<&str> = config.servers().iter().map(|server| server.name()).collect();
+    let names: Vec<&str> = config.servers().iter().map(McpServer::name).collect();
     assert_eq!(names, ["z", "a"]);
     assert!(matches!(config.servers()[1].transport(), McpTransport::Http(_)));
 }

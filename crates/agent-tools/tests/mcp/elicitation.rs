@@ -85,11 +85,11 @@ async fn where_nobody_can_be_asked_the_answer_is_no() {
 async fn time_stands_still_while_the_user_thinks() {
     let slow: ElicitationHandler = Arc::new(|_| {
         Box::pin(async {
-            tokio::time::sleep(Duration::from_secs(3)).await;
+            tokio::time::sleep(Duration::from_secs(9)).await;
             ElicitationAnswer::Decline
         })
     });
-    let server = child("sdk").with_elicitation(slow).with_call_timeout(Duration::from_secs(1));
+    let server = child("sdk").with_elicitation(slow).with_call_timeout(Duration::from_secs(3));
     let client = connect(server).await;
     let result = client.call_tool("ask", json!({})).await.unwrap();
     assert_eq!(result.text(), r#"{"action":"decline"}"#);

@@ -1,6 +1,14 @@
 //! Servers that speak the Model Context Protocol, over real processes and sockets. The servers are this same program.
 #![cfg(all(feature = "mcp", unix))]
-#![allow(unreachable_pub, reason = "a test is nobody's library")]
+#![allow(
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test is nobody's library"
+)]
 
 mod support;
 

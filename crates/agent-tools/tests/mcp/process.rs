@@ -67,26 +67,48 @@ async fn a_flood_on_standard_error_holds_nothing_up_and_its_end_is_kept() {
     assert!(error.stderr().starts_with("a line of the log"), "cut between lines: {error}");
 }
 
-/// B-171.
+/// What a program's servers see, when the program has keys.
+async fn seen_by_servers_of_a_program_with_keys() -> String {
+    let output = tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args(["support::server::process", "--exact", "--ignored", "--nocapture"])
+        .env(crate::support::server::MODE, "program")
+        .envs(KEYS.map(|name| (name, "sk-0123456789")))
+        .output()
+        .await
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+const KEYS: [&str; 4] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN"];
+
+/// D24 for servers.
 #[tokio::test]
-async fn a_child_sees_the_small_environment_and_what_it_was_given() {
-    // What this process has besides: the runner's variables, and with a runner that sets none, the compiler's.
-    let own: Vec<String> = std::env::vars()
-        .map(|(name, _)| name)
-        .filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST"))
-        .collect();
-    assert!(!own.is_empty(), "run this by cargo");
+async fn keys_of_the_program_are_not_seen_by_its_servers() {
+    let seen = seen_by_servers_of_a_program_with_keys().await;
+    assert!(seen.lines().any(|line| line.starts_with("PATH=")), "{seen}");
+    for name in KEYS {
+        assert!(!seen.contains(name), "{name} leaked");
+    }
+    assert!(!seen.contains("0123456789"), "{seen}");
+}
+
+/// D24 for servers.
+#[tokio::test]
+async fn a_child_sees_what_it_was_given() {
     let client = connect(child("sdk").with_env("GIVEN", "yes").with_inherited_env("CARGO_PKG_NAME")).await;
     let seen = text(call(&client, "env", json!({})).await);
-    let names: Vec<&str> =
-        seen.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
-    assert!(seen.lines().any(|line| line == "GIVEN=yes"), "{seen}");
-    assert!(names.contains(&"PATH"), "{seen}");
-    assert!(names.contains(&"CARGO_PKG_NAME"), "{seen}");
-    for name in own.iter().filter(|name| *name != "CARGO_PKG_NAME") {
-        assert!(!names.contains(&name.as_str()), "{name} leaked");
+    for line in ["GIVEN=yes", "CARGO_PKG_NAME=agent-tools"] {
+        assert!(seen.lines().any(|seen| seen == line), "{line} in {seen}");
     }
-    assert!(!seen.to_ascii_uppercase().contains("API_KEY"), "{seen}");
+}
+
+#[tokio::test]
+async fn a_child_starts_in_the_folder_that_it_was_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let client = connect(child("sdk").with_folder(folder.path())).await;
+    let process = client.process_id().unwrap();
+    let real = std::fs::read_link(format!("/proc/{process}/cwd")).unwrap();
+    assert_eq!(real, folder.path().canonicalize().unwrap());
 }
 
 /// REQ-134.

@@ -75,6 +75,13 @@ async fn run(mode: &str, folder: Option<PathBuf>) -> i32 {
             }
             eprintln!("the last line");
         }
+        // No server: a program with keys in its environment, which uses one.
+        "program" => {
+            let client = super::connect(super::child("sdk")).await;
+            println!("{}", super::text(super::call(&client, "env", json!({})).await));
+            client.close().await;
+            return 0;
+        }
         raw => return super::raw::run(raw).await,
     }
     let stdio = (tokio::io::stdin(), tokio::io::stdout());

@@ -27,6 +27,7 @@ mod error;
 mod handler;
 mod http;
 mod names;
+mod pipe;
 mod process;
 mod progress;
 mod request;
@@ -62,7 +63,7 @@ pub const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a request may take in all, with whatever progress.
 pub const MAX_CALL_TIME: Duration = Duration::from_secs(30 * 60);
 
-/// The longest message of a server: 16 MiB. A longer one of a child is thrown away; over HTTP it ends the request.
+/// The longest message of a server: 16 MiB. A longer one ends the request that it answers.
 pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// How much text of a result a model sees: 256 KiB.

@@ -32,6 +32,7 @@
 //! | `openai-responses` | OpenAI Responses, and the servers that speak it | no |
 //! | `azure` | OpenAI Responses on Azure | no |
 //! | `tools` | bash, read_file, write_file, edit_file, list_files, search | yes |
+//! | `mcp` | tools of servers that speak the Model Context Protocol | no |
 //! | `session` | recording loop trees to files | yes |
 //! | `tls-rustls` | TLS by rustls | yes |
 //! | `tls-native` | TLS by the operating system | no |
@@ -62,6 +63,8 @@ pub mod prelude {
     pub use agent_providers::ProviderRegistry;
     #[cfg(feature = "session")]
     pub use agent_session::{JsonStore, RestoreSession, SaveContext, SessionError, SessionRecorder};
+    #[cfg(feature = "mcp")]
+    pub use agent_tools::mcp::{McpConfig, McpServer, McpServers, WithMcp};
     #[cfg(feature = "tools")]
     pub use agent_tools::{Workspace, default_tools};
 }

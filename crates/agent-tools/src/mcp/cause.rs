@@ -11,6 +11,7 @@ use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientScopeError};
 
 use super::error::{McpError, StderrTail};
+use super::pipe::BROKEN_ANSWER;
 use super::secrets::Secrets;
 use super::server::McpServer;
 
@@ -58,7 +59,7 @@ pub(super) fn of_greeting(
                 transport(&server, &doing, error, stderr, &secrets).1
             }
         }
-        ClientInitializeError::JsonRpcError(error) => refused(&server, &doing, error, &secrets),
+        ClientInitializeError::JsonRpcError(error) => refused(&server, &doing, error, stderr, &secrets),
         other => McpError::Protocol { server, doing, detail: secrets.redact(&other.to_string()), stderr },
     }
 }
@@ -72,7 +73,7 @@ pub(super) fn of_request(
     secrets: &Secrets,
 ) -> (Reach, McpError) {
     match error {
-        ServiceError::McpError(error) => (Reach::Settled, refused(server, doing, &error, secrets)),
+        ServiceError::McpError(error) => (Reach::Settled, refused(server, doing, &error, stderr, secrets)),
         ServiceError::TransportSend(error) => transport(server, doing, &error, stderr, secrets),
         ServiceError::TransportClosed => {
             let (server, doing) = (server.to_owned(), doing.to_owned());
@@ -86,7 +87,11 @@ pub(super) fn of_request(
     }
 }
 
-fn refused(server: &str, doing: &str, error: &ErrorData, secrets: &Secrets) -> McpError {
+fn refused(server: &str, doing: &str, error: &ErrorData, stderr: StderrTail, secrets: &Secrets) -> McpError {
+    if error.code == BROKEN_ANSWER {
+        let (server, doing) = (server.to_owned(), doing.to_owned());
+        return McpError::Protocol { server, doing, detail: secrets.redact(&error.message), stderr };
+    }
     McpError::JsonRpc {
         server: server.to_owned(),
         doing: doing.to_owned(),

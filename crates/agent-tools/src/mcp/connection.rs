@@ -8,12 +8,12 @@ use rmcp::RoleClient;
 use rmcp::model::ServerPeerInfo;
 use rmcp::service::{Peer, RunningService, ServiceError, serve_client};
 use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
 use super::cause::{self, Reach};
 use super::error::{McpError, StderrTail};
 use super::handler::Handler;
+use super::pipe::Pipe;
 use super::process::Process;
 use super::progress::ProgressBook;
 use super::secrets::Secrets;
@@ -62,7 +62,7 @@ impl Connection {
                 source: Arc::new(source),
             })?;
         let progress = ProgressBook::default();
-        let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
+        let transport = Pipe::new(stdout, stdin, process.stderr().clone());
         let greeting = serve_client(handler, Watched::new(transport, progress.clone()));
         let error = match tokio::time::timeout(spec.connect_timeout, greeting).await {
             Ok(Ok(service)) => return Ok(Self::new(spec, service, progress, Some(process))),

@@ -8,7 +8,8 @@ use std::time::Duration;
 use agent_core::ToolError;
 use serde_json::Value;
 
-/// The last that a server wrote to its standard error, without the secrets that it was given. Empty for servers over HTTP.
+/// The last that a child wrote beside its messages: its standard error, and lines of its standard output that are no
+/// messages. Secrets that it was given are left out. Empty for servers over HTTP.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct StderrTail(Arc<str>);
 
@@ -38,7 +39,7 @@ impl fmt::Debug for StderrTail {
 
 impl fmt::Display for StderrTail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_empty() { Ok(()) } else { write!(f, "\nThe end of its standard error:\n{}", self.0) }
+        if self.is_empty() { Ok(()) } else { write!(f, "\nThe end of what it wrote:\n{}", self.0) }
     }
 }
 

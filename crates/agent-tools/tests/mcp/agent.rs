@@ -45,7 +45,7 @@ async fn an_agent_calls_a_tool_of_a_child_in_its_turn() {
         ScriptedReply::text("Done."),
     ]);
     let program = std::env::current_exe().unwrap();
-    let args = ["support::server::process", "--exact", "--ignored", "--nocapture"];
+    let args = ["support::server::process", "--exact", "--nocapture"];
     let agent = agent(&model).with_mcp_server_stdio(program, args, [(MODE, "sdk")]).await.unwrap();
     assert_eq!(names(&agent).len(), 17);
     let (_, results) = run(&agent).await;

@@ -29,7 +29,7 @@ async fn a_server_is_greeted_listed_and_called() {
 #[tokio::test]
 async fn a_command_with_arguments_and_variables_is_enough() {
     let program = std::env::current_exe().unwrap();
-    let args = ["support::server::process", "--exact", "--ignored", "--nocapture"];
+    let args = ["support::server::process", "--exact", "--nocapture"];
     let env = [(crate::support::server::MODE, "sdk")];
     let client = McpClient::connect_stdio(program, args, env).await.unwrap();
     assert_eq!(client.call_tool("echo", json!({"text": "a"})).await.unwrap().text(), "a");
@@ -155,6 +155,22 @@ async fn a_long_text_is_cut_between_two_characters() {
     let (kept, mark) = shown.split_at(256 * 1024);
     assert!(kept.chars().all(|c| c == 'ä'));
     assert_eq!(mark, "\n... (output truncated)");
+}
+
+/// REQ-115, REQ-118.
+#[tokio::test]
+async fn an_answer_that_breaks_the_rules_ends_its_call_at_once() {
+    for (mode, says) in [
+        ("raw_neither", "answered tools/call of `plain` wrongly: Empty result"),
+        ("raw_wrong", "wrongly: "),
+        ("raw_endless_answer", "wrongly: the answer is longer than 16777216 bytes"),
+    ] {
+        let client = connect(child(mode)).await;
+        let told = failure(call(&client, "plain", json!({"n": 1})).await);
+        assert!(told.starts_with("MCP protocol error: server `test` "), "{told}");
+        assert!(told.contains(says), "{told}");
+        assert_eq!(client.list_tools().await.unwrap().tools.len(), 4, "the connection goes on");
+    }
 }
 
 #[tokio::test]

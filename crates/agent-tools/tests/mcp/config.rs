@@ -79,7 +79,7 @@ async fn variables_are_put_in_as_they_are() {
     let evil = r#"a", "x": "${NAME} "#;
     let file = json!({"mcpServers": {"t": {
         "command": "${EXE}",
-        "args": ["support::server::process", "--exact", "${UNSET:---ignored}", "--nocapture"],
+        "args": ["support::server::process", "${UNSET:---exact}", "--nocapture"],
         "env": {
             "LOOPTREE_TEST_MCP_MODE": "${EMPTY:-sdk}", "VALUE": "<${EVIL}>", "NUMBER": 5, "DOLLAR": "$HOME $$",
             "NONE": "${EMPTY}",

@@ -16,6 +16,7 @@ async fn a_server_that_ends_before_the_greeting_is_an_error_with_what_it_wrote()
     let text = error.to_string();
     assert!(text.contains("it exited with code 3"), "{text}");
     assert!(text.contains("error: no configuration, with the token ****"), "{text}");
+    assert!(text.contains("usage: server FILE"), "{text}");
     assert!(!format!("{error:?}").contains("tok-0123456789"), "{error:?}");
 }
 
@@ -70,7 +71,7 @@ async fn a_flood_on_standard_error_holds_nothing_up_and_its_end_is_kept() {
 /// What a program's servers see, when the program has keys.
 async fn seen_by_servers_of_a_program_with_keys() -> String {
     let output = tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args(["support::server::process", "--exact", "--ignored", "--nocapture"])
+        .args(["support::server::process", "--exact", "--nocapture"])
         .env(crate::support::server::MODE, "program")
         .envs(KEYS.map(|name| (name, "sk-0123456789")))
         .output()

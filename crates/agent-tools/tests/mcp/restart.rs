@@ -79,7 +79,7 @@ async fn a_server_that_does_not_come_back_fails_all_waiting_calls_once() {
     let program = folder.path().join("server");
     std::os::unix::fs::symlink(std::env::current_exe().unwrap(), &program).unwrap();
     let server = agent_tools::mcp::McpServer::stdio("test", &program)
-        .with_args(["support::server::process", "--exact", "--ignored", "--nocapture"])
+        .with_args(["support::server::process", "--exact", "--nocapture"])
         .with_env(crate::support::server::MODE, "sdk")
         .with_restart(quick());
     let client = connect(server).await;

@@ -22,7 +22,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// A server that is a child: this program, in this mode.
 pub fn child(mode: &str) -> McpServer {
     McpServer::stdio("test", std::env::current_exe().unwrap())
-        .with_args(["support::server::process", "--exact", "--ignored", "--nocapture"])
+        .with_args(["support::server::process", "--exact", "--nocapture"])
         .with_env(server::MODE, mode)
 }
 

@@ -23,6 +23,7 @@ fn serve(mode: &str) -> i32 {
         for (key, value) in answer {
             lines.push(match key {
                 Key::Result => json!({"jsonrpc": "2.0", "id": id, "result": value}),
+                Key::Neither => json!({"jsonrpc": "2.0", "id": id}),
                 Key::Error => json!({"jsonrpc": "2.0", "id": id, "error": value}),
                 Key::Progress => {
                     let mut params = value;
@@ -44,6 +45,8 @@ fn serve(mode: &str) -> i32 {
 enum Key {
     Result,
     Error,
+    /// An answer with neither.
+    Neither,
     Progress,
     AnswerTo(u64),
     /// A line of this many bytes.
@@ -113,6 +116,11 @@ fn answer(mode: &str, method: &str, message: &Value) -> Vec<(Key, Value)> {
             (Key::Padding(17 * 1024 * 1024), json!(null)),
             (Key::Result, json!({"content": [{"type": "text", "text": "mine"}]})),
         ],
+        ("raw_neither", "tools/call") => vec![(Key::Neither, json!(null))],
+        ("raw_wrong", "tools/call") => vec![(Key::Error, json!("no"))],
+        ("raw_endless_answer", "tools/call") => ok(json!({"content": [
+            {"type": "text", "text": "x".repeat(17 * 1024 * 1024)},
+        ]})),
         ("raw_fast", "tools/call") => {
             let mut all: Vec<(Key, Value)> =
                 (1..=20).map(|n| (Key::Progress, json!({"progress": n, "total": 20}))).collect();

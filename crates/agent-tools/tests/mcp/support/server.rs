@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, serve_server};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Value, json};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
 
 /// The variable that makes this program a server, and says which.
 pub const MODE: &str = "LOOPTREE_TEST_MCP_MODE";
@@ -26,16 +27,41 @@ pub const FOLDER: &str = "LOOPTREE_TEST_MCP_FOLDER";
 pub const PNG: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// The server itself, when another test starts this program as one. The runner's lines before are junk to a client.
+/// With [`MODE`] set this is the server, which the other tests start as a process; the runner's lines before it are
+/// junk to a client. Without, it shows that the server speaks the protocol, with no client of ours in between.
 #[test]
-#[ignore = "the other tests start it as a process"]
 #[expect(clippy::disallowed_methods, reason = "it is told by its environment what to be")]
 fn process() {
-    let Ok(mode) = std::env::var(MODE) else { return };
-    let folder = std::env::var_os(FOLDER).map(PathBuf::from);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let Ok(mode) = std::env::var(MODE) else { return runtime.block_on(speaks()) };
+    let folder = std::env::var_os(FOLDER).map(PathBuf::from);
     let code = runtime.block_on(run(&mode, folder));
     std::process::exit(code);
+}
+
+async fn speaks() {
+    let mut server = tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args(["support::server::process", "--exact", "--nocapture"])
+        .env(MODE, "sdk")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut input = server.stdin.take().unwrap();
+    let greeting = r#"{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":"2025-11-25",
+        "capabilities":{},"clientInfo":{"name":"a test","version":"0"}}}"#;
+    input.write_all(format!("{}\n", greeting.replace('\n', "")).as_bytes()).await.unwrap();
+    let mut lines = tokio::io::BufReader::new(server.stdout.take().unwrap()).lines();
+    let answer = loop {
+        let line = lines.next_line().await.unwrap().unwrap();
+        if let Ok(answer) = serde_json::from_str::<Value>(&line) {
+            break answer;
+        }
+    };
+    assert_eq!((&answer["id"], &answer["result"]["serverInfo"]["name"]), (&json!(7), &json!("test-server")));
+    drop(input);
+    assert!(server.wait().await.unwrap().success(), "it ends with its input");
 }
 
 async fn run(mode: &str, folder: Option<PathBuf>) -> i32 {
@@ -246,7 +272,7 @@ impl ServerHandler for TestServer {
                     let script = format!("{group}sleep 300 & echo $!");
                     let mut shell = tokio::process::Command::new("sh")
                         .args(["-c", &script])
-                        .stdout(std::process::Stdio::piped())
+                        .stdout(Stdio::piped())
                         .spawn()
                         .unwrap();
                     let mut out = shell.stdout.take().unwrap();

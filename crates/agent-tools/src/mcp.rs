@@ -27,6 +27,8 @@ mod error;
 mod handler;
 mod http;
 mod names;
+#[cfg(feature = "mcp-oauth")]
+pub mod oauth;
 mod pipe;
 mod process;
 mod progress;

@@ -28,7 +28,7 @@ pub(super) enum Reach {
 
 /// A text in place of an error whose own text may show what was sent.
 #[derive(Debug)]
-struct Redacted(String);
+pub(super) struct Redacted(pub(super) String);
 
 impl fmt::Display for Redacted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

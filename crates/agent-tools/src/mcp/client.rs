@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
+#[cfg(feature = "mcp-oauth")]
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -23,6 +25,8 @@ use super::handler::Handler;
 use super::progress::McpProgress;
 use super::request::{self, Request};
 use super::server::McpServer;
+#[cfg(feature = "mcp-oauth")]
+use super::server::McpTransport;
 use super::tool::McpToolInfo;
 use super::{MAX_TOOL_PAGES, MAX_TOOLS};
 
@@ -48,6 +52,9 @@ struct Inner {
     starts: tokio::sync::Mutex<Starts>,
     /// Starts in a row after which nothing was answered.
     failures: AtomicU32,
+    /// How often somebody has logged in.
+    #[cfg(feature = "mcp-oauth")]
+    logins: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -115,7 +122,7 @@ impl McpClient {
             changes: watch::Sender::new(0),
             questions: Arc::default(),
         };
-        let connection = Connection::open(&server, handler.clone()).await?;
+        let connection = open(&server, &handler).await?;
         Ok(Self {
             inner: Arc::new(Inner {
                 spec: server,
@@ -123,6 +130,8 @@ impl McpClient {
                 current: Mutex::new(Some(Arc::new(connection))),
                 starts: tokio::sync::Mutex::default(),
                 failures: AtomicU32::new(0),
+                #[cfg(feature = "mcp-oauth")]
+                logins: AtomicUsize::new(0),
             }),
         })
     }
@@ -305,7 +314,11 @@ impl McpClient {
     ) -> Result<ServerResult, McpError> {
         let spec = &self.inner.spec;
         let mut again = 0;
+        #[cfg(feature = "mcp-oauth")]
+        let mut logins = 0;
         loop {
+            #[cfg(feature = "mcp-oauth")]
+            let login = self.inner.logins.load(Ordering::Acquire);
             let connection = tokio::select! {
                 biased;
                 () = cancel.cancelled() => {
@@ -329,6 +342,15 @@ impl McpClient {
                 }
                 Err(failed) => failed,
             };
+            #[cfg(feature = "mcp-oauth")]
+            if let McpError::Unauthorized { challenge, .. } = &error
+                && logins < super::oauth::MAX_LOGINS
+                && self.log_in(login, challenge.as_deref(), cancel).await?
+            {
+                logins += 1;
+                connection.lose();
+                continue;
+            }
             let is_harmless = match reach {
                 Reach::NotSent => true,
                 Reach::Unknown => matches!(effects, Effects::ReadOnly | Effects::Idempotent),
@@ -343,6 +365,35 @@ impl McpClient {
                 return Err(error);
             }
             again += 1;
+        }
+    }
+
+    /// Logs in where that can be done, unless somebody has since `login`; whether to try again.
+    #[cfg(feature = "mcp-oauth")]
+    async fn log_in(
+        &self,
+        login: usize,
+        challenge: Option<&str>,
+        cancel: &CancellationToken,
+    ) -> Result<bool, McpError> {
+        let spec = &self.inner.spec;
+        let McpTransport::Http(http) = &spec.transport else { return Ok(false) };
+        let Some(oauth) = &http.oauth else { return Ok(false) };
+        let work = async {
+            // One page for the user, however many calls wait.
+            let _starts = self.inner.starts.lock().await;
+            if self.inner.logins.load(Ordering::Acquire) == login {
+                oauth.log_in(&spec.name, &http.url, challenge).await?;
+                self.inner.logins.fetch_add(1, Ordering::AcqRel);
+            }
+            Ok(true)
+        };
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => {
+                Err(McpError::Cancelled { server: spec.name.clone(), doing: "the login".to_owned() })
+            }
+            done = work => done,
         }
     }
 
@@ -389,7 +440,7 @@ impl McpClient {
         for _ in 0..policy.attempts {
             let failures = self.inner.failures.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(policy.delay(failures)).await;
-            match Connection::open(&self.inner.spec, self.inner.handler.clone()).await {
+            match open(&self.inner.spec, &self.inner.handler).await {
                 Ok(connection) => {
                     let connection = Arc::new(connection);
                     *self.inner.current.lock().unwrap_or_else(PoisonError::into_inner) =
@@ -428,6 +479,20 @@ impl McpClient {
             stderr: super::StderrTail::default(),
         }
     }
+}
+
+/// Opens a connection; logs in first where the server asks for that and the caller has said how.
+async fn open(spec: &McpServer, handler: &Handler) -> Result<Connection, McpError> {
+    let opened = Connection::open(spec, handler.clone()).await;
+    #[cfg(feature = "mcp-oauth")]
+    if let Err(McpError::Unauthorized { challenge, .. }) = &opened
+        && let McpTransport::Http(http) = &spec.transport
+        && let Some(login) = &http.oauth
+    {
+        login.log_in(&spec.name, &http.url, challenge.as_deref()).await?;
+        return Connection::open(spec, handler.clone()).await;
+    }
+    opened
 }
 
 impl fmt::Debug for McpClient {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rmcp::RoleClient;
 use rmcp::model::ServerPeerInfo;
 use rmcp::service::{Peer, RunningService, ServiceError, serve_client};
-use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{StreamableHttpClientTransport, Transport};
 
 use super::cause::{self, Reach};
 use super::error::{McpError, StderrTail};
@@ -81,8 +81,25 @@ impl Connection {
             .custom_headers(headers.into_iter().collect())
             .max_sse_event_size(MAX_MESSAGE_BYTES)
             .max_concurrent_requests(http::MAX_CONCURRENT_REQUESTS);
+        #[cfg(feature = "mcp-oauth")]
+        if let Some(login) = &http.oauth {
+            let client = login.client(&spec.name, &http.url, client).await?;
+            return Self::greet_http(
+                spec,
+                StreamableHttpClientTransport::with_client(client, config),
+                handler,
+            )
+            .await;
+        }
+        Self::greet_http(spec, StreamableHttpClientTransport::with_client(client, config), handler).await
+    }
+
+    async fn greet_http<T: Transport<RoleClient> + 'static>(
+        spec: &McpServer,
+        transport: T,
+        handler: Handler,
+    ) -> Result<Self, McpError> {
         let progress = ProgressBook::default();
-        let transport = StreamableHttpClientTransport::with_client(client, config);
         let greeting = serve_client(handler, Watched::new(transport, progress.clone()));
         match tokio::time::timeout(spec.connect_timeout, greeting).await {
             Ok(Ok(service)) => Ok(Self::new(spec, service, progress, None)),

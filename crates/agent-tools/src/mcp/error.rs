@@ -146,6 +146,14 @@ pub enum McpError {
         /// What it asks for: its `WWW-Authenticate` header.
         challenge: Option<String>,
     },
+    /// Logging in did not work.
+    #[error("MCP login: server `{server}` cannot be logged in to: {source}")]
+    Login {
+        /// The server.
+        server: String,
+        /// What happened.
+        source: SharedError,
+    },
     /// The caller gave up.
     #[error("MCP call cancelled: {doing} of server `{server}`")]
     Cancelled {
@@ -175,6 +183,7 @@ impl McpError {
             | Self::ConnectionClosed { server, .. }
             | Self::Timeout { server, .. }
             | Self::Unauthorized { server, .. }
+            | Self::Login { server, .. }
             | Self::Cancelled { server, .. }
             | Self::NoRuntime { server } => server,
         }

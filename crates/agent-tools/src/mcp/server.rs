@@ -62,6 +62,8 @@ pub struct HttpTransport {
     pub(super) headers: Vec<(String, Secret)>,
     pub(super) bearer: Option<Secret>,
     pub(super) client: Option<reqwest::Client>,
+    #[cfg(feature = "mcp-oauth")]
+    pub(super) oauth: Option<super::oauth::OAuth>,
 }
 
 /// What is believed of what a server says about its tools.
@@ -138,7 +140,14 @@ impl McpServer {
     /// A server at an address that begins with `http://` or `https://`. `name` stands in errors.
     #[must_use]
     pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
-        let transport = HttpTransport { url: url.into(), headers: Vec::new(), bearer: None, client: None };
+        let transport = HttpTransport {
+            url: url.into(),
+            headers: Vec::new(),
+            bearer: None,
+            client: None,
+            #[cfg(feature = "mcp-oauth")]
+            oauth: None,
+        };
         Self::new(name, McpTransport::Http(transport))
     }
 
@@ -257,6 +266,16 @@ impl McpServer {
     pub fn with_http_client(mut self, client: reqwest::Client) -> Self {
         if let McpTransport::Http(http) = &mut self.transport {
             http.client = Some(client);
+        }
+        self
+    }
+
+    /// Logs in when the server asks for it.
+    #[cfg(feature = "mcp-oauth")]
+    #[must_use]
+    pub fn with_oauth(mut self, login: super::oauth::OAuth) -> Self {
+        if let McpTransport::Http(http) = &mut self.transport {
+            http.oauth = Some(login);
         }
         self
     }

@@ -27,6 +27,14 @@ async fn a_server_is_greeted_listed_and_called() {
 
 /// REQ-114.
 #[tokio::test]
+async fn the_greeting_asks_for_the_newest_version_that_is_greeted_so_and_takes_an_older_one() {
+    let client = connect(child("raw_list")).await;
+    let info = client.server_info().unwrap();
+    assert_eq!((info.version.as_str(), info.protocol_version.as_str()), ("2025-11-25", "2025-06-18"));
+}
+
+/// REQ-114.
+#[tokio::test]
 async fn a_command_with_arguments_and_variables_is_enough() {
     let program = std::env::current_exe().unwrap();
     let args = ["support::server::process", "--exact", "--nocapture"];

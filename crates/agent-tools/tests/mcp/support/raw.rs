@@ -18,7 +18,8 @@ fn serve(mode: &str) -> i32 {
         let Ok(message) = serde_json::from_str::<Value>(&line.unwrap()) else { continue };
         let Some(id) = message.get("id").cloned() else { continue };
         let method = message["method"].as_str().unwrap_or_default();
-        let answer = if method == "initialize" { greeting(mode) } else { answer(mode, method, &message) };
+        let answer =
+            if method == "initialize" { greeting(mode, &message) } else { answer(mode, method, &message) };
         let mut lines = Vec::new();
         for (key, value) in answer {
             lines.push(match key {
@@ -53,7 +54,8 @@ enum Key {
     Padding(usize),
 }
 
-fn greeting(mode: &str) -> Vec<(Key, Value)> {
+/// It calls itself by the version that was asked for.
+fn greeting(mode: &str, message: &Value) -> Vec<(Key, Value)> {
     if mode == "raw_refuses" {
         return vec![(Key::Error, json!({"code": -32600, "message": "this version is not spoken"}))];
     }
@@ -63,7 +65,7 @@ fn greeting(mode: &str) -> Vec<(Key, Value)> {
         json!({
             "protocolVersion": "2025-06-18",
             "capabilities": capabilities,
-            "serverInfo": {"name": "raw", "version": "0"},
+            "serverInfo": {"name": "raw", "version": message["params"]["protocolVersion"]},
         }),
     )]
 }

@@ -33,6 +33,7 @@
 //! | `azure` | OpenAI Responses on Azure | no |
 //! | `tools` | bash, read_file, write_file, edit_file, list_files, search | yes |
 //! | `mcp` | tools of servers that speak the Model Context Protocol | no |
+//! | `mcp-oauth` | logging in to such servers with OAuth | no |
 //! | `session` | recording loop trees to files | yes |
 //! | `tls-rustls` | TLS by rustls | yes |
 //! | `tls-native` | TLS by the operating system | no |

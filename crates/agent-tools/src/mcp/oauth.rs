@@ -20,8 +20,8 @@ use std::sync::Arc;
 use agent_core::{BoxFuture, Secret};
 use async_trait::async_trait;
 use rmcp::transport::auth::{
-    AuthClient, AuthError, AuthorizationManager, AuthorizationRequest, CredentialStore,
-    InMemoryCredentialStore, OAuthState, StoredCredentials,
+    AuthClient, AuthError, AuthorizationManager, AuthorizationRequest, ClientCredentialsConfig,
+    CredentialStore, InMemoryCredentialStore, OAuthState, StoredCredentials,
 };
 
 use super::cause::Redacted;
@@ -53,14 +53,20 @@ pub trait OAuthStore: Send + Sync {
 /// How the program logs in to a server.
 #[derive(Clone)]
 pub struct OAuth {
-    redirect: String,
-    visit: OAuthVisit,
+    user: Option<User>,
     client_name: String,
     client_id: Option<String>,
     client_secret: Option<Secret>,
     client_metadata_url: Option<String>,
     scopes: Vec<String>,
     store: Store,
+}
+
+/// A person who can be asked to log in.
+#[derive(Clone)]
+struct User {
+    redirect: String,
+    visit: OAuthVisit,
 }
 
 impl OAuth {
@@ -70,9 +76,18 @@ impl OAuth {
     /// this value and its clones live.
     #[must_use]
     pub fn new(redirect: impl Into<String>, visit: OAuthVisit) -> Self {
+        Self::of(Some(User { redirect: redirect.into(), visit }))
+    }
+
+    /// A login without a person: the program has an account of its own, with this id and secret.
+    #[must_use]
+    pub fn for_program(id: impl Into<String>, secret: impl Into<Secret>) -> Self {
+        Self::of(None).with_client(id, Some(secret.into()))
+    }
+
+    fn of(user: Option<User>) -> Self {
         Self {
-            redirect: redirect.into(),
-            visit,
+            user,
             client_name: "Looptree".to_owned(),
             client_id: None,
             client_secret: None,
@@ -156,8 +171,17 @@ impl OAuth {
     ) -> Result<(), McpError> {
         let fail = |error: AuthError| self.error(server, error);
         let mut state = OAuthState::Unauthorized(self.manager(url).await.map_err(fail)?);
+        let Some(user) = &self.user else {
+            let account = ClientCredentialsConfig::ClientSecret {
+                client_id: self.client_id.clone().unwrap_or_default(),
+                client_secret: self.client_secret.as_ref().map(Secret::expose).unwrap_or_default().to_owned(),
+                scopes: self.scopes.clone(),
+                resource: Some(url.to_owned()),
+            };
+            return state.authenticate_client_credentials(account).await.map_err(fail);
+        };
         let mut request =
-            AuthorizationRequest::new(self.redirect.as_str()).with_client_name(self.client_name.as_str());
+            AuthorizationRequest::new(user.redirect.as_str()).with_client_name(self.client_name.as_str());
         if let Some(challenge) = challenge {
             request = request.with_challenge(challenge);
         }
@@ -175,7 +199,7 @@ impl OAuth {
         }
         state.start_authorization(request).await.map_err(fail)?;
         let page = state.get_authorization_url().await.map_err(fail)?;
-        let back = (self.visit)(page).await.map_err(|why| self.error(server, why))?;
+        let back = (user.visit)(page).await.map_err(|why| self.error(server, why))?;
         state.handle_callback_url(&back).await.map_err(fail)
     }
 }
@@ -183,7 +207,7 @@ impl OAuth {
 impl fmt::Debug for OAuth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OAuth")
-            .field("redirect", &self.redirect)
+            .field("redirect", &self.user.as_ref().map(|user| &user.redirect))
             .field("client_name", &self.client_name)
             .field("client_id", &self.client_id)
             .field("client_secret", &self.client_secret.is_some())

@@ -18,5 +18,7 @@ mod config;
 mod elicitation;
 mod http;
 mod lists;
+#[cfg(feature = "mcp-oauth")]
+mod oauth;
 mod process;
 mod restart;

@@ -1,5 +1,7 @@
 //! A client of one server, over all its connections.
 
+mod start;
+
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
@@ -15,7 +17,6 @@ use rmcp::model::{
 };
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use super::cause::Reach;
 use super::connection::Connection;
@@ -25,8 +26,6 @@ use super::handler::Handler;
 use super::progress::McpProgress;
 use super::request::{self, Request};
 use super::server::McpServer;
-#[cfg(feature = "mcp-oauth")]
-use super::server::McpTransport;
 use super::tool::McpToolInfo;
 use super::{MAX_TOOL_PAGES, MAX_TOOLS};
 
@@ -49,19 +48,12 @@ struct Inner {
     handler: Handler,
     current: Mutex<Option<Arc<Connection>>>,
     /// Held by whoever starts the server.
-    starts: tokio::sync::Mutex<Starts>,
+    starts: tokio::sync::Mutex<start::Starts>,
     /// Starts in a row after which nothing was answered.
     failures: AtomicU32,
     /// How often somebody has logged in.
     #[cfg(feature = "mcp-oauth")]
     logins: AtomicUsize,
-}
-
-#[derive(Default)]
-struct Starts {
-    /// The last time that starting was given up, and why: for those who waited for it.
-    gave_up: Option<(Instant, McpError)>,
-    is_closed: bool,
 }
 
 /// A handle that does not keep the server alive.
@@ -122,7 +114,7 @@ impl McpClient {
             changes: watch::Sender::new(0),
             questions: Arc::default(),
         };
-        let connection = open(&server, &handler).await?;
+        let connection = start::open(&server, &handler).await?;
         Ok(Self {
             inner: Arc::new(Inner {
                 spec: server,
@@ -368,98 +360,8 @@ impl McpClient {
         }
     }
 
-    /// Logs in where that can be done, unless somebody has since `login`; whether to try again.
-    #[cfg(feature = "mcp-oauth")]
-    async fn log_in(
-        &self,
-        login: usize,
-        challenge: Option<&str>,
-        cancel: &CancellationToken,
-    ) -> Result<bool, McpError> {
-        let spec = &self.inner.spec;
-        let McpTransport::Http(http) = &spec.transport else { return Ok(false) };
-        let Some(oauth) = &http.oauth else { return Ok(false) };
-        let work = async {
-            // One page for the user, however many calls wait.
-            let _starts = self.inner.starts.lock().await;
-            if self.inner.logins.load(Ordering::Acquire) == login {
-                oauth.log_in(&spec.name, &http.url, challenge).await?;
-                self.inner.logins.fetch_add(1, Ordering::AcqRel);
-            }
-            Ok(true)
-        };
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => {
-                Err(McpError::Cancelled { server: spec.name.clone(), doing: "the login".to_owned() })
-            }
-            done = work => done,
-        }
-    }
-
     fn current(&self) -> Option<Arc<Connection>> {
         self.inner.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn live(&self) -> Option<Arc<Connection>> {
-        self.current().filter(|connection| !connection.is_lost())
-    }
-
-    /// The connection, a new one where the last is lost. Of many callers one starts the server.
-    async fn connection(&self, doing: &str) -> Result<Arc<Connection>, McpError> {
-        if let Some(connection) = self.live() {
-            return Ok(connection);
-        }
-        let asked = Instant::now();
-        let mut starts = self.inner.starts.lock().await;
-        if let Some(connection) = self.live() {
-            return Ok(connection);
-        }
-        if let Some((when, error)) = &starts.gave_up
-            && *when >= asked
-        {
-            return Err(error.clone());
-        }
-        let old = self.inner.current.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(old) = &old {
-            old.close().await;
-        }
-        let policy = self.inner.spec.restart;
-        let mut failure = match &old {
-            Some(old) => old.closed_error(doing),
-            None => McpError::ConnectionClosed {
-                server: self.inner.spec.name.clone(),
-                doing: doing.to_owned(),
-                exit: None,
-                stderr: super::StderrTail::default(),
-            },
-        };
-        if starts.is_closed {
-            return Err(failure);
-        }
-        for _ in 0..policy.attempts {
-            let failures = self.inner.failures.fetch_add(1, Ordering::Relaxed);
-            tokio::time::sleep(policy.delay(failures)).await;
-            match open(&self.inner.spec, &self.inner.handler).await {
-                Ok(connection) => {
-                    let connection = Arc::new(connection);
-                    *self.inner.current.lock().unwrap_or_else(PoisonError::into_inner) =
-                        Some(Arc::clone(&connection));
-                    self.inner.handler.tools_may_differ();
-                    return Ok(connection);
-                }
-                Err(error) => {
-                    let may_pass =
-                        matches!(error, McpError::ConnectionClosed { .. } | McpError::Transport { .. });
-                    failure = error;
-                    if !may_pass {
-                        break;
-                    }
-                }
-            }
-        }
-        starts.gave_up = Some((Instant::now(), failure.clone()));
-        Err(failure)
     }
 
     fn value_of(&self, doing: &str, result: &ServerResult) -> Result<Value, McpError> {
@@ -479,20 +381,6 @@ impl McpClient {
             stderr: super::StderrTail::default(),
         }
     }
-}
-
-/// Opens a connection; logs in first where the server asks for that and the caller has said how.
-async fn open(spec: &McpServer, handler: &Handler) -> Result<Connection, McpError> {
-    let opened = Connection::open(spec, handler.clone()).await;
-    #[cfg(feature = "mcp-oauth")]
-    if let Err(McpError::Unauthorized { challenge, .. }) = &opened
-        && let McpTransport::Http(http) = &spec.transport
-        && let Some(login) = &http.oauth
-    {
-        login.log_in(&spec.name, &http.url, challenge.as_deref()).await?;
-        return Connection::open(spec, handler.clone()).await;
-    }
-    opened
 }
 
 impl fmt::Debug for McpClient {

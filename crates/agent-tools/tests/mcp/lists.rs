@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use agent_core::AgentTool as _;
 use agent_tools::mcp::{McpError, tool_name};
+use proptest::prelude::*;
 use serde_json::json;
 
 use crate::support::{call, child, connect, text, tools};
@@ -54,6 +55,25 @@ fn names_that_would_be_alike_differ_and_stay_the_same() {
     let cut = tool_name(Some("p"), &long, &BTreeSet::new());
     assert_eq!(cut.len(), 64);
     assert_ne!(cut, tool_name(Some("p"), &"x".repeat(71), &BTreeSet::new()));
+}
+
+proptest! {
+    /// REQ-133.
+    #[test]
+    fn whatever_servers_call_their_tools_every_name_is_valid_and_no_two_are_alike(
+        prefix in prop::option::of(".{0,80}"),
+        names in prop::collection::vec(prop_oneof![".{0,80}", "[a.]{1,3}", "x{60,70}"], 0..40),
+    ) {
+        let mut taken = BTreeSet::new();
+        for name in &names {
+            let given = tool_name(prefix.as_deref(), name, &taken);
+            prop_assert!((1..=64).contains(&given.len()), "{given}");
+            prop_assert!(given.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-'), "{given}");
+            prop_assert!(!given.starts_with(|c: char| c.is_ascii_digit() || c == '-'), "{given}");
+            prop_assert_eq!(&given, &tool_name(prefix.as_deref(), name, &taken));
+            prop_assert!(taken.insert(given));
+        }
+    }
 }
 
 #[tokio::test]

@@ -14,14 +14,15 @@ const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp
 /// What is said where text was thrown away.
 const TRUNCATED: &str = "\n... (output truncated)";
 
-/// What a model sees of a result. Structured content becomes the details, and the text when there is no other.
+/// What a model sees of a result. Structured content becomes the details, and the text when there is nothing else to see.
 pub(super) fn tool_result(result: McpToolCallResult) -> ToolResult {
     let McpToolCallResult { content, structured_content, is_error } = result;
     let mut budget = Budget { left: MAX_RESULT_TEXT_BYTES };
     let mut blocks: Vec<Content> =
         content.into_iter().filter_map(|content| block(content, &mut budget)).collect();
+    // Beside a picture it holds the picture's bytes once more, with some servers.
     if let Some(structured) = &structured_content
-        && !blocks.iter().any(|block| matches!(block, Content::Text(_)))
+        && blocks.is_empty()
     {
         blocks.extend(budget.text(structured.to_string()));
     }

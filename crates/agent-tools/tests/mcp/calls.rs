@@ -137,6 +137,14 @@ async fn structured_content_is_the_details_and_the_text_where_there_is_none() {
 }
 
 #[tokio::test]
+async fn a_picture_that_is_also_in_the_structured_content_is_shown_once() {
+    let client = connect(child("raw_twice")).await;
+    let result = call(&client, "plain", json!({"n": 1})).await.unwrap();
+    assert_eq!(result.content, [Content::image(PNG, "image/png")]);
+    assert_eq!(result.details, json!({"data": PNG}));
+}
+
+#[tokio::test]
 async fn blocks_of_unknown_kinds_are_shown_as_they_came() {
     let client = connect(child("raw_unknown")).await;
     let result = client.call_tool("plain", json!({"n": 1})).await.unwrap();

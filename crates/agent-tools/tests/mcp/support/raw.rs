@@ -105,6 +105,10 @@ fn answer(mode: &str, method: &str, message: &Value) -> Vec<(Key, Value)> {
             {"type": "image", "data": "%%%", "mimeType": "image/png"},
             {"type": "image", "data": PNG, "mimeType": "image/JPG; q=1"},
         ]})),
+        ("raw_twice", "tools/call") => ok(json!({
+            "content": [{"type": "image", "data": PNG, "mimeType": "image/png"}],
+            "structuredContent": {"data": PNG},
+        })),
         ("raw_empty", "tools/call") => ok(json!({})),
         ("raw_empty_error", "tools/call") => ok(json!({"content": [], "isError": true})),
         ("raw_bad_content", "tools/call") => ok(json!({"content": "text"})),

@@ -7,12 +7,12 @@ use std::time::Duration;
 use rmcp::RoleClient;
 use rmcp::model::ServerPeerInfo;
 use rmcp::service::{Peer, RunningService, ServiceError, serve_client};
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, Transport};
 
 use super::cause::{self, Reach};
 use super::error::{McpError, StderrTail};
 use super::handler::Handler;
+use super::http;
 use super::pipe::Pipe;
 use super::process::Process;
 use super::progress::ProgressBook;
@@ -20,7 +20,6 @@ use super::secrets::Secrets;
 use super::server::{HttpTransport, McpServer, McpTransport, StdioTransport};
 use super::stderr::Tail;
 use super::watched::Watched;
-use super::{MAX_MESSAGE_BYTES, http};
 
 /// How long a session may take to say good-bye.
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
@@ -77,10 +76,7 @@ impl Connection {
     async fn open_http(spec: &McpServer, http: &HttpTransport, handler: Handler) -> Result<Self, McpError> {
         let client = http::client(&spec.name, http, spec.connect_timeout)?;
         let headers = http::headers(&spec.name, http)?;
-        let config = StreamableHttpClientTransportConfig::with_uri(http.url.as_str())
-            .custom_headers(headers.into_iter().collect())
-            .max_sse_event_size(MAX_MESSAGE_BYTES)
-            .max_concurrent_requests(http::MAX_CONCURRENT_REQUESTS);
+        let config = http::config(&http.url, headers);
         #[cfg(feature = "mcp-oauth")]
         if let Some(login) = &http.oauth {
             let client = login.client(&spec.name, &http.url, client).await?;

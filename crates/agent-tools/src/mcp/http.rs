@@ -7,11 +7,35 @@ use std::time::Duration;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+
+use super::MAX_MESSAGE_BYTES;
 use super::error::McpError;
 use super::server::HttpTransport;
 
 /// How many requests to one server are under way at once.
-pub(super) const MAX_CONCURRENT_REQUESTS: usize = 64;
+const MAX_CONCURRENT_REQUESTS: usize = 64;
+
+/// How often the rest of an answer, or of the server's own messages, is asked for again after the stream broke; the
+/// waits are 0.5 s and double, unless the server says how long.
+const MAX_RESUMES: usize = 4;
+
+/// The bounds of the SDK's transport. Its own is to ask a dead server for the rest of an answer for ever.
+pub(super) fn config(
+    url: &str,
+    headers: Vec<(HeaderName, HeaderValue)>,
+) -> StreamableHttpClientTransportConfig {
+    let mut resume = ExponentialBackoff::default();
+    resume.max_times = Some(MAX_RESUMES);
+    resume.base_duration = Duration::from_millis(500);
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url)
+        .custom_headers(headers.into_iter().collect())
+        .max_sse_event_size(MAX_MESSAGE_BYTES)
+        .max_concurrent_requests(MAX_CONCURRENT_REQUESTS);
+    config.retry_config = Arc::new(resume);
+    config
+}
 
 /// The client that requests go through.
 ///

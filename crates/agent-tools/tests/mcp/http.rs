@@ -182,6 +182,25 @@ async fn a_server_that_is_gone_fails_calls_in_bounded_time() {
 }
 
 #[tokio::test]
+async fn a_server_that_dies_during_a_call_fails_it_in_bounded_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let test_server = TestServer::new(Some(folder.path().to_owned()));
+    let address = "127.0.0.1:0".parse().unwrap();
+    let server = HttpServer::start_at(address, Seen::default(), test_server).await;
+    let client = connect(McpServer::http("web", server.url()).with_restart(quick())).await;
+    let calling = tokio::spawn({
+        let client = client.clone();
+        async move { client.call_tool("slow", json!({"steps": 1, "ms": 600_000})).await }
+    });
+    until("the call", || lines(folder.path(), "calls").contains(&"slow".to_owned())).await;
+    server.stop();
+    let begun = now_ms();
+    let error = calling.await.unwrap().unwrap_err();
+    assert!(!matches!(error, McpError::Timeout { .. }), "its end was seen: {error:?}");
+    assert!(now_ms() - begun < 100_000);
+}
+
+#[tokio::test]
 async fn many_calls_run_beside_each_other_over_http() {
     let server = HttpServer::start().await;
     let client = connect(McpServer::http("web", server.url())).await;

@@ -26,6 +26,7 @@ mod elicitation;
 mod error;
 mod handler;
 mod http;
+mod listening;
 mod names;
 #[cfg(feature = "mcp-oauth")]
 pub mod oauth;

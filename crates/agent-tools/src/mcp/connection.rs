@@ -7,12 +7,14 @@ use std::time::Duration;
 use rmcp::RoleClient;
 use rmcp::model::ServerPeerInfo;
 use rmcp::service::{Peer, RunningService, ServiceError, serve_client};
-use rmcp::transport::{StreamableHttpClientTransport, Transport};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::{StreamableHttpClient, StreamableHttpClientTransportConfig};
 
 use super::cause::{self, Reach};
 use super::error::{McpError, StderrTail};
 use super::handler::Handler;
 use super::http;
+use super::listening::Listening;
 use super::pipe::Pipe;
 use super::process::Process;
 use super::progress::ProgressBook;
@@ -23,6 +25,9 @@ use super::watched::Watched;
 
 /// How long a session may take to say good-bye.
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
+
+/// How long is waited for the stream of a server's own messages.
+const LISTEN_GRACE: Duration = Duration::from_secs(1);
 
 const GREETING: &str = "the greeting (initialize)";
 
@@ -80,25 +85,27 @@ impl Connection {
         #[cfg(feature = "mcp-oauth")]
         if let Some(login) = &http.oauth {
             let client = login.client(&spec.name, &http.url, client).await?;
-            return Self::greet_http(
-                spec,
-                StreamableHttpClientTransport::with_client(client, config),
-                handler,
-            )
-            .await;
+            return Self::greet_http(spec, client, config, handler).await;
         }
-        Self::greet_http(spec, StreamableHttpClientTransport::with_client(client, config), handler).await
+        Self::greet_http(spec, client, config, handler).await
     }
 
-    async fn greet_http<T: Transport<RoleClient> + 'static>(
+    async fn greet_http<C: StreamableHttpClient + Sync>(
         spec: &McpServer,
-        transport: T,
+        client: C,
+        config: StreamableHttpClientTransportConfig,
         handler: Handler,
     ) -> Result<Self, McpError> {
+        let (client, mut opened) = Listening::new(client);
+        let transport = StreamableHttpClientTransport::with_client(client, config);
         let progress = ProgressBook::default();
         let greeting = serve_client(handler, Watched::new(transport, progress.clone()));
         match tokio::time::timeout(spec.connect_timeout, greeting).await {
-            Ok(Ok(service)) => Ok(Self::new(spec, service, progress, None)),
+            Ok(Ok(service)) => {
+                // Servers without sessions have no such stream, and nobody opens one.
+                drop(tokio::time::timeout(LISTEN_GRACE, opened.wait_for(|opened| *opened)).await);
+                Ok(Self::new(spec, service, progress, None))
+            }
             Ok(Err(error)) => Err(cause::of_greeting(spec, &error, None, StderrTail::default())),
             Err(_) => Err(timeout(spec, StderrTail::default())),
         }

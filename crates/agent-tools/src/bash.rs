@@ -18,13 +18,13 @@ mod args;
 mod call;
 mod capture;
 mod deny;
-mod environment;
+pub(crate) mod environment;
 mod error;
 mod output;
 mod process;
 mod runs_only;
 mod shell_words;
-mod strays;
+pub(crate) mod strays;
 
 #[cfg(test)]
 mod tests;

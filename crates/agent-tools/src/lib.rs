@@ -13,6 +13,8 @@
 //! Every tool has a folder with the same file names: `args` (what the model sends, and the schema that it reads),
 //! `error` (why a call gave nothing), `output` (what the model sees), `call` (the work).
 //!
+//! With the feature `mcp` the module `mcp` brings in the tools of servers that speak the Model Context Protocol.
+//!
 //! No program needs to be installed for the file tools: listing and searching run in this process, on the libraries
 //! of ripgrep. `bash` needs a `bash`.
 
@@ -20,6 +22,8 @@ pub mod bash;
 pub mod edit_file;
 mod glob;
 pub mod list_files;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 mod offload;
 pub mod read_file;
 pub mod search;

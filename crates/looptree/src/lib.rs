@@ -36,6 +36,8 @@
 //! | `remote` | models behind a server that holds the keys | no |
 //! | `tools` | bash, read_file, write_file, edit_file, list_files, search | yes |
 //! | `skills` | skills: folders with a `SKILL.md` | no |
+//! | `mcp` | tools of servers that speak the Model Context Protocol | no |
+//! | `mcp-oauth` | logging in to such servers with OAuth | no |
 //! | `session` | recording loop trees to files | yes |
 //! | `tls-rustls` | TLS by rustls | yes |
 //! | `tls-native` | TLS by the operating system | no |
@@ -66,6 +68,8 @@ pub mod prelude {
     pub use agent_providers::ProviderRegistry;
     #[cfg(feature = "session")]
     pub use agent_session::{JsonStore, RestoreSession, SaveContext, SessionError, SessionRecorder};
+    #[cfg(feature = "mcp")]
+    pub use agent_tools::mcp::{McpConfig, McpServer, McpServers, WithMcp};
     #[cfg(feature = "tools")]
     pub use agent_tools::{Workspace, default_tools};
 }

@@ -285,6 +285,15 @@ impl BasicAgent {
         self.settings().tools = tools.into();
     }
 
+    /// Changes the tools in one step, so that no change of somebody else's is lost in between. `change` must not use
+    /// this agent.
+    pub fn change_tools(&self, change: impl FnOnce(&mut Vec<Arc<dyn AgentTool>>)) {
+        let mut settings = self.settings();
+        let mut tools = settings.tools.tools().to_vec();
+        change(&mut tools);
+        settings.tools = tools.into();
+    }
+
     /// Where runs are written down.
     pub fn set_journal(&self, journal: Option<Arc<dyn Journal>>) {
         self.settings().change(|c| c.journal = journal);

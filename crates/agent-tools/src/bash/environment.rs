@@ -21,7 +21,7 @@ pub const INHERITED: [&str; 11] = [
 ];
 
 /// What commands see: the usual variables, those that the caller hands on, and those that the caller sets.
-pub(super) fn of_command(
+pub(crate) fn of_command(
     inherited: &[String],
     set: &BTreeMap<OsString, OsString>,
 ) -> BTreeMap<OsString, OsString> {

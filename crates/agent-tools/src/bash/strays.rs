@@ -9,10 +9,10 @@ use std::ffi::OsString;
 
 /// The variable. It holds a name for every call that the process belongs to, with commas between: a command may run
 /// an agent, which runs commands.
-pub(super) const MARK: &str = "LOOPTREE_CALL";
+pub(crate) const MARK: &str = "LOOPTREE_CALL";
 
 /// Adds the name of a call to the variable.
-pub(super) fn mark(variables: &mut BTreeMap<OsString, OsString>, call: &str) {
+pub(crate) fn mark(variables: &mut BTreeMap<OsString, OsString>, call: &str) {
     let names = variables.entry(MARK.into()).or_default();
     if !names.is_empty() {
         names.push(",");
@@ -30,7 +30,7 @@ const MAX_ENVIRON_BYTES: u64 = 1024 * 1024;
 
 /// Kills every process that belongs to this call. Blocks for some milliseconds.
 #[cfg(target_os = "linux")]
-pub(super) fn end(call: &str) {
+pub(crate) fn end(call: &str) {
     for _ in 0..PASSES {
         let Ok(processes) = std::fs::read_dir("/proc") else { return };
         let mut found = false;
@@ -46,7 +46,7 @@ pub(super) fn end(call: &str) {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn end(_: &str) {}
+pub(crate) fn end(_: &str) {}
 
 /// Kills the process if it belongs to the call; whether it did.
 #[cfg(target_os = "linux")]

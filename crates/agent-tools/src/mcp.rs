@@ -1,0 +1,82 @@
+//! Tools of servers that speak the Model Context Protocol: children of this process, and servers over HTTP.
+//!
+//! [`McpServer`] says which server, [`McpClient`] speaks with it, [`McpToolAdapter`] makes a tool of each of its tools,
+//! and [`WithMcp`] hangs them into an agent. The protocol itself comes from rmcp, the official SDK; what it leaves open is
+//! here: time-outs, restarts, the end of processes, what may be repeated, names, bounds.
+//!
+//! ```no_run
+//! use agent_core::BasicAgent;
+//! use agent_tools::mcp::{McpServer, WithMcp as _};
+//!
+//! # async fn example(agent: BasicAgent) -> Result<(), agent_tools::mcp::McpError> {
+//! let files = McpServer::stdio("files", "mcp-server-filesystem").with_arg("/srv/data").with_prefix("fs");
+//! let agent = agent.with_mcp_server(files).await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod adapter;
+mod agent;
+mod cause;
+mod client;
+mod config;
+mod connection;
+mod content;
+mod elicitation;
+mod error;
+mod handler;
+mod http;
+mod listening;
+mod names;
+#[cfg(feature = "mcp-oauth")]
+pub mod oauth;
+mod pipe;
+mod process;
+mod progress;
+mod request;
+mod result;
+mod secrets;
+mod server;
+mod servers;
+mod stderr;
+mod tool;
+mod watched;
+
+use std::time::Duration;
+
+pub use adapter::McpToolAdapter;
+pub use agent::WithMcp;
+pub use client::{McpClient, McpServerInfo, McpToolList};
+pub use config::{McpConfig, McpConfigError};
+pub use content::{McpContent, McpResource, McpResourceBody, McpToolCallResult};
+pub use elicitation::{Elicitation, ElicitationAnswer, ElicitationForm, ElicitationHandler, accept_defaults};
+pub use error::{McpError, SharedError, StderrTail};
+pub use names::tool_name;
+pub use progress::McpProgress;
+pub use server::{AnnotationTrust, HttpTransport, McpServer, McpTransport, Restart, StdioTransport};
+pub use servers::{McpServerReport, McpServers, McpStarted, StartPolicy};
+pub use tool::{McpAnnotations, McpToolInfo};
+
+/// How long starting and greeting a server may take.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a request may go without an answer or a sign of progress.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How long a request may take in all, with whatever progress.
+pub const MAX_CALL_TIME: Duration = Duration::from_secs(30 * 60);
+
+/// The longest message of a server: 16 MiB. A longer one ends the request that it answers.
+pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+
+/// How much text of a result a model sees: 256 KiB.
+pub const MAX_RESULT_TEXT_BYTES: usize = 256 * 1024;
+
+/// How much of a child's standard error is kept: the last 4 KiB.
+pub const STDERR_TAIL_BYTES: usize = 4 * 1024;
+
+/// The most tools of one server.
+pub const MAX_TOOLS: usize = 4096;
+
+/// The most pages of tools of one server.
+pub const MAX_TOOL_PAGES: usize = 256;

@@ -1,0 +1,130 @@
+//! A tool of a server, as a tool of an agent.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use agent_core::{AgentTool, Effects, ToolContext, ToolError, ToolResult};
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::client::{Call, McpClient};
+use super::error::McpError;
+use super::names::tool_name;
+use super::result::tool_result;
+use super::server::AnnotationTrust;
+use super::tool::McpToolInfo;
+
+/// What a model reads of a tool that its server does not describe.
+const NO_DESCRIPTION: &str = "MCP tool (no description)";
+
+/// A tool of a server (REQ-117). It keeps the server alive.
+#[derive(Clone)]
+pub struct McpToolAdapter {
+    client: McpClient,
+    info: Arc<McpToolInfo>,
+    name: Arc<str>,
+}
+
+impl McpToolAdapter {
+    /// A tool of this server; a model knows it as `name`.
+    #[must_use]
+    pub fn new(client: McpClient, info: McpToolInfo, name: impl Into<Arc<str>>) -> Self {
+        Self { client, info: Arc::new(info), name: name.into() }
+    }
+
+    /// All tools of this server, with the prefix of its [`McpServer`](super::McpServer).
+    ///
+    /// # Errors
+    /// Why they could not be listed.
+    pub async fn from_client(client: &McpClient) -> Result<Vec<Self>, McpError> {
+        let list = client.list_tools().await?;
+        Ok(Self::named(client, list.tools, &mut BTreeSet::new()))
+    }
+
+    /// The tools that the caller wants, with names that are not `taken` yet.
+    pub(super) fn named(
+        client: &McpClient,
+        tools: Vec<McpToolInfo>,
+        taken: &mut BTreeSet<String>,
+    ) -> Vec<Self> {
+        let server = client.server();
+        let is_wanted =
+            |tool: &McpToolInfo| server.only.as_ref().is_none_or(|only| only.contains(&tool.name));
+        let wanted = tools.into_iter().filter(is_wanted);
+        wanted
+            .map(|tool| {
+                let name = tool_name(server.prefix.as_deref(), &tool.name, taken);
+                taken.insert(name.clone());
+                Self::new(client.clone(), tool, name)
+            })
+            .collect()
+    }
+
+    /// The server.
+    #[must_use]
+    pub fn client(&self) -> &McpClient {
+        &self.client
+    }
+
+    /// What the server says of the tool, with the server's name for it.
+    #[must_use]
+    pub fn info(&self) -> &McpToolInfo {
+        &self.info
+    }
+
+    /// Whether a model would notice the difference.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.name == other.name && self.info == other.info
+    }
+}
+
+#[async_trait]
+impl AgentTool for McpToolAdapter {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn label(&self) -> &str {
+        self.info.title.as_deref().unwrap_or(&self.info.name)
+    }
+
+    fn description(&self) -> &str {
+        self.info.description.as_deref().unwrap_or(NO_DESCRIPTION)
+    }
+
+    fn parameters_schema(&self) -> Value {
+        self.info.input_schema.clone()
+    }
+
+    async fn execute(&self, arguments: Value, ctx: ToolContext) -> Result<ToolResult, ToolError> {
+        let effects = self.effects(&arguments);
+        let updates = ctx.clone();
+        let mut on_progress = move |progress: super::McpProgress| updates.on_progress(progress.to_string());
+        let call = Call {
+            name: &self.info.name,
+            arguments,
+            effects,
+            cancel: &ctx.cancel,
+            on_progress: &mut on_progress,
+        };
+        Ok(tool_result(self.client.call(call).await?))
+    }
+
+    fn effects(&self, _: &Value) -> Effects {
+        match self.client.server().annotations {
+            AnnotationTrust::Believed => self.info.annotations.effects(),
+            AnnotationTrust::Ignored => Effects::Once,
+        }
+    }
+}
+
+impl fmt::Debug for McpToolAdapter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpToolAdapter")
+            .field("name", &self.name)
+            .field("server", &self.client.name())
+            .field("tool", &self.info.name)
+            .finish()
+    }
+}

@@ -1,0 +1,161 @@
+//! Hanging the tools of servers into an agent, and keeping them up to date.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::future::Future;
+use std::sync::{Arc, Weak};
+
+use agent_core::{AgentTool, BasicAgent, WeakAgent};
+use tokio::sync::watch;
+
+use super::adapter::McpToolAdapter;
+use super::client::WeakMcpClient;
+use super::error::McpError;
+use super::server::McpServer;
+use super::servers::{McpServers, Running};
+use super::tool::McpToolInfo;
+
+/// Builder methods for agents that use servers.
+///
+/// The tools come after those that are there. When a server says that its tools have changed, or was started again with
+/// others, the agent's next run has the new ones; the run that is open keeps what it began with. A server ends when no
+/// agent and no client uses it any more.
+pub trait WithMcp: Sized {
+    /// Starts a program and adds its tools (REQ-119).
+    ///
+    /// # Errors
+    /// Why it could not be started, greeted or asked for its tools.
+    fn with_mcp_server_stdio<A, K, V>(
+        self,
+        command: impl Into<OsString>,
+        args: impl IntoIterator<Item = A>,
+        env: impl IntoIterator<Item = (K, V)>,
+    ) -> impl Future<Output = Result<Self, McpError>> + Send
+    where
+        A: Into<OsString>,
+        K: Into<OsString>,
+        V: Into<OsString>,
+    {
+        self.with_mcp_server(McpServer::of_command(command, args, env))
+    }
+
+    /// Adds the tools of a server over streamable HTTP (REQ-133).
+    ///
+    /// # Errors
+    /// Why it could not be reached, greeted or asked for its tools.
+    fn with_mcp_server_http(
+        self,
+        url: impl Into<String>,
+    ) -> impl Future<Output = Result<Self, McpError>> + Send {
+        self.with_mcp_server(McpServer::of_url(url))
+    }
+
+    /// Adds the tools of one server, with its prefix and bounds.
+    ///
+    /// # Errors
+    /// Why it could not be started, reached, greeted or asked for its tools.
+    fn with_mcp_server(self, server: McpServer) -> impl Future<Output = Result<Self, McpError>> + Send;
+
+    /// Adds the tools of servers that run. Many agents may share them.
+    #[must_use]
+    fn with_mcp_servers(self, servers: &McpServers) -> Self;
+}
+
+impl WithMcp for BasicAgent {
+    async fn with_mcp_server(self, server: McpServer) -> Result<Self, McpError> {
+        attach(&self, Running::start(server).await?);
+        Ok(self)
+    }
+
+    fn with_mcp_servers(self, servers: &McpServers) -> Self {
+        for running in &servers.running {
+            attach(&self, running.clone());
+        }
+        self
+    }
+}
+
+fn attach(agent: &BasicAgent, running: Running) {
+    let Running { client, tools, changes } = running;
+    let mut put = Vec::new();
+    agent.change_tools(|all| {
+        let mut taken = all.iter().map(|tool| tool.name().to_owned()).collect();
+        for adapter in McpToolAdapter::named(&client, tools.tools, &mut taken) {
+            let adapter = Arc::new(adapter);
+            put.push(Arc::downgrade(&adapter));
+            all.push(adapter);
+        }
+    });
+    let watch = Watch { agent: agent.downgrade(), client: client.downgrade(), put };
+    // Without a runtime nothing was started, so there is one.
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        drop(runtime.spawn(watch.follow(changes)));
+    }
+}
+
+/// Keeps an agent's tools of one server up to date. It keeps neither of them alive.
+struct Watch {
+    agent: WeakAgent,
+    client: WeakMcpClient,
+    put: Vec<Weak<McpToolAdapter>>,
+}
+
+/// Whether there is something left to keep up to date.
+#[derive(Debug, PartialEq, Eq)]
+enum Goes {
+    On,
+    Away,
+}
+
+impl Watch {
+    /// Until the server's last handle or the agent is gone, or somebody has taken the tools out.
+    async fn follow(mut self, mut changes: watch::Receiver<u64>) {
+        while changes.changed().await.is_ok() {
+            if self.refresh().await == Goes::Away {
+                return;
+            }
+        }
+    }
+
+    async fn refresh(&mut self) -> Goes {
+        let Some(client) = self.client.upgrade() else { return Goes::Away };
+        // What cannot be listed now stays as it is; a server that comes back says so.
+        let Ok(list) = client.list_tools().await else { return Goes::On };
+        let Some(agent) = self.agent.upgrade() else { return Goes::Away };
+        let make = |tools: &[Arc<dyn AgentTool>], list: Vec<McpToolInfo>| {
+            let others = tools.iter().filter(|tool| !self.is_ours(tool));
+            let mut taken: BTreeSet<String> = others.map(|tool| tool.name().to_owned()).collect();
+            McpToolAdapter::named(&client, list, &mut taken)
+        };
+        let old: Vec<Arc<McpToolAdapter>> = self.put.iter().filter_map(Weak::upgrade).collect();
+        let new = make(&agent.tools(), list.tools.clone());
+        if old.len() == self.put.len()
+            && old.len() == new.len()
+            && old.iter().zip(&new).all(|(old, new)| old.is_same(new))
+        {
+            // An agent that gets new tools has a new prompt to pay for, so it gets none without need.
+            return Goes::On;
+        }
+        let mut put = Vec::new();
+        let mut goes = Goes::On;
+        agent.change_tools(|all| {
+            let first = all.iter().position(|tool| self.is_ours(tool));
+            if first.is_none() && !self.put.is_empty() {
+                goes = Goes::Away;
+                return;
+            }
+            let new = make(all, list.tools);
+            all.retain(|tool| !self.is_ours(tool));
+            let at = first.unwrap_or(all.len());
+            let new: Vec<Arc<McpToolAdapter>> = new.into_iter().map(Arc::new).collect();
+            put.extend(new.iter().map(Arc::downgrade));
+            all.splice(at..at, new.into_iter().map(|tool| tool as Arc<dyn AgentTool>));
+        });
+        self.put = put;
+        goes
+    }
+
+    fn is_ours(&self, tool: &Arc<dyn AgentTool>) -> bool {
+        self.put.iter().any(|ours| std::ptr::addr_eq(ours.as_ptr(), Arc::as_ptr(tool)))
+    }
+}

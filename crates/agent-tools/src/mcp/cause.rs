@@ -1,0 +1,140 @@
+//! From the SDK's errors to ours: what happened, and whether the server can have seen the request.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use rmcp::model::ErrorData;
+use rmcp::service::{ClientInitializeError, ServiceError};
+use rmcp::transport::DynamicTransportError;
+use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientScopeError};
+
+use super::error::{McpError, StderrTail};
+use super::pipe::BROKEN_ANSWER;
+use super::secrets::Secrets;
+use super::server::McpServer;
+
+/// Whether the server can have seen a request that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// It cannot: the request may be sent again.
+    NotSent,
+    /// It may have, and the connection is lost: only what changes nothing may be sent again.
+    Unknown,
+    /// It has answered, or the caller gave up.
+    Settled,
+}
+
+/// A text in place of an error whose own text may show what was sent.
+#[derive(Debug)]
+pub(super) struct Redacted(pub(super) String);
+
+impl fmt::Display for Redacted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Redacted {}
+
+pub(super) fn of_greeting(
+    spec: &McpServer,
+    error: &ClientInitializeError,
+    exit: Option<String>,
+    stderr: StderrTail,
+) -> McpError {
+    let server = spec.name.clone();
+    let doing = "the greeting (initialize)".to_owned();
+    let secrets = spec.secrets();
+    match error {
+        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::Cancelled => {
+            McpError::ConnectionClosed { server, doing, exit, stderr }
+        }
+        ClientInitializeError::TransportError { error, .. } => {
+            // A child that is gone cannot be written to; that it is gone says more.
+            if exit.is_some() {
+                McpError::ConnectionClosed { server, doing, exit, stderr }
+            } else {
+                transport(&server, &doing, error, stderr, &secrets).1
+            }
+        }
+        ClientInitializeError::JsonRpcError(error) => refused(&server, &doing, error, stderr, &secrets),
+        other => McpError::Protocol { server, doing, detail: secrets.redact(&other.to_string()), stderr },
+    }
+}
+
+pub(super) fn of_request(
+    server: &str,
+    doing: &str,
+    error: ServiceError,
+    exit: Option<String>,
+    stderr: StderrTail,
+    secrets: &Secrets,
+) -> (Reach, McpError) {
+    match error {
+        ServiceError::McpError(error) => (Reach::Settled, refused(server, doing, &error, stderr, secrets)),
+        ServiceError::TransportSend(error) => transport(server, doing, &error, stderr, secrets),
+        ServiceError::TransportClosed => {
+            let (server, doing) = (server.to_owned(), doing.to_owned());
+            (Reach::Unknown, McpError::ConnectionClosed { server, doing, exit, stderr })
+        }
+        other => {
+            let detail = secrets.redact(&other.to_string());
+            let (server, doing) = (server.to_owned(), doing.to_owned());
+            (Reach::Settled, McpError::Protocol { server, doing, detail, stderr })
+        }
+    }
+}
+
+fn refused(server: &str, doing: &str, error: &ErrorData, stderr: StderrTail, secrets: &Secrets) -> McpError {
+    if error.code == BROKEN_ANSWER {
+        let (server, doing) = (server.to_owned(), doing.to_owned());
+        return McpError::Protocol { server, doing, detail: secrets.redact(&error.message), stderr };
+    }
+    McpError::JsonRpc {
+        server: server.to_owned(),
+        doing: doing.to_owned(),
+        code: error.code.0.into(),
+        message: secrets.redact(&error.message),
+        data: error.data.clone().map(Box::new),
+    }
+}
+
+fn transport(
+    server: &str,
+    doing: &str,
+    error: &DynamicTransportError,
+    stderr: StderrTail,
+    secrets: &Secrets,
+) -> (Reach, McpError) {
+    let (server, doing) = (server.to_owned(), doing.to_owned());
+    let mut reach = Reach::Unknown;
+    let mut texts: Vec<String> = Vec::new();
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error.error.as_ref());
+    while let Some(current) = cause {
+        if let Some(required) = current.downcast_ref::<AuthRequiredError>() {
+            let challenge = Some(secrets.redact(&required.www_authenticate_header));
+            return (Reach::Settled, McpError::Unauthorized { server, doing, challenge });
+        }
+        if let Some(scope) = current.downcast_ref::<InsufficientScopeError>() {
+            let challenge = Some(secrets.redact(&scope.www_authenticate_header));
+            return (Reach::Settled, McpError::Unauthorized { server, doing, challenge });
+        }
+        if current.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect) {
+            reach = Reach::NotSent;
+        }
+        // Half a line in the pipe of a child that is gone: nobody reads it to its end.
+        if current.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
+            reach = Reach::NotSent;
+        }
+        let text = current.to_string();
+        // Many errors repeat their cause's text.
+        if !texts.last().is_some_and(|last| last.contains(&text)) {
+            texts.push(text);
+        }
+        cause = current.source();
+    }
+    let source = Arc::new(Redacted(secrets.redact(&texts.join(": "))));
+    (reach, McpError::Transport { server, doing, stderr, source })
+}

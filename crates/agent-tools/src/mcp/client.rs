@@ -1,0 +1,390 @@
+//! A client of one server, over all its connections.
+
+mod start;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt;
+#[cfg(feature = "mcp-oauth")]
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use agent_core::{CancellationToken, Effects};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, CustomRequest, ListToolsRequest,
+    PaginatedRequestParams, ServerResult,
+};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::cause::Reach;
+use super::connection::Connection;
+use super::content::McpToolCallResult;
+use super::error::McpError;
+use super::handler::Handler;
+use super::progress::McpProgress;
+use super::request::{self, Request};
+use super::server::McpServer;
+use super::tool::McpToolInfo;
+use super::{MAX_TOOL_PAGES, MAX_TOOLS};
+
+/// The answer of JSON-RPC to a method that is not there.
+const METHOD_NOT_FOUND: i64 = -32601;
+
+/// A client of one server. A clone is another handle; the server ends when the last one is gone, or by [`close`].
+///
+/// Calls run beside each other. A server that has ended is started again with the next call, as
+/// [`Restart`](super::Restart) says.
+///
+/// [`close`]: Self::close
+#[derive(Clone)]
+pub struct McpClient {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    spec: McpServer,
+    handler: Handler,
+    current: Mutex<Option<Arc<Connection>>>,
+    /// Held by whoever starts the server.
+    starts: tokio::sync::Mutex<start::Starts>,
+    /// Starts in a row after which nothing was answered.
+    failures: AtomicU32,
+    /// How often somebody has logged in.
+    #[cfg(feature = "mcp-oauth")]
+    logins: AtomicUsize,
+}
+
+/// A handle that does not keep the server alive.
+#[derive(Clone)]
+pub(super) struct WeakMcpClient(Weak<Inner>);
+
+impl WeakMcpClient {
+    pub(super) fn upgrade(&self) -> Option<McpClient> {
+        self.0.upgrade().map(|inner| McpClient { inner })
+    }
+}
+
+/// What a server says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct McpServerInfo {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The version of the protocol that is spoken.
+    pub protocol_version: String,
+    /// How a model should use it, in the server's words. It is not given to a model by itself.
+    pub instructions: Option<String>,
+}
+
+/// The tools of a server.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct McpToolList {
+    /// The tools, in the server's order.
+    pub tools: Vec<McpToolInfo>,
+    /// What it named beside them and cannot be used, in words.
+    pub skipped: Vec<String>,
+}
+
+/// What belongs to one call.
+pub(super) struct Call<'a> {
+    pub(super) name: &'a str,
+    pub(super) arguments: Value,
+    pub(super) effects: Effects,
+    pub(super) cancel: &'a CancellationToken,
+    pub(super) on_progress: &'a mut (dyn FnMut(McpProgress) + Send),
+}
+
+impl McpClient {
+    /// Connects to a server.
+    ///
+    /// # Errors
+    /// Why it could not be started, reached or greeted within its time. There is one attempt.
+    pub async fn connect(server: McpServer) -> Result<Self, McpError> {
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(McpError::NoRuntime { server: server.name });
+        }
+        let handler = Handler {
+            server: server.name.as_str().into(),
+            elicitation: server.elicitation.clone(),
+            changes: watch::Sender::new(0),
+            questions: Arc::default(),
+        };
+        let connection = start::open(&server, &handler).await?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                spec: server,
+                handler,
+                current: Mutex::new(Some(Arc::new(connection))),
+                starts: tokio::sync::Mutex::default(),
+                failures: AtomicU32::new(0),
+                #[cfg(feature = "mcp-oauth")]
+                logins: AtomicUsize::new(0),
+            }),
+        })
+    }
+
+    /// Starts a program and greets it (REQ-114). Its name in errors is the program's.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn connect_stdio<A, K, V>(
+        command: impl Into<OsString>,
+        args: impl IntoIterator<Item = A>,
+        env: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<Self, McpError>
+    where
+        A: Into<OsString>,
+        K: Into<OsString>,
+        V: Into<OsString>,
+    {
+        Self::connect(McpServer::of_command(command, args, env)).await
+    }
+
+    /// Connects to a server over streamable HTTP (REQ-132). Its name in errors is its address without the query.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn connect_http(url: impl Into<String>) -> Result<Self, McpError> {
+        Self::connect(McpServer::of_url(url)).await
+    }
+
+    pub(super) fn downgrade(&self) -> WeakMcpClient {
+        WeakMcpClient(Arc::downgrade(&self.inner))
+    }
+
+    /// The server's name, as the caller gave it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.inner.spec.name
+    }
+
+    /// What it was made from.
+    #[must_use]
+    pub fn server(&self) -> &McpServer {
+        &self.inner.spec
+    }
+
+    /// What the server said of itself when it was greeted last.
+    #[must_use]
+    pub fn server_info(&self) -> Option<McpServerInfo> {
+        let info = self.current()?.info()?;
+        let known = info.server_info.as_ref();
+        Some(McpServerInfo {
+            name: known.map(|known| known.name.clone()).unwrap_or_default(),
+            version: known.map(|known| known.version.clone()).unwrap_or_default(),
+            protocol_version: info.protocol_version.to_string(),
+            instructions: info.instructions.clone(),
+        })
+    }
+
+    /// The number of the server's process, where it is a child that runs.
+    #[must_use]
+    pub fn process_id(&self) -> Option<u32> {
+        self.current().filter(|connection| !connection.is_lost())?.process_id()
+    }
+
+    /// Counts up when the tools may be others: the server said so, or was started again.
+    #[must_use]
+    pub fn tool_changes(&self) -> watch::Receiver<u64> {
+        self.inner.handler.changes.subscribe()
+    }
+
+    /// All tools, over all pages (REQ-116).
+    ///
+    /// # Errors
+    /// What the server or the way to it did. A server with more than [`MAX_TOOLS`] tools, or with pages that never end,
+    /// breaks the rules.
+    pub async fn list_tools(&self) -> Result<McpToolList, McpError> {
+        let mut list = McpToolList::default();
+        let mut cursor: Option<String> = None;
+        let mut seen = BTreeSet::new();
+        for _ in 0..MAX_TOOL_PAGES {
+            let page = match self.list_page(cursor.take()).await {
+                // A server without tools need not know the method.
+                Err(McpError::JsonRpc { code: METHOD_NOT_FOUND, .. }) if !self.declares_tools() => {
+                    return Ok(list);
+                }
+                page => page?,
+            };
+            let Some(tools) = page.get("tools").and_then(Value::as_array) else {
+                return Err(self.broken("tools/list", "the result has no list `tools`"));
+            };
+            for tool in tools {
+                match McpToolInfo::read(tool) {
+                    Ok(tool) => list.tools.push(tool),
+                    Err(why) => list.skipped.push(why),
+                }
+            }
+            if list.tools.len() + list.skipped.len() > MAX_TOOLS {
+                return Err(self.broken("tools/list", &format!("it has more than {MAX_TOOLS} tools")));
+            }
+            match page.get("nextCursor").and_then(Value::as_str) {
+                None => return Ok(list),
+                Some(next) if seen.insert(next.to_owned()) => cursor = Some(next.to_owned()),
+                Some(_) => return Err(self.broken("tools/list", "a cursor came twice")),
+            }
+        }
+        Err(self.broken("tools/list", &format!("it has more than {MAX_TOOL_PAGES} pages of tools")))
+    }
+
+    async fn list_page(&self, cursor: Option<String>) -> Result<Value, McpError> {
+        let param = PaginatedRequestParams::default().with_cursor(cursor);
+        let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(param));
+        let never = CancellationToken::new();
+        let result = self.request("tools/list", &request, Effects::ReadOnly, &never, &mut |_| ()).await?;
+        self.value_of("tools/list", &result)
+    }
+
+    fn declares_tools(&self) -> bool {
+        self.current().and_then(|c| c.info()).is_some_and(|info| info.capabilities.tools.is_some())
+    }
+
+    /// Calls a tool by the server's name for it (REQ-116). The call is not repeated when the server ends during it.
+    ///
+    /// # Errors
+    /// What the server or the way to it did. A tool that failed is no error: see
+    /// [`is_error`](McpToolCallResult::is_error).
+    pub async fn call_tool(&self, name: &str, arguments: Value) -> Result<McpToolCallResult, McpError> {
+        let never = CancellationToken::new();
+        let effects = Effects::Once;
+        self.call(Call { name, arguments, effects, cancel: &never, on_progress: &mut |_| () }).await
+    }
+
+    pub(super) async fn call(&self, call: Call<'_>) -> Result<McpToolCallResult, McpError> {
+        let doing = format!("tools/call of `{}`", call.name);
+        let arguments = match call.arguments {
+            Value::Object(arguments) => arguments,
+            Value::Null => serde_json::Map::new(),
+            _ => {
+                let error =
+                    <serde_json::Error as serde::de::Error>::custom("the arguments are not an object");
+                return Err(self.serialization(&doing, error));
+            }
+        };
+        let params = CallToolRequestParams::new(call.name.to_owned()).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let result = self.request(&doing, &request, call.effects, call.cancel, call.on_progress).await?;
+        let value = self.value_of(&doing, &result)?;
+        McpToolCallResult::read(value).map_err(|why| self.broken(&doing, why))
+    }
+
+    /// Sends any request and gives the result as it is (REQ-115). It is not repeated when the server ends during it.
+    ///
+    /// # Errors
+    /// [`McpError::JsonRpc`] when the server answers with an error, else what happened to it or on the way.
+    pub async fn send_request(&self, method: &str, params: Option<Value>) -> Result<Value, McpError> {
+        let request = ClientRequest::CustomRequest(CustomRequest::new(method, params));
+        let never = CancellationToken::new();
+        let result = self.request(method, &request, Effects::Once, &never, &mut |_| ()).await?;
+        self.value_of(method, &result)
+    }
+
+    /// Ends the connection, and the server where it is a child: end of input, then a signal, then the end of its whole
+    /// process group (REQ-134). Later calls fail.
+    pub async fn close(&self) {
+        let mut starts = self.inner.starts.lock().await;
+        starts.is_closed = true;
+        let connection = self.inner.current.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(connection) = connection {
+            connection.close().await;
+        }
+    }
+
+    /// Sends it over a connection that lives, again where that is harmless.
+    async fn request(
+        &self,
+        doing: &str,
+        call: &ClientRequest,
+        effects: Effects,
+        cancel: &CancellationToken,
+        on_progress: &mut (dyn FnMut(McpProgress) + Send),
+    ) -> Result<ServerResult, McpError> {
+        let spec = &self.inner.spec;
+        let mut again = 0;
+        #[cfg(feature = "mcp-oauth")]
+        let mut logins = 0;
+        loop {
+            #[cfg(feature = "mcp-oauth")]
+            let login = self.inner.logins.load(Ordering::Acquire);
+            let connection = tokio::select! {
+                biased;
+                () = cancel.cancelled() => {
+                    return Err(McpError::Cancelled { server: spec.name.clone(), doing: doing.to_owned() });
+                }
+                connection = self.connection(doing) => connection?,
+            };
+            let request = Request {
+                server: &spec.name,
+                doing,
+                call: call.clone(),
+                idle: spec.call_timeout,
+                most: spec.max_call_time,
+                questions: &self.inner.handler.questions,
+                cancel,
+            };
+            let (reach, error) = match request::send(&connection, request, on_progress).await {
+                Ok(result) => {
+                    self.inner.failures.store(0, Ordering::Relaxed);
+                    return Ok(result);
+                }
+                Err(failed) => failed,
+            };
+            #[cfg(feature = "mcp-oauth")]
+            if let McpError::Unauthorized { challenge, .. } = &error
+                && logins < super::oauth::MAX_LOGINS
+                && self.log_in(login, challenge.as_deref(), cancel).await?
+            {
+                logins += 1;
+                connection.lose();
+                continue;
+            }
+            let is_harmless = match reach {
+                Reach::NotSent => true,
+                Reach::Unknown => matches!(effects, Effects::ReadOnly | Effects::Idempotent),
+                Reach::Settled => {
+                    if matches!(error, McpError::JsonRpc { .. }) {
+                        self.inner.failures.store(0, Ordering::Relaxed);
+                    }
+                    false
+                }
+            };
+            if !is_harmless || again >= spec.restart.attempts {
+                return Err(error);
+            }
+            again += 1;
+        }
+    }
+
+    fn current(&self) -> Option<Arc<Connection>> {
+        self.inner.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn value_of(&self, doing: &str, result: &ServerResult) -> Result<Value, McpError> {
+        serde_json::to_value(result).map_err(|error| self.serialization(doing, error))
+    }
+
+    fn serialization(&self, doing: &str, error: serde_json::Error) -> McpError {
+        let (server, source) = (self.inner.spec.name.clone(), Arc::new(error));
+        McpError::Serialization { server, doing: doing.to_owned(), source }
+    }
+
+    fn broken(&self, doing: &str, detail: &str) -> McpError {
+        McpError::Protocol {
+            server: self.inner.spec.name.clone(),
+            doing: doing.to_owned(),
+            detail: detail.to_owned(),
+            stderr: super::StderrTail::default(),
+        }
+    }
+}
+
+impl fmt::Debug for McpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpClient").field("server", &self.inner.spec).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,270 @@
+//! The file in which users of other agents already name their servers.
+
+use std::time::Duration;
+
+use agent_core::Secret;
+use serde_json::{Map, Value};
+
+use super::server::McpServer;
+
+/// Servers as a file names them.
+///
+/// ```
+/// use agent_tools::mcp::McpConfig;
+/// let text = r#"{"mcpServers": {
+///     "files": {"command": "mcp-server-filesystem", "args": ["${HOME}/notes"]},
+///     "search": {"url": "https://mcp.example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}
+/// }}"#;
+/// let config = McpConfig::parse(text, |name| match name {
+///     "HOME" => Some("/home/me".to_owned()),
+///     _ => None,
+/// })?;
+/// assert_eq!(config.servers().len(), 1);
+/// assert_eq!(
+///     config.problems()[0].to_string(),
+///     "server `search`, headers.Authorization: the variable TOKEN is not set; set it or write ${TOKEN:-default}"
+/// );
+/// # Ok::<(), agent_tools::mcp::McpConfigError>(())
+/// ```
+///
+/// | key | meaning |
+/// |---|---|
+/// | `command`, `args`, `env`, `cwd` | a child of this process |
+/// | `url`, `headers` | a server over streamable HTTP |
+/// | `type` | `stdio`, `http` or `streamable-http`, where it should be said; `sse`, the old way, is refused |
+/// | `disabled` | `true` leaves the server out |
+/// | `timeout` | milliseconds that a request may go without an answer or progress |
+///
+/// Other keys are not looked at. `${NAME}` and `${NAME:-default}` in values stand for variables; what a variable holds is
+/// put in as it is and never read as JSON. The name of a server is its tools' prefix.
+#[derive(Debug, Clone)]
+pub struct McpConfig {
+    servers: Vec<McpServer>,
+    problems: Vec<McpConfigError>,
+}
+
+/// What is wrong with a file, or with one server in it.
+#[derive(Debug, thiserror::Error, Clone)]
+#[non_exhaustive]
+pub enum McpConfigError {
+    /// The text is not JSON.
+    #[error("the MCP configuration is not valid JSON: {0}")]
+    Json(#[source] std::sync::Arc<serde_json::Error>),
+    /// The text is JSON of another form.
+    #[error(
+        "the MCP configuration has no object `mcpServers`; write {{\"mcpServers\": {{\"name\": {{\"command\": …}}}}}}"
+    )]
+    NoServers,
+    /// A field has the wrong form.
+    #[error("server `{server}`, {field}: {problem}")]
+    Field {
+        /// The server.
+        server: String,
+        /// Where in it.
+        field: String,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+}
+
+impl McpConfig {
+    /// Reads a file's text. `variable` gives the values of variables; this library reads no environment.
+    ///
+    /// # Errors
+    /// When the text as a whole cannot be read. What is wrong with one server stands in
+    /// [`problems`](Self::problems) and leaves the others alone.
+    pub fn parse(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self, McpConfigError> {
+        let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}'))
+            .map_err(|error| McpConfigError::Json(std::sync::Arc::new(error)))?;
+        let servers = value.get("mcpServers").and_then(Value::as_object).ok_or(McpConfigError::NoServers)?;
+        let mut config = Self { servers: Vec::new(), problems: Vec::new() };
+        for (name, entry) in servers {
+            let entry = Entry { server: name, entry, variable: &variable };
+            match entry.read() {
+                Ok(server) => config.servers.extend(server),
+                Err(problem) => config.problems.push(problem),
+            }
+        }
+        Ok(config)
+    }
+
+    /// The servers, in the file's order.
+    #[must_use]
+    pub fn servers(&self) -> &[McpServer] {
+        &self.servers
+    }
+
+    /// The same, to be changed and started.
+    #[must_use]
+    pub fn into_servers(self) -> Vec<McpServer> {
+        self.servers
+    }
+
+    /// What is wrong with servers that are left out.
+    #[must_use]
+    pub fn problems(&self) -> &[McpConfigError] {
+        &self.problems
+    }
+}
+
+/// One server of a file.
+struct Entry<'a> {
+    server: &'a str,
+    entry: &'a Value,
+    variable: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// What a server is said to be.
+enum Kind {
+    Child,
+    Http,
+}
+
+impl Entry<'_> {
+    /// The server; nothing when it is switched off.
+    fn read(&self) -> Result<Option<McpServer>, McpConfigError> {
+        let Some(entry) = self.entry.as_object() else {
+            return Err(self.problem("its entry", "it is not an object"));
+        };
+        if entry.get("disabled").and_then(Value::as_bool) == Some(true) {
+            return Ok(None);
+        }
+        let server = match self.kind(entry)? {
+            Kind::Child => self.child(entry)?,
+            Kind::Http => self.http(entry)?,
+        };
+        let server = server.with_prefix(self.server);
+        Ok(Some(match entry.get("timeout") {
+            None | Some(Value::Null) => server,
+            Some(value) => match value.as_u64().filter(|millis| *millis > 0) {
+                Some(millis) => server.with_call_timeout(Duration::from_millis(millis)),
+                None => return Err(self.problem("timeout", "it is not a number of milliseconds above 0")),
+            },
+        }))
+    }
+
+    fn kind(&self, entry: &Map<String, Value>) -> Result<Kind, McpConfigError> {
+        match entry.get("type").and_then(Value::as_str) {
+            Some("stdio") => Ok(Kind::Child),
+            Some("http" | "streamable-http" | "streamableHttp" | "streamable_http") => Ok(Kind::Http),
+            Some("sse") => {
+                let problem = "the old transport `sse` is not spoken; most servers also have streamable HTTP, \
+                               often at the path /mcp: use `\"type\": \"http\"` with that address";
+                Err(self.problem("type", problem))
+            }
+            Some(other) => Err(self.problem("type", &format!("`{other}` is neither `stdio` nor `http`"))),
+            None if entry.contains_key("command") && entry.contains_key("url") => {
+                Err(self.problem("type", "there is a `command` and a `url`; say which it is"))
+            }
+            None if entry.contains_key("command") => Ok(Kind::Child),
+            None if entry.contains_key("url") => Ok(Kind::Http),
+            None => Err(self.problem("its entry", "there is neither a `command` nor a `url`")),
+        }
+    }
+
+    fn child(&self, entry: &Map<String, Value>) -> Result<McpServer, McpConfigError> {
+        let command = self.required(entry, "command")?;
+        let mut server = McpServer::stdio(self.server, command);
+        match entry.get("args") {
+            None | Some(Value::Null) => {}
+            Some(Value::Array(args)) => {
+                for (place, arg) in args.iter().enumerate() {
+                    server = server.with_arg(self.text(&format!("args[{place}]"), arg)?);
+                }
+            }
+            Some(_) => return Err(self.problem("args", "it is not a list of strings")),
+        }
+        for (name, value) in self.pairs(entry, "env")? {
+            server = server.with_env(name, value);
+        }
+        match entry.get("cwd") {
+            None | Some(Value::Null) => Ok(server),
+            Some(folder) => Ok(server.with_folder(self.text("cwd", folder)?)),
+        }
+    }
+
+    fn http(&self, entry: &Map<String, Value>) -> Result<McpServer, McpConfigError> {
+        let url = self.required(entry, "url")?;
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            return Err(self.problem("url", "it does not begin with http:// or https://"));
+        }
+        let mut server = McpServer::http(self.server, url);
+        for (name, value) in self.pairs(entry, "headers")? {
+            server = server.with_header(name, Secret::from(value));
+        }
+        Ok(server)
+    }
+
+    fn required(&self, entry: &Map<String, Value>, field: &str) -> Result<String, McpConfigError> {
+        let value = entry.get(field).ok_or_else(|| self.problem(field, "it is missing"))?;
+        let text = self.text(field, value)?;
+        if text.is_empty() { Err(self.problem(field, "it is empty")) } else { Ok(text) }
+    }
+
+    fn pairs(
+        &self,
+        entry: &Map<String, Value>,
+        field: &str,
+    ) -> Result<Vec<(String, String)>, McpConfigError> {
+        match entry.get(field) {
+            None | Some(Value::Null) => Ok(Vec::new()),
+            Some(Value::Object(pairs)) => pairs
+                .iter()
+                .map(|(name, value)| Ok((name.clone(), self.text(&format!("{field}.{name}"), value)?)))
+                .collect(),
+            Some(_) => Err(self.problem(field, "it is not an object of strings")),
+        }
+    }
+
+    /// A string with its variables put in. Numbers and booleans, which many files have for `env`, count as their text.
+    fn text(&self, field: &str, value: &Value) -> Result<String, McpConfigError> {
+        match value {
+            Value::String(text) => {
+                expand(text, self.variable).map_err(|problem| self.problem(field, &problem))
+            }
+            Value::Number(number) => Ok(number.to_string()),
+            Value::Bool(flag) => Ok(flag.to_string()),
+            _ => Err(self.problem(field, "it is not a string")),
+        }
+    }
+
+    fn problem(&self, field: &str, problem: &str) -> McpConfigError {
+        McpConfigError::Field {
+            server: self.server.to_owned(),
+            field: field.to_owned(),
+            problem: problem.to_owned(),
+        }
+    }
+}
+
+/// Puts variables in. What stands in them is not looked through again.
+fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        out.push_str(before);
+        let Some((inside, next)) = after.split_once('}') else {
+            return Err("a `${` has no `}`".to_owned());
+        };
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !is_name {
+            return Err(format!("`{name}` in `${{…}}` is not the name of a variable"));
+        }
+        // As in a shell, a variable that is set and empty takes the default too.
+        match (variable(name), default) {
+            (Some(value), None) => out.push_str(&value),
+            (Some(value), Some(_)) if !value.is_empty() => out.push_str(&value),
+            (_, Some(default)) => out.push_str(default),
+            (None, None) => {
+                return Err(format!("the variable {name} is not set; set it or write ${{{name}:-default}}"));
+            }
+        }
+        rest = next;
+    }
+    out.push_str(rest);
+    Ok(out)
+}

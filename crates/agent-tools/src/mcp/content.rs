@@ -1,0 +1,143 @@
+//! What a server gives back.
+
+use serde_json::Value;
+
+/// What a call gave.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct McpToolCallResult {
+    /// The blocks, in the server's order.
+    pub content: Vec<McpContent>,
+    /// The result for programs, where the tool has one.
+    pub structured_content: Option<Value>,
+    /// Whether the tool says that it failed.
+    pub is_error: bool,
+}
+
+/// One block of a result.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum McpContent {
+    /// Text.
+    Text(String),
+    /// A picture.
+    Image {
+        /// Its bytes in base64.
+        data: String,
+        /// For example `image/png`.
+        mime_type: String,
+    },
+    /// Sound.
+    Audio {
+        /// Its bytes in base64.
+        data: String,
+        /// For example `audio/wav`.
+        mime_type: String,
+    },
+    /// A document that comes along.
+    Resource(McpResource),
+    /// Where a document is.
+    ResourceLink {
+        /// Its address, for the server.
+        uri: String,
+        /// Its name.
+        name: String,
+        /// What it is.
+        description: Option<String>,
+        /// For example `text/markdown`.
+        mime_type: Option<String>,
+    },
+    /// A block of a kind that this version does not know, as it came.
+    Other(Value),
+}
+
+/// A document.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct McpResource {
+    /// Its address, for the server.
+    pub uri: String,
+    /// For example `text/markdown`.
+    pub mime_type: Option<String>,
+    /// What is in it.
+    pub body: McpResourceBody,
+}
+
+/// What is in a document.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum McpResourceBody {
+    /// Text.
+    Text(String),
+    /// Bytes in base64.
+    Blob(String),
+}
+
+impl McpToolCallResult {
+    /// The text blocks, joined by line ends.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let texts = self.content.iter().filter_map(|content| match content {
+            McpContent::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Reads the result of `tools/call`.
+    ///
+    /// # Errors
+    /// Which rule it breaks.
+    pub(super) fn read(mut value: Value) -> Result<Self, &'static str> {
+        let Some(result) = value.as_object_mut() else { return Err("the result is not an object") };
+        if result.contains_key("inputRequests") || result.contains_key("task") {
+            return Err("the result is not one of a finished call");
+        }
+        let content = match result.remove("content") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Array(blocks)) => blocks.into_iter().map(McpContent::read).collect(),
+            Some(_) => return Err("`content` is not a list"),
+        };
+        Ok(Self {
+            content,
+            structured_content: result.remove("structuredContent").filter(|value| !value.is_null()),
+            is_error: result.get("isError").and_then(Value::as_bool).unwrap_or_default(),
+        })
+    }
+}
+
+impl McpContent {
+    /// A block that lacks what its kind needs is of no known kind; nothing is lost.
+    fn read(value: Value) -> Self {
+        Self::known(&value).unwrap_or(Self::Other(value))
+    }
+
+    fn known(value: &Value) -> Option<Self> {
+        let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        match value.get("type")?.as_str()? {
+            "text" => Some(Self::Text(text("text")?)),
+            "image" => Some(Self::Image { data: text("data")?, mime_type: text("mimeType")? }),
+            "audio" => Some(Self::Audio { data: text("data")?, mime_type: text("mimeType")? }),
+            "resource" => McpResource::known(value.get("resource")?).map(Self::Resource),
+            "resource_link" => Some(Self::ResourceLink {
+                uri: text("uri")?,
+                name: text("name")?,
+                description: text("description"),
+                mime_type: text("mimeType"),
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl McpResource {
+    fn known(value: &Value) -> Option<Self> {
+        let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        let body = match (text("text"), text("blob")) {
+            (Some(text), _) => McpResourceBody::Text(text),
+            (None, Some(blob)) => McpResourceBody::Blob(blob),
+            (None, None) => return None,
+        };
+        Some(Self { uri: text("uri")?, mime_type: text("mimeType"), body })
+    }
+}

@@ -1,0 +1,212 @@
+//! What can go wrong with an MCP server.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::ToolError;
+use serde_json::Value;
+
+/// The last that a child wrote beside its messages: its standard error, and lines of its standard output that are no
+/// messages. Secrets that it was given are left out. Empty for servers over HTTP.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct StderrTail(Arc<str>);
+
+impl StderrTail {
+    pub(super) fn new(text: &str) -> Self {
+        Self(text.trim_end().into())
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether the server wrote nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for StderrTail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for StderrTail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() { Ok(()) } else { write!(f, "\nThe end of what it wrote:\n{}", self.0) }
+    }
+}
+
+/// A cause that several waiting calls may share.
+pub type SharedError = Arc<dyn Error + Send + Sync>;
+
+/// Why a server gave nothing. `server` is the name that the caller gave it, `doing` what was being done.
+///
+/// A clone shares the cause: calls that wait for one restart fail with one error.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum McpError {
+    /// A message could not be brought to the server, or its answer not back.
+    #[error("MCP transport error: server `{server}` could not be reached for {doing}: {source}{stderr}")]
+    Transport {
+        /// The server.
+        server: String,
+        /// What was being done.
+        doing: String,
+        /// The end of its standard error.
+        stderr: StderrTail,
+        /// What happened.
+        source: SharedError,
+    },
+    /// The server broke the rules of the protocol.
+    #[error("MCP protocol error: server `{server}` answered {doing} wrongly: {detail}{stderr}")]
+    Protocol {
+        /// The server.
+        server: String,
+        /// What was being done.
+        doing: String,
+        /// The rule.
+        detail: String,
+        /// The end of its standard error.
+        stderr: StderrTail,
+    },
+    /// The server answered with an error.
+    #[error("MCP error {code}: server `{server}` refused {doing}: {message}")]
+    JsonRpc {
+        /// The server.
+        server: String,
+        /// What was being done.
+        doing: String,
+        /// The code of JSON-RPC, for example -32602 for bad arguments.
+        code: i64,
+        /// The server's text.
+        message: String,
+        /// What else it said.
+        data: Option<Box<Value>>,
+    },
+    /// A value could not be put into JSON or read from it.
+    #[error("MCP serialization error: {doing} with server `{server}`: {source}")]
+    Serialization {
+        /// The server.
+        server: String,
+        /// What was being done.
+        doing: String,
+        /// What happened.
+        source: Arc<serde_json::Error>,
+    },
+    /// The operating system refused something.
+    #[error("MCP I/O error: {doing} for server `{server}`: {source}")]
+    Io {
+        /// The server.
+        server: String,
+        /// What was being done.
+        doing: String,
+        /// What happened.
+        source: Arc<std::io::Error>,
+    },
+    /// The server ended, or closed the connection. Whether a call took effect before is not known.
+    #[error("MCP connection closed: server `{server}` was gone before it answered {doing}{}{stderr}", exit.as_deref().map(|e| format!(" ({e})")).unwrap_or_default())]
+    ConnectionClosed {
+        /// The server.
+        server: String,
+        /// What was being done.
+        doing: String,
+        /// How its process ended, where there was one.
+        exit: Option<String>,
+        /// The end of its standard error.
+        stderr: StderrTail,
+    },
+    /// The server was silent for too long.
+    #[error("MCP timeout: server `{server}` did not answer {doing} within {limit:?}{stderr}")]
+    Timeout {
+        /// The server.
+        server: String,
+        /// What was being done.
+        doing: String,
+        /// How long was waited.
+        limit: Duration,
+        /// The end of its standard error.
+        stderr: StderrTail,
+    },
+    /// The server wants to know who calls.
+    #[error(
+        "MCP authorization: server `{server}` refused {doing} without valid credentials; give a bearer token or a header"
+    )]
+    Unauthorized {
+        /// The server.
+        server: String,
+        /// What was being done.
+        doing: String,
+        /// What it asks for: its `WWW-Authenticate` header.
+        challenge: Option<String>,
+    },
+    /// Logging in did not work.
+    #[error("MCP login: server `{server}` cannot be logged in to: {source}")]
+    Login {
+        /// The server.
+        server: String,
+        /// What happened.
+        source: SharedError,
+    },
+    /// The caller gave up.
+    #[error("MCP call cancelled: {doing} of server `{server}`")]
+    Cancelled {
+        /// The server.
+        server: String,
+        /// What was being done.
+        doing: String,
+    },
+    /// There is no tokio runtime.
+    #[error("MCP server `{server}`: no tokio runtime is running here; connect from inside one")]
+    NoRuntime {
+        /// The server.
+        server: String,
+    },
+}
+
+impl McpError {
+    /// The server that it is about.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        match self {
+            Self::Transport { server, .. }
+            | Self::Protocol { server, .. }
+            | Self::JsonRpc { server, .. }
+            | Self::Serialization { server, .. }
+            | Self::Io { server, .. }
+            | Self::ConnectionClosed { server, .. }
+            | Self::Timeout { server, .. }
+            | Self::Unauthorized { server, .. }
+            | Self::Login { server, .. }
+            | Self::Cancelled { server, .. }
+            | Self::NoRuntime { server } => server,
+        }
+    }
+
+    /// The end of the server's standard error, where it belongs to the error.
+    #[must_use]
+    pub fn stderr(&self) -> &str {
+        match self {
+            Self::Transport { stderr, .. }
+            | Self::Protocol { stderr, .. }
+            | Self::ConnectionClosed { stderr, .. }
+            | Self::Timeout { stderr, .. } => stderr.as_str(),
+            _ => "",
+        }
+    }
+}
+
+impl From<McpError> for ToolError {
+    fn from(error: McpError) -> Self {
+        match error {
+            McpError::Cancelled { .. } => Self::Cancelled,
+            error => Self::failed(error),
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Logging in to servers over HTTP with OAuth (feature `mcp-oauth`).
+//!
+//! The SDK finds the authorization server, registers, and renews tokens; here is when that is done, who opens the page
+//! for the user, and where tokens are kept.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use agent_tools::mcp::{McpServer, oauth::OAuth};
+//!
+//! // Opens the page, waits for the browser at the address below, and gives the address that the browser came with.
+//! let visit = Arc::new(|page: String| Box::pin(async move { Err(format!("nobody is here to open {page}")) }) as _);
+//! let login = OAuth::new("http://127.0.0.1:8914/callback", visit).with_client_name("My agent");
+//! let server = McpServer::http("search", "https://mcp.example.com/mcp").with_oauth(login);
+//! # let _ = server;
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+
+use agent_core::{BoxFuture, Secret};
+use async_trait::async_trait;
+use rmcp::transport::auth::{
+    AuthClient, AuthError, AuthorizationManager, AuthorizationRequest, ClientCredentialsConfig,
+    CredentialStore, InMemoryCredentialStore, OAuthState, StoredCredentials,
+};
+
+use super::cause::Redacted;
+use super::error::McpError;
+use super::secrets::Secrets;
+
+/// How often one request leads to a login: the first, and once more for rights that the first did not bring.
+pub(super) const MAX_LOGINS: usize = 3;
+
+/// Shows the user this page and gives the address that the page sent the browser to in the end, or why there is none.
+pub type OAuthVisit = Arc<dyn Fn(String) -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
+
+/// Keeps tokens from one start of the program to the next.
+#[async_trait]
+pub trait OAuthStore: Send + Sync {
+    /// What was saved last, as it was given to [`save`](Self::save).
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    async fn load(&self) -> Result<Option<Secret>, String>;
+
+    /// Keeps this JSON text, in a place that only the user can read; `None` forgets what was kept.
+    ///
+    /// # Errors
+    /// Why it cannot be written.
+    async fn save(&self, credentials: Option<Secret>) -> Result<(), String>;
+}
+
+/// How the program logs in to a server.
+#[derive(Clone)]
+pub struct OAuth {
+    user: Option<User>,
+    client_name: String,
+    client_id: Option<String>,
+    client_secret: Option<Secret>,
+    client_metadata_url: Option<String>,
+    scopes: Vec<String>,
+    store: Store,
+}
+
+/// A person who can be asked to log in.
+#[derive(Clone)]
+struct User {
+    redirect: String,
+    visit: OAuthVisit,
+}
+
+impl OAuth {
+    /// A login with the code flow and PKCE. `redirect` is where pages send the browser back to; `visit` opens them.
+    ///
+    /// The program registers itself with the authorization server where nothing else is said. Tokens are kept as long as
+    /// this value and its clones live.
+    #[must_use]
+    pub fn new(redirect: impl Into<String>, visit: OAuthVisit) -> Self {
+        Self::of(Some(User { redirect: redirect.into(), visit }))
+    }
+
+    /// A login without a person: the program has an account of its own, with this id and secret.
+    #[must_use]
+    pub fn for_program(id: impl Into<String>, secret: impl Into<Secret>) -> Self {
+        Self::of(None).with_client(id, Some(secret.into()))
+    }
+
+    fn of(user: Option<User>) -> Self {
+        Self {
+            user,
+            client_name: "Looptree".to_owned(),
+            client_id: None,
+            client_secret: None,
+            client_metadata_url: None,
+            scopes: Vec::new(),
+            store: Store::Memory(InMemoryCredentialStore::new()),
+        }
+    }
+
+    /// The name that the user sees when the program registers itself.
+    #[must_use]
+    pub fn with_client_name(mut self, name: impl Into<String>) -> Self {
+        self.client_name = name.into();
+        self
+    }
+
+    /// A client that was registered before, with its secret where it has one.
+    #[must_use]
+    pub fn with_client(mut self, id: impl Into<String>, secret: Option<Secret>) -> Self {
+        self.client_id = Some(id.into());
+        self.client_secret = secret;
+        self
+    }
+
+    /// The address of a document that describes this program, for authorization servers that take one in place of a
+    /// registration.
+    #[must_use]
+    pub fn with_client_metadata_url(mut self, url: impl Into<String>) -> Self {
+        self.client_metadata_url = Some(url.into());
+        self
+    }
+
+    /// These rights, and not those that the server asks for.
+    #[must_use]
+    pub fn with_scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Keeps tokens here.
+    #[must_use]
+    pub fn with_store(mut self, store: Arc<dyn OAuthStore>) -> Self {
+        self.store = Store::Given(store);
+        self
+    }
+
+    fn secrets(&self) -> Secrets {
+        Secrets::new(self.client_secret.clone())
+    }
+
+    fn error(&self, server: &str, error: impl fmt::Display) -> McpError {
+        let source = Arc::new(Redacted(self.secrets().redact(&error.to_string())));
+        McpError::Login { server: server.to_owned(), source }
+    }
+
+    /// A client that adds the token that is there, and renews it.
+    pub(super) async fn client(
+        &self,
+        server: &str,
+        url: &str,
+        http: reqwest::Client,
+    ) -> Result<AuthClient<reqwest::Client>, McpError> {
+        let manager = self.manager(url).await.map_err(|error| self.error(server, error))?;
+        Ok(AuthClient::new(http, manager))
+    }
+
+    async fn manager(&self, url: &str) -> Result<AuthorizationManager, AuthError> {
+        let mut manager = AuthorizationManager::new(url).await?;
+        manager.set_credential_store(self.store.clone());
+        // Without a token the first request is made without one, and the server says what it wants.
+        let _has_token = manager.initialize_from_store().await?;
+        Ok(manager)
+    }
+
+    /// Logs in, as the server's `challenge` asks for.
+    pub(super) async fn log_in(
+        &self,
+        server: &str,
+        url: &str,
+        challenge: Option<&str>,
+    ) -> Result<(), McpError> {
+        let fail = |error: AuthError| self.error(server, error);
+        let mut state = OAuthState::Unauthorized(self.manager(url).await.map_err(fail)?);
+        let Some(user) = &self.user else {
+            let account = ClientCredentialsConfig::ClientSecret {
+                client_id: self.client_id.clone().unwrap_or_default(),
+                client_secret: self.client_secret.as_ref().map(Secret::expose).unwrap_or_default().to_owned(),
+                scopes: self.scopes.clone(),
+                resource: Some(url.to_owned()),
+            };
+            return state.authenticate_client_credentials(account).await.map_err(fail);
+        };
+        let mut request =
+            AuthorizationRequest::new(user.redirect.as_str()).with_client_name(self.client_name.as_str());
+        if let Some(challenge) = challenge {
+            request = request.with_challenge(challenge);
+        }
+        if let Some(id) = &self.client_id {
+            request = request.with_preregistered_client(id.as_str());
+            if let Some(secret) = &self.client_secret {
+                request = request.with_client_secret(secret.expose());
+            }
+        }
+        if let Some(document) = &self.client_metadata_url {
+            request = request.with_client_metadata_url(document.as_str());
+        }
+        if !self.scopes.is_empty() {
+            request = request.with_scopes(self.scopes.iter().map(String::as_str));
+        }
+        state.start_authorization(request).await.map_err(fail)?;
+        let page = state.get_authorization_url().await.map_err(fail)?;
+        let back = (user.visit)(page).await.map_err(|why| self.error(server, why))?;
+        state.handle_callback_url(&back).await.map_err(fail)
+    }
+}
+
+impl fmt::Debug for OAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OAuth")
+            .field("redirect", &self.user.as_ref().map(|user| &user.redirect))
+            .field("client_name", &self.client_name)
+            .field("client_id", &self.client_id)
+            .field("client_secret", &self.client_secret.is_some())
+            .field("client_metadata_url", &self.client_metadata_url)
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where tokens are.
+#[derive(Clone)]
+enum Store {
+    Memory(InMemoryCredentialStore),
+    Given(Arc<dyn OAuthStore>),
+}
+
+#[async_trait]
+impl CredentialStore for Store {
+    async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
+        match self {
+            Self::Memory(memory) => memory.load().await,
+            Self::Given(store) => {
+                let text = store.load().await.map_err(AuthError::CredentialStoreError)?;
+                // What an error of the parser would say of the text is nobody's business.
+                let read = |text: Secret| {
+                    serde_json::from_str(text.expose()).map_err(|_| {
+                        let why = "what was kept is not what was saved; forget it and log in again";
+                        AuthError::CredentialStoreError(why.to_owned())
+                    })
+                };
+                text.map(read).transpose()
+            }
+        }
+    }
+
+    async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
+        match self {
+            Self::Memory(memory) => memory.save(credentials).await,
+            Self::Given(store) => {
+                let text = serde_json::to_string(&credentials)
+                    .map_err(|error| AuthError::CredentialStoreError(error.to_string()))?;
+                store.save(Some(text.into())).await.map_err(AuthError::CredentialStoreError)
+            }
+        }
+    }
+
+    async fn clear(&self) -> Result<(), AuthError> {
+        match self {
+            Self::Memory(memory) => memory.clear().await,
+            Self::Given(store) => store.save(None).await.map_err(AuthError::CredentialStoreError),
+        }
+    }
+}

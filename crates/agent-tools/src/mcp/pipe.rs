@@ -1,0 +1,190 @@
+//! Messages over the pipes of a child: one JSON value on each line.
+//!
+//! The SDK's own transport drops an answer that breaks the rules, and the call waits until its time is over. Here such
+//! an answer ends its call at once.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+
+use rmcp::RoleClient;
+use rmcp::model::{
+    ClientJsonRpcMessage, ErrorCode, ErrorData, JsonRpcMessage, NumberOrString, ServerJsonRpcMessage,
+};
+use rmcp::transport::Transport;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::Mutex;
+
+use super::MAX_MESSAGE_BYTES;
+use super::stderr::Tail;
+
+/// The code under which an answer that breaks the rules is passed on. No server sends it: JSON-RPC's own codes end far
+/// above.
+pub(super) const BROKEN_ANSWER: ErrorCode = ErrorCode(i32::MIN);
+
+/// How much of a line that is too long is kept, to find out which call it answers.
+const HEAD_BYTES: usize = 256;
+
+/// A buffer that has grown beyond this is given back.
+const KEPT_BYTES: usize = 256 * 1024;
+
+pub(super) struct Pipe<R, W> {
+    reader: BufReader<R>,
+    line: Vec<u8>,
+    state: Line,
+    writer: Arc<Mutex<Option<W>>>,
+    /// Gets the lines that are no messages: a program that complains does so on either output.
+    junk: Tail,
+}
+
+/// What is being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Kept,
+    /// It is too long; only its head is kept.
+    TooLong,
+}
+
+/// A line that has been read.
+enum Read {
+    Whole,
+    TooLong,
+    End,
+}
+
+impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Pipe<R, W> {
+    pub(super) fn new(reader: R, writer: W, junk: Tail) -> Self {
+        Self {
+            reader: BufReader::new(reader),
+            line: Vec::new(),
+            state: Line::Kept,
+            writer: Arc::new(Mutex::new(Some(writer))),
+            junk,
+        }
+    }
+
+    /// Reads one line into the buffer. When the future is dropped, the next call goes on where it was.
+    async fn read_line(&mut self) -> Read {
+        loop {
+            // An error ends a pipe as its end does; what is left is no whole line.
+            let part = self.reader.fill_buf().await.unwrap_or_default();
+            if part.is_empty() {
+                return Read::End;
+            }
+            let end = memchr::memchr(b'\n', part);
+            let taken = end.unwrap_or(part.len());
+            let kept = part.get(..taken).unwrap_or_default();
+            if self.state == Line::Kept {
+                if self.line.len() + kept.len() > MAX_MESSAGE_BYTES {
+                    self.state = Line::TooLong;
+                    self.line.truncate(HEAD_BYTES);
+                } else {
+                    self.line.extend_from_slice(kept);
+                }
+            }
+            self.reader.consume(taken + usize::from(end.is_some()));
+            if end.is_some() {
+                return match std::mem::replace(&mut self.state, Line::Kept) {
+                    Line::Kept => Read::Whole,
+                    Line::TooLong => Read::TooLong,
+                };
+            }
+        }
+    }
+
+    /// The message of the line, or what stands for it.
+    fn message(&self) -> Option<ServerJsonRpcMessage> {
+        // A line end of Windows and a byte order mark are no part of JSON.
+        let line = self.line.strip_suffix(b"\r").unwrap_or(&self.line);
+        let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return None;
+        }
+        let error = match serde_json::from_slice(line) {
+            Ok(message) => return Some(message),
+            Err(error) => error,
+        };
+        let answer: Option<Value> = serde_json::from_slice(line).ok();
+        let answer = answer.filter(|value| value.get("method").is_none());
+        match answer.as_ref().and_then(|answer| answer.get("id")).and_then(id_of) {
+            Some(id) => {
+                let has = |key: &str| answer.as_ref().is_some_and(|answer| answer.get(key).is_some());
+                let what = if has("result") || has("error") { error.to_string() } else { EMPTY.to_owned() };
+                Some(broken(id, what))
+            }
+            None => {
+                self.junk.push(line);
+                self.junk.push(b"\n");
+                None
+            }
+        }
+    }
+}
+
+/// What is said of an answer without result and error (REQ-115).
+const EMPTY: &str = "Empty result";
+
+fn broken(id: NumberOrString, what: String) -> ServerJsonRpcMessage {
+    JsonRpcMessage::error(ErrorData::new(BROKEN_ANSWER, what, None), Some(id))
+}
+
+fn id_of(value: &Value) -> Option<NumberOrString> {
+    match value {
+        Value::Number(number) => number.as_i64().map(NumberOrString::Number),
+        Value::String(text) => Some(NumberOrString::String(text.as_str().into())),
+        _ => None,
+    }
+}
+
+/// The call that a line answers, from its head: most servers put the number before the result.
+fn id_in_head(head: &[u8]) -> Option<NumberOrString> {
+    let text = String::from_utf8_lossy(head);
+    let (before, after) = text.split_once("\"id\":")?;
+    if before.contains("\"result\"") || before.contains("\"error\"") || before.contains("\"method\"") {
+        return None;
+    }
+    let digits: String = after.trim_start().chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok().map(NumberOrString::Number)
+}
+
+impl<R, W> Transport<RoleClient> for Pipe<R, W>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(&mut self, item: ClientJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let writer = Arc::clone(&self.writer);
+        async move {
+            let mut line = serde_json::to_vec(&item)?;
+            line.push(b'\n');
+            let mut writer = writer.lock().await;
+            let writer = writer.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+            writer.write_all(&line).await?;
+            writer.flush().await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            let message = match self.read_line().await {
+                Read::Whole => self.message(),
+                Read::TooLong => id_in_head(&self.line)
+                    .map(|id| broken(id, format!("the answer is longer than {MAX_MESSAGE_BYTES} bytes"))),
+                Read::End => return None,
+            };
+            self.line.clear();
+            self.line.shrink_to(KEPT_BYTES);
+            if message.is_some() {
+                return message;
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        drop(self.writer.lock().await.take());
+        Ok(())
+    }
+}

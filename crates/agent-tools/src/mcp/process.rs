@@ -1,0 +1,192 @@
+//! A server that is a child of this process: its group, its pipes, its end.
+
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::{oneshot, watch};
+
+use super::server::StdioTransport;
+use super::stderr::Tail;
+use crate::bash::{environment, strays};
+
+/// How long a server has to end by itself once its input is closed (REQ-134).
+const EOF_GRACE: Duration = Duration::from_secs(2);
+
+/// How long it then has after it was told to end.
+#[cfg(unix)]
+const TERM_GRACE: Duration = Duration::from_millis(500);
+
+/// How long is waited for the end of a process that was killed, and of its pipes; only one stuck in the kernel takes
+/// longer.
+const KILL_GRACE: Duration = Duration::from_millis(500);
+
+/// A running child. Dropping it ends the child in the background, and its whole process group with it.
+#[derive(Debug)]
+pub(super) struct Process {
+    stop: Option<oneshot::Sender<()>>,
+    ended: watch::Receiver<Option<String>>,
+    stderr: Tail,
+    id: Option<u32>,
+}
+
+impl Process {
+    /// Starts the child; its pipes for messages are the caller's.
+    pub(super) fn start(spec: &StdioTransport, stderr: Tail) -> io::Result<(Self, ChildStdin, ChildStdout)> {
+        let mut variables = environment::of_command(&spec.inherited, &spec.env);
+        let mark = random_mark();
+        strays::mark(&mut variables, &mark);
+        let mut wrap = CommandWrap::with_new(&spec.command, |command| {
+            command.args(&spec.args);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.env_clear().envs(&variables);
+            if let Some(folder) = &spec.folder {
+                command.current_dir(folder);
+            }
+        });
+        wrap.wrap(KillOnDrop);
+        #[cfg(unix)]
+        wrap.wrap(process_wrap::tokio::ProcessGroup::leader());
+        let mut family = Family { child: wrap.spawn()?, mark, left: Left::Some };
+        let missing = || io::Error::other("the child has no pipe");
+        let stdin = family.child.stdin().take().ok_or_else(missing)?;
+        let stdout = family.child.stdout().take().ok_or_else(missing)?;
+        let pipe = family.child.stderr().take().ok_or_else(missing)?;
+        let id = family.child.id();
+        let (stop, stopped) = oneshot::channel();
+        let (end, ended) = watch::channel(None);
+        let log = stderr.clone();
+        tokio::spawn(async move {
+            let reading = tokio::spawn(async move { log.follow(pipe).await });
+            let status = family.live(stopped).await;
+            // All writers are dead, so the pipe ends now, unless somebody left the group unseen.
+            drop(tokio::time::timeout(KILL_GRACE, reading).await);
+            end.send_replace(Some(exit_text(status)));
+        });
+        Ok((Self { stop: Some(stop), ended, stderr, id }, stdin, stdout))
+    }
+
+    /// Its number while it lives.
+    pub(super) fn id(&self) -> Option<u32> {
+        self.id.filter(|_| !self.has_ended())
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.borrow().is_some()
+    }
+
+    /// How it ended, once it has; waits for that a moment, since a closed pipe is seen before.
+    pub(super) async fn exit(&self) -> Option<String> {
+        let mut ended = self.ended.clone();
+        let end = tokio::time::timeout(KILL_GRACE * 2, ended.wait_for(Option::is_some)).await;
+        end.ok().and_then(Result::ok).and_then(|exit| exit.clone())
+    }
+
+    pub(super) fn stderr(&self) -> &Tail {
+        &self.stderr
+    }
+
+    /// Asks it to end and waits until nothing is left of it. Its input should have been closed before.
+    pub(super) async fn stop(&mut self) {
+        drop(self.stop.take());
+        // An error says that the task is gone, and the child with it.
+        drop(self.ended.wait_for(Option::is_some).await);
+    }
+}
+
+/// The child and all that it started.
+#[derive(Debug)]
+struct Family {
+    child: Box<dyn ChildWrapper>,
+    mark: String,
+    left: Left,
+}
+
+/// Who may still be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Some,
+    Nobody,
+}
+
+impl Family {
+    /// Waits for the end of the child, by itself or when it is stopped; then nobody of the family is left.
+    async fn live(&mut self, stopped: oneshot::Receiver<()>) -> Option<ExitStatus> {
+        let by_itself = tokio::select! {
+            status = self.wait() => Some(status),
+            // The sender says nothing; it is dropped.
+            _ = stopped => None,
+        };
+        let status = match by_itself {
+            Some(status) => status,
+            None => self.stop().await,
+        };
+        self.kill();
+        let mark = self.mark.clone();
+        drop(tokio::task::spawn_blocking(move || strays::end(&mark)).await);
+        self.left = Left::Nobody;
+        match status {
+            Some(status) => Some(status),
+            None => tokio::time::timeout(KILL_GRACE, self.wait()).await.ok().flatten(),
+        }
+    }
+
+    /// Waits for the child itself, not for what it left behind.
+    async fn wait(&mut self) -> Option<ExitStatus> {
+        self.child.inner_mut().wait().await.ok()
+    }
+
+    /// Gives it time to end by itself, then asks it to.
+    async fn stop(&mut self) -> Option<ExitStatus> {
+        if let Ok(status) = tokio::time::timeout(EOF_GRACE, self.wait()).await {
+            return status;
+        }
+        #[cfg(unix)]
+        {
+            /// The same number on every Unix.
+            const SIGTERM: i32 = 15;
+            if self.child.signal(SIGTERM).is_ok()
+                && let Ok(status) = tokio::time::timeout(TERM_GRACE, self.wait()).await
+            {
+                return status;
+            }
+        }
+        None
+    }
+
+    fn kill(&mut self) {
+        // An error says that nobody is left in the group.
+        drop(self.child.start_kill());
+    }
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        if self.left == Left::Some {
+            self.kill();
+            strays::end(&self.mark);
+        }
+    }
+}
+
+/// A name that no other process of any program carries.
+fn random_mark() -> String {
+    use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+    let word = || RandomState::new().build_hasher().finish();
+    format!("mcp-{}-{:016x}{:016x}", std::process::id(), word(), word())
+}
+
+/// How a process ended, in words.
+fn exit_text(status: Option<ExitStatus>) -> String {
+    let Some(status) = status else { return "it was killed".to_owned() };
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return format!("it was ended by signal {signal}");
+    }
+    match status.code() {
+        Some(code) => format!("it exited with code {code}"),
+        None => "it ended".to_owned(),
+    }
+}

@@ -1,0 +1,131 @@
+//! How far calls are, as their server says.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::model::{NumberOrString, ProgressNotificationParam, ProgressToken};
+use tokio::sync::mpsc;
+
+use crate::text;
+
+/// How many notes of one call wait to be read. A server that says more at once loses some: none of them is final.
+const MAX_WAITING: usize = 256;
+
+/// How many notes are kept whose call is not known yet.
+const MAX_EARLY: usize = 64;
+
+/// How much of a note's text is kept, in bytes.
+const MAX_TEXT_BYTES: usize = 4 * 1024;
+
+/// How far a call is.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct McpProgress {
+    /// How much is done, in units of the server's.
+    pub progress: f64,
+    /// How much there is to do, where the server knows.
+    pub total: Option<f64>,
+    /// The server's words, at most 4 KiB.
+    pub message: Option<String>,
+}
+
+impl std::fmt::Display for McpProgress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let amount = match self.total {
+            Some(total) => format!("{}/{total}", self.progress),
+            None => self.progress.to_string(),
+        };
+        match &self.message {
+            Some(message) => write!(f, "{message} ({amount})"),
+            None => f.write_str(&amount),
+        }
+    }
+}
+
+/// Which call gets which note. Written to as messages come in, so that the order is the server's.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ProgressBook(Arc<Mutex<Book>>);
+
+#[derive(Debug, Default)]
+struct Book {
+    calls: BTreeMap<String, mpsc::Sender<McpProgress>>,
+    /// A fast server speaks before the sender of the call has written it down.
+    early: VecDeque<(String, McpProgress)>,
+}
+
+impl ProgressBook {
+    fn lock(&self) -> MutexGuard<'_, Book> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn note(&self, param: &ProgressNotificationParam) {
+        let token = key(&param.progress_token);
+        let note = McpProgress {
+            progress: param.progress,
+            total: param.total,
+            message: param.message.as_deref().map(|m| text::head(m, MAX_TEXT_BYTES).to_owned()),
+        };
+        let mut book = self.lock();
+        match book.calls.get(&token) {
+            // Full: see MAX_WAITING. Closed: the call has its answer.
+            Some(call) => drop(call.try_send(note)),
+            None => {
+                book.early.push_back((token, note));
+                let over = book.early.len().saturating_sub(MAX_EARLY);
+                book.early.drain(..over);
+            }
+        }
+    }
+
+    /// The notes of the call with this token, until the value is dropped.
+    pub(super) fn open(&self, token: &ProgressToken) -> ProgressNotes {
+        let token = key(token);
+        let (sender, notes) = mpsc::channel(MAX_WAITING);
+        let mut book = self.lock();
+        for (of, note) in std::mem::take(&mut book.early) {
+            if of == token {
+                drop(sender.try_send(note));
+            } else {
+                book.early.push_back((of, note));
+            }
+        }
+        book.calls.insert(token.clone(), sender);
+        ProgressNotes { book: self.clone(), token, notes }
+    }
+}
+
+fn key(token: &ProgressToken) -> String {
+    match &token.0 {
+        NumberOrString::Number(number) => number.to_string(),
+        NumberOrString::String(text) => format!("\"{text}"),
+    }
+}
+
+/// The notes of one call.
+#[derive(Debug)]
+pub(super) struct ProgressNotes {
+    book: ProgressBook,
+    token: String,
+    notes: mpsc::Receiver<McpProgress>,
+}
+
+impl ProgressNotes {
+    /// The next note. Waits for ever when there is none.
+    pub(super) async fn next(&mut self) -> McpProgress {
+        match self.notes.recv().await {
+            Some(note) => note,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// A note that is there.
+    pub(super) fn take(&mut self) -> Option<McpProgress> {
+        self.notes.try_recv().ok()
+    }
+}
+
+impl Drop for ProgressNotes {
+    fn drop(&mut self) {
+        self.book.lock().calls.remove(&self.token);
+    }
+}

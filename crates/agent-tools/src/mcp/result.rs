@@ -1,0 +1,92 @@
+//! From a server's result to what a model sees.
+
+use agent_core::{Content, ToolResult};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::MAX_RESULT_TEXT_BYTES;
+use super::content::{McpContent, McpResource, McpResourceBody, McpToolCallResult};
+use crate::text;
+
+/// Pictures that every provider with eyes takes.
+const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// What is said where text was thrown away.
+const TRUNCATED: &str = "\n... (output truncated)";
+
+/// What a model sees of a result. Structured content becomes the details, and the text when there is nothing else to see.
+pub(super) fn tool_result(result: McpToolCallResult) -> ToolResult {
+    let McpToolCallResult { content, structured_content, is_error } = result;
+    let mut budget = Budget { left: MAX_RESULT_TEXT_BYTES };
+    let mut blocks: Vec<Content> =
+        content.into_iter().filter_map(|content| block(content, &mut budget)).collect();
+    // Beside a picture it holds the picture's bytes once more, with some servers.
+    if let Some(structured) = &structured_content
+        && blocks.is_empty()
+    {
+        blocks.extend(budget.text(structured.to_string()));
+    }
+    if blocks.is_empty() && is_error {
+        blocks.push(Content::text("The tool failed and did not say why."));
+    }
+    let mut shown = ToolResult::content(blocks);
+    if let Some(structured) = structured_content {
+        shown = shown.with_details(structured);
+    }
+    if is_error { shown.failed() } else { shown }
+}
+
+/// How much text may still be shown.
+struct Budget {
+    left: usize,
+}
+
+impl Budget {
+    fn text(&mut self, text: String) -> Option<Content> {
+        if self.left == 0 {
+            return None;
+        }
+        let shown = text::head(&text, self.left);
+        if shown.len() < text.len() {
+            self.left = 0;
+            return Some(Content::text(format!("{shown}{TRUNCATED}")));
+        }
+        self.left -= text.len();
+        Some(Content::text(text))
+    }
+}
+
+fn block(content: McpContent, budget: &mut Budget) -> Option<Content> {
+    match content {
+        McpContent::Text(text) => budget.text(text),
+        McpContent::Image { data, mime_type } => picture(data, &mime_type, "image", budget),
+        McpContent::Audio { data, mime_type } => budget.text(unshown("audio", &mime_type, &data)),
+        McpContent::Resource(McpResource { uri, mime_type, body }) => match body {
+            McpResourceBody::Text(text) => budget.text(format!("[resource {uri}]\n{text}")),
+            McpResourceBody::Blob(data) => {
+                let mime_type = mime_type.unwrap_or_else(|| "application/octet-stream".to_owned());
+                picture(data, &mime_type, &format!("resource {uri}"), budget)
+            }
+        },
+        McpContent::ResourceLink { uri, name, description, mime_type } => {
+            let kind = mime_type.map(|kind| format!(", {kind}")).unwrap_or_default();
+            let about = description.map(|about| format!(": {about}")).unwrap_or_default();
+            budget.text(format!("[resource link {name} <{uri}>{kind}{about}]"))
+        }
+        McpContent::Other(value) => budget.text(value.to_string()),
+    }
+}
+
+/// A picture, when a provider would take it: one bad picture makes a whole request fail, on every later turn too.
+fn picture(data: String, mime_type: &str, what: &str, budget: &mut Budget) -> Option<Content> {
+    let kind = mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let kind = if kind == "image/jpg" { "image/jpeg".to_owned() } else { kind };
+    if PICTURES.contains(&kind.as_str()) && !data.is_empty() && STANDARD.decode(&data).is_ok() {
+        return Some(Content::image(data, kind));
+    }
+    budget.text(unshown(what, mime_type, &data))
+}
+
+fn unshown(what: &str, mime_type: &str, data: &str) -> String {
+    format!("[{what}: {mime_type}, about {} bytes, which cannot be shown here]", data.len() / 4 * 3)
+}

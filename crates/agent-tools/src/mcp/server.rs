@@ -1,0 +1,392 @@
+//! Which server, how it is reached, and its bounds.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use agent_core::Secret;
+
+use super::elicitation::ElicitationHandler;
+use super::secrets::Secrets;
+use super::{CALL_TIMEOUT, CONNECT_TIMEOUT, MAX_CALL_TIME};
+
+/// A server to connect to.
+///
+/// ```
+/// use agent_tools::mcp::McpServer;
+/// let files = McpServer::stdio("files", "mcp-server-filesystem").with_arg("/srv/data").with_prefix("fs");
+/// let search = McpServer::http("search", "https://mcp.example.com/mcp").with_bearer("a-token");
+/// assert!(!format!("{search:?}").contains("a-token"));
+/// # let _ = files;
+/// ```
+#[derive(Clone)]
+pub struct McpServer {
+    pub(super) name: String,
+    pub(super) transport: McpTransport,
+    pub(super) prefix: Option<String>,
+    pub(super) connect_timeout: Duration,
+    pub(super) call_timeout: Duration,
+    pub(super) max_call_time: Duration,
+    pub(super) restart: Restart,
+    pub(super) annotations: AnnotationTrust,
+    pub(super) elicitation: Option<ElicitationHandler>,
+    pub(super) only: Option<Vec<String>>,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum McpTransport {
+    /// A child of this process that speaks on its standard input and output.
+    Stdio(StdioTransport),
+    /// Streamable HTTP.
+    Http(HttpTransport),
+}
+
+/// How a child is started. It gets the small environment that commands of `bash` get, and what is set here.
+#[derive(Clone)]
+pub struct StdioTransport {
+    pub(super) command: OsString,
+    pub(super) args: Vec<OsString>,
+    pub(super) env: BTreeMap<OsString, OsString>,
+    pub(super) inherited: Vec<String>,
+    pub(super) folder: Option<PathBuf>,
+}
+
+/// Where a server over HTTP is, and what it is told of the caller.
+#[derive(Clone)]
+pub struct HttpTransport {
+    pub(super) url: String,
+    pub(super) headers: Vec<(String, Secret)>,
+    pub(super) bearer: Option<Secret>,
+    pub(super) client: Option<reqwest::Client>,
+    #[cfg(feature = "mcp-oauth")]
+    pub(super) oauth: Option<super::oauth::OAuth>,
+}
+
+/// What is believed of what a server says about its tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum AnnotationTrust {
+    /// `readOnlyHint` and `idempotentHint` decide about a tool's effects, and with them whether a call may be repeated.
+    #[default]
+    Believed,
+    /// Every call counts as one that must not be repeated. For servers that one does not trust.
+    Ignored,
+}
+
+/// How often and after how long a server that ended is started again.
+///
+/// The wait doubles with each start after which nothing was answered, up to `max_delay`; an answer sets it back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Restart {
+    /// How often one call tries to start it; 0 for never.
+    pub attempts: u32,
+    /// The wait before the second start in a row.
+    pub first_delay: Duration,
+    /// The longest wait.
+    pub max_delay: Duration,
+}
+
+impl Default for Restart {
+    fn default() -> Self {
+        Self { attempts: 3, first_delay: Duration::from_millis(250), max_delay: Duration::from_secs(10) }
+    }
+}
+
+impl Restart {
+    /// A server that ended stays so; calls fail.
+    #[must_use]
+    pub fn never() -> Self {
+        Self { attempts: 0, ..Self::default() }
+    }
+
+    /// So many starts for one call, with these waits.
+    #[must_use]
+    pub fn new(attempts: u32, first_delay: Duration, max_delay: Duration) -> Self {
+        Self { attempts, first_delay, max_delay }
+    }
+
+    /// The wait before a start, after `failures` starts that came to nothing.
+    pub(super) fn delay(&self, failures: u32) -> Duration {
+        match failures.checked_sub(1) {
+            None => Duration::ZERO,
+            Some(doublings) => {
+                self.first_delay.saturating_mul(2_u32.saturating_pow(doublings)).min(self.max_delay)
+            }
+        }
+    }
+}
+
+impl McpServer {
+    /// A program that is started as a child. `name` stands in errors.
+    #[must_use]
+    pub fn stdio(name: impl Into<String>, command: impl Into<OsString>) -> Self {
+        Self::new(
+            name,
+            McpTransport::Stdio(StdioTransport {
+                command: command.into(),
+                args: Vec::new(),
+                env: BTreeMap::new(),
+                inherited: Vec::new(),
+                folder: None,
+            }),
+        )
+    }
+
+    /// A server at an address that begins with `http://` or `https://`. `name` stands in errors.
+    #[must_use]
+    pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
+        let transport = HttpTransport {
+            url: url.into(),
+            headers: Vec::new(),
+            bearer: None,
+            client: None,
+            #[cfg(feature = "mcp-oauth")]
+            oauth: None,
+        };
+        Self::new(name, McpTransport::Http(transport))
+    }
+
+    /// A program, named after itself.
+    pub(super) fn of_command<A, K, V>(
+        command: impl Into<OsString>,
+        args: impl IntoIterator<Item = A>,
+        env: impl IntoIterator<Item = (K, V)>,
+    ) -> Self
+    where
+        A: Into<OsString>,
+        K: Into<OsString>,
+        V: Into<OsString>,
+    {
+        let command = command.into();
+        let name = Path::new(&command).file_name().unwrap_or(&command).to_string_lossy().into_owned();
+        let server = Self::stdio(name, command).with_args(args);
+        env.into_iter().fold(server, |server, (name, value)| server.with_env(name, value))
+    }
+
+    /// A server, named after its address.
+    pub(super) fn of_url(url: impl Into<String>) -> Self {
+        let url = url.into();
+        Self::http(url.split('?').next().unwrap_or_default(), url.clone())
+    }
+
+    fn new(name: impl Into<String>, transport: McpTransport) -> Self {
+        Self {
+            name: name.into(),
+            transport,
+            prefix: None,
+            connect_timeout: CONNECT_TIMEOUT,
+            call_timeout: CALL_TIMEOUT,
+            max_call_time: MAX_CALL_TIME,
+            restart: Restart::default(),
+            annotations: AnnotationTrust::default(),
+            elicitation: None,
+            only: None,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How it is reached.
+    #[must_use]
+    pub fn transport(&self) -> &McpTransport {
+        &self.transport
+    }
+
+    /// One more argument. Without effect over HTTP, as all that speaks of the child.
+    #[must_use]
+    pub fn with_arg(self, arg: impl Into<OsString>) -> Self {
+        self.with_args([arg])
+    }
+
+    /// More arguments.
+    #[must_use]
+    pub fn with_args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        if let McpTransport::Stdio(stdio) = &mut self.transport {
+            stdio.args.extend(args.into_iter().map(Into::into));
+        }
+        self
+    }
+
+    /// Sets a variable for the child.
+    #[must_use]
+    pub fn with_env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        if let McpTransport::Stdio(stdio) = &mut self.transport {
+            stdio.env.insert(name.into(), value.into());
+        }
+        self
+    }
+
+    /// Hands one more variable of this process on to the child, besides [`INHERITED`](crate::bash::INHERITED).
+    #[must_use]
+    pub fn with_inherited_env(mut self, name: impl Into<String>) -> Self {
+        if let McpTransport::Stdio(stdio) = &mut self.transport {
+            stdio.inherited.push(name.into());
+        }
+        self
+    }
+
+    /// The folder that the child starts in.
+    #[must_use]
+    pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        if let McpTransport::Stdio(stdio) = &mut self.transport {
+            stdio.folder = Some(folder.into());
+        }
+        self
+    }
+
+    /// One more header with every request. Without effect on a child, as all that speaks of HTTP.
+    #[must_use]
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
+        if let McpTransport::Http(http) = &mut self.transport {
+            http.headers.push((name.into(), value.into()));
+        }
+        self
+    }
+
+    /// Sends `Authorization: Bearer …` with every request.
+    #[must_use]
+    pub fn with_bearer(mut self, token: impl Into<Secret>) -> Self {
+        if let McpTransport::Http(http) = &mut self.transport {
+            http.bearer = Some(token.into());
+        }
+        self
+    }
+
+    /// Sends requests through this client. It should follow no redirect to another host: headers would go there.
+    #[must_use]
+    pub fn with_http_client(mut self, client: reqwest::Client) -> Self {
+        if let McpTransport::Http(http) = &mut self.transport {
+            http.client = Some(client);
+        }
+        self
+    }
+
+    /// Logs in when the server asks for it.
+    #[cfg(feature = "mcp-oauth")]
+    #[must_use]
+    pub fn with_oauth(mut self, login: super::oauth::OAuth) -> Self {
+        if let McpTransport::Http(http) = &mut self.transport {
+            http.oauth = Some(login);
+        }
+        self
+    }
+
+    /// Names its tools `{prefix}__{name}` (REQ-133).
+    #[must_use]
+    pub fn with_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = Some(prefix.into());
+        self
+    }
+
+    /// How long starting and greeting may take, in place of [`CONNECT_TIMEOUT`].
+    #[must_use]
+    pub fn with_connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// How long a request may go without an answer or a sign of progress, in place of [`CALL_TIMEOUT`].
+    #[must_use]
+    pub fn with_call_timeout(mut self, timeout: Duration) -> Self {
+        self.call_timeout = timeout;
+        self
+    }
+
+    /// How long a request may take in all, in place of [`MAX_CALL_TIME`].
+    #[must_use]
+    pub fn with_max_call_time(mut self, time: Duration) -> Self {
+        self.max_call_time = time;
+        self
+    }
+
+    /// What happens when it ends by itself.
+    #[must_use]
+    pub fn with_restart(mut self, restart: Restart) -> Self {
+        self.restart = restart;
+        self
+    }
+
+    /// What is believed of its tools' annotations.
+    #[must_use]
+    pub fn with_annotations(mut self, trust: AnnotationTrust) -> Self {
+        self.annotations = trust;
+        self
+    }
+
+    /// Answers when the server asks the user something during a call. Without it the server is told that nobody can be
+    /// asked.
+    #[must_use]
+    pub fn with_elicitation(mut self, handler: ElicitationHandler) -> Self {
+        self.elicitation = Some(handler);
+        self
+    }
+
+    /// Takes only these of its tools, by the server's names for them.
+    #[must_use]
+    pub fn with_only_tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.only = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// What must not be shown.
+    pub(super) fn secrets(&self) -> Secrets {
+        match &self.transport {
+            McpTransport::Stdio(stdio) => {
+                Secrets::new(stdio.env.values().map(|value| value.to_string_lossy().into_owned().into()))
+            }
+            McpTransport::Http(http) => {
+                Secrets::new(http.headers.iter().map(|(_, value)| value.clone()).chain(http.bearer.clone()))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpServer")
+            .field("name", &self.name)
+            .field("transport", &self.transport)
+            .field("prefix", &self.prefix)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("call_timeout", &self.call_timeout)
+            .field("max_call_time", &self.max_call_time)
+            .field("restart", &self.restart)
+            .field("annotations", &self.annotations)
+            .field("elicitation", &self.elicitation.is_some())
+            .field("only", &self.only)
+            .finish()
+    }
+}
+
+/// Shows which variables are set, and not their values.
+impl fmt::Debug for StdioTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StdioTransport")
+            .field("command", &self.command)
+            .field("args", &self.args.len())
+            .field("env", &self.env.keys())
+            .field("inherited", &self.inherited)
+            .field("folder", &self.folder)
+            .finish()
+    }
+}
+
+/// Shows which headers are set, and neither their values nor the query of the address.
+impl fmt::Debug for HttpTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpTransport")
+            .field("url", &self.url.split('?').next().unwrap_or_default())
+            .field("headers", &self.headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
+            .field("bearer", &self.bearer.is_some())
+            .finish_non_exhaustive()
+    }
+}

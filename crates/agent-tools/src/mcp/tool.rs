@@ -1,0 +1,94 @@
+//! What a server says of its tools.
+
+use agent_core::Effects;
+use serde_json::{Map, Value, json};
+
+/// A tool of a server.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct McpToolInfo {
+    /// The server's name for it.
+    pub name: String,
+    /// A name for people.
+    pub title: Option<String>,
+    /// What it does.
+    pub description: Option<String>,
+    /// The JSON schema of its arguments: always an object with `type` and `properties`.
+    pub input_schema: Value,
+    /// The JSON schema of its structured results.
+    pub output_schema: Option<Value>,
+    /// What the server says of its effects. These are hints; see [`AnnotationTrust`](super::AnnotationTrust).
+    pub annotations: McpAnnotations,
+}
+
+/// What a server says of a tool's effects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct McpAnnotations {
+    /// It changes nothing.
+    pub read_only: Option<bool>,
+    /// It may destroy something.
+    pub destructive: Option<bool>,
+    /// Calling it again with the same arguments changes nothing more.
+    pub idempotent: Option<bool>,
+    /// It deals with the world outside of the server.
+    pub open_world: Option<bool>,
+}
+
+impl McpAnnotations {
+    /// What a call does to the world (X6).
+    #[must_use]
+    pub fn effects(&self) -> Effects {
+        if self.read_only == Some(true) {
+            Effects::ReadOnly
+        } else if self.idempotent == Some(true) {
+            Effects::Idempotent
+        } else {
+            Effects::Once
+        }
+    }
+}
+
+impl McpToolInfo {
+    /// Reads an entry of `tools/list`.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub(super) fn read(value: &Value) -> Result<Self, String> {
+        let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        let name = text("name").filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| "a tool without a name".to_owned())?;
+        let input_schema = match value.get("inputSchema") {
+            None | Some(Value::Null) => normal_schema(&Map::new()),
+            Some(Value::Object(schema)) => normal_schema(schema),
+            Some(_) => return Err(format!("`{name}`, whose inputSchema is not an object")),
+        };
+        if input_schema.get("type") != Some(&json!("object")) {
+            return Err(format!("`{name}`, whose inputSchema does not describe an object"));
+        }
+        let hints = value.get("annotations");
+        let hint = |key: &str| hints.and_then(|hints| hints.get(key)).and_then(Value::as_bool);
+        let hinted_title = hints.and_then(|hints| hints.get("title")).and_then(Value::as_str);
+        Ok(Self {
+            title: text("title").or_else(|| hinted_title.map(str::to_owned)),
+            description: text("description").filter(|text| !text.is_empty()),
+            input_schema,
+            output_schema: value.get("outputSchema").filter(|schema| schema.is_object()).cloned(),
+            annotations: McpAnnotations {
+                read_only: hint("readOnlyHint"),
+                destructive: hint("destructiveHint"),
+                idempotent: hint("idempotentHint"),
+                open_world: hint("openWorldHint"),
+            },
+            name,
+        })
+    }
+}
+
+/// A schema of an object that says so, with properties: some providers refuse one that leaves either to be guessed.
+fn normal_schema(schema: &Map<String, Value>) -> Value {
+    let mut schema = schema.clone();
+    schema.entry("type").or_insert_with(|| json!("object"));
+    schema.entry("properties").or_insert_with(|| json!({}));
+    Value::Object(schema)
+}

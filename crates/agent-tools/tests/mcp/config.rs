@@ -1,0 +1,105 @@
+//! The file that names servers.
+
+use agent_tools::mcp::{McpConfig, McpConfigError, McpServer, McpServers, McpTransport, StartPolicy};
+use serde_json::json;
+
+use crate::support::{call, text};
+
+fn none(_: &str) -> Option<String> {
+    None
+}
+
+#[track_caller]
+fn check_problem(entry: &serde_json::Value, expected: &str) {
+    let file = json!({"mcpServers": {"a": entry, "good": {"command": "x"}}});
+    let config = McpConfig::parse(&file.to_string(), none).unwrap();
+    let problems: Vec<String> = config.problems().iter().map(ToString::to_string).collect();
+    assert_eq!(problems, [expected]);
+    assert_eq!(config.servers().len(), 1, "the others are used");
+}
+
+#[test]
+fn what_is_wrong_with_a_server_is_said_and_leaves_the_others_alone() {
+    check_problem(&json!("npx"), "server `a`, its entry: it is not an object");
+    check_problem(&json!({}), "server `a`, its entry: there is neither a `command` nor a `url`");
+    check_problem(&json!({"command": ""}), "server `a`, command: it is empty");
+    check_problem(&json!({"command": 1.5, "args": "x"}), "server `a`, args: it is not a list of strings");
+    check_problem(&json!({"command": "x", "args": [["y"]]}), "server `a`, args[0]: it is not a string");
+    check_problem(&json!({"command": "x", "env": []}), "server `a`, env: it is not an object of strings");
+    check_problem(&json!({"type": "http"}), "server `a`, url: it is missing");
+    check_problem(&json!({"url": "ftp://x"}), "server `a`, url: it does not begin with http:// or https://");
+    check_problem(&json!({"type": "grpc"}), "server `a`, type: `grpc` is neither `stdio` nor `http`");
+    check_problem(
+        &json!({"command": "x", "url": "http://y"}),
+        "server `a`, type: there is a `command` and a `url`; say which it is",
+    );
+    check_problem(
+        &json!({"command": "x", "timeout": 0}),
+        "server `a`, timeout: it is not a number of milliseconds above 0",
+    );
+    check_problem(
+        &json!({"command": "x", "env": {"K": "${GONE}"}}),
+        "server `a`, env.K: the variable GONE is not set; set it or write ${GONE:-default}",
+    );
+    check_problem(&json!({"command": "${X"}), "server `a`, command: a `${` has no `}`");
+    check_problem(
+        &json!({"command": "${a b}"}),
+        "server `a`, command: `a b` in `${…}` is not the name of a variable",
+    );
+    check_problem(
+        &json!({"type": "sse", "url": "http://y"}),
+        "server `a`, type: the old transport `sse` is not spoken; most servers also have streamable HTTP, often at \
+         the path /mcp: use `\"type\": \"http\"` with that address",
+    );
+}
+
+#[test]
+fn a_text_that_is_no_such_file_is_an_error() {
+    assert!(matches!(McpConfig::parse("{", none), Err(McpConfigError::Json(_))));
+    for text in ["[]", "{}", r#"{"mcpServers": []}"#] {
+        assert!(matches!(McpConfig::parse(text, none), Err(McpConfigError::NoServers)), "{text}");
+    }
+}
+
+#[test]
+fn order_switches_and_unknown_keys_are_as_other_agents_have_them() {
+    let text = "\u{feff}{\"inputs\": [], \"mcpServers\": {
+        \"z\": {\"command\": \"z\", \"autoApprove\": [\"x\"]},
+        \"off\": {\"command\": \"no\", \"disabled\": true},
+        \"a\": {\"type\": \"streamable-http\", \"url\": \"https://example.com/mcp\"}}}";
+    let config = McpConfig::parse(text, none).unwrap();
+    let names: Vec<&str> = config.servers().iter().map(McpServer::name).collect();
+    assert_eq!(names, ["z", "a"]);
+    assert!(matches!(config.servers()[1].transport(), McpTransport::Http(_)));
+}
+
+/// Variables cannot break out of their place: what they hold is never read as JSON, nor looked through again.
+#[tokio::test]
+async fn variables_are_put_in_as_they_are() {
+    let evil = r#"a", "x": "${NAME} "#;
+    let file = json!({"mcpServers": {"t": {
+        "command": "${EXE}",
+        "args": ["support::server::process", "${UNSET:---exact}", "--nocapture"],
+        "env": {
+            "LOOPTREE_TEST_MCP_MODE": "${EMPTY:-sdk}", "VALUE": "<${EVIL}>", "NUMBER": 5, "DOLLAR": "$HOME $$",
+            "NONE": "${EMPTY}",
+        },
+    }}});
+    let config = McpConfig::parse(&file.to_string(), |name| match name {
+        "EXE" => Some(std::env::current_exe().unwrap().to_str().unwrap().to_owned()),
+        "EVIL" => Some(evil.to_owned()),
+        "EMPTY" => Some(String::new()),
+        "NAME" => panic!("it was looked through again"),
+        _ => None,
+    })
+    .unwrap();
+    assert_eq!(config.problems().len(), 0, "{:?}", config.problems());
+    let servers = McpServers::start(config.into_servers(), StartPolicy::Fail).await.unwrap();
+    let client = servers.clients().next().unwrap();
+    let seen = text(call(client, "env", json!({})).await);
+    for line in
+        [format!("VALUE=<{evil}>"), "NUMBER=5".to_owned(), "DOLLAR=$HOME $$".to_owned(), "NONE=".to_owned()]
+    {
+        assert!(seen.lines().any(|seen| seen == line), "{line} in {seen}");
+    }
+}

@@ -1,0 +1,24 @@
+//! Servers that speak the Model Context Protocol, over real processes and sockets. The servers are this same program.
+#![cfg(all(feature = "mcp", unix))]
+#![allow(
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test is nobody's library"
+)]
+
+mod support;
+
+mod agent;
+mod calls;
+mod config;
+mod elicitation;
+mod http;
+mod lists;
+#[cfg(feature = "mcp-oauth")]
+mod oauth;
+mod process;
+mod restart;

@@ -1,0 +1,118 @@
+//! Logging in.
+
+use std::sync::{Arc, Mutex};
+
+use agent_core::Secret;
+use agent_tools::mcp::oauth::{OAuth, OAuthStore, OAuthVisit};
+use agent_tools::mcp::{McpClient, McpError, McpServer};
+use async_trait::async_trait;
+use serde_json::json;
+
+use crate::support::http_server::{HttpServer, Login, Seen};
+use crate::support::server::TestServer;
+use crate::support::{call, connect, text};
+
+const TOKEN: &str = "Bearer tok-0123456789";
+
+async fn server() -> HttpServer {
+    let seen = Seen { wanted: Some(TOKEN), login: Login::Yes, ..Seen::default() };
+    HttpServer::start_at("127.0.0.1:0".parse().unwrap(), seen, TestServer::new(None)).await
+}
+
+/// A user who logs in and gets this code, and the pages that were shown.
+fn user(code: &'static str) -> (OAuthVisit, Arc<Mutex<Vec<String>>>) {
+    let pages = Arc::new(Mutex::new(Vec::new()));
+    let book = Arc::clone(&pages);
+    let visit: OAuthVisit = Arc::new(move |page: String| {
+        let state = part(&page, "state");
+        book.lock().unwrap().push(page);
+        Box::pin(async move { Ok(format!("http://127.0.0.1:1/callback?code={code}&state={state}")) })
+    });
+    (visit, pages)
+}
+
+/// A part of an address's query, as it stands there.
+fn part(page: &str, name: &str) -> String {
+    let query = page.split_once('?').unwrap().1;
+    let found = query.split('&').find_map(|pair| pair.strip_prefix(&format!("{name}=")));
+    found.unwrap_or_else(|| panic!("no {name} in {page}")).to_owned()
+}
+
+fn paths(server: &HttpServer) -> Vec<String> {
+    server.seen.asked.lock().unwrap().iter().map(|(path, _)| path.clone()).collect()
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_a_login_gets_one_and_the_token_is_used() {
+    let server = server().await;
+    let (visit, pages) = user("the-code");
+    let login = OAuth::new("http://127.0.0.1:1/callback", visit).with_client_name("A test");
+    let client = connect(McpServer::http("guarded", server.url()).with_oauth(login)).await;
+    assert_eq!(text(call(&client, "echo", json!({"text": "in"})).await), "in");
+    let pages = pages.lock().unwrap();
+    assert_eq!(pages.len(), 1, "one page for the user");
+    assert_eq!(part(&pages[0], "client_id"), "given-id");
+    assert_eq!(part(&pages[0], "code_challenge_method"), "S256");
+    let asked = server.seen.asked.lock().unwrap();
+    let body = |path: &str| asked.iter().find(|(of, _)| of == path).unwrap().1.clone();
+    assert!(body("/register").contains("A test"), "{}", body("/register"));
+    assert!(body("/token").contains("code_verifier="), "{}", body("/token"));
+}
+
+#[tokio::test]
+async fn a_login_that_fails_is_an_error_and_shows_no_secret() {
+    let server = server().await;
+    let (visit, _) = user("another-code");
+    let login = OAuth::new("http://127.0.0.1:1/callback", visit)
+        .with_client("known-id", Some(Secret::new("client-secret-0123456789")));
+    let spec = McpServer::http("guarded", server.url()).with_oauth(login);
+    let error = McpClient::connect(spec.clone()).await.unwrap_err();
+    assert!(matches!(error, McpError::Login { .. }), "{error:?}");
+    assert!(!format!("{error} {error:?} {spec:?}").contains("0123456789"), "{error:?}");
+    assert!(!paths(&server).contains(&"/register".to_owned()), "it was registered before");
+
+    let nobody: OAuthVisit = Arc::new(|_| Box::pin(async { Err("nobody is here".to_owned()) }));
+    let login = OAuth::new("http://127.0.0.1:1/callback", nobody);
+    let spec = McpServer::http("guarded", server.url()).with_oauth(login);
+    let error = McpClient::connect(spec).await.unwrap_err();
+    assert_eq!(error.to_string(), "MCP login: server `guarded` cannot be logged in to: nobody is here");
+}
+
+#[tokio::test]
+async fn a_program_with_an_account_logs_in_without_a_user() {
+    let server = server().await;
+    let login = OAuth::for_program("robot", "client-secret-0123456789");
+    let client = connect(McpServer::http("guarded", server.url()).with_oauth(login)).await;
+    assert_eq!(text(call(&client, "echo", json!({"text": "in"})).await), "in");
+    assert!(!paths(&server).contains(&"/authorize".to_owned()));
+}
+
+#[derive(Default)]
+struct Kept(Mutex<Option<Secret>>);
+
+#[async_trait]
+impl OAuthStore for Kept {
+    async fn load(&self) -> Result<Option<Secret>, String> {
+        Ok(self.0.lock().unwrap().clone())
+    }
+
+    async fn save(&self, credentials: Option<Secret>) -> Result<(), String> {
+        *self.0.lock().unwrap() = credentials;
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_was_kept_needs_no_second_login() {
+    let server = server().await;
+    let kept = Arc::new(Kept::default());
+    for _ in 0..2 {
+        let (visit, pages) = user("the-code");
+        let was_empty = kept.0.lock().unwrap().is_none();
+        let store: Arc<dyn OAuthStore> = kept.clone();
+        let login = OAuth::new("http://127.0.0.1:1/callback", visit).with_store(store);
+        let client = connect(McpServer::http("guarded", server.url()).with_oauth(login)).await;
+        assert_eq!(text(call(&client, "echo", json!({"text": "in"})).await), "in");
+        assert_eq!(pages.lock().unwrap().len(), usize::from(was_empty));
+    }
+}

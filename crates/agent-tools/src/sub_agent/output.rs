@@ -1,6 +1,6 @@
 //! What the caller's model sees of a child.
 
-use agent_core::{Ended, LoopId, Message, MessageRef, ToolResult, Usage};
+use agent_core::{Content, Ended, LoopId, Message, MessageRef, ToolResult, Usage};
 use serde_json::json;
 
 /// What stands for the answer of a child that wrote none (REQ-149).
@@ -9,8 +9,10 @@ pub const NO_TEXT: &str = "(sub-agent produced no text output)";
 /// The text of the last reply that has any, its blocks joined by line ends; [`NO_TEXT`] when none has (REQ-149).
 #[must_use]
 pub fn extract_final_text(messages: &[MessageRef]) -> String {
-    let replies = messages.iter().rev().filter_map(|m| m.as_llm().filter(|m| m.as_assistant().is_some()));
-    let said = replies.map(Message::text).find(|text| !text.trim().is_empty());
+    let replies = messages.iter().rev().filter_map(|m| m.as_llm().and_then(Message::as_assistant));
+    let said = replies
+        .map(|reply| reply.content.iter().filter_map(Content::as_text).collect::<Vec<_>>().join("\n"))
+        .find(|text| !text.trim().is_empty());
     said.unwrap_or_else(|| NO_TEXT.to_owned())
 }
 

@@ -1,7 +1,7 @@
 //! Finds out how a server speaks that calls itself OpenAI-compatible.
 //!
 //! It is asked a row of small questions, each with one thing in it that some servers refuse, ignore or do differently. From the
-//! answers come a table for people and a [`ChatDialect`](looptree::ChatDialect) for
+//! answers come a table for people and a [`ChatDialect`] for
 //! [`ModelConfig::with_dialect`](looptree::ModelConfig::with_dialect). At the end an agent with that dialect does a turn with
 //! a tool.
 

@@ -1,7 +1,7 @@
 //! Answers that are Rust types: the form that a model is held to, and the reading of what it gave.
 //!
 //! [`BasicAgent::prompt_typed`](crate::BasicAgent::prompt_typed) does it all. An [`AnswerForm`] is for those who want to
-//! set something, or who run loops themselves: it gives the [`ResponseFormat`] and reads the text of the reply.
+//! set something, or who run loops themselves: it gives the [`ResponseFormat`](crate::ResponseFormat) and reads the text of the reply.
 //!
 //! ```
 //! use agent_core::testing::ScriptedProvider;

@@ -9,6 +9,7 @@ mod install;
 mod litellm;
 mod llama;
 mod llm;
+mod mcp;
 mod net;
 mod process;
 mod report;
@@ -31,7 +32,10 @@ struct Suite {
     run: fn(&Place, &[&'static str], &mut Report) -> anyhow::Result<()>,
 }
 
-const SUITES: &[Suite] = &[Suite { name: "llm", servers: llm::SERVERS, run: llm::run }];
+const SUITES: &[Suite] = &[
+    Suite { name: "llm", servers: llm::SERVERS, run: llm::run },
+    Suite { name: "mcp", servers: mcp::SERVERS, run: mcp::run },
+];
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]

@@ -39,6 +39,7 @@ const NO_NETWORK: &[&str] = &[
 /// Where things are.
 #[derive(Debug)]
 pub(super) struct Place {
+    root: PathBuf,
     /// For what is installed and written; one folder a server.
     folder: PathBuf,
     /// The project's own files.
@@ -56,7 +57,12 @@ pub(super) enum Installed {
 
 impl Place {
     pub(super) fn at(root: &Path) -> Self {
-        Self { folder: root.join("target/interop"), files: root.join("xtask/interop") }
+        Self { root: root.to_owned(), folder: root.join("target/interop"), files: root.join("xtask/interop") }
+    }
+
+    /// The project.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
     }
 
     /// A file of the project.

@@ -63,6 +63,8 @@ type ProjectRule = fn(&[SourceFile], &mut Vec<Finding>);
 
 const FILE_RULES: &[FileRule] = &[
     code::core_does_no_io,
+    code::protocols_are_pure,
+    code::sockets_in_few_places,
     code::facade_only_re_exports,
     code::file_size,
     code::inline_tests,
@@ -83,6 +85,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     }
     let files = workspace.texts()?;
     let mut findings = check_files(&files);
+    words::paths_of_the_checkout(&workspace.root, &files, &mut findings);
     if !workspace.root.join("Cargo.lock").is_file() {
         findings.push(Finding::error(
             "lock-file",

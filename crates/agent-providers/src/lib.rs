@@ -1,6 +1,6 @@
 //! Model providers for Looptree: a protocol each, one pool of connections for the process.
 //!
-//! A protocol is a pure encoder and a decoder without I/O; [`transport`] alone opens sockets. Answers are always
+//! A protocol is a pure encoder and a decoder without I/O; [`transport`] alone sends a model's requests. Answers are always
 //! streamed, every request is sent once (the agent's loop retries), and a reply is complete only when the provider
 //! said so. [`ProviderRegistry`] picks the provider by the model's protocol; [`catalogue`] knows the limits of common
 //! models. [`agent`](agent()) gives an agent with all of it.

@@ -29,8 +29,6 @@ use agent_core::{ProviderError, StreamConfig};
 use crate::http_provider::http_provider;
 use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
 
-#[cfg(feature = "azure")]
-pub(crate) use config::refuse;
 use decode::Decoder;
 pub(crate) use encode::body;
 

@@ -34,6 +34,43 @@ const IO_WORDS: &[&str] = &[
     "reqwest",
 ];
 
+/// What an encoder or a decoder must not name: it waits for nothing, asks no clock and opens nothing.
+const IMPURE_WORDS: &[&str] = &[
+    "async fn",
+    "async move",
+    ".await",
+    "tokio::",
+    "Instant::now",
+    "SystemTime::now",
+    "std::fs",
+    "std::env",
+    "reqwest::Client",
+];
+
+/// What opens connections, or does so inside.
+const SOCKET_WORDS: &[&str] = &[
+    "tokio::net",
+    "TcpStream",
+    "reqwest::Client::",
+    "ClientBuilder",
+    "gcp_auth",
+    "aws_config",
+    "aws_sdk_bedrockruntime",
+];
+
+/// Where agent-providers may open connections: the transport, the tokens of Google Cloud, and the AWS SDK's door, which leads
+/// to the transport.
+const SOCKETS: &[&str] = &[
+    "crates/agent-providers/src/transport",
+    "crates/agent-providers/src/vertex/token",
+    "crates/agent-providers/src/bedrock.rs",
+    "crates/agent-providers/src/bedrock/chain",
+    // The SDK's rules of addresses, which open nothing.
+    "crates/agent-providers/src/bedrock/config",
+    "crates/agent-providers/src/bedrock/sign",
+    "crates/agent-providers/src/bedrock/source",
+];
+
 /// The modules of `std` and `tokio` behind [`IO_WORDS`], for imports in braces.
 const IO_MODULES: &[(&str, &[&str])] =
     &[("std::{", &["fs", "env", "process", "net"]), ("tokio::{", &["fs", "net", "process", "spawn", "time"])];
@@ -60,6 +97,42 @@ pub(super) fn core_does_no_io(file: &SourceFile, findings: &mut Vec<Finding>) {
                     report(line, &format!("{opening}{name}"));
                 }
             }
+        }
+    }
+}
+
+/// Encoders and decoders are pure.
+pub(super) fn protocols_are_pure(file: &SourceFile, findings: &mut Vec<Finding>) {
+    let is_one = |part: &str| matches!(part, "encode" | "decode" | "encode.rs" | "decode.rs");
+    if library_of(&file.path) != Some("agent-providers")
+        || is_test_file(&file.path)
+        || !file.path.split('/').any(is_one)
+    {
+        return;
+    }
+    names_none(
+        file,
+        IMPURE_WORDS,
+        "protocols-are-pure",
+        "an encoder or decoder waits for nothing and opens nothing",
+        findings,
+    );
+}
+
+/// Only the transport opens sockets, and what is listed with it.
+pub(super) fn sockets_in_few_places(file: &SourceFile, findings: &mut Vec<Finding>) {
+    let listed = SOCKETS.iter().any(|place| file.path.starts_with(place));
+    if library_of(&file.path) != Some("agent-providers") || is_test_file(&file.path) || listed {
+        return;
+    }
+    names_none(file, SOCKET_WORDS, "sockets-in-few-places", "only the transport opens connections", findings);
+}
+
+fn names_none(file: &SourceFile, words: &[&str], rule: &'static str, why: &str, findings: &mut Vec<Finding>) {
+    let code = code_only(&file.text);
+    for word in words {
+        for line in lines_with(&code, word) {
+            findings.push(Finding::error(rule, &file.path, line, format!("`{word}`: {why}")));
         }
     }
 }

@@ -1,11 +1,16 @@
 //! Rules about any text: nothing of the machine it was written on, nothing half done.
 
+use std::path::Path;
+
 use super::Finding;
 use crate::source::lines_with;
 use crate::workspace::SourceFile;
 
 /// Folders of one machine.
-const MACHINE_FOLDERS: &[&str] = &["/work/", "/root/", "/home/"];
+const MACHINE_FOLDERS: &[&str] = &["/root/", "/home/", "/Users/"];
+
+/// Folders that every machine has: what stands in one is not of one machine.
+const EVERYWHERE: &[&str] = &["/", "/tmp", "/var", "/opt", "/srv", "/mnt", "/usr", "/home", "/Users"];
 
 /// Names of people who do not exist, for examples of a home folder.
 const EXAMPLE_PEOPLE: &[&str] = &["user", "me", "alice", "bob", "ada"];
@@ -30,13 +35,28 @@ pub(super) fn machine_paths(file: &SourceFile, findings: &mut Vec<Finding>) {
     if file.path.starts_with(OWN) || file.path == "Cargo.lock" {
         return;
     }
+    for folder in MACHINE_FOLDERS {
+        paths_below(folder, file, findings);
+    }
+}
+
+/// Nor one of where this checkout stands, nor of what stands beside it.
+pub(super) fn paths_of_the_checkout(root: &Path, files: &[SourceFile], findings: &mut Vec<Finding>) {
+    let beside = root.parent().filter(|parent| !EVERYWHERE.contains(&&*parent.to_string_lossy()));
+    let folder = format!("{}/", beside.unwrap_or(root).display());
+    if MACHINE_FOLDERS.iter().any(|known| folder.starts_with(known)) {
+        return;
+    }
+    for file in files.iter().filter(|file| file.path != "Cargo.lock") {
+        paths_below(&folder, file, findings);
+    }
+}
+
+fn paths_below(folder: &str, file: &SourceFile, findings: &mut Vec<Finding>) {
     for (number, line) in file.text.lines().enumerate() {
-        for folder in MACHINE_FOLDERS {
-            if let Some(path) = machine_path(line, folder) {
-                let text =
-                    format!("`{path}` is a path of one machine; write it from the root of the project");
-                findings.push(Finding::error("machine-paths", &file.path, number + 1, text));
-            }
+        if let Some(path) = machine_path(line, folder) {
+            let text = format!("`{path}` is a path of one machine; write it from the root of the project");
+            findings.push(Finding::error("machine-paths", &file.path, number + 1, text));
         }
     }
 }

@@ -7,8 +7,7 @@ use agent_core::{ErrorKind, ModelConfig, ProviderError, StreamConfig};
 use http::header::{ACCEPT, AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::openai_responses::refuse;
-use crate::request;
+use crate::request::{self, refuse};
 
 /// An address as people write it, for advice.
 const EXAMPLE: &str = "https://RESOURCE.openai.azure.com/openai/v1";

@@ -11,11 +11,12 @@ mod thinking;
 #[cfg(test)]
 mod tests;
 
-use agent_core::{Encoded, ErrorContext, ErrorKind, ProviderError, StreamConfig, ToolChoice, WireKey};
+use agent_core::{Encoded, ErrorKind, ProviderError, StreamConfig, ToolChoice, WireKey};
 
 use super::generation::Known;
 use crate::declaration;
 use crate::json::{self, Members};
+use crate::request::refuse;
 use format::Format;
 
 pub(super) use format::answer_tool;
@@ -46,14 +47,6 @@ pub(crate) fn body(request: &StreamConfig) -> Result<Vec<u8>, ProviderError> {
     contents::write(body.key("contents"), request, known)?;
     body.close();
     Ok(out)
-}
-
-/// An error before anything was sent.
-fn refuse(request: &StreamConfig, message: &str, advice: &str) -> ProviderError {
-    let context = ErrorContext::new(message)
-        .with_target(&request.model.provider, &request.model.id)
-        .with_advice(advice);
-    ProviderError::new(ErrorKind::Other, context)
 }
 
 /// Which functions the model must, may or must not call.
@@ -93,7 +86,12 @@ fn choice<'r>(request: &'r StreamConfig, format: &'r Format<'r>) -> Result<Choic
         (ToolChoice::None, _) if !none => Choice::Never,
         (ToolChoice::Required | ToolChoice::Tool(_), _) => {
             let message = "the request demands a tool call and names no tools";
-            return Err(refuse(request, message, "give it tools, or leave the choice to the model"));
+            return Err(refuse(
+                &request.model,
+                ErrorKind::Other,
+                message,
+                "give it tools, or leave the choice to the model",
+            ));
         }
         _ => Choice::Auto,
     })

@@ -3,11 +3,14 @@
 #[cfg(test)]
 mod tests;
 
-use agent_core::{ApiProtocol, ErrorContext, ErrorKind, ModelConfig, ProviderError, StreamConfig};
+use agent_core::{ApiProtocol, ErrorKind, ModelConfig, ProviderError, StreamConfig};
 use http::header::{ACCEPT, AUTHORIZATION};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::{keys, request};
+
+/// The header in which servers that are not the vendor's may want the key.
+const API_KEY: HeaderName = HeaderName::from_static("api-key");
 
 /// The vendor's own address.
 const HOST: &str = "https://api.openai.com/v1";
@@ -29,7 +32,7 @@ pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderErro
     let base = known.or_else(|| (model.provider == "openai").then_some(HOST));
     if base.is_none() && model.base_url.is_none() {
         let message = format!("the address of the provider {:?} is not known", model.provider);
-        return Err(refuse(model, ErrorKind::Other, &message, "set the model's base_url"));
+        return Err(request::refuse(model, ErrorKind::Other, &message, "set the model's base_url"));
     }
     request::endpoint(model, base.unwrap_or(HOST), "/responses")
 }
@@ -77,20 +80,8 @@ pub(super) fn headers(request: &StreamConfig) -> Result<HeaderMap, ProviderError
             headers.insert(AUTHORIZATION, request::credential(model, "Bearer ", key)?);
         }
         None if model.base_url.is_some() && keys::variable(&model.provider).is_none() => {}
-        None if brings_its_own(request) => {}
+        None if request::names_header(request, &[&AUTHORIZATION, &API_KEY]) => {}
         None => return Err(request::key_missing(model)),
     }
     Ok(headers)
-}
-
-/// Whether the caller's own headers say how to sign in, or that nobody does.
-fn brings_its_own(request: &StreamConfig) -> bool {
-    let mut names = request.model.headers.keys().chain(request.headers.keys());
-    names.any(|name| name.eq_ignore_ascii_case("authorization") || name.eq_ignore_ascii_case("api-key"))
-}
-
-/// An error before anything was sent.
-pub(crate) fn refuse(model: &ModelConfig, kind: ErrorKind, message: &str, advice: &str) -> ProviderError {
-    let context = ErrorContext::new(message).with_target(&*model.provider, &*model.id).with_advice(advice);
-    ProviderError::new(kind, context)
 }

@@ -25,6 +25,30 @@ fn words_in_comments_and_texts_are_not_code() {
 }
 
 #[test]
+fn encoders_and_decoders_wait_for_nothing() {
+    let encoder = "crates/agent-providers/src/google/encode/contents.rs";
+    check(encoder, "async fn f() {}\n", &[("protocols-are-pure", 1)]);
+    check(encoder, "let now = std::time::Instant::now();\n", &[("protocols-are-pure", 1)]);
+    check("crates/agent-providers/src/ollama/decode.rs", "x.await\n", &[("protocols-are-pure", 1)]);
+    check("crates/agent-providers/src/ollama/decode/tests.rs", "x.await\n", &[]);
+    check("crates/agent-providers/src/vertex/token.rs", "x.await\n", &[]);
+}
+
+#[test]
+fn connections_are_opened_in_few_places() {
+    let opens = "let client = reqwest::Client::new();\n";
+    check("crates/agent-providers/src/google.rs", opens, &[("sockets-in-few-places", 1)]);
+    check(
+        "crates/agent-providers/src/registry.rs",
+        "use gcp_auth::Token;\n",
+        &[("sockets-in-few-places", 1)],
+    );
+    check("crates/agent-providers/src/transport/client.rs", opens, &[]);
+    check("crates/agent-providers/src/vertex/token.rs", "use gcp_auth::Token;\n", &[]);
+    check("crates/agent-tools/src/mcp/http.rs", opens, &[]);
+}
+
+#[test]
 fn the_facade_holds_re_exports_only() {
     let facade = "crates/looptree/src/lib.rs";
     check(

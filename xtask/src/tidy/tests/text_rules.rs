@@ -9,8 +9,24 @@ fn a_path_of_one_machine_is_refused_in_any_text() {
 
 #[test]
 fn addresses_templates_and_people_who_do_not_exist_are_no_paths_of_a_machine() {
-    check("docs/a.md", "https://example.com/work/list and {dir}/root/x\n", &[]);
+    check("docs/a.md", "https://example.com/home/list and {dir}/root/x\n", &[]);
     check("docs/a.md", "HOME=/home/user/ or /home/alice/x\n", &[]);
+}
+
+#[test]
+fn the_folder_of_the_checkout_and_what_is_beside_it_are_of_one_machine() {
+    #[track_caller]
+    fn check(root: &str, text: &str, expect: usize) {
+        let file = SourceFile { path: "docs/a.md".into(), text: text.into() };
+        let mut findings = Vec::new();
+        words::paths_of_the_checkout(root.as_ref(), &[file], &mut findings);
+        assert_eq!(findings.len(), expect, "{root}: {text}");
+    }
+    check("/builds/looptree", "see /builds/looptree/x and\n/builds/other/y\n", 2);
+    check("/builds/looptree", "https://example.com/builds/list\n", 0);
+    check("/tmp/looptree", "a file in /tmp/x\n", 0);
+    check("/tmp/looptree", "a file in /tmp/looptree/x\n", 1);
+    check("/home/karl/looptree", "/home/user/x\n", 0);
 }
 
 #[test]

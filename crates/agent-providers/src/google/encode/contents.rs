@@ -1,16 +1,16 @@
 //! Writes the conversation: each unit of history once, as one content or several.
 
 use agent_core::{
-    AgentMessage, ApiProtocol, AssistantMessage, Content, Encoded, ImageContent, Message, ProviderError,
-    StreamConfig, ToolCall, ToolCallId, ToolResultMessage, Unit, UserMessage,
+    AgentMessage, ApiProtocol, AssistantMessage, Content, Encoded, ErrorKind, ImageContent, Message,
+    ProviderError, StreamConfig, ToolCall, ToolCallId, ToolResultMessage, Unit, UserMessage,
 };
 
-use super::refuse;
 use crate::call_ids::Prefix;
 use crate::google::generation::Known;
 use crate::google::wire::ABOUT_REPLY;
 use crate::handoff::{self, Handoff, IMAGE_NOT_SHOWN, IdRule, ImageOut, ThinkingOut};
 use crate::json::{self, Members};
+use crate::request::refuse;
 
 /// Ids of calls: the vendor's own are shorter and simpler.
 const IDS: IdRule = IdRule::word(64);
@@ -81,7 +81,8 @@ pub(super) fn write(out: &mut Vec<u8>, request: &StreamConfig, known: Known) -> 
         );
         if !said {
             return Err(refuse(
-                request,
+                &request.model,
+                ErrorKind::Other,
                 "a message holds a picture by an address that does not tell its type, and Vertex AI must be told it",
                 "use an address that ends with .png, .jpg, .webp or another usual ending, or pass the bytes",
             ));

@@ -8,8 +8,7 @@ use serde_json::json;
 use crate::catalogue::{self, ModelFacts, ThinkingOff};
 use crate::effort::effort;
 use crate::json::Members;
-use crate::openai_responses::config::refuse;
-use crate::request::prompt_cache_key;
+use crate::request::{prompt_cache_key, refuse};
 
 /// The smallest limit of the output that the API takes.
 const MIN_OUTPUT: u32 = 16;

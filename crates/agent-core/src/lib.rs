@@ -29,6 +29,7 @@ pub mod limits;
 pub mod message;
 pub mod model;
 pub mod provider;
+pub mod recording;
 pub mod retry;
 pub mod route;
 pub mod run;
@@ -92,10 +93,12 @@ pub use model::{
 };
 #[doc(inline)]
 pub use provider::{
-    Completion, ErrorContext, ErrorKind, EventSink, MessageSnapshot, OnRequest, OnResponse, OwnedStreamEvent,
-    ProviderError, Received, ReceivedPart, ReplyLog, RequestHook, SentRequest, StreamConfig, StreamEvent,
-    StreamProvider, WireHooks, complete, stream_to,
+    Completion, ErrorContext, ErrorKind, ErrorRecord, EventSink, MessageSnapshot, OnRequest, OnResponse,
+    OwnedStreamEvent, ProviderError, Received, ReceivedPart, ReplyLog, RequestHook, SentRequest,
+    StreamConfig, StreamEvent, StreamProvider, WireHooks, complete, stream_to,
 };
+#[doc(inline)]
+pub use recording::{Divergence, Recorder, Recording, RecordingError, Replay, Replayed};
 #[doc(inline)]
 pub use retry::RetryConfig;
 pub use route::{Route, RouteName, RouteSetup};

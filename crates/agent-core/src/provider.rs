@@ -31,7 +31,7 @@ use std::fmt;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-pub use error::{ErrorContext, ErrorKind, ProviderError};
+pub use error::{ErrorContext, ErrorKind, ErrorRecord, ProviderError};
 pub use event::{Completion, EventSink, StreamEvent};
 pub use fold::{MessageSnapshot, ReplyLog};
 pub use owned::{OwnedStreamEvent, complete, stream_to};

@@ -36,6 +36,7 @@ mod error;
 pub mod loaded;
 pub mod model;
 pub mod recorder;
+pub mod recordings;
 pub mod store;
 
 #[doc(inline)]
@@ -51,6 +52,8 @@ pub use model::{
 };
 #[doc(inline)]
 pub use recorder::SessionRecorder;
+#[doc(inline)]
+pub use recordings::{load_recording, save_recording};
 #[doc(inline)]
 pub use store::{AgentSessions, JsonStore, MAX_FILE_BYTES, MAX_ID_BYTES};
 

@@ -78,3 +78,8 @@ pub mod prelude {
 #[cfg(all(doctest, feature = "tools", feature = "session", feature = "anthropic"))]
 #[doc = include_str!("../../../README.md")]
 struct ReadmeExamples;
+
+/// The page about recordings, whose example must compile.
+#[cfg(all(doctest, feature = "testing", feature = "session", feature = "ollama"))]
+#[doc = include_str!("../../../docs/concepts/replay.md")]
+struct ReplayPage;

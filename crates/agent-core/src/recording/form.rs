@@ -151,6 +151,8 @@ pub enum RecordedModelEnd {
     Done(Completion),
     /// There was no complete reply.
     Failed(ErrorRecord),
+    /// The provider panicked, with this.
+    Panicked(String),
 }
 
 /// What a tool said while it ran.
@@ -181,6 +183,8 @@ pub enum RecordedToolEnd {
     Cancelled,
     /// It gave up by itself after so many milliseconds.
     TimedOut(u64),
+    /// It panicked, with this.
+    Panicked(String),
 }
 
 /// Times, waits and ids, each in the order in which they were asked for.

@@ -1,11 +1,14 @@
 //! A provider whose calls are written down.
 
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
 use super::Shared;
+use crate::drive::panic_text;
 use crate::model::ModelConfig;
 use crate::provider::{
     Completion, ErrorKind, ErrorRecord, EventSink, OwnedStreamEvent, ProviderError, StreamConfig,
@@ -58,12 +61,13 @@ impl StreamProvider for RecordingProvider {
             arrived.events.push(event.into());
             sink(event);
         };
-        let result = self.inner.stream(request, &mut both, cancel).await;
+        let result = AssertUnwindSafe(self.inner.stream(request, &mut both, cancel)).catch_unwind().await;
         drop(arrived);
         let ended = match &result {
-            Ok(completion) => Some(RecordedModelEnd::Done(completion.clone())),
-            Err(error) if error.kind() == ErrorKind::Cancelled => None,
-            Err(error) => Some(RecordedModelEnd::Failed(ErrorRecord::from(error))),
+            Ok(Ok(completion)) => Some(RecordedModelEnd::Done(completion.clone())),
+            Ok(Err(error)) if error.kind() == ErrorKind::Cancelled => None,
+            Ok(Err(error)) => Some(RecordedModelEnd::Failed(ErrorRecord::from(error))),
+            Err(panic) => Some(RecordedModelEnd::Panicked(panic_text(&**panic))),
         };
         if let Some(ended) = ended {
             self.shared.lock().end(call, |effect| {
@@ -72,7 +76,7 @@ impl StreamProvider for RecordingProvider {
                 }
             });
         }
-        result
+        result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     fn provider_id_for(&self, model: &ModelConfig) -> String {

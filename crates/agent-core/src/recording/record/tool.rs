@@ -1,12 +1,15 @@
 //! A tool whose calls are written down.
 
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::FutureExt as _;
 use serde_json::Value;
 
 use super::Shared;
+use crate::drive::panic_text;
 use crate::recording::form::{RecordedEffect, RecordedSignal, RecordedTool, RecordedToolEnd, RecordedView};
 use crate::tool::{
     AgentTool, Effects, ToolConcurrency, ToolContext, ToolDefinition, ToolError, ToolResult, ToolSignal,
@@ -104,23 +107,24 @@ impl AgentTool for RecordingTool {
             end: None,
         });
         let inside = self.inside(ctx, call);
-        let result = self.inner.execute(arguments, inside).await;
+        let result = AssertUnwindSafe(self.inner.execute(arguments, inside)).catch_unwind().await;
         let ended = match &result {
-            Ok(result) => RecordedToolEnd::Done(result.clone()),
-            Err(ToolError::Failed(text)) => RecordedToolEnd::Failed(text.clone()),
-            Err(ToolError::NotFound(name)) => RecordedToolEnd::NotFound(name.clone()),
-            Err(ToolError::InvalidArgs(text)) => RecordedToolEnd::InvalidArgs(text.clone()),
-            Err(ToolError::Cancelled) => RecordedToolEnd::Cancelled,
-            Err(ToolError::Timeout(limit)) => {
+            Ok(Ok(result)) => RecordedToolEnd::Done(result.clone()),
+            Ok(Err(ToolError::Failed(text))) => RecordedToolEnd::Failed(text.clone()),
+            Ok(Err(ToolError::NotFound(name))) => RecordedToolEnd::NotFound(name.clone()),
+            Ok(Err(ToolError::InvalidArgs(text))) => RecordedToolEnd::InvalidArgs(text.clone()),
+            Ok(Err(ToolError::Cancelled)) => RecordedToolEnd::Cancelled,
+            Ok(Err(ToolError::Timeout(limit))) => {
                 RecordedToolEnd::TimedOut(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX))
             }
+            Err(panic) => RecordedToolEnd::Panicked(panic_text(&**panic)),
         };
         self.shared.lock().end(call, |effect| {
             if let RecordedEffect::Tool { end, .. } = effect {
                 *end = Some(ended);
             }
         });
-        result
+        result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     fn effects(&self, arguments: &Value) -> Effects {

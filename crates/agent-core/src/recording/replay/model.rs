@@ -1,5 +1,6 @@
 //! A model that says what it said.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -53,6 +54,7 @@ impl StreamProvider for ReplayProvider {
                 match end {
                     RecordedModelEnd::Done(completion) => Ok(completion.clone()),
                     RecordedModelEnd::Failed(error) => Err(error.clone().into()),
+                    RecordedModelEnd::Panicked(text) => resume_unwind(Box::new(text.clone())),
                 }
             }
         }

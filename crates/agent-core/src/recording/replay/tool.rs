@@ -1,5 +1,6 @@
 //! A tool that gives what it gave.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -126,6 +127,7 @@ impl AgentTool for Replayed {
             Some(RecordedToolEnd::NotFound(name)) => Err(ToolError::NotFound(name)),
             Some(RecordedToolEnd::InvalidArgs(text)) => Err(ToolError::InvalidArgs(text)),
             Some(RecordedToolEnd::TimedOut(ms)) => Err(ToolError::Timeout(Duration::from_millis(ms))),
+            Some(RecordedToolEnd::Panicked(text)) => resume_unwind(Box::new(text)),
             None | Some(RecordedToolEnd::Cancelled) => Err(ToolError::Cancelled),
         }
     }

@@ -47,6 +47,7 @@ pub use error::BashError;
 pub use runs_only::runs_only;
 
 use crate::Workspace;
+use crate::sandbox::Sandbox;
 
 /// The longest that a command may take when the model does not say.
 pub const TIMEOUT: Duration = Duration::from_secs(120);
@@ -70,7 +71,8 @@ pub enum Background {
     /// They are ended with the call.
     #[default]
     End,
-    /// They go on when the command ended by itself. Time-out and abort end them all the same.
+    /// They go on when the command ended by itself. Time-out and abort end them all the same, and so does the sandbox
+    /// `bwrap`.
     Keep,
 }
 
@@ -87,10 +89,12 @@ pub struct BashTool {
     inherited: Vec<String>,
     set: BTreeMap<OsString, OsString>,
     background: Background,
+    sandbox: Sandbox,
 }
 
 impl BashTool {
-    /// Runs commands in the root of this workspace. A command can leave it: `bash` is not confined.
+    /// Runs commands in the root of this workspace. A command can leave it and do all that this process can, unless a
+    /// [sandbox](Self::with_sandbox) holds it.
     #[must_use]
     pub fn new(workspace: Workspace) -> Self {
         Self {
@@ -104,6 +108,7 @@ impl BashTool {
             inherited: Vec::new(),
             set: BTreeMap::new(),
             background: Background::End,
+            sandbox: Sandbox::none(),
         }
     }
 
@@ -176,6 +181,13 @@ impl BashTool {
         self.folder.as_deref().or_else(|| self.workspace.root())
     }
 
+    /// Runs commands in this sandbox, or not at all.
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
     /// What happens to processes that a command leaves in the background.
     #[must_use]
     pub fn with_background(mut self, background: Background) -> Self {
@@ -203,6 +215,7 @@ impl fmt::Debug for BashTool {
             .field("inherited", &self.inherited)
             .field("set", &self.set.keys())
             .field("background", &self.background)
+            .field("sandbox", &self.sandbox)
             .finish()
     }
 }
@@ -218,8 +231,7 @@ impl AgentTool for BashTool {
     }
 
     fn description(&self) -> &str {
-        "Run a command with bash and get its exit code and output. Standard input is empty. Processes left in the \
-         background are ended with the command."
+        self.sandbox.bash_description()
     }
 
     fn parameters_schema(&self) -> Value {

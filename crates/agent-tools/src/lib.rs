@@ -26,6 +26,7 @@ pub mod list_files;
 pub mod mcp;
 mod offload;
 pub mod read_file;
+pub mod sandbox;
 pub mod search;
 #[cfg(feature = "skills")]
 pub mod skills;
@@ -43,6 +44,8 @@ pub use edit_file::EditFileTool;
 pub use list_files::ListFilesTool;
 #[doc(inline)]
 pub use read_file::ReadFileTool;
+#[doc(inline)]
+pub use sandbox::{Sandbox, SandboxError, SandboxRules};
 #[doc(inline)]
 pub use search::SearchTool;
 #[cfg(feature = "skills")]

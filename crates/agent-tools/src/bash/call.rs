@@ -11,6 +11,7 @@ use super::capture::{Capture, Live};
 use super::output::{Ending, Streams, result};
 use super::process::Shell;
 use super::{Background, BashArgs, BashError, BashTool, MAX_COMMAND_BYTES, deny, environment, strays};
+use crate::sandbox::StartError;
 
 /// How long output is still read once the shell is done. What it wrote itself is there already; a process in the
 /// background that holds the pipe could keep it open for ever.
@@ -46,7 +47,11 @@ pub(super) async fn run(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> R
     let mut variables = environment::of_command(&tool.inherited, &tool.set);
     let mark = ctx.environment.random_id();
     strays::mark(&mut variables, &mark);
-    let mut shell = Shell::start(&args.command, tool.folder(), &variables, mark).map_err(BashError::Spawn)?;
+    let starting = Shell::start(&args.command, tool.folder(), variables, mark, &tool.sandbox);
+    let mut shell = starting.await.map_err(|error| match error {
+        StartError::Sandbox(error) => BashError::Sandbox(error),
+        StartError::Spawn(error) => BashError::Spawn(error),
+    })?;
     let mut streams = Streams::new(tool.max_output_bytes);
     let ending = follow(&mut shell, &mut streams, limit, tool.background, ctx).await?;
     match ending {

@@ -7,6 +7,7 @@ use agent_core::ToolError;
 
 use super::output::seconds;
 use crate::offload::Halt;
+use crate::sandbox::SandboxError;
 
 /// Why a command gave nothing. The texts are written for the model.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,9 @@ pub enum BashError {
     /// It could not be started.
     #[error("Failed to execute: {0}")]
     Spawn(#[source] io::Error),
+    /// The sandbox that it should run in cannot be had; it was not run.
+    #[error("the command was not run: {0}")]
+    Sandbox(#[source] SandboxError),
     /// The time asked for is out of range.
     #[error("timeout must be between 1 and {max} seconds")]
     TimeoutRange {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 
-use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
 use tokio::process::{ChildStderr, ChildStdout};
 
 use super::strays;
+use crate::sandbox::{Input, Launch, Sandbox, StartError, Started};
 
 /// How long processes have to end by themselves when they are told to. Short: an aborted call must answer before the
 /// agent stops waiting for it.
@@ -23,7 +23,7 @@ const KILL_GRACE: Duration = Duration::from_millis(200);
 /// A running shell. Dropping it kills its whole process group.
 #[derive(Debug)]
 pub(super) struct Shell {
-    child: Box<dyn ChildWrapper>,
+    started: Started,
     mark: String,
     guard: Guard,
 }
@@ -39,38 +39,35 @@ enum Guard {
 
 impl Shell {
     /// Starts `bash -c command`. The variables hold the mark by which its strays are known.
-    pub(super) fn start(
+    pub(super) async fn start(
         command: &str,
         folder: Option<&Path>,
-        variables: &BTreeMap<OsString, OsString>,
+        variables: BTreeMap<OsString, OsString>,
         mark: String,
-    ) -> io::Result<Self> {
-        let mut wrap = CommandWrap::with_new("bash", |bash| {
-            bash.arg("-c").arg(command);
-            bash.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-            bash.env_clear().envs(variables);
-            if let Some(folder) = folder {
-                bash.current_dir(folder);
-            }
-        });
-        wrap.wrap(KillOnDrop);
-        #[cfg(unix)]
-        wrap.wrap(process_wrap::tokio::ProcessGroup::leader());
-        Ok(Self { child: wrap.spawn()?, mark, guard: Guard::KillAll })
+        sandbox: &Sandbox,
+    ) -> Result<Self, StartError> {
+        let launch = Launch {
+            program: "bash".into(),
+            args: vec!["-c".into(), command.into()],
+            folder: folder.map(Path::to_path_buf),
+            variables,
+            input: Input::Empty,
+        };
+        Ok(Self { started: sandbox.start(launch).await?, mark, guard: Guard::KillAll })
     }
 
     pub(super) fn take_stdout(&mut self) -> Option<ChildStdout> {
-        self.child.stdout().take()
+        self.started.child.stdout().take()
     }
 
     pub(super) fn take_stderr(&mut self) -> Option<ChildStderr> {
-        self.child.stderr().take()
+        self.started.child.stderr().take()
     }
 
     /// Waits for the shell itself, not for what it left in the background.
     pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
         // The wait of the group would wait for orphans too, where this process is the one that inherits them.
-        self.child.inner_mut().wait().await
+        self.started.child.inner_mut().wait().await
     }
 
     /// Asks the whole group to end, and ends it.
@@ -79,7 +76,7 @@ impl Shell {
         {
             /// The same number on every Unix.
             const SIGTERM: i32 = 15;
-            if self.child.signal(SIGTERM).is_ok() {
+            if self.started.child.signal(SIGTERM).is_ok() {
                 // The shell may be gone before; others of the group then have no more time.
                 drop(tokio::time::timeout(TERM_GRACE, self.wait()).await);
             }
@@ -99,7 +96,7 @@ impl Shell {
 
     fn kill_group(&mut self) {
         // An error says that nobody is left in it.
-        drop(self.child.start_kill());
+        drop(self.started.child.start_kill());
     }
 
     /// Lets what is left in the background go on.

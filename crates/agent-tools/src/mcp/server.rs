@@ -11,6 +11,7 @@ use agent_core::Secret;
 use super::elicitation::ElicitationHandler;
 use super::secrets::Secrets;
 use super::{CALL_TIMEOUT, CONNECT_TIMEOUT, MAX_CALL_TIME};
+use crate::sandbox::Sandbox;
 
 /// A server to connect to.
 ///
@@ -53,6 +54,7 @@ pub struct StdioTransport {
     pub(super) env: BTreeMap<OsString, OsString>,
     pub(super) inherited: Vec<String>,
     pub(super) folder: Option<PathBuf>,
+    pub(super) sandbox: Sandbox,
 }
 
 /// Where a server over HTTP is, and what it is told of the caller.
@@ -133,6 +135,7 @@ impl McpServer {
                 env: BTreeMap::new(),
                 inherited: Vec::new(),
                 folder: None,
+                sandbox: Sandbox::none(),
             }),
         )
     }
@@ -239,6 +242,15 @@ impl McpServer {
     pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         if let McpTransport::Stdio(stdio) = &mut self.transport {
             stdio.folder = Some(folder.into());
+        }
+        self
+    }
+
+    /// Starts the child in this sandbox, or not at all. Without it the child can do all that this process can.
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
+        if let McpTransport::Stdio(stdio) = &mut self.transport {
+            stdio.sandbox = sandbox;
         }
         self
     }
@@ -376,6 +388,7 @@ impl fmt::Debug for StdioTransport {
             .field("env", &self.env.keys())
             .field("inherited", &self.inherited)
             .field("folder", &self.folder)
+            .field("sandbox", &self.sandbox)
             .finish()
     }
 }

@@ -66,6 +66,11 @@ pub(super) fn arguments(plan: &Plan) -> Vec<OsString> {
             push(&mut args, "--symlink", &[target, link]);
         }
     }
+    // What lies between the roots is in memory; nothing may be put there.
+    push(&mut args, "--remount-ro", &[Path::new("/dev")]);
+    if !plan.grants.contains_key(Path::new("/")) {
+        push(&mut args, "--remount-ro", &[Path::new("/")]);
+    }
     push(&mut args, "--chdir", &[&plan.folder]);
     args.push("--".into());
     args

@@ -6,6 +6,7 @@ use landlock::{
     ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
     RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 use super::plan::{Grant, Plan};
 use super::{Network, SandboxError};
@@ -47,7 +48,15 @@ pub(super) fn restrict(plan: &Plan) -> Result<(), SandboxError> {
     if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
         return Err(SandboxError::NotEnforced);
     }
-    Ok(())
+    drop_capabilities()
+}
+
+/// The superuser's rights go past some rules (Linux lets `CAP_PERFMON` read the environment of other processes). Since no
+/// program can gain rights any more, they do not come back.
+fn drop_capabilities() -> Result<(), SandboxError> {
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    set_capabilities(None, sets).map_err(|error| SandboxError::SetUp(error.into()))
 }
 
 fn rules(network: Network) -> Result<RulesetCreated, SandboxError> {

@@ -2,6 +2,9 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is a part of tests")]
 
+#[cfg(target_os = "linux")]
+pub mod sandbox;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

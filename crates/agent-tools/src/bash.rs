@@ -46,8 +46,8 @@ pub use environment::INHERITED;
 pub use error::BashError;
 pub use runs_only::runs_only;
 
-use crate::Workspace;
 use crate::sandbox::Sandbox;
+use crate::{OutputStore, Workspace};
 
 /// The longest that a command may take when the model does not say.
 pub const TIMEOUT: Duration = Duration::from_secs(120);
@@ -55,7 +55,7 @@ pub const TIMEOUT: Duration = Duration::from_secs(120);
 /// The longest that the model may ask for.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How much of each output stream is kept: 256 KiB (REQ-096). The rest is read and thrown away.
+/// How much of each output stream is shown: 256 KiB (REQ-096). The rest goes to the output store, where there is one.
 pub const MAX_OUTPUT_BYTES: usize = 256 * 1024;
 
 /// The longest command: a little less than the 128 KiB that Linux allows for one argument.
@@ -90,6 +90,7 @@ pub struct BashTool {
     set: BTreeMap<OsString, OsString>,
     background: Background,
     sandbox: Sandbox,
+    store: Option<OutputStore>,
 }
 
 impl BashTool {
@@ -109,6 +110,7 @@ impl BashTool {
             set: BTreeMap::new(),
             background: Background::End,
             sandbox: Sandbox::none(),
+            store: None,
         }
     }
 
@@ -188,6 +190,14 @@ impl BashTool {
         self
     }
 
+    /// Keeps what is over [`MAX_OUTPUT_BYTES`] in this store, and tells the model its key. Without a store it is thrown
+    /// away.
+    #[must_use]
+    pub fn with_output_store(mut self, store: OutputStore) -> Self {
+        self.store = Some(store);
+        self
+    }
+
     /// What happens to processes that a command leaves in the background.
     #[must_use]
     pub fn with_background(mut self, background: Background) -> Self {
@@ -216,6 +226,7 @@ impl fmt::Debug for BashTool {
             .field("set", &self.set.keys())
             .field("background", &self.background)
             .field("sandbox", &self.sandbox)
+            .field("store", &self.store)
             .finish()
     }
 }

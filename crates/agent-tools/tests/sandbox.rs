@@ -38,8 +38,14 @@ async fn the_workspace_can_be_read_and_written_and_programs_run() {
             format!("Exit code: 0\none\n{}\nb.txt\n", folder.path().canonicalize().unwrap().display())
         );
         assert_eq!(folder.get("d/b.txt"), b"two\n");
-        assert_eq!(shown(&tool, "echo x > /dev/null; head -c 1 /dev/zero | wc -c").await, "Exit code: 0\n1\n");
-        assert_eq!(shown(&tool, "kill -9 $$").await.lines().next().map(|line| line == "Exit code: 0"), Some(false));
+        assert_eq!(
+            shown(&tool, "echo x > /dev/null; head -c 1 /dev/zero | wc -c").await,
+            "Exit code: 0\n1\n"
+        );
+        assert_eq!(
+            shown(&tool, "kill -9 $$").await.lines().next().map(|line| line == "Exit code: 0"),
+            Some(false)
+        );
     }
 }
 
@@ -112,7 +118,8 @@ async fn the_temporary_folder_is_its_own_and_gone_after_the_call() {
     for make in each_sandbox(no_tcp).await {
         let folder = folder();
         let tool = bash(&folder, &make(&folder));
-        let first = shown(&tool, "echo x > $TMPDIR/mark; ls $TMPDIR; echo $HOME $TMPDIR; stat -c %a $TMPDIR").await;
+        let first =
+            shown(&tool, "echo x > $TMPDIR/mark; ls $TMPDIR; echo $HOME $TMPDIR; stat -c %a $TMPDIR").await;
         let lines: Vec<&str> = first.lines().collect();
         assert_eq!((lines[1], lines[3]), ("mark", "700"), "{first}");
         let (home, temp) = lines[2].split_once(' ').unwrap();

@@ -52,8 +52,9 @@ pub(super) async fn run(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> R
         StartError::Sandbox(error) => BashError::Sandbox(error),
         StartError::Spawn(error) => BashError::Spawn(error),
     })?;
-    let mut streams = Streams::new(tool.max_output_bytes);
+    let mut streams = Streams::new(tool.max_output_bytes, tool.store.as_ref());
     let ending = follow(&mut shell, &mut streams, limit, tool.background, ctx).await?;
+    streams.finish().await;
     match ending {
         Ending::TimedOut(limit) if streams.is_empty() => Err(BashError::TimedOut(limit).into()),
         Ending::Aborted if streams.is_empty() => Err(BashError::Cancelled.into()),
@@ -100,8 +101,8 @@ async fn follow(
                 }
                 tick = ctx.environment.sleep(UPDATE_EVERY);
             }
-            read = out.read() => out.keep(read, &mut streams.stdout, &mut live),
-            read = err.read() => err.keep(read, &mut streams.stderr, &mut live),
+            read = out.read() => out.keep(read, &mut streams.stdout, &mut live).await,
+            read = err.read() => err.keep(read, &mut streams.stderr, &mut live).await,
         }
     };
     let mut reading = Reading { out, err, streams, live };
@@ -155,8 +156,8 @@ impl Reading<'_> {
         while self.out.is_open() || self.err.is_open() {
             tokio::select! {
                 () = &mut end => return Until::EndCame,
-                read = self.out.read() => self.out.keep(read, &mut self.streams.stdout, &mut self.live),
-                read = self.err.read() => self.err.keep(read, &mut self.streams.stderr, &mut self.live),
+                read = self.out.read() => self.out.keep(read, &mut self.streams.stdout, &mut self.live).await,
+                read = self.err.read() => self.err.keep(read, &mut self.streams.stderr, &mut self.live).await,
             }
         }
         Until::PipesEnded
@@ -167,8 +168,8 @@ impl Reading<'_> {
         for _ in 0..SWEEPS {
             tokio::select! {
                 biased;
-                read = self.out.read() => self.out.keep(read, &mut self.streams.stdout, &mut self.live),
-                read = self.err.read() => self.err.keep(read, &mut self.streams.stderr, &mut self.live),
+                read = self.out.read() => self.out.keep(read, &mut self.streams.stdout, &mut self.live).await,
+                read = self.err.read() => self.err.keep(read, &mut self.streams.stderr, &mut self.live).await,
                 () = std::future::ready(()) => return,
             }
         }
@@ -209,12 +210,13 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
         }
     }
 
-    fn keep(&mut self, read: usize, capture: &mut Capture, live: &mut Live) {
+    async fn keep(&mut self, read: usize, capture: &mut Capture, live: &mut Live) {
         let part = self.buffer.get(..read).unwrap_or_default();
         if part.is_empty() {
             self.reader = None;
         }
         capture.push(part);
         live.push(part);
+        capture.flush().await;
     }
 }

@@ -11,6 +11,7 @@ use agent_core::Secret;
 use super::elicitation::ElicitationHandler;
 use super::secrets::Secrets;
 use super::{CALL_TIMEOUT, CONNECT_TIMEOUT, MAX_CALL_TIME};
+use crate::OutputStore;
 use crate::sandbox::Sandbox;
 
 /// A server to connect to.
@@ -34,6 +35,7 @@ pub struct McpServer {
     pub(super) annotations: AnnotationTrust,
     pub(super) elicitation: Option<ElicitationHandler>,
     pub(super) only: Option<Vec<String>>,
+    pub(super) store: Option<OutputStore>,
 }
 
 /// How a server is reached.
@@ -189,6 +191,7 @@ impl McpServer {
             annotations: AnnotationTrust::default(),
             elicitation: None,
             only: None,
+            store: None,
         }
     }
 
@@ -349,6 +352,14 @@ impl McpServer {
         self
     }
 
+    /// Keeps results with more than [`MAX_RESULT_TEXT_BYTES`](super::MAX_RESULT_TEXT_BYTES) of text in this store, and
+    /// tells the model the key. Without a store the rest is thrown away.
+    #[must_use]
+    pub fn with_output_store(mut self, store: OutputStore) -> Self {
+        self.store = Some(store);
+        self
+    }
+
     /// What must not be shown.
     pub(super) fn secrets(&self) -> Secrets {
         match &self.transport {
@@ -375,6 +386,7 @@ impl fmt::Debug for McpServer {
             .field("annotations", &self.annotations)
             .field("elicitation", &self.elicitation.is_some())
             .field("only", &self.only)
+            .field("store", &self.store)
             .finish()
     }
 }

@@ -27,6 +27,7 @@ pub(crate) enum Input {
     /// The end, at once.
     Empty,
     /// What the caller writes.
+    #[cfg(feature = "mcp")]
     Pipe,
 }
 
@@ -59,6 +60,7 @@ impl Launch {
             command.args(&self.args);
             command.stdin(match self.input {
                 Input::Empty => Stdio::null(),
+                #[cfg(feature = "mcp")]
                 Input::Pipe => Stdio::piped(),
             });
             command.stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -18,13 +18,19 @@ pub async fn each_sandbox(change: fn(SandboxRules) -> SandboxRules) -> Vec<Make>
     for kind in [Sandbox::landlock as fn(SandboxRules) -> Sandbox, Sandbox::bwrap] {
         let sandbox = kind(change(SandboxRules::new()));
         match sandbox.check().await {
-            Ok(()) => found.push(Box::new(move |folder| {
-                kind(change(SandboxRules::for_workspace(&folder.workspace)))
-            })),
+            Ok(()) => found
+                .push(Box::new(move |folder| kind(change(SandboxRules::for_workspace(&folder.workspace))))),
             Err(error) => eprintln!("skipped: the sandbox {}: {error}", sandbox.kind()),
         }
     }
     found
+}
+
+/// The same, and no sandbox before them.
+pub async fn none_and_each_sandbox(change: fn(SandboxRules) -> SandboxRules) -> Vec<Make> {
+    let mut all: Vec<Make> = vec![Box::new(|_| Sandbox::none())];
+    all.extend(each_sandbox(change).await);
+    all
 }
 
 /// The processes with this text in their environment.

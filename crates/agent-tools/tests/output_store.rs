@@ -26,7 +26,8 @@ fn the_toolset_has_the_six_and_the_reader() {
 /// B-170, REQ-096.
 #[tokio::test]
 async fn what_a_command_said_is_shown_cut_and_can_be_read_to_its_end() {
-    let tools = Toolset::new(folder().workspace).tools();
+    let folder = folder();
+    let tools = Toolset::new(folder.workspace.clone()).tools();
     let result = call(tools[0].as_ref(), json!({"command": "seq 200000; seq 300000 >&2"})).await.unwrap();
     let shown = result.joined_text();
     assert!(shown.len() < 2 * 256 * 1024 + 2048, "{}", shown.len());

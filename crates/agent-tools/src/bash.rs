@@ -17,6 +17,8 @@
 mod args;
 mod call;
 mod capture;
+#[cfg(target_os = "linux")]
+mod cgroup;
 mod deny;
 pub(crate) mod environment;
 mod error;
@@ -76,6 +78,22 @@ pub enum Background {
     Keep,
 }
 
+/// How processes are found that left the process group of their command (`setsid`).
+///
+/// There is no third way by a sub-reaper: it is a setting of the whole process, and an orphan that is adopted does not
+/// say which command it comes from, so children of the program around would be ended too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Strays {
+    /// By a variable of their environment. On Linux only. A process that leaves the group and clears its environment
+    /// lives on, unless the sandbox `bwrap` ends it.
+    #[default]
+    Marked,
+    /// By a cgroup for each command, and by the variable. Nothing lives on. It costs some milliseconds for each command,
+    /// and needs cgroup v2 and the right to make groups; without them the command is not run.
+    Cgroup,
+}
+
 /// The `bash` tool (REQ-047).
 #[derive(Clone)]
 pub struct BashTool {
@@ -91,6 +109,7 @@ pub struct BashTool {
     background: Background,
     sandbox: Sandbox,
     store: Option<OutputStore>,
+    strays: Strays,
 }
 
 impl BashTool {
@@ -111,6 +130,7 @@ impl BashTool {
             background: Background::End,
             sandbox: Sandbox::none(),
             store: None,
+            strays: Strays::Marked,
         }
     }
 
@@ -198,6 +218,13 @@ impl BashTool {
         self
     }
 
+    /// How processes that left their group are found.
+    #[must_use]
+    pub fn with_strays(mut self, strays: Strays) -> Self {
+        self.strays = strays;
+        self
+    }
+
     /// What happens to processes that a command leaves in the background.
     #[must_use]
     pub fn with_background(mut self, background: Background) -> Self {
@@ -227,6 +254,7 @@ impl fmt::Debug for BashTool {
             .field("background", &self.background)
             .field("sandbox", &self.sandbox)
             .field("store", &self.store)
+            .field("strays", &self.strays)
             .finish()
     }
 }

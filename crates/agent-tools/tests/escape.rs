@@ -6,6 +6,7 @@ mod support;
 
 use std::time::Duration;
 
+use agent_tools::bash::Strays;
 use agent_tools::sandbox::{Sandbox, SandboxKind};
 use agent_tools::{BashTool, OutputStore};
 use serde_json::json;
@@ -352,26 +353,76 @@ fn every_case_is_in_a_test() {
     }
 }
 
-/// What leaves the group, the session and its environment has no mark any more: only what the kernel holds ends it.
+/// How a process is ended that left its group and its session and cleared its environment: it has no mark any more, only
+/// what the kernel holds ends it.
+async fn sheds_its_mark(bash: BashTool, seconds: u32) -> Vec<u32> {
+    let command =
+        format!("setsid env -i sleep {seconds} & (setsid env -i bash -c 'sleep {seconds}' &) & sleep 0.3");
+    match call(&bash, json!({"command": command})).await {
+        Ok(_) => {}
+        Err(error) => panic!("{error}"),
+    }
+    // Long enough for a kill on the way to arrive.
+    for _ in 0..100 {
+        if with_argument(&seconds.to_string()).is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    with_argument(&seconds.to_string())
+}
+
 #[tokio::test]
-async fn a_process_that_sheds_its_mark_ends_under_bwrap() {
+async fn a_process_that_sheds_its_mark_ends_under_bwrap_and_in_a_cgroup() {
+    let mut seconds = 7_000_000 + std::process::id();
+    let has_cgroup =
+        match call(&BashTool::default().with_strays(Strays::Cgroup), json!({"command": "true"})).await {
+            Ok(_) => true,
+            Err(error) => {
+                eprintln!("skipped: strays by cgroup: {error}");
+                false
+            }
+        };
     for make in none_and_each_sandbox(no_tcp).await {
-        let folder = folder();
-        let sandbox = make(&folder);
-        let kind = sandbox.kind();
-        let seconds = 700_000 + std::process::id() + kind as u32 * 10_000_000;
-        let bash = BashTool::new(folder.workspace.clone()).with_sandbox(sandbox);
-        call(&bash, json!({"command": format!("setsid env -i sleep {seconds} & sleep 0.3")})).await.unwrap();
-        let left = || with_argument(&seconds.to_string());
-        if kind == SandboxKind::Bwrap {
-            until("its end", || left().is_empty()).await;
-            continue;
+        for strays in [Strays::Marked, Strays::Cgroup] {
+            if strays == Strays::Cgroup && !has_cgroup {
+                continue;
+            }
+            let folder = folder();
+            let sandbox = make(&folder);
+            let kind = sandbox.kind();
+            let bash = BashTool::new(folder.workspace.clone()).with_sandbox(sandbox).with_strays(strays);
+            seconds += 10_000_000;
+            let left = sheds_its_mark(bash, seconds).await;
+            let is_held = kind == SandboxKind::Bwrap || strays == Strays::Cgroup;
+            assert_eq!(left.is_empty(), is_held, "{kind} {strays:?}");
+            // As `docs/tools/bash.md` says; the test ends what it has started.
+            for pid in left {
+                call(&BashTool::default(), json!({"command": format!("kill -9 {pid}")})).await.unwrap();
+            }
         }
-        // As `docs/tools/bash.md` says. The test ends it.
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        for pid in left() {
-            let bash = BashTool::default();
-            call(&bash, json!({"command": format!("kill -9 {pid}")})).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_command_in_a_cgroup_is_as_any_other_and_leaves_no_group() {
+    let bash = BashTool::default().with_strays(Strays::Cgroup);
+    let shown = match call(&bash, json!({"command": "cat; echo \"$0 $#\"; grep -c . /proc/self/cgroup > /dev/null; grep ^0:: /proc/self/cgroup; exit 3"})).await {
+        Ok(result) => result.joined_text(),
+        Err(error) => {
+            eprintln!("skipped: strays by cgroup: {error}");
+            return;
         }
+    };
+    let group = shown.strip_prefix("Exit code: 3\nbash 0\n0::").unwrap_or_else(|| panic!("{shown}")).trim();
+    assert!(group.contains("/looptree-"), "{group}");
+    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+    assert!(!own.contains("/looptree-"), "the agent itself is not moved");
+    let name = group.rsplit('/').next().unwrap().to_owned();
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    for line in mounts.lines().filter(|line| line.contains(" - cgroup2 ")) {
+        let place = std::path::PathBuf::from(line.split(' ').nth(4).unwrap());
+        let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap();
+        until("the end of the group", || !place.join(own).join(&name).exists()).await;
     }
 }

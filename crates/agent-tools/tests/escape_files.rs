@@ -6,7 +6,7 @@ mod support;
 
 use std::time::Duration;
 
-use agent_core::{AgentTool, ToolError, ToolResult};
+use agent_core::{ToolError, ToolResult};
 use agent_tools::{SearchTool, Workspace};
 use serde_json::{Value, json};
 use support::{Folder, call, folder, now_ms};

@@ -1,5 +1,7 @@
 //! The work of `bash`.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -10,8 +12,9 @@ use tokio::process::{ChildStderr, ChildStdout};
 use super::capture::{Capture, Live};
 use super::output::{Ending, Streams, result};
 use super::process::Shell;
-use super::{Background, BashArgs, BashError, BashTool, MAX_COMMAND_BYTES, deny, environment, strays};
-use crate::sandbox::StartError;
+use super::{
+    Background, BashArgs, BashError, BashTool, MAX_COMMAND_BYTES, Strays, deny, environment, strays,
+};
 
 /// How long output is still read once the shell is done. What it wrote itself is there already; a process in the
 /// background that holds the pipe could keep it open for ever.
@@ -47,11 +50,7 @@ pub(super) async fn run(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> R
     let mut variables = environment::of_command(&tool.inherited, &tool.set);
     let mark = ctx.environment.random_id();
     strays::mark(&mut variables, &mark);
-    let starting = Shell::start(&args.command, tool.folder(), variables, mark, &tool.sandbox);
-    let mut shell = starting.await.map_err(|error| match error {
-        StartError::Sandbox(error) => BashError::Sandbox(error),
-        StartError::Spawn(error) => BashError::Spawn(error),
-    })?;
+    let mut shell = start(tool, &args.command, variables, mark).await?;
     let mut streams = Streams::new(tool.max_output_bytes, tool.store.as_ref());
     let ending = follow(&mut shell, &mut streams, limit, tool.background, ctx).await?;
     streams.finish().await;
@@ -59,6 +58,22 @@ pub(super) async fn run(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> R
         Ending::TimedOut(limit) if streams.is_empty() => Err(BashError::TimedOut(limit).into()),
         Ending::Aborted if streams.is_empty() => Err(BashError::Cancelled.into()),
         ending => Ok(result(ending, &streams)),
+    }
+}
+
+async fn start(
+    tool: &BashTool,
+    command: &str,
+    variables: BTreeMap<OsString, OsString>,
+    mark: String,
+) -> Result<Shell, BashError> {
+    let (folder, sandbox) = (tool.folder(), &tool.sandbox);
+    match tool.strays {
+        Strays::Marked => Ok(Shell::start(command, folder, variables, mark, sandbox).await?),
+        #[cfg(target_os = "linux")]
+        Strays::Cgroup => Shell::start_in_group(command, folder, variables, mark, sandbox).await,
+        #[cfg(not(target_os = "linux"))]
+        Strays::Cgroup => Err(BashError::Cgroup(std::io::ErrorKind::Unsupported.into())),
     }
 }
 

@@ -10,6 +10,8 @@ use std::time::Duration;
 use tokio::process::{ChildStderr, ChildStdout};
 
 use super::strays;
+#[cfg(target_os = "linux")]
+use super::{BashError, cgroup::Cgroup};
 use crate::sandbox::{Input, Launch, Sandbox, StartError, Started};
 
 /// How long processes have to end by themselves when they are told to. Short: an aborted call must answer before the
@@ -24,8 +26,27 @@ const KILL_GRACE: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(super) struct Shell {
     started: Started,
-    mark: String,
+    leavings: Leavings,
     guard: Guard,
+}
+
+/// How what a command started is found, wherever it went.
+#[derive(Debug, Default)]
+struct Leavings {
+    mark: String,
+    #[cfg(target_os = "linux")]
+    group: Option<super::cgroup::Cgroup>,
+}
+
+impl Leavings {
+    /// Blocks for some milliseconds.
+    fn end(&self) {
+        #[cfg(target_os = "linux")]
+        if let Some(group) = &self.group {
+            group.end();
+        }
+        strays::end(&self.mark);
+    }
 }
 
 /// Who may live on.
@@ -53,7 +74,65 @@ impl Shell {
             variables,
             input: Input::Empty,
         };
-        Ok(Self { started: sandbox.start(launch).await?, mark, guard: Guard::KillAll })
+        let leavings = Leavings { mark, ..Leavings::default() };
+        Ok(Self { started: sandbox.start(launch).await?, leavings, guard: Guard::KillAll })
+    }
+
+    /// The same in a cgroup of its own. The shell waits until it is in there, so that nothing is started outside.
+    #[cfg(target_os = "linux")]
+    pub(super) async fn start_in_group(
+        command: &str,
+        folder: Option<&Path>,
+        variables: BTreeMap<OsString, OsString>,
+        mark: String,
+        sandbox: &Sandbox,
+    ) -> Result<Self, BashError> {
+        use tokio::io::AsyncWriteExt as _;
+
+        /// Waits for a line, then becomes the shell that it was to be.
+        const GATE: &str = "IFS= read -r _ && exec bash -c \"$1\" < /dev/null";
+        let name = mark.clone();
+        let group = blocking(move || Cgroup::new(&name)).await?;
+        let launch = Launch {
+            program: "bash".into(),
+            args: vec!["-c".into(), GATE.into(), "bash".into(), command.into()],
+            folder: folder.map(Path::to_path_buf),
+            variables,
+            input: Input::Pipe,
+        };
+        let leavings = Leavings { mark, group: Some(group) };
+        let started = match sandbox.start(launch).await {
+            Ok(started) => started,
+            Err(error) => {
+                drop(
+                    blocking(move || {
+                        leavings.end();
+                        Ok(())
+                    })
+                    .await,
+                );
+                return Err(error.into());
+            }
+        };
+        let mut shell = Self { started, leavings, guard: Guard::KillAll };
+        let process = shell.started.child.id();
+        let group = shell.leavings.group.take();
+        let (group, taken) = blocking(move || {
+            let taken = match (&group, process) {
+                (Some(group), Some(process)) => group.take(process),
+                // It is dead already.
+                _ => Ok(()),
+            };
+            Ok((group, taken))
+        })
+        .await?;
+        shell.leavings.group = group;
+        taken.map_err(BashError::Cgroup)?;
+        if let Some(mut gate) = shell.started.child.stdin().take() {
+            // An error says that the shell is dead, which is seen by whoever waits for it.
+            drop(gate.write_all(b"\n").await);
+        }
+        Ok(shell)
     }
 
     pub(super) fn take_stdout(&mut self) -> Option<ChildStdout> {
@@ -89,8 +168,8 @@ impl Shell {
     /// Kills the whole group at once, then those who left it.
     pub(super) async fn kill(&mut self) {
         self.kill_group();
-        let mark = self.mark.clone();
-        drop(tokio::task::spawn_blocking(move || strays::end(&mark)).await);
+        let leavings = std::mem::take(&mut self.leavings);
+        drop(tokio::task::spawn_blocking(move || leavings.end()).await);
         self.guard = Guard::Spare;
     }
 
@@ -110,13 +189,21 @@ impl Drop for Shell {
         match self.guard {
             Guard::KillAll => {
                 self.kill_group();
-                let mark = std::mem::take(&mut self.mark);
+                let leavings = std::mem::take(&mut self.leavings);
                 match tokio::runtime::Handle::try_current() {
-                    Ok(runtime) => drop(runtime.spawn_blocking(move || strays::end(&mark))),
-                    Err(_) => strays::end(&mark),
+                    Ok(runtime) => drop(runtime.spawn_blocking(move || leavings.end())),
+                    Err(_) => leavings.end(),
                 }
             }
             Guard::Spare => {}
         }
     }
+}
+
+#[cfg(target_os = "linux")]
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, BashError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(BashError::Cgroup)
 }

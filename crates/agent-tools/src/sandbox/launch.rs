@@ -27,7 +27,7 @@ pub(crate) enum Input {
     /// The end, at once.
     Empty,
     /// What the caller writes.
-    #[cfg(feature = "mcp")]
+    #[cfg(any(feature = "mcp", target_os = "linux"))]
     Pipe,
 }
 
@@ -60,7 +60,7 @@ impl Launch {
             command.args(&self.args);
             command.stdin(match self.input {
                 Input::Empty => Stdio::null(),
-                #[cfg(feature = "mcp")]
+                #[cfg(any(feature = "mcp", target_os = "linux"))]
                 Input::Pipe => Stdio::piped(),
             });
             command.stdout(Stdio::piped()).stderr(Stdio::piped());

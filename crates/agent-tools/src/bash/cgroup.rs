@@ -19,7 +19,7 @@ const REMOVALS: usize = 40;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(25);
 
 /// A group of processes. All of its work blocks for some milliseconds.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Cgroup {
     folder: PathBuf,
 }

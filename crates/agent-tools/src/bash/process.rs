@@ -115,19 +115,9 @@ impl Shell {
             }
         };
         let mut shell = Self { started, leavings, guard: Guard::KillAll };
-        let process = shell.started.child.id();
-        let group = shell.leavings.group.take();
-        let (group, taken) = blocking(move || {
-            let taken = match (&group, process) {
-                (Some(group), Some(process)) => group.take(process),
-                // It is dead already.
-                _ => Ok(()),
-            };
-            Ok((group, taken))
-        })
-        .await?;
-        shell.leavings.group = group;
-        taken.map_err(BashError::Cgroup)?;
+        if let (Some(group), Some(process)) = (shell.leavings.group.clone(), shell.started.child.id()) {
+            blocking(move || group.take(process)).await?;
+        }
         if let Some(mut gate) = shell.started.child.stdin().take() {
             // An error says that the shell is dead, which is seen by whoever waits for it.
             drop(gate.write_all(b"\n").await);

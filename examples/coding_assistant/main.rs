@@ -61,7 +61,7 @@ async fn main() -> ExitCode {
 async fn run(args: Args) -> Result<ExitCode> {
     let screen = Screen::new();
     match choose::choose(&args).await? {
-        Chosen::Recording => demo::run(&screen).await,
+        Chosen::Recording => demo::run(&args, &screen).await,
         Chosen::Model(model) => assist(&args, *model, &screen).await,
     }
 }

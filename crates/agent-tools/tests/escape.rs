@@ -1,6 +1,12 @@
 //! Attempts to get out or to take the machine down, in each kind of sandbox and without one. Each case runs in a process
 //! of its own, whose memory is measured; nothing of it may be left running.
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "this is a part of tests")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a process of this program says what it measured"
+)]
 
 mod support;
 
@@ -268,7 +274,10 @@ async fn run(case: &Case, sandbox: Sandbox, folder: Folder) {
 /// A case in a process of its own. Not a test by itself.
 #[tokio::test]
 async fn the_case_of_this_process() {
-    let Ok(name) = std::env::var(CASE) else { return };
+    #[expect(clippy::disallowed_methods, reason = "it is told by its environment what to be")]
+    let Ok(name) = std::env::var(CASE) else {
+        return;
+    };
     let case = CASES.iter().find(|case| case.name == name).unwrap();
     for make in none_and_each_sandbox(no_tcp).await {
         let folder = folder();

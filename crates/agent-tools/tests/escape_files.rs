@@ -1,6 +1,8 @@
 //! Attempts to lead the file tools out of the workspace, to start a program through them, or to fill the memory. They run
 //! in this process, so no sandbox plays a part: the workspace and their bounds hold them.
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "this is a part of tests")]
+#![allow(clippy::print_stderr, reason = "what a machine cannot show is said in a line")]
 
 mod support;
 

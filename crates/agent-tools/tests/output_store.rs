@@ -1,4 +1,6 @@
 //! Big outputs of commands: cut in the result, kept whole, paged by the model.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "this is a part of tests")]
+#![allow(clippy::print_stderr, reason = "what a machine cannot show is said in a line")]
 
 mod support;
 

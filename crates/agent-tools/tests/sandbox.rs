@@ -121,12 +121,13 @@ async fn the_temporary_folder_is_its_own_and_gone_after_the_call() {
         let folder = folder();
         let tool = bash(&folder, &make(&folder)).with_env("HOME", "/var/of-nobody");
         let first =
-            shown(&tool, "echo x > $TMPDIR/mark; ls $TMPDIR; echo $HOME $TMPDIR; stat -c %a $TMPDIR").await;
+            shown(&tool, "echo x > $TMPDIR/mark; cat $TMPDIR/mark; echo $HOME $TMPDIR; stat -c %a $TMPDIR")
+                .await;
         let lines: Vec<&str> = first.lines().collect();
-        assert_eq!((lines[1], lines[3]), ("mark", "700"), "{first}");
+        assert_eq!((lines[1], lines[3]), ("x", "700"), "{first}");
         let (home, temp) = lines[2].split_once(' ').unwrap();
         assert_eq!(home, temp);
-        assert_eq!(shown(&tool, "ls $TMPDIR").await, "Exit code: 0\n");
+        assert_eq!(shown(&tool, "test -e $TMPDIR/mark || echo gone").await, "Exit code: 0\ngone\n");
         if temp != "/tmp" {
             until("the end of the folder", || !std::path::Path::new(temp).exists()).await;
         }
@@ -134,13 +135,15 @@ async fn the_temporary_folder_is_its_own_and_gone_after_the_call() {
 }
 
 #[tokio::test]
-async fn without_a_temporary_folder_there_is_none() {
+async fn without_a_temporary_folder_nothing_but_the_roots_can_be_written() {
     for make in each_sandbox(no_tcp).await {
         let folder = folder();
         let rules = make(&folder).rules().unwrap().clone().with_temp(TempFolder::None);
         let sandbox = same_kind(make(&folder).kind(), rules);
-        let command = "touch /tmp/new-file-of-a-test";
-        check_refused(sandbox.kind(), command, &shown(&bash(&folder, &sandbox), command).await);
+        for place in ["/tmp", "/dev/shm", "/dev", "/", "/home", "/var/tmp", "/run", "/usr/local"] {
+            let command = format!("touch {place}/new-file-of-a-test");
+            check_refused(sandbox.kind(), &command, &shown(&bash(&folder, &sandbox), &command).await);
+        }
     }
 }
 

@@ -55,8 +55,10 @@ pub(crate) use launch::{Input, Launch, StartError, Started};
 pub struct Sandbox {
     kind: SandboxKind,
     rules: Arc<SandboxRules>,
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "bubblewrap is on Linux only"))]
     program: Option<PathBuf>,
-    /// Whether bubblewrap was seen to work.
+    /// Whether it was seen to work.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing works elsewhere"))]
     works: Arc<tokio::sync::OnceCell<()>>,
 }
 

@@ -39,6 +39,14 @@ struct Leavings {
 }
 
 impl Leavings {
+    fn known_by(mark: String) -> Self {
+        Self {
+            mark,
+            #[cfg(target_os = "linux")]
+            group: None,
+        }
+    }
+
     /// Blocks for some milliseconds.
     fn end(&self) {
         #[cfg(target_os = "linux")]
@@ -74,7 +82,7 @@ impl Shell {
             variables,
             input: Input::Empty,
         };
-        let leavings = Leavings { mark, ..Leavings::default() };
+        let leavings = Leavings::known_by(mark);
         Ok(Self { started: sandbox.start(launch).await?, leavings, guard: Guard::KillAll })
     }
 

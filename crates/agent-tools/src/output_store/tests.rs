@@ -1,4 +1,5 @@
 use agent_core::{Content, ToolResult};
+use proptest::prelude::*;
 
 use super::*;
 
@@ -199,4 +200,48 @@ async fn a_big_result_of_any_tool_is_cut_and_kept() {
         "éééé\n... (output truncated)\n[all 25 bytes are kept: call read_output with key \"out-1\" and offset 8 to read on]"
     );
     assert_eq!(store.read("out-1", 8, 100).await.unwrap().text(), "éééééé\ntail");
+}
+
+/// All pages of an output in memory.
+fn pages(output: &[u8], limit: usize) -> Vec<OutputPage> {
+    let kept = Kept::new(Place::Memory(output.to_vec()), output.len() as u64);
+    let (mut pages, mut at) = (Vec::new(), 0);
+    while at < output.len() as i64 {
+        let page = page::read(&kept, kept.stored(1), at, limit).unwrap();
+        at = page.end() as i64;
+        pages.push(page);
+    }
+    pages
+}
+
+proptest! {
+    #[test]
+    fn pages_of_a_text_are_the_text(text in "\\PC{0,200}", limit in 1..40_usize) {
+        let pages = pages(text.as_bytes(), limit);
+        let whole: String = pages.iter().map(OutputPage::text).collect();
+        prop_assert_eq!(whole, text);
+        for page in pages {
+            prop_assert!((page.end() - page.start()) as usize <= limit.max(4));
+        }
+    }
+
+    #[test]
+    fn pages_of_any_bytes_follow_on_each_other(bytes in proptest::collection::vec(any::<u8>(), 1..300), limit in 1..40_usize) {
+        let mut at = 0;
+        for page in pages(&bytes, limit) {
+            prop_assert_eq!(page.start(), at);
+            prop_assert!(page.end() > at);
+            at = page.end();
+        }
+        prop_assert_eq!(at, bytes.len() as u64);
+    }
+
+    #[test]
+    fn a_page_from_anywhere_is_a_part_of_the_text(text in "\\PC{1,80}", offset in -400..400_i64, limit in 1..40_usize) {
+        let kept = Kept::new(Place::Memory(text.clone().into_bytes()), text.len() as u64);
+        if let Ok(page) = page::read(&kept, kept.stored(1), offset, limit) {
+            let (start, end) = (page.start() as usize, page.end() as usize);
+            prop_assert_eq!(Some(page.text()), text.get(start..end));
+        }
+    }
 }

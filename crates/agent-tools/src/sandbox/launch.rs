@@ -10,8 +10,7 @@ use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
 
 use super::{Sandbox, SandboxError, SandboxKind};
 
-/// What is to be started.
-#[derive(Debug)]
+/// What is to be started. It has no `Debug`: its environment may hold secrets.
 pub(crate) struct Launch {
     pub(crate) program: OsString,
     pub(crate) args: Vec<OsString>,

@@ -52,6 +52,7 @@ pub enum TempFolder {
 pub struct SandboxRules {
     read: BTreeSet<PathBuf>,
     write: BTreeSet<PathBuf>,
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "sandboxes are on Linux only"))]
     system: SystemRoots,
     network: Network,
     temp: TempFolder,

@@ -2,13 +2,22 @@
 
 use std::path::PathBuf;
 
+use crate::sandbox::Choice;
+
 pub(crate) const HELP: &str = "\
-usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [--yes] [\"task\"]
+usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [--sandbox S] [--yes] [\"task\"]
 
   --provider P   anthropic, openai, openrouter, groq, xai, deepseek, mistral, ollama, or local (any Chat Completions server)
   --model M      the model's id, as the provider names it
   --base-url U   where the API is
   --cwd DIR      the directory to work in (the current one)
+  --sandbox S    what holds bash commands: none (the default), landlock, bwrap, or auto, the strongest that works here.
+                 One that does not work here is an error. In it they read system folders and compilers, write below DIR,
+                 and have no network (landlock: no TCP)
+  --sandbox-read PATH, --sandbox-write PATH
+                 one more place that they read, or read and write
+  --sandbox-network
+                 leaves the network open
   --yes          run bash commands without asking
   task           what to do; without it a prompt loop
 
@@ -21,6 +30,10 @@ pub(crate) struct Args {
     pub(crate) model: Option<String>,
     pub(crate) base_url: Option<String>,
     pub(crate) cwd: PathBuf,
+    pub(crate) sandbox: Choice,
+    pub(crate) sandbox_read: Vec<PathBuf>,
+    pub(crate) sandbox_write: Vec<PathBuf>,
+    pub(crate) sandbox_network: bool,
     pub(crate) yes: bool,
     pub(crate) task: Option<String>,
 }
@@ -33,6 +46,10 @@ impl Args {
             model: None,
             base_url: None,
             cwd: PathBuf::from("."),
+            sandbox: Choice::None,
+            sandbox_read: Vec::new(),
+            sandbox_write: Vec::new(),
+            sandbox_network: false,
             yes: false,
             task: None,
         };
@@ -44,6 +61,10 @@ impl Args {
                 "--model" => args.model = Some(value()?),
                 "--base-url" => args.base_url = Some(value()?),
                 "--cwd" => args.cwd = PathBuf::from(value()?),
+                "--sandbox" => args.sandbox = Choice::parse(&value()?)?,
+                "--sandbox-read" => args.sandbox_read.push(PathBuf::from(value()?)),
+                "--sandbox-write" => args.sandbox_write.push(PathBuf::from(value()?)),
+                "--sandbox-network" => args.sandbox_network = true,
                 "--yes" | "-y" => args.yes = true,
                 flag if flag.starts_with('-') => return Err(format!("there is no option {flag}")),
                 task if task.trim().is_empty() => return Err("the task is empty".to_owned()),

@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 use looptree::BasicAgent;
 use looptree::prelude::*;
 
+use crate::args::Args;
 use crate::choose::three_ways;
 use crate::keyboard::Keyboard;
 use crate::render::Screen;
@@ -19,7 +20,7 @@ pub(crate) const RECORDING: &str = "recording";
 
 const TASK: &str = "The tests of this project fail. Find out why, repair it, and check the repair.";
 
-pub(crate) async fn run(screen: &Screen) -> Result<ExitCode> {
+pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<ExitCode> {
     if !has_cargo().await {
         screen.line(
             "The demonstration runs `cargo test` in a project that it writes, and there is no cargo on PATH.",
@@ -35,10 +36,13 @@ pub(crate) async fn run(screen: &Screen) -> Result<ExitCode> {
     screen.line(&format!("`cargo test` there {} now", if before { "passes" } else { "fails" }));
     screen.line(&format!("> {TASK}"));
 
+    let workspace = Workspace::open(&root)?;
+    let (shell, held) = crate::sandbox::shell(args, &workspace).await?;
+    screen.line(&held);
     let agent = BasicAgent::new(recording::model())
         .with_provider(recording::Recording)
         .with_system_prompt(crate::SYSTEM_PROMPT)
-        .with_tools(Workspace::open(&root)?.tools());
+        .with_tools(Toolset::new(workspace).with_bash(shell).tools());
     let sessions = root.join(".looptree").join("sessions");
     let recorder = SessionRecorder::attach(&agent, JsonStore::open(&sessions)?);
     let ended_well = talk::turn(&agent, TASK, screen, &mut Keyboard::open()).await?;

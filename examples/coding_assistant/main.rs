@@ -1,6 +1,6 @@
 //! A coding assistant in a terminal.
 //!
-//! `cargo run --example coding_assistant -- [--provider P] [--model M] [--base-url U] [--cwd DIR] [--yes] ["task"]`
+//! `cargo run --example coding_assistant -- [--provider P] [--model M] [--base-url U] [--cwd DIR] [--sandbox S] [--yes] ["task"]`
 //!
 //! The model is found in this order: the flags, keys in the environment, an Ollama server on this machine; else a
 //! recording that is built in repairs a small project in a new directory, with the real loop, tools, files and session.
@@ -18,6 +18,7 @@ mod keyboard;
 mod money;
 mod ollama_server;
 mod render;
+mod sandbox;
 mod talk;
 
 use std::process::ExitCode;
@@ -60,7 +61,7 @@ async fn main() -> ExitCode {
 async fn run(args: Args) -> Result<ExitCode> {
     let screen = Screen::new();
     match choose::choose(&args).await? {
-        Chosen::Recording => demo::run(&screen).await,
+        Chosen::Recording => demo::run(&args, &screen).await,
         Chosen::Model(model) => assist(&args, *model, &screen).await,
     }
 }
@@ -73,10 +74,13 @@ async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<Exit
         .with_context(|| format!("cannot open the directory {}", args.cwd.display()))?;
     screen.line(&format!("model: {} ({})", model.name, model.provider));
     screen.line(&format!("directory: {}", root.display()));
+    let workspace = Workspace::open(&root)?;
+    let (shell, held) = sandbox::shell(args, &workspace).await?;
+    screen.line(&held);
     let approval = if args.yes { approval::Mode::Everything } else { approval::Mode::AskForBash };
     let agent = looptree::agent(model)
         .with_system_prompt(SYSTEM_PROMPT)
-        .with_tools(Workspace::open(&root)?.tools())
+        .with_tools(Toolset::new(workspace).with_bash(shell).tools())
         .with_hooks(approval::hooks(approval));
     let sessions = root.join(".looptree").join("sessions");
     let recorder = SessionRecorder::attach(&agent, JsonStore::open(&sessions)?);

@@ -2,7 +2,8 @@
 //!
 //! Six tools that a coding agent needs, all with bounds: [`BashTool`], [`ReadFileTool`], [`WriteFileTool`],
 //! [`EditFileTool`], [`ListFilesTool`], [`SearchTool`]. [`default_tools`] gives all six; [`Workspace::open`] keeps the
-//! five file tools inside one folder and starts the shell there.
+//! five file tools inside one folder and starts the shell there. A [`Toolset`] adds a [sandbox] for commands and an
+//! [`OutputStore`] that keeps big outputs whole, with [`ReadOutputTool`] to page through them.
 //!
 //! ```
 //! use agent_tools::default_tools;
@@ -25,12 +26,16 @@ pub mod list_files;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 mod offload;
+pub mod output_store;
 pub mod read_file;
+pub mod read_output;
+pub mod sandbox;
 pub mod search;
 #[cfg(feature = "skills")]
 pub mod skills;
 pub mod sub_agent;
 mod text;
+pub mod toolset;
 mod walk;
 pub mod workspace;
 pub mod write_file;
@@ -42,7 +47,13 @@ pub use edit_file::EditFileTool;
 #[doc(inline)]
 pub use list_files::ListFilesTool;
 #[doc(inline)]
+pub use output_store::OutputStore;
+#[doc(inline)]
 pub use read_file::ReadFileTool;
+#[doc(inline)]
+pub use read_output::ReadOutputTool;
+#[doc(inline)]
+pub use sandbox::{Sandbox, SandboxError, SandboxRules};
 #[doc(inline)]
 pub use search::SearchTool;
 #[cfg(feature = "skills")]
@@ -50,6 +61,8 @@ pub use search::SearchTool;
 pub use skills::{SkillSet, WithSkills};
 #[doc(inline)]
 pub use sub_agent::SubAgentTool;
+#[doc(inline)]
+pub use toolset::Toolset;
 #[doc(inline)]
 pub use workspace::{PathError, Workspace};
 #[doc(inline)]

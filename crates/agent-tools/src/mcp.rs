@@ -34,6 +34,7 @@ mod pipe;
 mod process;
 mod progress;
 mod request;
+mod restart;
 mod result;
 mod secrets;
 mod server;
@@ -53,7 +54,8 @@ pub use elicitation::{Elicitation, ElicitationAnswer, ElicitationForm, Elicitati
 pub use error::{McpError, SharedError, StderrTail};
 pub use names::tool_name;
 pub use progress::McpProgress;
-pub use server::{AnnotationTrust, HttpTransport, McpServer, McpTransport, Restart, StdioTransport};
+pub use restart::Restart;
+pub use server::{AnnotationTrust, HttpTransport, McpServer, McpTransport, StdioTransport};
 pub use servers::{McpServerReport, McpServers, McpStarted, StartPolicy};
 pub use tool::{McpAnnotations, McpToolInfo};
 

@@ -71,7 +71,7 @@ pub mod prelude {
     #[cfg(feature = "mcp")]
     pub use agent_tools::mcp::{McpConfig, McpServer, McpServers, WithMcp};
     #[cfg(feature = "tools")]
-    pub use agent_tools::{Workspace, default_tools};
+    pub use agent_tools::{OutputStore, Sandbox, SandboxRules, Toolset, Workspace, default_tools};
 }
 
 /// The examples of the README, which must compile.

@@ -108,7 +108,8 @@ impl AgentTool for McpToolAdapter {
             cancel: &ctx.cancel,
             on_progress: &mut on_progress,
         };
-        Ok(tool_result(self.client.call(call).await?))
+        let result = self.client.call(call).await?;
+        Ok(tool_result(result, self.client.server().store.as_ref()).await)
     }
 
     fn effects(&self, _: &Value) -> Effects {

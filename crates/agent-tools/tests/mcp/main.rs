@@ -22,3 +22,4 @@ mod lists;
 mod oauth;
 mod process;
 mod restart;
+mod sandbox;

@@ -82,25 +82,21 @@ fn waiting(latch: &Latch) -> BranchSpec {
 #[tokio::test]
 async fn one_branch_can_be_ended_alone_and_the_agents_abort_ends_all() {
     let agent = agent();
-    let latch = Latch::new();
-    let exploration = agent.explore_branches([waiting(&latch), waiting(&latch)]).unwrap();
-    within(async {
-        latch.reached().await;
-        latch.reached().await
-    })
-    .await;
+    let (one, two) = (Latch::new(), Latch::new());
+    let both = || async {
+        one.reached().await;
+        two.reached().await;
+    };
+    let exploration = agent.explore_branches([waiting(&one), waiting(&two)]).unwrap();
+    within(both()).await;
     exploration.branches[0].abort();
-    latch.open();
+    two.open();
     let outcomes = within(exploration.finish()).await.unwrap();
     let ends: Vec<_> = outcomes.iter().map(|o| &o.end).collect();
     assert_eq!(ends, [&BranchEnd::Ended(Ended::Aborted), &BranchEnd::Ended(Ended::Completed)]);
 
-    let exploration = agent.explore_branches([waiting(&latch), waiting(&latch)]).unwrap();
-    within(async {
-        latch.reached().await;
-        latch.reached().await
-    })
-    .await;
+    let exploration = agent.explore_branches([waiting(&one), waiting(&two)]).unwrap();
+    within(both()).await;
     agent.abort();
     let outcomes = within(exploration.finish()).await.unwrap();
     assert!(outcomes.iter().all(|o| o.end == BranchEnd::Ended(Ended::Aborted)));

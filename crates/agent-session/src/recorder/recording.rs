@@ -110,7 +110,8 @@ impl Recording {
             }
             match record.status {
                 LoopStatus::Running => record.status = LoopStatus::Interrupted,
-                LoopStatus::Suspended => record.status = LoopStatus::Aborted,
+                // A branch that waits belongs to whoever holds its outcome, and can still be answered.
+                LoopStatus::Suspended if record.group.is_none() => record.status = LoopStatus::Aborted,
                 _ => {}
             }
         }

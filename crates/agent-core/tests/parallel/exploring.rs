@@ -20,7 +20,7 @@ fn agent() -> BasicAgent {
     BasicAgent::new(ModelConfig::default()).with_provider(model).with_system_prompt("plain")
 }
 
-/// REQ-203: seed 002, parallel exploration.
+/// Seed 002, parallel exploration.
 #[tokio::test]
 async fn branches_run_beside_the_agent_and_one_can_be_taken_over() {
     let agent = agent();
@@ -48,7 +48,6 @@ async fn branches_run_beside_the_agent_and_one_can_be_taken_over() {
     assert!(said(&agent).ends_with("user(more) assistant(plain: more)"));
 }
 
-/// REQ-203.
 #[tokio::test]
 async fn each_branch_has_a_stream_of_its_own() {
     let exploration = agent().explore_branches(["a", "b"].map(BranchSpec::asking)).unwrap();
@@ -78,7 +77,6 @@ fn waiting(latch: &Latch) -> BranchSpec {
     BranchSpec::asking("go").configure(move |c| c.provider = model)
 }
 
-/// REQ-203.
 #[tokio::test]
 async fn one_branch_can_be_ended_alone_and_the_agents_abort_ends_all() {
     let agent = agent();
@@ -105,7 +103,6 @@ async fn one_branch_can_be_ended_alone_and_the_agents_abort_ends_all() {
     assert!(outcomes[0].is_completed());
 }
 
-/// REQ-203.
 #[tokio::test]
 async fn a_judged_exploration_takes_the_selected_branch_over() {
     let agent = agent();
@@ -120,7 +117,7 @@ async fn a_judged_exploration_takes_the_selected_branch_over() {
     assert!(matches!(events.last(), Some(AgentEvent::ParallelLoopEnd(_))));
 }
 
-/// REQ-203: what was said in the meantime is not lost in silence.
+/// What was said in the meantime is not lost in silence.
 #[tokio::test]
 async fn a_conversation_that_went_on_is_not_replaced() {
     let agent = agent();
@@ -136,7 +133,6 @@ async fn a_conversation_that_went_on_is_not_replaced() {
     assert_eq!(said(&agent), "user(meanwhile) assistant(plain: meanwhile)");
 }
 
-/// REQ-203.
 #[tokio::test]
 async fn a_branch_that_waits_is_taken_over_as_one_that_waits() {
     let agent = agent();

@@ -111,7 +111,7 @@ async fn branches_that_cannot_begin_are_refused_before_anything_is_said() {
     assert!(events.is_empty() && model.requests().is_empty());
 }
 
-/// REQ-200.
+/// REQ-200, REQ-204.
 #[tokio::test]
 async fn each_strategy_selects_what_it_says() {
     #[track_caller]

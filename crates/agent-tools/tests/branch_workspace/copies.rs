@@ -6,7 +6,7 @@ use agent_tools::{BranchWorkspaceError, BranchWorkspaces, Ignored};
 
 use crate::project::{Project, files, write};
 
-/// REQ-203: X7.
+/// X7.
 #[tokio::test]
 async fn each_branch_writes_in_a_copy_of_its_own() {
     let project = Project::new(&[("a.txt", "a"), ("src/b.txt", "b")]);
@@ -23,7 +23,6 @@ async fn each_branch_writes_in_a_copy_of_its_own() {
     assert_eq!(project.read("a.txt"), "a");
 }
 
-/// REQ-203.
 #[tokio::test]
 async fn what_is_ignored_is_left_out_unless_it_is_asked_for() {
     let project = Project::committed(&[
@@ -47,7 +46,7 @@ async fn what_is_ignored_is_left_out_unless_it_is_asked_for() {
     assert!(all.changes().await.unwrap().is_empty());
 }
 
-/// REQ-203: the rules of the repository count also for a folder in it.
+/// The rules of the repository count also for a folder in it.
 #[tokio::test]
 async fn rules_above_the_folder_count() {
     let project = Project::committed(&[(".gitignore", "target/\n*.log\n!keep.log\n"), ("part/a.txt", "a")]);
@@ -62,7 +61,6 @@ async fn rules_above_the_folder_count() {
     assert_eq!(paths, [std::path::PathBuf::from("new.txt")]);
 }
 
-/// REQ-203.
 #[cfg(unix)]
 #[tokio::test]
 async fn links_are_copied_as_links_and_none_leads_out() {
@@ -93,7 +91,6 @@ async fn links_are_copied_as_links_and_none_leads_out() {
     assert!(branch.take_over().await.unwrap().is_empty(), "what was left out is not taken for deleted");
 }
 
-/// REQ-203.
 #[cfg(unix)]
 #[tokio::test]
 async fn pipes_are_left_out_and_modes_are_kept() {
@@ -109,7 +106,6 @@ async fn pipes_are_left_out_and_modes_are_kept() {
     assert_eq!(mode & 0o777, 0o750);
 }
 
-/// REQ-203.
 #[tokio::test]
 async fn a_copy_is_bounded_and_leaves_nothing_behind_when_it_is_too_large() {
     let project = Project::new(&[("a", "12345"), ("b", "12345"), ("c", "12345")]);
@@ -141,7 +137,6 @@ async fn a_copy_is_bounded_and_leaves_nothing_behind_when_it_is_too_large() {
     assert_eq!(project.read("a"), "12345");
 }
 
-/// REQ-203.
 #[tokio::test]
 async fn workspaces_go_when_they_are_dropped_or_closed_and_stay_when_they_are_kept() {
     let project = Project::new(&[("a.txt", "a")]);
@@ -159,7 +154,6 @@ async fn workspaces_go_when_they_are_dropped_or_closed_and_stay_when_they_are_ke
     assert!(kept.join("a.txt").is_file());
 }
 
-/// REQ-203.
 #[tokio::test]
 async fn what_cannot_be_copied_is_a_typed_error() {
     assert!(matches!(BranchWorkspaces::copies_of("/no/such/folder"), Err(BranchWorkspaceError::Path(_))));

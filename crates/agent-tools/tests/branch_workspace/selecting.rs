@@ -14,7 +14,7 @@ fn writing(text: &str) -> ScriptedProvider {
     ScriptedProvider::new([call, ScriptedReply::text(format!("I wrote {text}."))])
 }
 
-/// REQ-203: X7.
+/// X7.
 #[tokio::test]
 async fn branches_work_side_by_side_and_the_selected_ones_files_are_taken_over() {
     for git in [false, true] {
@@ -36,7 +36,8 @@ async fn branches_work_side_by_side_and_the_selected_ones_files_are_taken_over()
                     .configure(move |c| c.provider = model)
             })
             .collect();
-        let judge = agent.clone().with_provider(ScriptedProvider::texts(["2"])).config();
+        let mut judge = agent.config();
+        judge.provider = Arc::new(ScriptedProvider::texts(["2"]));
         let strategy = LlmJudgeEvaluation::new(judge);
         let result = agent.explore_and_adopt(specs, strategy, EventSender::none()).await.unwrap();
         assert_eq!(project.read("answer.txt"), "none", "nobody wrote to the origin");

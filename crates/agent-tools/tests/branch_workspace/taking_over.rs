@@ -21,7 +21,7 @@ fn project() -> Project {
     ])
 }
 
-/// REQ-203: X7.
+/// X7.
 #[tokio::test]
 async fn files_that_are_new_changed_or_gone_are_taken_over() {
     let project = project();
@@ -50,7 +50,6 @@ async fn files_that_are_new_changed_or_gone_are_taken_over() {
     assert!(branch.take_over().await.unwrap().is_empty(), "the origin has it");
 }
 
-/// REQ-203.
 #[tokio::test]
 async fn where_the_origin_has_changed_meanwhile_nothing_is_written() {
     let project = project();
@@ -82,7 +81,6 @@ async fn where_the_origin_has_changed_meanwhile_nothing_is_written() {
     assert_eq!(project.read("elsewhere.txt"), "somebody", "what the branch did not touch stays");
 }
 
-/// REQ-203.
 #[tokio::test]
 async fn a_file_may_become_a_folder_and_a_folder_a_file() {
     let project = project();
@@ -109,7 +107,6 @@ async fn a_file_may_become_a_folder_and_a_folder_a_file() {
     assert_eq!(project.read("src/c.txt"), "c");
 }
 
-/// REQ-203.
 #[cfg(unix)]
 #[tokio::test]
 async fn nothing_is_written_through_a_link() {
@@ -148,7 +145,6 @@ async fn nothing_is_written_through_a_link() {
     assert_eq!(files(project.root())["src/link"], "-> ../a.txt");
 }
 
-/// REQ-203.
 #[cfg(unix)]
 #[tokio::test]
 async fn being_executable_is_a_change_and_is_taken_over() {
@@ -162,7 +158,7 @@ async fn being_executable_is_a_change_and_is_taken_over() {
     assert_eq!(mode & 0o111, 0o111);
 }
 
-/// REQ-203: git's own files are nobody's changes.
+/// Git's own files are nobody's changes.
 #[tokio::test]
 async fn a_commit_in_a_copy_changes_no_repository_but_its_own() {
     let project = Project::committed(&[("a.txt", "a")]);

@@ -10,7 +10,7 @@ fn known(project: &Project) -> usize {
     project.git(&["worktree", "list", "--porcelain"]).lines().filter(|l| l.starts_with("worktree ")).count()
 }
 
-/// REQ-203: X7.
+/// X7.
 #[tokio::test]
 async fn each_branch_has_a_worktree_of_the_last_commit_and_its_changes_are_taken_over() {
     let project = Project::committed(&[(".gitignore", "target/\n"), ("a.txt", "a"), ("b.txt", "b")]);
@@ -35,7 +35,6 @@ async fn each_branch_has_a_worktree_of_the_last_commit_and_its_changes_are_taken
     assert_eq!(fs::read_dir(project.root().join(".git/worktrees")).map_or(0, Iterator::count), 0);
 }
 
-/// REQ-203.
 #[tokio::test]
 async fn a_worktree_can_begin_with_the_files_as_they_are_or_with_any_commit() {
     let project = Project::committed(&[(".gitignore", "*.log\n"), ("a.txt", "one")]);
@@ -68,7 +67,6 @@ async fn a_worktree_can_begin_with_the_files_as_they_are_or_with_any_commit() {
     }
 }
 
-/// REQ-203.
 #[tokio::test]
 async fn a_folder_of_a_repository_is_that_folder_of_the_worktree() {
     let project = Project::committed(&[("top.txt", "t"), ("part/a.txt", "a"), ("part/.gitignore", "out/\n")]);
@@ -81,7 +79,7 @@ async fn a_folder_of_a_repository_is_that_folder_of_the_worktree() {
     assert_eq!(project.read("part/a.txt"), "A");
 }
 
-/// REQ-203: what a repository brings along does not run.
+/// What a repository brings along does not run.
 #[cfg(unix)]
 #[tokio::test]
 async fn hooks_of_the_repository_do_not_run() {
@@ -100,7 +98,6 @@ async fn hooks_of_the_repository_do_not_run() {
     assert!(project.root().join("ran").exists());
 }
 
-/// REQ-203.
 #[tokio::test]
 async fn closing_removes_it_keeping_does_not_and_a_branch_cannot_name_what_is_removed() {
     let project = Project::committed(&[("a.txt", "a")]);
@@ -126,7 +123,6 @@ async fn closing_removes_it_keeping_does_not_and_a_branch_cannot_name_what_is_re
     assert_eq!(precious.files(), ["worktrees/x/file"]);
 }
 
-/// REQ-203.
 #[tokio::test]
 async fn where_git_cannot_help_there_is_a_typed_error() {
     let bare = Project::new(&[("a.txt", "a")]);

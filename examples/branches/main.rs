@@ -30,7 +30,7 @@ async fn main() -> Result<()> {
         .map(|(folder, text)| {
             let model = Arc::new(script::Editor::new(text));
             BranchSpec::asking("Make the greeting in greeting.txt friendlier.")
-                .with_tools(folder.toolkit(|workspace| workspace.tools()))
+                .with_tools(folder.toolkit(Workspace::tools))
                 .configure(move |config| config.provider = model)
         })
         .collect();

@@ -304,7 +304,7 @@ async fn branches_that_were_cut_off_are_interrupted_and_each_can_be_gone_on_with
     // What is on the disk now is what a killed process leaves.
     let copy = tempfile::tempdir().unwrap();
     for file in std::fs::read_dir(dir.path()).unwrap().map(Result::unwrap) {
-        if !file.path().extension().is_some_and(|e| e == "lock") {
+        if file.path().extension().is_none_or(|e| e != "lock") {
             std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
         }
     }

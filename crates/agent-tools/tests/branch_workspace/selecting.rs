@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_core::{BasicAgent, BranchSpec, EventSender, LlmJudgeEvaluation, ModelConfig};
-use agent_tools::BranchWorkspaces;
+use agent_tools::{BranchWorkspaces, Workspace};
 use serde_json::json;
 
 use crate::project::Project;
@@ -32,7 +32,7 @@ async fn branches_work_side_by_side_and_the_selected_ones_files_are_taken_over()
             .map(|(folder, text)| {
                 let model = Arc::new(writing(text));
                 BranchSpec::asking("Answer in answer.txt.")
-                    .with_tools(folder.toolkit(|workspace| workspace.tools()))
+                    .with_tools(folder.toolkit(Workspace::tools))
                     .configure(move |c| c.provider = model)
             })
             .collect();

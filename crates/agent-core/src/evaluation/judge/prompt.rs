@@ -22,7 +22,7 @@ impl Parts {
         let is_user = |m: &&AgentMessage| matches!(m.as_llm(), Some(Message::User(_)));
         let from_prompts: Vec<String> = prompts.iter().filter(is_user).map(AgentMessage::text).collect();
         let (query, at) = if prompts.is_empty() {
-            let at = messages.iter().rposition(|m| is_user(m));
+            let at = messages.iter().rposition(is_user);
             (at.and_then(|at| messages.get(at)).map(|m| m.text()).unwrap_or_default(), at)
         } else {
             (from_prompts.join("\n\n"), None)

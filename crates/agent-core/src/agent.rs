@@ -19,6 +19,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod branches;
 mod build;
 mod chat;
 mod control;
@@ -41,6 +42,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::watch;
 
+pub use branches::{BranchSpec, Exploration, ExploredBranch};
 pub use chat::ChatToken;
 pub use error::AgentError;
 pub use listeners::Subscription;

@@ -13,16 +13,19 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
+mod group;
 #[cfg(test)]
 mod tests;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use group::{ParallelLoopEnd, ParallelLoopStart};
+
 use crate::history::{MessageRef, Splice};
 use crate::identity::{
-    AgentId, ContinuationKind, LoopId, QuestionId, SessionId, StepKey, Timestamp, ToolCallId, ToolName,
-    TurnTrigger,
+    AgentId, ContinuationKind, GroupMember, LoopId, QuestionId, SessionId, StepKey, Timestamp, ToolCallId,
+    ToolName, TurnTrigger,
 };
 use crate::message::{ToolArguments, Usage};
 use crate::provider::{ErrorKind, MessageSnapshot};
@@ -183,8 +186,12 @@ pub enum AgentEvent {
         /// The results, in the order of the calls.
         tool_results: Vec<MessageRef>,
     },
-    /// The run ended. There is exactly one, and nothing follows it (D3).
+    /// The run ended. There is exactly one, and nothing of the loop follows it (D3).
     AgentEnd(Box<AgentEnd>),
+    /// Branches were announced: each will have its own events, told apart by their loop, and its own end (REQ-198).
+    ParallelLoopStart(Box<ParallelLoopStart>),
+    /// The group ended. There is one for each start, on every path, after the ends of all its loops.
+    ParallelLoopEnd(Box<ParallelLoopEnd>),
 }
 
 /// See [`AgentEvent::AgentStart`] (REQ-192).
@@ -203,6 +210,9 @@ pub struct AgentStart {
     /// How it continues; absent for a first loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation_kind: Option<ContinuationKind>,
+    /// Its place in a group of parallel loops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupMember>,
     /// When.
     pub timestamp: Timestamp,
     /// What it runs with.
@@ -453,7 +463,7 @@ pub enum Answer {
 }
 
 impl AgentEvent {
-    /// The loop that says it.
+    /// The loop that says it; for the events of a group, the group.
     #[must_use]
     pub fn loop_id(&self) -> &LoopId {
         match self {
@@ -463,6 +473,8 @@ impl AgentEvent {
             Self::RouteChanged(e) => &e.loop_id,
             Self::CompactionEnded(e) => &e.loop_id,
             Self::AgentEnd(e) => &e.loop_id,
+            Self::ParallelLoopStart(e) => &e.group_id,
+            Self::ParallelLoopEnd(e) => &e.group_id,
             Self::InputRejected { loop_id, .. }
             | Self::TurnStart { loop_id, .. }
             | Self::MessageStart { loop_id, .. }
@@ -488,7 +500,7 @@ impl AgentEvent {
         )
     }
 
-    /// Whether the stream of events ends with it.
+    /// Whether the events of its loop end with it.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::AgentEnd(_) | Self::RunSuspended { .. })

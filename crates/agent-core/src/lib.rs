@@ -5,7 +5,7 @@
 //! no I/O: time, sleep and tasks come in through [`Environment`], models through [`StreamProvider`].
 //!
 //! Read the modules in this order: [`message`], [`history`], [`tool`], [`model`], [`provider`], [`event`], [`run`],
-//! [`drive`], [`hooks`], [`context`], [`agent`], and for tests `testing`.
+//! [`drive`], [`hooks`], [`context`], [`parallel`], [`evaluation`], [`agent`], and for tests `testing`.
 //!
 //! # Features
 //!
@@ -19,6 +19,7 @@ pub mod answer;
 pub mod context;
 pub mod drive;
 pub mod environment;
+pub mod evaluation;
 pub mod event;
 pub mod fold;
 pub mod history;
@@ -28,6 +29,7 @@ pub mod journal;
 pub mod limits;
 pub mod message;
 pub mod model;
+pub mod parallel;
 pub mod provider;
 pub mod recording;
 pub mod retry;
@@ -40,8 +42,8 @@ mod wire;
 
 #[doc(inline)]
 pub use agent::{
-    AgentError, AgentSnapshot, AgentState, BasicAgent, ChatToken, Finished, IntoPrompt, SNAPSHOT_VERSION,
-    Subscription, WeakAgent,
+    AgentError, AgentSnapshot, AgentState, BasicAgent, BranchSpec, ChatToken, Exploration, ExploredBranch,
+    Finished, IntoPrompt, SNAPSHOT_VERSION, Subscription, WeakAgent,
 };
 #[doc(inline)]
 pub use answer::{ANSWER_RETRIES, AnswerError, AnswerFault, AnswerForm};
@@ -65,9 +67,15 @@ pub use environment::SystemEnvironment;
 #[doc(inline)]
 pub use environment::{BoxFuture, Environment, NoRuntime, TaskHandle};
 #[doc(inline)]
+pub use evaluation::{
+    DEFAULT_JUDGE_PROMPT, ElaborateEvaluation, Evaluated, Evaluation, EvaluationDecision, EvaluationError,
+    EvaluationStrategy, LlmJudgeEvaluation, PickFirstEvaluation, TokenEfficientEvaluation,
+    TransparentEvaluation,
+};
+#[doc(inline)]
 pub use event::{
     AgentEnd, AgentEvent, AgentStart, Answer, CompactionEnded, CompactionReason, Ended, LoopConfigSnapshot,
-    Question, RetryNote, RouteChange, StreamDelta, ToolExecutionEnd,
+    ParallelLoopEnd, ParallelLoopStart, Question, RetryNote, RouteChange, StreamDelta, ToolExecutionEnd,
 };
 #[doc(inline)]
 pub use history::{Entry, History, HistoryError, MessageRef, Repair, Splice, SpliceError, Unit, UnitKind};
@@ -75,8 +83,8 @@ pub use history::{Entry, History, HistoryError, MessageRef, Repair, Splice, Spli
 pub use hooks::{Decision, FilterResult, HookError, Hooks, InputFilter, ToolPolicy, ToolRule, Verdict};
 #[doc(inline)]
 pub use identity::{
-    AgentId, ContinuationKind, LoopId, QuestionId, SessionId, StepKey, Timestamp, ToolCallId, ToolName,
-    TurnId, TurnTrigger,
+    AgentId, ContinuationKind, GroupMember, GroupRole, LoopId, QuestionId, SessionId, StepKey, Timestamp,
+    ToolCallId, ToolName, TurnId, TurnTrigger,
 };
 #[doc(inline)]
 pub use limits::{ExecutionLimits, ExecutionTracker, LimitReason};
@@ -90,6 +98,11 @@ pub use message::{
 pub use model::{
     AnthropicAuth, ApiProtocol, CacheConfig, CacheStrategy, ChatDialect, ModelConfig, ReasoningField,
     ResponseFormat, Secret, ThinkingBudgets, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice,
+};
+#[doc(inline)]
+pub use parallel::{
+    Branch, BranchEnd, ParallelError, ParallelGroup, ParallelLoopOutcome, ParallelLoopResult, ParallelUsage,
+    agent_loop_parallel,
 };
 #[doc(inline)]
 pub use provider::{

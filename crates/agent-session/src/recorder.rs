@@ -27,6 +27,8 @@
 
 mod disk;
 mod events;
+mod groups;
+mod known;
 mod links;
 mod recording;
 mod write;

@@ -20,6 +20,7 @@
 //! of ripgrep. `bash` needs a `bash`.
 
 pub mod bash;
+pub mod branch_workspace;
 pub mod edit_file;
 mod glob;
 pub mod list_files;
@@ -42,6 +43,10 @@ pub mod write_file;
 
 #[doc(inline)]
 pub use bash::{Background, BashTool, ConfirmFn, DenyPattern};
+#[doc(inline)]
+pub use branch_workspace::{
+    BranchWorkspace, BranchWorkspaceError, BranchWorkspaces, Change, ChangeKind, Ignored, WorktreeStart,
+};
 #[doc(inline)]
 pub use edit_file::EditFileTool;
 #[doc(inline)]

@@ -60,10 +60,11 @@ pub use agent_tools as tools;
 /// The names that a program with an agent uses most.
 pub mod prelude {
     pub use agent_core::{
-        AgentError, AgentEvent, AgentMessage, AgentTool, Answer, AnswerForm, BasicAgent, CancellationToken,
-        ChatToken, Content, Ended, ErrorKind, ExecutionLimits, Finished, Hooks, ImageContent, Message,
-        ModelConfig, Question, Route, StreamDelta, ThinkingLevel, Tool, ToolContext, ToolError,
-        ToolExecutionStrategy, ToolResult, Toolkit, Verdict, tool_fn,
+        AgentContext, AgentError, AgentEvent, AgentLoopConfig, AgentMessage, AgentTool, Answer, AnswerForm,
+        BasicAgent, Branch, BranchSpec, CancellationToken, ChatToken, Content, Ended, ErrorKind, EventSender,
+        ExecutionLimits, Finished, Hooks, ImageContent, LlmJudgeEvaluation, Message, ModelConfig,
+        PickFirstEvaluation, Question, Route, StreamDelta, ThinkingLevel, Tool, ToolContext, ToolError,
+        ToolExecutionStrategy, ToolResult, Toolkit, Verdict, agent_loop_parallel, tool_fn,
     };
     pub use agent_providers::ProviderRegistry;
     #[cfg(feature = "session")]
@@ -71,8 +72,15 @@ pub mod prelude {
     #[cfg(feature = "mcp")]
     pub use agent_tools::mcp::{McpConfig, McpServer, McpServers, WithMcp};
     #[cfg(feature = "tools")]
-    pub use agent_tools::{OutputStore, Sandbox, SandboxRules, Toolset, Workspace, default_tools};
+    pub use agent_tools::{
+        BranchWorkspaces, OutputStore, Sandbox, SandboxRules, Toolset, Workspace, default_tools,
+    };
 }
+
+/// The page about branches, whose examples must run.
+#[cfg(all(doctest, feature = "tools", feature = "session", feature = "testing"))]
+#[doc = include_str!("../../../docs/concepts/branches.md")]
+struct BranchesPage;
 
 /// The examples of the README, which must compile.
 #[cfg(all(doctest, feature = "tools", feature = "session", feature = "anthropic"))]

@@ -4,6 +4,8 @@ use crate::answer::AnswerError;
 use crate::environment::NoRuntime;
 use crate::event::Question;
 use crate::history::HistoryError;
+use crate::journal::JournalError;
+use crate::parallel::ParallelError;
 use crate::provider::{ErrorKind, ProviderError};
 use crate::run::Misplaced;
 
@@ -59,6 +61,17 @@ pub enum AgentError {
     /// The answer has not the form that was asked for. The conversation is kept, with what came.
     #[error(transparent)]
     AnswerForm(#[from] Box<AnswerError>),
+    /// Branches could not begin, or none was selected.
+    #[error(transparent)]
+    Branches(Box<ParallelError>),
+    /// The conversation is not what the branches began with.
+    #[error(
+        "the conversation has gone on since the branches began; the selected one was not taken over. adopt_branch does it in any case"
+    )]
+    ConversationWentOn,
+    /// What was asked for could not be written down.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
     /// The run ended without an answer. The conversation is kept.
     #[error("{message}")]
     Run {

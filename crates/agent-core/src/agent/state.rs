@@ -54,6 +54,8 @@ pub(super) struct State {
     pub(super) pending: BTreeSet<ToolCallId>,
     pub(super) error: Option<String>,
     pub(super) cancel: Option<CancellationToken>,
+    /// Cancels the branches that are being explored; replaced by each abort.
+    pub(super) explorations: CancellationToken,
     pub(super) suspended: Option<Box<Run>>,
     pub(super) finished: Finished,
 }
@@ -72,6 +74,7 @@ impl State {
             pending: BTreeSet::new(),
             error: None,
             cancel: None,
+            explorations: CancellationToken::new(),
             suspended: None,
             finished: Finished::Idle,
         }

@@ -12,7 +12,7 @@ use crate::environment::Environment;
 use crate::event::LoopConfigSnapshot;
 use crate::history::History;
 use crate::hooks::Hooks;
-use crate::identity::{AgentId, ContinuationKind, LoopId, SessionId, TurnTrigger};
+use crate::identity::{AgentId, ContinuationKind, GroupMember, LoopId, SessionId, TurnTrigger};
 use crate::journal::Journal;
 use crate::limits::ExecutionLimits;
 use crate::model::{CacheConfig, ModelConfig, ResponseFormat, ThinkingBudgets, ThinkingLevel, ToolChoice};
@@ -215,6 +215,8 @@ pub struct AgentContext {
     pub parent_loop_id: Option<LoopId>,
     /// How it continues.
     pub continuation_kind: Option<ContinuationKind>,
+    /// Its place in a group of parallel loops.
+    pub group: Option<GroupMember>,
     /// A run that waits for an answer.
     pub suspended: Option<Box<Run>>,
 }
@@ -265,6 +267,7 @@ impl AgentContext {
         }
         setup.parent_loop_id.clone_from(&self.parent_loop_id);
         setup.continuation.clone_from(&self.continuation_kind);
+        setup.group.clone_from(&self.group);
         setup.first_turn_trigger = config.first_turn_trigger;
         setup.config = config.snapshot();
         setup.metadata = config.metadata.clone();

@@ -19,6 +19,7 @@ impl Run {
             loop_id: setup.loop_id.clone(),
             parent_loop_id: setup.parent_loop_id.clone(),
             continuation_kind: setup.continuation.clone(),
+            group: setup.group.clone(),
             timestamp: self.now,
             config: setup.config.clone(),
             metadata: setup.metadata.clone(),

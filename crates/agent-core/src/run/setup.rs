@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::queues::{QueueMode, SteeringPolicy};
 use crate::context::ContextConfig;
 use crate::event::LoopConfigSnapshot;
-use crate::identity::{AgentId, ContinuationKind, LoopId, SessionId, ToolName, TurnTrigger};
+use crate::identity::{AgentId, ContinuationKind, GroupMember, LoopId, SessionId, ToolName, TurnTrigger};
 use crate::limits::ExecutionLimits;
 use crate::model::ApiProtocol;
 use crate::retry::RetryConfig;
@@ -29,6 +29,9 @@ pub struct RunSetup {
     pub parent_loop_id: Option<LoopId>,
     /// How it continues; `None` for a first loop.
     pub continuation: Option<ContinuationKind>,
+    /// Its place in a group of parallel loops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupMember>,
     /// What the first turn of a first loop is opened by.
     pub first_turn_trigger: TurnTrigger,
     /// What `AgentStart` says of the configuration.
@@ -87,6 +90,7 @@ impl RunSetup {
             loop_id,
             parent_loop_id: None,
             continuation: None,
+            group: None,
             first_turn_trigger: TurnTrigger::User,
             config: LoopConfigSnapshot::default(),
             metadata: Value::Null,

@@ -50,6 +50,11 @@ fn word(event: &AgentEvent) -> Option<String> {
         AgentEvent::CompactionEnded(_) => "compact-".into(),
         AgentEvent::TurnEnd { .. } => "turn_end".into(),
         AgentEvent::AgentEnd(end) => format!("agent_end({})", ended_word(&end.ended)),
+        AgentEvent::ParallelLoopStart(start) => format!("parallel_start({})", start.loop_ids.len()),
+        AgentEvent::ParallelLoopEnd(end) => match end.selected_config_index {
+            Some(index) => format!("parallel_end({index})"),
+            None => "parallel_end!".into(),
+        },
         AgentEvent::MessageStart { .. }
         | AgentEvent::MessageUpdate { .. }
         | AgentEvent::ToolExecutionUpdate { .. }

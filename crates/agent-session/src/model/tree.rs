@@ -12,6 +12,34 @@ impl Session {
         })
     }
 
+    /// The loop that the conversation goes on from: the last one; where that belongs to a group of parallel loops, the selected
+    /// branch; where the group has none, the one before the group.
+    #[must_use]
+    pub fn head(&self) -> Option<&LoopRecord> {
+        self.head_at(self.loops.len()).and_then(|at| self.loops.get(at))
+    }
+
+    /// The place of the head as it was when the session had so many loops.
+    pub(crate) fn head_at(&self, loops: usize) -> Option<usize> {
+        let there = self.loops.get(..loops).unwrap_or(&self.loops);
+        let mut without = Vec::new();
+        for (at, record) in there.iter().enumerate().rev() {
+            let Some(group) = &record.group else { return Some(at) };
+            if without.contains(&&group.group_id) {
+                continue;
+            }
+            let selected = |r: &LoopRecord| {
+                r.group.as_ref().is_some_and(|g| g.group_id == group.group_id)
+                    && r.parallel_group.as_ref().is_some_and(|g| g.is_selected)
+            };
+            if let Some(at) = there.iter().position(selected) {
+                return Some(at);
+            }
+            without.push(&group.group_id);
+        }
+        None
+    }
+
     /// The loops of this session that continue this one.
     pub fn children_of<'a>(&'a self, loop_id: &'a str) -> impl Iterator<Item = &'a LoopRecord> {
         self.loops.iter().filter(move |r| r.parent_loop_id.as_ref().is_some_and(|p| p == loop_id))

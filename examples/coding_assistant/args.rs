@@ -2,13 +2,18 @@
 
 use std::path::PathBuf;
 
+use looptree::Money;
+
 pub(crate) const HELP: &str = "\
-usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [--yes] [\"task\"]
+usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [--budget MONEY] [--max-tokens-total N] [--yes] [\"task\"]
 
   --provider P   anthropic, openai, openrouter, groq, xai, deepseek, mistral, ollama, or local (any Chat Completions server)
   --model M      the model's id, as the provider names it
   --base-url U   where the API is
   --cwd DIR      the directory to work in (the current one)
+  --budget MONEY what it may cost, like 0.50; when it is spent you are asked (without a terminal the run ends)
+  --max-tokens-total N
+                 how many tokens it may use, prompts and answers together
   --yes          run bash commands without asking
   task           what to do; without it a prompt loop
 
@@ -21,6 +26,8 @@ pub(crate) struct Args {
     pub(crate) model: Option<String>,
     pub(crate) base_url: Option<String>,
     pub(crate) cwd: PathBuf,
+    pub(crate) budget: Option<Money>,
+    pub(crate) max_tokens_total: Option<u64>,
     pub(crate) yes: bool,
     pub(crate) task: Option<String>,
 }
@@ -33,6 +40,8 @@ impl Args {
             model: None,
             base_url: None,
             cwd: PathBuf::from("."),
+            budget: None,
+            max_tokens_total: None,
             yes: false,
             task: None,
         };
@@ -44,6 +53,20 @@ impl Args {
                 "--model" => args.model = Some(value()?),
                 "--base-url" => args.base_url = Some(value()?),
                 "--cwd" => args.cwd = PathBuf::from(value()?),
+                "--budget" => {
+                    let text = value()?;
+                    let money = text
+                        .trim_start_matches('$')
+                        .parse::<Money>()
+                        .map_err(|e| format!("--budget: {e}"))?;
+                    args.budget = Some(money);
+                }
+                "--max-tokens-total" => {
+                    let text = value()?;
+                    let tokens = text.replace('_', "").parse();
+                    args.max_tokens_total =
+                        Some(tokens.map_err(|_| format!("--max-tokens-total wants a number, not {text:?}"))?);
+                }
                 "--yes" | "-y" => args.yes = true,
                 flag if flag.starts_with('-') => return Err(format!("there is no option {flag}")),
                 task if task.trim().is_empty() => return Err("the task is empty".to_owned()),

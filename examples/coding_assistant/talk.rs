@@ -35,9 +35,15 @@ pub(crate) async fn turn(
         let streamed = stream(agent, events, screen, keyboard, &mut count).await;
         let Some(question) = streamed.questions.into_iter().next() else { break streamed.well };
         keyboard.forget().await;
-        screen.ask(&question.text);
+        screen.ask(&asked(&question));
         events = match keyboard.line().await {
-            Pressed::Line(words) => agent.answer(question.id, approval::answer(&words))?,
+            Pressed::Line(words) => {
+                let answer = match &question.budget {
+                    Some(refusal) => money::answer(&words, refusal),
+                    None => approval::answer(&words),
+                };
+                agent.answer(question.id, answer)?
+            }
             Pressed::Interrupt | Pressed::End => {
                 screen.line("");
                 let events = agent.answer(question.id, approval::answer("no"))?;
@@ -48,8 +54,19 @@ pub(crate) async fn turn(
     };
     if model.provider != RECORDING {
         screen.line(&money::summary(&usage, &cost));
+        if let Some(budget) = agent.config().budget {
+            screen.line(&money::spent(&budget));
+        }
     }
     Ok(well)
+}
+
+/// What a person is asked.
+fn asked(question: &Question) -> String {
+    match &question.budget {
+        Some(refusal) => money::question(&question.text, refusal.limit),
+        None => question.text.clone(),
+    }
 }
 
 /// Shows events until the run ends or asks. The first Ctrl-C aborts the run, the second ends the program.

@@ -5,7 +5,7 @@
 //! no I/O: time, sleep and tasks come in through [`Environment`], models through [`StreamProvider`].
 //!
 //! Read the modules in this order: [`message`], [`history`], [`tool`], [`model`], [`provider`], [`event`], [`run`],
-//! [`drive`], [`hooks`], [`context`], [`agent`], and for tests `testing`.
+//! [`drive`], [`hooks`], [`context`], [`budget`], [`agent`], and for tests `testing`.
 //!
 //! # Features
 //!
@@ -16,6 +16,7 @@
 
 pub mod agent;
 pub mod answer;
+pub mod budget;
 pub mod context;
 pub mod drive;
 pub mod environment;
@@ -45,6 +46,11 @@ pub use agent::{
 #[doc(inline)]
 pub use answer::{ANSWER_RETRIES, AnswerError, AnswerFault, AnswerForm};
 #[doc(inline)]
+pub use budget::{
+    AccountState, Ask, AtLimit, Budget, BudgetError, BudgetLimit, BudgetLimits, BudgetRefusal,
+    BudgetSnapshot, LEAST_OUTPUT, MeteredProvider, Money, MoneyError, Reservation, Spending,
+};
+#[doc(inline)]
 pub use context::{
     CompactionChange, CompactionContext, CompactionDraft, CompactionError, CompactionOutcome,
     CompactionStrategy, ContextConfig, ContextTracker, DefaultCompaction, HeuristicTokenCounter,
@@ -65,8 +71,8 @@ pub use environment::SystemEnvironment;
 pub use environment::{BoxFuture, Environment, NoRuntime, TaskHandle};
 #[doc(inline)]
 pub use event::{
-    AgentEnd, AgentEvent, AgentStart, Answer, CompactionEnded, CompactionReason, Ended, LoopConfigSnapshot,
-    Question, RetryNote, RouteChange, StreamDelta, ToolExecutionEnd,
+    AgentEnd, AgentEvent, AgentStart, Answer, BudgetEvent, BudgetNote, CompactionEnded, CompactionReason,
+    Ended, LoopConfigSnapshot, Question, RetryNote, RouteChange, StreamDelta, ToolExecutionEnd,
 };
 #[doc(inline)]
 pub use history::{Entry, History, HistoryError, MessageRef, Repair, Splice, SpliceError, Unit, UnitKind};

@@ -268,6 +268,7 @@ impl BasicAgent {
         tx: EventSender,
     ) -> Result<(), AgentError> {
         let Settings { agent_id, system_prompt, tools, config } = settings;
+        self.ready_budget(&config)?;
         let task = self.task(&config)?;
         let cancel = CancellationToken::new();
         let mut context = AgentContext::new(system_prompt).with_toolkit(tools);
@@ -308,6 +309,7 @@ impl BasicAgent {
 
     pub(super) fn resume_with(&self, input: Option<Input>, tx: EventSender) -> Result<(), AgentError> {
         let Settings { system_prompt, tools, config, .. } = self.for_a_run();
+        self.ready_budget(&config)?;
         let task = self.task(&config)?;
         let cancel = CancellationToken::new();
         let run = {
@@ -331,6 +333,17 @@ impl BasicAgent {
         let context = AgentContext::new(system_prompt).with_toolkit(tools);
         let shell = self.shell(&context, &config, tx, cancel).load(*run, Vec::new());
         task.run(shell, Start::GoOn(input.map(Box::new)));
+        Ok(())
+    }
+
+    /// Whether the budget can be kept; what a snapshot knew of it is taken over first.
+    fn ready_budget(&self, config: &AgentLoopConfig) -> Result<(), AgentError> {
+        config.check_budget()?;
+        if let Some(budget) = &config.budget
+            && let Some(known) = self.lock().spent_before.take()
+        {
+            budget.restore(&known);
+        }
         Ok(())
     }
 

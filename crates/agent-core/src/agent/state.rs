@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::running::Finished;
+use crate::budget::BudgetSnapshot;
 use crate::event::AgentEvent;
 use crate::history::{History, MessageRef};
 use crate::identity::{LoopId, SessionId, Timestamp, ToolCallId};
@@ -55,6 +56,8 @@ pub(super) struct State {
     pub(super) error: Option<String>,
     pub(super) cancel: Option<CancellationToken>,
     pub(super) suspended: Option<Box<Run>>,
+    /// What a snapshot knew of the budget, until the next run takes it over.
+    pub(super) spent_before: Option<BudgetSnapshot>,
     pub(super) finished: Finished,
 }
 
@@ -73,6 +76,7 @@ impl State {
             error: None,
             cancel: None,
             suspended: None,
+            spent_before: None,
             finished: Finished::Idle,
         }
     }

@@ -46,8 +46,8 @@ impl Shell {
         &mut self,
         history: History,
         key: StepKey,
-        attempt: u32,
-        route: u32,
+        (attempt, route): (u32, u32),
+        max_output: Option<u32>,
     ) -> Result<(), Halt> {
         let cancel = self.cancel.clone();
         let built = tokio::select! {
@@ -56,7 +56,12 @@ impl Shell {
             () = cancel.cancelled() => return self.apply(Input::abort(None)).await,
         };
         let (provider, request) = match built {
-            Ok(built) => built,
+            Ok((provider, mut request)) => {
+                if max_output.is_some() {
+                    request.max_tokens = max_output;
+                }
+                (provider, request)
+            }
             Err(message) => {
                 let failure = Failure::new(ErrorKind::Other, message);
                 return self.apply(Input::ModelFailed { failure, partial: None }).await;
@@ -229,7 +234,7 @@ impl Shell {
     }
 
     /// Who is called on this route, and which model.
-    fn target(&self, route: u32) -> Result<(Arc<dyn StreamProvider>, Arc<ModelConfig>), String> {
+    pub(super) fn target(&self, route: u32) -> Result<(Arc<dyn StreamProvider>, Arc<ModelConfig>), String> {
         let config = &self.config;
         let Some(at) = route.checked_sub(1) else {
             return Ok((config.provider.clone(), config.model.clone()));

@@ -32,8 +32,8 @@ pub(crate) fn spent(budget: &Budget) -> String {
 
 /// What a person is asked at a limit.
 pub(crate) fn question(text: &str, limit: BudgetLimit) -> String {
-    let amount = if limit == BudgetLimit::Money { "an amount like 0.50" } else { "a number" };
-    format!("{text} Raise it by {amount}, yes for this one call, or end")
+    let amount = if limit == BudgetLimit::Money { "an amount like 0.50" } else { "a number like 10000" };
+    format!("{text} ({amount}; yes for this one call; anything else ends it)")
 }
 
 /// What a person's words mean when a budget asks.

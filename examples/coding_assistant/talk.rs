@@ -35,7 +35,10 @@ pub(crate) async fn turn(
         let streamed = stream(agent, events, screen, keyboard, &mut count).await;
         let Some(question) = streamed.questions.into_iter().next() else { break streamed.well };
         keyboard.forget().await;
-        screen.ask(&asked(&question));
+        match &question.budget {
+            Some(refusal) => screen.ask_for(&money::question(&question.text, refusal.limit)),
+            None => screen.ask(&question.text),
+        }
         events = match keyboard.line().await {
             Pressed::Line(words) => {
                 let answer = match &question.budget {
@@ -59,14 +62,6 @@ pub(crate) async fn turn(
         }
     }
     Ok(well)
-}
-
-/// What a person is asked.
-fn asked(question: &Question) -> String {
-    match &question.budget {
-        Some(refusal) => money::question(&question.text, refusal.limit),
-        None => question.text.clone(),
-    }
 }
 
 /// Shows events until the run ends or asks. The first Ctrl-C aborts the run, the second ends the program.

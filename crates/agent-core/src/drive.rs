@@ -202,6 +202,7 @@ fn shell(
         Output::to(tx),
         cancel,
     )
+    .with_prefixes(context.prefixes.shared())
 }
 
 async fn run_in(

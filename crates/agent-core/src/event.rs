@@ -26,6 +26,7 @@ use crate::identity::{
     TurnTrigger,
 };
 use crate::message::{ToolArguments, Usage};
+use crate::prefix::CacheBreak;
 use crate::provider::{ErrorKind, MessageSnapshot};
 use crate::route::RouteName;
 use crate::tool::ToolResult;
@@ -158,6 +159,9 @@ pub enum AgentEvent {
     RouteChanged(Box<RouteChange>),
     /// Something was reserved, spent, refused or raised in the run's budget. Only runs with a budget say it.
     Budget(Box<BudgetEvent>),
+    /// A request does not begin as the last one did, so that the provider's cache is of no use to a part of it. Said when its
+    /// reply has ended, with what the provider reports.
+    CacheBroken(Box<CacheBreak>),
     /// The history is too long and is being shortened.
     CompactionStarted {
         /// The loop.
@@ -530,6 +534,7 @@ impl AgentEvent {
             Self::RetryStart(e) | Self::RetryEnd(e) => &e.loop_id,
             Self::RouteChanged(e) => &e.loop_id,
             Self::Budget(e) => &e.loop_id,
+            Self::CacheBroken(e) => &e.loop_id,
             Self::CompactionEnded(e) => &e.loop_id,
             Self::AgentEnd(e) => &e.loop_id,
             Self::InputRejected { loop_id, .. }

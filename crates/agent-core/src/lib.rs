@@ -29,6 +29,7 @@ pub mod journal;
 pub mod limits;
 pub mod message;
 pub mod model;
+pub mod prefix;
 pub mod provider;
 pub mod retry;
 pub mod route;
@@ -96,6 +97,8 @@ pub use model::{
     AnthropicAuth, ApiProtocol, CacheConfig, CacheStrategy, ChatDialect, ModelConfig, ReasoningField,
     ResponseFormat, Secret, ThinkingBudgets, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice,
 };
+#[doc(inline)]
+pub use prefix::{CacheBreak, CacheBreakCause, CacheFigures};
 #[doc(inline)]
 pub use provider::{
     Completion, ErrorContext, ErrorKind, EventSink, MessageSnapshot, OnRequest, OnResponse, OwnedStreamEvent,

@@ -60,10 +60,10 @@ pub use agent_tools as tools;
 /// The names that a program with an agent uses most.
 pub mod prelude {
     pub use agent_core::{
-        AgentError, AgentEvent, AgentMessage, AgentTool, Answer, AnswerForm, BasicAgent, CancellationToken,
-        ChatToken, Content, Ended, ErrorKind, ExecutionLimits, Finished, Hooks, ImageContent, Message,
-        ModelConfig, Question, Route, StreamDelta, ThinkingLevel, Tool, ToolContext, ToolError,
-        ToolExecutionStrategy, ToolResult, Toolkit, Verdict, tool_fn,
+        AgentError, AgentEvent, AgentMessage, AgentTool, Answer, AnswerForm, AtLimit, BasicAgent, Budget,
+        BudgetLimits, CancellationToken, ChatToken, Content, Ended, ErrorKind, ExecutionLimits, Finished,
+        Hooks, ImageContent, Message, ModelConfig, Question, Route, StreamDelta, ThinkingLevel, Tool,
+        ToolContext, ToolError, ToolExecutionStrategy, ToolResult, Toolkit, Verdict, tool_fn,
     };
     pub use agent_providers::ProviderRegistry;
     #[cfg(feature = "session")]

@@ -257,6 +257,12 @@ impl BasicAgent {
         self.configure(|c| c.config_id = Some(id.into()))
     }
 
+    /// Does not compare requests to find broken prompt caches.
+    #[must_use]
+    pub fn without_cache_watch(self) -> Self {
+        self.configure(|c| c.watch_cache = false)
+    }
+
     /// What may be spent, by all runs of this agent and by everybody else who has the budget; `None` for no limit.
     #[must_use]
     pub fn with_budget(self, budget: impl Into<Option<Budget>>) -> Self {

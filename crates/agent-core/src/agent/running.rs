@@ -367,6 +367,7 @@ impl BasicAgent {
         let (tools, prompt) = (context.tools.clone(), Arc::clone(&context.system_prompt));
         Shell::new(Arc::clone(config), tools, prompt, output, cancel)
             .with_mailbox(Arc::clone(&self.inner.mailbox))
+            .with_prefixes(self.inner.prefixes.shared())
     }
 
     /// A task that will drive a run. It is asked for before anything changes, so that without a runtime nothing does.

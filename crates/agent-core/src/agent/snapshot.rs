@@ -89,6 +89,7 @@ impl BasicAgent {
             }
         }
         self.clear_all_queues();
+        self.inner.prefixes.forget();
         match &snapshot.suspended {
             // A run that waits holds its queue itself; what was queued later came by way of the snapshot's list.
             Some(run) => self.inner.mailbox.reopen(run.queues(), snapshot.queued),

@@ -112,6 +112,10 @@ impl StreamProvider for MeteredProvider {
     fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
         self.inner.check(model)
     }
+
+    fn body(&self, request: &StreamConfig) -> Option<Vec<u8>> {
+        self.inner.body(request)
+    }
 }
 
 /// What is known of a call that is being made.

@@ -9,6 +9,7 @@ use crate::run::{CompactionTask, Input};
 
 impl Shell {
     pub(super) async fn compact(&mut self, task: CompactionTask, history: History) -> Result<(), Halt> {
+        self.prefixes.compacted();
         let config = self.config.context_config.clone().unwrap_or_default();
         let counter = &self.config.token_counter;
         let mut fallback = None;

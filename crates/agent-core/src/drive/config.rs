@@ -17,6 +17,7 @@ use crate::identity::{AgentId, ContinuationKind, LoopId, SessionId, TurnTrigger}
 use crate::journal::Journal;
 use crate::limits::ExecutionLimits;
 use crate::model::{CacheConfig, ModelConfig, ResponseFormat, ThinkingBudgets, ThinkingLevel, ToolChoice};
+use crate::prefix::Prefixes;
 use crate::provider::{RequestHook, StreamProvider, WireHooks};
 use crate::retry::RetryConfig;
 use crate::route::Route;
@@ -99,6 +100,8 @@ pub struct AgentLoopConfig {
     pub metadata: Value,
     /// Where the run is written down before anything is done.
     pub journal: Option<Arc<dyn Journal>>,
+    /// Whether each request is compared with the last one, to say where a prompt cache is broken; on unless said otherwise.
+    pub watch_cache: bool,
     /// What may be spent, together with everybody who has the same account or one below it.
     pub budget: Option<Budget>,
 }
@@ -146,6 +149,7 @@ impl AgentLoopConfig {
             first_turn_trigger: TurnTrigger::User,
             metadata: Value::Null,
             journal: None,
+            watch_cache: true,
             budget: None,
         }
     }
@@ -228,6 +232,8 @@ pub struct AgentContext {
     pub continuation_kind: Option<ContinuationKind>,
     /// A run that waits for an answer.
     pub suspended: Option<Box<Run>>,
+    /// The last requests; a clone has its own from then on.
+    pub(crate) prefixes: Prefixes,
 }
 
 impl AgentContext {

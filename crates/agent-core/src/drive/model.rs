@@ -16,6 +16,7 @@ use crate::hooks::{HookError, Transform};
 use crate::identity::{LoopId, StepKey};
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, Message, StopReason};
 use crate::model::ModelConfig;
+use crate::prefix::Found;
 use crate::provider::{
     Completion, ErrorContext, ErrorKind, EventSink, ProviderError, ReplyLog, StreamConfig, StreamEvent,
     StreamProvider,
@@ -70,6 +71,7 @@ impl Shell {
         if cancel.is_cancelled() {
             return self.apply(Input::abort(None)).await;
         }
+        let broken = self.compare(&request, &*provider, &key);
         // Nothing is said by the run until the reply has begun: thousands may wait here.
         self.events = Vec::new();
         let mut log = ReplyLog::new();
@@ -112,7 +114,29 @@ impl Shell {
                 Input::ModelFailed { failure, partial: Some(partial()) }
             }
         };
+        if let Some(broken) = broken {
+            let found = Box::new(broken.reported(&log.usage()));
+            self.apply(Input::CacheBroke { found }).await?;
+        }
+        // A request that nobody answered is in nobody's cache.
+        if self.config.watch_cache && (matches!(input, Input::ModelReplied { .. }) || !log.usage().is_zero())
+        {
+            self.prefixes.keep(request, log.usage());
+        }
         self.apply(input).await
+    }
+
+    /// Where the request parts from the last one to its model.
+    fn compare(
+        &self,
+        request: &StreamConfig,
+        provider: &dyn StreamProvider,
+        key: &StepKey,
+    ) -> Option<Box<Found>> {
+        let run = self.run().filter(|_| self.config.watch_cache)?;
+        let hooks = &self.config.hooks.context;
+        let hooked = hooks.transform.is_some() || hooks.convert.is_some();
+        self.prefixes.compare(request, provider, (run.loop_id(), key), hooked)
     }
 
     /// Polls the provider and passes on what each poll brought before the next one.

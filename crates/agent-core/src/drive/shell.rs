@@ -18,6 +18,7 @@ use crate::history::{Entry, History, HistoryError, MessageRef};
 use crate::identity::Timestamp;
 use crate::journal::{Durability, JournalEntry, JournalError};
 use crate::message::AgentMessage;
+use crate::prefix::Prefixes;
 use crate::provider::ReplyLog;
 use crate::run::{Input, PartialReply, QueueKind, Queued, Run, RunSetup, Step};
 use crate::tool::Toolkit;
@@ -95,6 +96,8 @@ pub(crate) struct Shell {
     pub(super) started: bool,
     /// What the budget is told; `None` without one.
     pub(super) till: Option<Box<Till>>,
+    /// The last requests, to compare the next one with.
+    pub(super) prefixes: Prefixes,
 }
 
 impl Shell {
@@ -117,7 +120,14 @@ impl Shell {
             arriving: None,
             started: false,
             till: None,
+            prefixes: Prefixes::default(),
         }
+    }
+
+    /// The same, with the last requests of its conversation.
+    pub(crate) fn with_prefixes(mut self, prefixes: Prefixes) -> Self {
+        self.prefixes = prefixes;
+        self
     }
 
     /// The same, with inputs from a handle.

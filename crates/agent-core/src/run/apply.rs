@@ -43,6 +43,7 @@ pub(super) fn apply(
         Input::Filtered { verdict } => gate::filtered(run, now, verdict, out).map_err(refuse),
         Input::BudgetDecided { verdict } => budget::decided(run, now, verdict, out).map_err(refuse),
         Input::ReplyStarted => call::started(run, now, out).map_err(refuse),
+        Input::CacheBroke { found } => call::cache_broke(run, now, found, out).map_err(refuse),
         Input::ModelReplied { reply } => call::replied(run, now, reply, out).map_err(refuse),
         Input::ModelFailed { failure, partial } => {
             call::failed(run, now, &failure, partial, out).map_err(refuse)

@@ -9,6 +9,7 @@ use crate::event::{AgentEvent, CompactionEnded, CompactionReason, Ended, RetryNo
 use crate::history::{Entry, MessageRef, Splice};
 use crate::identity::{Timestamp, ToolCallId, stable_hash};
 use crate::message::{AssistantMessage, Content, LlmMessage, Message, StopReason, Usage};
+use crate::prefix::CacheBreak;
 use crate::provider::ErrorKind;
 
 type Refusal = String;
@@ -34,6 +35,18 @@ pub(super) fn slept(run: &mut Run, now: Timestamp) -> Result<(), Refusal> {
     let retry = Some(retry.clone());
     run.now = now;
     run.await_call(retry);
+    Ok(())
+}
+
+pub(super) fn cache_broke(
+    run: &mut Run,
+    now: Timestamp,
+    found: Box<CacheBreak>,
+    out: &mut Vec<AgentEvent>,
+) -> Result<(), Refusal> {
+    let Phase::Calling { .. } = &run.phase else { return Err("no model is being called".into()) };
+    run.now = now;
+    out.push(AgentEvent::CacheBroken(found));
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use crate::event::Answer;
 use crate::history::Splice;
 use crate::identity::{QuestionId, ToolCallId};
 use crate::message::{AssistantMessage, Content, StopReason, Usage};
+use crate::prefix::CacheBreak;
 use crate::provider::{ErrorKind, ProviderError, ReplyLog};
 use crate::tool::ToolResult;
 
@@ -58,6 +59,11 @@ pub enum Input {
     },
     /// A reply began to arrive.
     ReplyStarted,
+    /// The request of the call that is being made did not begin as the last one did.
+    CacheBroke {
+        /// Where and why.
+        found: Box<CacheBreak>,
+    },
     /// A reply is complete.
     ModelReplied {
         /// The reply.
@@ -129,6 +135,7 @@ impl Input {
             Self::Filtered { .. } => "filtered",
             Self::BudgetDecided { .. } => "budget_decided",
             Self::ReplyStarted => "reply_started",
+            Self::CacheBroke { .. } => "cache_broke",
             Self::ModelReplied { .. } => "model_replied",
             Self::ModelFailed { .. } => "model_failed",
             Self::Slept => "slept",

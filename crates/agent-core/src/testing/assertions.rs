@@ -52,6 +52,7 @@ fn word(event: &AgentEvent) -> Option<String> {
             BudgetNote::Refused { .. } => "over_budget".into(),
             BudgetNote::Raised { .. } => "raised".into(),
         },
+        AgentEvent::CacheBroken(broken) => format!("cache_broken({})", broken.field),
         AgentEvent::CompactionStarted { .. } => "compact+".into(),
         AgentEvent::CompactionEnded(_) => "compact-".into(),
         AgentEvent::TurnEnd { .. } => "turn_end".into(),

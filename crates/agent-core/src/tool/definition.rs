@@ -52,6 +52,12 @@ impl ToolSet {
         self.inner.definitions.is_empty()
     }
 
+    /// Whether both are the same object.
+    #[must_use]
+    pub fn same(a: &Self, b: &Self) -> bool {
+        Arc::ptr_eq(&a.inner, &b.inner)
+    }
+
     /// An estimate of their tokens: a quarter of their bytes.
     #[must_use]
     pub fn tokens(&self) -> u64 {

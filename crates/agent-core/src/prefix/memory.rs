@@ -7,7 +7,7 @@ use super::cause::{self, Known};
 use super::{CacheBreak, CacheBreakCause, CacheFigures, bytes};
 use crate::identity::{LoopId, StepKey};
 use crate::message::Usage;
-use crate::model::{CacheConfig, ModelConfig};
+use crate::model::{CacheConfig, CacheStrategy, ModelConfig};
 use crate::provider::{StreamConfig, StreamProvider, WireHooks};
 
 /// Models whose last request is kept. A conversation that changes among more has lost its caches anyhow.
@@ -164,7 +164,8 @@ fn explain(
 /// The body of a request without cache markers, written with the key of the call that is being made.
 fn body(provider: &dyn StreamProvider, request: &StreamConfig, call: &StreamConfig) -> Option<Vec<u8>> {
     let mut plain = request.clone();
-    plain.cache_config = CacheConfig::disabled();
+    let enabled = call.cache_config.enabled;
+    plain.cache_config = CacheConfig { enabled, strategy: CacheStrategy::Disabled };
     plain.api_key.clone_from(&call.api_key);
     provider.body(&plain)
 }

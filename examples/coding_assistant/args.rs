@@ -2,10 +2,13 @@
 
 use std::path::PathBuf;
 
+use looptree::Money;
+
 use crate::sandbox::Choice;
 
 pub(crate) const HELP: &str = "\
-usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [--sandbox S] [--yes] [\"task\"]
+usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [--sandbox S] [--budget MONEY]
+                        [--max-tokens-total N] [--yes] [\"task\"]
 
   --provider P   anthropic, openai, openrouter, groq, xai, deepseek, mistral, ollama, or local (any Chat Completions server)
   --model M      the model's id, as the provider names it
@@ -18,6 +21,9 @@ usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [-
                  one more place that they read, or read and write
   --sandbox-network
                  leaves the network open
+  --budget MONEY what it may cost, like 0.50; when it is spent you are asked (without a terminal the run ends)
+  --max-tokens-total N
+                 how many tokens it may use, prompts and answers together
   --yes          run bash commands without asking
   task           what to do; without it a prompt loop
 
@@ -34,6 +40,8 @@ pub(crate) struct Args {
     pub(crate) sandbox_read: Vec<PathBuf>,
     pub(crate) sandbox_write: Vec<PathBuf>,
     pub(crate) sandbox_network: bool,
+    pub(crate) budget: Option<Money>,
+    pub(crate) max_tokens_total: Option<u64>,
     pub(crate) yes: bool,
     pub(crate) task: Option<String>,
 }
@@ -50,6 +58,8 @@ impl Args {
             sandbox_read: Vec::new(),
             sandbox_write: Vec::new(),
             sandbox_network: false,
+            budget: None,
+            max_tokens_total: None,
             yes: false,
             task: None,
         };
@@ -65,6 +75,20 @@ impl Args {
                 "--sandbox-read" => args.sandbox_read.push(PathBuf::from(value()?)),
                 "--sandbox-write" => args.sandbox_write.push(PathBuf::from(value()?)),
                 "--sandbox-network" => args.sandbox_network = true,
+                "--budget" => {
+                    let text = value()?;
+                    let money = text
+                        .trim_start_matches('$')
+                        .parse::<Money>()
+                        .map_err(|e| format!("--budget: {e}"))?;
+                    args.budget = Some(money);
+                }
+                "--max-tokens-total" => {
+                    let text = value()?;
+                    let tokens = text.replace('_', "").parse();
+                    args.max_tokens_total =
+                        Some(tokens.map_err(|_| format!("--max-tokens-total wants a number, not {text:?}"))?);
+                }
                 "--yes" | "-y" => args.yes = true,
                 flag if flag.starts_with('-') => return Err(format!("there is no option {flag}")),
                 task if task.trim().is_empty() => return Err("the task is empty".to_owned()),

@@ -1,6 +1,6 @@
 //! A coding assistant in a terminal.
 //!
-//! `cargo run --example coding_assistant -- [--provider P] [--model M] [--base-url U] [--cwd DIR] [--sandbox S] [--yes] ["task"]`
+//! `cargo run --example coding_assistant -- [--provider P] [--model M] [--base-url U] [--cwd DIR] [--sandbox S] [--budget MONEY] [--yes] ["task"]`
 //!
 //! The model is found in this order: the flags, keys in the environment, an Ollama server on this machine; else a
 //! recording that is built in repairs a small project in a new directory, with the real loop, tools, files and session.
@@ -82,6 +82,7 @@ async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<Exit
         .with_system_prompt(SYSTEM_PROMPT)
         .with_tools(Toolset::new(workspace).with_bash(shell).tools())
         .with_hooks(approval::hooks(approval));
+    let agent = agent.with_budget(money::budget(args));
     let sessions = root.join(".looptree").join("sessions");
     let recorder = SessionRecorder::attach(&agent, JsonStore::open(&sessions)?);
     let mut keyboard = Keyboard::open();

@@ -108,6 +108,13 @@ impl Screen {
         self.put(&format!("  {}? [y/N] ", self.paint(BOLD, &plain(question).replace('\n', "\\n"))));
     }
 
+    /// Asks for more than yes or no.
+    pub(crate) fn ask_for(&self, question: &str) {
+        let mut state = self.state();
+        self.break_flow(&mut state);
+        self.put(&format!("  {}: ", self.paint(BOLD, &plain(question).replace('\n', "\\n"))));
+    }
+
     /// Draws a spinner while nothing else is written, until what it gives is dropped.
     pub(crate) fn spin(&self) -> Spinner {
         let screen = self.clone();
@@ -197,6 +204,7 @@ impl Screen {
                 }
                 Ended::Aborted => self.line("aborted; what was said is kept"),
                 Ended::Limit { reason } => self.line(&format!("stopped: {reason}")),
+                Ended::Budget { refusal } => self.line(&format!("stopped: {refusal}")),
                 other => self.line(&format!("ended: {other:?}")),
             },
             _ => {}

@@ -35,9 +35,18 @@ pub(crate) async fn turn(
         let streamed = stream(agent, events, screen, keyboard, &mut count).await;
         let Some(question) = streamed.questions.into_iter().next() else { break streamed.well };
         keyboard.forget().await;
-        screen.ask(&question.text);
+        match &question.budget {
+            Some(refusal) => screen.ask_for(&money::question(&question.text, refusal.limit)),
+            None => screen.ask(&question.text),
+        }
         events = match keyboard.line().await {
-            Pressed::Line(words) => agent.answer(question.id, approval::answer(&words))?,
+            Pressed::Line(words) => {
+                let answer = match &question.budget {
+                    Some(refusal) => money::answer(&words, refusal),
+                    None => approval::answer(&words),
+                };
+                agent.answer(question.id, answer)?
+            }
             Pressed::Interrupt | Pressed::End => {
                 screen.line("");
                 let events = agent.answer(question.id, approval::answer("no"))?;
@@ -48,6 +57,9 @@ pub(crate) async fn turn(
     };
     if model.provider != RECORDING {
         screen.line(&money::summary(&usage, &cost));
+        if let Some(budget) = agent.config().budget {
+            screen.line(&money::spent(&budget));
+        }
     }
     Ok(well)
 }

@@ -54,6 +54,7 @@ pub use state::AgentState;
 use crate::drive::{AgentLoopConfig, Mailbox};
 use crate::identity::AgentId;
 use crate::model::ModelConfig;
+use crate::prefix::Prefixes;
 use crate::run::QueueMode;
 use crate::tool::Toolkit;
 use listeners::Listeners;
@@ -90,6 +91,8 @@ struct Inner {
     state: Mutex<State>,
     mailbox: Arc<Mailbox>,
     listeners: Listeners,
+    /// The last requests of the conversation.
+    prefixes: Prefixes,
     /// How many runs are open: 0 or 1. Waiting for idle is waiting for 0.
     open_runs: watch::Sender<usize>,
 }
@@ -122,6 +125,7 @@ impl BasicAgent {
                 state: Mutex::new(state),
                 mailbox: Arc::new(Mailbox::new(QueueMode::default(), QueueMode::default())),
                 listeners: Listeners::default(),
+                prefixes: Prefixes::default(),
                 open_runs: watch::channel(0).0,
             }),
         }

@@ -22,12 +22,14 @@ use serde_json::Value;
 
 pub use group::{ParallelLoopEnd, ParallelLoopStart};
 
+use crate::budget::{BudgetRefusal, Spending};
 use crate::history::{MessageRef, Splice};
 use crate::identity::{
     AgentId, ContinuationKind, GroupMember, LoopId, QuestionId, SessionId, StepKey, Timestamp, ToolCallId,
     ToolName, TurnTrigger,
 };
 use crate::message::{ToolArguments, Usage};
+use crate::prefix::CacheBreak;
 use crate::provider::{ErrorKind, MessageSnapshot};
 use crate::route::RouteName;
 use crate::tool::ToolResult;
@@ -158,6 +160,11 @@ pub enum AgentEvent {
     RetryEnd(Box<RetryNote>),
     /// A model failed and another one takes the next attempt.
     RouteChanged(Box<RouteChange>),
+    /// Something was reserved, spent, refused or raised in the run's budget. Only runs with a budget say it.
+    Budget(Box<BudgetEvent>),
+    /// A request does not begin as the last one did, so that the provider's cache is of no use to a part of it. Said when its
+    /// reply has ended, with what the provider reports.
+    CacheBroken(Box<CacheBreak>),
     /// The history is too long and is being shortened.
     CompactionStarted {
         /// The loop.
@@ -310,6 +317,54 @@ pub struct RouteChange {
     pub error: String,
 }
 
+/// See [`AgentEvent::Budget`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BudgetEvent {
+    /// The loop.
+    pub loop_id: LoopId,
+    /// The call of a model or of a tool that it is about.
+    pub step: StepKey,
+    /// What happened.
+    pub note: BudgetNote,
+    /// What is spent of the run's account after it, by everybody, as far as this run knows: what others spend meanwhile is
+    /// known when the next call is reserved.
+    pub spent: Spending,
+}
+
+/// What happened in a budget.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum BudgetNote {
+    /// This much was set aside for the call, which is made now.
+    Reserved {
+        /// How much.
+        amounts: Spending,
+        /// The most tokens that its answer may have, where the budget does not allow what was configured.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_output: Option<u32>,
+    },
+    /// The call has ended, well or not, and this is what it cost; the rest came back.
+    Spent {
+        /// How much.
+        amounts: Spending,
+        /// Whether it is an estimate, because the provider did not say.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        estimated: bool,
+    },
+    /// A limit does not allow the call. The run ends, or asks.
+    Refused {
+        /// Which, with the figures.
+        refusal: Box<BudgetRefusal>,
+    },
+    /// An answer raised the limit.
+    Raised {
+        /// By how much.
+        by: Spending,
+    },
+}
+
 /// See [`AgentEvent::CompactionEnded`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -351,6 +406,9 @@ pub struct AgentEnd {
     /// Tokens that calls used themselves: those of sub-agents. They are not in `usage` (D32).
     #[serde(default, skip_serializing_if = "Usage::is_zero")]
     pub tool_usage: Usage,
+    /// What the run spent of its budget, its tools and sub-agents included; absent without a budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Box<Spending>>,
     /// How it ended.
     pub ended: Ended,
     /// When.
@@ -383,6 +441,11 @@ pub enum Ended {
     Limit {
         /// Which, in the words of REQ-061.
         reason: String,
+    },
+    /// The budget is used up, and it was not raised.
+    Budget {
+        /// Which limit, with the figures.
+        refusal: Box<BudgetRefusal>,
     },
     /// The caller aborted.
     Aborted,
@@ -443,7 +506,11 @@ pub struct Question {
     pub text: String,
     /// The call that waits; absent when a gate does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call: Option<crate::message::ToolCall>,
+    pub call: Option<Box<crate::message::ToolCall>>,
+    /// The limit that is reached, where a budget asks: [`Answer::Raise`] raises it, `Allow` lets this one call be made
+    /// although it is reached, and `Deny` ends the run (a call of a tool: refuses the call).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Box<BudgetRefusal>>,
 }
 
 /// An answer to a [`Question`].
@@ -455,6 +522,11 @@ pub enum Answer {
     Allow,
     /// Go on with other arguments. For calls only.
     AllowWith(Value),
+    /// Raise the limit of the budget that asks by this much, and go on. For budgets only.
+    Raise {
+        /// By how much.
+        by: Spending,
+    },
     /// Do not.
     Deny {
         /// What the model is told.
@@ -471,6 +543,8 @@ impl AgentEvent {
             Self::ToolExecutionEnd(e) => &e.loop_id,
             Self::RetryStart(e) | Self::RetryEnd(e) => &e.loop_id,
             Self::RouteChanged(e) => &e.loop_id,
+            Self::Budget(e) => &e.loop_id,
+            Self::CacheBroken(e) => &e.loop_id,
             Self::CompactionEnded(e) => &e.loop_id,
             Self::AgentEnd(e) => &e.loop_id,
             Self::ParallelLoopStart(e) => &e.group_id,

@@ -5,7 +5,7 @@
 //! no I/O: time, sleep and tasks come in through [`Environment`], models through [`StreamProvider`].
 //!
 //! Read the modules in this order: [`message`], [`history`], [`tool`], [`model`], [`provider`], [`event`], [`run`],
-//! [`drive`], [`hooks`], [`context`], [`parallel`], [`evaluation`], [`agent`], and for tests `testing`.
+//! [`drive`], [`hooks`], [`context`], [`budget`], [`parallel`], [`evaluation`], [`agent`], and for tests `testing`.
 //!
 //! # Features
 //!
@@ -16,6 +16,7 @@
 
 pub mod agent;
 pub mod answer;
+pub mod budget;
 pub mod context;
 pub mod drive;
 pub mod environment;
@@ -30,6 +31,7 @@ pub mod limits;
 pub mod message;
 pub mod model;
 pub mod parallel;
+pub mod prefix;
 pub mod provider;
 pub mod recording;
 pub mod retry;
@@ -47,6 +49,11 @@ pub use agent::{
 };
 #[doc(inline)]
 pub use answer::{ANSWER_RETRIES, AnswerError, AnswerFault, AnswerForm};
+#[doc(inline)]
+pub use budget::{
+    AccountState, Ask, AtLimit, Budget, BudgetError, BudgetLimit, BudgetLimits, BudgetRefusal,
+    BudgetSnapshot, LEAST_OUTPUT, MeteredProvider, Money, MoneyError, Reservation, Spending,
+};
 #[doc(inline)]
 pub use context::{
     CompactionChange, CompactionContext, CompactionDraft, CompactionError, CompactionOutcome,
@@ -74,8 +81,9 @@ pub use evaluation::{
 };
 #[doc(inline)]
 pub use event::{
-    AgentEnd, AgentEvent, AgentStart, Answer, CompactionEnded, CompactionReason, Ended, LoopConfigSnapshot,
-    ParallelLoopEnd, ParallelLoopStart, Question, RetryNote, RouteChange, StreamDelta, ToolExecutionEnd,
+    AgentEnd, AgentEvent, AgentStart, Answer, BudgetEvent, BudgetNote, CompactionEnded, CompactionReason,
+    Ended, LoopConfigSnapshot, ParallelLoopEnd, ParallelLoopStart, Question, RetryNote, RouteChange,
+    StreamDelta, ToolExecutionEnd,
 };
 #[doc(inline)]
 pub use history::{Entry, History, HistoryError, MessageRef, Repair, Splice, SpliceError, Unit, UnitKind};
@@ -104,6 +112,8 @@ pub use parallel::{
     Branch, BranchEnd, ParallelError, ParallelGroup, ParallelLoopOutcome, ParallelLoopResult, ParallelUsage,
     agent_loop_parallel,
 };
+#[doc(inline)]
+pub use prefix::{CacheBreak, CacheBreakCause, CacheFigures};
 #[doc(inline)]
 pub use provider::{
     Completion, ErrorContext, ErrorKind, ErrorRecord, EventSink, MessageSnapshot, OnRequest, OnResponse,

@@ -72,6 +72,13 @@ pub trait StreamProvider: Send + Sync {
         let _ = model;
         Ok(())
     }
+
+    /// The body that this request would be sent with, before a `request_hook` sees it. Sends nothing. `None` where it
+    /// cannot be said; then cache breaks are found by what a request holds and not by its bytes.
+    fn body(&self, request: &StreamConfig) -> Option<Vec<u8>> {
+        let _ = request;
+        None
+    }
 }
 
 impl fmt::Debug for dyn StreamProvider {

@@ -61,10 +61,11 @@ pub use agent_tools as tools;
 pub mod prelude {
     pub use agent_core::{
         AgentContext, AgentError, AgentEvent, AgentLoopConfig, AgentMessage, AgentTool, Answer, AnswerForm,
-        BasicAgent, Branch, BranchSpec, CancellationToken, ChatToken, Content, Ended, ErrorKind, EventSender,
-        ExecutionLimits, Finished, Hooks, ImageContent, LlmJudgeEvaluation, Message, ModelConfig,
-        PickFirstEvaluation, Question, Route, StreamDelta, ThinkingLevel, Tool, ToolContext, ToolError,
-        ToolExecutionStrategy, ToolResult, Toolkit, Verdict, agent_loop_parallel, tool_fn,
+        AtLimit, BasicAgent, Branch, BranchSpec, Budget, BudgetLimits, CancellationToken, ChatToken, Content,
+        Ended, ErrorKind, EventSender, ExecutionLimits, Finished, Hooks, ImageContent, LlmJudgeEvaluation,
+        Message, ModelConfig, PickFirstEvaluation, Question, Route, StreamDelta, ThinkingLevel, Tool,
+        ToolContext, ToolError, ToolExecutionStrategy, ToolResult, Toolkit, Verdict, agent_loop_parallel,
+        tool_fn,
     };
     pub use agent_providers::ProviderRegistry;
     #[cfg(feature = "session")]

@@ -125,6 +125,7 @@ impl BasicAgent {
         self.abort();
         self.wait_for_idle().await;
         self.clear_all_queues();
+        self.inner.prefixes.forget();
         let mut state = self.lock();
         state.history = History::new();
         state.tail.clear();

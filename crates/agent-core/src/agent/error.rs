@@ -1,6 +1,7 @@
 //! Why an agent did not do what it was asked.
 
 use crate::answer::AnswerError;
+use crate::budget::BudgetError;
 use crate::environment::NoRuntime;
 use crate::event::Question;
 use crate::history::HistoryError;
@@ -55,6 +56,9 @@ pub enum AgentError {
         /// The newest that is known.
         known: u32,
     },
+    /// The budget cannot be kept.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
     /// The provider cannot serve this model. The agent keeps the one it had.
     #[error(transparent)]
     Provider(#[from] ProviderError),

@@ -75,6 +75,7 @@ impl BasicAgent {
     /// When a run is open.
     pub fn clear_messages(&self) -> Result<(), AgentError> {
         self.check_idle()?;
+        self.inner.prefixes.forget();
         self.lock().history = History::new();
         Ok(())
     }

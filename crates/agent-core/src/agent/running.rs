@@ -268,6 +268,7 @@ impl BasicAgent {
         tx: EventSender,
     ) -> Result<(), AgentError> {
         let Settings { agent_id, system_prompt, tools, config } = settings;
+        self.ready_budget(&config)?;
         let task = self.task(&config)?;
         let cancel = CancellationToken::new();
         let mut context = AgentContext::new(system_prompt).with_toolkit(tools);
@@ -308,6 +309,7 @@ impl BasicAgent {
 
     pub(super) fn resume_with(&self, input: Option<Input>, tx: EventSender) -> Result<(), AgentError> {
         let Settings { system_prompt, tools, config, .. } = self.for_a_run();
+        self.ready_budget(&config)?;
         let task = self.task(&config)?;
         let cancel = CancellationToken::new();
         let run = {
@@ -334,6 +336,17 @@ impl BasicAgent {
         Ok(())
     }
 
+    /// Whether the budget can be kept; what a snapshot knew of it is taken over first.
+    fn ready_budget(&self, config: &AgentLoopConfig) -> Result<(), AgentError> {
+        config.check_budget()?;
+        if let Some(budget) = &config.budget
+            && let Some(known) = self.lock().spent_before.take()
+        {
+            budget.restore(&known);
+        }
+        Ok(())
+    }
+
     /// What a run works on, taken now.
     pub(super) fn for_a_run(&self) -> Settings {
         let settings = self.settings().clone();
@@ -354,6 +367,7 @@ impl BasicAgent {
         let (tools, prompt) = (context.tools.clone(), Arc::clone(&context.system_prompt));
         Shell::new(Arc::clone(config), tools, prompt, output, cancel)
             .with_mailbox(Arc::clone(&self.inner.mailbox))
+            .with_prefixes(self.inner.prefixes.shared())
     }
 
     /// A task that will drive a run. It is asked for before anything changes, so that without a runtime nothing does.

@@ -1,10 +1,12 @@
 //! An agent as data, to go on elsewhere.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::{AgentError, BasicAgent, Finished};
+use crate::budget::BudgetSnapshot;
 use crate::history::History;
 use crate::identity::{AgentId, LoopId, SessionId};
 use crate::run::{Queued, Run};
@@ -39,16 +41,20 @@ pub struct AgentSnapshot {
     /// A run that waits for an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspended: Option<Box<Run>>,
+    /// What is known of its budget: what was spent stays spent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetSnapshot>,
 }
 
 impl BasicAgent {
     /// The agent as data.
     #[must_use]
     pub fn checkpoint(&self) -> AgentSnapshot {
-        let (agent_id, system_prompt) = {
+        let (agent_id, system_prompt, config) = {
             let settings = self.settings();
-            (settings.agent_id.clone(), settings.system_prompt.to_string())
+            (settings.agent_id.clone(), settings.system_prompt.to_string(), Arc::clone(&settings.config))
         };
+        let budget = config.budget.as_ref().map(|b| b.snapshot(config.environment.now()));
         let queued = self.inner.mailbox.view().take_all();
         let state = self.lock();
         AgentSnapshot {
@@ -61,6 +67,7 @@ impl BasicAgent {
             history: state.history.clone(),
             queued,
             suspended: state.suspended.clone(),
+            budget: budget.or_else(|| state.spent_before.clone()),
         }
     }
 
@@ -82,6 +89,7 @@ impl BasicAgent {
             }
         }
         self.clear_all_queues();
+        self.inner.prefixes.forget();
         match &snapshot.suspended {
             // A run that waits holds its queue itself; what was queued later came by way of the snapshot's list.
             Some(run) => self.inner.mailbox.reopen(run.queues(), snapshot.queued),
@@ -92,6 +100,7 @@ impl BasicAgent {
             state.session_id = snapshot.session_id;
             state.last_loop_id = snapshot.last_loop_id;
             state.loop_counters = snapshot.loop_counters;
+            state.spent_before = snapshot.budget;
             state.history = snapshot.history;
             state.tail.clear();
             if let Some(run) = snapshot.suspended {

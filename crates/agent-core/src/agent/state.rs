@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::running::Finished;
+use crate::budget::BudgetSnapshot;
 use crate::event::AgentEvent;
 use crate::history::{History, MessageRef};
 use crate::identity::{LoopId, SessionId, Timestamp, ToolCallId};
@@ -57,6 +58,8 @@ pub(super) struct State {
     /// Cancels the branches that are being explored; replaced by each abort.
     pub(super) explorations: CancellationToken,
     pub(super) suspended: Option<Box<Run>>,
+    /// What a snapshot knew of the budget, until the next run takes it over.
+    pub(super) spent_before: Option<BudgetSnapshot>,
     pub(super) finished: Finished,
 }
 
@@ -76,6 +79,7 @@ impl State {
             cancel: None,
             explorations: CancellationToken::new(),
             suspended: None,
+            spent_before: None,
             finished: Finished::Idle,
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::budget::{Budget, BudgetError};
 use crate::context::{CompactionStrategy, ContextConfig, HeuristicTokenCounter, TokenCounter};
 use crate::environment::Environment;
 use crate::event::LoopConfigSnapshot;
@@ -16,10 +17,11 @@ use crate::identity::{AgentId, ContinuationKind, GroupMember, LoopId, SessionId,
 use crate::journal::Journal;
 use crate::limits::ExecutionLimits;
 use crate::model::{CacheConfig, ModelConfig, ResponseFormat, ThinkingBudgets, ThinkingLevel, ToolChoice};
+use crate::prefix::Prefixes;
 use crate::provider::{RequestHook, StreamProvider, WireHooks};
 use crate::retry::RetryConfig;
 use crate::route::Route;
-use crate::run::{Gates, QueueMode, Run, RunSetup, SteeringPolicy};
+use crate::run::{BudgetSetup, Gates, QueueMode, Run, RunSetup, SteeringPolicy};
 use crate::tool::validate::{ArgumentValidator, SchemaValidator};
 use crate::tool::{AgentTool, ToolExecutionStrategy, Toolkit};
 
@@ -98,6 +100,10 @@ pub struct AgentLoopConfig {
     pub metadata: Value,
     /// Where the run is written down before anything is done.
     pub journal: Option<Arc<dyn Journal>>,
+    /// Whether each request is compared with the last one, to say where a prompt cache is broken; on unless said otherwise.
+    pub watch_cache: bool,
+    /// What may be spent, together with everybody who has the same account or one below it.
+    pub budget: Option<Budget>,
 }
 
 impl AgentLoopConfig {
@@ -143,6 +149,8 @@ impl AgentLoopConfig {
             first_turn_trigger: TurnTrigger::User,
             metadata: Value::Null,
             journal: None,
+            watch_cache: true,
+            budget: None,
         }
     }
 
@@ -167,6 +175,13 @@ impl AgentLoopConfig {
         segment.extend(self.model.id.chars().map(|c| if c.is_alphanumeric() || c == '-' { c } else { '-' }));
         segment.push_str(thinking);
         segment
+    }
+
+    /// Whether what the models cost can be counted.
+    pub(crate) fn check_budget(&self) -> Result<(), BudgetError> {
+        let Some(budget) = &self.budget else { return Ok(()) };
+        let routes = self.routes.iter().map(|route| &route.model);
+        std::iter::once(&self.model).chain(routes).try_for_each(|model| budget.check(model))
     }
 
     pub(crate) fn snapshot(&self) -> LoopConfigSnapshot {
@@ -219,6 +234,8 @@ pub struct AgentContext {
     pub group: Option<GroupMember>,
     /// A run that waits for an answer.
     pub suspended: Option<Box<Run>>,
+    /// The last requests; a clone has its own from then on.
+    pub(crate) prefixes: Prefixes,
 }
 
 impl AgentContext {
@@ -288,6 +305,8 @@ impl AgentContext {
         setup.routes = config.routes.iter().map(Route::setup).collect();
         setup.context = config.context_config.clone();
         setup.context_window = Some(config.model.context_window);
+        setup.budget =
+            config.budget.as_ref().map(|b| BudgetSetup::new(b.policy(), config.model.cost.clone()));
         setup
     }
 }

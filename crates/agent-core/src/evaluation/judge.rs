@@ -185,6 +185,7 @@ fn verdict_of(run: &Run) -> Verdict {
         | Some(Ended::InputRejected { reason } | Ended::Interrupted { reason }) => {
             Err(format!("the judge was stopped: {reason}"))
         }
+        Some(Ended::Budget { refusal }) => Err(format!("the judge was stopped: {refusal}")),
         Some(Ended::Aborted) => Err("the judge was aborted".to_owned()),
         None => Err("the judge waits for an answer that nobody can give".to_owned()),
     };

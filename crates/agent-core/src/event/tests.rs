@@ -159,6 +159,7 @@ fn runs_turns_and_messages_have_their_shapes() {
             loop_id: id(),
             messages: vec![message()],
             usage: Usage::new(1, 2, 0, 0),
+            spent: None,
             ended: Ended::Completed,
             timestamp: Timestamp(7),
         })),
@@ -243,8 +244,8 @@ fn tools_have_their_shapes() {
 
 #[test]
 fn questions_retries_and_compactions_have_their_shapes() {
-    let question = Question { id: "q1".into(), text: "Run?".into(), call: None };
-    let about = Question { call: Some(ToolCall::new("c1", "bash", json!({}))), ..question.clone() };
+    let question = Question { id: "q1".into(), text: "Run?".into(), call: None, budget: None };
+    let about = Question { call: Some(Box::new(ToolCall::new("c1", "bash", json!({})))), ..question.clone() };
     check(
         &AgentEvent::QuestionAsked { loop_id: id(), question: about },
         "QuestionAsked",

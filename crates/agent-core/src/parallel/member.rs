@@ -109,6 +109,7 @@ impl Member {
             usage: Usage::default(),
             tool_usage: Usage::default(),
             ended: Ended::Interrupted { reason },
+            spent: None,
             timestamp: self.now(),
         }))
     }

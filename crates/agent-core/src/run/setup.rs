@@ -6,10 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::queues::{QueueMode, SteeringPolicy};
+use crate::budget::AtLimit;
 use crate::context::ContextConfig;
 use crate::event::LoopConfigSnapshot;
 use crate::identity::{AgentId, ContinuationKind, GroupMember, LoopId, SessionId, ToolName, TurnTrigger};
 use crate::limits::ExecutionLimits;
+use crate::message::CostConfig;
 use crate::model::ApiProtocol;
 use crate::retry::RetryConfig;
 use crate::route::RouteSetup;
@@ -63,6 +65,27 @@ pub struct RunSetup {
     pub context: Option<ContextConfig>,
     /// The model's window in tokens, to notice a prompt that was cut in silence (B-161).
     pub context_window: Option<u32>,
+    /// The budget that each call is reserved in; `None` for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetSetup>,
+}
+
+/// What a run has to know of its budget.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BudgetSetup {
+    /// What it does at a limit.
+    pub at_limit: AtLimit,
+    /// What the run's own model costs.
+    pub prices: CostConfig,
+}
+
+impl BudgetSetup {
+    /// A budget at whose limits the run does this, for a model with these prices.
+    #[must_use]
+    pub fn new(at_limit: AtLimit, prices: CostConfig) -> Self {
+        Self { at_limit, prices }
+    }
 }
 
 /// Which gates a run stops at for a verdict.
@@ -106,6 +129,7 @@ impl RunSetup {
             routes: Vec::new(),
             context: Some(ContextConfig::default()),
             context_window: None,
+            budget: None,
         }
     }
 }

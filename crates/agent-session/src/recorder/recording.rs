@@ -310,7 +310,7 @@ fn status_of(ended: &Ended) -> LoopStatus {
     match ended {
         Ended::Completed => LoopStatus::Completed,
         Ended::Vetoed { .. } | Ended::InputRejected { .. } => LoopStatus::Rejected,
-        Ended::TurnVetoed { .. } | Ended::Limit { .. } => LoopStatus::Stopped,
+        Ended::TurnVetoed { .. } | Ended::Limit { .. } | Ended::Budget { .. } => LoopStatus::Stopped,
         Ended::Aborted => LoopStatus::Aborted,
         Ended::Error { .. } => LoopStatus::Failed,
         // A way to end that this version does not know counts as cut off; `ended` has it in full.

@@ -61,6 +61,7 @@ pub use choices::{
 };
 pub use judge::{DEFAULT_JUDGE_PROMPT, LlmJudgeEvaluation};
 
+use crate::budget::Budget;
 use crate::drive::EventSender;
 use crate::event::AgentEvent;
 use crate::identity::{LoopId, ToolCallId, ToolName};
@@ -109,6 +110,8 @@ pub struct Evaluation<'a> {
     pub outcomes: &'a [ParallelLoopOutcome],
     /// The group.
     pub group: &'a ParallelGroup,
+    /// What the branches spend from: the account of the first one that has any. A judge that asks a model spends there, too.
+    pub budget: Option<&'a Budget>,
     /// Where events go.
     pub tx: &'a EventSender,
     /// Cancelled with the branches.

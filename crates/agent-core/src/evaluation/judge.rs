@@ -89,6 +89,9 @@ impl LlmJudgeEvaluation {
         if config.journal.is_none() {
             config.journal = group.journals.first().cloned();
         }
+        if config.budget.is_none() {
+            config.budget = evaluation.budget.cloned();
+        }
         let mut context = AgentContext::new(Arc::clone(&self.system_prompt));
         context.loop_id = Some(group.judge_id(&config.config_segment()));
         context.session_id = Some(group.session_id.clone());

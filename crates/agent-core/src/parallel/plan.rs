@@ -57,7 +57,8 @@ impl Plan {
             context.system_prompt = system_prompt.unwrap_or(context.system_prompt);
             context.history = history.unwrap_or(context.history);
             let prompts = own.unwrap_or_else(|| prompts.clone());
-            check(&context, &prompts).map_err(|source| ParallelError::Branch { index, source })?;
+            let checked = check(&context, &prompts).and_then(|()| Ok(config.check_budget()?));
+            checked.map_err(|source| ParallelError::Branch { index, source })?;
             let loop_id = group.branch_id(&config.config_segment(), index);
             context.loop_id = Some(loop_id.clone());
             context.parent_loop_id.clone_from(&group.parent_loop_id);
@@ -104,7 +105,9 @@ impl Prepared {
         if cancel.is_cancelled() {
             return abort(&group, announced, outcomes).await;
         }
-        let evaluation = Evaluation { prompts: &prompts, outcomes: &outcomes, group: &group, tx, cancel };
+        let budget = members.iter().find_map(|m| m.config.budget.as_ref());
+        let evaluation =
+            Evaluation { prompts: &prompts, outcomes: &outcomes, group: &group, budget, tx, cancel };
         let selected = match evaluate(strategy, evaluation).await {
             Ok(evaluated) => Ok(evaluated),
             Err(_) if cancel.is_cancelled() => return abort(&group, announced, outcomes).await,

@@ -17,4 +17,5 @@ mod group;
 mod judging;
 mod laws;
 mod outcomes;
+mod spending;
 mod window;

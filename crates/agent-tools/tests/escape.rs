@@ -73,7 +73,7 @@ fn plain(command: &'static str) -> String {
 const CASES: &[Case] = &[
     Case {
         name: "flood",
-        timeout: 60,
+        timeout: 300,
         command: |_| plain("yes | head -c 300000000"),
         check: |shown| {
             shown.is_short();
@@ -82,7 +82,7 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "binary_flood",
-        timeout: 60,
+        timeout: 300,
         command: |_| plain("head -c 200000000 /dev/urandom"),
         check: Shown::is_short,
     },
@@ -97,7 +97,7 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "huge_line",
-        timeout: 60,
+        timeout: 300,
         command: |_| plain("head -c 200000000 /dev/zero | tr '\\0' a"),
         check: |shown| {
             shown.is_short();
@@ -365,8 +365,9 @@ fn every_case_is_in_a_test() {
 /// How a process is ended that left its group and its session and cleared its environment: it has no mark any more, only
 /// what the kernel holds ends it.
 async fn sheds_its_mark(bash: BashTool, seconds: u32) -> Vec<u32> {
+    let there = |file: &str| format!("setsid env -i bash -c 'echo > {file}; exec sleep {seconds}' &");
     let command =
-        format!("setsid env -i sleep {seconds} & (setsid env -i bash -c 'sleep {seconds}' &) & sleep 0.3");
+        format!("{} ({}) & until [ -e a -a -e b ]; do sleep 0.02; done; sleep 0.3", there("a"), there("b"));
     match call(&bash, json!({"command": command})).await {
         Ok(_) => {}
         Err(error) => panic!("{error}"),

@@ -13,7 +13,7 @@ mod support;
 use std::time::Duration;
 
 use agent_tools::bash::Strays;
-use agent_tools::sandbox::{Sandbox, SandboxKind};
+use agent_tools::sandbox::{Sandbox, SandboxKind, SandboxRules};
 use agent_tools::{BashTool, OutputStore};
 use serde_json::json;
 use support::sandbox::{marked, no_tcp, none_and_each_sandbox, with_argument};
@@ -73,7 +73,7 @@ fn plain(command: &'static str) -> String {
 const CASES: &[Case] = &[
     Case {
         name: "flood",
-        timeout: 60,
+        timeout: 300,
         command: |_| plain("yes | head -c 300000000"),
         check: |shown| {
             shown.is_short();
@@ -82,7 +82,7 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "binary_flood",
-        timeout: 60,
+        timeout: 300,
         command: |_| plain("head -c 200000000 /dev/urandom"),
         check: Shown::is_short,
     },
@@ -97,7 +97,7 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "huge_line",
-        timeout: 60,
+        timeout: 300,
         command: |_| plain("head -c 200000000 /dev/zero | tr '\\0' a"),
         check: |shown| {
             shown.is_short();
@@ -365,8 +365,9 @@ fn every_case_is_in_a_test() {
 /// How a process is ended that left its group and its session and cleared its environment: it has no mark any more, only
 /// what the kernel holds ends it.
 async fn sheds_its_mark(bash: BashTool, seconds: u32) -> Vec<u32> {
+    let there = |file: &str| format!("setsid env -i bash -c 'echo > {file}; exec sleep {seconds}' &");
     let command =
-        format!("setsid env -i sleep {seconds} & (setsid env -i bash -c 'sleep {seconds}' &) & sleep 0.3");
+        format!("{} ({}) & until [ -e a -a -e b ]; do sleep 0.02; done; sleep 0.3", there("a"), there("b"));
     match call(&bash, json!({"command": command})).await {
         Ok(_) => {}
         Err(error) => panic!("{error}"),
@@ -434,4 +435,49 @@ async fn a_command_in_a_cgroup_is_as_any_other_and_leaves_no_group() {
         let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap();
         until("the end of the group", || !place.join(own).join(&name).exists()).await;
     }
+}
+
+/// Says in a process of this program that it is to break with a command running, which is marked like this.
+const BREAK: &str = "LOOPTREE_TEST_BREAK";
+
+/// A process that breaks. Not a test by itself.
+#[tokio::test]
+async fn the_process_that_breaks() {
+    #[expect(clippy::disallowed_methods, reason = "it is told by its environment what to be")]
+    let Ok(mark) = std::env::var(BREAK) else {
+        return;
+    };
+    let folder = folder();
+    let sandbox = Sandbox::bwrap(no_tcp(SandboxRules::for_workspace(&folder.workspace)));
+    if let Err(error) = sandbox.check().await {
+        eprintln!("skipped: {error}");
+        return;
+    }
+    let bash = BashTool::new(folder.workspace.clone()).with_sandbox(sandbox).with_env("TEST_MARK", mark);
+    tokio::spawn(async move {
+        let command = "setsid bash -c 'touch ready; sleep 300' & sleep 300";
+        call(&bash, json!({"command": command})).await
+    });
+    until("ready", || folder.has("ready")).await;
+    println!("running");
+    drop(folder);
+    std::process::abort();
+}
+
+#[tokio::test]
+async fn under_bwrap_commands_end_also_when_the_agents_process_is_gone() {
+    let mark = format!("break-{}", std::process::id());
+    let output = tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args(["the_process_that_breaks", "--exact", "--nocapture"])
+        .env(BREAK, &mark)
+        .output()
+        .await
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    if output.status.success() {
+        eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    assert!(said.contains("running"), "{said}");
+    until("the end of all processes", || marked(&mark).is_empty()).await;
 }

@@ -278,6 +278,10 @@ pub struct ParallelGroupRecord {
     /// Its place among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected_config_index: Option<usize>,
+    /// How many loops the session had when it was selected; the conversation goes on from it unless a later loop went on from
+    /// another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selected_after_loops: Option<usize>,
     /// Tokens of the judge.
     #[serde(default)]
     pub evaluation_usage: Usage,
@@ -300,6 +304,7 @@ impl ParallelGroupRecord {
             all_loop_ids,
             selected_loop_id: None,
             selected_config_index: None,
+            selected_after_loops: None,
             evaluation_usage: Usage::default(),
             judge_loop_id: None,
             reason: None,

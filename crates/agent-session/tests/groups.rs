@@ -461,6 +461,32 @@ proptest! {
     }
 }
 
+/// REQ-213: a selection that was not taken over is not what the conversation goes on from.
+#[tokio::test]
+async fn a_selected_branch_that_came_too_late_is_not_the_head() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path()).unwrap();
+    let agent = agent();
+    let recorder = SessionRecorder::attach(&agent, store.clone());
+    let latch = Latch::new();
+    let model = Arc::new(ScriptedProvider::new([ScriptedReply::new().and_text("so").and_wait(&latch)]));
+    let waiting = BranchSpec::asking("go").configure(move |c| c.provider = model);
+    let exploring = agent.explore_and_adopt([waiting], PickFirstEvaluation, EventSender::none());
+    let meanwhile = async {
+        latch.reached().await;
+        agent.chat("meanwhile").await.unwrap();
+        latch.open();
+    };
+    let (result, ()) = tokio::join!(exploring, meanwhile);
+    assert!(matches!(result, Err(agent_core::AgentError::ConversationWentOn)));
+    recorder.close().unwrap();
+    let session = store.load_session("s-1").unwrap();
+    assert_tree_is_consistent(&session);
+    assert_eq!(session.history().unwrap(), agent.history());
+    let group = branches(&session)[0].parallel_group.clone().unwrap();
+    assert!(!group.is_selected && group.reason.unwrap().contains("gone on"));
+}
+
 /// REQ-213: an event of a group that names a session nobody knows is not lost work for the others.
 #[test]
 fn the_end_of_a_group_that_was_never_announced_changes_nothing() {
@@ -471,4 +497,43 @@ fn the_end_of_a_group_that_was_never_announced_changes_nothing() {
     .unwrap();
     recorder.on_event(&end);
     assert!(recorder.sessions().is_empty());
+}
+
+/// REQ-213: an agent may go on while branches of it run.
+#[tokio::test]
+async fn a_prompt_beside_running_branches_interrupts_none_of_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path()).unwrap();
+    let agent = agent();
+    let recorder = SessionRecorder::attach(&agent, store.clone());
+    agent.chat("hello").await.unwrap();
+    let latch = Latch::new();
+    let model = Arc::new(ScriptedProvider::new([ScriptedReply::new().and_text("so").and_wait(&latch)]));
+    let waiting = BranchSpec::asking("go").configure(move |c| c.provider = model);
+    let exploration = agent.explore_branches([waiting]).unwrap();
+    latch.reached().await;
+    agent.chat("meanwhile").await.unwrap();
+    let session = store.load_session("s-1").unwrap();
+    assert_eq!(branches(&session)[0].status, LoopStatus::Running);
+    assert_eq!(session.history().unwrap(), agent.history());
+    latch.open();
+    let outcomes = exploration.finish().await.unwrap();
+    recorder.close().unwrap();
+    let session = store.load_session("s-1").unwrap();
+    assert_tree_is_consistent(&session);
+    assert_eq!(branches(&session)[0].status, LoopStatus::Completed);
+    assert_eq!(session.history().unwrap(), agent.history(), "the branch is not the trunk");
+    let history = session.history_after(outcomes[0].loop_id.as_str()).unwrap().unwrap();
+    assert_eq!(history, outcomes[0].context.history);
+
+    // Taken over after that, it is the trunk; and when the agent has gone on, its next loop is.
+    let _recorder = SessionRecorder::attach(&agent, store.clone());
+    agent.adopt_branch(&outcomes[0]).await.unwrap();
+    let session = store.load_session("s-1").unwrap();
+    assert_eq!(session.history().unwrap(), agent.history());
+    assert_eq!(session.head().unwrap().loop_id, outcomes[0].loop_id);
+    agent.chat("more").await.unwrap();
+    let session = store.load_session("s-1").unwrap();
+    assert_eq!(session.history().unwrap(), agent.history());
+    assert_eq!(Some(session.head().unwrap().loop_id.clone()), agent.last_loop_id());
 }

@@ -196,6 +196,11 @@ impl BasicAgent {
         let result = selected.map_err(|e| AgentError::Branches(Box::new(e)))?;
         let now = self.history();
         if now.unit_count() != before.unit_count() || !now.extends(&before) {
+            // The record must not say that the conversation goes on from this branch.
+            let config = self.config();
+            if let (Some(journal), Some(end)) = (&config.journal, Prepared::not_taken(&result, &config)) {
+                journal.append_group(GroupEntry::new(config.environment.now(), &end)).await?;
+            }
             return Err(AgentError::ConversationWentOn);
         }
         self.take_over(&result.selected)?;

@@ -151,6 +151,23 @@ impl Prepared {
         })))
     }
 
+    /// What is written down when the selected branch was not taken over.
+    pub(crate) fn not_taken(result: &ParallelLoopResult, config: &AgentLoopConfig) -> Option<AgentEvent> {
+        Some(AgentEvent::ParallelLoopEnd(Box::new(ParallelLoopEnd {
+            group_id: result.group_id.clone(),
+            session_id: result.selected.context.session_id.clone()?,
+            selected_loop_id: None,
+            selected_config_index: None,
+            evaluation_usage: result.usage.evaluation,
+            judge_loop_id: result.judge_loop_id.clone(),
+            reason: Some(format!(
+                "branch {} was selected and not taken over: the conversation had gone on",
+                result.selected.loop_id
+            )),
+            timestamp: config.environment.now(),
+        })))
+    }
+
     /// Runs the branches and selects none.
     pub(crate) async fn run(self, tx: &EventSender) -> Result<Vec<ParallelLoopOutcome>, ParallelError> {
         let unwritten = |source| ParallelError::Journal { source, outcomes: Vec::new() };

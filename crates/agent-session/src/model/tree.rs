@@ -12,8 +12,8 @@ impl Session {
         })
     }
 
-    /// The loop that the conversation goes on from: the last one; where that belongs to a group of parallel loops, the selected
-    /// branch; where the group has none, the one before the group.
+    /// The loop that the conversation goes on from: the one that began last, or a branch that was selected after that. Branches that
+    /// were not selected, and judges, are none.
     #[must_use]
     pub fn head(&self) -> Option<&LoopRecord> {
         self.head_at(self.loops.len()).and_then(|at| self.loops.get(at))
@@ -21,23 +21,22 @@ impl Session {
 
     /// The place of the head as it was when the session had so many loops.
     pub(crate) fn head_at(&self, loops: usize) -> Option<usize> {
-        let there = self.loops.get(..loops).unwrap_or(&self.loops);
-        let mut without = Vec::new();
-        for (at, record) in there.iter().enumerate().rev() {
-            let Some(group) = &record.group else { return Some(at) };
-            if without.contains(&&group.group_id) {
-                continue;
+        // When a loop came to be the head: by beginning as the n-th, or by being selected after the n-th had begun.
+        let since = |(at, record): (usize, &LoopRecord)| match (&record.group, &record.parallel_group) {
+            (None, _) => Some((at, 0, at)),
+            (Some(member), Some(group)) if group.is_selected => {
+                let selected = group.selected_after_loops.or_else(|| {
+                    let of_group =
+                        |r: &LoopRecord| r.group.as_ref().is_some_and(|g| g.group_id == member.group_id);
+                    self.loops.iter().rposition(of_group).map(|last| last + 1)
+                });
+                let last = selected.filter(|n| *n <= loops)?.checked_sub(1)?;
+                Some((last, 1, at))
             }
-            let selected = |r: &LoopRecord| {
-                r.group.as_ref().is_some_and(|g| g.group_id == group.group_id)
-                    && r.parallel_group.as_ref().is_some_and(|g| g.is_selected)
-            };
-            if let Some(at) = there.iter().position(selected) {
-                return Some(at);
-            }
-            without.push(&group.group_id);
-        }
-        None
+            (Some(_), _) => None,
+        };
+        let there = self.loops.iter().enumerate().take(loops);
+        there.filter_map(since).max().map(|(_, _, at)| at)
     }
 
     /// The loops of this session that continue this one.

@@ -11,7 +11,7 @@ use agent_core::{AgentEvent, Entry, History, LoopId, SessionId};
 use super::known::KnownEnds;
 use super::recording::{Recording, record_of_setup, session_of_loop};
 use crate::error::SessionError;
-use crate::model::{LoopBase, OpenRun, RecordedEvent, Session};
+use crate::model::{LoopBase, LoopStatus, OpenRun, RecordedEvent, Session};
 use crate::store::JsonStore;
 use crate::store::journal::{JournalFile, Line};
 use crate::store::lock::WriteLock;
@@ -37,7 +37,13 @@ impl Disk {
         let lock = store.lock(id.as_str())?;
         let recording = match store.read(id.as_str()) {
             Ok(loaded) => {
-                let session = loaded.into_session();
+                let mut session = loaded.into_session();
+                // Nobody else writes it, so nobody drives its branches.
+                for record in session.loops.iter_mut().filter(|r| r.group.is_some()) {
+                    if record.status == LoopStatus::Running {
+                        record.status = LoopStatus::Interrupted;
+                    }
+                }
                 // What the journal holds goes into the file, so that every journal is written by one process.
                 store.replace(&session)?;
                 Some(Recording::new(session))

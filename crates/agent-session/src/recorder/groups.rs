@@ -31,7 +31,7 @@ impl Recording {
 
     /// Every branch has its place before the first of them begins.
     fn announce(&mut self, start: &ParallelLoopStart) {
-        self.interrupt_others(start.parent_loop_id.as_ref(), Some(&start.group_id));
+        self.interrupt_others(start.parent_loop_id.as_ref());
         for (index, loop_id) in start.loop_ids.iter().enumerate() {
             let mut record = LoopRecord::new(
                 loop_id.clone(),
@@ -51,6 +51,7 @@ impl Recording {
 
     /// Every branch learns which one was selected. One that never began will not.
     fn close_group(&mut self, end: &ParallelLoopEnd) {
+        let loops = self.session.loops.len();
         let mine = |r: &&mut LoopRecord| is_branch_of(r, &end.group_id);
         let all: Vec<LoopId> = self
             .session
@@ -67,6 +68,7 @@ impl Recording {
             let group = record.parallel_group.get_or_insert_with(|| ParallelGroupRecord::of(all.clone()));
             group.selected_loop_id.clone_from(&end.selected_loop_id);
             group.selected_config_index = end.selected_config_index;
+            group.selected_after_loops = end.selected_loop_id.as_ref().map(|_| loops);
             group.evaluation_usage = end.evaluation_usage;
             group.judge_loop_id.clone_from(&end.judge_loop_id);
             group.reason.clone_from(&end.reason);

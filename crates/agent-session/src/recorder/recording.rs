@@ -70,7 +70,7 @@ impl Recording {
             }
             return at;
         }
-        self.interrupt_others(record.parent_loop_id.as_ref(), record.group.as_ref().map(|g| &g.group_id));
+        self.interrupt_others(record.parent_loop_id.as_ref());
         self.begin(record)
     }
 
@@ -90,8 +90,8 @@ impl Recording {
         }
     }
 
-    /// Loops of `group` go on beside each other.
-    pub(super) fn interrupt_others(&mut self, parent: Option<&LoopId>, group: Option<&LoopId>) {
+    /// Loops of groups go on beside others; a branch that waits belongs to whoever holds its outcome, and can still be answered.
+    pub(super) fn interrupt_others(&mut self, parent: Option<&LoopId>) {
         let mut kept: Vec<&LoopId> = Vec::new();
         let mut next = parent;
         while let Some(id) = next {
@@ -103,15 +103,12 @@ impl Recording {
         }
         let kept: Vec<LoopId> = kept.into_iter().cloned().collect();
         for record in &mut self.session.loops {
-            if kept.contains(&record.loop_id)
-                || record.group.as_ref().is_some_and(|g| Some(&g.group_id) == group)
-            {
+            if kept.contains(&record.loop_id) || record.group.is_some() {
                 continue;
             }
             match record.status {
                 LoopStatus::Running => record.status = LoopStatus::Interrupted,
-                // A branch that waits belongs to whoever holds its outcome, and can still be answered.
-                LoopStatus::Suspended if record.group.is_none() => record.status = LoopStatus::Aborted,
+                LoopStatus::Suspended => record.status = LoopStatus::Aborted,
                 _ => {}
             }
         }

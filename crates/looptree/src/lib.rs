@@ -78,3 +78,12 @@ pub mod prelude {
 #[cfg(all(doctest, feature = "tools", feature = "session", feature = "anthropic"))]
 #[doc = include_str!("../../../README.md")]
 struct ReadmeExamples;
+
+/// The examples of the pages about budgets and caches, which must compile and hold.
+#[cfg(all(doctest, feature = "testing"))]
+mod concepts {
+    #[doc = include_str!("../../../docs/concepts/budgets.md")]
+    struct Budgets;
+    #[doc = include_str!("../../../docs/concepts/cache.md")]
+    struct Cache;
+}

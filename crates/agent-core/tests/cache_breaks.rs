@@ -12,8 +12,8 @@ mod runs;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
-    AgentEvent, AgentMessage, AgentTool, BasicAgent, CacheBreak, CacheBreakCause, ContextConfig, ErrorKind,
-    Hooks, ModelConfig, RetryConfig, Route, ThinkingLevel, Usage,
+    AgentEvent, AgentMessage, AgentTool, BasicAgent, CacheBreak, CacheBreakCause, ContextConfig, Entry,
+    ErrorKind, Hooks, ModelConfig, RetryConfig, Route, ThinkingLevel, Usage,
 };
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ async fn each_cause_is_named_with_its_field() {
         (found.field.as_str(), &found.cause, found.intended),
         ("system", &CacheBreakCause::SystemPrompt, false)
     );
-    let sent: u64 = agent.history().entries().take(1).map(|e| e.tokens()).sum();
+    let sent: u64 = agent.history().entries().take(1).map(Entry::tokens).sum();
     assert_eq!((found.rebilled_tokens, found.byte, found.reported), (sent, None, None));
     assert_eq!(found.step.as_str(), "model-0.0");
     assert!(breaks(&run(&agent, "Again.").await).is_empty(), "it is said once");
@@ -125,7 +125,7 @@ async fn each_cause_is_named_with_its_field() {
         (found.field.as_str(), found.message, &found.cause),
         ("messages[0]", Some(0), &CacheBreakCause::History)
     );
-    let again: u64 = agent.history().entries().skip(1).take(2).map(|e| e.tokens()).sum();
+    let again: u64 = agent.history().entries().skip(1).take(2).map(Entry::tokens).sum();
     assert_eq!(found.rebilled_tokens, again, "the first reply and the second question were sent before");
 
     let agent = fresh().await;

@@ -92,3 +92,11 @@ struct ReadmeExamples;
 #[cfg(all(doctest, feature = "testing", feature = "session", feature = "ollama"))]
 #[doc = include_str!("../../../docs/concepts/replay.md")]
 struct ReplayPage;
+/// The examples of the pages about budgets and caches, which must compile and hold.
+#[cfg(all(doctest, feature = "testing"))]
+mod concepts {
+    #[doc = include_str!("../../../docs/concepts/budgets.md")]
+    struct Budgets;
+    #[doc = include_str!("../../../docs/concepts/cache.md")]
+    struct Cache;
+}

@@ -104,17 +104,17 @@ pub(super) fn answered(
     let (retry, refusal) = (asked.retry.clone(), asked.question.budget.clone());
     run.now = now;
     let loop_id = run.setup.loop_id.clone();
-    out.push(AgentEvent::QuestionAnswered { loop_id, question_id: id.clone(), answer: answer.clone() });
-    match answer {
-        Answer::Raise { by } => {
-            run.raise(refusal.as_deref().map_or(0, |r| r.level), by, out);
+    let raised = if let Answer::Raise { by } = &answer { Some(*by) } else { None };
+    let allowed = matches!(answer, Answer::Allow);
+    out.push(AgentEvent::QuestionAnswered { loop_id, question_id: id.clone(), answer });
+    match (raised, refusal) {
+        (Some(by), refusal) => {
+            run.raise(refusal.map_or(0, |r| r.level), by, out);
             run.phase = Phase::Reserving { retry, forced: false };
         }
-        Answer::Allow | Answer::AllowWith(_) => run.phase = Phase::Reserving { retry, forced: true },
-        Answer::Deny { .. } => match refusal {
-            Some(refusal) => run.stop_over_budget(refusal, retry, out),
-            None => run.end(Ended::Aborted, out),
-        },
+        (None, Some(refusal)) if !allowed => run.stop_over_budget(refusal, retry, out),
+        (None, None) if !allowed => run.end(Ended::Aborted, out),
+        (None, _) => run.phase = Phase::Reserving { retry, forced: true },
     }
     Ok(())
 }

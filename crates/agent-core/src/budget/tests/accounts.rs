@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use crate::budget::{Ask, AtLimit, Budget, BudgetLimit, BudgetLimits, LEAST_OUTPUT, Money, Spending};
+use crate::budget::{
+    Ask, AtLimit, Budget, BudgetLimit, BudgetLimits, LEAST_OUTPUT, Money, Reservation, Spending,
+};
 use crate::identity::Timestamp;
 use crate::message::CostConfig;
 
@@ -107,7 +109,7 @@ fn an_answer_is_bounded_by_half_of_what_is_left() {
         let ask = Ask::model_call(prompt, most, &CostConfig::default());
         let found = tokens(limit).try_reserve(&ask, T).ok();
         let amounts = found.as_ref().map(|r| r.amounts().tokens);
-        assert_eq!(found.as_ref().map(|r| r.output()), expect);
+        assert_eq!(found.as_ref().map(Reservation::output), expect);
         let output = expect.map(|bound| prompt + bound.unwrap_or(most));
         assert_eq!(amounts, output);
     }

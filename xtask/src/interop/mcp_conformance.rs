@@ -118,7 +118,7 @@ fn node_package() -> String {
 
 /// Builds the client.
 fn built(root: &Path) -> anyhow::Result<PathBuf> {
-    let features = "mcp-oauth";
+    let features = "mcp-oauth-jwt";
     let arguments = [
         "build",
         "--quiet",

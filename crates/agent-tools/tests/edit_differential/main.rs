@@ -6,6 +6,14 @@
 //!
 //! A case that differs is made small and printed with the seed; `LOOPTREE_EDIT_SEED` runs the same cases again, and
 //! `LOOPTREE_EDIT_CASES` another number of them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "tests say what is wrong by ending"
+)]
 
 mod cases;
 mod model;

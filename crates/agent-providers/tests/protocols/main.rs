@@ -30,5 +30,6 @@ mod handoff;
 mod reading;
 #[path = "../support/mod.rs"]
 mod support;
+mod tool_schemas;
 mod typed_answers;
 mod wire_hooks;

@@ -33,6 +33,7 @@ pub mod oauth;
 mod pipe;
 mod process;
 mod progress;
+mod questions;
 mod request;
 mod result;
 mod secrets;
@@ -53,6 +54,7 @@ pub use elicitation::{Elicitation, ElicitationAnswer, ElicitationForm, Elicitati
 pub use error::{McpError, SharedError, StderrTail};
 pub use names::tool_name;
 pub use progress::McpProgress;
+pub use questions::{ElicitationId, MAX_OPEN_QUESTIONS, OpenElicitation, QuestionError, Questions};
 pub use server::{AnnotationTrust, HttpTransport, McpServer, McpTransport, Restart, StdioTransport};
 pub use servers::{McpServerReport, McpServers, McpStarted, StartPolicy};
 pub use tool::{McpAnnotations, McpToolInfo};

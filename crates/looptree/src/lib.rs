@@ -78,3 +78,13 @@ pub mod prelude {
 #[cfg(all(doctest, feature = "tools", feature = "session", feature = "anthropic"))]
 #[doc = include_str!("../../../README.md")]
 struct ReadmeExamples;
+
+/// The programs of the page on skills, which must compile.
+#[cfg(all(doctest, feature = "skills", feature = "anthropic"))]
+#[doc = include_str!("../../../docs/tools/skills.md")]
+struct SkillsPage;
+
+/// The programs of the page on MCP servers, which must compile.
+#[cfg(all(doctest, feature = "mcp", feature = "anthropic"))]
+#[doc = include_str!("../../../docs/tools/mcp.md")]
+struct McpPage;

@@ -8,7 +8,7 @@ use crate::measure::Sample;
 const WARM_UP: usize = 5;
 
 /// By how much the middle of the last third may be above the middle of the first, for the whole run. An allocator that
-/// returns pages late moves by less; over the thousand rounds of five minutes it is some 2 KiB a round.
+/// returns pages late moves by less; it is shown for 1,000 rounds beside it.
 const MAX_GROWTH: u64 = 2 * 1024 * 1024;
 
 /// Rounds that are needed to say anything.

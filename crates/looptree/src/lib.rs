@@ -38,6 +38,7 @@
 //! | `skills` | skills: folders with a `SKILL.md` | no |
 //! | `mcp` | tools of servers that speak the Model Context Protocol | no |
 //! | `mcp-oauth` | logging in to such servers with OAuth | no |
+//! | `mcp-oauth-jwt` | such logins of a program that signs with its own key | no |
 //! | `session` | recording loop trees to files | yes |
 //! | `tls-rustls` | TLS by rustls | yes |
 //! | `tls-native` | TLS by the operating system | no |

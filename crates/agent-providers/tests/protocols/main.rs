@@ -30,6 +30,5 @@ mod handoff;
 mod reading;
 #[path = "../support/mod.rs"]
 mod support;
-mod tool_schemas;
 mod typed_answers;
 mod wire_hooks;

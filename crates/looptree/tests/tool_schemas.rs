@@ -4,16 +4,39 @@
 //! list them. The rules are those of the vendors' documentation and of what they answer where that says nothing; each is named
 //! where it is checked. A request with one tool that is refused is refused whole.
 
-use std::sync::Arc;
+#![cfg(feature = "full")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails loudly, also in the functions it shares with others"
+)]
 
-use agent_core::{AgentTool, ApiProtocol, ToolDefinition, argument_schema};
-use agent_providers::{ProviderRegistry, Transport, TransportConfig};
-use agent_tools::{SubAgentTool, default_tools};
+use std::sync::{Arc, Mutex};
+
+use looptree::prelude::*;
+use looptree::tools::SubAgentTool;
+use looptree::{ApiProtocol, History, StreamConfig, ToolDefinition, argument_schema};
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
-use crate::eight::{ALL, ANTHROPIC, Said, Vendor};
-use crate::support::{Server, call, hello};
+/// A model of each protocol. Nobody listens at their address.
+fn models() -> Vec<ModelConfig> {
+    [
+        ModelConfig::anthropic("claude-sonnet-4-6", "m", "key"),
+        ModelConfig::openai("gpt-5.5", "m", "key"),
+        ModelConfig::openai_responses("gpt-5.4", "m", "key"),
+        ModelConfig::azure("http://127.0.0.1:9", "gpt-5.4", "key"),
+        ModelConfig::google("gemini-3.5-flash", "m", "key"),
+        ModelConfig::vertex("a-project", "europe-west4", "gemini-2.5-pro").with_api_key("ya29.token"),
+        ModelConfig::bedrock("eu-west-3", "global.anthropic.claude-opus-4-8")
+            .with_api_key("id:secret:session"),
+        ModelConfig::ollama("qwen3-vl").with_api_key("key"),
+    ]
+    .map(|model| looptree::providers::catalogue::configure(model).with_base_url("http://127.0.0.1:9"))
+    .into()
+}
 
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is of interest")]
@@ -85,8 +108,7 @@ struct Closed {
 
 /// Every kind of tool.
 fn tools() -> Vec<ToolDefinition> {
-    let child = ANTHROPIC.at("http://127.0.0.1:1");
-    let sub_agent: Arc<dyn AgentTool> = Arc::new(SubAgentTool::new("helper", child));
+    let sub_agent: Arc<dyn AgentTool> = Arc::new(SubAgentTool::new("helper", ModelConfig::default()));
     let mut all: Vec<ToolDefinition> = default_tools()
         .iter()
         .chain([&sub_agent])
@@ -149,16 +171,22 @@ fn tools() -> Vec<ToolDefinition> {
     all
 }
 
-/// The tools as the vendor's server received them: name and schema.
-async fn received(vendor: Vendor) -> (Value, Vec<(String, Value)>) {
-    let server = Server::start(vec![vendor.answer(&Said::text("hi"))]).await;
-    let mut asking = hello(vendor.at(&format!("http://{}", server.address)));
+/// The tools as they are sent to the model's vendor: the body, and name and schema of each.
+async fn sent(model: &ModelConfig) -> (Value, Vec<(String, Value)>) {
+    let mut history = History::new();
+    history.push("hello".into()).unwrap();
+    let mut asking = StreamConfig::new(model.clone(), history);
     asking.tools = tools().into();
-    let registry = ProviderRegistry::with_transport(&Transport::new(TransportConfig::default()));
-    let outcome = call(&registry, &asking).await;
-    assert!(outcome.end.is_ok(), "{}: {:?}", vendor.name, outcome.end);
-    let body: Value = serde_json::from_str(&server.asked()[0].body).unwrap();
-    let (list, name, schema) = match vendor.api {
+    let bodies = Arc::new(Mutex::new(Vec::new()));
+    let book = Arc::clone(&bodies);
+    asking.wire_hooks.on_request =
+        Some(Arc::new(move |request| book.lock().unwrap().push(request.body.to_vec())));
+    let provider = ProviderRegistry::default();
+    let refused = looptree::provider::complete(&provider, &asking, &CancellationToken::new()).await;
+    let bodies = std::mem::take(&mut *bodies.lock().unwrap());
+    let body = bodies.first().unwrap_or_else(|| panic!("{}: nothing was sent: {refused:?}", model.api));
+    let body: Value = serde_json::from_slice(body).unwrap();
+    let (list, name, schema) = match model.api {
         ApiProtocol::AnthropicMessages => ("/tools", "/name", "/input_schema"),
         ApiProtocol::OpenAiCompletions | ApiProtocol::OllamaChat => {
             ("/tools", "/function/name", "/function/parameters")
@@ -174,7 +202,7 @@ async fn received(vendor: Vendor) -> (Value, Vec<(String, Value)>) {
     let tools: Vec<(String, Value)> = body
         .pointer(list)
         .and_then(Value::as_array)
-        .unwrap_or_else(|| panic!("{}: no tools in {body}", vendor.name))
+        .unwrap_or_else(|| panic!("{}: no tools in {body}", model.api))
         .iter()
         // A mark for the cache stands among Bedrock's.
         .filter(|tool| tool.get("cachePoint").is_none())
@@ -326,14 +354,14 @@ fn assert_ollama(at: &str, part: &Map<String, Value>) {
 
 #[tokio::test]
 async fn every_vendor_is_told_of_tools_as_it_takes_them() {
-    for vendor in ALL {
-        let (body, tools_) = received(vendor).await;
+    for model in models() {
+        let (body, tools_) = sent(&model).await;
         let names: Vec<String> = tools().iter().map(|tool| tool.name.clone()).collect();
-        assert_eq!(tools_.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>(), names, "{}", vendor.name);
+        assert_eq!(tools_.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>(), names, "{}", model.api);
         for (name, schema) in &tools_ {
-            let name = &format!("{} {name}", vendor.name);
+            let name = &format!("{} {name}", model.api);
             check_draft(name, schema);
-            match vendor.api {
+            match model.api {
                 ApiProtocol::AnthropicMessages => check_anthropic(name, schema),
                 ApiProtocol::OpenAiCompletions
                 | ApiProtocol::OpenAiResponses
@@ -345,24 +373,24 @@ async fn every_vendor_is_told_of_tools_as_it_takes_them() {
             }
         }
         // Strict tools must be closed objects whose fields are all required; no tool is declared as one.
-        let strict = match vendor.api {
+        let strict = match model.api {
             ApiProtocol::OpenAiCompletions => body.pointer("/tools/0/function/strict"),
             ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses => {
                 body.pointer("/tools/0/strict")
             }
             _ => continue,
         };
-        assert_eq!(strict, Some(&json!(false)), "{}", vendor.name);
+        assert_eq!(strict, Some(&json!(false)), "{}", model.api);
     }
 }
 
 /// What a model needs to call a tool of alternatives stays, for each vendor.
 #[tokio::test]
 async fn alternatives_keep_their_fields_and_say_where_they_belong() {
-    for vendor in ALL {
-        let (_, tools) = received(vendor).await;
+    for model in models() {
+        let (_, tools) = sent(&model).await;
         let (_, schema) = tools.iter().find(|(name, _)| name == "typed_action").unwrap();
-        assert_eq!(schema["properties"]["kind"]["enum"], json!(["move", "draw", "stop"]), "{}", vendor.name);
+        assert_eq!(schema["properties"]["kind"]["enum"], json!(["move", "draw", "stop"]), "{}", model.api);
         assert_eq!(schema["required"], json!(["kind"]));
         let to = schema["properties"]["to"]["description"].as_str().unwrap();
         assert_eq!(to, "Where to. Only with kind \"move\".");

@@ -10,6 +10,7 @@ mod litellm;
 mod llama;
 mod llm;
 mod mcp;
+pub(crate) mod mcp_conformance;
 mod net;
 mod process;
 mod report;

@@ -33,6 +33,7 @@ pub mod oauth;
 mod pipe;
 mod process;
 mod progress;
+mod questions;
 mod request;
 mod restart;
 mod result;
@@ -54,6 +55,7 @@ pub use elicitation::{Elicitation, ElicitationAnswer, ElicitationForm, Elicitati
 pub use error::{McpError, SharedError, StderrTail};
 pub use names::tool_name;
 pub use progress::McpProgress;
+pub use questions::{ElicitationId, MAX_OPEN_QUESTIONS, OpenElicitation, QuestionError, Questions};
 pub use restart::Restart;
 pub use server::{AnnotationTrust, HttpTransport, McpServer, McpTransport, StdioTransport};
 pub use servers::{McpServerReport, McpServers, McpStarted, StartPolicy};

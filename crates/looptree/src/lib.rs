@@ -38,6 +38,7 @@
 //! | `skills` | skills: folders with a `SKILL.md` | no |
 //! | `mcp` | tools of servers that speak the Model Context Protocol | no |
 //! | `mcp-oauth` | logging in to such servers with OAuth | no |
+//! | `mcp-oauth-jwt` | such logins of a program that signs with its own key | no |
 //! | `session` | recording loop trees to files | yes |
 //! | `tls-rustls` | TLS by rustls | yes |
 //! | `tls-native` | TLS by the operating system | no |
@@ -100,3 +101,12 @@ mod concepts {
     #[doc = include_str!("../../../docs/concepts/cache.md")]
     struct Cache;
 }
+/// The programs of the page on skills, which must compile.
+#[cfg(all(doctest, feature = "skills", feature = "anthropic"))]
+#[doc = include_str!("../../../docs/tools/skills.md")]
+struct SkillsPage;
+
+/// The programs of the page on MCP servers, which must compile.
+#[cfg(all(doctest, feature = "mcp", feature = "anthropic"))]
+#[doc = include_str!("../../../docs/tools/mcp.md")]
+struct McpPage;

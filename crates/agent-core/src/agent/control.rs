@@ -122,6 +122,7 @@ impl BasicAgent {
         self.clear_all_queues();
         let mut state = self.lock();
         state.history = History::new();
+        state.rewound = false;
         state.tail.clear();
         state.error = None;
         state.pending.clear();

@@ -4,6 +4,7 @@ use crate::answer::AnswerError;
 use crate::environment::NoRuntime;
 use crate::event::Question;
 use crate::history::HistoryError;
+use crate::identity::ToolCallId;
 use crate::provider::{ErrorKind, ProviderError};
 use crate::run::Misplaced;
 
@@ -36,6 +37,12 @@ pub enum AgentError {
         "Cannot continue from an assistant message without queued messages; use steer() or follow_up() first, or prompt()"
     )]
     AssistantTail,
+    /// The conversation has no result of this call.
+    #[error("the conversation has no result of the call {call:?}")]
+    NoResult {
+        /// The call.
+        call: ToolCallId,
+    },
     /// There is nobody to run it.
     #[error(transparent)]
     NoRuntime(#[from] NoRuntime),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::resume::Left;
 use super::running::Finished;
 use crate::event::AgentEvent;
 use crate::history::{History, MessageRef};
@@ -56,6 +57,10 @@ pub(super) struct State {
     pub(super) cancel: Option<CancellationToken>,
     pub(super) suspended: Option<Box<Run>>,
     pub(super) finished: Finished,
+    /// What the last loop left; absent where nobody knows.
+    pub(super) left: Option<Left>,
+    /// Whether the conversation was set back: what is prompted next is another path.
+    pub(super) rewound: bool,
 }
 
 impl State {
@@ -74,6 +79,8 @@ impl State {
             cancel: None,
             suspended: None,
             finished: Finished::Idle,
+            left: None,
+            rewound: false,
         }
     }
 
@@ -98,6 +105,7 @@ impl State {
         self.last_active_at = Some(now);
         self.is_streaming = true;
         self.error = None;
+        self.rewound = false;
         self.cancel = Some(cancel);
     }
 
@@ -137,6 +145,9 @@ impl State {
     /// The run is over, or waits for an answer.
     pub(super) fn settle(&mut self, run: Box<Run>) {
         self.history = run.history().clone();
+        if let Some(left) = &mut self.left {
+            left.history = self.history.clone();
+        }
         self.tail.clear();
         self.is_streaming = false;
         self.stream_message = None;

@@ -116,6 +116,12 @@ impl Fold {
         &self.history
     }
 
+    /// Whether the last reply has calls without a result; neither is in the conversation then.
+    #[must_use]
+    pub fn has_open_exchange(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// The messages of the last loop.
     #[must_use]
     pub fn new_messages(&self) -> &[MessageRef] {

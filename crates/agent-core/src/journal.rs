@@ -58,7 +58,12 @@ pub struct JournalEntry<'a> {
 impl<'a> JournalEntry<'a> {
     /// An entry, for those who apply inputs to a run themselves and write them down like the driver.
     #[must_use]
-    pub fn new(run: &'a Run, input: Option<&'a Input>, events: &'a [AgentEvent], durability: Durability) -> Self {
+    pub fn new(
+        run: &'a Run,
+        input: Option<&'a Input>,
+        events: &'a [AgentEvent],
+        durability: Durability,
+    ) -> Self {
         Self { now: run.now(), input, events, run, durability }
     }
 }

@@ -187,7 +187,8 @@ async fn sending_nothing_goes_on_and_says_why_it_cannot() {
 /// REQ-180, REQ-215.
 #[tokio::test]
 async fn after_a_rewind_a_prompt_branches_from_the_loop_that_it_goes_on_from() {
-    let (agent, _) = agent([ScriptedReply::text("one"), ScriptedReply::text("two"), ScriptedReply::text("x")]);
+    let (agent, _) =
+        agent([ScriptedReply::text("one"), ScriptedReply::text("two"), ScriptedReply::text("x")]);
     run(&agent, "first").await;
     let then = agent.checkpoint();
     run(&agent, "second").await;

@@ -3,13 +3,19 @@
 use std::path::PathBuf;
 
 pub(crate) const HELP: &str = "\
-usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [--yes] [\"task\"]
+usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [--yes | --wait] [--resume SESSION] [\"task\"]
+       coding_assistant [--cwd DIR] --pending
+       coding_assistant [--cwd DIR] --answer SESSION yes|no
 
   --provider P   anthropic, openai, openrouter, groq, xai, deepseek, mistral, ollama, or local (any Chat Completions server)
   --model M      the model's id, as the provider names it
   --base-url U   where the API is
   --cwd DIR      the directory to work in (the current one)
   --yes          run bash commands without asking
+  --wait         let the question wait in the session and end; somebody answers later, from any process
+  --resume ID    go on with a session: where it was cut off, where its question was answered, or at its end
+  --pending      the questions that wait in the directory's sessions
+  --answer ID A  answer the first question of a session with yes or no; --resume goes on then
   task           what to do; without it a prompt loop
 
 Keys are read from ANTHROPIC_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, GROQ_API_KEY, XAI_API_KEY, DEEPSEEK_API_KEY and
@@ -22,6 +28,11 @@ pub(crate) struct Args {
     pub(crate) base_url: Option<String>,
     pub(crate) cwd: PathBuf,
     pub(crate) yes: bool,
+    pub(crate) wait: bool,
+    pub(crate) resume: Option<String>,
+    pub(crate) pending: bool,
+    /// A session and the answer.
+    pub(crate) answer: Option<(String, String)>,
     pub(crate) task: Option<String>,
 }
 
@@ -34,6 +45,10 @@ impl Args {
             base_url: None,
             cwd: PathBuf::from("."),
             yes: false,
+            wait: false,
+            resume: None,
+            pending: false,
+            answer: None,
             task: None,
         };
         while let Some(word) = words.next() {
@@ -45,11 +60,18 @@ impl Args {
                 "--base-url" => args.base_url = Some(value()?),
                 "--cwd" => args.cwd = PathBuf::from(value()?),
                 "--yes" | "-y" => args.yes = true,
+                "--wait" => args.wait = true,
+                "--resume" => args.resume = Some(value()?),
+                "--pending" => args.pending = true,
+                "--answer" => args.answer = Some((value()?, value()?)),
                 flag if flag.starts_with('-') => return Err(format!("there is no option {flag}")),
                 task if task.trim().is_empty() => return Err("the task is empty".to_owned()),
                 _ if args.task.is_some() => return Err("one task at a time; put it in quotes".to_owned()),
                 _ => args.task = Some(word),
             }
+        }
+        if args.yes && args.wait {
+            return Err("--yes asks nobody, so nothing waits".to_owned());
         }
         Ok(Some(args))
     }

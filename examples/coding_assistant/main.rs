@@ -23,6 +23,7 @@ mod render;
 mod talk;
 mod travel;
 
+use std::cell::RefCell;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -120,8 +121,15 @@ async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<Exit
             // A session that is gone on with by nobody at a terminal is over with its open run.
             None if args.resume.is_some() && !std::io::stdin().is_terminal() => {}
             None => {
-                let travel =
-                    Travel { agent: &agent, recorder: &recorder, store: &store, watch: &watch, root, screen };
+                let travel = Travel {
+                    agent: &agent,
+                    recorder: &recorder,
+                    store: &store,
+                    watch: &watch,
+                    root,
+                    screen,
+                    here: RefCell::default(),
+                };
                 ending = prompt_loop(&travel, asking, &mut keyboard).await?;
             }
         }
@@ -163,6 +171,7 @@ async fn prompt_loop(travel: &Travel<'_>, asking: Asking, keyboard: &mut Keyboar
                 // What went wrong with a command ends neither the program nor the conversation.
                 Err(error) => screen.line(&format!("{error:#}")),
                 Ok(false) => {
+                    travel.arrive_at_the_end();
                     if talk::turn(agent, line, asking, screen, keyboard).await? == Ending::Waits {
                         return Ok(Ending::Waits);
                     }

@@ -1,11 +1,12 @@
 //! Looking at the session as a tree, going back in it, going on elsewhere.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use looptree::MessageRef;
 use looptree::prelude::*;
-use looptree::session::{Arrival, FileWatch, OutlineTurn, Session, TimeTravel as _};
+use looptree::session::{Arrival, FileWatch, OutlineTurn, Point, Session, TimeTravel as _};
 
 use crate::render::{Screen, brief};
 
@@ -29,6 +30,8 @@ pub(crate) struct Travel<'a> {
     pub(crate) watch: &'a FileWatch,
     pub(crate) root: PathBuf,
     pub(crate) screen: &'a Screen,
+    /// Where the agent was set back to.
+    pub(crate) here: RefCell<Option<Point>>,
 }
 
 impl Travel<'_> {
@@ -41,7 +44,7 @@ impl Travel<'_> {
             ["/rewind", n] => self.rewind(number(n)?)?,
             ["/fork", n] => self.fork(number(n)?)?,
             ["/compare", a, b] => self.compare(number(a)?, number(b)?)?,
-            ["/rewind" | "/fork"] => bail!("{} wants the number of a turn; /tree shows them", words[0]),
+            [word @ ("/rewind" | "/fork")] => bail!("{word} wants the number of a turn; /tree shows them"),
             ["/compare", ..] => bail!("/compare wants the numbers of two turns; /tree shows them"),
             [word] if word.strip_prefix('/').is_some_and(|w| !w.contains('/')) => {
                 bail!("there is no command {word}; /help names them")
@@ -49,6 +52,11 @@ impl Travel<'_> {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// The end of the session is where the agent is, after a run and after a fork.
+    pub(crate) fn arrive_at_the_end(&self) {
+        self.here.replace(None);
     }
 
     fn session(&self) -> Result<Session> {
@@ -67,13 +75,13 @@ impl Travel<'_> {
         if let Some(fork) = &session.forked_from {
             self.screen.line(&format!("forked from session {}", fork.session_id));
         }
-        let here = self.agent.history();
+        let here = self.here.borrow().clone().or_else(|| session.end_point());
         let mut depths: Vec<usize> = Vec::new();
         for (n, turn) in turns.iter().enumerate() {
             let before = turn.follows.and_then(|at| depths.get(at)).copied().unwrap_or(0);
             let depth = before + usize::from(turn.branch > 0);
             depths.push(depth);
-            let mark = if session.history_at(&turn.point)? == here { '*' } else { ' ' };
+            let mark = if Some(&turn.point) == here.as_ref() { '*' } else { ' ' };
             let from = match (turn.branch, turn.follows) {
                 (0, _) => String::new(),
                 (_, Some(at)) => format!("(from {}) ", at + 1),
@@ -86,7 +94,9 @@ impl Travel<'_> {
 
     fn rewind(&self, n: usize) -> Result<()> {
         let session = self.session()?;
-        let arrival = self.agent.rewind(&session, &place(&session, n)?)?;
+        let point = place(&session, n)?;
+        let arrival = self.agent.rewind(&session, &point)?;
+        self.here.replace(Some(point));
         self.watch.adopt(&arrival.files);
         self.screen.line(&format!(
             "back {}; the conversation has {} messages, and what came after it stays in the session",
@@ -100,6 +110,7 @@ impl Travel<'_> {
     fn fork(&self, n: usize) -> Result<()> {
         let session = self.session()?;
         let arrival = self.agent.fork(self.store, &session, &place(&session, n)?)?;
+        self.arrive_at_the_end();
         self.watch.adopt(&arrival.files);
         self.screen.line(&format!(
             "now in session {}, which goes on from session {} {}",
@@ -147,7 +158,7 @@ fn number(word: &str) -> Result<usize> {
     word.parse().map_err(|_| anyhow::anyhow!("{word:?} is not the number of a turn; /tree shows them"))
 }
 
-fn place(session: &Session, n: usize) -> Result<looptree::session::Point> {
+fn place(session: &Session, n: usize) -> Result<Point> {
     let turns = session.outline()?;
     let point = match n.checked_sub(1) {
         None => turns.first().and_then(|t| session.point_before_turn(&t.turn_id)),

@@ -12,6 +12,7 @@ mod cargo;
 mod catalogue;
 mod ci;
 mod conformance;
+mod crash;
 mod features;
 mod fuzz;
 mod interop;
@@ -44,6 +45,8 @@ cargo xtask COMMAND
                          what a file knows better of the models: entries of our form, or the api.json of models.dev
   interop [SUITE] [--only SERVER]
                          whole agent runs against servers that nobody here wrote (not in ci: it fetches them)
+  crash [--kills N] [--seed S]
+                         agents killed at random moments, resumed, and compared with undisturbed ones
   fuzz [--seconds N] [TARGET...]
                          the fuzz targets, a minute each (with nightly and cargo-fuzz)
   weight [SET...]        crates, build time and program size of sets of features
@@ -78,6 +81,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "catalogue" => catalogue::run(&workspace, rest),
         "bench" => bench::run(&workspace, rest),
         "conformance" => conformance::run(&workspace, rest),
+        "crash" => crash::run(&workspace, rest),
         "fuzz" => fuzz::run(&workspace, rest),
         "interop" => interop::run(&workspace, rest),
         "requests" => requests::run(&workspace, rest),

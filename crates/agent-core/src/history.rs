@@ -221,6 +221,7 @@ impl History {
     /// Whether the model is to speak next: the last message that it sees is no reply.
     pub(crate) fn awaits_reply(&self) -> bool {
         let last = chunk::units_rev(&self.tail)
+            .filter(|u| u.kind() != UnitKind::Failed)
             .find_map(|u| u.entries().iter().rev().find_map(|e| e.message().as_llm()));
         !matches!(last, None | Some(Message::Assistant(_)))
     }

@@ -115,7 +115,7 @@ async fn an_unchanged_resume_is_a_rerun_and_a_changed_one_a_branch() {
         (
             "the tool's result",
             |a| {
-                a.replace_tool_result("c1", vec![Content::text("a lamp")]).unwrap();
+                a.replace_tool_result("c1", &[Content::text("a lamp")]).unwrap();
                 a
             },
             "branch",
@@ -161,7 +161,7 @@ async fn an_unchanged_resume_is_a_rerun_and_a_changed_one_a_branch() {
 #[tokio::test]
 async fn a_changed_result_is_what_the_model_sees_and_its_first_turn_is_a_branch() {
     let (agent, model) = standing().await;
-    agent.replace_tool_result("c1", vec![Content::text("a lamp")]).unwrap();
+    agent.replace_tool_result("c1", &[Content::text("a lamp")]).unwrap();
     let events = within(agent.go_on().unwrap().collect()).await;
     let shown = model.requests().last().unwrap().messages().last().unwrap().text();
     assert_eq!(shown, "a lamp");
@@ -170,7 +170,7 @@ async fn a_changed_result_is_what_the_model_sees_and_its_first_turn_is_a_branch(
         _ => None,
     });
     assert_eq!(trigger, Some(TurnTrigger::Branch));
-    let missing = agent.replace_tool_result("c9", Vec::new()).unwrap_err();
+    let missing = agent.replace_tool_result("c9", &[]).unwrap_err();
     assert!(matches!(&missing, AgentError::NoResult { call } if *call == "c9"), "{missing}");
 }
 
@@ -202,4 +202,38 @@ async fn after_a_rewind_a_prompt_branches_from_the_loop_that_it_goes_on_from() {
     assert_eq!(start.parent_loop_id, then.last_loop_id);
     assert_eq!(said(&agent), "user(first) assistant(one) user(other) assistant(x)");
     assert!(!agent.checkpoint().rewound, "it counts once");
+}
+
+/// Cancelled in the middle, looked at, gone on with (seed 002: human in the loop).
+#[tokio::test]
+async fn after_an_abort_the_same_run_is_tried_again_or_goes_another_way() {
+    let script = || {
+        vec![
+            ScriptedReply::text("half").and_hang(),
+            ScriptedReply::text("whole"),
+            ScriptedReply::text("more"),
+        ]
+    };
+    for (words, kind) in [(None, "rerun"), (Some("shorter, please"), "branch")] {
+        let (agent, model) = agent(script());
+        let mut events = agent.prompt("go").unwrap();
+        while !matches!(within(events.recv()).await, Some(AgentEvent::MessageUpdate { .. })) {}
+        agent.abort();
+        within(events.collect()).await;
+        let before = agent.last_loop_id();
+        // What is known of it goes along in a checkpoint, too.
+        let checkpoint = agent.checkpoint();
+        assert!(!checkpoint.changed && !checkpoint.rewound);
+        let events = match words {
+            None => agent.go_on(),
+            Some(words) => agent.send(words),
+        };
+        let start = started(events.unwrap()).await;
+        check_kind(start.continuation_kind.as_ref(), kind);
+        assert_eq!(start.parent_loop_id, before);
+        let shown = asked(&model.requests()[1]);
+        let expect = words.map_or("user(go)".to_owned(), |w| format!("user(go) user({w})"));
+        assert_eq!(shown, expect, "the half reply is not shown");
+        assert!(said(&agent).contains("assistant(half)"), "it is kept for people");
+    }
 }

@@ -68,3 +68,8 @@ pub use waiting::{OpenRuns, Unfinished, UnfinishedSessions};
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/concepts/sessions.md")]
 struct SessionsPage;
+
+/// The page about checkpoints, whose examples must run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/concepts/checkpoints.md")]
+struct CheckpointsPage;

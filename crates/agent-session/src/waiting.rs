@@ -162,7 +162,7 @@ fn shown(session: &LoadedSession, record: &LoopRecord, run: &Run) -> Unfinished 
         .messages
         .iter()
         .rev()
-        .chain(record.base.iter().flat_map(|b| b.added.iter().rev().map(|e| e.shared())));
+        .chain(record.base.iter().flat_map(|b| b.added.iter().rev().map(agent_core::Entry::shared)));
     let prompt = said.filter_map(|m| m.as_llm()).find(|m| matches!(m, Message::User(_)));
     let prompt = prompt.map(Message::text).unwrap_or_default();
     let end = prompt.floor_char_boundary(MAX_PROMPT_SHOWN);

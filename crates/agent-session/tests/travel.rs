@@ -100,7 +100,7 @@ async fn a_fork_is_a_new_file_with_the_way_to_the_place_and_a_link_to_where_it_c
     assert_eq!(new.loop_id.as_str(), format!("{}.{}.1", arrival.session_id, segment(&session)));
     assert_eq!(new.parent_loop_id.as_ref(), Some(&point.loop_id));
     assert!(matches!(new.continuation_kind, ContinuationKind::Branch { .. }));
-    assert_eq!(fork.loops[0].children_loop_ids, [new.loop_id.clone()]);
+    assert_eq!(fork.loops[0].children_loop_ids, std::slice::from_ref(&new.loop_id));
     assert_eq!(fork.parent_spawn_ref, None, "no call began it");
     assert_eq!(texts(&fork.history().unwrap()), ["first", "", "a key", "other", "three"]);
     recorder.close().unwrap();

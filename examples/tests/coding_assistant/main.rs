@@ -35,7 +35,6 @@ fn program() -> PathBuf {
     program
 }
 
-#[expect(clippy::disallowed_methods, reason = "the test starts the example")]
 fn command(dir: &Path) -> Command {
     let mut command = Command::new(program());
     command.arg("--cwd").arg(dir).env("NO_COLOR", "1").kill_on_drop(true);

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use tokio::process::{Child, Command};
@@ -56,21 +56,26 @@ impl Terminal {
 
     /// Waits until this is shown after what was seen before.
     pub(crate) async fn sees(&mut self, text: &str) {
-        let begun = Instant::now();
-        loop {
-            let shown = self.shown.lock().unwrap().clone();
-            let new = &shown[self.seen..];
-            if let Some(at) = new.windows(text.len()).position(|w| w == text.as_bytes()) {
-                self.seen += at + text.len();
-                return;
+        let found = tokio::time::timeout(HANG, async {
+            loop {
+                let at = self.new().windows(text.len()).position(|w| w == text.as_bytes());
+                if let Some(at) = at {
+                    return at;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            assert!(
-                begun.elapsed() < HANG,
-                "{text:?} is not shown; after what was seen there is:\n{}",
-                String::from_utf8_lossy(new)
-            );
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        });
+        let Ok(at) = found.await else {
+            let new = self.new();
+            let new = String::from_utf8_lossy(&new);
+            panic!("{text:?} is not shown; after what was seen there is:\n{new}");
+        };
+        self.seen += at + text.len();
+    }
+
+    /// What is shown after what was seen.
+    fn new(&self) -> Vec<u8> {
+        self.shown.lock().unwrap()[self.seen..].to_vec()
     }
 
     /// Waits for the end of the program.

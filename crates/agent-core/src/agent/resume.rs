@@ -39,7 +39,7 @@ impl BasicAgent {
     /// | the conversation | what is started |
     /// |---|---|
     /// | is empty, or ends with a reply | a first loop, as by [`prompt`](Self::prompt) |
-    /// | waits for a reply: it ends with a user message or a tool result | a continuation, noted as `Branch`: the message changes what was there |
+    /// | waits for a reply: it ends with a user message or a tool result, reply that failed or was aborted aside | a continuation, noted as `Branch`: the message changes what was there |
     ///
     /// Without a message it [goes on](Self::go_on) from what is there.
     ///
@@ -57,19 +57,27 @@ impl BasicAgent {
         let kind = match (waits, follows) {
             (false, _) => None,
             (true, false) => Some(ContinuationKind::Default),
-            (true, true) => Some(ContinuationKind::Branch { tag: self.tag() }),
+            (true, true) => Some(self.tagged(ContinuationKind::Branch { tag: String::new() })),
         };
         let (tx, rx) = event_channel();
-        self.start(messages, kind, tx.into())?;
+        self.start(messages, kind, tx)?;
         Ok(rx)
     }
 
-    /// Goes on from what is there, noted as [what it is](Self::continuation_kind).
+    /// Goes on from what is there, noted as [what it is](Self::continuation_kind). After an abort or an error the model is
+    /// asked again: a reply that failed is not shown to it.
     ///
     /// # Errors
     /// As [`continue_run`](Self::continue_run).
     pub fn go_on(&self) -> Result<EventReceiver, AgentError> {
-        self.continue_as(self.continuation_kind())
+        let kind = self.continuation_kind();
+        let waits = self.lock().history.awaits_reply();
+        if !waits {
+            return self.continue_as(kind);
+        }
+        let (tx, rx) = event_channel();
+        self.start(Vec::new(), Some(self.tagged(kind)), tx)?;
+        Ok(rx)
     }
 
     /// What a continuation from here is: `Rerun` where conversation and system prompt are what the last loop had at some
@@ -95,7 +103,7 @@ impl BasicAgent {
     pub fn replace_tool_result(
         &self,
         call: impl Into<ToolCallId>,
-        content: Vec<Content>,
+        content: &[Content],
     ) -> Result<(), AgentError> {
         self.check_idle()?;
         let call = call.into();
@@ -105,7 +113,7 @@ impl BasicAgent {
             .history
             .entries()
             .map(|entry| {
-                let changed = with_result(entry.message(), &call, &content);
+                let changed = with_result(entry.message(), &call, content);
                 found |= changed.is_some();
                 changed.map_or_else(|| entry.shared().clone(), MessageRef::new)
             })
@@ -117,9 +125,16 @@ impl BasicAgent {
         Ok(())
     }
 
-    /// The time, as continuations are tagged with it.
-    pub(super) fn tag(&self) -> String {
-        self.settings().config.environment.now().to_rfc3339()
+    /// The kind with the time where its tag is empty; `Initial` counts as `Default`.
+    pub(super) fn tagged(&self, kind: ContinuationKind) -> ContinuationKind {
+        let now = || self.settings().config.environment.now().to_rfc3339();
+        let filled = |tag: String| if tag.is_empty() { now() } else { tag };
+        match kind {
+            ContinuationKind::Initial => ContinuationKind::Default,
+            ContinuationKind::Rerun { tag } => ContinuationKind::Rerun { tag: filled(tag) },
+            ContinuationKind::Branch { tag } => ContinuationKind::Branch { tag: filled(tag) },
+            other => other,
+        }
     }
 }
 

@@ -190,14 +190,7 @@ impl BasicAgent {
                 Some(_) => {}
             }
         }
-        let tagged = |tag: String| if tag.is_empty() { self.tag() } else { tag };
-        let kind = match kind {
-            ContinuationKind::Initial => ContinuationKind::Default,
-            ContinuationKind::Rerun { tag } => ContinuationKind::Rerun { tag: tagged(tag) },
-            ContinuationKind::Branch { tag } => ContinuationKind::Branch { tag: tagged(tag) },
-            other => other,
-        };
-        self.start(Vec::new(), Some(kind), tx.into())
+        self.start(Vec::new(), Some(self.tagged(kind)), tx.into())
     }
 
     /// Answers a question and goes on with the run that waits for it.

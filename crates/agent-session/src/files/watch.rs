@@ -113,7 +113,7 @@ impl FileWatch {
                 let notes = watch.blocking(move |watch| watch.take_notes(&paths)).await;
                 if let Some(notes) = notes {
                     let details = change.details.take().unwrap_or(details);
-                    change.details = Some(with_notes(details, notes));
+                    change.details = Some(with_notes(details, &notes));
                 }
                 Ok::<ToolChange, HookError>(change)
             }
@@ -200,7 +200,7 @@ impl FileWatch {
 }
 
 /// The details with the notes among them.
-fn with_notes(details: Value, notes: Notes) -> Value {
+fn with_notes(details: Value, notes: &Notes) -> Value {
     let notes = json!(notes);
     match details {
         Value::Object(mut fields) => {

@@ -39,14 +39,16 @@ impl Session {
     /// When the events of a loop do not make a conversation.
     pub fn outline(&self) -> Result<Vec<OutlineTurn>, SessionError> {
         let mut turns: Vec<OutlineTurn> = Vec::new();
-        for record in &self.loops {
-            let before = self.path_to(&Point::new(record.loop_id.clone(), 0))?;
+        for (at, record) in self.loops.iter().enumerate() {
             // The last turn on the way to the loop.
-            let mut follows = before.iter().rev().skip(1).find_map(|step| {
-                let loop_id = &self.loops.get(step.at)?.loop_id;
-                let there = |t: &OutlineTurn| t.turn_id.loop_id == *loop_id && t.point.messages <= step.own;
-                turns.iter().rposition(there)
-            });
+            let mut follows = None;
+            let mut before = self.step_before(at)?;
+            while let (None, Some((step, own))) = (follows, before) {
+                let Some(loop_id) = self.loops.get(step).map(|r| &r.loop_id) else { break };
+                let there = |t: &OutlineTurn| t.turn_id.loop_id == *loop_id && t.point.messages <= own;
+                follows = turns.iter().rposition(there);
+                before = self.step_before(step)?;
+            }
             for turn in &record.turns {
                 let reply = turn.output_message.and_then(|at| record.messages.get(at)).cloned();
                 let calls = match reply.as_ref().and_then(|m| m.as_llm()) {

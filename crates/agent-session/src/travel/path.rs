@@ -33,10 +33,7 @@ impl Session {
         let mut next = Some((at, own));
         while let Some((at, own)) = next {
             let ground = self.ground(at)?;
-            next = match ground.after {
-                None => None,
-                Some(before) => Some((before, self.own_of(before, ground.keep)?)),
-            };
+            next = self.step_of(&ground)?;
             let after_loop = ground.after.and_then(|p| self.loops.get(p)).map(|r| r.loop_id.clone());
             steps.push(Step {
                 at,
@@ -46,6 +43,15 @@ impl Session {
         }
         steps.reverse();
         Ok(steps)
+    }
+
+    /// The loop before one on the way to it, and how many of its messages are on the way.
+    pub(super) fn step_before(&self, at: usize) -> Result<Option<(usize, usize)>, SessionError> {
+        self.step_of(&self.ground(at)?)
+    }
+
+    fn step_of(&self, ground: &Ground) -> Result<Option<(usize, usize)>, SessionError> {
+        ground.after.map(|before| Ok((before, self.own_of(before, ground.keep)?))).transpose()
     }
 
     /// The conversation before a loop.

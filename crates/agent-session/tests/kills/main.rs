@@ -179,7 +179,7 @@ impl Tally {
     }
 }
 
-/// REQ-216, B-178, B-179.
+/// REQ-216, B-178.
 #[test]
 fn killed_at_any_moment_a_session_resumes_to_the_history_of_an_undisturbed_run() {
     let kills = std::env::var("LOOPTREE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(KILLS);

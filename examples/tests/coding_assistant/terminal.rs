@@ -58,7 +58,7 @@ impl Terminal {
     pub(crate) async fn sees(&mut self, text: &str) {
         let found = tokio::time::timeout(HANG, async {
             loop {
-                let at = self.new().windows(text.len()).position(|w| w == text.as_bytes());
+                let at = self.unseen().windows(text.len()).position(|w| w == text.as_bytes());
                 if let Some(at) = at {
                     return at;
                 }
@@ -66,7 +66,7 @@ impl Terminal {
             }
         });
         let Ok(at) = found.await else {
-            let new = self.new();
+            let new = self.unseen();
             let new = String::from_utf8_lossy(&new);
             panic!("{text:?} is not shown; after what was seen there is:\n{new}");
         };
@@ -74,7 +74,7 @@ impl Terminal {
     }
 
     /// What is shown after what was seen.
-    fn new(&self) -> Vec<u8> {
+    fn unseen(&self) -> Vec<u8> {
         self.shown.lock().unwrap()[self.seen..].to_vec()
     }
 

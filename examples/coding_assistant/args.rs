@@ -8,7 +8,9 @@ use crate::sandbox::Choice;
 
 pub(crate) const HELP: &str = "\
 usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [--sandbox S] [--budget MONEY]
-                        [--max-tokens-total N] [--yes] [\"task\"]
+                        [--max-tokens-total N] [--yes | --wait] [--resume SESSION] [\"task\"]
+       coding_assistant [--cwd DIR] --pending
+       coding_assistant [--cwd DIR] --answer SESSION yes|no
 
   --provider P   anthropic, openai, openrouter, groq, xai, deepseek, mistral, ollama, or local (any Chat Completions server)
   --model M      the model's id, as the provider names it
@@ -25,6 +27,10 @@ usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [-
   --max-tokens-total N
                  how many tokens it may use, prompts and answers together
   --yes          run bash commands without asking
+  --wait         let the question wait in the session and end; somebody answers later, from any process
+  --resume ID    go on with a session: where it was cut off, where its question was answered, or at its end
+  --pending      the questions that wait in the directory's sessions
+  --answer ID A  answer the first question of a session with yes or no; --resume goes on then
   task           what to do; without it a prompt loop
 
 Keys are read from ANTHROPIC_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, GROQ_API_KEY, XAI_API_KEY, DEEPSEEK_API_KEY and
@@ -43,6 +49,11 @@ pub(crate) struct Args {
     pub(crate) budget: Option<Money>,
     pub(crate) max_tokens_total: Option<u64>,
     pub(crate) yes: bool,
+    pub(crate) wait: bool,
+    pub(crate) resume: Option<String>,
+    pub(crate) pending: bool,
+    /// A session and the answer.
+    pub(crate) answer: Option<(String, String)>,
     pub(crate) task: Option<String>,
 }
 
@@ -61,6 +72,10 @@ impl Args {
             budget: None,
             max_tokens_total: None,
             yes: false,
+            wait: false,
+            resume: None,
+            pending: false,
+            answer: None,
             task: None,
         };
         while let Some(word) = words.next() {
@@ -90,11 +105,18 @@ impl Args {
                         Some(tokens.map_err(|_| format!("--max-tokens-total wants a number, not {text:?}"))?);
                 }
                 "--yes" | "-y" => args.yes = true,
+                "--wait" => args.wait = true,
+                "--resume" => args.resume = Some(value()?),
+                "--pending" => args.pending = true,
+                "--answer" => args.answer = Some((value()?, value()?)),
                 flag if flag.starts_with('-') => return Err(format!("there is no option {flag}")),
                 task if task.trim().is_empty() => return Err("the task is empty".to_owned()),
                 _ if args.task.is_some() => return Err("one task at a time; put it in quotes".to_owned()),
                 _ => args.task = Some(word),
             }
+        }
+        if args.yes && args.wait {
+            return Err("--yes asks nobody, so nothing waits".to_owned());
         }
         Ok(Some(args))
     }

@@ -13,7 +13,8 @@ use crate::args::Args;
 use crate::choose::three_ways;
 use crate::keyboard::Keyboard;
 use crate::render::Screen;
-use crate::talk;
+use crate::talk::{self, Asking, Ending};
+use crate::travel::sessions_of;
 
 /// The provider's name of the recording.
 pub(crate) const RECORDING: &str = "recording";
@@ -43,9 +44,8 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<ExitCode> {
         .with_provider(recording::Recording)
         .with_system_prompt(crate::SYSTEM_PROMPT)
         .with_tools(Toolset::new(workspace).with_bash(shell).tools());
-    let sessions = root.join(".looptree").join("sessions");
-    let recorder = SessionRecorder::attach(&agent, JsonStore::open(&sessions)?);
-    let ended_well = talk::turn(&agent, TASK, screen, &mut Keyboard::open()).await?;
+    let recorder = SessionRecorder::attach(&agent, JsonStore::open(sessions_of(&root))?);
+    let ending = talk::turn(&agent, TASK, Asking::Here, screen, &mut Keyboard::open()).await?;
     screen.line("usage: 0 tokens, 0 dollars: a recording uses none");
     let files = recorder.save()?;
 
@@ -55,7 +55,7 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<ExitCode> {
         screen.line(&format!("session: {}", file.display()));
     }
     screen.line(&three_ways());
-    Ok(if ended_well && repaired { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if ending == Ending::Well && repaired { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn has_cargo() -> bool {

@@ -244,6 +244,11 @@ fn turns_or_hides(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
+/// A text of a model, a tool or a person as part of a line.
+pub(crate) fn brief(text: &str) -> String {
+    cut(&plain(&one_line(text)))
+}
+
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -12,6 +12,7 @@ mod cargo;
 mod catalogue;
 mod ci;
 mod conformance;
+mod crash;
 mod features;
 mod fuzz;
 mod interop;
@@ -47,6 +48,8 @@ cargo xtask COMMAND
                          whole agent runs against servers that nobody here wrote (not in ci: it fetches them)
   mcp-conformance        the official conformance suite of MCP judges our client (not in ci: it is fetched)
   soak [--minutes N]     the coding agent over and over on a copy of this project: nothing may grow (a minute)
+  crash [--kills N] [--seed S]
+                         agents killed at random moments, resumed, and compared with undisturbed ones
   fuzz [--seconds N] [TARGET...]
                          the fuzz targets, a minute each (with nightly and cargo-fuzz)
   weight [SET...]        crates, build time and program size of sets of features
@@ -81,6 +84,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "catalogue" => catalogue::run(&workspace, rest),
         "bench" => bench::run(&workspace, rest),
         "conformance" => conformance::run(&workspace, rest),
+        "crash" => crash::run(&workspace, rest),
         "fuzz" => fuzz::run(&workspace, rest),
         "interop" => interop::run(&workspace, rest),
         "soak" => soak::run(&workspace, rest),

@@ -28,6 +28,7 @@ mod listeners;
 mod messages;
 mod missing;
 mod prompt;
+mod resume;
 mod running;
 mod session;
 mod snapshot;

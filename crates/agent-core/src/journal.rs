@@ -89,6 +89,19 @@ pub struct JournalEntry<'a> {
     pub durability: Durability,
 }
 
+impl<'a> JournalEntry<'a> {
+    /// An entry, for those who apply inputs to a run themselves and write them down like the driver.
+    #[must_use]
+    pub fn new(
+        run: &'a Run,
+        input: Option<&'a Input>,
+        events: &'a [AgentEvent],
+        durability: Durability,
+    ) -> Self {
+        Self { now: run.now(), input, events, run, durability }
+    }
+}
+
 /// How safe an entry must be before the run goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]

@@ -13,7 +13,6 @@
 //! # Ok::<(), agent_session::BoxError>(())
 //! ```
 
-use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use agent_core::LoopId;
@@ -109,22 +108,6 @@ impl LoadedSession {
     #[must_use]
     pub fn last_loop_id(&self) -> Option<&LoopId> {
         self.session.head().map(|r| &r.loop_id)
-    }
-
-    /// How many loops each configuration has had, from their ids (`{session}.{config}.{n}`).
-    #[must_use]
-    pub fn loop_counters(&self) -> BTreeMap<String, u64> {
-        let mut counters = BTreeMap::new();
-        for record in &self.session.loops {
-            let id = record.loop_id.as_str();
-            let rest = id.strip_prefix(self.session.session_id.as_str()).and_then(|r| r.strip_prefix('.'));
-            let parts = rest.and_then(|r| r.rsplit_once('.'));
-            if let Some((config, n)) = parts.and_then(|(c, n)| Some((c, n.parse::<u64>().ok()?))) {
-                let counter = counters.entry(config.to_owned()).or_insert(0);
-                *counter = n.max(*counter);
-            }
-        }
-        counters
     }
 }
 

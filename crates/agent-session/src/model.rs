@@ -29,8 +29,10 @@ use agent_core::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::travel::ForkRef;
 pub use event::{LoopEvent, RecordedEvent};
 pub(crate) use extra::Extra;
+pub(crate) use fold::fold_loop;
 
 /// The version that sessions are written with. It rises when a reader of this version could misread a file; new fields
 /// and new kinds of event do not raise it.
@@ -52,6 +54,8 @@ pub struct Session {
     pub formation: SessionFormation,
     /// The call that began it, for the session of a sub-agent.
     pub parent_spawn_ref: Option<SpawnRef>,
+    /// The place of another session that it goes on from.
+    pub forked_from: Option<ForkRef>,
     /// How long it is meant to be kept.
     pub scope: SessionScope,
     /// The loops.
@@ -339,6 +343,7 @@ impl Session {
             last_active_at: created_at,
             formation: SessionFormation::FirstLoop { timestamp: created_at },
             parent_spawn_ref: None,
+            forked_from: None,
             scope: SessionScope::default(),
             loops: Vec::new(),
             journal_records: 0,

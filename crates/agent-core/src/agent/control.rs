@@ -128,6 +128,7 @@ impl BasicAgent {
         self.inner.prefixes.forget();
         let mut state = self.lock();
         state.history = History::new();
+        state.rewound = false;
         state.tail.clear();
         state.error = None;
         state.pending.clear();

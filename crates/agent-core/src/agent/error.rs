@@ -5,6 +5,7 @@ use crate::budget::BudgetError;
 use crate::environment::NoRuntime;
 use crate::event::Question;
 use crate::history::HistoryError;
+use crate::identity::ToolCallId;
 use crate::journal::JournalError;
 use crate::parallel::ParallelError;
 use crate::provider::{ErrorKind, ProviderError};
@@ -39,6 +40,12 @@ pub enum AgentError {
         "Cannot continue from an assistant message without queued messages; use steer() or follow_up() first, or prompt()"
     )]
     AssistantTail,
+    /// The conversation has no result of this call.
+    #[error("the conversation has no result of the call {call:?}")]
+    NoResult {
+        /// The call.
+        call: ToolCallId,
+    },
     /// There is nobody to run it.
     #[error(transparent)]
     NoRuntime(#[from] NoRuntime),

@@ -76,7 +76,10 @@ impl BasicAgent {
     pub fn clear_messages(&self) -> Result<(), AgentError> {
         self.check_idle()?;
         self.inner.prefixes.forget();
-        self.lock().history = History::new();
+        let mut state = self.lock();
+        state.history = History::new();
+        state.rewound = false;
+        drop(state);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::resume::Left;
 use super::{AgentError, BasicAgent, Inner, IntoPrompt, Settings};
 use crate::drive::{
     AgentContext, AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, MergingReceiver,
@@ -189,15 +190,7 @@ impl BasicAgent {
                 Some(_) => {}
             }
         }
-        let now = || self.settings().config.environment.now().to_rfc3339();
-        let tagged = |tag: String| if tag.is_empty() { now() } else { tag };
-        let kind = match kind {
-            ContinuationKind::Initial => ContinuationKind::Default,
-            ContinuationKind::Rerun { tag } => ContinuationKind::Rerun { tag: tagged(tag) },
-            ContinuationKind::Branch { tag } => ContinuationKind::Branch { tag: tagged(tag) },
-            other => other,
-        };
-        self.start(Vec::new(), Some(kind), tx.into())
+        self.start(Vec::new(), Some(self.tagged(kind)), tx.into())
     }
 
     /// Answers a question and goes on with the run that waits for it.
@@ -250,7 +243,7 @@ impl BasicAgent {
         }
     }
 
-    fn start(
+    pub(super) fn start(
         &self,
         prompts: Vec<AgentMessage>,
         continuation: Option<ContinuationKind>,
@@ -288,6 +281,12 @@ impl BasicAgent {
             context.history = state.history.clone();
             context.agent_id = Some(agent_id);
             context.session_id = Some(state.session_id.clone());
+            let continuation = match continuation {
+                None if state.rewound && state.last_loop_id.is_some() => {
+                    Some(ContinuationKind::Branch { tag: config.environment.now().to_rfc3339() })
+                }
+                other => other,
+            };
             context.parent_loop_id = continuation.as_ref().and_then(|_| state.last_loop_id.clone());
             context.continuation_kind = continuation;
             let loop_id = state.peek_loop_id(&segment);
@@ -298,6 +297,8 @@ impl BasicAgent {
             let started = start_run(&config, setup, context.history.clone(), prompts, waiting.clone());
             let (run, events) = started.inspect_err(|_| self.inner.mailbox.close(waiting))?;
             self.inner.mailbox.publish(run.queues());
+            let prompt = Arc::clone(&context.system_prompt);
+            state.left = Some(Left { system_prompt: prompt, ..Left::default() });
             state.begin(loop_id, segment, config.environment.now(), cancel.clone());
             self.inner.open_runs.send_replace(1);
             (run, events)

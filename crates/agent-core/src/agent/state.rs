@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::resume::Left;
 use super::running::Finished;
 use crate::budget::BudgetSnapshot;
 use crate::event::AgentEvent;
@@ -61,6 +62,10 @@ pub(super) struct State {
     /// What a snapshot knew of the budget, until the next run takes it over.
     pub(super) spent_before: Option<BudgetSnapshot>,
     pub(super) finished: Finished,
+    /// What the last loop left; absent where nobody knows.
+    pub(super) left: Option<Left>,
+    /// Whether the conversation was set back: what is prompted next is another path.
+    pub(super) rewound: bool,
 }
 
 impl State {
@@ -81,6 +86,8 @@ impl State {
             suspended: None,
             spent_before: None,
             finished: Finished::Idle,
+            left: None,
+            rewound: false,
         }
     }
 
@@ -105,6 +112,7 @@ impl State {
         self.last_active_at = Some(now);
         self.is_streaming = true;
         self.error = None;
+        self.rewound = false;
         self.cancel = Some(cancel);
     }
 
@@ -144,6 +152,9 @@ impl State {
     /// The run is over, or waits for an answer.
     pub(super) fn settle(&mut self, run: Box<Run>) {
         self.history = run.history().clone();
+        if let Some(left) = &mut self.left {
+            left.history = self.history.clone();
+        }
         self.tail.clear();
         self.is_streaming = false;
         self.stream_message = None;

@@ -50,7 +50,7 @@ impl Session {
     }
 
     /// The place of the loop whose conversation this one begins with. It is an earlier one, so that no chain is a ring.
-    fn before(&self, at: usize, record: &LoopRecord) -> Result<Option<usize>, SessionError> {
+    pub(crate) fn before(&self, at: usize, record: &LoopRecord) -> Result<Option<usize>, SessionError> {
         let Some(base) = &record.base else { return Ok(self.presumed_before(at, record)) };
         let Some(after) = &base.after_loop else { return Ok(None) };
         match self.position(after.as_str()) {
@@ -76,7 +76,8 @@ impl Session {
     }
 }
 
-fn fold_loop(record: &LoopRecord, before: &History) -> Result<Fold, SessionError> {
+/// The fold of a loop over the conversation after the one before it.
+pub(crate) fn fold_loop(record: &LoopRecord, before: &History) -> Result<Fold, SessionError> {
     let base = match &record.base {
         Some(base) => begin(base, before).map_err(|e| failed(&record.loop_id, e))?,
         None => before.clone(),

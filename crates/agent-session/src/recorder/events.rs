@@ -87,7 +87,7 @@ impl SessionRecorder {
             return;
         }
         for record in &session.loops {
-            state.routes.insert(record.loop_id.clone(), id.clone());
+            state.route(record, &id);
         }
         let recording = Recording::new(session);
         state.sessions.insert(id, Tracked { recording, disk: None, completed: false, changed: false });

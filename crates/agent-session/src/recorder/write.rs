@@ -134,7 +134,7 @@ impl Inner {
             .map(|(other, _)| other.clone())
             .collect();
         for record in &recording.session.loops {
-            state.routes.insert(record.loop_id.clone(), id.clone());
+            state.route(record, id);
         }
         let tracked = Tracked { recording, disk: Some(disk), completed: false, changed: true };
         state.sessions.insert(id.clone(), tracked);

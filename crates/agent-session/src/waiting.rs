@@ -25,7 +25,8 @@
 //! recorder.close()?;
 //!
 //! // On Monday, in a program without model and tools.
-//! let waiting = store.unfinished()?.waiting();
+//! let found = store.unfinished()?;
+//! let waiting = found.waiting();
 //! assert_eq!(waiting[0].questions[0].text, "Deploy to production?");
 //! let id = &waiting[0].session_id;
 //! store.answer(id, waiting[0].questions[0].id.clone(), Answer::Allow, Timestamp(1))?;

@@ -229,7 +229,8 @@ fn a_fork_has_the_way_to_its_place_and_whatever_becomes_of_it_never_changes_its_
 
 fn check(c: &mut Choices, tally: &Tally) {
     let origin = session(c, tally);
-    let before = written(&origin);
+    // Messages are shared and cannot be changed; that their bytes stay, too, is looked at now and then, as it takes long.
+    let (copy, bytes) = (origin.clone(), c.one_in(8).then(|| written(&origin)));
     for record in &origin.loops {
         let end = Point::new(record.loop_id.clone(), record.messages.len());
         let after = origin.history_after(record.loop_id.as_str()).unwrap().unwrap();
@@ -269,7 +270,10 @@ fn check(c: &mut Choices, tally: &Tally) {
         wanted
     );
     assert_eq!(grown.parent_spawn_ref, None);
-    assert_eq!(written(&origin), before, "the origin is as it was");
+    assert_eq!(origin, copy, "the origin is as it was");
+    if let Some(bytes) = bytes {
+        assert_eq!(written(&origin), bytes);
+    }
 }
 
 #[track_caller]

@@ -211,7 +211,8 @@ async fn finish(agent: &BasicAgent, seed: usize) {
     let mut n = seed;
     while let Finished::Suspended { questions } = agent.finish().await {
         n += 1;
-        let answer = if n % 2 == 0 { Answer::Allow } else { Answer::Deny { reason: UNKNOWN.to_owned() } };
+        let answer =
+            if n.is_multiple_of(2) { Answer::Allow } else { Answer::Deny { reason: UNKNOWN.to_owned() } };
         drop(agent.answer(questions[0].id.clone(), answer).unwrap());
     }
 }

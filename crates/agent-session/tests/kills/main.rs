@@ -14,7 +14,7 @@ mod judge;
 
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -215,7 +215,7 @@ fn killed_at_any_moment_a_session_resumes_to_the_history_of_an_undisturbed_run()
 }
 
 /// One session, killed some times, then left in peace and looked at.
-fn torment(home: &PathBuf, reference: &Reference, tally: &mut Tally, random: &mut Random) {
+fn torment(home: &Path, reference: &Reference, tally: &mut Tally, random: &mut Random) {
     child::prepare(home, random.below(2) as usize);
     let store = JsonStore::open(home.join("sessions")).unwrap();
     let mut lives = 1 + random.below(4);

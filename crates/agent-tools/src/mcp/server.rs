@@ -9,8 +9,8 @@ use std::time::Duration;
 use agent_core::Secret;
 
 use super::elicitation::ElicitationHandler;
-use super::secrets::Secrets;
 use super::{CALL_TIMEOUT, CONNECT_TIMEOUT, MAX_CALL_TIME};
+use crate::secrets::Secrets;
 
 /// A server to connect to.
 ///

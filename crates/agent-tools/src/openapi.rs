@@ -58,7 +58,7 @@ use std::time::Duration;
 pub use adapter::OpenApiAdapter;
 pub use agent::WithOpenApi;
 pub use auth::{OpenApiAuth, OpenApiCredential};
-pub use config::{CookieParameters, OpenApiConfig, PathSlashes};
+pub use config::{CookieParameters, MissingIds, OpenApiConfig, PathSlashes};
 pub use error::{OpenApiError, OpenApiProblem, OpenApiWarning};
 pub use filter::OperationFilter;
 pub use tool::OpenApiToolAdapter;

@@ -21,7 +21,7 @@ const TOLD: usize = 5;
 #[tokio::main]
 async fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let mut files = Vec::new();
-    for argument in std::env::args_os().skip(1) {
+    for argument in std::env::args_os().skip(1).filter(|argument| argument != "--warnings") {
         collect(Path::new(&argument), &mut files)?;
     }
     let (mut failed, mut refused, mut operations) = (0_usize, 0_usize, 0_usize);
@@ -32,9 +32,10 @@ async fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
             Ok(found) => {
                 let word = if found.differences.is_empty() { "passed" } else { "FAILED" };
                 println!(
-                    "{name:<36} {word}  {} operations, {} arguments, {} warnings",
+                    "{name:<36} {word}  {} operations, {} arguments, {} not tried, {} warnings",
                     found.operations,
                     found.arguments,
+                    found.untried,
                     found.warnings.len()
                 );
                 for difference in found.differences.iter().take(TOLD) {
@@ -62,10 +63,11 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
             .map(|entry| entry.map(|entry| entry.path()))
             .collect::<Result<_, _>>()?;
         inner.sort();
+        inner.retain(|path| {
+            path.is_dir() || path.extension().is_some_and(|kind| kind == "json" || kind == "yaml")
+        });
         return inner.iter().try_for_each(|path| collect(path, files));
     }
-    if path.extension().is_some_and(|kind| kind == "json" || kind == "yaml") || path.is_file() {
-        files.push(path.to_owned());
-    }
+    files.push(path.to_owned());
     Ok(())
 }

@@ -258,10 +258,11 @@ pub(super) fn written(body: &Body, value: &Value) -> Result<(String, Vec<u8>), S
     match &body.form {
         Form::Json => Ok((media_type, value.to_string().into_bytes())),
         Form::Urlencoded(fields) => {
-            let pairs: Vec<String> = object(property, value)?
-                .iter()
-                .flat_map(|(name, value)| form_pairs(name, value, fields.get(name)))
-                .collect();
+            let mut pairs = Vec::new();
+            for (name, value) in object(property, value)? {
+                let written = form_pairs(name, value, fields.get(name));
+                pairs.extend(written.map_err(|why| format!("`{property}.{name}` {why}"))?);
+            }
             Ok((media_type, pairs.join("&").into_bytes()))
         }
         Form::Multipart(fields) => {
@@ -285,7 +286,7 @@ fn bytes(property: &str, value: &Value) -> Result<Vec<u8>, String> {
     STANDARD.decode(text.trim()).map_err(|error| format!("`{property}` is no base64: {error}"))
 }
 
-fn form_pairs(name: &str, value: &Value, field: Option<&Field>) -> Vec<String> {
+fn form_pairs(name: &str, value: &Value, field: Option<&Field>) -> Result<Vec<String>, &'static str> {
     let (styled, is_json) = match field {
         Some(field) => {
             (field.styled, field.content_type.as_deref().is_some_and(|kind| essence(kind).ends_with("json")))
@@ -301,14 +302,12 @@ fn form_pairs(name: &str, value: &Value, field: Option<&Field>) -> Vec<String> {
         Value::Object(_) => Some(value.to_string()),
         _ => None,
     };
-    match json {
-        Some(json) => vec![format!(
-            "{}={}",
-            style::encoded(name, Keep::Unreserved),
-            style::encoded(&json, Keep::Unreserved)
-        )],
-        None => style::pairs(name, value, style, explode, keep).into_iter().map(|pair| pair.text).collect(),
+    if let Some(json) = json {
+        let name = style::encoded(name, Keep::Unreserved);
+        return Ok(vec![format!("{name}={}", style::encoded(&json, Keep::Unreserved))]);
     }
+    let pairs = style::pairs(name, value, style, explode, keep)?;
+    Ok(pairs.into_iter().map(|pair| pair.text).collect())
 }
 
 fn form_parts(

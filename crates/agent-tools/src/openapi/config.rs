@@ -34,6 +34,7 @@ pub struct OpenApiConfig {
     pub(super) max_response_bytes: usize,
     pub(super) slashes: PathSlashes,
     pub(super) cookies: CookieParameters,
+    pub(super) missing_ids: MissingIds,
     pub(super) client: Option<reqwest::Client>,
 }
 
@@ -60,6 +61,17 @@ pub enum CookieParameters {
     Offered,
 }
 
+/// What happens to operations without an `operationId`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum MissingIds {
+    /// They are left out, each with a warning (REQ-155).
+    #[default]
+    LeftOut,
+    /// They get one from their method and path: `get_pets_petId` for `GET /pets/{petId}`.
+    FromPath,
+}
+
 impl Default for OpenApiConfig {
     fn default() -> Self {
         Self::new()
@@ -83,6 +95,7 @@ impl OpenApiConfig {
             max_response_bytes: MAX_RESPONSE_BYTES,
             slashes: PathSlashes::default(),
             cookies: CookieParameters::default(),
+            missing_ids: MissingIds::default(),
             client: None,
         }
     }
@@ -175,6 +188,13 @@ impl OpenApiConfig {
         self
     }
 
+    /// What happens to operations without an `operationId`.
+    #[must_use]
+    pub fn with_missing_ids(mut self, ids: MissingIds) -> Self {
+        self.missing_ids = ids;
+        self
+    }
+
     /// Sends requests through this client. It should follow no redirect: credentials would go there.
     #[must_use]
     pub fn with_http_client(mut self, client: reqwest::Client) -> Self {
@@ -200,6 +220,7 @@ impl fmt::Debug for OpenApiConfig {
             .field("max_response_bytes", &self.max_response_bytes)
             .field("path_slashes", &self.slashes)
             .field("cookie_parameters", &self.cookies)
+            .field("missing_ids", &self.missing_ids)
             .finish_non_exhaustive()
     }
 }

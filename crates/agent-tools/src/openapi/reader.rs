@@ -1,5 +1,6 @@
 //! From a description to its operations.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use reqwest::Method;
@@ -7,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::arguments::Names;
 use super::body;
-use super::config::OpenApiConfig;
+use super::config::{MissingIds, OpenApiConfig};
 use super::credentials::Credentials;
 use super::document::Document;
 use super::error::{OpenApiError, OpenApiProblem, Warnings};
@@ -154,10 +155,15 @@ impl<'a> Reader<'a> {
     ) -> Result<Option<Operation>, String> {
         let object = value.as_object().ok_or("it is not an object")?;
         let text = |key: &str| object.get(key).and_then(Value::as_str);
-        let Some(id) = text("operationId").filter(|id| !id.trim().is_empty()) else {
-            self.warnings.add(place, OpenApiProblem::NoOperationId);
-            return Ok(None);
+        let id = match (text("operationId").filter(|id| !id.trim().is_empty()), self.config.missing_ids) {
+            (Some(id), _) => Cow::Borrowed(id),
+            (None, MissingIds::FromPath) => Cow::Owned(id_from(&method, path.text)),
+            (None, MissingIds::LeftOut) => {
+                self.warnings.add(place, OpenApiProblem::NoOperationId);
+                return Ok(None);
+            }
         };
+        let id = id.as_ref();
         if id.len() > MAX_ID_BYTES {
             return Err(format!("its operationId is longer than {MAX_ID_BYTES} bytes"));
         }
@@ -287,6 +293,12 @@ impl<'a> Reader<'a> {
         accept.push_str("*/*;q=0.5");
         accept
     }
+}
+
+/// `get_pets_petId` for `GET /pets/{petId}`.
+fn id_from(method: &Method, path: &str) -> String {
+    let words = path.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+    words.fold(method.as_str().to_ascii_lowercase(), |id, word| id + "_" + word)
 }
 
 fn description(operation: &Map<String, Value>, place: &str) -> String {

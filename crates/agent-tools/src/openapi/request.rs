@@ -115,13 +115,14 @@ fn pairs(
     value: &Value,
     is_taken: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<String>, String> {
-    let pairs = match parameter.form {
+    let written = match parameter.form {
         Form::Styled { style, explode, keep } => style::pairs(&parameter.name, value, style, explode, keep),
         Form::Json | Form::Segments => {
             let text = Value::String(value.to_string());
             style::pairs(&parameter.name, &text, ParameterStyle::Form, Explode::One, Keep::Unreserved)
         }
     };
+    let pairs = written.map_err(|why| format!("`{}` {why}", parameter.property))?;
     // The fields of an object may be parameters of their own.
     if let Some(pair) = pairs.iter().find(|pair| is_taken(&pair.name)) {
         return Err(format!(

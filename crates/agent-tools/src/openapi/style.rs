@@ -151,11 +151,20 @@ fn pair(name: &str, value: &str) -> Pair {
 }
 
 /// A parameter in a query, in a cookie or in a form. Lists that are empty and null are not there.
-pub(super) fn pairs(name: &str, value: &Value, style: Style, explode: Explode, keep: Keep) -> Vec<Pair> {
+///
+/// # Errors
+/// The style has no way to write the value.
+pub(super) fn pairs(
+    name: &str,
+    value: &Value,
+    style: Style,
+    explode: Explode,
+    keep: Keep,
+) -> Result<Vec<Pair>, &'static str> {
     if style == Style::DeepObject && (value.is_object() || value.is_array()) {
         let mut out = Vec::new();
         deep(name, value, keep, MAX_DEEP, &mut out);
-        return out;
+        return Ok(out);
     }
     let mark = match style {
         Style::SpaceDelimited => "%20",
@@ -167,15 +176,23 @@ pub(super) fn pairs(name: &str, value: &Value, style: Style, explode: Explode, k
         (",", Explode::One) => encoded(text, keep).replace(',', "%2C"),
         _ => encoded(text, keep),
     };
+    let one = |items: &[String]| {
+        if mark != "," && items.iter().any(|item| item.contains(mark)) {
+            return Err("has an item with the character that stands between items");
+        }
+        Ok(if items.is_empty() { Vec::new() } else { vec![pair(name, &items.join(mark))] })
+    };
     match (parts(value, &write_item), explode) {
-        (None, _) => Vec::new(),
-        (Some(Parts::Single(_)), _) => vec![pair(name, &encoded(&plain(value), keep))],
-        (Some(Parts::List(items)), Explode::Several) => items.iter().map(|item| pair(name, item)).collect(),
-        (Some(Parts::Named(_)), Explode::Several) => fields(value, keep),
-        (Some(Parts::List(items)), Explode::One) if items.is_empty() => Vec::new(),
-        (Some(Parts::List(items)), Explode::One) => vec![pair(name, &items.join(mark))],
-        (Some(Parts::Named(named)), Explode::One) if named.is_empty() => Vec::new(),
-        (Some(Parts::Named(named)), Explode::One) => vec![pair(name, &joined(&named, mark, mark))],
+        (None, _) => Ok(Vec::new()),
+        (Some(Parts::Single(_)), _) => Ok(vec![pair(name, &encoded(&plain(value), keep))]),
+        (Some(Parts::List(items)), Explode::Several) => {
+            Ok(items.iter().map(|item| pair(name, item)).collect())
+        }
+        (Some(Parts::Named(_)), Explode::Several) => Ok(fields(value, keep)),
+        (Some(Parts::List(items)), Explode::One) => one(&items),
+        (Some(Parts::Named(named)), Explode::One) => {
+            one(&named.into_iter().flat_map(|(name, value)| [name, value]).collect::<Vec<_>>())
+        }
     }
 }
 

@@ -21,9 +21,10 @@ pub mod values;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use agent_core::{AgentTool as _, SystemEnvironment, ToolContext};
+use agent_core::{AgentTool as _, ArgumentValidator as _, SchemaValidator, SystemEnvironment, ToolContext};
 use agent_tools::openapi::{
-    CookieParameters, OpenApiAdapter, OpenApiConfig, OpenApiCredential, OpenApiError, OperationFilter,
+    CookieParameters, MissingIds, OpenApiAdapter, OpenApiConfig, OpenApiCredential, OpenApiError,
+    OperationFilter,
 };
 use serde_json::{Map, Value};
 
@@ -34,6 +35,8 @@ use server::Server;
 pub struct Found {
     pub operations: usize,
     pub arguments: usize,
+    /// Calls for which no arguments could be made up that fit: mostly schemas that contradict themselves.
+    pub untried: usize,
     pub warnings: Vec<String>,
     pub differences: Vec<String>,
 }
@@ -51,7 +54,8 @@ pub async fn description(text: &str) -> Result<Found, OpenApiError> {
     let server = Server::start().await;
     let mut config = OpenApiConfig::new()
         .with_base_url(format!("{}/base", server.url()))
-        .with_cookie_parameters(CookieParameters::Offered);
+        .with_cookie_parameters(CookieParameters::Offered)
+        .with_missing_ids(MissingIds::FromPath);
     let schemes = plan::schemes(&root);
     for (name, scheme) in &schemes {
         config = match scheme {
@@ -64,6 +68,7 @@ pub async fn description(text: &str) -> Result<Found, OpenApiError> {
     let mut found = Found {
         operations: 0,
         arguments: 0,
+        untried: 0,
         warnings: adapter.warnings().iter().map(ToString::to_string).collect(),
         differences: Vec::new(),
     };
@@ -81,7 +86,15 @@ pub async fn description(text: &str) -> Result<Found, OpenApiError> {
             Some(plan) => {
                 // Once with all arguments, and once with only those that must be there.
                 for measure in [values::Which::All, values::Which::Required] {
-                    let arguments = values::arguments(&tool.parameters_schema(), measure);
+                    let arguments = plan.fitting(values::arguments(&tool.parameters_schema(), measure));
+                    let schema = tool.parameters_schema();
+                    // What the loop would make of them, such as a list of one in place of the one.
+                    let Ok(Value::Object(arguments)) =
+                        SchemaValidator.validate(&schema, Value::Object(arguments))
+                    else {
+                        found.untried += 1;
+                        continue;
+                    };
                     found.arguments += arguments.len();
                     wrong.extend(call(tool, &plan, &root, &schemes, &arguments, &server).await);
                 }
@@ -91,9 +104,9 @@ pub async fn description(text: &str) -> Result<Found, OpenApiError> {
         found.differences.extend(wrong.into_iter().map(|what| format!("{place}: {what}")));
     }
     // What has no tool must have a warning.
-    for ((method, path), plan) in expected {
+    for (method, path) in expected.into_keys() {
         let place = format!("{method} {path}");
-        if plan.has_id && !found.warnings.iter().any(|warning| warning.starts_with(&place)) {
+        if !found.warnings.iter().any(|warning| warning.starts_with(&place)) {
             found.differences.push(format!("{place}: there is neither a tool nor a warning"));
         }
     }

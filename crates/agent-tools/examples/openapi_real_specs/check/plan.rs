@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::server::Request;
 
@@ -14,7 +14,6 @@ pub struct Plan {
     /// Media type, schema, encoding.
     pub bodies: Vec<(String, Value, Value)>,
     pub security: Option<Value>,
-    pub has_id: bool,
     /// It has a part that cannot be resolved, so there is nothing to compare with.
     pub is_undescribed: bool,
 }
@@ -43,6 +42,27 @@ pub enum Scheme {
     Other(String),
     /// Nothing that a header could hold.
     None,
+}
+
+impl Plan {
+    /// The same arguments, without what a style has no way to write: its own mark in an item.
+    pub fn fitting(&self, mut arguments: Map<String, Value>) -> Map<String, Value> {
+        for param in self.params.iter().filter(|param| param.style.ends_with("Delimited")) {
+            if let Some(value) = arguments.get_mut(&param.property) {
+                without_marks(value);
+            }
+        }
+        arguments
+    }
+}
+
+fn without_marks(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = text.replace([' ', '|'], "-"),
+        Value::Array(items) => items.iter_mut().for_each(without_marks),
+        Value::Object(fields) => fields.values_mut().for_each(without_marks),
+        _ => {}
+    }
 }
 
 pub fn resolved<'a>(root: &'a Value, value: &'a Value) -> Option<&'a Value> {
@@ -143,7 +163,6 @@ fn plan(root: &Value, path: &str, item: &Value, operation: &Value, keys: &[(Stri
             .map(|(kind, value)| (kind.clone(), value["schema"].clone(), value["encoding"].clone()))
             .collect(),
         security: operation.get("security").or(root.get("security")).cloned(),
-        has_id: operation["operationId"].is_string(),
         params,
         is_undescribed: is_undescribed || (operation.get("requestBody").is_some() && body.is_none()),
     }

@@ -39,6 +39,9 @@ impl Document {
         let root: Value = if text.trim_start().starts_with(['{', '[']) {
             serde_json::from_str(text).map_err(|source| OpenApiError::Json { source })?
         } else {
+            if !super::yaml::is_affordable(text) {
+                return Err(OpenApiError::TooDeep);
+            }
             yaml(text).map_err(|source| OpenApiError::Yaml { source })?
         };
         let Some(object) = root.as_object() else {

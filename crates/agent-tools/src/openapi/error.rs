@@ -26,6 +26,11 @@ pub enum OpenApiError {
         /// What is wrong, with its place.
         source: yaml_serde::Error,
     },
+    /// It is YAML with brackets in brackets in brackets, which take too long to read.
+    #[error(
+        "the OpenAPI description has too many brackets that stay open; give it as JSON, or as YAML without them"
+    )]
+    TooDeep,
     /// It is something else.
     #[error("this is no OpenAPI description: {detail}")]
     NotOpenApi {

@@ -37,6 +37,9 @@ const METHODS: [(&str, Method); 7] = [
     ("patch", Method::PATCH),
 ];
 
+/// Other methods that a path may have: `trace` gives back the request with its credentials, the others are of later versions.
+const NOT_CALLED: [&str; 3] = ["trace", "query", "additionalOperations"];
+
 /// Reads the operations of a description.
 pub(super) struct Reader<'a> {
     pub(super) document: &'a Document,
@@ -50,6 +53,8 @@ pub(super) struct Reader<'a> {
     ids: BTreeSet<String>,
     /// The address of the API, or why there is none.
     base: Result<Base, String>,
+    /// Whether some operation has no other.
+    is_base_wanted: bool,
     /// Where credentials may go.
     origins: Vec<String>,
     asked: BTreeSet<String>,
@@ -89,6 +94,7 @@ impl<'a> Reader<'a> {
             work: Work { nodes: MAX_SCHEMA_NODES },
             ids: BTreeSet::new(),
             base,
+            is_base_wanted: false,
             origins,
             asked: BTreeSet::new(),
         })
@@ -108,8 +114,15 @@ impl<'a> Reader<'a> {
                 }
             };
             let path = Path { text, item };
-            for (name, method) in METHODS {
-                let Some(value) = item.get(name) else { continue };
+            for (name, value) in item {
+                let Some((_, method)) = METHODS.into_iter().find(|(known, _)| known == name) else {
+                    if NOT_CALLED.contains(&name.as_str()) {
+                        let place = format!("{} {shown}", name.to_ascii_uppercase());
+                        let why = "its method is none that is called here".to_owned();
+                        self.warnings.add(&place, OpenApiProblem::LeftOut { why });
+                    }
+                    continue;
+                };
                 if operations.len() >= MAX_OPERATIONS {
                     let problem = OpenApiProblem::TooMany { what: "operations", limit: MAX_OPERATIONS };
                     self.warnings.add("the description", problem);
@@ -126,13 +139,6 @@ impl<'a> Reader<'a> {
                     return Ok(operations);
                 }
             }
-            for name in
-                item.keys().filter(|name| matches!(name.as_str(), "trace" | "query" | "additionalOperations"))
-            {
-                let why = "its method is none that is called here".to_owned();
-                self.warnings
-                    .add(&format!("{} {shown}", name.to_ascii_uppercase()), OpenApiProblem::LeftOut { why });
-            }
         }
         for wanted in self.filter.ids() {
             if !self.ids.contains(wanted) {
@@ -140,8 +146,10 @@ impl<'a> Reader<'a> {
             }
         }
         match self.base {
-            // Every operation may have a server of its own, so this is the end only when none has.
-            Err(detail) if operations.is_empty() => Err(OpenApiError::NoBaseUrl { detail }),
+            // Every operation may have a server of its own.
+            Err(detail) if operations.is_empty() || self.is_base_wanted => {
+                Err(OpenApiError::NoBaseUrl { detail })
+            }
             _ => Ok(operations),
         }
     }
@@ -229,14 +237,17 @@ impl<'a> Reader<'a> {
     }
 
     /// The address of the caller, of the operation, of its path, or of the whole, in this order.
-    fn base_of(&self, path: &Path<'_>, operation: &Map<String, Value>) -> Result<Base, String> {
+    fn base_of(&mut self, path: &Path<'_>, operation: &Map<String, Value>) -> Result<Base, String> {
         let is_list = |value: &&Value| value.as_array().is_some_and(|list| !list.is_empty());
         let own = operation.get("servers").filter(is_list).or(path.item.get("servers").filter(is_list));
         match own {
             Some(servers) if self.config.base_url.is_none() => {
                 Base::of_servers(Some(servers), self.address.as_ref(), &self.config.variables)
             }
-            _ => self.base.clone(),
+            _ => {
+                self.is_base_wanted = true;
+                self.base.clone()
+            }
         }
     }
 

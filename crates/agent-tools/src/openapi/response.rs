@@ -165,6 +165,3 @@ fn cut(whole: &str, max: usize) -> String {
     let tail = whole.get(whole.ceil_char_boundary(whole.len() - room / 4)..).unwrap_or_default();
     format!("{head}{}{tail}", mark(whole.len() - head.len() - tail.len()))
 }
-
-#[cfg(test)]
-mod tests;

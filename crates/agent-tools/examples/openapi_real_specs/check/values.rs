@@ -66,8 +66,10 @@ pub fn value(schema: &Value, name: &str, depth: usize) -> Value {
 
 fn object(schema: &Value, depth: usize) -> Value {
     let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
-    let mut object: Map<String, Value> =
-        fields.map(|(name, schema)| (name.clone(), value(schema, name, depth))).collect();
+    let mut object: Map<String, Value> = fields
+        .filter(|(_, schema)| !is_impossible(schema))
+        .map(|(name, schema)| (name.clone(), value(schema, name, depth)))
+        .collect();
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     for name in required.filter_map(Value::as_str) {
         object.entry(name).or_insert_with(|| json!("free"));
@@ -79,7 +81,14 @@ fn object(schema: &Value, depth: usize) -> Value {
     Value::Object(object)
 }
 
+fn is_impossible(schema: &Value) -> bool {
+    schema.get("not") == Some(&json!({}))
+}
+
 fn array(schema: &Value, name: &str, depth: usize) -> Value {
+    if let Some(first) = schema.get("prefixItems").and_then(Value::as_array) {
+        return first.iter().map(|item| value(item, name, depth)).collect();
+    }
     let open = json!({});
     let items = schema.get("items").unwrap_or(&open);
     let bound = |key: &str| schema.get(key).and_then(Value::as_u64);

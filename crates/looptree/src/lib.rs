@@ -38,6 +38,7 @@
 //! | `skills` | skills: folders with a `SKILL.md` | no |
 //! | `mcp` | tools of servers that speak the Model Context Protocol | no |
 //! | `mcp-oauth` | logging in to such servers with OAuth | no |
+//! | `openapi` | tools of HTTP APIs that an OpenAPI description describes | no |
 //! | `session` | recording loop trees to files | yes |
 //! | `tls-rustls` | TLS by rustls | yes |
 //! | `tls-native` | TLS by the operating system | no |
@@ -70,6 +71,10 @@ pub mod prelude {
     pub use agent_session::{JsonStore, RestoreSession, SaveContext, SessionError, SessionRecorder};
     #[cfg(feature = "mcp")]
     pub use agent_tools::mcp::{McpConfig, McpServer, McpServers, WithMcp};
+    #[cfg(feature = "openapi")]
+    pub use agent_tools::openapi::{
+        OpenApiAdapter, OpenApiAuth, OpenApiConfig, OpenApiCredential, OperationFilter, WithOpenApi,
+    };
     #[cfg(feature = "tools")]
     pub use agent_tools::{Workspace, default_tools};
 }

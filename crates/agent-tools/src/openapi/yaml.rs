@@ -41,9 +41,9 @@ fn read(line: &[u8], start: Option<u8>) -> Option<usize> {
     let mut bytes = line.iter().copied().enumerate();
     while let Some((at, byte)) = bytes.next() {
         if let Some(open) = quote {
-            if byte == b'\\' && open == b'"' {
-                bytes.next();
-            } else if byte == open && line.get(at + 1) == Some(&b'\'') && open == b'\'' {
+            let is_escape = byte == b'\\' && open == b'"';
+            let is_doubled = byte == b'\'' && open == b'\'' && line.get(at + 1) == Some(&b'\'');
+            if is_escape || is_doubled {
                 bytes.next();
             } else if byte == open {
                 quote = None;

@@ -5,6 +5,8 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::redundant_closure_for_method_calls,
     reason = "a test is nobody's library"
 )]
 
@@ -16,6 +18,7 @@ mod answers;
 mod bodies;
 mod credentials;
 mod hostile;
+mod laws;
 mod reading;
 mod schemas;
 mod sources;

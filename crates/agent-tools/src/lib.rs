@@ -14,7 +14,8 @@
 //! Every tool has a folder with the same file names: `args` (what the model sends, and the schema that it reads),
 //! `error` (why a call gave nothing), `output` (what the model sees), `call` (the work).
 //!
-//! With the feature `mcp` the module `mcp` brings in the tools of servers that speak the Model Context Protocol.
+//! With the feature `mcp` the module `mcp` brings in the tools of servers that speak the Model Context Protocol; with the
+//! feature `openapi` the module `openapi` makes tools of the operations of an OpenAPI description.
 //!
 //! No program needs to be installed for the file tools: listing and searching run in this process, on the libraries
 //! of ripgrep. `bash` needs a `bash`.
@@ -26,12 +27,18 @@ mod glob;
 pub mod list_files;
 #[cfg(feature = "mcp")]
 pub mod mcp;
+#[cfg(any(feature = "mcp", feature = "openapi"))]
+mod names;
 mod offload;
+#[cfg(feature = "openapi")]
+pub mod openapi;
 pub mod output_store;
 pub mod read_file;
 pub mod read_output;
 pub mod sandbox;
 pub mod search;
+#[cfg(any(feature = "mcp", feature = "openapi"))]
+mod secrets;
 #[cfg(feature = "skills")]
 pub mod skills;
 pub mod sub_agent;

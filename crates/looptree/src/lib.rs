@@ -39,6 +39,7 @@
 //! | `mcp` | tools of servers that speak the Model Context Protocol | no |
 //! | `mcp-oauth` | logging in to such servers with OAuth | no |
 //! | `mcp-oauth-jwt` | such logins of a program that signs with its own key | no |
+//! | `openapi` | tools of HTTP APIs that an OpenAPI description describes | no |
 //! | `session` | recording loop trees to files | yes |
 //! | `tls-rustls` | TLS by rustls | yes |
 //! | `tls-native` | TLS by the operating system | no |
@@ -73,6 +74,10 @@ pub mod prelude {
     pub use agent_session::{JsonStore, RestoreSession, SaveContext, SessionError, SessionRecorder};
     #[cfg(feature = "mcp")]
     pub use agent_tools::mcp::{McpConfig, McpServer, McpServers, WithMcp};
+    #[cfg(feature = "openapi")]
+    pub use agent_tools::openapi::{
+        OpenApiAdapter, OpenApiAuth, OpenApiConfig, OpenApiCredential, OperationFilter, WithOpenApi,
+    };
     #[cfg(feature = "tools")]
     pub use agent_tools::{
         BranchWorkspaces, OutputStore, Sandbox, SandboxRules, Toolset, Workspace, default_tools,

@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::client::{Call, McpClient};
 use super::error::McpError;
-use super::names::tool_name;
 use super::result::tool_result;
 use super::server::AnnotationTrust;
 use super::tool::McpToolInfo;
+use crate::names::tool_name;
 
 /// What a model reads of a tool that its server does not describe.
 const NO_DESCRIPTION: &str = "MCP tool (no description)";

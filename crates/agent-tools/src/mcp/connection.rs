@@ -18,11 +18,11 @@ use super::listening::Listening;
 use super::pipe::Pipe;
 use super::process::Process;
 use super::progress::ProgressBook;
-use super::secrets::Secrets;
 use super::server::{HttpTransport, McpServer, McpTransport, StdioTransport};
 use super::stderr::Tail;
 use super::watched::Watched;
 use crate::sandbox::StartError;
+use crate::secrets::Secrets;
 
 /// How long a session may take to say good-bye.
 const CLOSE_GRACE: Duration = Duration::from_secs(2);

@@ -32,7 +32,7 @@ pub use key::SigningAlgorithm;
 
 use super::cause::Redacted;
 use super::error::McpError;
-use super::secrets::Secrets;
+use crate::secrets::Secrets;
 
 /// How often one request leads to a login: the first, and once more for rights that the first did not bring.
 pub(super) const MAX_LOGINS: usize = 3;

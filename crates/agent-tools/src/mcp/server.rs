@@ -10,10 +10,10 @@ use agent_core::Secret;
 
 use super::elicitation::ElicitationHandler;
 use super::restart::Restart;
-use super::secrets::Secrets;
 use super::{CALL_TIMEOUT, CONNECT_TIMEOUT, MAX_CALL_TIME};
 use crate::OutputStore;
 use crate::sandbox::Sandbox;
+use crate::secrets::Secrets;
 
 /// A server to connect to.
 ///

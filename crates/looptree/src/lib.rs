@@ -79,11 +79,12 @@ pub mod prelude {
 #[doc = include_str!("../../../README.md")]
 struct ReadmeExamples;
 
-/// The examples of the pages about budgets and caches, which must compile and hold.
+/// The examples of the page about budgets, which must compile and hold.
 #[cfg(all(doctest, feature = "testing"))]
-mod concepts {
-    #[doc = include_str!("../../../docs/concepts/budgets.md")]
-    struct Budgets;
-    #[doc = include_str!("../../../docs/concepts/cache.md")]
-    struct Cache;
-}
+#[doc = include_str!("../../../docs/concepts/budgets.md")]
+struct BudgetsPage;
+
+/// The examples of the page about prompt caches, likewise.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/concepts/cache.md")]
+struct CachePage;

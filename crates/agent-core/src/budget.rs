@@ -29,7 +29,8 @@
 //! let _ = budget.charge(budget.spent()); // as another agent on the same account would
 //! agent.chat("Go on.").await.expect_err("nothing is left for a call");
 //! let Finished::Ended { ended: Ended::Budget { refusal }, .. } = agent.finish().await else { panic!() };
-//! assert_eq!(refusal.to_string(), "the budget of 0.02 in money is used up: 0.018 is spent");
+//! let text = "the budget of 0.02 in money is used up: 0.018 is spent, and the next call may cost ";
+//! assert!(refusal.to_string().starts_with(text));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -94,6 +94,7 @@ struct BranchesPage;
 #[doc = include_str!("../../../README.md")]
 struct ReadmeExamples;
 
+<<<<<<< HEAD
 /// The page about recordings, whose example must compile.
 #[cfg(all(doctest, feature = "testing", feature = "session", feature = "ollama"))]
 #[doc = include_str!("../../../docs/concepts/replay.md")]
@@ -115,3 +116,14 @@ struct SkillsPage;
 #[cfg(all(doctest, feature = "mcp", feature = "anthropic"))]
 #[doc = include_str!("../../../docs/tools/mcp.md")]
 struct McpPage;
+=======
+/// The examples of the page about budgets, which must compile and hold.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/concepts/budgets.md")]
+struct BudgetsPage;
+
+/// The examples of the page about prompt caches, likewise.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/concepts/cache.md")]
+struct CachePage;
+>>>>>>> budgets

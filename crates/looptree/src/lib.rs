@@ -94,19 +94,11 @@ struct BranchesPage;
 #[doc = include_str!("../../../README.md")]
 struct ReadmeExamples;
 
-<<<<<<< HEAD
 /// The page about recordings, whose example must compile.
 #[cfg(all(doctest, feature = "testing", feature = "session", feature = "ollama"))]
 #[doc = include_str!("../../../docs/concepts/replay.md")]
 struct ReplayPage;
-/// The examples of the pages about budgets and caches, which must compile and hold.
-#[cfg(all(doctest, feature = "testing"))]
-mod concepts {
-    #[doc = include_str!("../../../docs/concepts/budgets.md")]
-    struct Budgets;
-    #[doc = include_str!("../../../docs/concepts/cache.md")]
-    struct Cache;
-}
+
 /// The programs of the page on skills, which must compile.
 #[cfg(all(doctest, feature = "skills", feature = "anthropic"))]
 #[doc = include_str!("../../../docs/tools/skills.md")]
@@ -116,7 +108,7 @@ struct SkillsPage;
 #[cfg(all(doctest, feature = "mcp", feature = "anthropic"))]
 #[doc = include_str!("../../../docs/tools/mcp.md")]
 struct McpPage;
-=======
+
 /// The examples of the page about budgets, which must compile and hold.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/concepts/budgets.md")]
@@ -126,4 +118,3 @@ struct BudgetsPage;
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/concepts/cache.md")]
 struct CachePage;
->>>>>>> budgets

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, Result, bail};
 use looptree::Timestamp;
 use looptree::prelude::*;
-use looptree::session::{OpenRuns as _, Unfinished};
+use looptree::session::Unfinished;
 
 use crate::approval;
 use crate::render::{Screen, brief};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use looptree::MessageRef;
 use looptree::prelude::*;
-use looptree::session::{Arrival, FileWatch, OutlineTurn, Point, Session, TimeTravel as _};
+use looptree::session::{Arrival, FileWatch, OutlineTurn, Point, Session};
 
 use crate::render::{Screen, brief};
 

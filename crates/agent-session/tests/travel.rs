@@ -162,6 +162,28 @@ async fn back_to_the_middle_of_a_loop_the_next_prompt_follows_what_is_left() {
     assert!(empty.loops.is_empty() && empty.forked_from.is_some());
 }
 
+/// B-183.
+#[tokio::test]
+async fn a_fork_that_was_made_without_an_agent_is_gone_on_with_as_a_branch() {
+    let (_dir, store) = store();
+    let (_recorder, session) = recorded(&with(script()), &store).await;
+    let point = Point::new(session.loops[0].loop_id.clone(), 4);
+    store.save_session(&session.forked(&point, "s-2", agent_core::Timestamp(9)).unwrap()).unwrap();
+    let agent = with(vec![ScriptedReply::text("x"), ScriptedReply::text("y")]);
+    let agent = agent.restore_session(&store.load_session("s-2").unwrap()).unwrap();
+    let recorder = SessionRecorder::attach(&agent, store.clone());
+    agent.chat("on").await.unwrap();
+    agent.chat("and on").await.unwrap();
+    recorder.close().unwrap();
+    let fork = store.load_session("s-2").unwrap();
+    assert_eq!(fork.loops.len(), 3);
+    assert_eq!(fork.loops[1].parent_loop_id.as_ref(), Some(&point.loop_id));
+    assert!(matches!(fork.loops[1].continuation_kind, ContinuationKind::Branch { .. }));
+    assert!(matches!(fork.loops[2].continuation_kind, ContinuationKind::Initial), "only the first");
+    assert_eq!(fork.loops[1].base.as_ref().unwrap().added.len(), 0, "nothing is written twice");
+    assert_eq!(fork.history().unwrap(), agent.history());
+}
+
 #[tokio::test]
 async fn an_agent_that_waits_or_runs_does_not_travel() {
     let (dir, store) = store();

@@ -71,7 +71,9 @@ pub mod prelude {
     };
     pub use agent_providers::ProviderRegistry;
     #[cfg(feature = "session")]
-    pub use agent_session::{JsonStore, RestoreSession, SaveContext, SessionError, SessionRecorder};
+    pub use agent_session::{
+        JsonStore, OpenRuns, RestoreSession, SaveContext, SessionError, SessionRecorder, TimeTravel,
+    };
     #[cfg(feature = "mcp")]
     pub use agent_tools::mcp::{McpConfig, McpServer, McpServers, WithMcp};
     #[cfg(feature = "openapi")]

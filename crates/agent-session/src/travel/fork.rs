@@ -17,8 +17,10 @@ pub struct ForkRef {
     /// Its loop.
     pub loop_id: LoopId,
     /// How many messages of that loop were taken along.
+    #[serde(default)]
     pub messages: usize,
     /// When.
+    #[serde(default)]
     pub timestamp: Timestamp,
     /// What was known of the files at that place.
     #[serde(default, skip_serializing_if = "FileState::is_empty")]

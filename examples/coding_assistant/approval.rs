@@ -4,12 +4,38 @@ use std::io::IsTerminal as _;
 
 use looptree::prelude::*;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+use crate::args::Args;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Everything,
+    /// Ask whoever is there, or let the question wait.
     AskForBash,
-    /// Ask, and let the question wait where nobody is there.
-    Wait,
+    /// There is nobody to ask.
+    RefuseBash,
+}
+
+impl Mode {
+    pub(crate) fn of(args: &Args) -> Self {
+        match (args.yes, args.wait || std::io::stdin().is_terminal()) {
+            (true, _) => Self::Everything,
+            (false, true) => Self::AskForBash,
+            (false, false) => Self::RefuseBash,
+        }
+    }
+
+    /// Its name in a recording.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Everything => "everything",
+            Self::AskForBash => "ask",
+            Self::RefuseBash => "refuse",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        [Self::Everything, Self::AskForBash, Self::RefuseBash].into_iter().find(|mode| mode.name() == name)
+    }
 }
 
 /// The run asks and waits as data; [`talk::turn`](crate::talk::turn) shows the question and answers it.
@@ -20,7 +46,7 @@ pub(crate) fn hooks(mode: Mode) -> Hooks {
     Hooks::new().before_tool(move |call| async move {
         if call.call.name != "bash" {
             Verdict::Go
-        } else if mode == Mode::Wait || std::io::stdin().is_terminal() {
+        } else if mode == Mode::AskForBash {
             let command = call.arguments.get("command").and_then(|c| c.as_str()).unwrap_or_default();
             Verdict::Ask(format!("run {command}"))
         } else {

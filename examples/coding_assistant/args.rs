@@ -8,7 +8,8 @@ use crate::sandbox::Choice;
 
 pub(crate) const HELP: &str = "\
 usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [--sandbox S] [--budget MONEY]
-                        [--max-tokens-total N] [--yes | --wait] [--resume SESSION] [\"task\"]
+                        [--max-tokens-total N] [--yes | --wait] [--resume SESSION] [--record FILE] [\"task\"]
+       coding_assistant --replay FILE
        coding_assistant [--cwd DIR] --pending
        coding_assistant [--cwd DIR] --answer SESSION yes|no
 
@@ -31,12 +32,15 @@ usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [-
   --resume ID    go on with a session: where it was cut off, where its question was answered, or at its end
   --pending      the questions that wait in the directory's sessions
   --answer ID A  answer the first question of a session with yes or no; --resume goes on then
+  --record FILE  write down what the model and the tools say, for --replay; wants a task
+  --replay FILE  run a recorded task again: no model is asked, no tool is run, and what differs is shown
   task           what to do; without it a prompt loop
 
 Keys are read from ANTHROPIC_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, GROQ_API_KEY, XAI_API_KEY, DEEPSEEK_API_KEY and
 MISTRAL_API_KEY; the key of a server that --base-url names without a provider from LOCAL_API_KEY. Without any of them, and without an Ollama server on this machine, a built-in recording shows how it looks.";
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Args {
     pub(crate) provider: Option<String>,
     pub(crate) model: Option<String>,
@@ -54,30 +58,15 @@ pub(crate) struct Args {
     pub(crate) pending: bool,
     /// A session and the answer.
     pub(crate) answer: Option<(String, String)>,
+    pub(crate) record: Option<PathBuf>,
+    pub(crate) replay: Option<PathBuf>,
     pub(crate) task: Option<String>,
 }
 
 impl Args {
     /// The arguments; `None` when help is wanted.
     pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
-        let mut args = Self {
-            provider: None,
-            model: None,
-            base_url: None,
-            cwd: PathBuf::from("."),
-            sandbox: Choice::None,
-            sandbox_read: Vec::new(),
-            sandbox_write: Vec::new(),
-            sandbox_network: false,
-            budget: None,
-            max_tokens_total: None,
-            yes: false,
-            wait: false,
-            resume: None,
-            pending: false,
-            answer: None,
-            task: None,
-        };
+        let mut args = Self::default();
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("{word} wants a value"));
             match word.as_str() {
@@ -109,6 +98,8 @@ impl Args {
                 "--resume" => args.resume = Some(value()?),
                 "--pending" => args.pending = true,
                 "--answer" => args.answer = Some((value()?, value()?)),
+                "--record" => args.record = Some(PathBuf::from(value()?)),
+                "--replay" => args.replay = Some(PathBuf::from(value()?)),
                 flag if flag.starts_with('-') => return Err(format!("there is no option {flag}")),
                 task if task.trim().is_empty() => return Err("the task is empty".to_owned()),
                 _ if args.task.is_some() => return Err("one task at a time; put it in quotes".to_owned()),
@@ -118,6 +109,34 @@ impl Args {
         if args.yes && args.wait {
             return Err("--yes asks nobody, so nothing waits".to_owned());
         }
+        if args.record.is_some() && (args.task.is_none() || args.resume.is_some()) {
+            return Err("--record wants a task, and a conversation that begins with it".to_owned());
+        }
         Ok(Some(args))
+    }
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        Self {
+            provider: None,
+            model: None,
+            base_url: None,
+            cwd: PathBuf::from("."),
+            sandbox: Choice::None,
+            sandbox_read: Vec::new(),
+            sandbox_write: Vec::new(),
+            sandbox_network: false,
+            budget: None,
+            max_tokens_total: None,
+            yes: false,
+            wait: false,
+            resume: None,
+            pending: false,
+            answer: None,
+            record: None,
+            replay: None,
+            task: None,
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What the person at the terminal does: lines, Ctrl-C, the end of the input.
 
+use std::collections::VecDeque;
 use std::io::BufRead as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +22,10 @@ pub(crate) enum Pressed {
 }
 
 pub(crate) struct Keyboard {
+    /// What was typed in another life, in the place of what is typed here.
+    script: Option<VecDeque<String>>,
+    /// The lines that were wanted and came.
+    came: Vec<String>,
     lines: Option<Receiver<String>>,
     interrupts: Receiver<()>,
     /// The terminal was closed, or the system shuts down: the run is aborted like by Ctrl-C, so that no command is left
@@ -47,7 +52,17 @@ impl Keyboard {
                 }
             }
         });
-        Self { lines: None, interrupts, ending }
+        Self { script: None, came: Vec::new(), lines: None, interrupts, ending }
+    }
+
+    /// A keyboard on which these lines are typed, each when one is wanted.
+    pub(crate) fn typing(lines: impl IntoIterator<Item = String>) -> Self {
+        Self { script: Some(lines.into_iter().collect()), ..Self::open() }
+    }
+
+    /// The lines that were wanted and came, so far.
+    pub(crate) fn came(&self) -> &[String] {
+        &self.came
     }
 
     pub(crate) async fn interrupt(&mut self) {
@@ -66,6 +81,9 @@ impl Keyboard {
     pub(crate) async fn line(&mut self) -> Pressed {
         if self.ending.load(Ordering::Relaxed) {
             return Pressed::End;
+        }
+        if let Some(script) = &mut self.script {
+            return script.pop_front().map_or(Pressed::End, Pressed::Line);
         }
         // A thread and not tokio's stdin: a read that blocks must not hold the end of the program.
         let lines = self.lines.get_or_insert_with(|| {
@@ -86,11 +104,13 @@ impl Keyboard {
             });
             lines
         });
-        tokio::select! {
+        let line = tokio::select! {
             biased;
-            Some(()) = self.interrupts.recv() => Pressed::Interrupt,
-            line = lines.recv() => line.map_or(Pressed::End, Pressed::Line),
-        }
+            Some(()) = self.interrupts.recv() => return Pressed::Interrupt,
+            line = lines.recv() => line,
+        };
+        self.came.extend(line.clone());
+        line.map_or(Pressed::End, Pressed::Line)
     }
 }
 

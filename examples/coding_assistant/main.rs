@@ -1,7 +1,8 @@
 //! A coding assistant in a terminal.
 //!
 //! `cargo run --example coding_assistant -- [--provider P] [--model M] [--base-url U] [--cwd DIR] [--sandbox S] [--budget MONEY]
-//! [--yes | --wait] [--resume SESSION] ["task"]`, `coding_assistant --pending` and `coding_assistant --answer SESSION yes|no`
+//! [--yes | --wait] [--resume SESSION] [--record FILE] ["task"]`, `coding_assistant --pending`,
+//! `coding_assistant --answer SESSION yes|no` and `coding_assistant --replay FILE`
 //!
 //! The model is found in this order: the flags, keys in the environment, an Ollama server on this machine; else a
 //! recording that is built in repairs a small project in a new directory, with the real loop, tools, files and session.
@@ -22,6 +23,7 @@ mod pending;
 mod render;
 mod sandbox;
 mod talk;
+mod tape;
 mod travel;
 
 use std::cell::RefCell;
@@ -38,6 +40,7 @@ use keyboard::{Keyboard, Pressed};
 use looptree::session::FileWatch;
 use render::Screen;
 use talk::{Asking, Ending};
+use tape::Tape;
 use travel::{Travel, sessions_of};
 
 const SYSTEM_PROMPT: &str = "You are a careful software engineer working in the user's directory through tools. Look before \
@@ -75,6 +78,9 @@ async fn run(args: Args) -> Result<ExitCode> {
     if let Some((session, words)) = &args.answer {
         return pending::answer(&directory(&args)?, session, words, &screen);
     }
+    if let Some(file) = &args.replay {
+        return tape::replay(file, &screen).await;
+    }
     match choose::choose(&args).await? {
         Chosen::Recording => demo::run(&args, &screen).await,
         Chosen::Model(model) => assist(&args, *model, &screen).await,
@@ -93,18 +99,18 @@ async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<Exit
     let workspace = Workspace::open(&root)?;
     let (shell, held) = sandbox::shell(args, &workspace).await?;
     screen.line(&held);
-    let approval = match (args.yes, args.wait) {
-        (true, _) => approval::Mode::Everything,
-        (false, true) => approval::Mode::Wait,
-        (false, false) => approval::Mode::AskForBash,
-    };
+    let mode = approval::Mode::of(args);
     let asking = if args.wait { Asking::Later } else { Asking::Here };
     let watch = FileWatch::new(&root);
     let mut agent = looptree::agent(model)
         .with_system_prompt(SYSTEM_PROMPT)
         .with_tools(Toolset::new(workspace).with_bash(shell).tools())
-        .with_hooks(watch.hooks(approval::hooks(approval)))
-        .with_budget(money::budget(args));
+        .with_hooks(watch.hooks(approval::hooks(mode)))
+        .with_budget(money::budget(args, money::at_limit()));
+    let mut tape = Tape::of(args, mode);
+    if let Some(tape) = &mut tape {
+        agent = tape.attach(agent);
+    }
     let store = JsonStore::open(sessions_of(&root))?;
     if let Some(id) = &args.resume {
         let session = store.load_session(id.as_str())?;
@@ -141,6 +147,9 @@ async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<Exit
     }
     for file in recorder.close()? {
         screen.line(&format!("session: {}", file.display()));
+    }
+    if let Some(tape) = tape {
+        tape.save(&keyboard, screen)?;
     }
     if ending == Ending::Waits
         && let Some(run) = store.load_session(agent.session_id().as_str())?.unfinished()?

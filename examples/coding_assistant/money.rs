@@ -8,8 +8,13 @@ use looptree::{
 
 use crate::args::Args;
 
-/// The budget that the command line gives. Where nobody can be asked, a run ends at it.
-pub(crate) fn budget(args: &Args) -> Option<Budget> {
+/// Who is asked at a limit: the person at the terminal, or nobody, and the run ends.
+pub(crate) fn at_limit() -> AtLimit {
+    if std::io::stdin().is_terminal() { AtLimit::Pause } else { AtLimit::Stop }
+}
+
+/// The budget that the command line gives.
+pub(crate) fn budget(args: &Args, at_limit: AtLimit) -> Option<Budget> {
     let mut limits = BudgetLimits::none();
     if let Some(money) = args.budget {
         limits = limits.with_money(money);
@@ -17,7 +22,6 @@ pub(crate) fn budget(args: &Args) -> Option<Budget> {
     if let Some(tokens) = args.max_tokens_total {
         limits = limits.with_tokens(tokens);
     }
-    let at_limit = if std::io::stdin().is_terminal() { AtLimit::Pause } else { AtLimit::Stop };
     (limits != BudgetLimits::none()).then(|| Budget::new(limits).at_limit(at_limit))
 }
 

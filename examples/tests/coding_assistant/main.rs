@@ -156,3 +156,44 @@ async fn a_question_waits_until_somebody_answers_it_from_another_process() {
     let (_, said) = run(dir.path(), &["--pending"]).await;
     assert_eq!(said.trim(), "no question waits");
 }
+
+/// X2: a task with a question is recorded on a terminal, and replayed where there is no model, and no file is touched.
+#[tokio::test]
+async fn a_recorded_task_is_replayed_without_its_model_and_its_tools() {
+    let model = Model::start().await;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("task.json");
+    let mut on =
+        Terminal::start(command(dir.path()).args(model.words()).arg("--record").arg(&file).arg("run it"));
+    on.sees("run echo ran >> ran.txt").await;
+    on.types("yes");
+    on.sees("It ran.").await;
+    on.sees("recording: ").await;
+    assert_eq!(on.ends().await, 0);
+    let asked = model.asked().len();
+    drop(model);
+    std::fs::remove_file(dir.path().join("ran.txt")).unwrap();
+
+    let (code, said) = run(dir.path(), &["--replay", &file.to_string_lossy()]).await;
+    assert!(code == 0 && said.contains("It ran."), "{said}");
+    let end = format!("the replay went the way of the recording: {asked} calls of the model, 1 of tools");
+    assert!(said.contains(&end), "{said}");
+    assert!(!dir.path().join("ran.txt").exists(), "a replay runs nothing");
+
+    // Another answer than the one that was given is another run.
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("\"yes\"", "\"no\"")).unwrap();
+    let (code, said) = run(dir.path(), &["--replay", &file.to_string_lossy()]).await;
+    assert!(code == 1 && said.contains("the replay differs from the recording at model call 2"), "{said}");
+    assert!(said.contains("+ ") && said.contains("The user did not allow this command."), "{said}");
+
+    for (text, expect) in
+        [("{\"version\": 1}", "is not a recording of this program"), ("[", "is damaged at line 1")]
+    {
+        std::fs::write(&file, text).unwrap();
+        let (code, said) = run(dir.path(), &["--replay", &file.to_string_lossy()]).await;
+        assert!(code == 1 && said.contains(expect) && said.contains("task.json"), "{said}");
+    }
+    let (code, said) = run(dir.path(), &["--record", "x.json"]).await;
+    assert!(code == 2 && said.contains("--record wants a task"), "{said}");
+}

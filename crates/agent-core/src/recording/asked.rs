@@ -8,7 +8,7 @@ use crate::provider::StreamConfig;
 use crate::wire::{Encoded, WireKey};
 
 /// Fields of a message that no model sees.
-const NOT_SEEN: [&str; 3] = ["timestamp", "durationMs", "usage"];
+const NOT_SEEN: [&str; 4] = ["timestamp", "durationMs", "usage", "details"];
 
 /// Everything but the messages, as one line of JSON. What is as usual is left out: an option that a later version adds is
 /// no difference to a recording that does not know it.

@@ -1,0 +1,140 @@
+//! A task on record, and its replay.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, anyhow};
+use looptree::prelude::*;
+use looptree::session::{load_recording, save_recording};
+use looptree::{ApiProtocol, AtLimit, CostConfig, Recorder, Replay};
+use serde::{Deserialize, Serialize};
+
+use crate::approval::{self, Mode};
+use crate::args::Args;
+use crate::keyboard::Keyboard;
+use crate::money;
+use crate::render::Screen;
+use crate::talk::{self, Asking, Ending};
+
+/// Under which name the program keeps what it needs beside the run.
+const NOTE: &str = "coding_assistant";
+
+/// What stood around the run.
+#[derive(Serialize, Deserialize)]
+struct Around {
+    task: String,
+    mode: String,
+    /// What was typed when the run asked.
+    typed: Vec<String>,
+    asked_at_limit: bool,
+    budget: Option<String>,
+    max_tokens_total: Option<u64>,
+    model: Model,
+}
+
+/// What the replay must know of the model, which it does not ask.
+#[derive(Serialize, Deserialize)]
+struct Model {
+    api: ApiProtocol,
+    provider: String,
+    id: String,
+    name: String,
+    context_window: u32,
+    max_tokens: u32,
+    cost: CostConfig,
+}
+
+/// A recording in the making.
+pub(crate) struct Tape {
+    recorder: Recorder,
+    file: PathBuf,
+    task: String,
+    mode: Mode,
+    budget: Option<String>,
+    max_tokens_total: Option<u64>,
+    model: Option<Model>,
+}
+
+impl Tape {
+    /// The tape that the command line asks for.
+    pub(crate) fn of(args: &Args, mode: Mode) -> Option<Self> {
+        Some(Self {
+            recorder: Recorder::new(),
+            file: args.record.clone()?,
+            task: args.task.clone()?,
+            mode,
+            budget: args.budget.map(|money| money.to_string()),
+            max_tokens_total: args.max_tokens_total,
+            model: None,
+        })
+    }
+
+    pub(crate) fn attach(&mut self, agent: BasicAgent) -> BasicAgent {
+        let model = agent.model();
+        self.model = Some(Model {
+            api: model.api,
+            provider: model.provider.clone(),
+            id: model.id.clone(),
+            name: model.name.clone(),
+            context_window: model.context_window,
+            max_tokens: model.max_tokens,
+            cost: model.cost.clone(),
+        });
+        self.recorder.attach(agent)
+    }
+
+    pub(crate) fn save(self, keyboard: &Keyboard, screen: &Screen) -> Result<()> {
+        let model = self.model.context("the recorder was attached to no agent")?;
+        let around = Around {
+            task: self.task,
+            mode: self.mode.name().to_owned(),
+            typed: keyboard.came().to_vec(),
+            asked_at_limit: money::at_limit() == AtLimit::Pause,
+            budget: self.budget,
+            max_tokens_total: self.max_tokens_total,
+            model,
+        };
+        self.recorder.note(NOTE, serde_json::to_value(&around)?);
+        save_recording(&self.file, &self.recorder.recording())?;
+        screen.line(&format!("recording: {}; --replay runs it again", self.file.display()));
+        Ok(())
+    }
+}
+
+/// Runs a recorded task again. No model is asked, no tool is run, no session is written.
+pub(crate) async fn replay(file: &Path, screen: &Screen) -> Result<ExitCode> {
+    let recording = load_recording(file)?;
+    let note = recording.notes.get(NOTE).cloned();
+    let note = note.ok_or_else(|| anyhow!("{} is not a recording of this program", file.display()))?;
+    let around: Around = serde_json::from_value(note)
+        .with_context(|| format!("{} is damaged at /notes/{NOTE}", file.display()))?;
+    let mode = Mode::named(&around.mode)
+        .with_context(|| format!("{}: there is no mode {:?}", file.display(), around.mode))?;
+    let args = Args {
+        budget: around.budget.as_deref().map(str::parse).transpose()?,
+        max_tokens_total: around.max_tokens_total,
+        ..Args::default()
+    };
+    let Model { api, provider, id, name, context_window, max_tokens, cost } = around.model;
+    let mut model = ModelConfig::new(api, provider, id).with_cost(cost);
+    (model.name, model.context_window, model.max_tokens) = (name, context_window, max_tokens);
+    let at_limit = if around.asked_at_limit { AtLimit::Pause } else { AtLimit::Stop };
+
+    screen.line(&format!("replay: {} ({} calls of the model)", file.display(), recording.model_calls()));
+    screen.line(&format!("model: {} ({}), which is not asked", model.name, model.provider));
+    let replay = Replay::new(recording);
+    let agent = BasicAgent::new(model)
+        .with_system_prompt(crate::SYSTEM_PROMPT)
+        .with_tools(replay.tools())
+        .with_hooks(approval::hooks(mode))
+        .with_budget(money::budget(&args, at_limit));
+    let agent = replay.attach(agent);
+    let mut keyboard = Keyboard::typing(around.typed);
+    let ending = talk::turn(&agent, &around.task, Asking::Here, screen, &mut keyboard).await?;
+    let replayed = replay.finish()?;
+    screen.line(&format!(
+        "the replay went the way of the recording: {} calls of the model, {} of tools",
+        replayed.model_calls, replayed.tool_calls
+    ));
+    Ok(if ending == Ending::Well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -13,6 +13,12 @@ use crate::names::{ArgumentNames, argument_name};
 /// How deep alternatives at the root may lie in each other.
 const MAX_DEPTH: usize = 16;
 
+/// How many references at the root are followed. References that double at each step are a known attack.
+const MAX_REFERENCES: usize = 64;
+
+/// The longest schema in which references are followed, in bytes: each of them may stand for all of it.
+const MAX_FOLLOWED: usize = 64 * 1024;
+
 /// The names of one tool's arguments, for both sides.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
@@ -23,9 +29,12 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    pub(super) fn new(schema: &Value) -> Self {
+    pub(super) fn new(of_server: &Value) -> Self {
+        let mut schema = of_server.clone();
+        let mut left = if of_server.to_string().len() <= MAX_FOLLOWED { MAX_REFERENCES } else { 0 };
+        write_out(&mut schema, of_server, MAX_DEPTH, &mut left);
         let mut names = Vec::new();
-        collect(schema, MAX_DEPTH, &mut names);
+        collect(&schema, MAX_DEPTH, &mut names);
         let (good, bad): (Vec<&str>, Vec<&str>) =
             names.into_iter().partition(|name| argument_name(name) == *name);
         if bad.is_empty() {
@@ -68,6 +77,28 @@ impl Arguments {
 
 /// The schemas that describe the same object as this one.
 const SAME_OBJECT: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+
+/// Puts what a reference leads to beside what stands beside it: a vendor is sent the same object.
+fn write_out(schema: &mut Value, document: &Value, depth: usize, left: &mut usize) {
+    let Some(schema) = schema.as_object_mut() else { return };
+    let reference = schema.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'));
+    if let Some(target) = reference.and_then(|pointer| document.pointer(pointer))
+        && *left > 0
+    {
+        *left -= 1;
+        schema.shift_remove("$ref");
+        let parts = schema.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
+        if let Some(parts) = parts.as_array_mut() {
+            parts.push(target.clone());
+        }
+    }
+    if depth > 0 {
+        for key in SAME_OBJECT {
+            let parts = schema.get_mut(key).and_then(Value::as_array_mut);
+            parts.into_iter().flatten().for_each(|part| write_out(part, document, depth - 1, left));
+        }
+    }
+}
 
 /// The properties at the top, also of the alternatives that stand there.
 fn collect<'a>(schema: &'a Value, depth: usize, names: &mut Vec<&'a str>) {

@@ -70,3 +70,30 @@ fn alternatives_at_the_root_have_the_same_names_and_deeper_ones_their_own() {
         &json!({"$id": 1, "x": {"$id": 2}}),
     );
 }
+
+#[test]
+fn names_behind_a_reference_at_the_root_count_as_its_own() {
+    let defs = json!({"Q": {"properties": {"$top": {"$ref": "#/$defs/Q"}}}});
+    check(
+        &json!({"type": "object", "properties": {}, "$ref": "#/$defs/Q", "$defs": defs}),
+        &json!({
+            "type": "object", "properties": {}, "$defs": defs,
+            "allOf": [{"properties": {"_top": {"$ref": "#/$defs/Q"}}}],
+        }),
+        json!({"_top": {"$top": {}}}),
+        &json!({"$top": {"$top": {}}}),
+    );
+}
+
+#[test]
+fn references_that_double_at_each_step_end() {
+    let mut defs = serde_json::Map::new();
+    for n in 0..40 {
+        let next = json!({"$ref": format!("#/$defs/{}", n + 1)});
+        defs.insert(n.to_string(), json!({"allOf": [next, next], "properties": {"$x": {}}}));
+    }
+    let schema = json!({"$ref": "#/$defs/0", "$defs": defs});
+    let arguments = Arguments::new(&schema);
+    assert!(arguments.schema(&schema).to_string().len() < 20_000);
+    assert_eq!(arguments.for_server(json!({"_x": 1})), json!({"$x": 1}));
+}

@@ -286,7 +286,8 @@ impl ServerHandler for TestServer {
                 }
                 said("started")
             }
-            name if name.starts_with("gro") => said(format!("{name} {arguments}")),
+            "große.Datei/öffnen" => said(format!("{} {arguments}", request.name)),
+            "grown" => said("grown"),
             name => return Err(ErrorData::invalid_params(format!("{name} is refused"), Some(json!({"why": 1})))),
         };
         Ok(result.into())

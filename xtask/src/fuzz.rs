@@ -23,6 +23,7 @@ const TARGETS: &[&str] = &[
     "ollama",
     "bedrock",
     "arguments",
+    "openapi",
     "session",
 ];
 

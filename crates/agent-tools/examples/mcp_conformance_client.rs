@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use agent_core::Secret;
-use agent_tools::mcp::oauth::{OAuth, OAuthVisit, SigningAlgorithm};
+use agent_tools::mcp::oauth::{IdentityProvider, IdentityToken, OAuth, OAuthVisit, SigningAlgorithm};
 use agent_tools::mcp::{McpClient, McpError, McpServer, accept_defaults};
 use serde_json::{Value, json};
 
@@ -60,6 +60,21 @@ fn login() -> OAuth {
     let is_program = variable("MCP_CONFORMANCE_SCENARIO").is_some_and(|s| s.contains("client-credentials"));
     if let (true, Some(id), Some(key)) = (is_program, word("client_id"), word("private_key_pem")) {
         return OAuth::for_program_with_key(id, key, SigningAlgorithm::Es256);
+    }
+    if let (Some(id), Some(issuer), Some(endpoint), Some(known_as), Some(token)) = (
+        word("client_id"),
+        word("idp_issuer"),
+        word("idp_token_endpoint"),
+        word("idp_client_id"),
+        word("idp_id_token"),
+    ) {
+        let token = IdentityToken::Id(token.into());
+        let user = Arc::new(move || {
+            let token = token.clone();
+            Box::pin(async move { Ok(token) }) as _
+        });
+        let provider = IdentityProvider::new(issuer, endpoint, known_as, user);
+        return OAuth::for_company(id, word("client_secret").map(Secret::from), provider);
     }
     match (word("client_id"), word("client_secret")) {
         (Some(id), Some(secret)) if is_program => OAuth::for_program(id, secret),

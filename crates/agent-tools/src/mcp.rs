@@ -17,6 +17,7 @@
 
 mod adapter;
 mod agent;
+mod arguments;
 mod cause;
 mod client;
 mod config;

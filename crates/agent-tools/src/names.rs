@@ -1,4 +1,4 @@
-//! Names that every provider takes (D22).
+//! Names of tools and of their arguments that every provider takes (D22).
 
 use std::collections::BTreeSet;
 
@@ -47,6 +47,42 @@ pub fn tool_name(prefix: Option<&str>, name: &str, taken: &BTreeSet<String>) -> 
         }
         salt = salt.wrapping_add(1);
     }
+}
+
+/// The names of one tool's arguments that are taken.
+///
+/// Anthropic, also behind Bedrock and Vertex, refuses a request with a tool whose schema has at its top a property that is
+/// not 1 to 64 characters of `A-Z`, `a-z`, `0-9`, `_`, `.` and `-`. Deeper properties are not looked at there, as was measured
+/// in aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws#709 on GitHub.
+#[derive(Debug, Default)]
+pub(crate) struct ArgumentNames {
+    taken: BTreeSet<String>,
+}
+
+impl ArgumentNames {
+    /// Takes this very name; `false` when it is taken already.
+    pub(crate) fn take(&mut self, name: &str) -> bool {
+        self.taken.insert(name.to_owned())
+    }
+
+    /// This name, with a number where it is taken already; taken now.
+    pub(crate) fn first_free(&mut self, name: &str) -> String {
+        let mut candidate = name.to_owned();
+        let mut n = 2_u32;
+        while !self.taken.insert(candidate.clone()) {
+            let end = format!("_{n}");
+            candidate = format!("{}{end}", crate::text::head(name, MAX_NAME - end.len()));
+            n = n.saturating_add(1);
+        }
+        candidate
+    }
+}
+
+/// A name for an argument that every provider takes: `_` for each other character, and no more than 64.
+pub(crate) fn argument_name(name: &str) -> String {
+    let valid = |c: char| if is_valid(c) || c == '.' { c } else { '_' };
+    let valid: String = name.chars().take(MAX_NAME).map(valid).collect();
+    if valid.is_empty() { "_".to_owned() } else { valid }
 }
 
 fn is_valid(c: char) -> bool {

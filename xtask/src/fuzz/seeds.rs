@@ -56,6 +56,9 @@ const ARGUMENTS: &[&str] = &[
     "{} {}",
 ];
 
+/// Descriptions of APIs.
+const DESCRIPTIONS: &str = "crates/agent-tools/tests/openapi/specs";
+
 /// What stands between the file and the journal of a session in an input.
 const BETWEEN: &[u8] = b"\n=====\n";
 
@@ -76,6 +79,15 @@ pub(super) fn write(workspace: &Workspace, folder: &Path) -> anyhow::Result<()> 
     for (name, input) in sessions(folder)? {
         words.extend(words_of(&String::from_utf8_lossy(&input)));
         put(folder, "session", name, &input)?;
+    }
+    let descriptions = workspace.root.join(DESCRIPTIONS);
+    let entries = std::fs::read_dir(&descriptions);
+    for entry in entries.with_context(|| format!("cannot read {}", descriptions.display()))? {
+        let path = entry?.path();
+        let input = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+        words.extend(words_of(&String::from_utf8_lossy(&input)));
+        put(folder, "openapi", name, &input)?;
     }
     put(folder, "frames", "empty", &[1, CUT])?;
     let mut dictionary = String::new();

@@ -16,6 +16,7 @@ fn a_schema_that_every_vendor_takes_stays_byte_for_byte() {
         "properties": {
             "path": {"type": "string", "description": "The file"},
             "limit": {"type": ["integer", "null"], "minimum": 1},
+            "body": {"type": "object", "properties": {"@odata.type": {"type": "string"}, "a b": {}}, "required": ["a b"]},
             "edits": {"type": "array", "items": {"type": "object", "properties": {}, "additionalProperties": false}},
         },
         "required": ["path"],

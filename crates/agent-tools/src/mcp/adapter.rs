@@ -8,6 +8,7 @@ use agent_core::{AgentTool, Effects, ToolContext, ToolError, ToolResult};
 use async_trait::async_trait;
 use serde_json::Value;
 
+use super::arguments::Arguments;
 use super::client::{Call, McpClient};
 use super::error::McpError;
 use super::result::tool_result;
@@ -24,13 +25,15 @@ pub struct McpToolAdapter {
     client: McpClient,
     info: Arc<McpToolInfo>,
     name: Arc<str>,
+    arguments: Arc<Arguments>,
 }
 
 impl McpToolAdapter {
     /// A tool of this server; a model knows it as `name`.
     #[must_use]
     pub fn new(client: McpClient, info: McpToolInfo, name: impl Into<Arc<str>>) -> Self {
-        Self { client, info: Arc::new(info), name: name.into() }
+        let arguments = Arc::new(Arguments::new(&info.input_schema));
+        Self { client, info: Arc::new(info), name: name.into(), arguments }
     }
 
     /// All tools of this server, with the prefix of its [`McpServer`](super::McpServer).
@@ -67,7 +70,7 @@ impl McpToolAdapter {
         &self.client
     }
 
-    /// What the server says of the tool, with the server's name for it.
+    /// What the server says of the tool, with the server's name for it and for its arguments.
     #[must_use]
     pub fn info(&self) -> &McpToolInfo {
         &self.info
@@ -94,7 +97,7 @@ impl AgentTool for McpToolAdapter {
     }
 
     fn parameters_schema(&self) -> Value {
-        self.info.input_schema.clone()
+        self.arguments.schema(&self.info.input_schema).clone()
     }
 
     async fn execute(&self, arguments: Value, ctx: ToolContext) -> Result<ToolResult, ToolError> {
@@ -103,7 +106,7 @@ impl AgentTool for McpToolAdapter {
         let mut on_progress = move |progress: super::McpProgress| updates.on_progress(progress.to_string());
         let call = Call {
             name: &self.info.name,
-            arguments,
+            arguments: self.arguments.for_server(arguments),
             effects,
             cancel: &ctx.cancel,
             on_progress: &mut on_progress,

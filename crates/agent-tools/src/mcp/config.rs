@@ -1,5 +1,7 @@
 //! The file in which users of other agents already name their servers.
 
+mod sandbox;
+
 use std::time::Duration;
 
 use agent_core::Secret;
@@ -33,10 +35,16 @@ use super::server::McpServer;
 /// | `url`, `headers` | a server over streamable HTTP |
 /// | `type` | `stdio`, `http` or `streamable-http`, where it should be said; `sse`, the old way, is refused |
 /// | `disabled` | `true` leaves the server out |
+/// | `sandbox` | what holds a child: `none`, `landlock`, `bwrap`, `best`, or an object (below) |
 /// | `timeout` | milliseconds that a request may go without an answer or progress |
 ///
 /// Other keys are not looked at. `${NAME}` and `${NAME:-default}` in values stand for variables; what a variable holds is
 /// put in as it is and never read as JSON. The name of a server is its tools' prefix.
+///
+/// A `sandbox` as an object has the keys `kind` (without it `best`), `readRoots` and `writeRoots` (lists of paths), `network`
+/// (`off`, `no-tcp`, `open`), `temp` (`private`, `shared`, `none`) and `systemRoots` (`false` leaves out
+/// [`SYSTEM_ROOTS`](crate::sandbox::SYSTEM_ROOTS)); another key is a problem. Without `network` there is none, under
+/// `landlock` no TCP. A held server without `cwd` starts in `/`.
 #[derive(Debug, Clone)]
 pub struct McpConfig {
     servers: Vec<McpServer>,
@@ -55,6 +63,18 @@ pub enum McpConfigError {
         "the MCP configuration has no object `mcpServers`; write {{\"mcpServers\": {{\"name\": {{\"command\": …}}}}}}"
     )]
     NoServers,
+    /// A field has a word that is not known.
+    #[error("server `{server}`, {field}: `{value}` is not known; write {known}")]
+    Unknown {
+        /// The server.
+        server: String,
+        /// Where in it.
+        field: String,
+        /// What stands there.
+        value: String,
+        /// What can stand there.
+        known: &'static str,
+    },
     /// A field has the wrong form.
     #[error("server `{server}`, {field}: {problem}")]
     Field {
@@ -133,7 +153,7 @@ impl Entry<'_> {
             Kind::Child => self.child(entry)?,
             Kind::Http => self.http(entry)?,
         };
-        let server = server.with_prefix(self.server);
+        let server = self.held(entry, server)?.with_prefix(self.server);
         Ok(Some(match entry.get("timeout") {
             None | Some(Value::Null) => server,
             Some(value) => match value.as_u64().filter(|millis| *millis > 0) {

@@ -14,6 +14,7 @@
 //! # let _ = server;
 //! ```
 
+mod company;
 #[cfg(feature = "mcp-oauth-jwt")]
 mod key;
 
@@ -27,6 +28,7 @@ use rmcp::transport::auth::{
     CredentialStore, InMemoryCredentialStore, OAuthState, StoredCredentials,
 };
 
+pub use company::{IdentityProvider, IdentitySource, IdentityToken};
 #[cfg(feature = "mcp-oauth-jwt")]
 pub use key::SigningAlgorithm;
 
@@ -65,6 +67,7 @@ pub struct OAuth {
     client_secret: Option<Secret>,
     #[cfg(feature = "mcp-oauth-jwt")]
     key: Option<key::SigningKey>,
+    provider: Option<IdentityProvider>,
     client_metadata_url: Option<String>,
     scopes: Vec<String>,
     store: Store,
@@ -107,6 +110,17 @@ impl OAuth {
         Self { key, ..Self::of(None).with_client(id, None) }
     }
 
+    /// A login with what the user's company has already said about the user (enterprise-managed authorization, SEP-990): no
+    /// page is opened for the server. `provider` is asked whether this user may use the server, and what it signs is exchanged
+    /// for a token at the server's own authorization server, where this program is registered with this id and secret.
+    ///
+    /// The provider decides for which authorization servers it signs. When the token is no longer taken, both steps are made
+    /// again.
+    #[must_use]
+    pub fn for_company(id: impl Into<String>, secret: Option<Secret>, provider: IdentityProvider) -> Self {
+        Self { provider: Some(provider), ..Self::of(None).with_client(id, secret) }
+    }
+
     fn of(user: Option<User>) -> Self {
         Self {
             user,
@@ -115,6 +129,7 @@ impl OAuth {
             client_secret: None,
             #[cfg(feature = "mcp-oauth-jwt")]
             key: None,
+            provider: None,
             client_metadata_url: None,
             scopes: Vec::new(),
             store: Store::Memory(InMemoryCredentialStore::new()),
@@ -159,7 +174,8 @@ impl OAuth {
     }
 
     fn secrets(&self) -> Secrets {
-        Secrets::new(self.client_secret.clone())
+        let provider = self.provider.as_ref().and_then(IdentityProvider::secret);
+        Secrets::new(self.client_secret.iter().chain(provider).cloned())
     }
 
     /// The account of the program's own, for the server at `url`.
@@ -213,6 +229,12 @@ impl OAuth {
         challenge: Option<&str>,
     ) -> Result<(), McpError> {
         let fail = |error: AuthError| self.error(server, error);
+        if let Some(provider) = &self.provider {
+            let manager = self.manager(url).await.map_err(fail)?;
+            let exchanged = company::exchange(self, provider, &manager, url, challenge).await;
+            let credentials = exchanged.map_err(|error| self.error(server, error))?;
+            return self.store.save(credentials).await.map_err(fail);
+        }
         let mut state = OAuthState::Unauthorized(self.manager(url).await.map_err(fail)?);
         let Some(user) = &self.user else {
             let account = self.account(url);
@@ -254,6 +276,7 @@ impl fmt::Debug for OAuth {
             .field("client_name", &self.client_name)
             .field("client_id", &self.client_id)
             .field("client_secret", &self.client_secret.is_some())
+            .field("provider", &self.provider)
             .field("client_metadata_url", &self.client_metadata_url)
             .field("scopes", &self.scopes)
             .finish_non_exhaustive()

@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{oneshot, watch};
 
-use super::server::StdioTransport;
+use super::server::{Holder, StdioTransport};
 use super::stderr::Tail;
 use crate::bash::{environment, strays};
-use crate::sandbox::{Input, Launch, StartError, Started};
+use crate::sandbox::{Input, Launch, Sandbox, StartError, Started};
 
 /// How long a server has to end by itself once its input is closed (REQ-134).
 const EOF_GRACE: Duration = Duration::from_secs(2);
@@ -48,7 +48,15 @@ impl Process {
             variables,
             input: Input::Pipe,
         };
-        let mut family = Family { started: spec.sandbox.start(launch).await?, mark, left: Left::Some };
+        let best;
+        let sandbox = match &spec.holder {
+            Holder::Given(sandbox) => sandbox,
+            Holder::Best(rules) => {
+                best = Sandbox::best(rules.clone()).await?;
+                &best
+            }
+        };
+        let mut family = Family { started: sandbox.start(launch).await?, mark, left: Left::Some };
         let missing = || StartError::Spawn(io::Error::other("the child has no pipe"));
         let stdin = family.started.child.stdin().take().ok_or_else(missing)?;
         let stdout = family.started.child.stdout().take().ok_or_else(missing)?;

@@ -12,7 +12,7 @@ use super::elicitation::ElicitationHandler;
 use super::restart::Restart;
 use super::{CALL_TIMEOUT, CONNECT_TIMEOUT, MAX_CALL_TIME};
 use crate::OutputStore;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, SandboxRules};
 use crate::secrets::Secrets;
 
 /// A server to connect to.
@@ -57,7 +57,15 @@ pub struct StdioTransport {
     pub(super) env: BTreeMap<OsString, OsString>,
     pub(super) inherited: Vec<String>,
     pub(super) folder: Option<PathBuf>,
-    pub(super) sandbox: Sandbox,
+    pub(super) holder: Holder,
+}
+
+/// Who holds a child.
+#[derive(Debug, Clone)]
+pub(super) enum Holder {
+    Given(Sandbox),
+    /// The strongest sandbox that keeps these rules, which is looked for at each start.
+    Best(SandboxRules),
 }
 
 /// Where a server over HTTP is, and what it is told of the caller.
@@ -94,7 +102,7 @@ impl McpServer {
                 env: BTreeMap::new(),
                 inherited: Vec::new(),
                 folder: None,
-                sandbox: Sandbox::none(),
+                holder: Holder::Given(Sandbox::none()),
             }),
         )
     }
@@ -210,7 +218,17 @@ impl McpServer {
     #[must_use]
     pub fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
         if let McpTransport::Stdio(stdio) = &mut self.transport {
-            stdio.sandbox = sandbox;
+            stdio.holder = Holder::Given(sandbox);
+        }
+        self
+    }
+
+    /// Starts the child in the strongest sandbox that keeps these rules here ([`Sandbox::best`]), or not at all. Which one that
+    /// is is found out at each start.
+    #[must_use]
+    pub fn with_best_sandbox(mut self, rules: SandboxRules) -> Self {
+        if let McpTransport::Stdio(stdio) = &mut self.transport {
+            stdio.holder = Holder::Best(rules);
         }
         self
     }
@@ -357,7 +375,7 @@ impl fmt::Debug for StdioTransport {
             .field("env", &self.env.keys())
             .field("inherited", &self.inherited)
             .field("folder", &self.folder)
-            .field("sandbox", &self.sandbox)
+            .field("sandbox", &self.holder)
             .finish()
     }
 }

@@ -53,6 +53,50 @@ fn what_is_wrong_with_a_server_is_said_and_leaves_the_others_alone() {
     );
 }
 
+/// A word that is not known must not leave a server unheld.
+#[test]
+fn a_sandbox_that_is_not_understood_leaves_the_server_out() {
+    #[track_caller]
+    fn check(sandbox: &serde_json::Value, expected: &str) {
+        check_problem(&json!({"command": "x", "sandbox": sandbox}), &format!("server `a`, {expected}"));
+    }
+    let kinds = "is not known; write `none`, `landlock`, `bwrap` or `best`";
+    check(&json!("docker"), &format!("sandbox: `docker` {kinds}"));
+    check(&json!({"kind": "Best"}), &format!("sandbox.kind: `Best` {kinds}"));
+    check(&json!({"kind": true}), "sandbox.kind: it is not a string");
+    check(&json!(true), "sandbox: it is neither a string nor an object");
+    check(
+        &json!({"writeRoot": ["/a"]}),
+        "sandbox: `writeRoot` is not known; write `kind`, `readRoots`, `writeRoots`, `network`, `temp` or `systemRoots`",
+    );
+    check(&json!({"network": "on"}), "sandbox.network: `on` is not known; write `off`, `no-tcp` or `open`");
+    check(
+        &json!({"kind": "landlock", "network": "off"}),
+        "sandbox.network: `landlock` holds TCP only; write `no-tcp`, or the kind `bwrap` or `best`",
+    );
+    check(&json!({"temp": "/tmp"}), "sandbox.temp: `/tmp` is not known; write `private`, `shared` or `none`");
+    check(&json!({"systemRoots": "no"}), "sandbox.systemRoots: it is neither true nor false");
+    check(&json!({"readRoots": "/a"}), "sandbox.readRoots: it is not a list of paths");
+    check(&json!({"readRoots": ["/a", 1]}), "sandbox.readRoots[1]: it is not a string");
+    check(&json!({"writeRoots": ["a"]}), "sandbox.writeRoots[0]: it is not an absolute path");
+    check(
+        &json!({"readRoots": ["${GONE}/a"]}),
+        "sandbox.readRoots[0]: the variable GONE is not set; set it or write ${GONE:-default}",
+    );
+    check(&json!({"kind": "none", "network": "open"}), "sandbox.network: the kind `none` keeps no rules");
+    check_problem(
+        &json!({"url": "https://example.com/mcp", "sandbox": "best"}),
+        "server `a`, sandbox: a server over HTTP is no child and cannot be held; take the key away",
+    );
+}
+
+#[test]
+fn a_sandbox_that_is_not_known_is_an_error_of_its_own() {
+    let text = r#"{"mcpServers": {"a": {"command": "x", "sandbox": "docker"}}}"#;
+    let config = McpConfig::parse(text, none).unwrap();
+    assert!(matches!(&config.problems()[0], McpConfigError::Unknown { value, .. } if value == "docker"));
+}
+
 #[test]
 fn a_text_that_is_no_such_file_is_an_error() {
     assert!(matches!(McpConfig::parse("{", none), Err(McpConfigError::Json(_))));

@@ -34,7 +34,23 @@ async fn names_carry_the_prefix_fit_every_provider_and_lead_back() {
     let odd = tools.last().unwrap();
     assert_eq!(odd.name(), "test__gro_e_Datei__ffnen");
     let ctx = crate::support::context(odd);
-    assert_eq!(text(odd.execute(json!({}), ctx).await), "große.Datei/öffnen");
+    assert_eq!(text(odd.execute(json!({}), ctx).await), "große.Datei/öffnen {}");
+}
+
+/// Anthropic refuses a request with such a name in it, and with it every other tool.
+#[tokio::test]
+async fn arguments_are_told_by_names_that_fit_every_provider_and_sent_by_the_servers_own() {
+    let client = connect(child("sdk")).await;
+    let tools = tools(&client).await;
+    let odd = tools.last().unwrap();
+    let named = |schema: &serde_json::Value| {
+        schema["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(named(&odd.parameters_schema()), ["filter_name_"]);
+    assert_eq!(named(&odd.info().input_schema), ["filter[name]"]);
+    let ctx = crate::support::context(odd);
+    let said = text(odd.execute(json!({"filter_name_": "x"}), ctx).await);
+    assert_eq!(said, r#"große.Datei/öffnen {"filter[name]":"x"}"#);
 }
 
 #[test]

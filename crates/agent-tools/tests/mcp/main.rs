@@ -14,6 +14,8 @@ mod support;
 
 mod agent;
 mod calls;
+#[cfg(feature = "mcp-oauth")]
+mod company;
 mod config;
 mod elicitation;
 mod guide;

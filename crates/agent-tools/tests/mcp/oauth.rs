@@ -118,8 +118,9 @@ async fn a_program_with_a_key_signs_its_login_and_the_key_stays_here() {
     assert!(!format!("{error} {error:?}").contains("0123456789"), "{error:?}");
 }
 
+/// A store in memory.
 #[derive(Default)]
-struct Kept(Mutex<Option<Secret>>);
+pub struct Kept(pub Mutex<Option<Secret>>);
 
 #[async_trait]
 impl OAuthStore for Kept {

@@ -7,10 +7,11 @@ use std::path::Path;
 
 use agent_core::AgentTool as _;
 use agent_tools::OutputStore;
-use agent_tools::mcp::{McpClient, McpError, McpServer};
+use agent_tools::mcp::{McpClient, McpConfig, McpError, McpServer};
 use agent_tools::sandbox::{Network, Sandbox, SandboxRules};
 use serde_json::json;
 
+use crate::support::server;
 use crate::support::{call, child, child_in, connect, lines, text, until};
 
 /// Rules under which the server, which is this program, can run and write into this folder.
@@ -92,6 +93,60 @@ async fn a_server_is_not_started_when_its_sandbox_cannot_be_had() {
     assert!(matches!(error, McpError::Sandbox { .. }), "{error:?}");
     assert!(error.to_string().contains("install bubblewrap") && error.server() == "test", "{error}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// What a file says of this server, which writes into `folder`.
+fn in_a_file(folder: &Path, sandbox: &serde_json::Value) -> McpServer {
+    let file = json!({"mcpServers": {"test": {
+        "command": "${EXE}",
+        "args": ["support::server::process", "--exact", "--nocapture"],
+        "env": {server::MODE: "sdk", server::FOLDER: folder},
+        "sandbox": sandbox,
+    }}});
+    let exe = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
+    let config = McpConfig::parse(&file.to_string(), |name| (name == "EXE").then(|| exe.clone())).unwrap();
+    assert_eq!(config.problems().len(), 0, "{:?}", config.problems());
+    config.into_servers().remove(0)
+}
+
+#[tokio::test]
+async fn a_server_is_held_as_its_file_says() {
+    let probe = tempfile::tempdir().unwrap();
+    let mut kinds: Vec<&str> =
+        each_sandbox(probe.path()).await.iter().map(|sandbox| sandbox.kind().name()).collect();
+    kinds.extend((!kinds.is_empty()).then_some("best"));
+    for kind in kinds {
+        let folder = tempfile::tempdir().unwrap();
+        let rules = |writes: &[&Path]| json!({"kind": kind, "readRoots": ["${EXE}"], "writeRoots": writes, "network": "no-tcp"});
+        let client = connect(in_a_file(folder.path(), &rules(&[folder.path()]))).await;
+        assert_eq!(client.call_tool("echo", json!({"text": "hi"})).await.unwrap().text(), "hi", "{kind}");
+        client.close().await;
+        let started = lines(folder.path(), "starts").len();
+        assert_eq!(started, 1, "{kind}");
+        let error = McpClient::connect(in_a_file(folder.path(), &rules(&[probe.path()]))).await.unwrap_err();
+        assert!(matches!(error, McpError::ConnectionClosed { .. }), "{kind}: {error:?}");
+        assert_eq!(lines(folder.path(), "starts").len(), started, "{kind}: it could not write");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let client = connect(in_a_file(folder.path(), &json!("none"))).await;
+    assert_eq!(lines(folder.path(), "starts").len(), 1);
+    client.close().await;
+}
+
+/// The word alone is enough: there is no root but those of the system, and the server's program is not in them.
+#[tokio::test]
+async fn a_server_without_roots_in_its_file_reads_and_writes_nothing_of_the_users() {
+    let probe = tempfile::tempdir().unwrap();
+    for sandbox in each_sandbox(probe.path()).await {
+        let kind = sandbox.kind().name();
+        let folder = tempfile::tempdir().unwrap();
+        McpClient::connect(in_a_file(folder.path(), &json!(kind))).await.unwrap_err();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{kind}");
+        let file = json!({"mcpServers": {"test": {"command": "/bin/sh", "args": ["-c", "pwd >&2; exit 3"], "sandbox": kind}}});
+        let config = McpConfig::parse(&file.to_string(), |_| None).unwrap();
+        let error = McpClient::connect(config.into_servers().remove(0)).await.unwrap_err();
+        assert!(error.to_string().contains("code 3") && error.stderr() == "/", "{kind}: {error:?}");
+    }
 }
 
 #[tokio::test]

@@ -169,6 +169,15 @@ fn files_are_base64_for_a_model() {
     assert_eq!(body(CONSTRUCTS, "putBytes")["contentEncoding"], "base64");
 }
 
+/// No vendor looks at them there, and under another name the API would not know them.
+#[test]
+fn names_inside_of_a_body_are_those_of_the_description() {
+    check(
+        json!({"type": "object", "properties": {"@odata.type": {}, "a b": {"properties": {"$id": {}}}}, "required": ["a b"]}),
+        json!({"type": "object", "properties": {"@odata.type": {}, "a b": {"properties": {"$id": {}}}}, "required": ["a b"]}),
+    );
+}
+
 #[test]
 fn names_of_arguments_are_valid_for_every_provider() {
     let schema = tool(&adapter(CONSTRUCTS), "styles.queries").parameters_schema();

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
+use super::company;
 use super::server::TestServer;
 
 /// A server that ends with the value, and all its connections with it.
@@ -118,9 +119,15 @@ async fn look(State(seen): State<Arc<Seen>>, request: Request, next: Next) -> Re
 async fn authorization_server(seen: &Seen, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let base = format!("http://{}", request.headers()["host"].to_str().unwrap());
+    let given =
+        request.headers().get("authorization").and_then(|value| value.to_str().ok()).map(str::to_owned);
     let body = axum::body::to_bytes(request.into_body(), 64 * 1024).await.unwrap();
     let body = String::from_utf8(body.to_vec()).unwrap();
     seen.asked.lock().unwrap().push((path.clone(), body.clone()));
+    if let Some(answer) = company::answer(seen.wanted.unwrap(), &base, &path, given.as_deref(), &body) {
+        let status = if answer.get("error").is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+        return (status, [("content-type", "application/json")], answer.to_string()).into_response();
+    }
     let answer = match path.as_str() {
         "/.well-known/oauth-protected-resource" => {
             json!({"resource": format!("{base}/mcp"), "authorization_servers": [base], "scopes_supported": ["read"]})

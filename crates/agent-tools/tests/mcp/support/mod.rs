@@ -1,5 +1,6 @@
 //! What the tests share.
 
+pub mod company;
 pub mod http_server;
 pub mod raw;
 pub mod server;

@@ -152,6 +152,7 @@ impl TestServer {
             json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
         let count = json!({"type": "object", "properties": {"steps": {"type": "integer"}, "ms": {"type": "integer"}}});
         let none = json!({"type": "object"});
+        let odd = json!({"type": "object", "properties": {"filter[name]": {"type": "string"}}, "additionalProperties": false});
         let reads = ToolAnnotations::new().read_only(true);
         let repeats = ToolAnnotations::new().idempotent(true);
         let mut tools = vec![
@@ -171,7 +172,7 @@ impl TestServer {
             tool("ask", &none),
             tool("visit", &none),
             tool("child", &none),
-            tool("große.Datei/öffnen", &none),
+            tool("große.Datei/öffnen", &odd),
         ];
         if self.grown.load(Ordering::SeqCst) {
             tools.insert(1, tool("grown", &none));
@@ -285,7 +286,8 @@ impl ServerHandler for TestServer {
                 }
                 said("started")
             }
-            name if name.starts_with("gro") => said(name),
+            "große.Datei/öffnen" => said(format!("{} {arguments}", request.name)),
+            "grown" => said("grown"),
             name => return Err(ErrorData::invalid_params(format!("{name} is refused"), Some(json!({"why": 1})))),
         };
         Ok(result.into())

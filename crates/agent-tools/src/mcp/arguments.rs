@@ -1,0 +1,153 @@
+//! What a server's arguments are called for a model.
+//!
+//! A server may name an argument `filter[name]` or `$top`. One such name makes some vendors refuse the whole request, so a
+//! model is told another, and the server gets its own back. Only names at the top of the schema matter to them; what is
+//! deeper stays as it is.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::names::{ArgumentNames, argument_name};
+
+/// How deep alternatives at the root may lie in each other.
+const MAX_DEPTH: usize = 16;
+
+/// How many references at the root are followed. References that double at each step are a known attack.
+const MAX_REFERENCES: usize = 64;
+
+/// The longest schema in which references are followed, in bytes: each of them may stand for all of it.
+const MAX_FOLLOWED: usize = 64 * 1024;
+
+/// The names of one tool's arguments, for both sides.
+#[derive(Debug, Default)]
+pub(super) struct Arguments {
+    /// The schema for a model, where it differs.
+    schema: Option<Value>,
+    /// The server's names by the model's, where they differ.
+    theirs: BTreeMap<String, String>,
+}
+
+impl Arguments {
+    pub(super) fn new(of_server: &Value) -> Self {
+        let mut schema = of_server.clone();
+        let mut left = if of_server.to_string().len() <= MAX_FOLLOWED { MAX_REFERENCES } else { 0 };
+        write_out(&mut schema, of_server, MAX_DEPTH, &mut left);
+        let mut names = Vec::new();
+        collect(&schema, MAX_DEPTH, &mut names);
+        let (good, bad): (Vec<&str>, Vec<&str>) =
+            names.into_iter().partition(|name| argument_name(name) == *name);
+        if bad.is_empty() {
+            return Self::default();
+        }
+        // Good names are kept, whatever stands before them.
+        let mut taken = ArgumentNames::default();
+        for name in good {
+            taken.take(name);
+        }
+        let mut ours: BTreeMap<&str, String> = BTreeMap::new();
+        for name in bad {
+            ours.entry(name).or_insert_with(|| taken.first_free(&argument_name(name)));
+        }
+        let mut renamed = schema.clone();
+        rename(&mut renamed, MAX_DEPTH, &ours);
+        let theirs = ours.into_iter().map(|(theirs, ours)| (ours, theirs.to_owned())).collect();
+        Self { schema: Some(renamed), theirs }
+    }
+
+    /// The schema for a model; `of_server` is the one that this was made of.
+    pub(super) fn schema<'a>(&'a self, of_server: &'a Value) -> &'a Value {
+        self.schema.as_ref().unwrap_or(of_server)
+    }
+
+    /// What a model sent, with the server's names.
+    pub(super) fn for_server(&self, arguments: Value) -> Value {
+        match arguments {
+            Value::Object(fields) if !self.theirs.is_empty() => {
+                let named = fields.into_iter().map(|(name, value)| match self.theirs.get(&name) {
+                    Some(theirs) => (theirs.clone(), value),
+                    None => (name, value),
+                });
+                Value::Object(named.collect())
+            }
+            other => other,
+        }
+    }
+}
+
+/// The schemas that describe the same object as this one.
+const SAME_OBJECT: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+
+/// Puts what a reference leads to beside what stands beside it: a vendor is sent the same object.
+fn write_out(schema: &mut Value, document: &Value, depth: usize, left: &mut usize) {
+    let Some(schema) = schema.as_object_mut() else { return };
+    let reference = schema.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'));
+    if let Some(target) = reference.and_then(|pointer| document.pointer(pointer))
+        && *left > 0
+    {
+        *left -= 1;
+        schema.shift_remove("$ref");
+        let parts = schema.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
+        if let Some(parts) = parts.as_array_mut() {
+            parts.push(target.clone());
+        }
+    }
+    if depth > 0 {
+        for key in SAME_OBJECT {
+            let parts = schema.get_mut(key).and_then(Value::as_array_mut);
+            parts.into_iter().flatten().for_each(|part| write_out(part, document, depth - 1, left));
+        }
+    }
+}
+
+/// The properties at the top, also of the alternatives that stand there.
+fn collect<'a>(schema: &'a Value, depth: usize, names: &mut Vec<&'a str>) {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    names.extend(properties.into_iter().flat_map(Map::keys).map(String::as_str));
+    if depth > 0 {
+        let parts = SAME_OBJECT.iter().filter_map(|key| schema.get(key)?.as_array()).flatten();
+        parts.for_each(|part| collect(part, depth - 1, names));
+    }
+}
+
+fn rename(schema: &mut Value, depth: usize, ours: &BTreeMap<&str, String>) {
+    let Some(schema) = schema.as_object_mut() else { return };
+    for key in ["properties", "dependentRequired", "dependentSchemas"] {
+        if let Some(Value::Object(named)) = schema.get_mut(key) {
+            *named = std::mem::take(named)
+                .into_iter()
+                .map(|(name, value)| (ours.get(name.as_str()).cloned().unwrap_or(name), value))
+                .collect();
+        }
+    }
+    let required = schema.get_mut("required").into_iter();
+    let lists = required.filter_map(Value::as_array_mut).flatten();
+    lists.for_each(|name| rename_text(name, ours));
+    if let Some(Value::Object(dependent)) = schema.get_mut("dependentRequired") {
+        let lists = dependent.values_mut().filter_map(Value::as_array_mut).flatten();
+        lists.for_each(|name| rename_text(name, ours));
+    }
+    if depth > 0 {
+        for key in SAME_OBJECT {
+            let parts = schema.get_mut(key).and_then(Value::as_array_mut);
+            parts.into_iter().flatten().for_each(|part| rename(part, depth - 1, ours));
+        }
+        for key in ["if", "then", "else", "not"] {
+            if let Some(part) = schema.get_mut(key) {
+                rename(part, depth - 1, ours);
+            }
+        }
+        if let Some(Value::Object(dependent)) = schema.get_mut("dependentSchemas") {
+            dependent.values_mut().for_each(|part| rename(part, depth - 1, ours));
+        }
+    }
+}
+
+fn rename_text(name: &mut Value, ours: &BTreeMap<&str, String>) {
+    if let Some(ours) = name.as_str().and_then(|name| ours.get(name)) {
+        *name = Value::String(ours.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests;

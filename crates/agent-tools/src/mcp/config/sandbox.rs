@@ -1,0 +1,143 @@
+//! The key `sandbox`: what holds a child.
+//!
+//! Other than in the rest of the file nothing is passed over: a key that was misspelt would leave a server less held than
+//! its file says.
+
+use serde_json::{Map, Value};
+
+use super::{Entry, McpConfigError};
+use crate::mcp::server::{McpServer, McpTransport};
+use crate::sandbox::{Network, Sandbox, SandboxRules, TempFolder};
+
+const KINDS: &str = "`none`, `landlock`, `bwrap` or `best`";
+
+const KEYS: &str = "`kind`, `readRoots`, `writeRoots`, `network`, `temp` or `systemRoots`";
+
+/// A kind as a file names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    None,
+    Landlock,
+    Bwrap,
+    Best,
+}
+
+impl Entry<'_> {
+    /// The server, held as its entry says.
+    pub(super) fn held(
+        &self,
+        entry: &Map<String, Value>,
+        server: McpServer,
+    ) -> Result<McpServer, McpConfigError> {
+        let empty = Map::new();
+        let (kind, fields) = match entry.get("sandbox") {
+            None | Some(Value::Null) => return Ok(server),
+            Some(Value::String(kind)) => (self.sandbox_kind("sandbox", kind)?, &empty),
+            Some(Value::Object(fields)) => {
+                let kind = match fields.get("kind") {
+                    None => Kind::Best,
+                    Some(kind) => self.sandbox_kind("sandbox.kind", self.word("sandbox.kind", kind)?)?,
+                };
+                (kind, fields)
+            }
+            Some(_) => return Err(self.problem("sandbox", "it is neither a string nor an object")),
+        };
+        let McpTransport::Stdio(stdio) = server.transport() else {
+            let problem = "a server over HTTP is no child and cannot be held; take the key away";
+            return Err(self.problem("sandbox", problem));
+        };
+        if kind == Kind::None {
+            if let Some(key) = fields.keys().find(|key| *key != "kind") {
+                return Err(self.problem(&format!("sandbox.{key}"), "the kind `none` keeps no rules"));
+            }
+            return Ok(server);
+        }
+        // Where this process stands is seldom in a root.
+        let server = if stdio.folder.is_none() { server.with_folder("/") } else { server };
+        let rules = self.rules(kind, fields)?;
+        Ok(match kind {
+            Kind::None => server,
+            Kind::Landlock => server.with_sandbox(Sandbox::landlock(rules)),
+            Kind::Bwrap => server.with_sandbox(Sandbox::bwrap(rules)),
+            Kind::Best => server.with_best_sandbox(rules),
+        })
+    }
+
+    fn sandbox_kind(&self, field: &str, kind: &str) -> Result<Kind, McpConfigError> {
+        match kind {
+            "none" => Ok(Kind::None),
+            "landlock" => Ok(Kind::Landlock),
+            "bwrap" => Ok(Kind::Bwrap),
+            "best" => Ok(Kind::Best),
+            other => Err(self.unknown(field, other, KINDS)),
+        }
+    }
+
+    fn rules(&self, kind: Kind, fields: &Map<String, Value>) -> Result<SandboxRules, McpConfigError> {
+        // The most that the kind can hold.
+        let network = if kind == Kind::Landlock { Network::NoTcp } else { Network::Off };
+        let mut rules = SandboxRules::new().with_network(network);
+        for (key, value) in fields {
+            let field = format!("sandbox.{key}");
+            rules = match key.as_str() {
+                "kind" => rules,
+                "readRoots" => {
+                    self.roots(&field, value)?.into_iter().fold(rules, SandboxRules::with_read_root)
+                }
+                "writeRoots" => {
+                    self.roots(&field, value)?.into_iter().fold(rules, SandboxRules::with_write_root)
+                }
+                "network" => match self.word(&field, value)? {
+                    "off" if kind == Kind::Landlock => {
+                        let problem =
+                            "`landlock` holds TCP only; write `no-tcp`, or the kind `bwrap` or `best`";
+                        return Err(self.problem(&field, problem));
+                    }
+                    "off" => rules.with_network(Network::Off),
+                    "no-tcp" => rules.with_network(Network::NoTcp),
+                    "open" => rules.with_network(Network::Open),
+                    other => return Err(self.unknown(&field, other, "`off`, `no-tcp` or `open`")),
+                },
+                "temp" => match self.word(&field, value)? {
+                    "private" => rules.with_temp(TempFolder::Private),
+                    "shared" => rules.with_temp(TempFolder::Shared),
+                    "none" => rules.with_temp(TempFolder::None),
+                    other => return Err(self.unknown(&field, other, "`private`, `shared` or `none`")),
+                },
+                "systemRoots" => match value.as_bool() {
+                    Some(true) => rules,
+                    Some(false) => rules.without_system_roots(),
+                    None => return Err(self.problem(&field, "it is neither true nor false")),
+                },
+                other => return Err(self.unknown("sandbox", other, KEYS)),
+            };
+        }
+        Ok(rules)
+    }
+
+    /// Paths with their variables put in.
+    fn roots(&self, field: &str, value: &Value) -> Result<Vec<String>, McpConfigError> {
+        let roots = value.as_array().ok_or_else(|| self.problem(field, "it is not a list of paths"))?;
+        let read = |(place, root): (usize, &Value)| {
+            let field = format!("{field}[{place}]");
+            self.word(&field, root)?;
+            let path = self.text(&field, root)?;
+            // A relative one would mean another folder wherever the program is started.
+            if std::path::Path::new(&path).is_absolute() {
+                Ok(path)
+            } else {
+                Err(self.problem(&field, "it is not an absolute path"))
+            }
+        };
+        roots.iter().enumerate().map(read).collect()
+    }
+
+    fn word<'a>(&self, field: &str, value: &'a Value) -> Result<&'a str, McpConfigError> {
+        value.as_str().ok_or_else(|| self.problem(field, "it is not a string"))
+    }
+
+    fn unknown(&self, field: &str, value: &str, known: &'static str) -> McpConfigError {
+        let (server, field, value) = (self.server.to_owned(), field.to_owned(), value.to_owned());
+        McpConfigError::Unknown { server, field, value, known }
+    }
+}

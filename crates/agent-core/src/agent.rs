@@ -39,7 +39,7 @@ mod tests;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 pub use chat::ChatToken;
 pub use error::AgentError;
@@ -88,8 +88,8 @@ struct Inner {
     state: Mutex<State>,
     mailbox: Arc<Mailbox>,
     listeners: Listeners,
-    /// How many runs are open: 0 or 1. Waiting for idle is waiting for 0.
-    open_runs: watch::Sender<usize>,
+    /// Told when a run has ended or waits for an answer: `state.is_streaming` is false then.
+    idle: Notify,
 }
 
 /// What the next run works on.
@@ -106,7 +106,7 @@ impl BasicAgent {
     /// [`with_provider`](Self::with_provider); `looptree::agent` brings one for every protocol that is enabled.
     #[must_use]
     pub fn new(model: ModelConfig) -> Self {
-        let config = AgentLoopConfig::new(Arc::new(missing::MissingProvider), model, missing::environment());
+        let config = AgentLoopConfig::new(missing::provider(), model, missing::environment());
         let settings = Settings {
             agent_id: AgentId::from(config.environment.random_id()),
             system_prompt: Arc::from(""),
@@ -120,7 +120,7 @@ impl BasicAgent {
                 state: Mutex::new(state),
                 mailbox: Arc::new(Mailbox::new(QueueMode::default(), QueueMode::default())),
                 listeners: Listeners::default(),
-                open_runs: watch::channel(0).0,
+                idle: Notify::new(),
             }),
         }
     }

@@ -53,6 +53,7 @@ pub use receiver::{EventReceiver, MergingReceiver, event_channel, merging_channe
 pub use shell::{DriveError, Outcome};
 pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};
 
+pub(crate) use config::{LoopIds, run_setup};
 pub(crate) use halt::Halt;
 pub(crate) use mailbox::{Mailbox, QueueView};
 pub(crate) use output::{Audience, ListenerPanicked, Output};
@@ -186,7 +187,7 @@ fn shell(
     config: &AgentLoopConfig,
     tx: EventSender,
     cancel: CancellationToken,
-) -> Shell {
+) -> Box<Shell> {
     Shell::new(
         Arc::new(config.clone()),
         context.tools.clone(),

@@ -47,6 +47,12 @@ pub trait Environment: Send + Sync + fmt::Debug {
     /// [`NoRuntime`] when there is nobody to run it.
     fn spawn(&self, task: BoxFuture<'static, ()>) -> Result<TaskHandle, NoRuntime>;
 
+    /// Whether there is somebody to run a task. Asked before a run is begun, which changes what an agent knows. The
+    /// default spawns a task that does nothing.
+    fn can_spawn(&self) -> bool {
+        self.spawn(Box::pin(async {})).is_ok()
+    }
+
     /// A new random name: a UUID version 4 in its usual form.
     fn random_id(&self) -> String;
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{AgentState, BasicAgent};
+use crate::drive::Audience as _;
 use crate::drive::{EventSender, Output, QueueView};
 use crate::history::{Entry, History, MessageRef};
 use crate::message::AgentMessage;

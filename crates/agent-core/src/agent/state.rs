@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::running::Finished;
 use crate::event::AgentEvent;
 use crate::history::{History, MessageRef};
-use crate::identity::{LoopId, SessionId, Timestamp, ToolCallId};
+use crate::identity::{LoopId, Part, SessionId, Timestamp, ToolCallId, joined};
 use crate::message::{Message, StopReason};
 use crate::model::{ModelConfig, ThinkingLevel};
 use crate::provider::MessageSnapshot;
@@ -88,7 +88,9 @@ impl State {
     /// The id of the next loop of this configuration (REQ-189).
     pub(super) fn peek_loop_id(&self, segment: &str) -> LoopId {
         let n = self.loop_counters.get(segment).copied().unwrap_or_default() + 1;
-        LoopId::from(format!("{}.{segment}.{n}", self.session_id))
+        let session = Part::Text(self.session_id.as_str());
+        let dot = || Part::Text(".");
+        LoopId::from(joined(&[session, dot(), Part::Text(segment), dot(), Part::Number(n)]))
     }
 
     /// A run opens.

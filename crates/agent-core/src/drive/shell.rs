@@ -53,7 +53,8 @@ pub(crate) fn start_run(
     prompts: Vec<Entry>,
     queued: Vec<Queued>,
 ) -> Result<(Run, Vec<AgentEvent>), HistoryError> {
-    let mut events = Vec::new();
+    // The start of loop, turn and prompt, and the prompt's end.
+    let mut events = Vec::with_capacity(4);
     let run = Run::start_queued(setup, history, prompts, queued, config.environment.now(), &mut events)?;
     Ok((run, events))
 }
@@ -75,6 +76,12 @@ pub(crate) fn ask_sources(config: &AgentLoopConfig) -> Vec<Queued> {
 pub(crate) fn counted(config: &AgentLoopConfig, message: AgentMessage) -> Entry {
     let tokens = config.token_counter.count_message(&message);
     Entry::new(MessageRef::new(message), tokens)
+}
+
+/// What a shell does first.
+enum Start {
+    Begin,
+    GoOn(Option<Box<Input>>),
 }
 
 /// Drives one run.
@@ -101,8 +108,9 @@ impl Shell {
         system_prompt: Arc<str>,
         output: Output,
         cancel: CancellationToken,
-    ) -> Self {
-        Self {
+    ) -> Box<Self> {
+        // Boxed at once: it is handed on several times, and a future holds what it is given more than once.
+        Box::new(Self {
             config,
             tools,
             system_prompt,
@@ -113,80 +121,96 @@ impl Shell {
             events: Vec::new(),
             arriving: None,
             started: false,
-        }
+        })
     }
 
     /// The same, with inputs from a handle.
-    pub(crate) fn with_mailbox(mut self, mailbox: Arc<Mailbox>) -> Self {
+    pub(crate) fn with_mailbox(mut self: Box<Self>, mailbox: Arc<Mailbox>) -> Box<Self> {
         self.mailbox = Some(mailbox);
         self
     }
 
     /// Takes the run that is to be driven, and what it said at its start. From here on a drop of the shell ends it.
-    pub(crate) fn load(mut self, run: Run, events: Vec<AgentEvent>) -> Box<Self> {
+    pub(crate) fn load(mut self: Box<Self>, run: Run, events: Vec<AgentEvent>) -> Box<Self> {
         self.started = run.has_started();
         self.run = Some(run);
         self.events = events;
-        // A future holds what it is given more than once; it is given a pointer.
-        Box::new(self)
-    }
-
-    /// Where its events go.
-    pub(crate) fn output(&self) -> Output {
-        self.output.clone()
+        self
     }
 
     /// Drives a new run.
     pub(crate) async fn begin(mut self: Box<Self>) -> (Outcome, Option<Halt>) {
-        let started = match self.record(None, Durability::Buffered).await {
-            Ok(()) => self.forward().await,
-            Err(halt) => Err(halt),
-        };
-        let end = match started {
-            Ok(()) => self.work().await,
-            Err(halt) => Err(halt),
-        };
-        self.come_back(end).await
+        let halt = self.drive(Start::Begin).await;
+        (self.outcome(), halt)
     }
 
     /// Drives a run on, after this input if there is one.
     pub(crate) async fn go_on(mut self: Box<Self>, first: Option<Box<Input>>) -> (Outcome, Option<Halt>) {
-        let applied = match first {
-            Some(input) => self.apply(*input).await,
-            None => Ok(()),
-        };
-        let end = match applied {
-            Ok(()) => self.work().await,
-            Err(halt) => Err(halt),
-        };
-        self.come_back(end).await
+        let halt = self.drive(Start::GoOn(first)).await;
+        (self.outcome(), halt)
     }
 
-    async fn come_back(mut self: Box<Self>, end: Result<(), Halt>) -> (Outcome, Option<Halt>) {
-        let halt = end.err();
-        if let Some(halt) = &halt {
-            tracing::error!(reason = halt.reason(), "the run was cut off");
-            // Where it can still be written down, its end is, and everybody hears of it.
-            if !matches!(halt, Halt::Journal(_)) {
-                let mut partial = self.arriving.take().map(|log| Box::new(PartialReply::of(&log)));
-                for _ in 0..2 {
-                    if self.is_open() {
-                        let interrupted = Some(halt.reason());
-                        let _ = self.apply(Input::Abort { partial: partial.take(), interrupted }).await;
-                    }
+    /// Drives a new run, and hands what is left of it to its audience.
+    pub(crate) async fn begin_for_agent(mut self: Box<Self>) {
+        self.drive(Start::Begin).await;
+        self.hand_over();
+    }
+
+    /// Drives a run on, and hands what is left of it to its audience.
+    pub(crate) async fn go_on_for_agent(mut self: Box<Self>, first: Option<Box<Input>>) {
+        self.drive(Start::GoOn(first)).await;
+        self.hand_over();
+    }
+
+    /// Drives the run until it ends, waits for an answer or is cut off, and says why it was cut off.
+    async fn drive(&mut self, start: Start) -> Option<Halt> {
+        let halt = self.work(start).await.err()?;
+        tracing::error!(reason = halt.reason(), "the run was cut off");
+        // Rare, so that its room is not part of every run's.
+        Box::pin(self.wind_up(&halt)).await;
+        Some(halt)
+    }
+
+    /// Where the end of a run that is cut off can still be written down it is, and everybody hears of it.
+    async fn wind_up(&mut self, halt: &Halt) {
+        if !matches!(halt, Halt::Journal(_)) {
+            let mut partial = self.arriving.take().map(|log| Box::new(PartialReply::of(&log)));
+            for _ in 0..2 {
+                if self.is_open() {
+                    let interrupted = Some(halt.reason());
+                    let _ = self.apply(Input::Abort { partial: partial.take(), interrupted }).await;
                 }
             }
-            self.cut_off(&halt.reason());
         }
-        let outcome = match self.run.take() {
+        self.cut_off(&halt.reason());
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        match self.run.take() {
             Some(run) if run.ended().is_some() => Outcome::Ended(Box::new(run)),
             Some(run) => Outcome::Suspended(Box::new(run)),
             None => Outcome::Nothing,
-        };
-        (outcome, halt)
+        }
     }
 
-    async fn work(&mut self) -> Result<(), Halt> {
+    fn hand_over(&mut self) {
+        if let Some(run) = self.run.take() {
+            self.output.settle(Box::new(run));
+        }
+        self.output.release();
+    }
+
+    async fn work(&mut self, start: Start) -> Result<(), Halt> {
+        match start {
+            Start::Begin => {
+                if self.config.journal.is_some() {
+                    Box::pin(self.record(None, Durability::Buffered)).await?;
+                }
+                self.forward().await?;
+            }
+            Start::GoOn(Some(input)) => self.apply(*input).await?,
+            Start::GoOn(None) => {}
+        }
         loop {
             self.check_mail().await?;
             let Some(run) = &self.run else { return Ok(()) };

@@ -59,6 +59,10 @@ impl Environment for SystemEnvironment {
         Ok(TaskHandle::new(move || handle.abort()))
     }
 
+    fn can_spawn(&self) -> bool {
+        tokio::runtime::Handle::try_current().is_ok()
+    }
+
     fn random_id(&self) -> String {
         uuid::Builder::from_random_bytes(random_bytes()).into_uuid().to_string()
     }

@@ -1,5 +1,7 @@
 //! Shapes of events.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -60,11 +62,11 @@ fn runs_turns_and_messages_have_their_shapes() {
         parent_loop_id: None,
         continuation_kind: None,
         timestamp: Timestamp(5),
-        config: LoopConfigSnapshot {
+        config: Arc::new(LoopConfigSnapshot {
             model: "m".into(),
             provider: "p".into(),
             ..LoopConfigSnapshot::default()
-        },
+        }),
         metadata: Value::Null,
     };
     let mut shape = json!({

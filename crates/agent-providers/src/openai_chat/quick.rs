@@ -9,7 +9,9 @@ mod tests;
 
 use std::borrow::Cow;
 
-use super::wire::{Arguments, Body, Call, Choice, Choices, Chunk, Delta, Function, Usage};
+use super::wire::{
+    Arguments, Body, Call, Choice, Choices, Chunk, CompletionDetails, Delta, Function, PromptDetails, Usage,
+};
 use crate::json::{Count, Text};
 use crate::shape::string;
 
@@ -102,15 +104,57 @@ impl<'a> Reader<'a> {
         digits.parse().ok().map(Count)
     }
 
-    /// Tokens, which the general reader reads.
     fn usage(&mut self) -> Option<Option<Box<Usage>>> {
         if self.eat("null").is_some() {
             return Some(None);
         }
-        let mut values = serde_json::Deserializer::from_str(self.rest).into_iter::<Usage>();
-        let usage = values.next()?.ok()?;
-        self.rest = self.rest.get(values.byte_offset()..)?;
-        Some(Some(Box::new(usage)))
+        let (mut prompt, mut completion, mut total, mut hit, mut cached) = (None, None, None, None, None);
+        let (mut prompt_details, mut completion_details) = (None, None);
+        self.object(|reader, key| match key {
+            "prompt_tokens" => once(&mut prompt, reader.number()?),
+            "completion_tokens" => once(&mut completion, reader.number()?),
+            "total_tokens" => once(&mut total, reader.number()?),
+            "prompt_tokens_details" => once(&mut prompt_details, reader.prompt_details()?),
+            "completion_tokens_details" => once(&mut completion_details, reader.completion_details()?),
+            "prompt_cache_hit_tokens" => once(&mut hit, reader.number()?),
+            "cached_tokens" => once(&mut cached, reader.number()?),
+            _ => reader.skip(),
+        })?;
+        Some(Some(Box::new(Usage {
+            prompt_tokens: prompt.unwrap_or_default(),
+            completion_tokens: completion.unwrap_or_default(),
+            total_tokens: total.unwrap_or_default(),
+            prompt_tokens_details: prompt_details.flatten(),
+            completion_tokens_details: completion_details.flatten(),
+            prompt_cache_hit_tokens: hit.unwrap_or_default(),
+            cached_tokens: cached.unwrap_or_default(),
+        })))
+    }
+
+    fn prompt_details(&mut self) -> Option<Option<PromptDetails>> {
+        if self.eat("null").is_some() {
+            return Some(None);
+        }
+        let (mut cached, mut written) = (None, None);
+        self.object(|reader, key| match key {
+            "cached_tokens" => once(&mut cached, reader.number()?),
+            "cache_write_tokens" => once(&mut written, reader.number()?),
+            _ => reader.skip(),
+        })?;
+        let (cached_tokens, cache_write_tokens) = (cached.unwrap_or_default(), written.unwrap_or_default());
+        Some(Some(PromptDetails { cached_tokens, cache_write_tokens }))
+    }
+
+    fn completion_details(&mut self) -> Option<Option<CompletionDetails>> {
+        if self.eat("null").is_some() {
+            return Some(None);
+        }
+        let mut reasoning = None;
+        self.object(|reader, key| match key {
+            "reasoning_tokens" => once(&mut reasoning, reader.number()?),
+            _ => reader.skip(),
+        })?;
+        Some(Some(CompletionDetails { reasoning_tokens: reasoning.unwrap_or_default() }))
     }
 
     /// Any value that is no object and no list.

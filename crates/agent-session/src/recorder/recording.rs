@@ -180,7 +180,7 @@ pub(crate) fn record_of_start(start: &AgentStart) -> LoopRecord {
 fn fill_from_start(record: &mut LoopRecord, start: &AgentStart) {
     record.parent_loop_id.clone_from(&start.parent_loop_id);
     record.continuation_kind = start.continuation_kind.clone().unwrap_or(ContinuationKind::Initial);
-    record.config = start.config.clone();
+    record.config = (*start.config).clone();
     record.metadata = start.metadata.clone();
     record.started_at = start.timestamp;
 }

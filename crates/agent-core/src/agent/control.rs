@@ -112,7 +112,7 @@ impl BasicAgent {
             self.lock().reduce(event);
             self.inner.listeners.tell_now(event);
         }
-        self.inner.settle(run, &Output::to(EventSender::none()));
+        self.inner.settle(*run, &Output::to(EventSender::none()));
     }
 
     /// Aborts the open run, waits for its end, and forgets conversation, queues and error. Model, tools and system prompt

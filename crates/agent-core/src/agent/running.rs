@@ -59,7 +59,7 @@ impl Audience for Inner {
 
     /// Takes over what a run left, and sends its last event. The agent is idle after it; no other run can begin in
     /// between, so that with a shared sender this run's end comes before the next one's start.
-    fn settle(&self, mut run: Box<Run>, output: &Output) {
+    fn settle(&self, mut run: Run, output: &Output) {
         if run.ended().is_some() {
             self.mailbox.close(run.take_queues());
         }

@@ -137,7 +137,7 @@ impl State {
     }
 
     /// The run is over, or waits for an answer.
-    pub(super) fn settle(&mut self, run: Box<Run>) {
+    pub(super) fn settle(&mut self, run: Run) {
         self.history = run.history().clone();
         self.tail.clear();
         self.is_streaming = false;
@@ -147,7 +147,7 @@ impl State {
         self.suspended = None;
         if run.ended().is_none() {
             self.tail.extend(run.open_reply().cloned());
-            self.suspended = Some(run);
+            self.suspended = Some(Box::new(run));
         }
     }
 }

@@ -83,26 +83,25 @@ pub(crate) trait Audience: Send + Sync {
     fn tell_now(&self, event: &AgentEvent);
 
     /// Takes over a run that was cut off, and sends what `output` holds back.
-    fn settle(&self, run: Box<Run>, output: &Output);
+    fn settle(&self, run: Run, output: &Output);
 }
 
 /// Where the events of one run go.
-#[derive(Clone)]
 pub(crate) struct Output {
     tx: EventSender,
     audience: Option<Arc<dyn Audience>>,
     /// The last event for the channel of an agent: it is sent when the agent has taken over the run, so that whoever sees
     /// the end finds the agent idle.
-    held: Arc<Mutex<Option<AgentEvent>>>,
+    held: Mutex<Option<AgentEvent>>,
 }
 
 impl Output {
     pub(crate) fn to(tx: EventSender) -> Self {
-        Self { tx, audience: None, held: Arc::default() }
+        Self { tx, audience: None, held: Mutex::default() }
     }
 
     pub(crate) fn with_audience(tx: EventSender, audience: Arc<dyn Audience>) -> Self {
-        Self { tx, audience: Some(audience), held: Arc::default() }
+        Self { tx, audience: Some(audience), held: Mutex::default() }
     }
 
     /// Passes an event on.
@@ -159,7 +158,7 @@ impl Output {
     }
 
     /// Hands over a run that was cut off.
-    pub(crate) fn settle(&self, run: Box<Run>) {
+    pub(crate) fn settle(&self, run: Run) {
         match &self.audience {
             Some(audience) => audience.settle(run, self),
             None => self.release(),

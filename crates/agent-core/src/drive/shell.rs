@@ -195,7 +195,7 @@ impl Shell {
 
     fn hand_over(&mut self) {
         if let Some(run) = self.run.take() {
-            self.output.settle(Box::new(run));
+            self.output.settle(run);
         }
         self.output.release();
     }
@@ -347,23 +347,44 @@ impl Shell {
 
     /// Passes on what the run said, and calls the observing hooks of each event.
     async fn forward(&mut self) -> Result<(), Halt> {
+        match self.pass_on() {
+            None => Ok(()),
+            // Boxed, so that a run to which nobody listens has no room for it, wherever it waits.
+            Some(left) => Box::pin(self.tell(left)).await,
+        }
+    }
+
+    /// Passes on what the run said, as long as nobody has to be waited for. What is left comes back.
+    fn pass_on(&mut self) -> Option<Vec<AgentEvent>> {
         let mut events = std::mem::take(&mut self.events);
-        let mut heard = Ok(());
-        for event in events.drain(..) {
-            if let AgentEvent::RunSuspended { .. } = event {
-                continue;
-            }
+        let mut left = None;
+        let mut said = events.drain(..).filter(is_passed_on);
+        for event in said.by_ref() {
             self.started |= matches!(event, AgentEvent::AgentStart(_));
             let note = self.note(&event);
-            if let Some(event) = self.output.try_emit(event)
-                && let Err(panic) = Box::pin(self.output.emit(event)).await
-            {
+            if let Some(event) = self.output.try_emit(event) {
+                left = Some(event);
+                break;
+            }
+            self.observe(note);
+        }
+        let left = left.map(|first| std::iter::once(first).chain(said).collect());
+        // The buffer serves the next input.
+        self.events = events;
+        left
+    }
+
+    /// Passes events on and waits for those who listen.
+    async fn tell(&mut self, events: Vec<AgentEvent>) -> Result<(), Halt> {
+        let mut heard = Ok(());
+        for event in events {
+            self.started |= matches!(event, AgentEvent::AgentStart(_));
+            let note = self.note(&event);
+            if let Err(panic) = self.output.emit(event).await {
                 heard = Err(panic);
             }
             self.observe(note);
         }
-        // The buffer serves the next input.
-        self.events = events;
         Ok(heard?)
     }
 
@@ -383,16 +404,19 @@ impl Shell {
                 let _ = run.apply(now, input, &mut events);
             }
         }
-        for event in events {
-            if let AgentEvent::RunSuspended { .. } = event {
-                continue;
-            }
+        for event in events.into_iter().filter(is_passed_on) {
             self.started |= matches!(event, AgentEvent::AgentStart(_));
             let note = self.note(&event);
             self.output.emit_now(event);
             self.observe(note);
         }
     }
+}
+
+/// Whether an event of the run goes out as it is. That the run waits is said by the shell, see
+/// [`Shell::say_suspended`].
+fn is_passed_on(event: &AgentEvent) -> bool {
+    !matches!(event, AgentEvent::RunSuspended { .. })
 }
 
 /// A run that is still being driven when its driver goes was cut off: by a panic, or because its future was dropped
@@ -404,7 +428,7 @@ impl Drop for Shell {
             let panicking = std::thread::panicking();
             self.cut_off(if panicking { "the run's task panicked" } else { "the run's task was dropped" });
             if let Some(run) = self.run.take() {
-                self.output.settle(Box::new(run));
+                self.output.settle(run);
             }
         }
     }

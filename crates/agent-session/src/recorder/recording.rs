@@ -160,7 +160,7 @@ pub(crate) fn record_of_setup(setup: &RunSetup, now: Timestamp) -> LoopRecord {
         LoopRecord::new(setup.loop_id.clone(), setup.session_id.clone(), setup.agent_id.clone(), now);
     record.parent_loop_id.clone_from(&setup.parent_loop_id);
     record.continuation_kind = setup.continuation.clone().unwrap_or(ContinuationKind::Initial);
-    record.config = setup.config.clone();
+    record.config = (*setup.config).clone();
     record.metadata = setup.metadata.clone();
     record
 }

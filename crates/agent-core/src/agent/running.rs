@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{AgentError, BasicAgent, Inner, IntoPrompt, Settings};
 use crate::drive::{
-    AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, MergingReceiver,
-    LoopIds, Output, Shell, ask_sources, counted, event_channel, merging_channel, run_setup, start_run,
+    AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, LoopIds, MergingReceiver,
+    Output, Shell, ask_sources, counted, event_channel, merging_channel, run_setup, start_run,
 };
 use crate::environment::NoRuntime;
 use crate::event::{AgentEvent, Answer, Ended, Question};
@@ -349,7 +349,6 @@ impl BasicAgent {
         cancel: CancellationToken,
     ) -> Box<Shell> {
         let output = Output::with_audience(tx, Arc::clone(&self.inner) as Arc<dyn Audience>);
-        Shell::new(config, tools, system_prompt, output, cancel)
-            .with_mailbox(Arc::clone(&self.inner.mailbox))
+        Shell::new(config, tools, system_prompt, output, cancel).with_mailbox(Arc::clone(&self.inner.mailbox))
     }
 }

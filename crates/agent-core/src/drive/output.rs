@@ -92,7 +92,7 @@ pub(crate) struct Output {
     audience: Option<Arc<dyn Audience>>,
     /// The last event for the channel of an agent: it is sent when the agent has taken over the run, so that whoever sees
     /// the end finds the agent idle.
-    held: Mutex<Option<AgentEvent>>,
+    held: Mutex<Option<Box<AgentEvent>>>,
 }
 
 impl Output {
@@ -140,20 +140,20 @@ impl Output {
 
     fn send(&self, event: AgentEvent) {
         if self.audience.is_some() && event.is_terminal() {
-            *self.held() = Some(event);
+            *self.held() = Some(Box::new(event));
         } else {
             self.tx.send(event);
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<AgentEvent>> {
+    fn held(&self) -> MutexGuard<'_, Option<Box<AgentEvent>>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends the last event, after the agent has taken over the run.
     pub(crate) fn release(&self) {
         if let Some(event) = self.held().take() {
-            self.tx.send(event);
+            self.tx.send(*event);
         }
     }
 

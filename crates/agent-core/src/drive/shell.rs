@@ -99,6 +99,8 @@ pub(crate) struct Shell {
     pub(super) arriving: Option<ReplyLog>,
     /// Whether the run has said `AgentStart`, here or in an earlier shell.
     pub(super) started: bool,
+    /// What is done first. Here, because a future holds what it is given at each of its levels.
+    start: Start,
 }
 
 impl Shell {
@@ -121,6 +123,7 @@ impl Shell {
             events: Vec::new(),
             arriving: None,
             started: false,
+            start: Start::GoOn(None),
         })
     }
 
@@ -140,31 +143,35 @@ impl Shell {
 
     /// Drives a new run.
     pub(crate) async fn begin(mut self: Box<Self>) -> (Outcome, Option<Halt>) {
-        let halt = self.drive(Start::Begin).await;
+        self.start = Start::Begin;
+        let halt = self.drive().await;
         (self.outcome(), halt)
     }
 
     /// Drives a run on, after this input if there is one.
     pub(crate) async fn go_on(mut self: Box<Self>, first: Option<Box<Input>>) -> (Outcome, Option<Halt>) {
-        let halt = self.drive(Start::GoOn(first)).await;
+        self.start = Start::GoOn(first);
+        let halt = self.drive().await;
         (self.outcome(), halt)
     }
 
     /// Drives a new run, and hands what is left of it to its audience.
     pub(crate) async fn begin_for_agent(mut self: Box<Self>) {
-        self.drive(Start::Begin).await;
+        self.start = Start::Begin;
+        self.drive().await;
         self.hand_over();
     }
 
     /// Drives a run on, and hands what is left of it to its audience.
     pub(crate) async fn go_on_for_agent(mut self: Box<Self>, first: Option<Box<Input>>) {
-        self.drive(Start::GoOn(first)).await;
+        self.start = Start::GoOn(first);
+        self.drive().await;
         self.hand_over();
     }
 
     /// Drives the run until it ends, waits for an answer or is cut off, and says why it was cut off.
-    async fn drive(&mut self, start: Start) -> Option<Halt> {
-        let halt = self.work(start).await.err()?;
+    async fn drive(&mut self) -> Option<Halt> {
+        let halt = self.work().await.err()?;
         tracing::error!(reason = halt.reason(), "the run was cut off");
         // Rare, so that its room is not part of every run's.
         Box::pin(self.wind_up(&halt)).await;
@@ -200,8 +207,8 @@ impl Shell {
         self.output.release();
     }
 
-    async fn work(&mut self, start: Start) -> Result<(), Halt> {
-        match start {
+    async fn work(&mut self) -> Result<(), Halt> {
+        match std::mem::replace(&mut self.start, Start::GoOn(None)) {
             Start::Begin => {
                 if self.config.journal.is_some() {
                     Box::pin(self.record(None, Durability::Buffered)).await?;

@@ -15,11 +15,6 @@ use super::wire::{
 use crate::json::{Count, Text};
 use crate::shape::string;
 
-/// The chunk, if it is a usual one.
-pub(super) fn chunk(json: &str) -> Option<Chunk<'_>> {
-    after(json, &mut Opening::default())
-}
-
 /// What stands before the choices of a chunk. It names the reply, and is the same in each of its chunks.
 #[derive(Debug, Default)]
 pub(super) struct Opening(Box<str>);

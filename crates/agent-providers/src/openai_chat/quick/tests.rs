@@ -37,6 +37,11 @@ const UNUSUAL: &[&str] = &[
     r#"{"choices":[],}"#,
 ];
 
+/// A chunk that nothing came before.
+fn chunk(json: &str) -> Option<Chunk<'_>> {
+    after(json, &mut Opening::default())
+}
+
 /// Both readers; the quick one may decline.
 #[track_caller]
 fn compare(json: &str) -> bool {

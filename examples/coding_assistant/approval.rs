@@ -8,6 +8,8 @@ use looptree::prelude::*;
 pub(crate) enum Mode {
     Everything,
     AskForBash,
+    /// Ask, and let the question wait where nobody is there.
+    Wait,
 }
 
 /// The run asks and waits as data; [`talk::turn`](crate::talk::turn) shows the question and answers it.
@@ -15,10 +17,10 @@ pub(crate) fn hooks(mode: Mode) -> Hooks {
     if mode == Mode::Everything {
         return Hooks::new();
     }
-    Hooks::new().before_tool(|call| async move {
+    Hooks::new().before_tool(move |call| async move {
         if call.call.name != "bash" {
             Verdict::Go
-        } else if std::io::stdin().is_terminal() {
+        } else if mode == Mode::Wait || std::io::stdin().is_terminal() {
             let command = call.arguments.get("command").and_then(|c| c.as_str()).unwrap_or_default();
             Verdict::Ask(format!("run {command}"))
         } else {

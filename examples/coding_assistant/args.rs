@@ -2,14 +2,35 @@
 
 use std::path::PathBuf;
 
+use looptree::Money;
+
+use crate::sandbox::Choice;
+
 pub(crate) const HELP: &str = "\
-usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [--yes] [\"task\"]
+usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [--sandbox S] [--budget MONEY]
+                        [--max-tokens-total N] [--yes | --wait] [--resume SESSION] [\"task\"]
+       coding_assistant [--cwd DIR] --pending
+       coding_assistant [--cwd DIR] --answer SESSION yes|no
 
   --provider P   anthropic, openai, openrouter, groq, xai, deepseek, mistral, ollama, or local (any Chat Completions server)
   --model M      the model's id, as the provider names it
   --base-url U   where the API is
   --cwd DIR      the directory to work in (the current one)
+  --sandbox S    what holds bash commands: none (the default), landlock, bwrap, or auto, the strongest that works here.
+                 One that does not work here is an error. In it they read system folders and compilers, write below DIR,
+                 and have no network (landlock: no TCP)
+  --sandbox-read PATH, --sandbox-write PATH
+                 one more place that they read, or read and write
+  --sandbox-network
+                 leaves the network open
+  --budget MONEY what it may cost, like 0.50; when it is spent you are asked (without a terminal the run ends)
+  --max-tokens-total N
+                 how many tokens it may use, prompts and answers together
   --yes          run bash commands without asking
+  --wait         let the question wait in the session and end; somebody answers later, from any process
+  --resume ID    go on with a session: where it was cut off, where its question was answered, or at its end
+  --pending      the questions that wait in the directory's sessions
+  --answer ID A  answer the first question of a session with yes or no; --resume goes on then
   task           what to do; without it a prompt loop
 
 Keys are read from ANTHROPIC_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, GROQ_API_KEY, XAI_API_KEY, DEEPSEEK_API_KEY and
@@ -21,7 +42,18 @@ pub(crate) struct Args {
     pub(crate) model: Option<String>,
     pub(crate) base_url: Option<String>,
     pub(crate) cwd: PathBuf,
+    pub(crate) sandbox: Choice,
+    pub(crate) sandbox_read: Vec<PathBuf>,
+    pub(crate) sandbox_write: Vec<PathBuf>,
+    pub(crate) sandbox_network: bool,
+    pub(crate) budget: Option<Money>,
+    pub(crate) max_tokens_total: Option<u64>,
     pub(crate) yes: bool,
+    pub(crate) wait: bool,
+    pub(crate) resume: Option<String>,
+    pub(crate) pending: bool,
+    /// A session and the answer.
+    pub(crate) answer: Option<(String, String)>,
     pub(crate) task: Option<String>,
 }
 
@@ -33,7 +65,17 @@ impl Args {
             model: None,
             base_url: None,
             cwd: PathBuf::from("."),
+            sandbox: Choice::None,
+            sandbox_read: Vec::new(),
+            sandbox_write: Vec::new(),
+            sandbox_network: false,
+            budget: None,
+            max_tokens_total: None,
             yes: false,
+            wait: false,
+            resume: None,
+            pending: false,
+            answer: None,
             task: None,
         };
         while let Some(word) = words.next() {
@@ -44,12 +86,37 @@ impl Args {
                 "--model" => args.model = Some(value()?),
                 "--base-url" => args.base_url = Some(value()?),
                 "--cwd" => args.cwd = PathBuf::from(value()?),
+                "--sandbox" => args.sandbox = Choice::parse(&value()?)?,
+                "--sandbox-read" => args.sandbox_read.push(PathBuf::from(value()?)),
+                "--sandbox-write" => args.sandbox_write.push(PathBuf::from(value()?)),
+                "--sandbox-network" => args.sandbox_network = true,
+                "--budget" => {
+                    let text = value()?;
+                    let money = text
+                        .trim_start_matches('$')
+                        .parse::<Money>()
+                        .map_err(|e| format!("--budget: {e}"))?;
+                    args.budget = Some(money);
+                }
+                "--max-tokens-total" => {
+                    let text = value()?;
+                    let tokens = text.replace('_', "").parse();
+                    args.max_tokens_total =
+                        Some(tokens.map_err(|_| format!("--max-tokens-total wants a number, not {text:?}"))?);
+                }
                 "--yes" | "-y" => args.yes = true,
+                "--wait" => args.wait = true,
+                "--resume" => args.resume = Some(value()?),
+                "--pending" => args.pending = true,
+                "--answer" => args.answer = Some((value()?, value()?)),
                 flag if flag.starts_with('-') => return Err(format!("there is no option {flag}")),
                 task if task.trim().is_empty() => return Err("the task is empty".to_owned()),
                 _ if args.task.is_some() => return Err("one task at a time; put it in quotes".to_owned()),
                 _ => args.task = Some(word),
             }
+        }
+        if args.yes && args.wait {
+            return Err("--yes asks nobody, so nothing waits".to_owned());
         }
         Ok(Some(args))
     }

@@ -9,17 +9,19 @@ use anyhow::{Context as _, Result};
 use looptree::BasicAgent;
 use looptree::prelude::*;
 
+use crate::args::Args;
 use crate::choose::three_ways;
 use crate::keyboard::Keyboard;
 use crate::render::Screen;
-use crate::talk;
+use crate::talk::{self, Asking, Ending};
+use crate::travel::sessions_of;
 
 /// The provider's name of the recording.
 pub(crate) const RECORDING: &str = "recording";
 
 const TASK: &str = "The tests of this project fail. Find out why, repair it, and check the repair.";
 
-pub(crate) async fn run(screen: &Screen) -> Result<ExitCode> {
+pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<ExitCode> {
     if !has_cargo().await {
         screen.line(
             "The demonstration runs `cargo test` in a project that it writes, and there is no cargo on PATH.",
@@ -35,13 +37,15 @@ pub(crate) async fn run(screen: &Screen) -> Result<ExitCode> {
     screen.line(&format!("`cargo test` there {} now", if before { "passes" } else { "fails" }));
     screen.line(&format!("> {TASK}"));
 
+    let workspace = Workspace::open(&root)?;
+    let (shell, held) = crate::sandbox::shell(args, &workspace).await?;
+    screen.line(&held);
     let agent = BasicAgent::new(recording::model())
         .with_provider(recording::Recording)
         .with_system_prompt(crate::SYSTEM_PROMPT)
-        .with_tools(Workspace::open(&root)?.tools());
-    let sessions = root.join(".looptree").join("sessions");
-    let recorder = SessionRecorder::attach(&agent, JsonStore::open(&sessions)?);
-    let ended_well = talk::turn(&agent, TASK, screen, &mut Keyboard::open()).await?;
+        .with_tools(Toolset::new(workspace).with_bash(shell).tools());
+    let recorder = SessionRecorder::attach(&agent, JsonStore::open(sessions_of(&root))?);
+    let ending = talk::turn(&agent, TASK, Asking::Here, screen, &mut Keyboard::open()).await?;
     screen.line("usage: 0 tokens, 0 dollars: a recording uses none");
     let files = recorder.save()?;
 
@@ -51,7 +55,7 @@ pub(crate) async fn run(screen: &Screen) -> Result<ExitCode> {
         screen.line(&format!("session: {}", file.display()));
     }
     screen.line(&three_ways());
-    Ok(if ended_well && repaired { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if ending == Ending::Well && repaired { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn has_cargo() -> bool {

@@ -1,6 +1,7 @@
 //! A coding assistant in a terminal.
 //!
-//! `cargo run --example coding_assistant -- [--provider P] [--model M] [--base-url U] [--cwd DIR] [--yes] ["task"]`
+//! `cargo run --example coding_assistant -- [--provider P] [--model M] [--base-url U] [--cwd DIR] [--sandbox S] [--budget MONEY]
+//! [--yes | --wait] [--resume SESSION] ["task"]`, `coding_assistant --pending` and `coding_assistant --answer SESSION yes|no`
 //!
 //! The model is found in this order: the flags, keys in the environment, an Ollama server on this machine; else a
 //! recording that is built in repairs a small project in a new directory, with the real loop, tools, files and session.
@@ -17,9 +18,15 @@ mod demo;
 mod keyboard;
 mod money;
 mod ollama_server;
+mod pending;
 mod render;
+mod sandbox;
 mod talk;
+mod travel;
 
+use std::cell::RefCell;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
@@ -28,7 +35,10 @@ use looptree::prelude::*;
 use args::Args;
 use choose::Chosen;
 use keyboard::{Keyboard, Pressed};
+use looptree::session::FileWatch;
 use render::Screen;
+use talk::{Asking, Ending};
+use travel::{Travel, sessions_of};
 
 const SYSTEM_PROMPT: &str = "You are a careful software engineer working in the user's directory through tools. Look before \
 you change anything, make the smallest change that solves the task, and check it by running the project's own tests. \
@@ -59,59 +69,119 @@ async fn main() -> ExitCode {
 
 async fn run(args: Args) -> Result<ExitCode> {
     let screen = Screen::new();
+    if args.pending {
+        return pending::list(&directory(&args)?, &screen);
+    }
+    if let Some((session, words)) = &args.answer {
+        return pending::answer(&directory(&args)?, session, words, &screen);
+    }
     match choose::choose(&args).await? {
-        Chosen::Recording => demo::run(&screen).await,
+        Chosen::Recording => demo::run(&args, &screen).await,
         Chosen::Model(model) => assist(&args, *model, &screen).await,
     }
 }
 
-/// Works with a real model: one task, or a prompt loop.
-async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<ExitCode> {
-    let root = args
-        .cwd
-        .canonicalize()
-        .with_context(|| format!("cannot open the directory {}", args.cwd.display()))?;
-    screen.line(&format!("model: {} ({})", model.name, model.provider));
-    screen.line(&format!("directory: {}", root.display()));
-    let approval = if args.yes { approval::Mode::Everything } else { approval::Mode::AskForBash };
-    let agent = looptree::agent(model)
-        .with_system_prompt(SYSTEM_PROMPT)
-        .with_tools(Workspace::open(&root)?.tools())
-        .with_hooks(approval::hooks(approval));
-    let sessions = root.join(".looptree").join("sessions");
-    let recorder = SessionRecorder::attach(&agent, JsonStore::open(&sessions)?);
-    let mut keyboard = Keyboard::open();
-    let mut code = ExitCode::SUCCESS;
-    match &args.task {
-        Some(task) => {
-            if !talk::turn(&agent, task, screen, &mut keyboard).await? {
-                code = ExitCode::FAILURE;
-            }
-        }
-        None => prompt_loop(&agent, screen, &mut keyboard).await?,
-    }
-    for file in recorder.save()? {
-        screen.line(&format!("session: {}", file.display()));
-    }
-    // As a program ends that writes into a closed pipe.
-    Ok(if screen.is_gone() { ExitCode::from(141) } else { code })
+fn directory(args: &Args) -> Result<PathBuf> {
+    args.cwd.canonicalize().with_context(|| format!("cannot open the directory {}", args.cwd.display()))
 }
 
-async fn prompt_loop(agent: &BasicAgent, screen: &Screen, keyboard: &mut Keyboard) -> Result<()> {
-    screen.line("Type a task. /clear forgets the conversation, /quit ends. Ctrl-C aborts a run.");
+/// Works with a real model: one task, or a prompt loop.
+async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<ExitCode> {
+    let root = directory(args)?;
+    screen.line(&format!("model: {} ({})", model.name, model.provider));
+    screen.line(&format!("directory: {}", root.display()));
+    let workspace = Workspace::open(&root)?;
+    let (shell, held) = sandbox::shell(args, &workspace).await?;
+    screen.line(&held);
+    let approval = match (args.yes, args.wait) {
+        (true, _) => approval::Mode::Everything,
+        (false, true) => approval::Mode::Wait,
+        (false, false) => approval::Mode::AskForBash,
+    };
+    let asking = if args.wait { Asking::Later } else { Asking::Here };
+    let watch = FileWatch::new(&root);
+    let mut agent = looptree::agent(model)
+        .with_system_prompt(SYSTEM_PROMPT)
+        .with_tools(Toolset::new(workspace).with_bash(shell).tools())
+        .with_hooks(watch.hooks(approval::hooks(approval)))
+        .with_budget(money::budget(args));
+    let store = JsonStore::open(sessions_of(&root))?;
+    if let Some(id) = &args.resume {
+        let session = store.load_session(id.as_str())?;
+        if let Some(end) = session.end_point() {
+            watch.adopt(&session.files_at(&end)?);
+        }
+        agent = agent.restore_session(&session)?;
+        screen.line(&format!("session: {id}, {} messages", agent.messages().len()));
+    }
+    let recorder = SessionRecorder::attach(&agent, store.clone());
+    let mut keyboard = Keyboard::open();
+    let mut ending = Ending::Well;
+    if agent.is_suspended() {
+        ending = talk::go_on(&agent, agent.resume()?, asking, screen, &mut keyboard).await?;
+    }
+    if ending != Ending::Waits {
+        match &args.task {
+            Some(task) => ending = talk::turn(&agent, task, asking, screen, &mut keyboard).await?,
+            // A session that is gone on with by nobody at a terminal is over with its open run.
+            None if args.resume.is_some() && !std::io::stdin().is_terminal() => {}
+            None => {
+                let travel = Travel {
+                    agent: &agent,
+                    recorder: &recorder,
+                    store: &store,
+                    watch: &watch,
+                    root,
+                    screen,
+                    here: RefCell::default(),
+                };
+                ending = prompt_loop(&travel, asking, &mut keyboard).await?;
+            }
+        }
+    }
+    for file in recorder.close()? {
+        screen.line(&format!("session: {}", file.display()));
+    }
+    if ending == Ending::Waits
+        && let Some(run) = store.load_session(agent.session_id().as_str())?.unfinished()?
+    {
+        pending::show(&run, screen);
+    }
+    // As a program ends that writes into a closed pipe.
+    if screen.is_gone() {
+        return Ok(ExitCode::from(141));
+    }
+    Ok(match ending {
+        Ending::Well => ExitCode::SUCCESS,
+        Ending::Badly => ExitCode::FAILURE,
+        Ending::Waits => ExitCode::from(pending::WAITS),
+    })
+}
+
+async fn prompt_loop(travel: &Travel<'_>, asking: Asking, keyboard: &mut Keyboard) -> Result<Ending> {
+    let (agent, screen) = (travel.agent, travel.screen);
+    screen.line("Type a task. /help names the commands, /quit ends. Ctrl-C aborts a run.");
     loop {
         screen.prompt();
         let Pressed::Line(line) = keyboard.line().await else {
             screen.line("");
-            return Ok(());
+            return Ok(Ending::Well);
         };
         match line.trim() {
-            "/quit" => return Ok(()),
+            "/quit" => return Ok(Ending::Well),
             "" => {}
             "/clear" => agent.clear_messages()?,
-            task => {
-                talk::turn(agent, task, screen, keyboard).await?;
-            }
+            line => match travel.command(line) {
+                Ok(true) => {}
+                // What went wrong with a command ends neither the program nor the conversation.
+                Err(error) => screen.line(&format!("{error:#}")),
+                Ok(false) => {
+                    travel.arrive_at_the_end();
+                    if talk::turn(agent, line, asking, screen, keyboard).await? == Ending::Waits {
+                        return Ok(Ending::Waits);
+                    }
+                }
+            },
         }
     }
 }

@@ -1,6 +1,55 @@
-//! Usage and cost in words.
+//! Usage, cost and budget, in words and back.
 
-use looptree::{Cost, Usage};
+use std::io::IsTerminal as _;
+
+use looptree::{
+    Answer, AtLimit, Budget, BudgetLimit, BudgetLimits, BudgetRefusal, Cost, Money, Spending, Usage,
+};
+
+use crate::args::Args;
+
+/// The budget that the command line gives. Where nobody can be asked, a run ends at it.
+pub(crate) fn budget(args: &Args) -> Option<Budget> {
+    let mut limits = BudgetLimits::none();
+    if let Some(money) = args.budget {
+        limits = limits.with_money(money);
+    }
+    if let Some(tokens) = args.max_tokens_total {
+        limits = limits.with_tokens(tokens);
+    }
+    let at_limit = if std::io::stdin().is_terminal() { AtLimit::Pause } else { AtLimit::Stop };
+    (limits != BudgetLimits::none()).then(|| Budget::new(limits).at_limit(at_limit))
+}
+
+/// What is spent of a budget.
+pub(crate) fn spent(budget: &Budget) -> String {
+    let (limits, spent) = (budget.limits(), budget.spent());
+    let money = limits.money.map(|limit| format!("${} of ${limit}", spent.money));
+    let tokens = limits.tokens.map(|limit| format!("{} of {limit} tokens", spent.tokens));
+    let parts: Vec<String> = money.into_iter().chain(tokens).collect();
+    format!("budget: {}", parts.join(", "))
+}
+
+/// What a person is asked at a limit.
+pub(crate) fn question(text: &str, limit: BudgetLimit) -> String {
+    let amount = if limit == BudgetLimit::Money { "an amount like 0.50" } else { "a number like 10000" };
+    format!("{text} ({amount}; yes for this one call; anything else ends it)")
+}
+
+/// What a person's words mean when a budget asks.
+pub(crate) fn answer(words: &str, refusal: &BudgetRefusal) -> Answer {
+    let words = words.trim().trim_start_matches(['$', '+']);
+    let by = match refusal.limit {
+        BudgetLimit::Money => words.parse::<Money>().ok().map(Spending::of_money),
+        BudgetLimit::Tokens => words.replace('_', "").parse().ok().map(Spending::of_tokens),
+        _ => None,
+    };
+    match (by, words.to_lowercase().as_str()) {
+        (Some(by), _) => Answer::Raise { by },
+        (None, "y" | "yes") => Answer::Allow,
+        _ => Answer::Deny { reason: "The user did not raise the budget.".to_owned() },
+    }
+}
 
 /// Tokens and what they cost; nothing about money where no price is known.
 pub(crate) fn summary(usage: &Usage, cost: &Cost) -> String {

@@ -108,6 +108,13 @@ impl Screen {
         self.put(&format!("  {}? [y/N] ", self.paint(BOLD, &plain(question).replace('\n', "\\n"))));
     }
 
+    /// Asks for more than yes or no.
+    pub(crate) fn ask_for(&self, question: &str) {
+        let mut state = self.state();
+        self.break_flow(&mut state);
+        self.put(&format!("  {}: ", self.paint(BOLD, &plain(question).replace('\n', "\\n"))));
+    }
+
     /// Draws a spinner while nothing else is written, until what it gives is dropped.
     pub(crate) fn spin(&self) -> Spinner {
         let screen = self.clone();
@@ -197,6 +204,7 @@ impl Screen {
                 }
                 Ended::Aborted => self.line("aborted; what was said is kept"),
                 Ended::Limit { reason } => self.line(&format!("stopped: {reason}")),
+                Ended::Budget { refusal } => self.line(&format!("stopped: {refusal}")),
                 other => self.line(&format!("ended: {other:?}")),
             },
             _ => {}
@@ -234,6 +242,11 @@ fn plain(text: &str) -> String {
 /// Characters that change the order of others or take no room.
 fn turns_or_hides(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// A text of a model, a tool or a person as part of a line.
+pub(crate) fn brief(text: &str) -> String {
+    cut(&plain(&one_line(text)))
 }
 
 fn one_line(text: &str) -> String {

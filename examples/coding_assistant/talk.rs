@@ -17,27 +17,70 @@ struct Streamed {
     well: bool,
 }
 
-/// Runs one task to its end. Whether it ended well.
+/// How a task came back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Well,
+    Badly,
+    /// It waits for an answer, which somebody gives later.
+    Waits,
+}
+
+/// Who answers what a run asks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// The person at the keyboard.
+    Here,
+    /// Somebody else, later.
+    Later,
+}
+
+/// Runs one task to its end.
 pub(crate) async fn turn(
     agent: &BasicAgent,
     task: &str,
+    asking: Asking,
     screen: &Screen,
     keyboard: &mut Keyboard,
-) -> Result<bool> {
+) -> Result<Ending> {
+    go_on(agent, agent.prompt(task)?, asking, screen, keyboard).await
+}
+
+/// Shows a run that has begun, asks what it asks, until it ends.
+pub(crate) async fn go_on(
+    agent: &BasicAgent,
+    mut events: EventReceiver,
+    asking: Asking,
+    screen: &Screen,
+    keyboard: &mut Keyboard,
+) -> Result<Ending> {
     let model = agent.model();
     let (mut usage, mut cost) = (Usage::default(), Cost::default());
     let mut count = |turn: &Usage| {
         usage = usage.combine(turn);
         cost = cost.combine(&turn.cost(&model.cost));
     };
-    let mut events = agent.prompt(task)?;
-    let well = loop {
+    let ending = loop {
         let streamed = stream(agent, events, screen, keyboard, &mut count).await;
-        let Some(question) = streamed.questions.into_iter().next() else { break streamed.well };
+        let Some(question) = streamed.questions.into_iter().next() else {
+            break if streamed.well { Ending::Well } else { Ending::Badly };
+        };
+        if asking == Asking::Later {
+            break Ending::Waits;
+        }
         keyboard.forget().await;
-        screen.ask(&question.text);
+        match &question.budget {
+            Some(refusal) => screen.ask_for(&money::question(&question.text, refusal.limit)),
+            None => screen.ask(&question.text),
+        }
         events = match keyboard.line().await {
-            Pressed::Line(words) => agent.answer(question.id, approval::answer(&words))?,
+            Pressed::Line(words) => {
+                let answer = match &question.budget {
+                    Some(refusal) => money::answer(&words, refusal),
+                    None => approval::answer(&words),
+                };
+                agent.answer(question.id, answer)?
+            }
             Pressed::Interrupt | Pressed::End => {
                 screen.line("");
                 let events = agent.answer(question.id, approval::answer("no"))?;
@@ -48,8 +91,11 @@ pub(crate) async fn turn(
     };
     if model.provider != RECORDING {
         screen.line(&money::summary(&usage, &cost));
+        if let Some(budget) = agent.config().budget {
+            screen.line(&money::spent(&budget));
+        }
     }
-    Ok(well)
+    Ok(ending)
 }
 
 /// Shows events until the run ends or asks. The first Ctrl-C aborts the run, the second ends the program.

@@ -10,7 +10,9 @@ mod litellm;
 mod llama;
 mod llm;
 mod mcp;
+pub(crate) mod mcp_conformance;
 mod net;
+mod openapi;
 mod process;
 mod report;
 mod scene;
@@ -35,6 +37,7 @@ struct Suite {
 const SUITES: &[Suite] = &[
     Suite { name: "llm", servers: llm::SERVERS, run: llm::run },
     Suite { name: "mcp", servers: mcp::SERVERS, run: mcp::run },
+    Suite { name: "openapi", servers: openapi::SERVERS, run: openapi::run },
 ];
 
 /// What the command line asks for.

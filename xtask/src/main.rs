@@ -12,12 +12,14 @@ mod cargo;
 mod catalogue;
 mod ci;
 mod conformance;
+mod crash;
 mod features;
 mod fuzz;
 mod interop;
 mod requests;
 mod requirements;
 mod server;
+mod soak;
 mod source;
 mod test_command;
 mod tidy;
@@ -44,6 +46,10 @@ cargo xtask COMMAND
                          what a file knows better of the models: entries of our form, or the api.json of models.dev
   interop [SUITE] [--only SERVER]
                          whole agent runs against servers that nobody here wrote (not in ci: it fetches them)
+  mcp-conformance        the official conformance suite of MCP judges our client (not in ci: it is fetched)
+  soak [--minutes N]     the coding agent over and over on a copy of this project: nothing may grow (a minute)
+  crash [--kills N] [--seed S]
+                         agents killed at random moments, resumed, and compared with undisturbed ones
   fuzz [--seconds N] [TARGET...]
                          the fuzz targets, a minute each (with nightly and cargo-fuzz)
   weight [SET...]        crates, build time and program size of sets of features
@@ -78,8 +84,11 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "catalogue" => catalogue::run(&workspace, rest),
         "bench" => bench::run(&workspace, rest),
         "conformance" => conformance::run(&workspace, rest),
+        "crash" => crash::run(&workspace, rest),
         "fuzz" => fuzz::run(&workspace, rest),
         "interop" => interop::run(&workspace, rest),
+        "soak" => soak::run(&workspace, rest),
+        "mcp-conformance" => interop::mcp_conformance::run(&workspace, rest),
         "requests" => requests::run(&workspace, rest),
         "help" | "--help" | "-h" => {
             say_as_is!("{HELP}");

@@ -19,6 +19,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod branches;
 mod build;
 mod chat;
 mod control;
@@ -27,6 +28,7 @@ mod listeners;
 mod messages;
 mod missing;
 mod prompt;
+mod resume;
 mod running;
 mod session;
 mod snapshot;
@@ -41,6 +43,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::Notify;
 
+pub use branches::{BranchSpec, Exploration, ExploredBranch};
 pub use chat::ChatToken;
 pub use error::AgentError;
 pub use listeners::Subscription;
@@ -52,6 +55,7 @@ pub use state::AgentState;
 use crate::drive::{AgentLoopConfig, Mailbox};
 use crate::identity::AgentId;
 use crate::model::ModelConfig;
+use crate::prefix::Prefixes;
 use crate::run::QueueMode;
 use crate::tool::Toolkit;
 use listeners::Listeners;
@@ -88,6 +92,8 @@ struct Inner {
     state: Mutex<State>,
     mailbox: Arc<Mailbox>,
     listeners: Listeners,
+    /// The last requests of the conversation.
+    prefixes: Prefixes,
     /// Told when a run has ended or waits for an answer: `state.is_streaming` is false then.
     idle: Notify,
 }
@@ -120,6 +126,7 @@ impl BasicAgent {
                 state: Mutex::new(state),
                 mailbox: Arc::new(Mailbox::new(QueueMode::default(), QueueMode::default())),
                 listeners: Listeners::default(),
+                prefixes: Prefixes::default(),
                 idle: Notify::new(),
             }),
         }

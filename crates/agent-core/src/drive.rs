@@ -37,6 +37,7 @@ mod receiver;
 mod shell;
 mod signals;
 mod stream;
+mod till;
 mod tools;
 
 #[cfg(test)]
@@ -59,6 +60,7 @@ pub(crate) use mailbox::{Mailbox, QueueView};
 pub(crate) use output::{Audience, ListenerPanicked, Output};
 pub(crate) use shell::{Shell, ask_sources, counted, panic_text, start_run};
 
+use crate::budget::BudgetError;
 use crate::event::{Answer, Ended};
 use crate::history::{HistoryError, MessageRef};
 use crate::identity::QuestionId;
@@ -92,6 +94,9 @@ pub enum LoopError {
     /// The answer does not fit.
     #[error("{0}")]
     Answer(#[from] crate::run::Misplaced),
+    /// The budget cannot be kept.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
 }
 
 /// Runs the loop with these prompts and gives the messages of the run: the prompts, and all that followed (REQ-036).
@@ -111,6 +116,7 @@ pub async fn agent_loop(
     if context.suspended.is_some() {
         return Err(LoopError::Suspended);
     }
+    config.check_budget()?;
     context.fill_ids(config);
     run_in(context, config, prompts, tx, cancel).await
 }
@@ -139,6 +145,7 @@ pub async fn agent_loop_continue(
         Some(last) if last.role() == "assistant" => return Err(LoopError::AssistantTail),
         Some(_) => {}
     }
+    config.check_budget()?;
     context.fill_ids(config);
     run_in(context, config, Vec::new(), tx, cancel).await
 }
@@ -146,7 +153,7 @@ pub async fn agent_loop_continue(
 /// Answers a question of the run that the context holds, and goes on with it.
 ///
 /// # Errors
-/// When no run waits, or the answer does not fit. Nothing is changed then.
+/// When no run waits, the answer does not fit, or the budget cannot be kept. Nothing is changed then.
 pub async fn agent_loop_answer(
     context: &mut AgentContext,
     config: &AgentLoopConfig,
@@ -159,6 +166,7 @@ pub async fn agent_loop_answer(
     let input = Input::Answer { question_id, answer };
     let mut probe = (**run).clone();
     probe.apply(config.environment.now(), input.clone(), &mut Vec::new())?;
+    config.check_budget()?;
     let Some(run) = context.suspended.take() else { return Err(LoopError::NotSuspended) };
     let shell = shell(context, config, tx, cancel).load(*run, Vec::new());
     Ok(settle(context, shell.go_on(Some(Box::new(input))).await.0))
@@ -194,6 +202,7 @@ fn shell(
         context.system_prompt.clone(),
         Output::to(tx),
         cancel,
+        context.prefixes.shared(),
     )
 }
 

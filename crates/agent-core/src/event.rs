@@ -13,6 +13,7 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
+mod group;
 #[cfg(test)]
 mod tests;
 
@@ -21,12 +22,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use group::{ParallelLoopEnd, ParallelLoopStart};
+
+use crate::budget::{BudgetRefusal, Spending};
 use crate::history::{MessageRef, Splice};
 use crate::identity::{
-    AgentId, ContinuationKind, LoopId, QuestionId, SessionId, StepKey, Timestamp, ToolCallId, ToolName,
-    TurnTrigger,
+    AgentId, ContinuationKind, GroupMember, LoopId, QuestionId, SessionId, StepKey, Timestamp, ToolCallId,
+    ToolName, TurnTrigger,
 };
 use crate::message::{ToolArguments, Usage};
+use crate::prefix::CacheBreak;
 use crate::provider::{ErrorKind, MessageSnapshot};
 use crate::route::RouteName;
 use crate::tool::ToolResult;
@@ -157,6 +162,11 @@ pub enum AgentEvent {
     RetryEnd(Box<RetryNote>),
     /// A model failed and another one takes the next attempt.
     RouteChanged(Box<RouteChange>),
+    /// Something was reserved, spent, refused or raised in the run's budget. Only runs with a budget say it.
+    Budget(Box<BudgetEvent>),
+    /// A request does not begin as the last one did, so that the provider's cache is of no use to a part of it. Said when its
+    /// reply has ended, with what the provider reports.
+    CacheBroken(Box<CacheBreak>),
     /// The history is too long and is being shortened.
     CompactionStarted {
         /// The loop.
@@ -185,8 +195,12 @@ pub enum AgentEvent {
         /// The results, in the order of the calls.
         tool_results: Vec<MessageRef>,
     },
-    /// The run ended. There is exactly one, and nothing follows it (D3).
+    /// The run ended. There is exactly one, and nothing of the loop follows it (D3).
     AgentEnd(Box<AgentEnd>),
+    /// Branches were announced: each will have its own events, told apart by their loop, and its own end (REQ-198).
+    ParallelLoopStart(Box<ParallelLoopStart>),
+    /// The group ended. There is one for each start, on every path, after the ends of all its loops.
+    ParallelLoopEnd(Box<ParallelLoopEnd>),
 }
 
 /// See [`AgentEvent::AgentStart`] (REQ-192).
@@ -205,6 +219,9 @@ pub struct AgentStart {
     /// How it continues; absent for a first loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation_kind: Option<ContinuationKind>,
+    /// Its place in a group of parallel loops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupMember>,
     /// When.
     pub timestamp: Timestamp,
     /// What it runs with.
@@ -302,6 +319,54 @@ pub struct RouteChange {
     pub error: String,
 }
 
+/// See [`AgentEvent::Budget`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BudgetEvent {
+    /// The loop.
+    pub loop_id: LoopId,
+    /// The call of a model or of a tool that it is about.
+    pub step: StepKey,
+    /// What happened.
+    pub note: BudgetNote,
+    /// What is spent of the run's account after it, by everybody, as far as this run knows: what others spend meanwhile is
+    /// known when the next call is reserved.
+    pub spent: Spending,
+}
+
+/// What happened in a budget.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum BudgetNote {
+    /// This much was set aside for the call, which is made now.
+    Reserved {
+        /// How much.
+        amounts: Spending,
+        /// The most tokens that its answer may have, where the budget does not allow what was configured.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_output: Option<u32>,
+    },
+    /// The call has ended, well or not, and this is what it cost; the rest came back.
+    Spent {
+        /// How much.
+        amounts: Spending,
+        /// Whether it is an estimate, because the provider did not say.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        estimated: bool,
+    },
+    /// A limit does not allow the call. The run ends, or asks.
+    Refused {
+        /// Which, with the figures.
+        refusal: Box<BudgetRefusal>,
+    },
+    /// An answer raised the limit.
+    Raised {
+        /// By how much.
+        by: Spending,
+    },
+}
+
 /// See [`AgentEvent::CompactionEnded`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -343,6 +408,9 @@ pub struct AgentEnd {
     /// Tokens that calls used themselves: those of sub-agents. They are not in `usage` (D32).
     #[serde(default, skip_serializing_if = "Usage::is_zero")]
     pub tool_usage: Usage,
+    /// What the run spent of its budget, its tools and sub-agents included; absent without a budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Box<Spending>>,
     /// How it ended.
     pub ended: Ended,
     /// When.
@@ -375,6 +443,11 @@ pub enum Ended {
     Limit {
         /// Which, in the words of REQ-061.
         reason: String,
+    },
+    /// The budget is used up, and it was not raised.
+    Budget {
+        /// Which limit, with the figures.
+        refusal: Box<BudgetRefusal>,
     },
     /// The caller aborted.
     Aborted,
@@ -435,7 +508,11 @@ pub struct Question {
     pub text: String,
     /// The call that waits; absent when a gate does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call: Option<crate::message::ToolCall>,
+    pub call: Option<Box<crate::message::ToolCall>>,
+    /// The limit that is reached, where a budget asks: [`Answer::Raise`] raises it, `Allow` lets this one call be made
+    /// although it is reached, and `Deny` ends the run (a call of a tool: refuses the call).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Box<BudgetRefusal>>,
 }
 
 /// An answer to a [`Question`].
@@ -447,6 +524,11 @@ pub enum Answer {
     Allow,
     /// Go on with other arguments. For calls only.
     AllowWith(Value),
+    /// Raise the limit of the budget that asks by this much, and go on. For budgets only.
+    Raise {
+        /// By how much.
+        by: Spending,
+    },
     /// Do not.
     Deny {
         /// What the model is told.
@@ -455,7 +537,7 @@ pub enum Answer {
 }
 
 impl AgentEvent {
-    /// The loop that says it.
+    /// The loop that says it; for the events of a group, the group.
     #[must_use]
     pub fn loop_id(&self) -> &LoopId {
         match self {
@@ -463,8 +545,12 @@ impl AgentEvent {
             Self::ToolExecutionEnd(e) => &e.loop_id,
             Self::RetryStart(e) | Self::RetryEnd(e) => &e.loop_id,
             Self::RouteChanged(e) => &e.loop_id,
+            Self::Budget(e) => &e.loop_id,
+            Self::CacheBroken(e) => &e.loop_id,
             Self::CompactionEnded(e) => &e.loop_id,
             Self::AgentEnd(e) => &e.loop_id,
+            Self::ParallelLoopStart(e) => &e.group_id,
+            Self::ParallelLoopEnd(e) => &e.group_id,
             Self::InputRejected { loop_id, .. }
             | Self::TurnStart { loop_id, .. }
             | Self::MessageStart { loop_id, .. }
@@ -490,7 +576,7 @@ impl AgentEvent {
         )
     }
 
-    /// Whether the stream of events ends with it.
+    /// Whether the events of its loop end with it.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::AgentEnd(_) | Self::RunSuspended { .. })

@@ -25,8 +25,12 @@ use std::collections::BTreeMap;
 
 use crate::event::{AgentEvent, ToolExecutionEnd};
 use crate::history::{Entry, History, HistoryError, MessageRef, SpliceError};
-use crate::identity::ToolCallId;
-use crate::message::Message;
+use crate::identity::{ToolCallId, ToolName};
+use crate::message::{AgentMessage, Content, Message, ToolResultMessage};
+
+/// What the result says of a call that had begun when the log stopped, and was not resumed: it may have done its work.
+pub const CUT_OFF_RESULT: &str =
+    "This call was cut off while it ran. Its outcome is unknown: look before making it again.";
 
 /// A conversation that is being folded from events.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +47,8 @@ pub(crate) struct OpenExchange {
     pub(crate) ends: BTreeMap<ToolCallId, ToolExecutionEnd>,
     calls: usize,
     results: Vec<Entry>,
+    /// Calls that have begun.
+    begun: BTreeMap<ToolCallId, ToolName>,
 }
 
 /// An event that does not fit those before it.
@@ -75,6 +81,11 @@ impl Fold {
                 self.message(Entry::new(message.clone(), *tokens))?;
                 self.new_messages.push(message.clone());
             }
+            AgentEvent::ToolExecutionStart { tool_call_id, tool_name, .. } => {
+                if let Some(open) = &mut self.open {
+                    open.begun.insert(tool_call_id.clone(), tool_name.clone());
+                }
+            }
             AgentEvent::ToolExecutionEnd(end) => {
                 if let Some(open) = &mut self.open {
                     open.ends.insert(end.tool_call_id.clone(), (**end).clone());
@@ -91,8 +102,13 @@ impl Fold {
             Some(Message::Assistant(reply)) if reply.is_failed() => self.history.push_failed(entry)?,
             Some(Message::Assistant(reply)) if reply.tool_calls().next().is_some() => {
                 let calls = reply.tool_calls().count();
-                self.open =
-                    Some(OpenExchange { reply: entry, ends: BTreeMap::new(), calls, results: Vec::new() });
+                self.open = Some(OpenExchange {
+                    reply: entry,
+                    ends: BTreeMap::new(),
+                    calls,
+                    results: Vec::new(),
+                    begun: BTreeMap::new(),
+                });
             }
             Some(Message::ToolResult(result)) => {
                 let Some(open) = &mut self.open else {
@@ -116,17 +132,24 @@ impl Fold {
         &self.history
     }
 
+    /// Whether the last reply has calls without a result; neither is in the conversation then.
+    #[must_use]
+    pub fn has_open_exchange(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// The messages of the last loop.
     #[must_use]
     pub fn new_messages(&self) -> &[MessageRef] {
         &self.new_messages
     }
 
-    /// The closed conversation of a log that stopped in the middle: an exchange that is still open is closed with results
-    /// that say so, or with what its calls gave as far as they had ended.
+    /// The closed conversation of a log that stopped in the middle: an exchange that is still open is closed with what its
+    /// calls gave as far as they had ended, with [`CUT_OFF_RESULT`] for those that had begun, and with
+    /// [`ORPHAN_RESULT`](crate::history::ORPHAN_RESULT) for those that had not.
     #[must_use]
     pub fn into_closed(mut self) -> History {
-        if let Some(open) = self.open.take() {
+        if let Some(mut open) = self.open.take() {
             let mut list: Vec<Entry> = self.history.entries().cloned().collect();
             list.push(open.reply);
             list.extend(open.results);
@@ -137,10 +160,13 @@ impl Fold {
                 .collect();
             for (id, end) in open.ends {
                 if !answered.contains(&id) {
-                    let mut result =
-                        crate::message::ToolResultMessage::new(id, end.tool_name, end.result.content);
-                    result.is_error = end.is_error;
-                    list.push(Entry::from(crate::message::AgentMessage::from(Message::from(result))));
+                    open.begun.remove(&id);
+                    list.push(result_entry(id, end.tool_name, end.result.content, end.is_error));
+                }
+            }
+            for (id, name) in open.begun {
+                if !answered.contains(&id) {
+                    list.push(result_entry(id, name, vec![Content::text(CUT_OFF_RESULT)], true));
                 }
             }
             return History::repaired(list).0;
@@ -151,4 +177,10 @@ impl Fold {
     pub(crate) fn open(&self) -> Option<&OpenExchange> {
         self.open.as_ref()
     }
+}
+
+fn result_entry(id: ToolCallId, name: ToolName, content: Vec<Content>, is_error: bool) -> Entry {
+    let mut result = ToolResultMessage::new(id, name, content);
+    result.is_error = is_error;
+    Entry::from(AgentMessage::from(Message::from(result)))
 }

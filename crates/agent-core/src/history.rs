@@ -218,6 +218,14 @@ impl History {
         chunk::units_rev(&self.tail).find_map(|u| u.reply())
     }
 
+    /// Whether the model is to speak next: the last message that it sees is no reply.
+    pub(crate) fn awaits_reply(&self) -> bool {
+        let last = chunk::units_rev(&self.tail)
+            .filter(|u| u.kind() != UnitKind::Failed)
+            .find_map(|u| u.entries().iter().rev().find_map(|e| e.message().as_llm()));
+        !matches!(last, None | Some(Message::Assistant(_)))
+    }
+
     /// The messages, copied.
     #[must_use]
     pub fn to_vec(&self) -> Vec<AgentMessage> {

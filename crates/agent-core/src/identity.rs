@@ -189,6 +189,38 @@ pub enum ContinuationKind {
     Compaction,
 }
 
+/// A loop's place in a group of parallel loops.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct GroupMember {
+    /// The group; also what its own events carry as their loop.
+    pub group_id: LoopId,
+    /// What the loop does there.
+    pub role: GroupRole,
+}
+
+impl GroupMember {
+    /// A place in this group.
+    #[must_use]
+    pub fn new(group_id: LoopId, role: GroupRole) -> Self {
+        Self { group_id, role }
+    }
+}
+
+/// What a loop does in a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum GroupRole {
+    /// It is one of the alternatives.
+    Branch {
+        /// Its place among them, from 0.
+        index: usize,
+    },
+    /// It says which of them is the best.
+    Judge,
+}
+
 /// What opened a turn (REQ-181).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]

@@ -37,6 +37,40 @@ pub trait Journal: Send + Sync + fmt::Debug {
     /// # Errors
     /// When it could not be written. The run ends; nothing that it decided is done.
     async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError>;
+
+    /// Writes that a group of parallel loops was announced, or how it ended: what belongs to no run. A journal that keeps no
+    /// tree may leave it out, which is what happens unless this is written.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append). Where the announcement could not be written, no branch is begun.
+    async fn append_group(&self, entry: GroupEntry<'_>) -> Result<(), JournalError> {
+        let _ = entry;
+        Ok(())
+    }
+}
+
+/// An event of a group of parallel loops.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct GroupEntry<'a> {
+    /// When.
+    pub now: Timestamp,
+    /// A `ParallelLoopStart` or a `ParallelLoopEnd`.
+    pub event: &'a AgentEvent,
+    /// How safe it must be.
+    pub durability: Durability,
+}
+
+impl<'a> GroupEntry<'a> {
+    /// An event of a group. Its end is flushed: what was selected is what the conversation goes on from.
+    #[must_use]
+    pub fn new(now: Timestamp, event: &'a AgentEvent) -> Self {
+        let durability = match event {
+            AgentEvent::ParallelLoopEnd(_) => Durability::Flushed,
+            _ => Durability::Buffered,
+        };
+        Self { now, event, durability }
+    }
 }
 
 /// One applied input (none for the start), what the run said to it, and the run after it.
@@ -53,6 +87,19 @@ pub struct JournalEntry<'a> {
     pub run: &'a Run,
     /// How safe it must be.
     pub durability: Durability,
+}
+
+impl<'a> JournalEntry<'a> {
+    /// An entry, for those who apply inputs to a run themselves and write them down like the driver.
+    #[must_use]
+    pub fn new(
+        run: &'a Run,
+        input: Option<&'a Input>,
+        events: &'a [AgentEvent],
+        durability: Durability,
+    ) -> Self {
+        Self { now: run.now(), input, events, run, durability }
+    }
 }
 
 /// How safe an entry must be before the run goes on.

@@ -5,7 +5,7 @@
 //! no I/O: time, sleep and tasks come in through [`Environment`], models through [`StreamProvider`].
 //!
 //! Read the modules in this order: [`message`], [`history`], [`tool`], [`model`], [`provider`], [`event`], [`run`],
-//! [`drive`], [`hooks`], [`context`], [`agent`], and for tests `testing`.
+//! [`drive`], [`hooks`], [`context`], [`budget`], [`parallel`], [`evaluation`], [`agent`], and for tests `testing`.
 //!
 //! # Features
 //!
@@ -16,9 +16,11 @@
 
 pub mod agent;
 pub mod answer;
+pub mod budget;
 pub mod context;
 pub mod drive;
 pub mod environment;
+pub mod evaluation;
 pub mod event;
 pub mod fold;
 pub mod history;
@@ -28,7 +30,10 @@ pub mod journal;
 pub mod limits;
 pub mod message;
 pub mod model;
+pub mod parallel;
+pub mod prefix;
 pub mod provider;
+pub mod recording;
 pub mod retry;
 pub mod route;
 pub mod run;
@@ -39,11 +44,16 @@ mod wire;
 
 #[doc(inline)]
 pub use agent::{
-    AgentError, AgentSnapshot, AgentState, BasicAgent, ChatToken, Finished, IntoPrompt, SNAPSHOT_VERSION,
-    Subscription, WeakAgent,
+    AgentError, AgentSnapshot, AgentState, BasicAgent, BranchSpec, ChatToken, Exploration, ExploredBranch,
+    Finished, IntoPrompt, SNAPSHOT_VERSION, Subscription, WeakAgent,
 };
 #[doc(inline)]
 pub use answer::{ANSWER_RETRIES, AnswerError, AnswerFault, AnswerForm};
+#[doc(inline)]
+pub use budget::{
+    AccountState, Ask, AtLimit, Budget, BudgetError, BudgetLimit, BudgetLimits, BudgetRefusal,
+    BudgetSnapshot, LEAST_OUTPUT, MeteredProvider, Money, MoneyError, Reservation, Spending,
+};
 #[doc(inline)]
 pub use context::{
     CompactionChange, CompactionContext, CompactionDraft, CompactionError, CompactionOutcome,
@@ -64,9 +74,16 @@ pub use environment::SystemEnvironment;
 #[doc(inline)]
 pub use environment::{BoxFuture, Environment, NoRuntime, TaskHandle};
 #[doc(inline)]
+pub use evaluation::{
+    DEFAULT_JUDGE_PROMPT, ElaborateEvaluation, Evaluated, Evaluation, EvaluationDecision, EvaluationError,
+    EvaluationStrategy, LlmJudgeEvaluation, PickFirstEvaluation, TokenEfficientEvaluation,
+    TransparentEvaluation,
+};
+#[doc(inline)]
 pub use event::{
-    AgentEnd, AgentEvent, AgentStart, Answer, CompactionEnded, CompactionReason, Ended, LoopConfigSnapshot,
-    Question, RetryNote, RouteChange, StreamDelta, ToolExecutionEnd,
+    AgentEnd, AgentEvent, AgentStart, Answer, BudgetEvent, BudgetNote, CompactionEnded, CompactionReason,
+    Ended, LoopConfigSnapshot, ParallelLoopEnd, ParallelLoopStart, Question, RetryNote, RouteChange,
+    StreamDelta, ToolExecutionEnd,
 };
 #[doc(inline)]
 pub use history::{Entry, History, HistoryError, MessageRef, Repair, Splice, SpliceError, Unit, UnitKind};
@@ -74,8 +91,8 @@ pub use history::{Entry, History, HistoryError, MessageRef, Repair, Splice, Spli
 pub use hooks::{Decision, FilterResult, HookError, Hooks, InputFilter, ToolPolicy, ToolRule, Verdict};
 #[doc(inline)]
 pub use identity::{
-    AgentId, ContinuationKind, LoopId, QuestionId, SessionId, StepKey, Timestamp, ToolCallId, ToolName,
-    TurnId, TurnTrigger,
+    AgentId, ContinuationKind, GroupMember, GroupRole, LoopId, QuestionId, SessionId, StepKey, Timestamp,
+    ToolCallId, ToolName, TurnId, TurnTrigger,
 };
 #[doc(inline)]
 pub use limits::{ExecutionLimits, ExecutionTracker, LimitReason};
@@ -91,11 +108,20 @@ pub use model::{
     ResponseFormat, Secret, ThinkingBudgets, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice,
 };
 #[doc(inline)]
-pub use provider::{
-    Completion, ErrorContext, ErrorKind, EventSink, MessageSnapshot, OnRequest, OnResponse, OwnedStreamEvent,
-    ProviderError, Received, ReceivedPart, ReplyLog, RequestHook, SentRequest, StreamConfig, StreamEvent,
-    StreamProvider, WireHooks, complete, stream_to,
+pub use parallel::{
+    Branch, BranchEnd, ParallelError, ParallelGroup, ParallelLoopOutcome, ParallelLoopResult, ParallelUsage,
+    agent_loop_parallel,
 };
+#[doc(inline)]
+pub use prefix::{CacheBreak, CacheBreakCause, CacheFigures};
+#[doc(inline)]
+pub use provider::{
+    Completion, ErrorContext, ErrorKind, ErrorRecord, EventSink, MessageSnapshot, OnRequest, OnResponse,
+    OwnedStreamEvent, ProviderError, Received, ReceivedPart, ReplyLog, RequestHook, SentRequest,
+    StreamConfig, StreamEvent, StreamProvider, WireHooks, complete, stream_to,
+};
+#[doc(inline)]
+pub use recording::{Divergence, Recorder, Recording, RecordingError, Replay, Replayed};
 #[doc(inline)]
 pub use retry::RetryConfig;
 pub use route::{Route, RouteName, RouteSetup};

@@ -31,7 +31,7 @@ use std::fmt;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-pub use error::{ErrorContext, ErrorKind, ProviderError};
+pub use error::{ErrorContext, ErrorKind, ErrorRecord, ProviderError};
 pub use event::{Completion, EventSink, StreamEvent};
 pub use fold::{MessageSnapshot, ReplyLog};
 pub use owned::{OwnedStreamEvent, complete, stream_to};
@@ -71,6 +71,13 @@ pub trait StreamProvider: Send + Sync {
     fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
         let _ = model;
         Ok(())
+    }
+
+    /// The body that this request would be sent with, before a `request_hook` sees it. Sends nothing. `None` where it
+    /// cannot be said; then cache breaks are found by what a request holds and not by its bytes.
+    fn body(&self, request: &StreamConfig) -> Option<Vec<u8>> {
+        let _ = request;
+        None
     }
 }
 

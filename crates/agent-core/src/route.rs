@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::message::CostConfig;
 use crate::model::{ApiProtocol, ModelConfig};
 use crate::provider::{ErrorKind, StreamProvider};
 
@@ -88,6 +89,7 @@ impl Route {
             context_window: Some(self.model.context_window),
             on: self.on.clone(),
             max_retries: self.max_retries,
+            prices: self.model.cost.clone(),
         }
     }
 }
@@ -121,6 +123,13 @@ pub struct RouteSetup {
     /// How often a failed call is made again on it; as the run's retry configuration says when absent.
     #[serde(default)]
     pub max_retries: Option<u32>,
+    /// What the model costs.
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    pub prices: CostConfig,
+}
+
+fn is_unknown(prices: &CostConfig) -> bool {
+    !prices.is_known()
 }
 
 /// A route's name in an event.

@@ -22,6 +22,7 @@
 
 mod abort;
 mod apply;
+mod budget;
 mod call;
 mod gate;
 mod input;
@@ -51,14 +52,15 @@ use crate::message::{AgentMessage, Usage};
 use crate::route::LostRoutes;
 
 pub use input::{
-    Failure, GateVerdict, Input, InputVerdict, PartialReply, Reply, ReplyError, ToolChange, ToolOutcome,
-    ToolVerdict,
+    BudgetVerdict, Failure, GateVerdict, Input, InputVerdict, PartialReply, Reply, ReplyError, ToolChange,
+    ToolOutcome, ToolVerdict,
 };
 pub use light::{LightRun, RestoreError};
 pub use queues::{QueueKind, QueueMode, Queued, SteeringPolicy};
-pub use setup::{Gates, RunSetup};
+pub use setup::{BudgetSetup, Gates, RunSetup};
 pub use step::{CallStage, CompactionTask, Gate, PendingCall, Step};
 
+use budget::BudgetState;
 use open::Open;
 pub(crate) use queues::Queues;
 
@@ -80,6 +82,8 @@ pub struct Run {
     tool_usage: Usage,
     #[serde(default, skip_serializing_if = "LostRoutes::is_empty")]
     lost_routes: LostRoutes,
+    #[serde(default, skip_serializing_if = "BudgetState::is_empty")]
+    budget: BudgetState,
     turn: Turn,
     phase: Phase,
 }
@@ -128,6 +132,10 @@ enum Phase {
     GateAsked { gate: GateAt, question: Question },
     /// A shorter history.
     Compacting(CompactionTask),
+    /// What a budget says of the next call of the model; `forced` where a person allowed it.
+    Reserving { retry: Option<Retry>, forced: bool },
+    /// An answer about a limit of the budget.
+    BudgetAsked(Box<budget::Asked>),
     /// A reply. `started` says whether its `MessageStart` has been said.
     Calling { started: bool, retry: Option<Retry> },
     /// The end of a wait before the next attempt.
@@ -221,6 +229,7 @@ impl Run {
             usage: Usage::default(),
             tool_usage: Usage::default(),
             lost_routes: LostRoutes::default(),
+            budget: BudgetState::default(),
             turn: Turn::default(),
             phase: Phase::Gate(GateAt::Loop),
         };
@@ -349,6 +358,7 @@ impl Run {
     pub fn questions(&self) -> Vec<Question> {
         match &self.phase {
             Phase::GateAsked { question, .. } => vec![question.clone()],
+            Phase::BudgetAsked(asked) => vec![asked.question.clone()],
             Phase::Tools(open) => open.questions().cloned().collect(),
             _ => Vec::new(),
         }
@@ -432,6 +442,7 @@ impl Run {
             messages: self.new_messages.to_vec(),
             usage: self.usage,
             tool_usage: self.tool_usage,
+            spent: self.spent().map(Box::new),
             ended: ended.clone(),
             timestamp: self.now,
         })));

@@ -199,4 +199,8 @@ impl StreamProvider for BedrockProvider {
         }
         self.protocol.check(model)
     }
+
+    fn body(&self, request: &StreamConfig) -> Option<Vec<u8>> {
+        self.protocol.encode(request).ok().map(|ready| ready.body)
+    }
 }

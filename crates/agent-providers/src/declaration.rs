@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::json::Members;
+use crate::tool_schema::declared;
 
 /// Writes it. The schema stands under `member`, and says that it is an object's: the vendors take no other and want it
 /// said.
@@ -12,11 +13,6 @@ pub(crate) fn write(out: &mut Vec<u8>, name: &str, description: &str, member: &s
     if !description.trim().is_empty() {
         tool.field("description", description);
     }
-    let mut schema = Members::open(tool.key(member));
-    schema.field("type", "object");
-    for (key, value) in parameters.as_object().into_iter().flatten().filter(|(k, _)| *k != "type") {
-        schema.field(key, value);
-    }
-    schema.close();
+    tool.field(member, &declared(parameters));
     tool.close();
 }

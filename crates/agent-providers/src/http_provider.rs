@@ -42,6 +42,10 @@ macro_rules! http_provider {
             fn check(&self, model: &agent_core::ModelConfig) -> Result<(), agent_core::ProviderError> {
                 $crate::protocol::Protocol::check(&$protocol, model)
             }
+
+            fn body(&self, request: &agent_core::StreamConfig) -> Option<Vec<u8>> {
+                $crate::protocol::Protocol::encode(&$protocol, request).ok().map(|ready| ready.body)
+            }
         }
     };
 }

@@ -126,6 +126,8 @@ mod sse;
 #[cfg(feature = "http-protocols")]
 mod surrogates;
 #[cfg(feature = "http-protocols")]
+mod tool_schema;
+#[cfg(feature = "http-protocols")]
 pub mod transport;
 #[cfg(feature = "vertex")]
 pub mod vertex;

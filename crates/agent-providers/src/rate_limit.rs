@@ -207,6 +207,10 @@ impl StreamProvider for RateLimited {
     fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
         self.provider.check(model)
     }
+
+    fn body(&self, request: &StreamConfig) -> Option<Vec<u8>> {
+        self.provider.body(request)
+    }
 }
 
 /// Tokens of the prompt, before anybody has counted them.

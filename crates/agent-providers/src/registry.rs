@@ -170,4 +170,8 @@ impl StreamProvider for ProviderRegistry {
     fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
         self.provider(model)?.check(model)
     }
+
+    fn body(&self, request: &StreamConfig) -> Option<Vec<u8>> {
+        self.provider(&request.model).ok()?.body(request)
+    }
 }

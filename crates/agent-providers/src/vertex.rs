@@ -115,4 +115,8 @@ impl StreamProvider for VertexProvider {
     fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
         self.protocol.check(model)
     }
+
+    fn body(&self, request: &StreamConfig) -> Option<Vec<u8>> {
+        self.protocol.encode(request).ok().map(|ready| ready.body)
+    }
 }

@@ -135,6 +135,11 @@ impl RestoreSession for BasicAgent {
             None => session.history()?,
         };
         snapshot.suspended = run.map(Box::new);
+        // A session does not hold the system prompt: what is set here counts as what was there.
+        snapshot.system_prompt = self.system_prompt().to_string();
+        snapshot.changed = false;
+        // A fork that nobody has gone on with yet: its first loop is a branch of the last one that it took along.
+        snapshot.rewound = session.loops.last().is_some_and(|r| r.session_id != session.session_id);
         Ok(self.restore(snapshot)?)
     }
 }

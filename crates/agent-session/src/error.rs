@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use agent_core::{AgentError, LoopId};
+use agent_core::{AgentError, LoopId, SessionId};
+
+use crate::travel::Point;
 
 /// A cause of any kind.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -103,6 +105,20 @@ pub enum SessionError {
         loop_id: LoopId,
         /// Why not.
         source: BoxError,
+    },
+    /// There is no such place in the session.
+    #[error("session {session_id} has no place after {point}; Session::points lists those that it has")]
+    NoPoint {
+        /// The session.
+        session_id: SessionId,
+        /// The place.
+        point: Point,
+    },
+    /// Nothing in the session waits for an answer.
+    #[error("no run of session {session_id} waits for an answer; JsonStore::unfinished lists those that do")]
+    NotWaiting {
+        /// The session.
+        session_id: SessionId,
     },
     /// The agent does not take it.
     #[error(transparent)]

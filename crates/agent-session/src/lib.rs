@@ -1,7 +1,8 @@
 //! Sessions: what agents did, as a tree of loops that survives the process.
 //!
 //! Read the modules in this order: [`model`] (what a session is), [`store`] (where it lies), [`recorder`] (how it gets
-//! there), [`loaded`] (how an agent goes on from it), [`agent`] (methods that agents gain by it).
+//! there), [`loaded`] (how an agent goes on from it), [`agent`] (methods that agents gain by it), [`travel`] (going back, forks),
+//! [`waiting`] (answers from elsewhere), [`files`] (what the files were).
 //!
 //! ```
 //! use agent_core::testing::ScriptedProvider;
@@ -33,15 +34,21 @@
 
 pub mod agent;
 mod error;
+pub mod files;
 pub mod loaded;
 pub mod model;
 pub mod recorder;
+pub mod recordings;
 pub mod store;
+pub mod travel;
+pub mod waiting;
 
 #[doc(inline)]
 pub use agent::{AgentSnapshotFile, RestoreSession, SaveContext, SaveContextTool, from_legacy};
 #[doc(inline)]
 pub use error::{BoxError, SessionError};
+#[doc(inline)]
+pub use files::{FileDifference, FileMark, FileState, FileWatch};
 #[doc(inline)]
 pub use loaded::LoadedSession;
 #[doc(inline)]
@@ -52,9 +59,20 @@ pub use model::{
 #[doc(inline)]
 pub use recorder::SessionRecorder;
 #[doc(inline)]
+pub use recordings::{load_recording, save_recording};
+#[doc(inline)]
 pub use store::{AgentSessions, JsonStore, MAX_FILE_BYTES, MAX_ID_BYTES};
+#[doc(inline)]
+pub use travel::{Arrival, Comparison, ForkRef, OutlineTurn, Point, TimeTravel};
+#[doc(inline)]
+pub use waiting::{OpenRuns, Unfinished, UnfinishedSessions};
 
 /// The page about sessions, whose example must compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/concepts/sessions.md")]
 struct SessionsPage;
+
+/// The page about checkpoints, whose examples must run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/concepts/checkpoints.md")]
+struct CheckpointsPage;

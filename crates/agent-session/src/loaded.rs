@@ -13,7 +13,6 @@
 //! # Ok::<(), agent_session::BoxError>(())
 //! ```
 
-use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use agent_core::LoopId;
@@ -64,15 +63,33 @@ impl LoadedSession {
         }
     }
 
-    /// The run of the last loop, where it is open: cut off, or waiting for an answer. It stands where its last record left
-    /// it and can be driven on.
+    /// The run of the [head](Session::head), where it is open: cut off, or waiting for an answer. It stands where its last record
+    /// left it and can be driven on.
     ///
     /// # Errors
     /// When its state was written by another version that this one cannot read, or does not belong to its events. The
     /// session is good without it: [`Session::history`] closes the loop.
     pub fn open_run(&self) -> Result<Option<Run>, SessionError> {
-        let Some(last) = self.session.loops.len().checked_sub(1) else { return Ok(None) };
-        let Some(record) = self.session.loops.get(last) else { return Ok(None) };
+        match self.session.head_at(self.session.loops.len()) {
+            Some(head) => self.open_run_at(head),
+            None => Ok(None),
+        }
+    }
+
+    /// The run of this loop, as in [`open_run`](Self::open_run): one of several branches that were cut off, for example. `None`
+    /// also where there is no such loop.
+    ///
+    /// # Errors
+    /// As [`open_run`](Self::open_run).
+    pub fn open_run_of(&self, loop_id: impl AsRef<str>) -> Result<Option<Run>, SessionError> {
+        match self.session.position(loop_id.as_ref()) {
+            Some(at) => self.open_run_at(at),
+            None => Ok(None),
+        }
+    }
+
+    fn open_run_at(&self, at: usize) -> Result<Option<Run>, SessionError> {
+        let Some(record) = self.session.loops.get(at) else { return Ok(None) };
         let failed = |source| SessionError::Resume { loop_id: record.loop_id.clone(), source };
         match &record.open_run {
             None => Ok(None),
@@ -80,33 +97,17 @@ impl LoadedSession {
                 Err(failed("its state was written by another version of looptree".into()))
             }
             Some(OpenRun::Known { setup, light }) => {
-                let fold = self.session.fold_at(last)?;
+                let fold = self.session.fold_at(at)?;
                 let run = Run::restore((**setup).clone(), (**light).clone(), &fold);
                 run.map(Some).map_err(|e| failed(Box::new(e)))
             }
         }
     }
 
-    /// The last loop.
+    /// The loop that the conversation goes on from: the [head](Session::head).
     #[must_use]
     pub fn last_loop_id(&self) -> Option<&LoopId> {
-        self.session.loops.last().map(|r| &r.loop_id)
-    }
-
-    /// How many loops each configuration has had, from their ids (`{session}.{config}.{n}`).
-    #[must_use]
-    pub fn loop_counters(&self) -> BTreeMap<String, u64> {
-        let mut counters = BTreeMap::new();
-        for record in &self.session.loops {
-            let id = record.loop_id.as_str();
-            let rest = id.strip_prefix(self.session.session_id.as_str()).and_then(|r| r.strip_prefix('.'));
-            let parts = rest.and_then(|r| r.rsplit_once('.'));
-            if let Some((config, n)) = parts.and_then(|(c, n)| Some((c, n.parse::<u64>().ok()?))) {
-                let counter = counters.entry(config.to_owned()).or_insert(0);
-                *counter = n.max(*counter);
-            }
-        }
-        counters
+        self.session.head().map(|r| &r.loop_id)
     }
 }
 

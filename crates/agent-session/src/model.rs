@@ -23,14 +23,16 @@ mod tree;
 
 use agent_core::run::{LightRun, RunSetup};
 use agent_core::{
-    AgentId, ContinuationKind, Ended, Entry, LoopConfigSnapshot, LoopId, MessageRef, SessionId, Timestamp,
-    ToolCallId, ToolName, TurnId, TurnTrigger, Usage,
+    AgentId, ContinuationKind, Ended, Entry, GroupMember, LoopConfigSnapshot, LoopId, MessageRef, SessionId,
+    Timestamp, ToolCallId, ToolName, TurnId, TurnTrigger, Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::travel::ForkRef;
 pub use event::{LoopEvent, RecordedEvent};
 pub(crate) use extra::Extra;
+pub(crate) use fold::fold_loop;
 
 /// The version that sessions are written with. It rises when a reader of this version could misread a file; new fields
 /// and new kinds of event do not raise it.
@@ -52,6 +54,8 @@ pub struct Session {
     pub formation: SessionFormation,
     /// The call that began it, for the session of a sub-agent.
     pub parent_spawn_ref: Option<SpawnRef>,
+    /// The place of another session that it goes on from.
+    pub forked_from: Option<ForkRef>,
     /// How long it is meant to be kept.
     pub scope: SessionScope,
     /// The loops.
@@ -159,7 +163,10 @@ pub struct LoopRecord {
     /// Loops of other sessions that its tool calls began.
     #[serde(default)]
     pub child_loop_refs: Vec<ChildLoopRef>,
-    /// The group, for a branch of one.
+    /// Its place in a group of parallel loops: a branch, or the judge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupMember>,
+    /// What a branch knows of its group; there from its announcement on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_group: Option<ParallelGroupRecord>,
     /// Where an open run stands; absent when it has ended.
@@ -269,14 +276,45 @@ pub struct SpawnRef {
 pub struct ParallelGroupRecord {
     /// All branches.
     pub all_loop_ids: Vec<LoopId>,
-    /// The one that was selected.
-    pub selected_loop_id: LoopId,
+    /// The one that was selected; absent while none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selected_loop_id: Option<LoopId>,
     /// Its place among them.
-    pub selected_config_index: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selected_config_index: Option<usize>,
+    /// How many loops the session had when it was selected; the conversation goes on from it unless a later loop went on from
+    /// another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selected_after_loops: Option<usize>,
     /// Tokens of the judge.
+    #[serde(default)]
     pub evaluation_usage: Usage,
-    /// Whether it is this one.
+    /// The loop of the judge, where one was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge_loop_id: Option<LoopId>,
+    /// Why none was selected, or why the judge's word did not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Whether this branch is the selected one.
+    #[serde(default)]
     pub is_selected: bool,
+}
+
+impl ParallelGroupRecord {
+    /// A group of these branches, of which none is selected.
+    #[must_use]
+    pub fn of(all_loop_ids: Vec<LoopId>) -> Self {
+        Self {
+            all_loop_ids,
+            selected_loop_id: None,
+            selected_config_index: None,
+            selected_after_loops: None,
+            evaluation_usage: Usage::default(),
+            judge_loop_id: None,
+            reason: None,
+            is_selected: false,
+        }
+    }
 }
 
 /// Where an open run stands: with the events before it, enough to go on.
@@ -305,6 +343,7 @@ impl Session {
             last_active_at: created_at,
             formation: SessionFormation::FirstLoop { timestamp: created_at },
             parent_spawn_ref: None,
+            forked_from: None,
             scope: SessionScope::default(),
             loops: Vec::new(),
             journal_records: 0,
@@ -338,6 +377,7 @@ impl LoopRecord {
             events: Vec::new(),
             children_loop_ids: Vec::new(),
             child_loop_refs: Vec::new(),
+            group: None,
             parallel_group: None,
             open_run: None,
             extra: Extra::default(),

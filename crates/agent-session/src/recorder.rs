@@ -27,7 +27,10 @@
 
 mod disk;
 mod events;
+mod groups;
+mod known;
 mod links;
+mod offline;
 mod recording;
 mod write;
 
@@ -45,6 +48,7 @@ use crate::error::SessionError;
 use crate::model::Session;
 use crate::store::JsonStore;
 use disk::Disk;
+pub(crate) use offline::apply_offline;
 pub(crate) use recording::{Recording, record_of_setup};
 
 /// Records sessions. A clone is another handle on the same recorder; when the last one goes, agents' among them, what is

@@ -169,6 +169,9 @@ fn merge(on_disk: Session, mut given: Session) -> Session {
     if given.parent_spawn_ref.is_none() {
         given.parent_spawn_ref = on_disk.parent_spawn_ref;
     }
+    if given.forked_from.is_none() {
+        given.forked_from = on_disk.forked_from;
+    }
     let mut mine = std::mem::take(&mut given.loops);
     for kept in on_disk.loops {
         let same = mine.iter().position(|r| r.loop_id == kept.loop_id);

@@ -259,3 +259,33 @@ async fn no_key_is_in_any_file_of_a_session() {
         assert!(!text.is_empty() && !text.contains("sk-secret"), "{name}");
     }
 }
+
+/// X6: what is not resumed is closed with what is known of it.
+#[tokio::test]
+async fn a_call_that_was_cut_off_and_is_not_resumed_is_closed_as_unknown() {
+    let (_dir, store) = store();
+    let latch = Latch::new();
+    let held = latch.clone();
+    let tool = ScriptedTool::new("say", move |_, _| {
+        let held = held.clone();
+        async move {
+            held.wait().await;
+            Ok(agent_core::ToolResult::text("late"))
+        }
+    });
+    let calls = ScriptedReply::call("c1", "say", json!({})).and_call("c2", "ask", json!({}));
+    let first = with(vec![calls]).with_tool(tool).with_tool(ScriptedTool::saying("ask", "x").asking("?"));
+    let recorder = SessionRecorder::attach(&first, store.clone());
+    drop(first.prompt("go").unwrap());
+    latch.reached().await;
+    recorder.close().unwrap();
+    let history = store.load_session("s-1").unwrap().history().unwrap();
+    let results: Vec<String> = history.messages().skip(2).map(agent_core::AgentMessage::text).collect();
+    assert_eq!(
+        results,
+        [agent_core::fold::CUT_OFF_RESULT, "No result provided"],
+        "one had begun, one had not"
+    );
+    latch.open();
+    first.abort();
+}

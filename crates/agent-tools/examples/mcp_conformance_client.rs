@@ -1,8 +1,7 @@
 //! The client that the official conformance suite of the Model Context Protocol judges.
 //!
 //! ```text
-//! cargo build -p agent-tools --features mcp-oauth --example mcp_conformance_client
-//! npx @modelcontextprotocol/conformance@0.1.16 client --command target/debug/examples/mcp_conformance_client --suite core
+//! cargo xtask mcp-conformance
 //! ```
 //!
 //! The suite starts a server for each scenario, puts its address last on the command line, and judges what it sees: the
@@ -13,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use agent_core::Secret;
-use agent_tools::mcp::oauth::{OAuth, OAuthVisit};
+use agent_tools::mcp::oauth::{OAuth, OAuthVisit, SigningAlgorithm};
 use agent_tools::mcp::{McpClient, McpError, McpServer, accept_defaults};
 use serde_json::{Value, json};
 
@@ -59,6 +58,9 @@ fn login() -> OAuth {
     let context: Value = context.unwrap_or_default();
     let word = |name: &str| context.get(name).and_then(Value::as_str).map(str::to_owned);
     let is_program = variable("MCP_CONFORMANCE_SCENARIO").is_some_and(|s| s.contains("client-credentials"));
+    if let (true, Some(id), Some(key)) = (is_program, word("client_id"), word("private_key_pem")) {
+        return OAuth::for_program_with_key(id, key, SigningAlgorithm::Es256);
+    }
     match (word("client_id"), word("client_secret")) {
         (Some(id), Some(secret)) if is_program => OAuth::for_program(id, secret),
         (Some(id), secret) => OAuth::new(REDIRECT, browser()).with_client(id, secret.map(Secret::from)),

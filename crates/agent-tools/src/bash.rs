@@ -17,6 +17,8 @@
 mod args;
 mod call;
 mod capture;
+#[cfg(target_os = "linux")]
+mod cgroup;
 mod deny;
 pub(crate) mod environment;
 mod error;
@@ -46,7 +48,8 @@ pub use environment::INHERITED;
 pub use error::BashError;
 pub use runs_only::runs_only;
 
-use crate::Workspace;
+use crate::sandbox::Sandbox;
+use crate::{OutputStore, Workspace};
 
 /// The longest that a command may take when the model does not say.
 pub const TIMEOUT: Duration = Duration::from_secs(120);
@@ -54,7 +57,7 @@ pub const TIMEOUT: Duration = Duration::from_secs(120);
 /// The longest that the model may ask for.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How much of each output stream is kept: 256 KiB (REQ-096). The rest is read and thrown away.
+/// How much of each output stream is shown: 256 KiB (REQ-096). The rest goes to the output store, where there is one.
 pub const MAX_OUTPUT_BYTES: usize = 256 * 1024;
 
 /// The longest command: a little less than the 128 KiB that Linux allows for one argument.
@@ -70,8 +73,25 @@ pub enum Background {
     /// They are ended with the call.
     #[default]
     End,
-    /// They go on when the command ended by itself. Time-out and abort end them all the same.
+    /// They go on when the command ended by itself. Time-out and abort end them all the same, and so does the sandbox
+    /// `bwrap`.
     Keep,
+}
+
+/// How processes are found that left the process group of their command (`setsid`).
+///
+/// There is no third way by a sub-reaper: it is a setting of the whole process, and an orphan that is adopted does not
+/// say which command it comes from, so children of the program around would be ended too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Strays {
+    /// By a variable of their environment. On Linux only. A process that leaves the group and clears its environment
+    /// lives on, unless the sandbox `bwrap` ends it.
+    #[default]
+    Marked,
+    /// By a cgroup for each command, and by the variable. Nothing lives on. It costs some milliseconds for each command,
+    /// and needs cgroup v2 and the right to make groups; without them the command is not run.
+    Cgroup,
 }
 
 /// The `bash` tool (REQ-047).
@@ -87,10 +107,14 @@ pub struct BashTool {
     inherited: Vec<String>,
     set: BTreeMap<OsString, OsString>,
     background: Background,
+    sandbox: Sandbox,
+    store: Option<OutputStore>,
+    strays: Strays,
 }
 
 impl BashTool {
-    /// Runs commands in the root of this workspace. A command can leave it: `bash` is not confined.
+    /// Runs commands in the root of this workspace. A command can leave it and do all that this process can, unless a
+    /// [sandbox](Self::with_sandbox) holds it.
     #[must_use]
     pub fn new(workspace: Workspace) -> Self {
         Self {
@@ -104,6 +128,9 @@ impl BashTool {
             inherited: Vec::new(),
             set: BTreeMap::new(),
             background: Background::End,
+            sandbox: Sandbox::none(),
+            store: None,
+            strays: Strays::Marked,
         }
     }
 
@@ -176,6 +203,28 @@ impl BashTool {
         self.folder.as_deref().or_else(|| self.workspace.root())
     }
 
+    /// Runs commands in this sandbox, or not at all.
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    /// Keeps what is over [`MAX_OUTPUT_BYTES`] in this store, and tells the model its key. Without a store it is thrown
+    /// away.
+    #[must_use]
+    pub fn with_output_store(mut self, store: OutputStore) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// How processes that left their group are found.
+    #[must_use]
+    pub fn with_strays(mut self, strays: Strays) -> Self {
+        self.strays = strays;
+        self
+    }
+
     /// What happens to processes that a command leaves in the background.
     #[must_use]
     pub fn with_background(mut self, background: Background) -> Self {
@@ -203,6 +252,9 @@ impl fmt::Debug for BashTool {
             .field("inherited", &self.inherited)
             .field("set", &self.set.keys())
             .field("background", &self.background)
+            .field("sandbox", &self.sandbox)
+            .field("store", &self.store)
+            .field("strays", &self.strays)
             .finish()
     }
 }
@@ -218,8 +270,7 @@ impl AgentTool for BashTool {
     }
 
     fn description(&self) -> &str {
-        "Run a command with bash and get its exit code and output. Standard input is empty. Processes left in the \
-         background are ended with the command."
+        self.sandbox.bash_description()
     }
 
     fn parameters_schema(&self) -> Value {

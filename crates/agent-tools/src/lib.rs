@@ -2,7 +2,8 @@
 //!
 //! Six tools that a coding agent needs, all with bounds: [`BashTool`], [`ReadFileTool`], [`WriteFileTool`],
 //! [`EditFileTool`], [`ListFilesTool`], [`SearchTool`]. [`default_tools`] gives all six; [`Workspace::open`] keeps the
-//! five file tools inside one folder and starts the shell there.
+//! five file tools inside one folder and starts the shell there. A [`Toolset`] adds a [sandbox] for commands and an
+//! [`OutputStore`] that keeps big outputs whole, with [`ReadOutputTool`] to page through them.
 //!
 //! ```
 //! use agent_tools::default_tools;
@@ -13,24 +14,36 @@
 //! Every tool has a folder with the same file names: `args` (what the model sends, and the schema that it reads),
 //! `error` (why a call gave nothing), `output` (what the model sees), `call` (the work).
 //!
-//! With the feature `mcp` the module `mcp` brings in the tools of servers that speak the Model Context Protocol.
+//! With the feature `mcp` the module `mcp` brings in the tools of servers that speak the Model Context Protocol; with the
+//! feature `openapi` the module `openapi` makes tools of the operations of an OpenAPI description.
 //!
 //! No program needs to be installed for the file tools: listing and searching run in this process, on the libraries
 //! of ripgrep. `bash` needs a `bash`.
 
 pub mod bash;
+pub mod branch_workspace;
 pub mod edit_file;
 mod glob;
 pub mod list_files;
 #[cfg(feature = "mcp")]
 pub mod mcp;
+#[cfg(any(feature = "mcp", feature = "openapi"))]
+mod names;
 mod offload;
+#[cfg(feature = "openapi")]
+pub mod openapi;
+pub mod output_store;
 pub mod read_file;
+pub mod read_output;
+pub mod sandbox;
 pub mod search;
+#[cfg(any(feature = "mcp", feature = "openapi"))]
+mod secrets;
 #[cfg(feature = "skills")]
 pub mod skills;
 pub mod sub_agent;
 mod text;
+pub mod toolset;
 mod walk;
 pub mod workspace;
 pub mod write_file;
@@ -38,11 +51,21 @@ pub mod write_file;
 #[doc(inline)]
 pub use bash::{Background, BashTool, ConfirmFn, DenyPattern};
 #[doc(inline)]
+pub use branch_workspace::{
+    BranchWorkspace, BranchWorkspaceError, BranchWorkspaces, Change, ChangeKind, Ignored, WorktreeStart,
+};
+#[doc(inline)]
 pub use edit_file::EditFileTool;
 #[doc(inline)]
 pub use list_files::ListFilesTool;
 #[doc(inline)]
+pub use output_store::OutputStore;
+#[doc(inline)]
 pub use read_file::ReadFileTool;
+#[doc(inline)]
+pub use read_output::ReadOutputTool;
+#[doc(inline)]
+pub use sandbox::{Sandbox, SandboxError, SandboxRules};
 #[doc(inline)]
 pub use search::SearchTool;
 #[cfg(feature = "skills")]
@@ -50,6 +73,8 @@ pub use search::SearchTool;
 pub use skills::{SkillSet, WithSkills};
 #[doc(inline)]
 pub use sub_agent::SubAgentTool;
+#[doc(inline)]
+pub use toolset::Toolset;
 #[doc(inline)]
 pub use workspace::{PathError, Workspace};
 #[doc(inline)]

@@ -27,15 +27,15 @@ mod error;
 mod handler;
 mod http;
 mod listening;
-mod names;
 #[cfg(feature = "mcp-oauth")]
 pub mod oauth;
 mod pipe;
 mod process;
 mod progress;
+mod questions;
 mod request;
+mod restart;
 mod result;
-mod secrets;
 mod server;
 mod servers;
 mod stderr;
@@ -51,11 +51,14 @@ pub use config::{McpConfig, McpConfigError};
 pub use content::{McpContent, McpResource, McpResourceBody, McpToolCallResult};
 pub use elicitation::{Elicitation, ElicitationAnswer, ElicitationForm, ElicitationHandler, accept_defaults};
 pub use error::{McpError, SharedError, StderrTail};
-pub use names::tool_name;
 pub use progress::McpProgress;
-pub use server::{AnnotationTrust, HttpTransport, McpServer, McpTransport, Restart, StdioTransport};
+pub use questions::{ElicitationId, MAX_OPEN_QUESTIONS, OpenElicitation, QuestionError, Questions};
+pub use restart::Restart;
+pub use server::{AnnotationTrust, HttpTransport, McpServer, McpTransport, StdioTransport};
 pub use servers::{McpServerReport, McpServers, McpStarted, StartPolicy};
 pub use tool::{McpAnnotations, McpToolInfo};
+
+pub use crate::names::tool_name;
 
 /// How long starting and greeting a server may take.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);

@@ -11,7 +11,7 @@
 mod args;
 mod call;
 mod error;
-mod image;
+pub(crate) mod image;
 mod output;
 mod window;
 

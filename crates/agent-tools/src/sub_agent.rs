@@ -10,7 +10,7 @@
 //! | it answered | the text of its last message |
 //! | it said nothing | [`NO_TEXT`] |
 //! | it failed | what there was, and the error; `is_error` is set |
-//! | a limit stopped it | what there was, and which limit; this is no error: a part of an answer is of use |
+//! | a limit or the budget stopped it | what there was, and which limit; this is no error: a part of an answer is of use |
 //! | it was aborted | an error result |
 //!
 //! Nobody can be asked inside of a child: what a tool or a hook of it asks is denied, and the child's model is told so.
@@ -38,8 +38,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::{
-    AgentLoopConfig, AgentTool, Effects, ExecutionLimits, LoopId, ModelConfig, StreamProvider, ThinkingLevel,
-    ToolContext, ToolError, ToolResult, Toolkit,
+    AgentLoopConfig, AgentTool, BudgetLimits, Effects, ExecutionLimits, LoopId, ModelConfig, StreamProvider,
+    ThinkingLevel, ToolContext, ToolError, ToolResult, Toolkit,
 };
 use async_trait::async_trait;
 use serde_json::Value;
@@ -67,6 +67,7 @@ pub struct SubAgentTool {
     system_prompt: Arc<str>,
     tools: Toolkit,
     limits: ExecutionLimits,
+    budget: Option<BudgetLimits>,
     thinking: ThinkingLevel,
     parent_loop_id: Option<LoopId>,
     effects: Effects,
@@ -89,6 +90,7 @@ impl SubAgentTool {
                 .with_max_turns(MAX_TURNS)
                 .with_max_total_tokens(MAX_TOKENS)
                 .with_max_duration(MAX_DURATION),
+            budget: None,
             thinking: ThinkingLevel::Off,
             parent_loop_id: None,
             effects: Effects::Once,
@@ -134,6 +136,14 @@ impl SubAgentTool {
     #[must_use]
     pub fn with_limits(mut self, limits: ExecutionLimits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// The most that one task may spend. Where the caller has a budget, what the child spends is the caller's, with or without
+    /// limits of its own, and no limit of the child's lets it spend more than the caller has. At a limit the child stops.
+    #[must_use]
+    pub fn with_budget(mut self, limits: BudgetLimits) -> Self {
+        self.budget = Some(limits);
         self
     }
 

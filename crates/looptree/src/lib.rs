@@ -38,6 +38,8 @@
 //! | `skills` | skills: folders with a `SKILL.md` | no |
 //! | `mcp` | tools of servers that speak the Model Context Protocol | no |
 //! | `mcp-oauth` | logging in to such servers with OAuth | no |
+//! | `mcp-oauth-jwt` | such logins of a program that signs with its own key | no |
+//! | `openapi` | tools of HTTP APIs that an OpenAPI description describes | no |
 //! | `session` | recording loop trees to files | yes |
 //! | `tls-rustls` | TLS by rustls | yes |
 //! | `tls-native` | TLS by the operating system | no |
@@ -60,21 +62,61 @@ pub use agent_tools as tools;
 /// The names that a program with an agent uses most.
 pub mod prelude {
     pub use agent_core::{
-        AgentError, AgentEvent, AgentMessage, AgentTool, Answer, AnswerForm, BasicAgent, CancellationToken,
-        ChatToken, Content, Ended, ErrorKind, ExecutionLimits, Finished, Hooks, ImageContent, Message,
-        ModelConfig, Question, Route, StreamDelta, ThinkingLevel, Tool, ToolContext, ToolError,
-        ToolExecutionStrategy, ToolResult, Toolkit, Verdict, tool_fn,
+        AgentContext, AgentError, AgentEvent, AgentLoopConfig, AgentMessage, AgentTool, Answer, AnswerForm,
+        AtLimit, BasicAgent, Branch, BranchSpec, Budget, BudgetLimits, CancellationToken, ChatToken, Content,
+        Ended, ErrorKind, EventSender, ExecutionLimits, Finished, Hooks, ImageContent, LlmJudgeEvaluation,
+        Message, ModelConfig, PickFirstEvaluation, Question, Route, StreamDelta, ThinkingLevel, Tool,
+        ToolContext, ToolError, ToolExecutionStrategy, ToolResult, Toolkit, Verdict, agent_loop_parallel,
+        tool_fn,
     };
     pub use agent_providers::ProviderRegistry;
     #[cfg(feature = "session")]
-    pub use agent_session::{JsonStore, RestoreSession, SaveContext, SessionError, SessionRecorder};
+    pub use agent_session::{
+        JsonStore, OpenRuns, RestoreSession, SaveContext, SessionError, SessionRecorder, TimeTravel,
+    };
     #[cfg(feature = "mcp")]
     pub use agent_tools::mcp::{McpConfig, McpServer, McpServers, WithMcp};
+    #[cfg(feature = "openapi")]
+    pub use agent_tools::openapi::{
+        OpenApiAdapter, OpenApiAuth, OpenApiConfig, OpenApiCredential, OperationFilter, WithOpenApi,
+    };
     #[cfg(feature = "tools")]
-    pub use agent_tools::{Workspace, default_tools};
+    pub use agent_tools::{
+        BranchWorkspaces, OutputStore, Sandbox, SandboxRules, Toolset, Workspace, default_tools,
+    };
 }
+
+/// The page about branches, whose examples must run.
+#[cfg(all(doctest, feature = "tools", feature = "session", feature = "testing"))]
+#[doc = include_str!("../../../docs/concepts/branches.md")]
+struct BranchesPage;
 
 /// The examples of the README, which must compile.
 #[cfg(all(doctest, feature = "tools", feature = "session", feature = "anthropic"))]
 #[doc = include_str!("../../../README.md")]
 struct ReadmeExamples;
+
+/// The page about recordings, whose example must compile.
+#[cfg(all(doctest, feature = "testing", feature = "session", feature = "ollama"))]
+#[doc = include_str!("../../../docs/concepts/replay.md")]
+struct ReplayPage;
+
+/// The programs of the page on skills, which must compile.
+#[cfg(all(doctest, feature = "skills", feature = "anthropic"))]
+#[doc = include_str!("../../../docs/tools/skills.md")]
+struct SkillsPage;
+
+/// The programs of the page on MCP servers, which must compile.
+#[cfg(all(doctest, feature = "mcp", feature = "anthropic"))]
+#[doc = include_str!("../../../docs/tools/mcp.md")]
+struct McpPage;
+
+/// The examples of the page about budgets, which must compile and hold.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/concepts/budgets.md")]
+struct BudgetsPage;
+
+/// The examples of the page about prompt caches, likewise.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/concepts/cache.md")]
+struct CachePage;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{AgentError, BasicAgent};
+use crate::budget::Budget;
 use crate::context::{CompactionStrategy, ContextConfig, TokenCounter};
 use crate::drive::AgentLoopConfig;
 use crate::environment::Environment;
@@ -254,6 +255,19 @@ impl BasicAgent {
     #[must_use]
     pub fn with_config_id(self, id: impl Into<String>) -> Self {
         self.configure(|c| c.config_id = Some(id.into()))
+    }
+
+    /// Does not compare requests to find broken prompt caches.
+    #[must_use]
+    pub fn without_cache_watch(self) -> Self {
+        self.configure(|c| c.watch_cache = false)
+    }
+
+    /// What may be spent, by all runs of this agent and by everybody else who has the budget; `None` for no limit.
+    #[must_use]
+    pub fn with_budget(self, budget: impl Into<Option<Budget>>) -> Self {
+        let budget = budget.into();
+        self.configure(|c| c.budget = budget)
     }
 
     /// Where runs are written down before anything is done.

@@ -95,6 +95,9 @@ impl BasicAgent {
             Ended::Limit { reason } => {
                 format!("the run was stopped: {reason}; raise the limit with with_execution_limits")
             }
+            Ended::Budget { refusal } => {
+                format!("the run was stopped: {refusal}; raise the limit with Budget::raise")
+            }
             Ended::Vetoed { reason } | Ended::TurnVetoed { reason } => {
                 format!("a hook stopped the run: {reason}")
             }

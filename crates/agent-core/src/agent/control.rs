@@ -89,11 +89,16 @@ impl BasicAgent {
     }
 
     /// Ends the open run: the model's answer is cut, tools are cancelled. What was said is kept. A run that waits for an
-    /// answer ends, too. Without a run nothing happens.
+    /// answer ends, and so do branches that are being explored. Without any of them nothing happens.
     pub fn abort(&self) {
-        if let Some(cancel) = &self.lock().cancel {
-            cancel.cancel();
-        }
+        let branches = {
+            let mut state = self.lock();
+            if let Some(cancel) = &state.cancel {
+                cancel.cancel();
+            }
+            std::mem::take(&mut state.explorations)
+        };
+        branches.cancel();
         // A run that waits is ended like any other, with journal and hooks; without a runtime by hand.
         if !self.is_suspended() || self.resume_with(Some(Input::abort(None)), EventSender::none()).is_ok() {
             return;
@@ -121,8 +126,10 @@ impl BasicAgent {
         self.abort();
         self.wait_for_idle().await;
         self.clear_all_queues();
+        self.inner.prefixes.forget();
         let mut state = self.lock();
         state.history = History::new();
+        state.rewound = false;
         state.tail.clear();
         state.error = None;
         state.pending.clear();

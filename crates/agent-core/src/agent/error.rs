@@ -1,9 +1,13 @@
 //! Why an agent did not do what it was asked.
 
 use crate::answer::AnswerError;
+use crate::budget::BudgetError;
 use crate::environment::NoRuntime;
 use crate::event::Question;
 use crate::history::HistoryError;
+use crate::identity::ToolCallId;
+use crate::journal::JournalError;
+use crate::parallel::ParallelError;
 use crate::provider::{ErrorKind, ProviderError};
 use crate::run::Misplaced;
 
@@ -36,6 +40,12 @@ pub enum AgentError {
         "Cannot continue from an assistant message without queued messages; use steer() or follow_up() first, or prompt()"
     )]
     AssistantTail,
+    /// The conversation has no result of this call.
+    #[error("the conversation has no result of the call {call:?}")]
+    NoResult {
+        /// The call.
+        call: ToolCallId,
+    },
     /// There is nobody to run it.
     #[error(transparent)]
     NoRuntime(#[from] NoRuntime),
@@ -53,12 +63,26 @@ pub enum AgentError {
         /// The newest that is known.
         known: u32,
     },
+    /// The budget cannot be kept.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
     /// The provider cannot serve this model. The agent keeps the one it had.
     #[error(transparent)]
     Provider(#[from] ProviderError),
     /// The answer has not the form that was asked for. The conversation is kept, with what came.
     #[error(transparent)]
     AnswerForm(#[from] Box<AnswerError>),
+    /// Branches could not begin, or none was selected.
+    #[error(transparent)]
+    Branches(Box<ParallelError>),
+    /// The conversation is not what the branches began with.
+    #[error(
+        "the conversation has gone on since the branches began; the selected one was not taken over. adopt_branch does it in any case"
+    )]
+    ConversationWentOn,
+    /// What was asked for could not be written down.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
     /// The run ended without an answer. The conversation is kept.
     #[error("{message}")]
     Run {

@@ -75,7 +75,11 @@ impl BasicAgent {
     /// When a run is open.
     pub fn clear_messages(&self) -> Result<(), AgentError> {
         self.check_idle()?;
-        self.lock().history = History::new();
+        self.inner.prefixes.forget();
+        let mut state = self.lock();
+        state.history = History::new();
+        state.rewound = false;
+        drop(state);
         Ok(())
     }
 

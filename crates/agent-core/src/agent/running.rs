@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
+use super::resume::Left;
 use super::{AgentError, BasicAgent, Inner, IntoPrompt, Settings};
 use crate::drive::{
     AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, LoopIds, MergingReceiver,
@@ -179,15 +180,7 @@ impl BasicAgent {
                 Some(_) => {}
             }
         }
-        let now = || self.settings().config.environment.now().to_rfc3339();
-        let tagged = |tag: String| if tag.is_empty() { now() } else { tag };
-        let kind = match kind {
-            ContinuationKind::Initial => ContinuationKind::Default,
-            ContinuationKind::Rerun { tag } => ContinuationKind::Rerun { tag: tagged(tag) },
-            ContinuationKind::Branch { tag } => ContinuationKind::Branch { tag: tagged(tag) },
-            other => other,
-        };
-        self.start(Vec::new(), Some(kind), tx.into())
+        self.start(Vec::new(), Some(self.tagged(kind)), tx.into())
     }
 
     /// Answers a question and goes on with the run that waits for it.
@@ -245,7 +238,7 @@ impl BasicAgent {
         }
     }
 
-    fn start(
+    pub(super) fn start(
         &self,
         prompts: Vec<AgentMessage>,
         continuation: Option<ContinuationKind>,
@@ -263,9 +256,7 @@ impl BasicAgent {
         tx: EventSender,
     ) -> Result<(), AgentError> {
         let Settings { agent_id, system_prompt, tools, config } = settings;
-        if !config.environment.can_spawn() {
-            return Err(NoRuntime.into());
-        }
+        self.may_run(&config)?;
         let cancel = CancellationToken::new();
         self.check_idle()?;
         // The caller's own code runs before the state is locked: it may look at the agent.
@@ -280,12 +271,19 @@ impl BasicAgent {
             if let Some(run) = &state.suspended {
                 return Err(AgentError::Suspended { questions: run.questions() });
             }
+            let continuation = match continuation {
+                None if state.rewound && state.last_loop_id.is_some() => {
+                    Some(ContinuationKind::Branch { tag: config.environment.now().to_rfc3339() })
+                }
+                other => other,
+            };
             let loop_id = state.peek_loop_id(&segment);
             let ids = LoopIds {
                 agent: agent_id,
                 session: state.session_id.clone(),
                 of_loop: loop_id.clone(),
                 parent: continuation.as_ref().and_then(|_| state.last_loop_id.clone()),
+                group: None,
             };
             let mut setup = run_setup(&config, &tools, ids, continuation);
             (setup.steering_mode, setup.follow_up_mode) = self.inner.mailbox.modes();
@@ -293,21 +291,20 @@ impl BasicAgent {
             let started = start_run(&config, setup, state.history.clone(), prompts, waiting.clone());
             let (run, events) = started.inspect_err(|_| self.inner.mailbox.close(waiting))?;
             self.inner.mailbox.publish(run.queues());
+            state.left = Some(Left { system_prompt: Arc::clone(&system_prompt), ..Left::default() });
             state.begin(loop_id, segment, config.environment.now(), cancel.clone());
             (run, events)
         };
         let environment = Arc::clone(&config.environment);
         let shell = self.shell(config, tools, system_prompt, tx, cancel).load(run, events);
         // A task that cannot be had after all drops the shell, which ends the run.
-        environment.spawn(Box::pin(shell.begin_for_agent()))?;
+        environment.spawn(Box::pin(shell.begin_for_audience()))?;
         Ok(())
     }
 
     pub(super) fn resume_with(&self, input: Option<Input>, tx: EventSender) -> Result<(), AgentError> {
         let Settings { system_prompt, tools, config, .. } = self.for_a_run();
-        if !config.environment.can_spawn() {
-            return Err(NoRuntime.into());
-        }
+        self.may_run(&config)?;
         let cancel = CancellationToken::new();
         let run = {
             let mut state = self.lock();
@@ -328,7 +325,22 @@ impl BasicAgent {
         };
         let environment = Arc::clone(&config.environment);
         let shell = self.shell(config, tools, system_prompt, tx, cancel).load(*run, Vec::new());
-        environment.spawn(Box::pin(shell.go_on_for_agent(input.map(Box::new))))?;
+        environment.spawn(Box::pin(shell.go_on_for_audience(input.map(Box::new))))?;
+        Ok(())
+    }
+
+    /// Whether there is somebody to drive a run, and its budget can be kept. Asked before anything changes; what a snapshot
+    /// knew of the budget is taken over then.
+    fn may_run(&self, config: &AgentLoopConfig) -> Result<(), AgentError> {
+        if !config.environment.can_spawn() {
+            return Err(NoRuntime.into());
+        }
+        config.check_budget()?;
+        if let Some(budget) = &config.budget
+            && let Some(known) = self.lock().spent_before.take()
+        {
+            budget.restore(&known);
+        }
         Ok(())
     }
 
@@ -349,6 +361,7 @@ impl BasicAgent {
         cancel: CancellationToken,
     ) -> Box<Shell> {
         let output = Output::with_audience(tx, Arc::clone(&self.inner) as Arc<dyn Audience>);
-        Shell::new(config, tools, system_prompt, output, cancel).with_mailbox(Arc::clone(&self.inner.mailbox))
+        Shell::new(config, tools, system_prompt, output, cancel, self.inner.prefixes.shared())
+            .with_mailbox(Arc::clone(&self.inner.mailbox))
     }
 }

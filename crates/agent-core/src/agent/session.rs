@@ -12,6 +12,11 @@ impl BasicAgent {
         self.settings().agent_id.clone()
     }
 
+    /// Gives the agent the id it had when its run was recorded.
+    pub(crate) fn set_agent_id(&self, id: AgentId) {
+        self.settings().agent_id = id;
+    }
+
     /// The session's id.
     #[must_use]
     pub fn session_id(&self) -> SessionId {

@@ -1,10 +1,13 @@
 //! An agent as data, to go on elsewhere.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::resume::Left;
 use super::{AgentError, BasicAgent, Finished};
+use crate::budget::BudgetSnapshot;
 use crate::history::History;
 use crate::identity::{AgentId, LoopId, SessionId};
 use crate::run::{Queued, Run};
@@ -36,21 +39,32 @@ pub struct AgentSnapshot {
     /// What is queued.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queued: Vec<Queued>,
+    /// Whether conversation or system prompt were changed after the last loop: what goes on from here is another path.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changed: bool,
+    /// Whether the conversation was set back to an earlier place: the next prompt continues `last_loop_id` as a branch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rewound: bool,
     /// A run that waits for an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspended: Option<Box<Run>>,
+    /// What is known of its budget: what was spent stays spent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetSnapshot>,
 }
 
 impl BasicAgent {
     /// The agent as data.
     #[must_use]
     pub fn checkpoint(&self) -> AgentSnapshot {
-        let (agent_id, system_prompt) = {
+        let (agent_id, system_prompt, config) = {
             let settings = self.settings();
-            (settings.agent_id.clone(), settings.system_prompt.to_string())
+            (settings.agent_id.clone(), settings.system_prompt.to_string(), Arc::clone(&settings.config))
         };
+        let budget = config.budget.as_ref().map(|b| b.snapshot(config.environment.now()));
         let queued = self.inner.mailbox.view().take_all();
         let state = self.lock();
+        let changed = state.left.as_ref().is_some_and(|left| left.differs(&state.history, &system_prompt));
         AgentSnapshot {
             version: SNAPSHOT_VERSION,
             agent_id,
@@ -60,7 +74,10 @@ impl BasicAgent {
             system_prompt,
             history: state.history.clone(),
             queued,
+            changed,
+            rewound: state.rewound,
             suspended: state.suspended.clone(),
+            budget: budget.or_else(|| state.spent_before.clone()),
         }
     }
 
@@ -74,14 +91,16 @@ impl BasicAgent {
         if snapshot.version > SNAPSHOT_VERSION {
             return Err(AgentError::SnapshotVersion { found: snapshot.version, known: SNAPSHOT_VERSION });
         }
+        let left_prompt: Arc<str> = snapshot.system_prompt.into();
         {
             let mut settings = self.settings();
             settings.agent_id = snapshot.agent_id;
             if settings.system_prompt.is_empty() {
-                settings.system_prompt = snapshot.system_prompt.into();
+                settings.system_prompt = Arc::clone(&left_prompt);
             }
         }
         self.clear_all_queues();
+        self.inner.prefixes.forget();
         match &snapshot.suspended {
             // A run that waits holds its queue itself; what was queued later came by way of the snapshot's list.
             Some(run) => self.inner.mailbox.reopen(run.queues(), snapshot.queued),
@@ -92,6 +111,13 @@ impl BasicAgent {
             state.session_id = snapshot.session_id;
             state.last_loop_id = snapshot.last_loop_id;
             state.loop_counters = snapshot.loop_counters;
+            state.spent_before = snapshot.budget;
+            state.left = state.last_loop_id.is_some().then(|| Left {
+                history: snapshot.history.clone(),
+                system_prompt: left_prompt,
+                changed: snapshot.changed,
+            });
+            state.rewound = snapshot.rewound;
             state.history = snapshot.history;
             state.tail.clear();
             if let Some(run) = snapshot.suspended {

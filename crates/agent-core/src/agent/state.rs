@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::resume::Left;
 use super::running::Finished;
+use crate::budget::BudgetSnapshot;
 use crate::event::AgentEvent;
 use crate::history::{History, MessageRef};
 use crate::identity::{LoopId, Part, SessionId, Timestamp, ToolCallId, joined};
@@ -54,8 +56,16 @@ pub(super) struct State {
     pub(super) pending: BTreeSet<ToolCallId>,
     pub(super) error: Option<String>,
     pub(super) cancel: Option<CancellationToken>,
+    /// Cancels the branches that are being explored; replaced by each abort.
+    pub(super) explorations: CancellationToken,
     pub(super) suspended: Option<Box<Run>>,
+    /// What a snapshot knew of the budget, until the next run takes it over.
+    pub(super) spent_before: Option<BudgetSnapshot>,
     pub(super) finished: Finished,
+    /// What the last loop left; absent where nobody knows.
+    pub(super) left: Option<Left>,
+    /// Whether the conversation was set back: what is prompted next is another path.
+    pub(super) rewound: bool,
 }
 
 impl State {
@@ -72,8 +82,12 @@ impl State {
             pending: BTreeSet::new(),
             error: None,
             cancel: None,
+            explorations: CancellationToken::new(),
             suspended: None,
+            spent_before: None,
             finished: Finished::Idle,
+            left: None,
+            rewound: false,
         }
     }
 
@@ -100,6 +114,7 @@ impl State {
         self.last_active_at = Some(now);
         self.is_streaming = true;
         self.error = None;
+        self.rewound = false;
         self.cancel = Some(cancel);
     }
 
@@ -139,6 +154,9 @@ impl State {
     /// The run is over, or waits for an answer.
     pub(super) fn settle(&mut self, run: Run) {
         self.history = run.history().clone();
+        if let Some(left) = &mut self.left {
+            left.history = self.history.clone();
+        }
         self.tail.clear();
         self.is_streaming = false;
         self.stream_message = None;

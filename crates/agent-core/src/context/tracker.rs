@@ -100,6 +100,12 @@ impl ContextTracker {
         }
     }
 
+    /// Whether what a provider reported is in [`current_tokens`](Self::current_tokens): then instructions and tools are, too.
+    #[must_use]
+    pub fn is_reported(&self, history: &History) -> bool {
+        self.covering(history).is_some()
+    }
+
     fn covering(&self, history: &History) -> Option<Reported> {
         self.reported.filter(|r| r.messages <= history.len())
     }

@@ -9,14 +9,16 @@ use crate::run::{CompactionTask, Input};
 
 impl Shell {
     pub(super) async fn compact(&mut self, task: CompactionTask, history: History) -> Result<(), Halt> {
+        self.prefixes.compacted();
         let config = self.config.context_config.clone().unwrap_or_default();
         let counter = &self.config.token_counter;
         let mut fallback = None;
         if let Some(strategy) = self.config.compaction_strategy.clone() {
+            let before = self.till.as_ref().map(|till| till.spent_aside());
             let cx = CompactionContext::new(task.budget)
                 .with_counter(counter.clone())
                 .with_reason(task.reason)
-                .with_provider(self.config.provider.clone(), self.config.model.clone())
+                .with_provider(self.metered_provider(), self.config.model.clone())
                 .with_cancel(self.cancel.child_token());
             let asked = contained(async { strategy.compact(&history, &config, &cx).await });
             let cancel = self.cancel.clone();
@@ -28,6 +30,7 @@ impl Shell {
             match answer {
                 Ok(Ok(outcome)) => {
                     let usage = outcome.usage;
+                    self.charge_compaction(&usage, before);
                     match outcome.into_splices(&history) {
                         Ok((splices, repairs)) => {
                             if !repairs.is_empty() {

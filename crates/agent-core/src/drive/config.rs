@@ -7,19 +7,21 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::budget::{Budget, BudgetError};
 use crate::context::{CompactionStrategy, ContextConfig, HeuristicTokenCounter, TokenCounter};
 use crate::environment::Environment;
 use crate::event::LoopConfigSnapshot;
 use crate::history::History;
 use crate::hooks::Hooks;
-use crate::identity::{AgentId, ContinuationKind, LoopId, SessionId, TurnTrigger};
+use crate::identity::{AgentId, ContinuationKind, GroupMember, LoopId, SessionId, TurnTrigger};
 use crate::journal::Journal;
 use crate::limits::ExecutionLimits;
 use crate::model::{CacheConfig, ModelConfig, ResponseFormat, ThinkingBudgets, ThinkingLevel, ToolChoice};
+use crate::prefix::Prefixes;
 use crate::provider::{RequestHook, StreamProvider, WireHooks};
 use crate::retry::RetryConfig;
 use crate::route::Route;
-use crate::run::{Gates, QueueMode, Run, RunSetup, SteeringPolicy};
+use crate::run::{BudgetSetup, Gates, QueueMode, Run, RunSetup, SteeringPolicy};
 use crate::tool::validate::{ArgumentValidator, SchemaValidator};
 use crate::tool::{AgentTool, ToolExecutionStrategy, Toolkit};
 
@@ -102,6 +104,10 @@ pub struct AgentLoopConfig {
     pub metadata: Value,
     /// Where the run is written down before anything is done.
     pub journal: Option<Arc<dyn Journal>>,
+    /// Whether each request is compared with the last one, to say where a prompt cache is broken; on unless said otherwise.
+    pub watch_cache: bool,
+    /// What may be spent, together with everybody who has the same account or one below it.
+    pub budget: Option<Budget>,
 }
 
 impl AgentLoopConfig {
@@ -147,6 +153,8 @@ impl AgentLoopConfig {
             first_turn_trigger: TurnTrigger::User,
             metadata: Value::Null,
             journal: None,
+            watch_cache: true,
+            budget: None,
         }
     }
 
@@ -171,6 +179,13 @@ impl AgentLoopConfig {
         segment.extend(self.model.id.chars().map(|c| if c.is_alphanumeric() || c == '-' { c } else { '-' }));
         segment.push_str(thinking);
         segment
+    }
+
+    /// Whether what the models cost can be counted.
+    pub(crate) fn check_budget(&self) -> Result<(), BudgetError> {
+        let Some(budget) = &self.budget else { return Ok(()) };
+        let routes = self.routes.iter().map(|route| &route.model);
+        std::iter::once(&self.model).chain(routes).try_for_each(|model| budget.check(model))
     }
 
     pub(crate) fn snapshot(&self) -> LoopConfigSnapshot {
@@ -219,8 +234,12 @@ pub struct AgentContext {
     pub parent_loop_id: Option<LoopId>,
     /// How it continues.
     pub continuation_kind: Option<ContinuationKind>,
+    /// Its place in a group of parallel loops.
+    pub group: Option<GroupMember>,
     /// A run that waits for an answer.
     pub suspended: Option<Box<Run>>,
+    /// The last requests; a clone has its own from then on.
+    pub(crate) prefixes: Prefixes,
 }
 
 impl AgentContext {
@@ -265,6 +284,7 @@ impl AgentContext {
             agent: self.agent_id.clone().unwrap_or_else(|| AgentId::from("agent")),
             session: self.session_id.clone().unwrap_or_else(session),
             parent: self.parent_loop_id.clone(),
+            group: self.group.clone(),
             of_loop,
         };
         run_setup(config, &self.tools, ids, self.continuation_kind.clone())
@@ -278,6 +298,8 @@ pub(crate) struct LoopIds {
     pub(crate) of_loop: LoopId,
     /// The loop that it continues or was started by.
     pub(crate) parent: Option<LoopId>,
+    /// Its place in a group of parallel loops.
+    pub(crate) group: Option<GroupMember>,
 }
 
 /// What a run with this configuration and these tools is decided by.
@@ -293,6 +315,7 @@ pub(crate) fn run_setup(
         loop_id: ids.of_loop,
         parent_loop_id: ids.parent,
         continuation,
+        group: ids.group,
         first_turn_trigger: config.first_turn_trigger,
         config: Arc::new(config.snapshot()),
         metadata: config.metadata.clone(),
@@ -313,6 +336,7 @@ pub(crate) fn run_setup(
         routes: config.routes.iter().map(Route::setup).collect(),
         context: config.context_config.clone(),
         context_window: Some(config.model.context_window),
+        budget: config.budget.as_ref().map(|b| BudgetSetup::new(b.policy(), config.model.cost.clone())),
     }
 }
 

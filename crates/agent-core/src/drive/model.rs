@@ -16,6 +16,7 @@ use crate::hooks::{HookError, Transform};
 use crate::identity::{LoopId, StepKey};
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, Message, StopReason};
 use crate::model::{ModelConfig, Secret};
+use crate::prefix::Found;
 use crate::provider::{
     Completion, ErrorContext, ErrorKind, EventSink, ProviderError, ReplyLog, StreamConfig, StreamEvent,
     StreamProvider,
@@ -46,8 +47,8 @@ impl Shell {
         &mut self,
         history: History,
         key: StepKey,
-        attempt: u32,
-        route: u32,
+        (attempt, route): (u32, u32),
+        max_output: Option<u32>,
     ) -> Result<(), Halt> {
         let cancel = self.cancel.clone();
         let built = tokio::select! {
@@ -56,7 +57,12 @@ impl Shell {
             () = cancel.cancelled() => return self.apply(Input::abort(None)).await,
         };
         let (provider, request) = match built {
-            Ok(built) => built,
+            Ok((provider, mut request)) => {
+                if max_output.is_some() {
+                    request.max_tokens = max_output;
+                }
+                (provider, request)
+            }
             Err(message) => {
                 let failure = Failure::new(ErrorKind::Other, message);
                 return self.apply(Input::ModelFailed { failure, partial: None }).await;
@@ -65,6 +71,7 @@ impl Shell {
         if cancel.is_cancelled() {
             return self.apply(Input::abort(None)).await;
         }
+        let broken = self.compare(&request, &*provider, &key);
         // Nothing is said by the run until the reply has begun: thousands may wait here.
         self.events = Vec::new();
         let mut log = ReplyLog::new();
@@ -107,9 +114,32 @@ impl Shell {
                 Input::ModelFailed { failure, partial: Some(partial()) }
             }
         };
-        // It holds the history, which is copied where it grows while somebody else has it.
-        drop(request);
+        if let Some(broken) = broken {
+            let found = Box::new(broken.reported(&log.usage()));
+            self.apply(Input::CacheBroke { found }).await?;
+        }
+        // A request that nobody answered is in nobody's cache.
+        if self.config.watch_cache && (matches!(input, Input::ModelReplied { .. }) || !log.usage().is_zero())
+        {
+            self.prefixes.keep(request, log.usage());
+        } else {
+            // It holds the history, which is copied where it grows while somebody else has it.
+            drop(request);
+        }
         self.apply(input).await
+    }
+
+    /// Where the request parts from the last one to its model.
+    fn compare(
+        &self,
+        request: &StreamConfig,
+        provider: &dyn StreamProvider,
+        key: &StepKey,
+    ) -> Option<Box<Found>> {
+        let run = self.run().filter(|_| self.config.watch_cache)?;
+        let hooks = &self.config.hooks.context;
+        let hooked = hooks.transform.is_some() || hooks.convert.is_some();
+        self.prefixes.compare(request, provider, (run.loop_id(), key), hooked)
     }
 
     /// Polls the provider and passes on what each poll brought before the next one.
@@ -231,7 +261,7 @@ impl Shell {
     }
 
     /// Who is called on this route, and which model.
-    fn target(&self, route: u32) -> Result<(Arc<dyn StreamProvider>, Arc<ModelConfig>), String> {
+    pub(super) fn target(&self, route: u32) -> Result<(Arc<dyn StreamProvider>, Arc<ModelConfig>), String> {
         let config = &self.config;
         let Some(at) = route.checked_sub(1) else {
             return Ok((config.provider.clone(), config.model.clone()));

@@ -82,7 +82,7 @@ pub(crate) trait Audience: Send + Sync {
     /// Tells those listeners that need no waiting, for a run that is being cut off.
     fn tell_now(&self, event: &AgentEvent);
 
-    /// Takes over a run that was cut off, and sends what `output` holds back.
+    /// Takes over what a shell leaves, also of a run that was cut off, and sends what `output` holds back.
     fn settle(&self, run: Run, output: &Output);
 }
 
@@ -157,7 +157,7 @@ impl Output {
         }
     }
 
-    /// Hands over a run that was cut off.
+    /// Hands over what there is of the run.
     pub(crate) fn settle(&self, run: Run) {
         match &self.audience {
             Some(audience) => audience.settle(run, self),

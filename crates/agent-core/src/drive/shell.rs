@@ -11,12 +11,14 @@ use super::config::AgentLoopConfig;
 use super::halt::Halt;
 use super::mailbox::Mailbox;
 use super::output::Output;
+use super::till::Till;
 use crate::environment::NoRuntime;
 use crate::event::{AgentEvent, Question};
 use crate::history::{Entry, History, HistoryError, MessageRef};
 use crate::identity::Timestamp;
 use crate::journal::{Durability, JournalEntry, JournalError};
 use crate::message::AgentMessage;
+use crate::prefix::Prefixes;
 use crate::provider::ReplyLog;
 use crate::run::{Input, PartialReply, QueueKind, Queued, Run, RunSetup, Step};
 use crate::tool::Toolkit;
@@ -99,6 +101,10 @@ pub(crate) struct Shell {
     pub(super) arriving: Option<ReplyLog>,
     /// Whether the run has said `AgentStart`, here or in an earlier shell.
     pub(super) started: bool,
+    /// What the budget is told; `None` without one.
+    pub(super) till: Option<Box<Till>>,
+    /// The last requests, to compare the next one with.
+    pub(super) prefixes: Prefixes,
     /// What is done first. Here, because a future holds what it is given at each of its levels.
     start: Start,
 }
@@ -110,6 +116,7 @@ impl Shell {
         system_prompt: Arc<str>,
         output: Output,
         cancel: CancellationToken,
+        prefixes: Prefixes,
     ) -> Box<Self> {
         // Boxed at once: it is handed on several times, and a future holds what it is given more than once.
         Box::new(Self {
@@ -123,6 +130,8 @@ impl Shell {
             events: Vec::new(),
             arriving: None,
             started: false,
+            till: None,
+            prefixes,
             start: Start::GoOn(None),
         })
     }
@@ -136,6 +145,7 @@ impl Shell {
     /// Takes the run that is to be driven, and what it said at its start. From here on a drop of the shell ends it.
     pub(crate) fn load(mut self: Box<Self>, run: Run, events: Vec<AgentEvent>) -> Box<Self> {
         self.started = run.has_started();
+        self.till = Till::open(&self.config, &run);
         self.run = Some(run);
         self.events = events;
         self
@@ -156,14 +166,14 @@ impl Shell {
     }
 
     /// Drives a new run, and hands what is left of it to its audience.
-    pub(crate) async fn begin_for_agent(mut self: Box<Self>) {
+    pub(crate) async fn begin_for_audience(mut self: Box<Self>) {
         self.start = Start::Begin;
         self.drive().await;
         self.hand_over();
     }
 
     /// Drives a run on, and hands what is left of it to its audience.
-    pub(crate) async fn go_on_for_agent(mut self: Box<Self>, first: Option<Box<Input>>) {
+    pub(crate) async fn go_on_for_audience(mut self: Box<Self>, first: Option<Box<Input>>) {
         self.start = Start::GoOn(first);
         self.drive().await;
         self.hand_over();
@@ -234,8 +244,12 @@ impl Shell {
             match step {
                 // What is rare is boxed: many runs wait for a model at once, and each holds the room of its largest step.
                 Step::Gate { gate, .. } => Box::pin(self.ask_gate(gate)).await?,
-                Step::CallModel { history, key, attempt, route, .. } => {
-                    self.call_model(history, key, attempt, route).await?
+                Step::CallModel { history, key, attempt, route, max_output, .. } => {
+                    self.call_model(history, key, (attempt, route), max_output).await?
+                }
+                Step::Reserve { history, route, tokens, reported, forced, .. } => {
+                    let prompt = (tokens, reported);
+                    Box::pin(self.reserve(history, route, prompt, forced)).await?
                 }
                 Step::Sleep { delay_ms, .. } => self.wait(delay_ms).await?,
                 Step::RunTools { calls, .. } => Box::pin(self.run_tools(calls)).await?,
@@ -339,7 +353,10 @@ impl Shell {
         let now = self.now();
         let Some(run) = &mut self.run else { return Ok(None) };
         let journalled = self.config.journal.is_some().then(|| Box::new(input.clone()));
-        run.apply(now, input, &mut self.events)?;
+        match &mut self.till {
+            None => run.apply(now, input, &mut self.events)?,
+            Some(till) => till.apply(run, now, input, &mut self.events)?,
+        }
         if let Some(mailbox) = &self.mailbox {
             mailbox.publish(run.queues());
         }
@@ -408,7 +425,10 @@ impl Shell {
         for _ in 0..2 {
             if run.ended().is_none() {
                 let input = Input::Abort { partial: partial.take(), interrupted: Some(reason.to_owned()) };
-                let _ = run.apply(now, input, &mut events);
+                let _ = match &mut self.till {
+                    None => run.apply(now, input, &mut events),
+                    Some(till) => till.apply(run, now, input, &mut events),
+                };
             }
         }
         for event in events.into_iter().filter(is_passed_on) {

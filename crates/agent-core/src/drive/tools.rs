@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::halt::Halt;
 use super::shell::{Shell, contained, panic_text};
 use super::signals::Signals;
+use crate::budget::Budget;
 use crate::environment::{BoxFuture, Environment, TaskHandle};
 use crate::event::AgentEvent;
 use crate::hooks::{HookError, ToolCallInfo, ToolEnded, ToolUpdateInfo, Verdict};
@@ -44,6 +45,7 @@ struct Ended {
     updates: ToolUpdates,
     result: Result<ToolResult, ToolError>,
     duration_ms: u64,
+    budget: Option<Budget>,
 }
 
 /// What a call is decided to be.
@@ -104,6 +106,10 @@ impl Shell {
                 Decision::Run(allowed) => {
                     let Allowed { tool, arguments, verdict, durability, limit } = *allowed;
                     let id = pending.call.id.clone();
+                    if let Some(verdict) = self.refuse_tool_call(&verdict, pending.forced) {
+                        self.apply(Input::ToolBegan { id, verdict }).await?;
+                        continue;
+                    }
                     self.apply_with(Input::ToolBegan { id, verdict }, durability).await?;
                     let ctx = self.tool_context(&pending, &signals);
                     ready.push_back(Ready { call: pending.call, tool, arguments, limit, ctx });
@@ -127,6 +133,7 @@ impl Shell {
         ctx.updates = updates;
         ctx.provider = Some(self.config.provider.clone());
         ctx.journal.clone_from(&self.config.journal);
+        ctx.budget = self.till.as_ref().map(|till| till.share_for(&pending.call));
         if let Some(run) = self.run() {
             ctx.loop_id = run.loop_id().clone();
         }
@@ -279,7 +286,9 @@ impl Shell {
         let tokens = result.content.iter().map(|c| self.config.token_counter.count_content(c)).sum::<u64>()
             + self.config.token_counter.count_text(ended.call.name.as_str())
             + 8;
-        let outcome = Box::new(ToolOutcome::new(result, Some(ended.duration_ms)).counted(tokens));
+        let spent = ended.budget.and_then(|share| self.spent_by_tool(&share, &result));
+        let mut outcome = Box::new(ToolOutcome::new(result, Some(ended.duration_ms)).counted(tokens));
+        outcome.spent = spent;
         self.apply(Input::ToolEnded { id: ended.call.id.clone(), outcome }).await?;
         self.review(ended.call).await
     }
@@ -338,6 +347,7 @@ impl Shell {
 /// Runs a call in a task of its own, so that a tool that blocks stops neither the others nor an abort.
 async fn run_one(env: Arc<dyn Environment>, ready: Ready, limit: Option<Duration>, grace: Duration) -> Ended {
     let Ready { call, tool, arguments, limit: own, ctx } = ready;
+    let budget = ctx.budget.clone();
     let (updates, cancel) = (ctx.updates.clone(), ctx.cancel.clone());
     let limit = own.or(limit);
     let (tx, rx) = oneshot::channel();
@@ -378,7 +388,7 @@ async fn run_one(env: Arc<dyn Environment>, ready: Ready, limit: Option<Duration
             }
         }
     };
-    Ended { call, updates, result, duration_ms: env.monotonic_ms().saturating_sub(begun) }
+    Ended { call, updates, result, duration_ms: env.monotonic_ms().saturating_sub(begun), budget }
 }
 
 /// A call's task; it is ended when nobody waits for it any more.

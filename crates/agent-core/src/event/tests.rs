@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::{
     AgentEnd, AgentEvent, AgentStart, Answer, CompactionEnded, CompactionReason, Ended, LoopConfigSnapshot,
-    Question, RetryNote, RouteChange, StreamDelta, ToolExecutionEnd,
+    ParallelLoopEnd, ParallelLoopStart, Question, RetryNote, RouteChange, StreamDelta, ToolExecutionEnd,
 };
 use crate::history::{MessageRef, Splice};
-use crate::identity::{ContinuationKind, LoopId, Timestamp, TurnTrigger};
+use crate::identity::{ContinuationKind, GroupMember, GroupRole, LoopId, Timestamp, TurnTrigger};
 use crate::message::{Content, Message, ToolArguments, ToolCall, Usage, UserMessage};
 use crate::provider::{ErrorKind, MessageSnapshot, ReplyLog, StreamEvent};
 use crate::route::RouteName;
@@ -52,6 +52,45 @@ fn note(error: Option<&str>) -> Box<RetryNote> {
     })
 }
 
+/// REQ-198.
+#[test]
+fn groups_have_their_shapes() {
+    let check = |event: AgentEvent, kind: &str, fields: Value| {
+        let mut shape = json!({"type": kind, "group_id": "s.g", "session_id": "s", "timestamp": 5});
+        shape.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let json = serde_json::to_value(&event).unwrap();
+        assert_eq!(json, shape);
+        assert_eq!(serde_json::from_value::<AgentEvent>(json).unwrap(), event);
+        assert_eq!(event.loop_id().as_str(), "s.g");
+        assert!(!event.is_live() && !event.is_terminal());
+    };
+    let start = ParallelLoopStart {
+        group_id: "s.g".into(),
+        session_id: "s".into(),
+        agent_id: "a".into(),
+        parent_loop_id: None,
+        loop_ids: vec!["s.1".into(), "s.2".into()],
+        timestamp: Timestamp(5),
+    };
+    let fields = json!({"agent_id": "a", "loop_ids": ["s.1", "s.2"]});
+    check(AgentEvent::ParallelLoopStart(Box::new(start)), "ParallelLoopStart", fields);
+    let end = ParallelLoopEnd {
+        group_id: "s.g".into(),
+        session_id: "s".into(),
+        selected_loop_id: Some("s.2".into()),
+        selected_config_index: Some(1),
+        evaluation_usage: Usage::default(),
+        judge_loop_id: None,
+        reason: None,
+        timestamp: Timestamp(5),
+    };
+    let fields = json!({
+        "selected_loop_id": "s.2", "selected_config_index": 1,
+        "evaluation_usage": serde_json::to_value(Usage::default()).unwrap(),
+    });
+    check(AgentEvent::ParallelLoopEnd(Box::new(end)), "ParallelLoopEnd", fields);
+}
+
 /// REQ-007, REQ-210.
 #[test]
 fn runs_turns_and_messages_have_their_shapes() {
@@ -61,6 +100,7 @@ fn runs_turns_and_messages_have_their_shapes() {
         loop_id: id(),
         parent_loop_id: None,
         continuation_kind: None,
+        group: None,
         timestamp: Timestamp(5),
         config: Arc::new(LoopConfigSnapshot {
             model: "m".into(),
@@ -76,10 +116,12 @@ fn runs_turns_and_messages_have_their_shapes() {
     let branch = AgentStart {
         parent_loop_id: Some("s.a.0".into()),
         continuation_kind: Some(ContinuationKind::Branch { tag: "t".into() }),
+        group: Some(GroupMember { group_id: "s.g".into(), role: GroupRole::Branch { index: 2 } }),
         metadata: json!({"user": 7}),
         ..start
     };
-    let more = json!({"parent_loop_id": "s.a.0", "continuation_kind": {"Branch": {"tag": "t"}}, "metadata": {"user": 7}});
+    let more = json!({"parent_loop_id": "s.a.0", "continuation_kind": {"Branch": {"tag": "t"}},
+        "group": {"group_id": "s.g", "role": {"branch": {"index": 2}}}, "metadata": {"user": 7}});
     shape.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     check(&AgentEvent::AgentStart(Box::new(branch)), "AgentStart", shape);
 
@@ -119,6 +161,7 @@ fn runs_turns_and_messages_have_their_shapes() {
             loop_id: id(),
             messages: vec![message()],
             usage: Usage::new(1, 2, 0, 0),
+            spent: None,
             ended: Ended::Completed,
             timestamp: Timestamp(7),
         })),
@@ -203,8 +246,8 @@ fn tools_have_their_shapes() {
 
 #[test]
 fn questions_retries_and_compactions_have_their_shapes() {
-    let question = Question { id: "q1".into(), text: "Run?".into(), call: None };
-    let about = Question { call: Some(ToolCall::new("c1", "bash", json!({}))), ..question.clone() };
+    let question = Question { id: "q1".into(), text: "Run?".into(), call: None, budget: None };
+    let about = Question { call: Some(Box::new(ToolCall::new("c1", "bash", json!({})))), ..question.clone() };
     check(
         &AgentEvent::QuestionAsked { loop_id: id(), question: about },
         "QuestionAsked",

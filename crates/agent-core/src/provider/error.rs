@@ -8,10 +8,14 @@
 //! assert_eq!(ProviderError::classify(400, "prompt is too long: 210000 tokens").kind(), ErrorKind::ContextOverflow);
 //! ```
 
+mod record;
+
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+pub use record::ErrorRecord;
 
 use super::overflow;
 

@@ -91,6 +91,37 @@ impl From<StreamEvent<'_>> for OwnedStreamEvent {
     }
 }
 
+impl OwnedStreamEvent {
+    /// The event that this one was made from; `None` for the two that end a reply.
+    #[must_use]
+    pub fn borrowed(&self) -> Option<StreamEvent<'_>> {
+        Some(match self {
+            Self::Start { response_id, model } => {
+                StreamEvent::Start { response_id: response_id.as_deref(), model: model.as_deref() }
+            }
+            Self::TextStart { index } => StreamEvent::TextStart { index: *index },
+            Self::TextDelta { index, delta } => StreamEvent::TextDelta { index: *index, delta },
+            Self::TextSignature { index, delta } => StreamEvent::TextSignature { index: *index, delta },
+            Self::ThinkingStart { index } => StreamEvent::ThinkingStart { index: *index },
+            Self::ThinkingDelta { index, delta } => StreamEvent::ThinkingDelta { index: *index, delta },
+            Self::ThinkingSignature { index, delta } => {
+                StreamEvent::ThinkingSignature { index: *index, delta }
+            }
+            Self::RedactedThinking { index, data } => StreamEvent::RedactedThinking { index: *index, data },
+            Self::ToolCallStart { index, id, name } => StreamEvent::ToolCallStart { index: *index, id, name },
+            Self::ToolCallDelta { index, delta } => StreamEvent::ToolCallDelta { index: *index, delta },
+            Self::ToolCallSignature { index, delta } => {
+                StreamEvent::ToolCallSignature { index: *index, delta }
+            }
+            Self::Opaque { index, kind, data } => StreamEvent::Opaque { index: *index, kind, data },
+            Self::BlockEnd { index } => StreamEvent::BlockEnd { index: *index },
+            Self::Usage { usage } => StreamEvent::Usage(*usage),
+            Self::Unrecognised { name } => StreamEvent::Unrecognised { name },
+            Self::Done { .. } | Self::Error { .. } => return None,
+        })
+    }
+}
+
 /// Calls a model and gives the complete message.
 ///
 /// # Errors

@@ -27,12 +27,18 @@ pub(super) fn abort(
             }
             run.end(ended, out);
         }
-        Phase::Compacting(_) | Phase::Calling { .. } | Phase::Backoff(_) => {
+        Phase::Compacting(_)
+        | Phase::Reserving { .. }
+        | Phase::BudgetAsked(_)
+        | Phase::Calling { .. }
+        | Phase::Backoff(_) => {
             let retry = match &run.phase {
-                Phase::Calling { retry, .. } => retry.clone(),
+                Phase::Calling { retry, .. } | Phase::Reserving { retry, .. } => retry.clone(),
+                Phase::BudgetAsked(asked) => asked.retry.clone(),
                 Phase::Backoff(retry) => Some(retry.clone()),
                 _ => None,
             };
+            run.settle_partial(partial.as_deref(), out);
             let text = interrupted.as_deref().unwrap_or(ABORTED_REPLY).to_owned();
             run.close_retry(retry, Some(&text), out);
             run.end_with_reply(StopReason::Aborted, text, partial.map(|p| *p), out);

@@ -1,6 +1,6 @@
 //! Taking an input in: each is checked whole before anything changes.
 
-use super::{Input, Misplaced, Phase, Run, abort, call, gate, tools};
+use super::{Input, Misplaced, Phase, Run, abort, budget, call, gate, tools};
 use crate::event::AgentEvent;
 use crate::history::History;
 use crate::identity::Timestamp;
@@ -41,7 +41,9 @@ pub(super) fn apply(
         }
         Input::GateDecided { verdict } => gate::decided(run, now, verdict, out).map_err(refuse),
         Input::Filtered { verdict } => gate::filtered(run, now, verdict, out).map_err(refuse),
+        Input::BudgetDecided { verdict } => budget::decided(run, now, verdict, out).map_err(refuse),
         Input::ReplyStarted => call::started(run, now, out).map_err(refuse),
+        Input::CacheBroke { found } => call::cache_broke(run, now, found, out).map_err(refuse),
         Input::ModelReplied { reply } => call::replied(run, now, reply, out).map_err(refuse),
         Input::ModelFailed { failure, partial } => {
             call::failed(run, now, &failure, partial, out).map_err(refuse)
@@ -58,6 +60,7 @@ pub(super) fn apply(
         }
         Input::Answer { question_id, answer } => match &run.phase {
             Phase::GateAsked { .. } => gate::answered(run, now, &question_id, answer, out).map_err(refuse),
+            Phase::BudgetAsked(_) => budget::answered(run, now, &question_id, answer, out).map_err(refuse),
             Phase::Tools(_) => tools::answered(run, now, &question_id, answer, out).map_err(refuse),
             _ => Err(refuse("nothing is asked".into())),
         },

@@ -9,6 +9,7 @@ use crate::event::{AgentEvent, CompactionEnded, CompactionReason, Ended, RetryNo
 use crate::history::{Entry, MessageRef, Splice};
 use crate::identity::{Timestamp, ToolCallId, stable_hash};
 use crate::message::{AssistantMessage, Content, LlmMessage, Message, StopReason, Usage};
+use crate::prefix::CacheBreak;
 use crate::provider::ErrorKind;
 
 type Refusal = String;
@@ -33,7 +34,19 @@ pub(super) fn slept(run: &mut Run, now: Timestamp) -> Result<(), Refusal> {
     let Phase::Backoff(retry) = &run.phase else { return Err("no wait is open".into()) };
     let retry = Some(retry.clone());
     run.now = now;
-    run.phase = Phase::Calling { started: false, retry };
+    run.await_call(retry);
+    Ok(())
+}
+
+pub(super) fn cache_broke(
+    run: &mut Run,
+    now: Timestamp,
+    found: Box<CacheBreak>,
+    out: &mut Vec<AgentEvent>,
+) -> Result<(), Refusal> {
+    let Phase::Calling { .. } = &run.phase else { return Err("no model is being called".into()) };
+    run.now = now;
+    out.push(AgentEvent::CacheBroken(found));
     Ok(())
 }
 
@@ -47,6 +60,7 @@ pub(super) fn replied(
     let (started, retry) = (*started, retry.clone());
     run.now = now;
     let (message, tokens) = reply.into_parts();
+    run.settle_call(message.usage, true, tokens.unwrap_or_default(), out);
     if run.is_silent_overflow(&message) && run.setup.context.is_some() {
         let failure =
             Failure::new(ErrorKind::ContextOverflow, "the model was shown less than the whole conversation");
@@ -78,6 +92,7 @@ pub(super) fn failed(
     }
     let (started, retry) = (*started, retry.clone());
     run.now = now;
+    run.settle_partial(partial.as_deref(), out);
     let partial = partial.map(|p| *p);
     run.close_retry(retry, Some(&failure.message), out);
     if failure.kind == ErrorKind::ContextOverflow
@@ -127,7 +142,7 @@ pub(super) fn compacted(
         fallback,
         timestamp: now,
     })));
-    run.phase = Phase::Calling { started: false, retry: None };
+    run.await_call(None);
     Ok(())
 }
 
@@ -151,6 +166,14 @@ pub(super) fn compaction_failed(
 }
 
 impl Run {
+    /// The call that is open ends without a whole reply.
+    pub(super) fn settle_partial(&mut self, partial: Option<&PartialReply>, out: &mut Vec<AgentEvent>) {
+        let Phase::Calling { started, .. } = self.phase else { return };
+        let (usage, output) =
+            partial.map_or((Usage::default(), 0), |p| (p.usage, crate::context::content_tokens(&p.content)));
+        self.settle_call(usage, started || output > 0, output, out);
+    }
+
     /// An empty reply, which a `MessageStart` shows.
     fn say_reply_start(&mut self, out: &mut Vec<AgentEvent>) {
         let message = self.own_reply(StopReason::Stop, None, PartialReply::default());

@@ -19,6 +19,7 @@ impl Run {
             loop_id: setup.loop_id.clone(),
             parent_loop_id: setup.parent_loop_id.clone(),
             continuation_kind: setup.continuation.clone(),
+            group: setup.group.clone(),
             timestamp: self.now,
             config: setup.config.clone(),
             metadata: setup.metadata.clone(),
@@ -50,7 +51,7 @@ pub(super) fn decided(
                 GateAt::Loop | GateAt::Input => QuestionId::from("loop"),
                 GateAt::Turn => QuestionId::from(format!("turn-{}", run.turn.index)),
             };
-            let question = Question { id, text, call: None };
+            let question = Question { id, text, call: None, budget: None };
             let loop_id = run.setup.loop_id.clone();
             out.push(AgentEvent::QuestionAsked { loop_id: loop_id.clone(), question: question.clone() });
             out.push(AgentEvent::RunSuspended { loop_id, questions: vec![question.clone()] });
@@ -71,8 +72,8 @@ pub(super) fn answered(
     if question.id != *id {
         return Err(format!("no question {id:?} is open; {:?} is", question.id));
     }
-    if let Answer::AllowWith(_) = answer {
-        return Err("a gate has no arguments; answer Allow or Deny".into());
+    if let Answer::AllowWith(_) | Answer::Raise { .. } = answer {
+        return Err("a gate has neither arguments nor a budget; answer Allow or Deny".into());
     }
     let gate = *gate;
     run.now = now;
@@ -82,7 +83,7 @@ pub(super) fn answered(
         answer: answer.clone(),
     });
     match answer {
-        Answer::Allow | Answer::AllowWith(_) => pass(run, gate, out),
+        Answer::Allow | Answer::AllowWith(_) | Answer::Raise { .. } => pass(run, gate, out),
         Answer::Deny { reason } => veto(run, gate, reason, out),
     }
     Ok(())

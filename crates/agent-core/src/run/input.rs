@@ -4,10 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::queues::{QueueKind, QueueMode, Queued};
+use crate::budget::{BudgetRefusal, BudgetSnapshot, Spending};
 use crate::event::Answer;
 use crate::history::Splice;
 use crate::identity::{QuestionId, ToolCallId};
 use crate::message::{AssistantMessage, Content, StopReason, Usage};
+use crate::prefix::CacheBreak;
 use crate::provider::{ErrorKind, ProviderError, ReplyLog};
 use crate::tool::ToolResult;
 
@@ -50,8 +52,18 @@ pub enum Input {
         /// What they say.
         verdict: InputVerdict,
     },
+    /// What the budget says of the next call of the model. Asked for where the run has one.
+    BudgetDecided {
+        /// The verdict.
+        verdict: BudgetVerdict,
+    },
     /// A reply began to arrive.
     ReplyStarted,
+    /// The request of the call that is being made did not begin as the last one did.
+    CacheBroke {
+        /// Where and why.
+        found: Box<CacheBreak>,
+    },
     /// A reply is complete.
     ModelReplied {
         /// The reply.
@@ -121,7 +133,9 @@ impl Input {
             Self::Abort { .. } => "abort",
             Self::GateDecided { .. } => "gate_decided",
             Self::Filtered { .. } => "filtered",
+            Self::BudgetDecided { .. } => "budget_decided",
             Self::ReplyStarted => "reply_started",
+            Self::CacheBroke { .. } => "cache_broke",
             Self::ModelReplied { .. } => "model_replied",
             Self::ModelFailed { .. } => "model_failed",
             Self::Slept => "slept",
@@ -152,6 +166,37 @@ pub enum GateVerdict {
     Deny(String),
     /// Ask somebody first.
     Ask(String),
+}
+
+/// What the budget says of a call of the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum BudgetVerdict {
+    /// The call may be made.
+    Granted {
+        /// What is set aside for it.
+        amounts: Spending,
+        /// What the prompt is estimated at.
+        prompt_tokens: u64,
+        /// The most tokens of the answer, where the budget does not allow what is configured.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_output: Option<u32>,
+        /// The accounts, before the call.
+        known: BudgetSnapshot,
+    },
+    /// A limit does not allow it.
+    Refused {
+        /// Which, with the figures.
+        refusal: Box<BudgetRefusal>,
+        /// The accounts.
+        known: BudgetSnapshot,
+    },
+    /// The budget cannot be asked, or cannot count the call.
+    Failed {
+        /// Why, and what to do.
+        message: String,
+    },
 }
 
 /// What the input filters say (REQ-068..070).
@@ -281,6 +326,19 @@ pub enum ToolVerdict {
     Refuse(Box<ToolResult>),
     /// Somebody is asked first.
     Ask(String),
+    /// A limit of the budget does not allow it: it is asked about where the run pauses at limits, else it does not run, and
+    /// the run ends after the other calls of the reply.
+    OverBudget {
+        /// Which limit, with the figures.
+        refusal: Box<BudgetRefusal>,
+        /// The arguments that it runs with when it is allowed, where they differ from what the model sent.
+        #[serde(
+            default,
+            skip_serializing_if = "Option::is_none",
+            deserialize_with = "super::present::field"
+        )]
+        arguments: Option<Value>,
+    },
 }
 
 impl ToolVerdict {
@@ -301,13 +359,16 @@ pub struct ToolOutcome {
     pub duration_ms: Option<u64>,
     /// The token count of the result, where the default estimate is not wanted.
     pub tokens: Option<u64>,
+    /// What the call spent of the run's budget: models that it asked itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Box<Spending>>,
 }
 
 impl ToolOutcome {
     /// An outcome.
     #[must_use]
     pub fn new(result: ToolResult, duration_ms: Option<u64>) -> Self {
-        Self { result, duration_ms, tokens: None }
+        Self { result, duration_ms, tokens: None, spent: None }
     }
 
     /// The same with a token count.

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use super::budget::{Asked, BudgetState};
 use super::input::ToolChange;
 use super::open::{Closed, Open, Slot, Stage};
 use super::queues::Queues;
@@ -37,6 +39,8 @@ pub struct LightRun {
     tool_usage: Usage,
     #[serde(default, skip_serializing_if = "LostRoutes::is_empty")]
     lost_routes: LostRoutes,
+    #[serde(default, skip_serializing_if = "BudgetState::is_empty")]
+    budget: BudgetState,
     turn: Turn,
     phase: LightPhase,
 }
@@ -46,6 +50,8 @@ enum LightPhase {
     Gate(GateAt),
     GateAsked { gate: GateAt, question: Question },
     Compacting(CompactionTask),
+    Reserving { retry: Option<Retry>, forced: bool },
+    BudgetAsked(Box<Asked>),
     Calling { started: bool, retry: Option<Retry> },
     Backoff(Retry),
     Tools(LightOpen),
@@ -64,6 +70,10 @@ struct LightOpen {
 struct LightSlot {
     stage: Stage,
     started: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    forced: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::present::field")]
+    kept: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     closed: Option<LightClosed>,
 }
@@ -99,6 +109,10 @@ impl Run {
                 LightPhase::GateAsked { gate: *gate, question: question.clone() }
             }
             Phase::Compacting(task) => LightPhase::Compacting(*task),
+            Phase::Reserving { retry, forced } => {
+                LightPhase::Reserving { retry: retry.clone(), forced: *forced }
+            }
+            Phase::BudgetAsked(asked) => LightPhase::BudgetAsked(asked.clone()),
             Phase::Calling { started, retry } => {
                 LightPhase::Calling { started: *started, retry: retry.clone() }
             }
@@ -121,6 +135,7 @@ impl Run {
             usage: self.usage,
             tool_usage: self.tool_usage,
             lost_routes: self.lost_routes.clone(),
+            budget: self.budget.clone(),
             turn: self.turn.clone(),
             phase,
         }
@@ -144,6 +159,8 @@ impl Run {
             LightPhase::Gate(at) => Phase::Gate(at),
             LightPhase::GateAsked { gate, question } => Phase::GateAsked { gate, question },
             LightPhase::Compacting(task) => Phase::Compacting(task),
+            LightPhase::Reserving { retry, forced } => Phase::Reserving { retry, forced },
+            LightPhase::BudgetAsked(asked) => Phase::BudgetAsked(asked),
             LightPhase::Calling { started, retry } => Phase::Calling { started, retry },
             LightPhase::Backoff(retry) => Phase::Backoff(retry),
             LightPhase::Tools(open) => Phase::Tools(Box::new(open.restore(fold).map_err(mismatch)?)),
@@ -161,6 +178,7 @@ impl Run {
             usage: light.usage,
             tool_usage: light.tool_usage,
             lost_routes: light.lost_routes,
+            budget: light.budget,
             turn: light.turn,
             phase,
         })
@@ -178,7 +196,7 @@ impl LightOpen {
         }
         let mut slots = Vec::with_capacity(calls.len());
         for (call, light) in calls.into_iter().zip(self.slots) {
-            let closed = match light.closed {
+            let closed = match &light.closed {
                 None => None,
                 Some(closed) => {
                     let end = open
@@ -190,11 +208,12 @@ impl LightOpen {
                         duration_ms: end.duration_ms,
                         tokens: closed.tokens,
                         at: closed.at,
-                        change: closed.change,
+                        change: closed.change.clone(),
                     })
                 }
             };
-            slots.push(Slot { call, stage: light.stage, started: light.started, closed });
+            let LightSlot { stage, started, forced, kept, .. } = light;
+            slots.push(Slot { call, stage, started, forced, kept, closed });
         }
         Ok(Open {
             reply: open.reply.clone(),
@@ -211,6 +230,8 @@ impl From<&Slot> for LightSlot {
         Self {
             stage: slot.stage.clone(),
             started: slot.started,
+            forced: slot.forced,
+            kept: slot.kept.clone(),
             closed: slot.closed.as_ref().map(|c| LightClosed {
                 at: c.at,
                 tokens: c.tokens,

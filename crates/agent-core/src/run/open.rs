@@ -31,6 +31,12 @@ pub(super) struct Slot {
     pub(super) stage: Stage,
     /// Whether `ToolExecutionStart` has been said.
     pub(super) started: bool,
+    /// Whether a person allowed it although a limit of the budget is reached.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) forced: bool,
+    /// The arguments to run with when the budget's question is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::present::field")]
+    pub(super) kept: Option<Value>,
     pub(super) closed: Option<Closed>,
 }
 
@@ -65,7 +71,14 @@ impl Open {
         let slots = calls
             .unwrap_or_default()
             .into_iter()
-            .map(|call| Slot { call, stage: Stage::New, started: false, closed: None })
+            .map(|call| Slot {
+                call,
+                stage: Stage::New,
+                started: false,
+                forced: false,
+                kept: None,
+                closed: None,
+            })
             .collect();
         Self { reply, slots, group: 1, aborting: false, interrupted: None }
     }
@@ -134,7 +147,7 @@ impl Open {
                 };
                 let id = Part::Text(slot.call.id.as_str());
                 let key = StepKey::from(joined(&[Part::Text("tool-"), number(turn), Part::Text("-"), id]));
-                Some(PendingCall { key, call: slot.call.clone(), stage })
+                Some(PendingCall { key, call: slot.call.clone(), stage, forced: slot.forced })
             })
             .collect();
         let place = Part::Number(u64::try_from(first).unwrap_or(u64::MAX));

@@ -1,7 +1,7 @@
 //! Which model is asked: the run's own, or one of its routes.
 
+use super::Run;
 use super::input::{Failure, PartialReply};
-use super::{Phase, Run};
 use crate::event::{AgentEvent, RouteChange};
 use crate::route::{RouteName, RouteSetup};
 
@@ -44,7 +44,7 @@ impl Run {
         self.turn.retries = 0;
         // Another window: it may be answered by compaction once more.
         self.turn.overflow = None;
-        self.phase = Phase::Calling { started: false, retry: None };
+        self.await_call(None);
     }
 
     /// The route that is asked; `None` for the run's own model.

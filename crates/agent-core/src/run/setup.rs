@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::queues::{QueueMode, SteeringPolicy};
+use crate::budget::AtLimit;
 use crate::context::ContextConfig;
 use crate::event::LoopConfigSnapshot;
-use crate::identity::{AgentId, ContinuationKind, LoopId, SessionId, ToolName, TurnTrigger};
+use crate::identity::{AgentId, ContinuationKind, GroupMember, LoopId, SessionId, ToolName, TurnTrigger};
 use crate::limits::ExecutionLimits;
+use crate::message::CostConfig;
 use crate::model::ApiProtocol;
 use crate::retry::RetryConfig;
 use crate::route::RouteSetup;
@@ -30,6 +32,9 @@ pub struct RunSetup {
     pub parent_loop_id: Option<LoopId>,
     /// How it continues; `None` for a first loop.
     pub continuation: Option<ContinuationKind>,
+    /// Its place in a group of parallel loops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupMember>,
     /// What the first turn of a first loop is opened by.
     pub first_turn_trigger: TurnTrigger,
     /// What `AgentStart` says of the configuration.
@@ -61,6 +66,27 @@ pub struct RunSetup {
     pub context: Option<ContextConfig>,
     /// The model's window in tokens, to notice a prompt that was cut in silence (B-161).
     pub context_window: Option<u32>,
+    /// The budget that each call is reserved in; `None` for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetSetup>,
+}
+
+/// What a run has to know of its budget.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BudgetSetup {
+    /// What it does at a limit.
+    pub at_limit: AtLimit,
+    /// What the run's own model costs.
+    pub prices: CostConfig,
+}
+
+impl BudgetSetup {
+    /// A budget at whose limits the run does this, for a model with these prices.
+    #[must_use]
+    pub fn new(at_limit: AtLimit, prices: CostConfig) -> Self {
+        Self { at_limit, prices }
+    }
 }
 
 /// Which gates a run stops at for a verdict.
@@ -88,6 +114,7 @@ impl RunSetup {
             loop_id,
             parent_loop_id: None,
             continuation: None,
+            group: None,
             first_turn_trigger: TurnTrigger::User,
             config: Arc::default(),
             metadata: Value::Null,
@@ -103,6 +130,7 @@ impl RunSetup {
             routes: Vec::new(),
             context: Some(ContextConfig::default()),
             context_window: None,
+            budget: None,
         }
     }
 }

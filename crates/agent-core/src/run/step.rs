@@ -32,6 +32,24 @@ pub enum Step {
         route: u32,
         /// What the model is shown, before the caller's own transformations.
         history: History,
+        /// The most tokens of the answer, where the budget allows less than is configured.
+        max_output: Option<u32>,
+    },
+    /// Ask the budget whether the model may be called; answer with `BudgetDecided`.
+    Reserve {
+        /// Its name.
+        key: StepKey,
+        /// Who is to be called, as in `CallModel`.
+        route: u32,
+        /// What the model is to be shown.
+        history: History,
+        /// What the prompt is estimated at: the messages, and with them what the provider counted of instructions and tools
+        /// where `reported` is set.
+        tokens: u64,
+        /// Whether instructions and tools are in `tokens`.
+        reported: bool,
+        /// Whether a person allowed the call, whatever the limits say.
+        forced: bool,
     },
     /// Wait; answer with `Slept`.
     Sleep {
@@ -105,6 +123,8 @@ pub struct PendingCall {
     pub call: ToolCall,
     /// How far it is.
     pub stage: CallStage,
+    /// Whether a person allowed it although a limit of the budget is reached.
+    pub forced: bool,
 }
 
 /// How far a call is.
@@ -129,6 +149,7 @@ impl Step {
         match self {
             Self::Gate { key, .. }
             | Self::CallModel { key, .. }
+            | Self::Reserve { key, .. }
             | Self::Sleep { key, .. }
             | Self::RunTools { key, .. }
             | Self::Compact { key, .. }
@@ -164,6 +185,19 @@ pub(super) fn next(run: &Run) -> Step {
             attempt: run.turn.attempt,
             route: run.turn.route,
             history: run.history.clone(),
+            max_output: run.budget.granted.as_ref().and_then(|g| g.max_output),
+        },
+        Phase::Reserving { forced, .. } => Step::Reserve {
+            key: StepKey::from(format!("reserve-{turn}.{}", run.turn.attempt)),
+            route: run.turn.route,
+            history: run.history.clone(),
+            tokens: run.context_tokens(),
+            reported: run.context.is_reported(&run.history),
+            forced: *forced,
+        },
+        Phase::BudgetAsked(asked) => Step::AwaitAnswer {
+            key: StepKey::from(format!("answer-{turn}")),
+            questions: vec![asked.question.clone()],
         },
         Phase::Backoff(retry) => Step::Sleep {
             key: StepKey::from(format!("sleep-{turn}.{}", run.turn.attempt)),

@@ -1,12 +1,13 @@
 //! The calls of a reply: verdicts, ends, questions, skipping, and closing the exchange.
 
+use super::budget::sentence;
 use super::input::{ToolChange, ToolOutcome, ToolVerdict};
 use super::open::{Closed, Open, Slot, Stage};
 use super::queues::SteeringPolicy;
 use super::{Phase, Run};
-use crate::event::{AgentEvent, Answer, Ended, Question, ToolExecutionEnd};
+use crate::event::{AgentEvent, Answer, BudgetNote, Ended, Question, ToolExecutionEnd};
 use crate::history::{Entry, MessageRef};
-use crate::identity::{LoopId, QuestionId, Timestamp, ToolCallId};
+use crate::identity::{LoopId, QuestionId, StepKey, Timestamp, ToolCallId};
 use crate::message::{LlmMessage, Message, StopReason, ToolResultMessage};
 use crate::tool::ToolResult;
 
@@ -34,7 +35,10 @@ pub(super) fn began(
     let aborting = open.aborting;
     let Some(slot) = open.slot_mut(id) else { return Err(format!("there is no call {id:?}")) };
     match (&slot.stage, &verdict) {
-        (_, ToolVerdict::Run | ToolVerdict::RunWith(_) | ToolVerdict::Ask(_)) if aborting => {
+        (
+            _,
+            ToolVerdict::Run | ToolVerdict::RunWith(_) | ToolVerdict::Ask(_) | ToolVerdict::OverBudget { .. },
+        ) if aborting => {
             return Err("the run was aborted; no call begins any more, and nobody is asked".into());
         }
         // A call that had begun may be asked about, refused or run again after a crash.
@@ -42,6 +46,9 @@ pub(super) fn began(
         _ => return Err(format!("the call {id:?} has ended")),
     }
     run.now = now;
+    let pauses = run.setup.budget.as_ref().is_some_and(|b| b.at_limit == crate::budget::AtLimit::Pause);
+    let mut over = None;
+    let runs = matches!(verdict, ToolVerdict::Run | ToolVerdict::RunWith(_));
     match verdict {
         ToolVerdict::Run => {
             let arguments = match &slot.stage {
@@ -59,10 +66,36 @@ pub(super) fn began(
             close(slot, &loop_id, ToolResult { is_error: true, ..*result }, now, out)
         }
         ToolVerdict::Ask(text) => {
-            let question =
-                Question { id: QuestionId::from(id.as_str()), text, call: Some(slot.call.clone()) };
+            let id = QuestionId::from(id.as_str());
+            let call = Some(Box::new(slot.call.clone()));
+            let question = Question { id, text, call, budget: None };
             out.push(AgentEvent::QuestionAsked { loop_id, question: question.clone() });
             slot.stage = Stage::Asked(question);
+        }
+        ToolVerdict::OverBudget { refusal, arguments } => {
+            over = Some(refusal.clone());
+            if pauses {
+                let id = QuestionId::from(format!("budget-{id}"));
+                let text = sentence(&format!("{refusal}. Raise it and run {}?", slot.call.name));
+                let call = Some(Box::new(slot.call.clone()));
+                let question = Question { id, text, call, budget: Some(refusal) };
+                out.push(AgentEvent::QuestionAsked { loop_id, question: question.clone() });
+                slot.kept = arguments;
+                slot.stage = Stage::Asked(question);
+            } else {
+                let text = format!("This call was not run: {refusal}.");
+                close(slot, &loop_id, ToolResult::error(text), now, out);
+            }
+        }
+    }
+    if runs {
+        run.spend_tool_call();
+    }
+    if let Some(refusal) = over {
+        let key = StepKey::from(format!("tool-{}-{id}", run.turn.index));
+        run.say_budget_of(key, BudgetNote::Refused { refusal: refusal.clone() }, out);
+        if !pauses {
+            run.budget.over.get_or_insert(refusal);
         }
     }
     settle(run, out);
@@ -85,11 +118,12 @@ pub(super) fn ended(
         return Err(format!("the call {id:?} is not running"));
     }
     run.now = now;
-    let ToolOutcome { result, duration_ms, tokens } = outcome;
+    let ToolOutcome { result, duration_ms, tokens, spent } = outcome;
     run.tool_usage = run.tool_usage.combine(&result.usage.as_deref().copied().unwrap_or_default());
     say_end(&slot.call, &loop_id, &result, duration_ms, out);
     slot.closed = Some(Closed { result, duration_ms, tokens, at: now, change: None });
     slot.stage = if reviewed && !aborting { Stage::Ended } else { Stage::Closed };
+    run.spend_by_tool(spent.as_deref());
     settle(run, out);
     Ok(())
 }
@@ -125,16 +159,37 @@ pub(super) fn answered(
     let loop_id = run.setup.loop_id.clone();
     let Phase::Tools(open) = &mut run.phase else { return Err("nothing is asked".into()) };
     let Some(slot) = open.asked_mut(id) else { return Err(format!("no question {id:?} is open")) };
+    let about = match &slot.stage {
+        Stage::Asked(question) => question.budget.clone(),
+        _ => None,
+    };
+    if about.is_none() && matches!(answer, Answer::Raise { .. }) {
+        return Err("this question is not that of a budget; answer Allow, AllowWith or Deny".into());
+    }
     run.now = now;
     out.push(AgentEvent::QuestionAnswered {
         loop_id: loop_id.clone(),
         question_id: id.clone(),
         answer: answer.clone(),
     });
+    let mut raised = None;
     match answer {
-        Answer::Allow => slot.stage = Stage::Approved(None),
-        Answer::AllowWith(arguments) => slot.stage = Stage::Approved(Some(arguments)),
+        Answer::Allow => {
+            slot.forced = about.is_some();
+            slot.stage = Stage::Approved(slot.kept.take());
+        }
+        Answer::AllowWith(arguments) => {
+            slot.forced = about.is_some();
+            slot.stage = Stage::Approved(Some(arguments));
+        }
+        Answer::Raise { by } => {
+            raised = Some((about.map_or(0, |refusal| refusal.level), by));
+            slot.stage = Stage::Approved(slot.kept.take());
+        }
         Answer::Deny { reason } => close(slot, &loop_id, ToolResult::error(reason), now, out),
+    }
+    if let Some((level, by)) = raised {
+        run.raise(level, by, out);
     }
     settle(run, out);
     Ok(())
@@ -224,7 +279,11 @@ fn close_exchange(run: &mut Run, out: &mut Vec<AgentEvent>) {
     // One closed slot for each call, in the order of the calls: the door is open by construction.
     let _ = run.history.push_exchange(reply, entries);
     run.close_turn(Some(reply_message), messages, out);
-    if aborting {
+    let over = run.budget.over.take();
+    if let Some(refusal) = over.filter(|_| !aborting) {
+        run.say_stop(&refusal.to_string(), out);
+        run.end(Ended::Budget { refusal }, out);
+    } else if aborting {
         run.end(interrupted.map_or(Ended::Aborted, |reason| Ended::Interrupted { reason }), out);
     } else {
         run.after_turn(cut || !terminate, out);

@@ -4,7 +4,6 @@ use super::{CompactionTask, GateAt, Intake, Phase, QueueKind, Queued, Run, Turn}
 use crate::event::{AgentEvent, CompactionReason, Ended};
 use crate::history::{Entry, MessageRef};
 use crate::identity::{ContinuationKind, TurnTrigger};
-use crate::message::AgentMessage;
 
 impl Run {
     /// The first turn, or none: a continuation after a reply goes on with what is queued.
@@ -23,11 +22,7 @@ impl Run {
         if let Some(limit) = self.tracker.check_limits(self.now) {
             let reason = limit.to_string();
             self.enter_prompts(out);
-            let note = Entry::from(AgentMessage::user(format!("[Agent stopped: {reason}]")));
-            let note = self.entered(note);
-            if self.history.push_entry(note.clone()).is_ok() {
-                self.say_message(&note, out);
-            }
+            self.say_stop(&reason, out);
             self.end(Ended::Limit { reason }, out);
         } else if self.setup.gates.before_turn {
             self.phase = Phase::Gate(GateAt::Turn);
@@ -89,7 +84,7 @@ impl Run {
             self.turn.compacted = true;
             self.start_compaction(task, out);
         } else {
-            self.phase = Phase::Calling { started: false, retry: None };
+            self.await_call(None);
         }
     }
 

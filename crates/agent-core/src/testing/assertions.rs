@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::event::{AgentEvent, Ended};
+use crate::event::{AgentEvent, BudgetNote, Ended};
 use crate::message::Message;
 
 /// The events in short, without live ones: `agent_start turn_start user assistant(text) tool+(name) tool-(name) result …`.
@@ -46,10 +46,22 @@ fn word(event: &AgentEvent) -> Option<String> {
         AgentEvent::RetryEnd(note) => {
             format!("retry-{}{}", if note.error.is_some() { "!" } else { "" }, note.attempt)
         }
+        AgentEvent::Budget(event) => match event.note {
+            BudgetNote::Reserved { .. } => "reserved".into(),
+            BudgetNote::Spent { .. } => "spent".into(),
+            BudgetNote::Refused { .. } => "over_budget".into(),
+            BudgetNote::Raised { .. } => "raised".into(),
+        },
+        AgentEvent::CacheBroken(broken) => format!("cache_broken({})", broken.field),
         AgentEvent::CompactionStarted { .. } => "compact+".into(),
         AgentEvent::CompactionEnded(_) => "compact-".into(),
         AgentEvent::TurnEnd { .. } => "turn_end".into(),
         AgentEvent::AgentEnd(end) => format!("agent_end({})", ended_word(&end.ended)),
+        AgentEvent::ParallelLoopStart(start) => format!("parallel_start({})", start.loop_ids.len()),
+        AgentEvent::ParallelLoopEnd(end) => match end.selected_config_index {
+            Some(index) => format!("parallel_end({index})"),
+            None => "parallel_end!".into(),
+        },
         AgentEvent::MessageStart { .. }
         | AgentEvent::MessageUpdate { .. }
         | AgentEvent::ToolExecutionUpdate { .. }
@@ -64,6 +76,7 @@ fn ended_word(ended: &Ended) -> &'static str {
         Ended::InputRejected { .. } => "input_rejected",
         Ended::TurnVetoed { .. } => "turn_vetoed",
         Ended::Limit { .. } => "limit",
+        Ended::Budget { .. } => "budget",
         Ended::Aborted => "aborted",
         Ended::Error { .. } => "error",
         Ended::Interrupted { .. } => "interrupted",

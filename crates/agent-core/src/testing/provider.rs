@@ -9,8 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::reply::{Act, ScriptedReply};
 use super::strict;
 use crate::provider::{
-    Completion, ErrorContext, ErrorKind, EventSink, OwnedStreamEvent, ProviderError, StreamConfig,
-    StreamEvent, StreamProvider,
+    Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StreamConfig, StreamProvider,
 };
 
 type Responder = dyn Fn(&StreamConfig) -> ScriptedReply + Send + Sync;
@@ -144,7 +143,7 @@ impl StreamProvider for ScriptedProvider {
             }
             match act {
                 Act::Send(event) => {
-                    send(&event, sink);
+                    event.borrowed().into_iter().for_each(&mut *sink);
                     // Each event may be read before the next one is there.
                     yield_once().await;
                 }
@@ -175,28 +174,4 @@ async fn yield_once() {
         std::task::Poll::Pending
     })
     .await;
-}
-
-fn send(event: &OwnedStreamEvent, sink: &mut EventSink<'_>) {
-    use OwnedStreamEvent as O;
-    sink(match event {
-        O::Start { response_id, model } => {
-            StreamEvent::Start { response_id: response_id.as_deref(), model: model.as_deref() }
-        }
-        O::TextStart { index } => StreamEvent::TextStart { index: *index },
-        O::TextDelta { index, delta } => StreamEvent::TextDelta { index: *index, delta },
-        O::TextSignature { index, delta } => StreamEvent::TextSignature { index: *index, delta },
-        O::ThinkingStart { index } => StreamEvent::ThinkingStart { index: *index },
-        O::ThinkingDelta { index, delta } => StreamEvent::ThinkingDelta { index: *index, delta },
-        O::ThinkingSignature { index, delta } => StreamEvent::ThinkingSignature { index: *index, delta },
-        O::RedactedThinking { index, data } => StreamEvent::RedactedThinking { index: *index, data },
-        O::ToolCallStart { index, id, name } => StreamEvent::ToolCallStart { index: *index, id, name },
-        O::ToolCallDelta { index, delta } => StreamEvent::ToolCallDelta { index: *index, delta },
-        O::ToolCallSignature { index, delta } => StreamEvent::ToolCallSignature { index: *index, delta },
-        O::Opaque { index, kind, data } => StreamEvent::Opaque { index: *index, kind, data },
-        O::BlockEnd { index } => StreamEvent::BlockEnd { index: *index },
-        O::Usage { usage } => StreamEvent::Usage(*usage),
-        O::Unrecognised { name } => StreamEvent::Unrecognised { name },
-        O::Done { .. } | O::Error { .. } => return,
-    });
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 use super::ToolResult;
+use crate::budget::Budget;
 use crate::environment::Environment;
 use crate::identity::{LoopId, StepKey, ToolCallId, ToolName};
 use crate::journal::Journal;
@@ -36,6 +37,9 @@ pub struct ToolContext {
     pub journal: Option<Arc<dyn Journal>>,
     /// Time, sleep and tasks.
     pub environment: Arc<dyn Environment>,
+    /// What the call may spend of the run's budget, for tools that ask a model: an account of its own, below the run's. A tool
+    /// that calls a model by itself does so through [`Budget::meter`]; one that runs a loop gives it to that.
+    pub budget: Option<Budget>,
 }
 
 impl ToolContext {
@@ -53,6 +57,7 @@ impl ToolContext {
             provider: None,
             journal: None,
             environment,
+            budget: None,
         }
     }
 

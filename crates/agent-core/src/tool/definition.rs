@@ -1,6 +1,6 @@
 //! What a model is told of a tool (REQ-016).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -36,6 +36,7 @@ pub struct ToolSet {
 struct Inner {
     definitions: Vec<ToolDefinition>,
     wire: WireCache,
+    tokens: OnceLock<u64>,
 }
 
 impl ToolSet {
@@ -51,6 +52,22 @@ impl ToolSet {
         self.inner.definitions.is_empty()
     }
 
+    /// Whether both are the same object.
+    #[must_use]
+    pub fn same(a: &Self, b: &Self) -> bool {
+        Arc::ptr_eq(&a.inner, &b.inner)
+    }
+
+    /// An estimate of their tokens: a quarter of their bytes.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        let count = |tool: &ToolDefinition| {
+            let bytes = tool.name.len() + tool.description.len() + tool.parameters.to_string().len();
+            (bytes as u64).div_ceil(4)
+        };
+        *self.inner.tokens.get_or_init(|| self.inner.definitions.iter().map(count).sum())
+    }
+
     /// Where their encoded forms are kept.
     #[must_use]
     pub fn wire(&self) -> &WireCache {
@@ -61,7 +78,11 @@ impl ToolSet {
 impl FromIterator<ToolDefinition> for ToolSet {
     fn from_iter<I: IntoIterator<Item = ToolDefinition>>(iter: I) -> Self {
         Self {
-            inner: Arc::new(Inner { definitions: iter.into_iter().collect(), wire: WireCache::default() }),
+            inner: Arc::new(Inner {
+                definitions: iter.into_iter().collect(),
+                wire: WireCache::default(),
+                tokens: OnceLock::new(),
+            }),
         }
     }
 }

@@ -21,7 +21,7 @@ use serde_json::json;
 
 use crate::choices::{Choices, choices};
 
-type Shared = Arc<Mutex<Choices>>;
+pub(crate) type Shared = Arc<Mutex<Choices>>;
 
 fn reply(c: &mut Choices) -> ScriptedReply {
     let mut reply = ScriptedReply::new();
@@ -77,7 +77,7 @@ fn tools() -> Vec<Arc<dyn AgentTool>> {
     list.into_iter().map(|t| Arc::new(t) as Arc<dyn AgentTool>).collect()
 }
 
-fn hooks(shared: &Shared) -> Hooks {
+pub(crate) fn hooks(shared: &Shared) -> Hooks {
     let (tool, turn, update) = (Arc::clone(shared), Arc::clone(shared), Arc::clone(shared));
     Hooks::new()
         .before_tool(move |_| {
@@ -101,7 +101,7 @@ fn hooks(shared: &Shared) -> Hooks {
         })
 }
 
-fn agent(c: &mut Choices, shared: &Shared) -> BasicAgent {
+pub(crate) fn agent(c: &mut Choices, shared: &Shared) -> BasicAgent {
     let script = Arc::clone(shared);
     let model = ScriptedProvider::responding(move |_| reply(&mut script.lock().unwrap()));
     let context = ContextConfig::default()

@@ -7,4 +7,6 @@ mod choices;
 #[cfg(test)]
 mod machine;
 #[cfg(test)]
+mod recordings;
+#[cfg(test)]
 mod world;

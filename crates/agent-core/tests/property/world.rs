@@ -2,15 +2,16 @@
 
 use agent_core::history::Splice;
 use agent_core::run::{
-    CallStage, CompactionTask, Failure, Gate, GateVerdict, Gates, Input, InputVerdict, PartialReply,
-    PendingCall, QueueKind, QueueMode, Queued, Reply, RunSetup, SteeringPolicy, Step, ToolChange,
-    ToolOutcome, ToolVerdict,
+    BudgetSetup, BudgetVerdict, CallStage, CompactionTask, Failure, Gate, GateVerdict, Gates, Input,
+    InputVerdict, PartialReply, PendingCall, QueueKind, QueueMode, Queued, Reply, RunSetup, SteeringPolicy,
+    Step, ToolChange, ToolOutcome, ToolVerdict,
 };
 use agent_core::{
-    AgentMessage, Answer, AssistantMessage, Content, ContextConfig, Entry, ErrorKind, ExecutionLimits,
-    HeuristicTokenCounter, History, LoopId, Message, ModelConfig, QuestionId, RetryConfig, Route, StopReason,
-    ToolArguments, ToolCall, ToolExecutionStrategy, ToolResult, ToolResultMessage, Usage,
-    compact_history_within,
+    AgentMessage, Answer, Ask, AssistantMessage, AtLimit, Budget, BudgetLimits, BudgetRefusal,
+    BudgetSnapshot, Content, ContextConfig, CostConfig, Entry, ErrorKind, ExecutionLimits,
+    HeuristicTokenCounter, History, LoopId, Message, ModelConfig, QuestionId, RetryConfig, Route, Spending,
+    StopReason, Timestamp, ToolArguments, ToolCall, ToolExecutionStrategy, ToolResult, ToolResultMessage,
+    Usage, compact_history_within,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -68,7 +69,38 @@ pub(crate) fn setup(c: &mut Choices) -> RunSetup {
             Some(ExecutionLimits::unlimited().with_max_duration(Duration::from_millis(c.below(2_000) as u64)))
         }
     };
+    setup.budget = match c.below(3) {
+        0 => None,
+        n => {
+            let at_limit = if n == 1 { AtLimit::Stop } else { AtLimit::Pause };
+            Some(BudgetSetup::new(at_limit, CostConfig::per_million(3_000_000, 15_000_000, 300_000, 0)))
+        }
+    };
     setup
+}
+
+/// What an account of a run says of a call, and what is known of the accounts.
+fn refusal(c: &mut Choices) -> (Box<BudgetRefusal>, BudgetSnapshot) {
+    let root = Budget::named("root", BudgetLimits::none().with_tokens(100));
+    let budget = root.child("run", BudgetLimits::none().with_tool_calls(1));
+    budget.charge(Spending::of_tokens(90 + c.below(20) as u64));
+    let ask = if c.once_in(2) { Spending::of_tokens(50) } else { Spending::of_tool_calls(2) };
+    let refusal = budget.try_reserve(&Ask::exactly(ask), Timestamp(0)).unwrap_err();
+    (refusal, budget.snapshot(Timestamp(5)))
+}
+
+fn budget_verdict(c: &mut Choices) -> BudgetVerdict {
+    let (refusal, known) = refusal(c);
+    match c.below(12) {
+        0 | 1 => BudgetVerdict::Refused { refusal, known },
+        2 if c.once_in(4) => BudgetVerdict::Failed { message: "there is no budget here".into() },
+        _ => BudgetVerdict::Granted {
+            amounts: Spending::of_tokens(40),
+            prompt_tokens: 20,
+            max_output: c.one_of(&[None, Some(20)]),
+            known,
+        },
+    }
 }
 
 /// A conversation that was there before.
@@ -199,7 +231,9 @@ fn outcome(c: &mut Choices) -> Box<ToolOutcome> {
     let ran = c.one_of(&[Some(3), None]);
     let used = if c.once_in(4) { Some(usage(c)) } else { None };
     let outcome = ToolOutcome::new(used.into_iter().fold(result(c), ToolResult::with_usage), ran);
-    Box::new(if c.once_in(2) { outcome.counted(c.below(30) as u64) } else { outcome })
+    let mut outcome = if c.once_in(2) { outcome.counted(c.below(30) as u64) } else { outcome };
+    outcome.spent = c.once_in(3).then(|| Box::new(Spending::of_tokens(7)));
+    Box::new(outcome)
 }
 
 fn change(c: &mut Choices) -> Box<ToolChange> {
@@ -213,7 +247,11 @@ fn change(c: &mut Choices) -> Box<ToolChange> {
 }
 
 fn verdict(c: &mut Choices) -> ToolVerdict {
-    match c.below(8) {
+    match c.below(9) {
+        8 => {
+            let arguments = c.once_in(2).then(|| value(c));
+            ToolVerdict::OverBudget { refusal: refusal(c).0, arguments }
+        }
         0..=3 => ToolVerdict::Run,
         4 => ToolVerdict::RunWith(value(c)),
         5 => ToolVerdict::refuse("vetoed"),
@@ -223,7 +261,8 @@ fn verdict(c: &mut Choices) -> ToolVerdict {
 }
 
 fn answer(c: &mut Choices) -> Answer {
-    match c.below(4) {
+    match c.below(5) {
+        4 => Answer::Raise { by: Spending::of_tokens(100) },
         0 | 1 => Answer::Allow,
         2 => Answer::AllowWith(value(c)),
         _ => Answer::Deny { reason: "rather not".into() },
@@ -268,6 +307,7 @@ pub(crate) fn fitting(c: &mut Choices, step: &Step) -> Input {
             9 => Input::ModelFailed { failure: failure(c), partial: partial(c) },
             _ => Input::ModelReplied { reply: reply(c) },
         },
+        Step::Reserve { .. } => Input::BudgetDecided { verdict: budget_verdict(c) },
         Step::Sleep { .. } => Input::Slept,
         Step::RunTools { calls, .. } => {
             let PendingCall { call, stage, .. } = &calls[c.below(calls.len())];
@@ -300,7 +340,8 @@ pub(crate) fn any_input(c: &mut Choices, history: &History, ids: &[String]) -> I
         0 => "nobody".to_owned(),
         n => ids[n - 1].clone(),
     };
-    match c.below(17) {
+    match c.below(18) {
+        17 => Input::BudgetDecided { verdict: budget_verdict(c) },
         0..=2 => Input::Queue { queued: queued(c) },
         3 => {
             // A message that may not enter alone.

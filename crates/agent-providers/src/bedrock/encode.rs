@@ -25,6 +25,7 @@ use crate::claude::thinking;
 use crate::handoff::{self, Handoff};
 use crate::json::{self, Members};
 use crate::request::refuse;
+use crate::tool_schema::declared;
 
 /// What ends a cacheable prefix: a block of its own behind another one.
 const CACHE_POINT: &[u8] = br#",{"cachePoint":{"type":"default"}}"#;
@@ -227,11 +228,13 @@ fn write_tool(out: &mut Vec<u8>, name: &str, description: &str, parameters: &Val
         spec.field("description", description);
     }
     let mut input = Members::open(spec.key("inputSchema"));
+    // Nova takes these three members at the root and no other.
+    let whole = declared(parameters);
     let mut schema = Members::open(input.key("json"));
-    // The API wants an object's schema and says so by its `type`, which it must hold.
-    schema.field("type", "object");
-    for (key, value) in parameters.as_object().into_iter().flatten().filter(|(k, _)| *k != "type") {
-        schema.field(key, value);
+    for key in ["type", "properties", "required"] {
+        if let Some(value) = whole.get(key) {
+            schema.field(key, value);
+        }
     }
     schema.close();
     input.close();

@@ -15,6 +15,7 @@ use crate::handoff::{Handoff, IdRule, ImageOut, ThinkingOut, text, wire_key};
 use crate::json::{Members, write};
 use crate::protocol::HttpRequest;
 use crate::request;
+use crate::tool_schema::declared;
 
 /// The mark of a unit that cannot be said: it holds a picture by its address.
 const CANNOT_BE_SAID: u32 = u32::MAX;
@@ -116,7 +117,7 @@ fn tools(members: &mut Members<'_>, request: &StreamConfig) {
             wrapper.field("type", "function");
             let mut function = Members::open(wrapper.key("function"));
             function.field("name", &tool.name).field("description", &tool.description);
-            function.field("parameters", &tool.parameters);
+            function.field("parameters", &declared(&tool.parameters));
             function.close();
             wrapper.close();
         }

@@ -18,6 +18,7 @@ use crate::handoff::{Handoff, wire_key};
 use crate::json::{Members, write};
 use crate::protocol::HttpRequest;
 use crate::request;
+use crate::tool_schema::declared;
 
 /// What an assistant says between tool results and a user message, where a server wants that.
 const BRIDGE: &[u8] = br#"{"role":"assistant","content":"I have the results of the tools."}"#;
@@ -78,7 +79,7 @@ fn tools(members: &mut Members<'_>, request: &StreamConfig, dialect: &Dialect) {
             wrapper.field("type", "function");
             let mut function = Members::open(wrapper.key("function"));
             function.field("name", &tool.name).field("description", &tool.description);
-            function.field("parameters", &tool.parameters);
+            function.field("parameters", &declared(&tool.parameters));
             if dialect.strict_tools {
                 function.field("strict", &false);
             }

@@ -14,6 +14,7 @@ use agent_core::{Encoded, ProviderError, StreamConfig, ToolDefinition};
 use crate::handoff::{Handoff, wire_key};
 use crate::json::Members;
 use crate::openai_responses::config::{SystemPrompt, system_prompt};
+use crate::tool_schema::declared;
 
 /// Writes the body.
 ///
@@ -59,7 +60,8 @@ fn encode_tools(definitions: &[ToolDefinition], strict: bool) -> Vec<u8> {
         }
         let mut tool = Members::open(&mut out);
         tool.field("type", "function").field("name", &definition.name);
-        tool.field("description", &definition.description).field("parameters", &definition.parameters);
+        tool.field("description", &definition.description)
+            .field("parameters", &declared(&definition.parameters));
         if strict {
             // Unsaid, it is true, and a schema that is not made for that is refused or changed.
             tool.field("strict", &false);

@@ -6,7 +6,7 @@ use agent_core::{Completion, ErrorContext, ErrorKind, EventSink, ProviderError, 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::wire::{ERROR_EVENT, Failed};
+use super::wire::{ERROR_EVENT, into_error};
 use crate::protocol::{Decode, Flow, Frame};
 use crate::shape::Shape;
 
@@ -111,8 +111,7 @@ impl Decoder {
 impl Decode for Decoder {
     fn push(&mut self, frame: Frame<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
         if frame.event == Some(ERROR_EVENT) {
-            let failed: Failed = serde_json::from_str(frame.data).map_err(unreadable)?;
-            return Err(failed.into_error());
+            return Err(into_error(serde_json::from_str(frame.data).map_err(unreadable)?));
         }
         if let Some((usual, delta)) = self.shape.read(frame.data) {
             sink(usual.event(&delta));

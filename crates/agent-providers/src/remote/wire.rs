@@ -1,7 +1,7 @@
 //! What goes between the two sides. Written and read by both, so each form stands here once.
 
 use agent_core::{
-    AgentMessage, CacheConfig, Completion, ErrorContext, ErrorKind, History, Message, ModelConfig,
+    AgentMessage, CacheConfig, Completion, ErrorKind, ErrorRecord, History, Message, ModelConfig,
     OwnedStreamEvent, ProviderError, ResponseFormat, StreamConfig, StreamEvent, ThinkingBudgets,
     ThinkingLevel, ToolChoice, ToolDefinition,
 };
@@ -102,57 +102,12 @@ impl RemoteRequest {
     }
 }
 
-/// Why a call failed, as it is sent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Failed {
-    kind: ErrorKind,
-    message: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    provider: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    status: Option<u16>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    request_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    retry_after_ms: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    code: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    advice: Option<String>,
-}
-
-impl Failed {
-    fn of(error: &ProviderError) -> Self {
-        let context = error.context();
-        let text = |get: fn(&ErrorContext) -> &Option<String>| context.and_then(|c| get(c).clone());
-        Self {
-            kind: error.kind(),
-            message: context.map_or_else(|| error.to_string(), |c| c.message.clone()),
-            provider: text(|c| &c.provider),
-            model: text(|c| &c.model),
-            status: error.status(),
-            request_id: text(|c| &c.request_id),
-            retry_after_ms: error.retry_after().map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
-            code: text(|c| &c.code),
-            advice: text(|c| &c.advice),
-        }
+/// The error that the other side said. That it was cancelled there is not this side's wish: the call may be made again.
+pub(super) fn into_error(mut record: ErrorRecord) -> ProviderError {
+    if record.kind == ErrorKind::Cancelled {
+        record.kind = ErrorKind::Network;
     }
-
-    pub(super) fn into_error(self) -> ProviderError {
-        let mut context = ErrorContext::new(self.message);
-        context.provider = self.provider;
-        context.model = self.model;
-        context.status = self.status;
-        context.request_id = self.request_id;
-        context.retry_after = self.retry_after_ms.map(std::time::Duration::from_millis);
-        context.code = self.code;
-        context.advice = self.advice;
-        // That the other side was cancelled is not this side's wish: the call may be made again.
-        let kind = if self.kind == ErrorKind::Cancelled { ErrorKind::Network } else { self.kind };
-        ProviderError::new(kind, context)
-    }
+    record.into()
 }
 
 /// Appends the frame of a piece of the reply.
@@ -164,7 +119,7 @@ pub fn event_frame(out: &mut Vec<u8>, event: StreamEvent<'_>) {
 pub fn end_frame(out: &mut Vec<u8>, end: &Result<Completion, ProviderError>) {
     match end {
         Ok(completion) => frame(out, None, &OwnedStreamEvent::Done { completion: completion.clone() }),
-        Err(error) => frame(out, Some(ERROR_EVENT), &Failed::of(error)),
+        Err(error) => frame(out, Some(ERROR_EVENT), &ErrorRecord::from(error)),
     }
 }
 

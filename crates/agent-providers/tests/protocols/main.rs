@@ -23,6 +23,7 @@
 )]
 
 mod abilities;
+mod cache_breaks;
 mod contracts;
 mod eight;
 mod errors;

@@ -1,20 +1,20 @@
 //! From a session back to the conversation.
 
 use agent_core::fold::Fold;
-use agent_core::{History, LoopId, Splice};
+use agent_core::{GroupRole, History, LoopId, Splice};
 
 use super::{LoopBase, LoopRecord, Session};
 use crate::error::{BoxError, SessionError};
 
 impl Session {
-    /// The conversation after the last loop. A loop that is open is closed: calls without a result get one that says so.
+    /// The conversation after the [head](Self::head). A loop that is open is closed: calls without a result get one that says so.
     ///
     /// # Errors
     /// When the events of a loop do not make a conversation.
     pub fn history(&self) -> Result<History, SessionError> {
-        match self.loops.len().checked_sub(1) {
+        match self.head_at(self.loops.len()) {
             None => Ok(History::new()),
-            Some(last) => Ok(self.fold_at(last)?.into_closed()),
+            Some(head) => Ok(self.fold_at(head)?.into_closed()),
         }
     }
 
@@ -50,8 +50,8 @@ impl Session {
     }
 
     /// The place of the loop whose conversation this one begins with. It is an earlier one, so that no chain is a ring.
-    fn before(&self, at: usize, record: &LoopRecord) -> Result<Option<usize>, SessionError> {
-        let Some(base) = &record.base else { return Ok(at.checked_sub(1)) };
+    pub(crate) fn before(&self, at: usize, record: &LoopRecord) -> Result<Option<usize>, SessionError> {
+        let Some(base) = &record.base else { return Ok(self.presumed_before(at, record)) };
         let Some(after) = &base.after_loop else { return Ok(None) };
         match self.position(after.as_str()) {
             Some(found) if found < at => Ok(Some(found)),
@@ -62,7 +62,22 @@ impl Session {
     }
 }
 
-fn fold_loop(record: &LoopRecord, before: &History) -> Result<Fold, SessionError> {
+impl Session {
+    /// Where nobody said what a loop begins with: what the conversation was then. Branches begin with what it was before their
+    /// group, a judge with nothing.
+    fn presumed_before(&self, at: usize, record: &LoopRecord) -> Option<usize> {
+        let Some(group) = &record.group else { return self.head_at(at) };
+        let first =
+            self.loops.iter().position(|r| r.group.as_ref().is_some_and(|g| g.group_id == group.group_id));
+        match group.role {
+            GroupRole::Branch { .. } => self.head_at(first.unwrap_or(at).min(at)),
+            _ => None,
+        }
+    }
+}
+
+/// The fold of a loop over the conversation after the one before it.
+pub(crate) fn fold_loop(record: &LoopRecord, before: &History) -> Result<Fold, SessionError> {
     let base = match &record.base {
         Some(base) => begin(base, before).map_err(|e| failed(&record.loop_id, e))?,
         None => before.clone(),

@@ -12,6 +12,7 @@ use super::{
     AgentId, Extra, LoopEvent, LoopRecord, OpenRun, SESSION_VERSION, Session, SessionFormation, SessionId,
     SessionScope, SpawnRef, Timestamp,
 };
+use crate::travel::ForkRef;
 
 /// A session without its loops.
 #[derive(Serialize, Deserialize)]
@@ -24,6 +25,8 @@ struct Head {
     formation: SessionFormation,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parent_spawn_ref: Option<SpawnRef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    forked_from: Option<ForkRef>,
     #[serde(default)]
     scope: SessionScope,
     #[serde(default)]
@@ -59,6 +62,7 @@ impl Session {
             last_active_at: self.last_active_at,
             formation: self.formation.clone(),
             parent_spawn_ref: self.parent_spawn_ref.clone(),
+            forked_from: self.forked_from.clone(),
             scope: self.scope,
             journal_records: self.journal_records,
         })?;
@@ -99,6 +103,7 @@ impl Session {
             last_active_at: head.last_active_at,
             formation: head.formation,
             parent_spawn_ref: head.parent_spawn_ref,
+            forked_from: head.forked_from,
             scope: head.scope,
             loops: Vec::with_capacity(loops.len()),
             journal_records: head.journal_records,

@@ -12,6 +12,33 @@ impl Session {
         })
     }
 
+    /// The loop that the conversation goes on from: the one that began last, or a branch that was selected after that. Branches that
+    /// were not selected, and judges, are none.
+    #[must_use]
+    pub fn head(&self) -> Option<&LoopRecord> {
+        self.head_at(self.loops.len()).and_then(|at| self.loops.get(at))
+    }
+
+    /// The place of the head as it was when the session had so many loops.
+    pub(crate) fn head_at(&self, loops: usize) -> Option<usize> {
+        // When a loop came to be the head: by beginning as the n-th, or by being selected after the n-th had begun.
+        let since = |(at, record): (usize, &LoopRecord)| match (&record.group, &record.parallel_group) {
+            (None, _) => Some((at, 0, at)),
+            (Some(member), Some(group)) if group.is_selected => {
+                let selected = group.selected_after_loops.or_else(|| {
+                    let of_group =
+                        |r: &LoopRecord| r.group.as_ref().is_some_and(|g| g.group_id == member.group_id);
+                    self.loops.iter().rposition(of_group).map(|last| last + 1)
+                });
+                let last = selected.filter(|n| *n <= loops)?.checked_sub(1)?;
+                Some((last, 1, at))
+            }
+            (Some(_), _) => None,
+        };
+        let there = self.loops.iter().enumerate().take(loops);
+        there.filter_map(since).max().map(|(_, _, at)| at)
+    }
+
     /// The loops of this session that continue this one.
     pub fn children_of<'a>(&'a self, loop_id: &'a str) -> impl Iterator<Item = &'a LoopRecord> {
         self.loops.iter().filter(move |r| r.parent_loop_id.as_ref().is_some_and(|p| p == loop_id))

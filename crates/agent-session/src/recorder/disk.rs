@@ -4,13 +4,14 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent_core::journal::JournalEntry;
+use agent_core::journal::{GroupEntry, JournalEntry};
 use agent_core::run::Run;
-use agent_core::{AgentEvent, Entry, History, SessionId};
+use agent_core::{AgentEvent, Entry, History, LoopId, SessionId};
 
+use super::known::KnownEnds;
 use super::recording::{Recording, record_of_setup, session_of_loop};
 use crate::error::SessionError;
-use crate::model::{LoopBase, OpenRun, RecordedEvent, Session};
+use crate::model::{LoopBase, LoopStatus, OpenRun, RecordedEvent, Session};
 use crate::store::JsonStore;
 use crate::store::journal::{JournalFile, Line};
 use crate::store::lock::WriteLock;
@@ -18,8 +19,8 @@ use crate::store::lock::WriteLock;
 /// A lock, a journal, and what the journal knows of the conversation.
 pub(super) struct Disk {
     pub(super) journal: JournalFile,
-    /// The conversation as the last record left it.
-    known: Option<History>,
+    /// The conversations of recent loops, as their last records left them.
+    known: KnownEnds,
     /// Let go last, after everything is written.
     _lock: WriteLock,
 }
@@ -36,7 +37,13 @@ impl Disk {
         let lock = store.lock(id.as_str())?;
         let recording = match store.read(id.as_str()) {
             Ok(loaded) => {
-                let session = loaded.into_session();
+                let mut session = loaded.into_session();
+                // Nobody else writes it, so nobody drives its branches.
+                for record in session.loops.iter_mut().filter(|r| r.group.is_some()) {
+                    if record.status == LoopStatus::Running {
+                        record.status = LoopStatus::Interrupted;
+                    }
+                }
                 // What the journal holds goes into the file, so that every journal is written by one process.
                 store.replace(&session)?;
                 Some(Recording::new(session))
@@ -45,11 +52,15 @@ impl Disk {
             Err(other) => return Err(other),
         };
         let journal = JournalFile::start(store.journal_of(id.as_str())?)?;
-        let known = match recording.as_ref().and_then(|r| Some((r, r.session.loops.len().checked_sub(1)?))) {
+        let mut known = KnownEnds::default();
+        if let Some(session) = recording.as_ref().map(|r| &r.session)
+            && let Some(head) = session.head_at(session.loops.len())
+            && let Some(record) = session.loops.get(head)
             // A conversation that cannot be folded is not gone on from: the next loop writes its own beginning.
-            Some((r, last)) => r.session.fold_at(last).ok().map(|f| f.history().clone()),
-            None => Some(History::new()),
-        };
+            && let Ok(fold) = session.fold_at(head)
+        {
+            known.note(&record.loop_id, fold.history().clone());
+        }
         Ok((Self { journal, known, _lock: lock }, recording))
     }
 
@@ -60,7 +71,7 @@ impl Disk {
         entry: &JournalEntry<'_>,
     ) -> Result<Written, SessionError> {
         let setup = entry.run.setup();
-        let known_at = recording.position(&setup.loop_id);
+        let known_at = recording.position(&setup.loop_id).filter(|at| !recording.is_announced(*at));
         let at = match known_at {
             Some(at) => at,
             None => {
@@ -105,7 +116,7 @@ impl Disk {
             self.journal.append(&line, places, session)?;
         }
         recording.session.journal_records = number;
-        self.known = Some(entry.run.history().clone());
+        self.known.note(&setup.loop_id, entry.run.history().clone());
         if entry.run.ended().is_some() {
             recording.settle(at);
         }
@@ -119,8 +130,14 @@ impl Disk {
         let said =
             events.iter().filter(|e| matches!(e, AgentEvent::MessageEnd { superseded: false, .. })).count();
         let before = history.unit_count().saturating_sub(said);
+        // A conversation begins with that of an earlier loop.
+        let own = recording.position(&run.setup().loop_id).unwrap_or(usize::MAX);
+        let earlier = |id: &LoopId| recording.position(id).is_some_and(|at| at < own);
         let nothing = History::new();
-        let known = self.known.as_ref().unwrap_or(&nothing);
+        let (after, known) = match self.known.closest(history, earlier) {
+            Some((loop_id, known)) => (Some(loop_id.clone()), known),
+            None => (None, &nothing),
+        };
         let mut shared = history.shared_units(known).min(before);
         if shared < before && shared < known.unit_count() {
             // Other objects may still be the same messages: the session was loaded, the agent was not.
@@ -130,8 +147,20 @@ impl Disk {
         let keep = history.units().take(shared).map(|u| u.entries().len()).sum();
         let added: Vec<Entry> =
             history.units().take(before).skip(shared).flat_map(|u| u.entries().iter().cloned()).collect();
-        let last = recording.session.loops.last().filter(|_| self.known.is_some());
-        LoopBase { after_loop: last.map(|r| r.loop_id.clone()), keep, added }
+        LoopBase { after_loop: after, keep, added }
+    }
+
+    /// Writes that a group was announced, or how it ended.
+    pub(super) fn append_group(
+        &mut self,
+        recording: &mut Recording,
+        entry: &GroupEntry<'_>,
+    ) -> Result<Written, SessionError> {
+        let number = recording.session.journal_records.saturating_add(1);
+        self.journal.append_group(number, entry.now, entry.event, &recording.session)?;
+        recording.take_group(entry.event);
+        recording.session.journal_records = number;
+        Ok(Written { file: self.journal.file(), path: self.journal.path().to_owned() })
     }
 
     /// Writes the readable file and empties the journal.

@@ -4,6 +4,7 @@ use std::sync::PoisonError;
 
 use agent_core::{AgentEvent, SessionId};
 
+use super::groups::session_of_group;
 use super::recording::{record_of_start, session_of_loop};
 use super::{Recording, SessionRecorder, State, Tracked};
 use crate::model::{LoopStatus, RecordedEvent, Session};
@@ -19,7 +20,11 @@ impl SessionRecorder {
         if event.is_live() && !options.streaming_events {
             return;
         }
-        self.inner.lock().take(event);
+        let mut state = self.inner.lock();
+        match session_of_group(event) {
+            Some(_) => state.take_group(event),
+            None => state.take(event),
+        }
     }
 
     /// Puts sessions aside in which no loop is open, and says how many are put aside now. A later loop of such a session
@@ -82,7 +87,7 @@ impl SessionRecorder {
             return;
         }
         for record in &session.loops {
-            state.routes.insert(record.loop_id.clone(), id.clone());
+            state.route(record, &id);
         }
         let recording = Recording::new(session);
         state.sessions.insert(id, Tracked { recording, disk: None, completed: false, changed: false });

@@ -4,7 +4,7 @@ use agent_core::{AgentEvent, AgentStart, LoopId, SessionId, ToolCallId, ToolExec
 
 use super::State;
 use super::recording::session_of_id;
-use crate::model::SpawnRef;
+use crate::model::{LoopRecord, SpawnRef};
 
 impl State {
     /// The session of a loop, as far as anything says.
@@ -20,6 +20,14 @@ impl State {
         known.cloned().unwrap_or_else(|| session_of_id(loop_id))
     }
 
+    /// Notes whose a loop is. A fork holds loops of another session; they stay that session's where it is known.
+    pub(super) fn route(&mut self, record: &LoopRecord, id: &SessionId) {
+        let known = self.routes.entry(record.loop_id.clone()).or_insert_with(|| id.clone());
+        if record.session_id == *id {
+            known.clone_from(id);
+        }
+    }
+
     /// Draws the links that an event tells of. Sessions that were put aside are found, too.
     pub(super) fn link(&mut self, event: &AgentEvent) {
         match event {
@@ -31,6 +39,10 @@ impl State {
 
     fn link_start(&mut self, start: &AgentStart) {
         let Some(parent) = &start.parent_loop_id else { return };
+        // A continuation was begun by no call: it goes on in its session, or in a fork of the one where its parent is.
+        if start.continuation_kind.is_some() {
+            return;
+        }
         let parent_session = self.session_of(parent);
         if parent_session == start.session_id {
             return;

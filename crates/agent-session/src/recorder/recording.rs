@@ -62,8 +62,21 @@ impl Recording {
     /// Begins the loop of a run. Another run of the same agent that is still open is not: it was cut off, or, where it
     /// waited for an answer, aborted.
     pub(crate) fn begin_run(&mut self, record: LoopRecord) -> usize {
+        if let Some(at) = self.position(&record.loop_id).filter(|at| self.is_announced(*at)) {
+            if let Some(announced) = self.session.loops.get_mut(at) {
+                let links = std::mem::take(&mut announced.children_loop_ids);
+                let group = announced.parallel_group.take();
+                *announced = LoopRecord { children_loop_ids: links, parallel_group: group, ..record };
+            }
+            return at;
+        }
         self.interrupt_others(record.parent_loop_id.as_ref());
         self.begin(record)
+    }
+
+    /// Whether the loop was announced and nothing else is known of it.
+    pub(crate) fn is_announced(&self, at: usize) -> bool {
+        self.record(at).is_some_and(|r| r.status == LoopStatus::Pending)
     }
 
     /// Puts messages on the lists of a loop.
@@ -77,7 +90,8 @@ impl Recording {
         }
     }
 
-    fn interrupt_others(&mut self, parent: Option<&LoopId>) {
+    /// Loops of groups go on beside others; a branch that waits belongs to whoever holds its outcome, and can still be answered.
+    pub(super) fn interrupt_others(&mut self, parent: Option<&LoopId>) {
         let mut kept: Vec<&LoopId> = Vec::new();
         let mut next = parent;
         while let Some(id) = next {
@@ -89,7 +103,7 @@ impl Recording {
         }
         let kept: Vec<LoopId> = kept.into_iter().cloned().collect();
         for record in &mut self.session.loops {
-            if kept.contains(&record.loop_id) {
+            if kept.contains(&record.loop_id) || record.group.is_some() {
                 continue;
             }
             match record.status {
@@ -159,6 +173,7 @@ pub(crate) fn record_of_setup(setup: &RunSetup, now: Timestamp) -> LoopRecord {
     let mut record =
         LoopRecord::new(setup.loop_id.clone(), setup.session_id.clone(), setup.agent_id.clone(), now);
     record.parent_loop_id.clone_from(&setup.parent_loop_id);
+    record.group.clone_from(&setup.group);
     record.continuation_kind = setup.continuation.clone().unwrap_or(ContinuationKind::Initial);
     record.config = (*setup.config).clone();
     record.metadata = setup.metadata.clone();
@@ -179,6 +194,7 @@ pub(crate) fn record_of_start(start: &AgentStart) -> LoopRecord {
 
 fn fill_from_start(record: &mut LoopRecord, start: &AgentStart) {
     record.parent_loop_id.clone_from(&start.parent_loop_id);
+    record.group.clone_from(&start.group);
     record.continuation_kind = start.continuation_kind.clone().unwrap_or(ContinuationKind::Initial);
     record.config = (*start.config).clone();
     record.metadata = start.metadata.clone();
@@ -291,7 +307,7 @@ fn status_of(ended: &Ended) -> LoopStatus {
     match ended {
         Ended::Completed => LoopStatus::Completed,
         Ended::Vetoed { .. } | Ended::InputRejected { .. } => LoopStatus::Rejected,
-        Ended::TurnVetoed { .. } | Ended::Limit { .. } => LoopStatus::Stopped,
+        Ended::TurnVetoed { .. } | Ended::Limit { .. } | Ended::Budget { .. } => LoopStatus::Stopped,
         Ended::Aborted => LoopStatus::Aborted,
         Ended::Error { .. } => LoopStatus::Failed,
         // A way to end that this version does not know counts as cut off; `ended` has it in full.

@@ -3,13 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use agent_core::SessionId;
-use agent_core::journal::{Durability, Journal, JournalEntry, JournalError};
+use agent_core::journal::{Durability, GroupEntry, Journal, JournalEntry, JournalError};
+use agent_core::{AgentEvent, SessionId};
 use async_trait::async_trait;
 
 use super::disk::{Disk, Written, session_of_entry};
+use super::groups::{session_of_group, session_of_start};
 use super::{Inner, Recording, Tracked};
 use crate::error::SessionError;
+use crate::model::Session;
 use crate::store::{JsonStore, journal};
 
 /// Writes what runs say to a recorder's store.
@@ -25,44 +27,72 @@ impl fmt::Debug for RecordingJournal {
 impl Journal for RecordingJournal {
     /// A line is copied to the operating system here; opening a session and flushing it are done where blocking is allowed.
     async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
-        self.write(entry).await.map_err(|e| JournalError::new(e.to_string(), Some(Box::new(e))))
+        self.write(entry).await.map_err(unwritten)
+    }
+
+    async fn append_group(&self, entry: GroupEntry<'_>) -> Result<(), JournalError> {
+        self.write_group(entry).await.map_err(unwritten)
     }
 }
 
+fn unwritten(error: SessionError) -> JournalError {
+    JournalError::new(error.to_string(), Some(Box::new(error)))
+}
+
 impl RecordingJournal {
+    async fn write_group(&self, entry: GroupEntry<'_>) -> Result<(), SessionError> {
+        let (Some(store), Some(id)) = (&self.0.store, session_of_group(entry.event)) else { return Ok(()) };
+        loop {
+            if !self.0.writes(id) {
+                // The end of a group has its session behind it.
+                let new = match entry.event {
+                    AgentEvent::ParallelLoopStart(start) => session_of_start(start),
+                    _ => Session::new(id.clone(), "".into(), entry.now),
+                };
+                self.open(store, id, new).await?;
+            }
+            if let Some(written) = self.0.append_group(id, &entry)? {
+                return self.flush(id, written, entry.durability).await;
+            }
+        }
+    }
+
     async fn write(&self, entry: JournalEntry<'_>) -> Result<(), SessionError> {
         let Some(store) = &self.0.store else { return Ok(()) };
         let id = entry.run.setup().session_id.clone();
         let written = loop {
             if !self.0.writes(&id) {
-                self.open(store, &id, &entry).await?;
+                self.open(store, &id, session_of_entry(&entry)).await?;
             }
             // It may have been closed in between; then it is opened again.
             if let Some(written) = self.0.append(&id, &entry)? {
                 break written;
             }
         };
-        if entry.durability == Durability::Flushed {
+        self.flush(&id, written, entry.durability).await
+    }
+
+    async fn flush(
+        &self,
+        id: &SessionId,
+        written: Written,
+        durability: Durability,
+    ) -> Result<(), SessionError> {
+        if durability == Durability::Flushed {
             let Written { file, path } = written;
             if let Err(error) = blocking(move || journal::flush(&path, &file)).await {
-                self.0.let_go(&id);
+                self.0.let_go(id);
                 return Err(error);
             }
         }
         Ok(())
     }
 
-    async fn open(
-        &self,
-        store: &JsonStore,
-        id: &SessionId,
-        entry: &JournalEntry<'_>,
-    ) -> Result<(), SessionError> {
+    async fn open(&self, store: &JsonStore, id: &SessionId, new: Session) -> Result<(), SessionError> {
         let _one = self.0.opening.lock().await;
         if self.0.writes(id) {
             return Ok(());
         }
-        let new = session_of_entry(entry);
         let (store, id_there) = (store.clone(), id.clone());
         let (disk, found) = blocking(move || Disk::open(&store, &id_there)).await?;
         let recording = found.unwrap_or_else(|| Recording::new(new));
@@ -104,7 +134,7 @@ impl Inner {
             .map(|(other, _)| other.clone())
             .collect();
         for record in &recording.session.loops {
-            state.routes.insert(record.loop_id.clone(), id.clone());
+            state.route(record, id);
         }
         let tracked = Tracked { recording, disk: Some(disk), completed: false, changed: true };
         state.sessions.insert(id.clone(), tracked);
@@ -132,6 +162,32 @@ impl Inner {
             }
             Err(error) => {
                 // What is in memory is ahead of the disk: it goes, and the next record begins from the disk (B-179).
+                state.sessions.remove(id);
+                Err(error)
+            }
+        }
+    }
+
+    /// As [`append`](Self::append), for an event of a group.
+    fn append_group(&self, id: &SessionId, entry: &GroupEntry<'_>) -> Result<Option<Written>, SessionError> {
+        let mut state = self.lock();
+        let Some(Tracked { recording, disk: Some(disk), changed, completed }) = state.sessions.get_mut(id)
+        else {
+            return Ok(None);
+        };
+        let written = disk.append_group(recording, entry);
+        *changed = true;
+        *completed = false;
+        match written {
+            Ok(written) => {
+                if let AgentEvent::ParallelLoopStart(start) = entry.event {
+                    for loop_id in &start.loop_ids {
+                        state.routes.insert(loop_id.clone(), id.clone());
+                    }
+                }
+                Ok(Some(written))
+            }
+            Err(error) => {
                 state.sessions.remove(id);
                 Err(error)
             }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent_core::run::{Input, LightRun, RunSetup};
-use agent_core::{LoopId, MessageRef, Timestamp};
+use agent_core::{AgentEvent, LoopId, MessageRef, Timestamp};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -88,7 +88,24 @@ impl JournalFile {
         places: &Places,
         head: &Session,
     ) -> Result<(), SessionError> {
-        let encode = |source| SessionError::Encode { what: "a record of the journal", source };
+        let value = line.to_value(places).map_err(unencoded)?;
+        self.append_value(value, head)
+    }
+
+    /// Appends what a group of parallel loops says.
+    pub(crate) fn append_group(
+        &mut self,
+        number: u64,
+        at: Timestamp,
+        event: &AgentEvent,
+        head: &Session,
+    ) -> Result<(), SessionError> {
+        let event = serde_json::to_value(event).map_err(unencoded)?;
+        self.append_value(json!({ "n": number, "at": at, "group": event }), head)
+    }
+
+    fn append_value(&mut self, value: Value, head: &Session) -> Result<(), SessionError> {
+        let encode = unencoded;
         let mut bytes = Vec::new();
         if !self.begun {
             let head = head.head_value().map_err(encode)?;
@@ -96,7 +113,6 @@ impl JournalFile {
             serde_json::to_writer(&mut bytes, &first).map_err(encode)?;
             bytes.push(b'\n');
         }
-        let value = line.to_value(places).map_err(encode)?;
         let value = pack(value, &mut |text| self.texts.place_of(text));
         serde_json::to_writer(&mut bytes, &value).map_err(encode)?;
         bytes.push(b'\n');
@@ -117,6 +133,10 @@ impl JournalFile {
 /// Makes what was written survive the end of the machine.
 pub(crate) fn flush(path: &Path, file: &File) -> Result<(), SessionError> {
     file.sync_data().map_err(SessionError::io(path, "flushed to the disk"))
+}
+
+fn unencoded(source: serde_json::Error) -> SessionError {
+    SessionError::Encode { what: "a record of the journal", source }
 }
 
 impl Line<'_> {
@@ -257,7 +277,10 @@ pub(crate) fn replay(
         if number != done + 1 {
             return Err(corrupt(format!("it is record {number}, and record {} is missing", done + 1)));
         }
-        take_line(recording, value, &mut open).map_err(corrupt)?;
+        match value.get("group") {
+            Some(event) => take_group(recording, event).map_err(corrupt)?,
+            None => take_line(recording, value, &mut open).map_err(corrupt)?,
+        }
         recording.session.journal_records = number;
     }
     if let Some(recording) = &mut recording {
@@ -285,6 +308,14 @@ fn begin(mut first: Value, recording: Option<Recording>, id: &str) -> Result<Rec
     }
 }
 
+/// An event of a group. One of a later version is none that this version could keep in its place.
+fn take_group(recording: &mut Recording, event: &Value) -> Result<(), String> {
+    let event =
+        AgentEvent::deserialize(event).map_err(|e| format!("the event of a group cannot be read: {e}"))?;
+    recording.take_group(&event);
+    Ok(())
+}
+
 /// Where the open loops stand, by place: setup and light form, read when the last line has been taken.
 type OpenRuns = BTreeMap<usize, (Value, Value)>;
 
@@ -301,8 +332,8 @@ fn take_line(recording: &mut Recording, mut value: Value, open: &mut OpenRuns) -
     let light = part("light");
 
     let at = match recording.position(&loop_id) {
-        Some(at) => at,
-        None => {
+        Some(at) if !(recording.is_announced(at) && setup.is_some()) => at,
+        _ => {
             let setup = setup.as_ref().ok_or("it begins no loop and names one that is not there")?;
             recording.begin_run(record_of_setup_value(setup, &loop_id, now)?)
         }

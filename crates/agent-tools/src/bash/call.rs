@@ -1,5 +1,7 @@
 //! The work of `bash`.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -10,7 +12,9 @@ use tokio::process::{ChildStderr, ChildStdout};
 use super::capture::{Capture, Live};
 use super::output::{Ending, Streams, result};
 use super::process::Shell;
-use super::{Background, BashArgs, BashError, BashTool, MAX_COMMAND_BYTES, deny, environment, strays};
+use super::{
+    Background, BashArgs, BashError, BashTool, MAX_COMMAND_BYTES, Strays, deny, environment, strays,
+};
 
 /// How long output is still read once the shell is done. What it wrote itself is there already; a process in the
 /// background that holds the pipe could keep it open for ever.
@@ -46,13 +50,30 @@ pub(super) async fn run(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> R
     let mut variables = environment::of_command(&tool.inherited, &tool.set);
     let mark = ctx.environment.random_id();
     strays::mark(&mut variables, &mark);
-    let mut shell = Shell::start(&args.command, tool.folder(), &variables, mark).map_err(BashError::Spawn)?;
-    let mut streams = Streams::new(tool.max_output_bytes);
+    let mut shell = start(tool, &args.command, variables, mark).await?;
+    let mut streams = Streams::new(tool.max_output_bytes, tool.store.as_ref());
     let ending = follow(&mut shell, &mut streams, limit, tool.background, ctx).await?;
+    streams.finish().await;
     match ending {
         Ending::TimedOut(limit) if streams.is_empty() => Err(BashError::TimedOut(limit).into()),
         Ending::Aborted if streams.is_empty() => Err(BashError::Cancelled.into()),
         ending => Ok(result(ending, &streams)),
+    }
+}
+
+async fn start(
+    tool: &BashTool,
+    command: &str,
+    variables: BTreeMap<OsString, OsString>,
+    mark: String,
+) -> Result<Shell, BashError> {
+    let (folder, sandbox) = (tool.folder(), &tool.sandbox);
+    match tool.strays {
+        Strays::Marked => Ok(Shell::start(command, folder, variables, mark, sandbox).await?),
+        #[cfg(target_os = "linux")]
+        Strays::Cgroup => Shell::start_in_group(command, folder, variables, mark, sandbox).await,
+        #[cfg(not(target_os = "linux"))]
+        Strays::Cgroup => Err(BashError::Cgroup(std::io::ErrorKind::Unsupported.into())),
     }
 }
 
@@ -95,8 +116,8 @@ async fn follow(
                 }
                 tick = ctx.environment.sleep(UPDATE_EVERY);
             }
-            read = out.read() => out.keep(read, &mut streams.stdout, &mut live),
-            read = err.read() => err.keep(read, &mut streams.stderr, &mut live),
+            read = out.read() => out.keep(read, &mut streams.stdout, &mut live).await,
+            read = err.read() => err.keep(read, &mut streams.stderr, &mut live).await,
         }
     };
     let mut reading = Reading { out, err, streams, live };
@@ -150,8 +171,8 @@ impl Reading<'_> {
         while self.out.is_open() || self.err.is_open() {
             tokio::select! {
                 () = &mut end => return Until::EndCame,
-                read = self.out.read() => self.out.keep(read, &mut self.streams.stdout, &mut self.live),
-                read = self.err.read() => self.err.keep(read, &mut self.streams.stderr, &mut self.live),
+                read = self.out.read() => self.out.keep(read, &mut self.streams.stdout, &mut self.live).await,
+                read = self.err.read() => self.err.keep(read, &mut self.streams.stderr, &mut self.live).await,
             }
         }
         Until::PipesEnded
@@ -162,8 +183,8 @@ impl Reading<'_> {
         for _ in 0..SWEEPS {
             tokio::select! {
                 biased;
-                read = self.out.read() => self.out.keep(read, &mut self.streams.stdout, &mut self.live),
-                read = self.err.read() => self.err.keep(read, &mut self.streams.stderr, &mut self.live),
+                read = self.out.read() => self.out.keep(read, &mut self.streams.stdout, &mut self.live).await,
+                read = self.err.read() => self.err.keep(read, &mut self.streams.stderr, &mut self.live).await,
                 () = std::future::ready(()) => return,
             }
         }
@@ -204,12 +225,13 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
         }
     }
 
-    fn keep(&mut self, read: usize, capture: &mut Capture, live: &mut Live) {
+    async fn keep(&mut self, read: usize, capture: &mut Capture, live: &mut Live) {
         let part = self.buffer.get(..read).unwrap_or_default();
         if part.is_empty() {
             self.reader = None;
         }
         capture.push(part);
         live.push(part);
+        capture.flush().await;
     }
 }

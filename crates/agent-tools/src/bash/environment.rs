@@ -36,3 +36,13 @@ pub(crate) fn of_command(
     variables.extend(set.iter().map(|(name, value)| (name.clone(), value.clone())));
     variables
 }
+
+/// The program of this name in `PATH`. Folders that are not absolute are not looked into.
+#[cfg(target_os = "linux")]
+pub(crate) fn program(name: &str) -> Option<std::path::PathBuf> {
+    let path = std::env::vars_os().find(|(variable, _)| variable == "PATH")?.1;
+    std::env::split_paths(&path)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(name))
+        .find(|place| std::fs::metadata(place).is_ok_and(|found| found.is_file()))
+}

@@ -7,6 +7,7 @@ use agent_core::ToolError;
 
 use super::output::seconds;
 use crate::offload::Halt;
+use crate::sandbox::{SandboxError, StartError};
 
 /// Why a command gave nothing. The texts are written for the model.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,12 @@ pub enum BashError {
     /// It could not be started.
     #[error("Failed to execute: {0}")]
     Spawn(#[source] io::Error),
+    /// The sandbox that it should run in cannot be had; it was not run.
+    #[error("the command was not run: {0}")]
+    Sandbox(#[source] SandboxError),
+    /// A cgroup was asked for and cannot be had; the command was not run.
+    #[error("the command was not run: no cgroup could be made for it: {0}")]
+    Cgroup(#[source] io::Error),
     /// The time asked for is out of range.
     #[error("timeout must be between 1 and {max} seconds")]
     TimeoutRange {
@@ -55,6 +62,15 @@ impl From<BashError> for ToolError {
                 Self::InvalidArgs(error.to_string())
             }
             error => Self::failed(error),
+        }
+    }
+}
+
+impl From<StartError> for BashError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Sandbox(error) => Self::Sandbox(error),
+            StartError::Spawn(error) => Self::Spawn(error),
         }
     }
 }

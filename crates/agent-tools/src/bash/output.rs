@@ -6,6 +6,7 @@ use agent_core::ToolResult;
 use serde_json::{Value, json};
 
 use super::capture::Capture;
+use crate::OutputStore;
 
 /// Both streams of a command.
 #[derive(Debug)]
@@ -26,8 +27,24 @@ pub(super) enum Ending {
 }
 
 impl Streams {
-    pub(super) fn new(max: usize) -> Self {
-        Self { stdout: Capture::new(max), stderr: Capture::new(max) }
+    pub(super) fn new(max: usize, store: Option<&OutputStore>) -> Self {
+        Self { stdout: Capture::new(max, store.cloned()), stderr: Capture::new(max, store.cloned()) }
+    }
+
+    /// Puts what is cut into the store.
+    pub(super) async fn finish(&mut self) {
+        self.stdout.finish().await;
+        self.stderr.finish().await;
+    }
+
+    /// Names the streams that are kept whole.
+    fn name_in(&self, details: &mut Value) {
+        let Value::Object(fields) = details else { return };
+        for (name, stream) in [("stdout_key", &self.stdout), ("stderr_key", &self.stderr)] {
+            if let Some(key) = stream.key() {
+                fields.insert(name.to_owned(), json!(key));
+            }
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -46,25 +63,27 @@ impl Streams {
 
 /// What the command gave. An exit code other than 0 is no error of the call: the model reads it.
 pub(super) fn result(ending: Ending, streams: &Streams) -> ToolResult {
-    match ending {
+    let (result, mut details) = match ending {
         Ending::Exited { code, signal } => {
             let exit_code = code.unwrap_or(-1);
             let mut details = json!({"exit_code": exit_code, "success": exit_code == 0});
             if let (Some(signal), Value::Object(fields)) = (signal, &mut details) {
                 fields.insert("signal".to_owned(), json!(signal));
             }
-            ToolResult::text(streams.below(&format!("Exit code: {exit_code}"))).with_details(details)
+            (ToolResult::text(streams.below(&format!("Exit code: {exit_code}"))), details)
         }
         Ending::TimedOut(limit) => {
             let first = format!("Command timed out after {}s", seconds(limit));
             let details = json!({"exit_code": -1, "success": false, "timed_out": true});
-            ToolResult::error(streams.below(&first)).with_details(details)
+            (ToolResult::error(streams.below(&first)), details)
         }
         Ending::Aborted => {
             let details = json!({"exit_code": -1, "success": false, "aborted": true});
-            ToolResult::error(streams.below("Operation aborted")).with_details(details)
+            (ToolResult::error(streams.below("Operation aborted")), details)
         }
-    }
+    };
+    streams.name_in(&mut details);
+    result.with_details(details)
 }
 
 /// `120`, `0.5`.

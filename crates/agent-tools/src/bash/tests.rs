@@ -125,7 +125,7 @@ fn a_command_nested_very_deep_is_looked_at_without_trouble() {
 
 #[track_caller]
 fn check_capture(max: usize, parts: &[&[u8]], expect: &str) {
-    let mut capture = Capture::new(max);
+    let mut capture = Capture::new(max, None);
     for part in parts {
         capture.push(part);
     }

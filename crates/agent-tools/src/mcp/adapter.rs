@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::client::{Call, McpClient};
 use super::error::McpError;
-use super::names::tool_name;
 use super::result::tool_result;
 use super::server::AnnotationTrust;
 use super::tool::McpToolInfo;
+use crate::names::tool_name;
 
 /// What a model reads of a tool that its server does not describe.
 const NO_DESCRIPTION: &str = "MCP tool (no description)";
@@ -108,7 +108,8 @@ impl AgentTool for McpToolAdapter {
             cancel: &ctx.cancel,
             on_progress: &mut on_progress,
         };
-        Ok(tool_result(self.client.call(call).await?))
+        let result = self.client.call(call).await?;
+        Ok(tool_result(result, self.client.server().store.as_ref()).await)
     }
 
     fn effects(&self, _: &Value) -> Effects {

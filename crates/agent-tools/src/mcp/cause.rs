@@ -12,8 +12,8 @@ use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientSco
 
 use super::error::{McpError, StderrTail};
 use super::pipe::BROKEN_ANSWER;
-use super::secrets::Secrets;
 use super::server::McpServer;
+use crate::secrets::Secrets;
 
 /// Whether the server can have seen a request that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,10 +18,11 @@ use super::listening::Listening;
 use super::pipe::Pipe;
 use super::process::Process;
 use super::progress::ProgressBook;
-use super::secrets::Secrets;
 use super::server::{HttpTransport, McpServer, McpTransport, StdioTransport};
 use super::stderr::Tail;
 use super::watched::Watched;
+use crate::sandbox::StartError;
+use crate::secrets::Secrets;
 
 /// How long a session may take to say good-bye.
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
@@ -60,10 +61,13 @@ impl Connection {
         handler: Handler,
     ) -> Result<Self, McpError> {
         let (process, stdin, stdout) =
-            Process::start(stdio, Tail::new(spec.secrets())).map_err(|source| McpError::Io {
-                server: spec.name.clone(),
-                doing: format!("starting `{}`", stdio.command.to_string_lossy()),
-                source: Arc::new(source),
+            Process::start(stdio, Tail::new(spec.secrets())).await.map_err(|error| {
+                let (server, doing) =
+                    (spec.name.clone(), format!("starting `{}`", stdio.command.to_string_lossy()));
+                match error {
+                    StartError::Spawn(source) => McpError::Io { server, doing, source: Arc::new(source) },
+                    StartError::Sandbox(source) => McpError::Sandbox { server, source: Arc::new(source) },
+                }
             })?;
         let progress = ProgressBook::default();
         let transport = Pipe::new(stdout, stdin, process.stderr().clone());

@@ -1,17 +1,18 @@
 //! Questions of a server to the user, in the middle of a call.
 //!
 //! Such a question cannot end the run as data, since the server waits for the answer with the call open; it goes to a
-//! handler of the caller's, which may show a form, ask an approval service, or answer by a rule. While it is asked the
-//! call's time does not run out.
+//! handler of the caller's, which may show a form, ask an approval service, or answer by a rule. [`Questions`](super::Questions)
+//! is a handler that keeps them as a list, as data. While something is asked the call's time does not run out.
 
 use std::fmt;
 use std::sync::Arc;
 
 use agent_core::{ArgumentErrors, ArgumentValidator as _, BoxFuture, SchemaValidator};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// A question of a server.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Elicitation {
     /// The server that asks.
@@ -23,7 +24,8 @@ pub struct Elicitation {
 }
 
 /// What a server wants of the user.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ElicitationForm {
     /// Values that fit this JSON schema: an object of strings, numbers, booleans and choices.
@@ -39,7 +41,8 @@ pub enum ElicitationForm {
 }
 
 /// What the user says.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "action", content = "content", rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ElicitationAnswer {
     /// Yes, with these values. Fields that are missing get the schema's defaults. `{}` for a page.

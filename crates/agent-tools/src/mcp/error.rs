@@ -8,6 +8,8 @@ use std::time::Duration;
 use agent_core::ToolError;
 use serde_json::Value;
 
+use crate::sandbox::SandboxError;
+
 /// The last that a child wrote beside its messages: its standard error, and lines of its standard output that are no
 /// messages. Secrets that it was given are left out. Empty for servers over HTTP.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -110,6 +112,14 @@ pub enum McpError {
         /// What happened.
         source: Arc<std::io::Error>,
     },
+    /// The sandbox that the server should run in cannot be had; it was not started.
+    #[error("MCP sandbox: server `{server}` was not started: {source}")]
+    Sandbox {
+        /// The server.
+        server: String,
+        /// Why.
+        source: Arc<SandboxError>,
+    },
     /// The server ended, or closed the connection. Whether a call took effect before is not known.
     #[error("MCP connection closed: server `{server}` was gone before it answered {doing}{}{stderr}", exit.as_deref().map(|e| format!(" ({e})")).unwrap_or_default())]
     ConnectionClosed {
@@ -180,6 +190,7 @@ impl McpError {
             | Self::JsonRpc { server, .. }
             | Self::Serialization { server, .. }
             | Self::Io { server, .. }
+            | Self::Sandbox { server, .. }
             | Self::ConnectionClosed { server, .. }
             | Self::Timeout { server, .. }
             | Self::Unauthorized { server, .. }

@@ -22,7 +22,7 @@ pub(super) struct Handler {
     pub(super) elicitation: Option<ElicitationHandler>,
     /// Counted up when the server says that its tools are others, or may be.
     pub(super) changes: watch::Sender<u64>,
-    pub(super) questions: Arc<Questions>,
+    pub(super) questions: Arc<QuestionCount>,
 }
 
 impl Handler {
@@ -47,7 +47,7 @@ impl ClientHandler for Handler {
     async fn create_elicitation(
         &self,
         request: ElicitRequestParams,
-        _: RequestContext<RoleClient>,
+        context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let Some(handler) = &self.elicitation else {
             return Ok(ElicitResult::new(ElicitationAction::Decline));
@@ -69,7 +69,12 @@ impl ClientHandler for Handler {
         };
         let _open = OpenQuestion::new(&self.questions);
         let asked = Elicitation { server: self.server.to_string(), message, form };
-        match (handler(asked).await, schema) {
+        let answer = tokio::select! {
+            answer = handler(asked) => answer,
+            // The server has taken it back, or is gone.
+            () = context.ct.cancelled() => ElicitationAnswer::Cancel,
+        };
+        match (answer, schema) {
             (ElicitationAnswer::Accept(values), Some(schema)) => match completed(&schema, values) {
                 Ok(values) => Ok(ElicitResult::new(ElicitationAction::Accept).with_content(values)),
                 Err(misfit) => Err(ErrorData::internal_error(misfit.to_string(), None)),
@@ -87,12 +92,12 @@ impl ClientHandler for Handler {
 
 /// The questions to the user. Calls do not time out while one is open.
 #[derive(Debug, Default)]
-pub(super) struct Questions {
+pub(super) struct QuestionCount {
     open: AtomicUsize,
     closed: AtomicUsize,
 }
 
-impl Questions {
+impl QuestionCount {
     /// How many were open or have been closed since `seen`, which is set to now: 0 when nobody was asked.
     pub(super) fn since(&self, seen: &mut usize) -> usize {
         let closed = self.closed.load(Ordering::Acquire);
@@ -108,10 +113,10 @@ impl Questions {
 }
 
 /// A question while it is open.
-struct OpenQuestion(Arc<Questions>);
+struct OpenQuestion(Arc<QuestionCount>);
 
 impl OpenQuestion {
-    fn new(questions: &Arc<Questions>) -> Self {
+    fn new(questions: &Arc<QuestionCount>) -> Self {
         questions.open.fetch_add(1, Ordering::AcqRel);
         Self(Arc::clone(questions))
     }

@@ -14,6 +14,9 @@
 //! # let _ = server;
 //! ```
 
+#[cfg(feature = "mcp-oauth-jwt")]
+mod key;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -24,9 +27,12 @@ use rmcp::transport::auth::{
     CredentialStore, InMemoryCredentialStore, OAuthState, StoredCredentials,
 };
 
+#[cfg(feature = "mcp-oauth-jwt")]
+pub use key::SigningAlgorithm;
+
 use super::cause::Redacted;
 use super::error::McpError;
-use super::secrets::Secrets;
+use crate::secrets::Secrets;
 
 /// How often one request leads to a login: the first, and once more for rights that the first did not bring.
 pub(super) const MAX_LOGINS: usize = 3;
@@ -57,6 +63,8 @@ pub struct OAuth {
     client_name: String,
     client_id: Option<String>,
     client_secret: Option<Secret>,
+    #[cfg(feature = "mcp-oauth-jwt")]
+    key: Option<key::SigningKey>,
     client_metadata_url: Option<String>,
     scopes: Vec<String>,
     store: Store,
@@ -85,12 +93,28 @@ impl OAuth {
         Self::of(None).with_client(id, Some(secret.into()))
     }
 
+    /// A login without a person and without a shared secret: the program signs with its own key (`private_key_jwt`, feature
+    /// `mcp-oauth-jwt`). `key` is the PEM text of a private key, in PKCS#8 for the `Es` algorithms; the authorization server
+    /// knows the public one. The signature names the server as the one that it is for, and is good for one login.
+    #[cfg(feature = "mcp-oauth-jwt")]
+    #[must_use]
+    pub fn for_program_with_key(
+        id: impl Into<String>,
+        key: impl Into<Secret>,
+        algorithm: SigningAlgorithm,
+    ) -> Self {
+        let key = Some(key::SigningKey { pem: key.into(), algorithm });
+        Self { key, ..Self::of(None).with_client(id, None) }
+    }
+
     fn of(user: Option<User>) -> Self {
         Self {
             user,
             client_name: "Looptree".to_owned(),
             client_id: None,
             client_secret: None,
+            #[cfg(feature = "mcp-oauth-jwt")]
+            key: None,
             client_metadata_url: None,
             scopes: Vec::new(),
             store: Store::Memory(InMemoryCredentialStore::new()),
@@ -138,6 +162,25 @@ impl OAuth {
         Secrets::new(self.client_secret.clone())
     }
 
+    /// The account of the program's own, for the server at `url`.
+    fn account(&self, url: &str) -> ClientCredentialsConfig {
+        let client_id = self.client_id.clone().unwrap_or_default();
+        let (scopes, resource) = (self.scopes.clone(), Some(url.to_owned()));
+        #[cfg(feature = "mcp-oauth-jwt")]
+        if let Some(key) = &self.key {
+            return ClientCredentialsConfig::PrivateKeyJwt {
+                client_id,
+                signing_key: key.pem.expose().as_bytes().to_vec(),
+                signing_algorithm: key.algorithm.into(),
+                token_endpoint_audience: None,
+                scopes,
+                resource,
+            };
+        }
+        let client_secret = self.client_secret.as_ref().map(Secret::expose).unwrap_or_default().to_owned();
+        ClientCredentialsConfig::ClientSecret { client_id, client_secret, scopes, resource }
+    }
+
     fn error(&self, server: &str, error: impl fmt::Display) -> McpError {
         let source = Arc::new(Redacted(self.secrets().redact(&error.to_string())));
         McpError::Login { server: server.to_owned(), source }
@@ -172,13 +215,13 @@ impl OAuth {
         let fail = |error: AuthError| self.error(server, error);
         let mut state = OAuthState::Unauthorized(self.manager(url).await.map_err(fail)?);
         let Some(user) = &self.user else {
-            let account = ClientCredentialsConfig::ClientSecret {
-                client_id: self.client_id.clone().unwrap_or_default(),
-                client_secret: self.client_secret.as_ref().map(Secret::expose).unwrap_or_default().to_owned(),
-                scopes: self.scopes.clone(),
-                resource: Some(url.to_owned()),
-            };
-            return state.authenticate_client_credentials(account).await.map_err(fail);
+            let account = self.account(url);
+            // With `mcp-oauth-jwt` the SDK's future has to stay on the thread that it began on, and a tool's must not.
+            let runtime = tokio::runtime::Handle::current();
+            let done = tokio::task::spawn_blocking(move || {
+                runtime.block_on(state.authenticate_client_credentials(account))
+            });
+            return done.await.map_err(|why| self.error(server, why))?.map_err(fail);
         };
         let mut request =
             AuthorizationRequest::new(user.redirect.as_str()).with_client_name(self.client_name.as_str());

@@ -1,16 +1,16 @@
 //! A server that is a child of this process: its group, its pipes, its end.
 
 use std::io;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 
-use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{oneshot, watch};
 
 use super::server::StdioTransport;
 use super::stderr::Tail;
 use crate::bash::{environment, strays};
+use crate::sandbox::{Input, Launch, StartError, Started};
 
 /// How long a server has to end by itself once its input is closed (REQ-134).
 const EOF_GRACE: Duration = Duration::from_secs(2);
@@ -34,27 +34,26 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts the child; its pipes for messages are the caller's.
-    pub(super) fn start(spec: &StdioTransport, stderr: Tail) -> io::Result<(Self, ChildStdin, ChildStdout)> {
+    pub(super) async fn start(
+        spec: &StdioTransport,
+        stderr: Tail,
+    ) -> Result<(Self, ChildStdin, ChildStdout), StartError> {
         let mut variables = environment::of_command(&spec.inherited, &spec.env);
         let mark = random_mark();
         strays::mark(&mut variables, &mark);
-        let mut wrap = CommandWrap::with_new(&spec.command, |command| {
-            command.args(&spec.args);
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-            command.env_clear().envs(&variables);
-            if let Some(folder) = &spec.folder {
-                command.current_dir(folder);
-            }
-        });
-        wrap.wrap(KillOnDrop);
-        #[cfg(unix)]
-        wrap.wrap(process_wrap::tokio::ProcessGroup::leader());
-        let mut family = Family { child: wrap.spawn()?, mark, left: Left::Some };
-        let missing = || io::Error::other("the child has no pipe");
-        let stdin = family.child.stdin().take().ok_or_else(missing)?;
-        let stdout = family.child.stdout().take().ok_or_else(missing)?;
-        let pipe = family.child.stderr().take().ok_or_else(missing)?;
-        let id = family.child.id();
+        let launch = Launch {
+            program: spec.command.clone(),
+            args: spec.args.clone(),
+            folder: spec.folder.clone(),
+            variables,
+            input: Input::Pipe,
+        };
+        let mut family = Family { started: spec.sandbox.start(launch).await?, mark, left: Left::Some };
+        let missing = || StartError::Spawn(io::Error::other("the child has no pipe"));
+        let stdin = family.started.child.stdin().take().ok_or_else(missing)?;
+        let stdout = family.started.child.stdout().take().ok_or_else(missing)?;
+        let pipe = family.started.child.stderr().take().ok_or_else(missing)?;
+        let id = family.started.child.id();
         let (stop, stopped) = oneshot::channel();
         let (end, ended) = watch::channel(None);
         let log = stderr.clone();
@@ -99,7 +98,7 @@ impl Process {
 /// The child and all that it started.
 #[derive(Debug)]
 struct Family {
-    child: Box<dyn ChildWrapper>,
+    started: Started,
     mark: String,
     left: Left,
 }
@@ -135,7 +134,7 @@ impl Family {
 
     /// Waits for the child itself, not for what it left behind.
     async fn wait(&mut self) -> Option<ExitStatus> {
-        self.child.inner_mut().wait().await.ok()
+        self.started.child.inner_mut().wait().await.ok()
     }
 
     /// Gives it time to end by itself, then asks it to.
@@ -147,7 +146,7 @@ impl Family {
         {
             /// The same number on every Unix.
             const SIGTERM: i32 = 15;
-            if self.child.signal(SIGTERM).is_ok()
+            if self.started.child.signal(SIGTERM).is_ok()
                 && let Ok(status) = tokio::time::timeout(TERM_GRACE, self.wait()).await
             {
                 return status;
@@ -158,7 +157,7 @@ impl Family {
 
     fn kill(&mut self) {
         // An error says that nobody is left in the group.
-        drop(self.child.start_kill());
+        drop(self.started.child.start_kill());
     }
 }
 

@@ -12,7 +12,7 @@ use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use super::cause::Reach;
 use super::connection::Connection;
 use super::error::McpError;
-use super::handler::Questions;
+use super::handler::QuestionCount;
 use super::progress::McpProgress;
 
 /// How long a server that is told of a cancellation may take to read it.
@@ -27,7 +27,7 @@ pub(super) struct Request<'a> {
     pub(super) idle: Duration,
     /// In all.
     pub(super) most: Duration,
-    pub(super) questions: &'a Questions,
+    pub(super) questions: &'a QuestionCount,
     pub(super) cancel: &'a CancellationToken,
 }
 

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::MAX_RESULT_TEXT_BYTES;
 use super::content::{McpContent, McpResource, McpResourceBody, McpToolCallResult};
-use crate::text;
+use crate::{OutputStore, text};
 
 /// Pictures that every provider with eyes takes.
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -15,9 +15,12 @@ const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp
 const TRUNCATED: &str = "\n... (output truncated)";
 
 /// What a model sees of a result. Structured content becomes the details, and the text when there is nothing else to see.
-pub(super) fn tool_result(result: McpToolCallResult) -> ToolResult {
+/// Text over the bound goes to the store, where there is one.
+pub(super) async fn tool_result(result: McpToolCallResult, store: Option<&OutputStore>) -> ToolResult {
     let McpToolCallResult { content, structured_content, is_error } = result;
-    let mut budget = Budget { left: MAX_RESULT_TEXT_BYTES };
+    // A message is bounded, so all of it may be there for a moment.
+    let max = if store.is_some() { usize::MAX } else { MAX_RESULT_TEXT_BYTES };
+    let mut budget = Budget { left: max };
     let mut blocks: Vec<Content> =
         content.into_iter().filter_map(|content| block(content, &mut budget)).collect();
     // Beside a picture it holds the picture's bytes once more, with some servers.
@@ -30,6 +33,9 @@ pub(super) fn tool_result(result: McpToolCallResult) -> ToolResult {
         blocks.push(Content::text("The tool failed and did not say why."));
     }
     let mut shown = ToolResult::content(blocks);
+    if let Some(store) = store {
+        shown = store.offload(shown, MAX_RESULT_TEXT_BYTES).await;
+    }
     if let Some(structured) = structured_content {
         shown = shown.with_details(structured);
     }

@@ -9,8 +9,11 @@ use std::time::Duration;
 use agent_core::Secret;
 
 use super::elicitation::ElicitationHandler;
-use super::secrets::Secrets;
+use super::restart::Restart;
 use super::{CALL_TIMEOUT, CONNECT_TIMEOUT, MAX_CALL_TIME};
+use crate::OutputStore;
+use crate::sandbox::Sandbox;
+use crate::secrets::Secrets;
 
 /// A server to connect to.
 ///
@@ -33,6 +36,7 @@ pub struct McpServer {
     pub(super) annotations: AnnotationTrust,
     pub(super) elicitation: Option<ElicitationHandler>,
     pub(super) only: Option<Vec<String>>,
+    pub(super) store: Option<OutputStore>,
 }
 
 /// How a server is reached.
@@ -53,6 +57,7 @@ pub struct StdioTransport {
     pub(super) env: BTreeMap<OsString, OsString>,
     pub(super) inherited: Vec<String>,
     pub(super) folder: Option<PathBuf>,
+    pub(super) sandbox: Sandbox,
 }
 
 /// Where a server over HTTP is, and what it is told of the caller.
@@ -77,50 +82,6 @@ pub enum AnnotationTrust {
     Ignored,
 }
 
-/// How often and after how long a server that ended is started again.
-///
-/// The wait doubles with each start after which nothing was answered, up to `max_delay`; an answer sets it back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Restart {
-    /// How often one call tries to start it; 0 for never.
-    pub attempts: u32,
-    /// The wait before the second start in a row.
-    pub first_delay: Duration,
-    /// The longest wait.
-    pub max_delay: Duration,
-}
-
-impl Default for Restart {
-    fn default() -> Self {
-        Self { attempts: 3, first_delay: Duration::from_millis(250), max_delay: Duration::from_secs(10) }
-    }
-}
-
-impl Restart {
-    /// A server that ended stays so; calls fail.
-    #[must_use]
-    pub fn never() -> Self {
-        Self { attempts: 0, ..Self::default() }
-    }
-
-    /// So many starts for one call, with these waits.
-    #[must_use]
-    pub fn new(attempts: u32, first_delay: Duration, max_delay: Duration) -> Self {
-        Self { attempts, first_delay, max_delay }
-    }
-
-    /// The wait before a start, after `failures` starts that came to nothing.
-    pub(super) fn delay(&self, failures: u32) -> Duration {
-        match failures.checked_sub(1) {
-            None => Duration::ZERO,
-            Some(doublings) => {
-                self.first_delay.saturating_mul(2_u32.saturating_pow(doublings)).min(self.max_delay)
-            }
-        }
-    }
-}
-
 impl McpServer {
     /// A program that is started as a child. `name` stands in errors.
     #[must_use]
@@ -133,6 +94,7 @@ impl McpServer {
                 env: BTreeMap::new(),
                 inherited: Vec::new(),
                 folder: None,
+                sandbox: Sandbox::none(),
             }),
         )
     }
@@ -186,6 +148,7 @@ impl McpServer {
             annotations: AnnotationTrust::default(),
             elicitation: None,
             only: None,
+            store: None,
         }
     }
 
@@ -239,6 +202,15 @@ impl McpServer {
     pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         if let McpTransport::Stdio(stdio) = &mut self.transport {
             stdio.folder = Some(folder.into());
+        }
+        self
+    }
+
+    /// Starts the child in this sandbox, or not at all. Without it the child can do all that this process can.
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
+        if let McpTransport::Stdio(stdio) = &mut self.transport {
+            stdio.sandbox = sandbox;
         }
         self
     }
@@ -337,6 +309,14 @@ impl McpServer {
         self
     }
 
+    /// Keeps results with more than [`MAX_RESULT_TEXT_BYTES`](super::MAX_RESULT_TEXT_BYTES) of text in this store, and
+    /// tells the model the key. Without a store the rest is thrown away.
+    #[must_use]
+    pub fn with_output_store(mut self, store: OutputStore) -> Self {
+        self.store = Some(store);
+        self
+    }
+
     /// What must not be shown.
     pub(super) fn secrets(&self) -> Secrets {
         match &self.transport {
@@ -363,6 +343,7 @@ impl fmt::Debug for McpServer {
             .field("annotations", &self.annotations)
             .field("elicitation", &self.elicitation.is_some())
             .field("only", &self.only)
+            .field("store", &self.store)
             .finish()
     }
 }
@@ -376,6 +357,7 @@ impl fmt::Debug for StdioTransport {
             .field("env", &self.env.keys())
             .field("inherited", &self.inherited)
             .field("folder", &self.folder)
+            .field("sandbox", &self.sandbox)
             .finish()
     }
 }

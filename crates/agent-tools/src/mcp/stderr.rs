@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::STDERR_TAIL_BYTES;
 use super::error::StderrTail;
-use super::secrets::Secrets;
+use crate::secrets::Secrets;
 
 /// How much is read at once.
 const READ_BYTES: usize = 8 * 1024;

@@ -5,7 +5,7 @@ pub(super) const MAGIC_BYTES: usize = 12;
 
 /// The kind of picture that begins with `head`. Content counts, not the name: a web page saved as `a.png` would be
 /// refused by every provider.
-pub(super) fn mime_type(head: &[u8]) -> Option<&'static str> {
+pub(crate) fn mime_type(head: &[u8]) -> Option<&'static str> {
     match head {
         [0x89, b'P', b'N', b'G', 0x0D, 0x0A, 0x1A, 0x0A, ..] => Some("image/png"),
         [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),

@@ -1,9 +1,9 @@
 //! Running a child.
 
 use agent_core::{
-    AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, Answer, Ended, EventReceiver, LoopId, SessionId,
-    StreamDelta, ToolContext, ToolError, ToolResult, TurnTrigger, Usage, agent_loop, agent_loop_answer,
-    event_channel,
+    AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, Answer, Budget, Ended, EventReceiver, LoopId,
+    SessionId, StreamDelta, ToolContext, ToolError, ToolResult, TurnTrigger, Usage, agent_loop,
+    agent_loop_answer, event_channel,
 };
 use serde_json::json;
 
@@ -59,6 +59,13 @@ fn config(tool: &SubAgentTool, ctx: &ToolContext) -> Result<AgentLoopConfig, Sub
     config.execution_limits = Some(tool.limits);
     config.first_turn_trigger = TurnTrigger::SubAgent;
     config.journal.clone_from(&ctx.journal);
+    // Below the caller's account where it has one: what the child spends, its caller spends.
+    config.budget = match (&ctx.budget, tool.budget) {
+        (Some(above), Some(limits)) => Some(above.child(&tool.name, limits)),
+        (Some(above), None) => Some(above.clone()),
+        (None, Some(limits)) => Some(Budget::named(&tool.name, limits)),
+        (None, None) => None,
+    };
     if let Some(change) = &tool.change {
         change(&mut config);
     }

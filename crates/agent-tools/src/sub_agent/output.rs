@@ -35,6 +35,9 @@ pub(super) fn result(name: &str, finished: &Finished) -> Option<ToolResult> {
         Ended::Limit { reason } => {
             ToolResult::text(format!("{text}\n\n[the sub-agent was stopped: {reason}]"))
         }
+        Ended::Budget { refusal } => {
+            ToolResult::text(format!("{text}\n\n[the sub-agent was stopped: {refusal}]"))
+        }
         Ended::Aborted => return None,
         Ended::Error { message, .. } => ToolResult::error(failed(&text, message)),
         other => ToolResult::error(failed(&text, &format!("{other:?}"))),

@@ -16,9 +16,12 @@ mod agent;
 mod calls;
 mod config;
 mod elicitation;
+mod guide;
 mod http;
 mod lists;
 #[cfg(feature = "mcp-oauth")]
 mod oauth;
 mod process;
+mod questions;
 mod restart;
+mod sandbox;

@@ -87,6 +87,37 @@ async fn a_program_with_an_account_logs_in_without_a_user() {
     assert!(!paths(&server).contains(&"/authorize".to_owned()));
 }
 
+/// A key that was made for this test and is used nowhere else.
+#[cfg(feature = "mcp-oauth-jwt")]
+const KEY: &str = "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgOjRkgdjU0QTyOQL7Pzw7hrEdVc82DW3rVJe5N2v+akOhRANCAATfVN595V0QtiDEdIoyhW1xVEhn75wFR4mbfncZll1GmIdOxiX3xq1wLP8ihXv+3clHnVOWZfF3/fzaNjuwVaJ5";
+
+#[cfg(feature = "mcp-oauth-jwt")]
+#[tokio::test]
+async fn a_program_with_a_key_signs_its_login_and_the_key_stays_here() {
+    use agent_tools::mcp::oauth::SigningAlgorithm;
+
+    let server = server().await;
+    let words = ["BEGIN", "END"].map(|word| format!("-----{word} PRIVATE KEY-----"));
+    let pem = format!("{}\n{KEY}\n{}\n", words[0], words[1]);
+    let login = OAuth::for_program_with_key("robot", pem, SigningAlgorithm::Es256);
+    assert!(!format!("{login:?}").contains(KEY));
+    let client = connect(McpServer::http("guarded", server.url()).with_oauth(login)).await;
+    assert_eq!(text(call(&client, "echo", json!({"text": "in"})).await), "in");
+    {
+        let asked = server.seen.asked.lock().unwrap();
+        let (_, body) = asked.iter().find(|(path, _)| path == "/token").unwrap();
+        let assertion = body.split('&').find_map(|pair| pair.strip_prefix("client_assertion=")).unwrap();
+        assert_eq!(assertion.split('.').count(), 3, "a signed assertion: {body}");
+        assert!(!asked.iter().any(|(_, body)| body.contains(KEY.get(..20).unwrap())));
+    }
+
+    let broken = OAuth::for_program_with_key("robot", "no key 0123456789", SigningAlgorithm::Es256);
+    let error =
+        McpClient::connect(McpServer::http("guarded", server.url()).with_oauth(broken)).await.unwrap_err();
+    assert!(matches!(error, McpError::Login { .. }), "{error:?}");
+    assert!(!format!("{error} {error:?}").contains("0123456789"), "{error:?}");
+}
+
 #[derive(Default)]
 struct Kept(Mutex<Option<Secret>>);
 

@@ -1,6 +1,10 @@
 //! The only callers of the tools in these tests.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is a part of tests")]
+#![allow(clippy::print_stderr, reason = "what a machine cannot show is said in a line")]
+
+#[cfg(target_os = "linux")]
+pub mod sandbox;
 
 use std::path::Path;
 use std::sync::Arc;

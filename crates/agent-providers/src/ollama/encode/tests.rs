@@ -41,7 +41,7 @@ fn a_request_says_everything_before_the_conversation() {
         concat!(
             r#"{"model":"m","stream":true,"think":false,"options":{"num_predict":100,"num_ctx":8192,"temperature":0.5,"#,
             r#""stop":["END"]},"tools":[{"type":"function","function":{"name":"look","description":"Looks","#,
-            r#""parameters":{"type":"object"}}}],"messages":[{"role":"system","content":"Be brief."},"#,
+            r#""parameters":{"type":"object","properties":{}}}}],"messages":[{"role":"system","content":"Be brief."},"#,
             r#"{"role":"user","content":"hi"}]}"#
         )
     );

@@ -67,7 +67,7 @@ fn a_request_says_everything_before_the_conversation() {
         concat!(
             r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":50,"temperature":0.5,"#,
             r#""stop":["END"],"tools":[{"type":"function","function":{"name":"look","description":"Looks","#,
-            r#""parameters":{"type":"object"}}}],"messages":[{"role":"system","content":"Be brief."},"#,
+            r#""parameters":{"type":"object","properties":{}}}}],"messages":[{"role":"system","content":"Be brief."},"#,
             r#"{"role":"user","content":"hi"}]}"#
         )
     );

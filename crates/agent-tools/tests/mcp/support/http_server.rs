@@ -132,7 +132,7 @@ async fn authorization_server(seen: &Seen, request: Request) -> Response {
             "registration_endpoint": format!("{base}/register"),
             "response_types_supported": ["code"],
             "grant_types_supported": ["authorization_code", "client_credentials"],
-            "token_endpoint_auth_methods_supported": ["none", "client_secret_post", "client_secret_basic"],
+            "token_endpoint_auth_methods_supported": ["none", "client_secret_post", "client_secret_basic", "private_key_jwt"],
             "code_challenge_methods_supported": ["S256"],
         }),
         "/register" => {

@@ -81,7 +81,7 @@ fn a_schema_without_a_type_gets_the_one_that_the_api_demands() {
         body(&asked)["tools"],
         json!([
             {"name": "a", "input_schema": {"type": "object", "properties": {"x": {}}}},
-            {"name": "b", "description": "B", "input_schema": {"type": "object"}},
+            {"name": "b", "description": "B", "input_schema": {"type": "object", "properties": {}}},
         ])
     );
 }

@@ -75,7 +75,7 @@ fn a_conversation_with_calls_names_their_tools_when_the_request_has_none() {
     let tools = body(&asked)["toolConfig"]["tools"].take();
     assert_eq!(tools.as_array().unwrap().len(), 1);
     assert_eq!(tools[0]["toolSpec"]["name"], "read");
-    assert_eq!(tools[0]["toolSpec"]["inputSchema"]["json"], json!({"type": "object"}));
+    assert_eq!(tools[0]["toolSpec"]["inputSchema"]["json"], json!({"type": "object", "properties": {}}));
 }
 
 fn schema() -> ResponseFormat {

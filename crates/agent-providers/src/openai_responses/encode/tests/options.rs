@@ -29,7 +29,7 @@ fn a_request_says_everything_before_the_conversation() {
         r.response_format =
             ResponseFormat::JsonSchema { name: "n".into(), schema: json!({"type": "object"}), strict: true };
     });
-    insta::assert_snapshot!(String::from_utf8(body(&request).unwrap()).unwrap(), @r#"{"model":"gpt-test","stream":true,"store":false,"include":["reasoning.encrypted_content"],"max_output_tokens":50,"reasoning":{"effort":"high","summary":"auto"},"text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object"},"strict":true}},"tool_choice":{"type":"function","name":"look"},"prompt_cache_key":"ssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss","tools":[{"type":"function","name":"look","description":"Looks","parameters":{"type":"object"},"strict":false}],"instructions":"Be brief.","input":[{"role":"user","content":"hi"}]}"#);
+    insta::assert_snapshot!(String::from_utf8(body(&request).unwrap()).unwrap(), @r#"{"model":"gpt-test","stream":true,"store":false,"include":["reasoning.encrypted_content"],"max_output_tokens":50,"reasoning":{"effort":"high","summary":"auto"},"text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object"},"strict":true}},"tool_choice":{"type":"function","name":"look"},"prompt_cache_key":"ssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss","tools":[{"type":"function","name":"look","description":"Looks","parameters":{"type":"object","properties":{}},"strict":false}],"instructions":"Be brief.","input":[{"role":"user","content":"hi"}]}"#);
 }
 
 /// REQ-123.

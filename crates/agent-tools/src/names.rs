@@ -15,7 +15,10 @@ const MARK: usize = 9;
 ///
 /// ```
 /// use std::collections::BTreeSet;
+/// # #[cfg(feature = "mcp")]
 /// use agent_tools::mcp::tool_name;
+/// # #[cfg(not(feature = "mcp"))]
+/// # use agent_tools::openapi::tool_name;
 /// let taken = BTreeSet::new();
 /// assert_eq!(tool_name(Some("fs"), "read_file", &taken), "fs__read_file");
 /// assert_eq!(tool_name(None, "files.read", &taken), "files_read");

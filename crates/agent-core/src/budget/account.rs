@@ -1,0 +1,236 @@
+//! An account and those above it.
+//!
+//! Each has a lock of its own. Whoever needs several takes them from the leaf to the root, so nobody waits in a circle.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
+use super::AccountState;
+use super::amounts::{BudgetLimit, BudgetLimits, Spending};
+use super::ask::Ask;
+use super::refusal::BudgetRefusal;
+use crate::identity::Timestamp;
+
+pub(super) struct Account {
+    name: String,
+    parent: Option<Arc<Account>>,
+    /// Whoever gives something back says so, to the whole tree.
+    freed: Arc<Notify>,
+    book: Mutex<Book>,
+}
+
+#[derive(Default)]
+struct Book {
+    limits: BudgetLimits,
+    raised: Spending,
+    spent: Spending,
+    reserved: Spending,
+    /// Runs that go on, and since when there is one.
+    running: u32,
+    since: Timestamp,
+}
+
+impl Account {
+    pub(super) fn root(name: String, limits: BudgetLimits) -> Arc<Self> {
+        let book = Mutex::new(Book { limits, ..Book::default() });
+        Arc::new(Self { name, parent: None, freed: Arc::default(), book })
+    }
+
+    pub(super) fn below(parent: &Arc<Self>, name: String, limits: BudgetLimits) -> Arc<Self> {
+        let book = Mutex::new(Book { limits, ..Book::default() });
+        let freed = Arc::clone(&parent.freed);
+        Arc::new(Self { name, parent: Some(Arc::clone(parent)), freed, book })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The account and those above it.
+    pub(super) fn path(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |account| account.parent.as_deref())
+    }
+
+    pub(super) fn at(&self, level: u32) -> Option<&Self> {
+        self.path().nth(usize::try_from(level).ok()?)
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn freed(&self) -> Notified<'_> {
+        self.freed.notified()
+    }
+
+    pub(super) fn limits(&self) -> BudgetLimits {
+        self.book().allowed()
+    }
+
+    pub(super) fn limits_money(&self) -> bool {
+        self.path().any(|account| account.book().limits.money.is_some())
+    }
+
+    pub(super) fn spent(&self, now: Option<Timestamp>) -> Spending {
+        let book = self.book();
+        now.map_or(book.spent, |now| book.spent_at(now))
+    }
+
+    pub(super) fn reserved(&self) -> Spending {
+        self.book().reserved
+    }
+
+    /// What is left here and above, reservations taken off.
+    pub(super) fn left(&self, now: Timestamp) -> BudgetLimits {
+        let least = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        self.path().fold(BudgetLimits::none(), |left, account| {
+            let here = account.book().left(now);
+            left.each(|kind, above| least(above, here.of(kind)))
+        })
+    }
+
+    pub(super) fn state(&self, now: Timestamp) -> AccountState {
+        let book = self.book();
+        AccountState { spent: book.spent_at(now), raised: book.raised }
+    }
+
+    pub(super) fn at_least(&self, known: &AccountState) {
+        let mut book = self.book();
+        book.spent = book.spent.max(&known.spent);
+        book.raised = book.raised.max(&known.raised);
+    }
+
+    /// Sets aside what `ask` wants, here and above, or nothing. The second is the bound of the answer, where it is lower
+    /// than what was asked for.
+    pub(super) fn reserve(
+        &self,
+        ask: &Ask,
+        now: Timestamp,
+    ) -> Result<(Spending, Option<u64>), Box<BudgetRefusal>> {
+        let most = ask.most();
+        let output = self.reserve_up(ask, most, now, 0)?;
+        Ok((ask.amounts(output), (output < most).then_some(output)))
+    }
+
+    fn reserve_up(
+        &self,
+        ask: &Ask,
+        most: u64,
+        now: Timestamp,
+        level: u32,
+    ) -> Result<u64, Box<BudgetRefusal>> {
+        let mut book = self.book();
+        let output = book
+            .fitting(ask, most, now)
+            .map_err(|refusal| Box::new(BudgetRefusal { budget: self.name.clone(), level, ..refusal }))?;
+        // The lock is held while those above decide: nobody sees a part of a reservation.
+        let output = match &self.parent {
+            Some(parent) => parent.reserve_up(ask, output, now, level.saturating_add(1))?,
+            None => output,
+        };
+        book.reserved = book.reserved.plus(&ask.amounts(output));
+        Ok(output)
+    }
+
+    pub(super) fn hold(&self, amounts: &Spending) {
+        for account in self.path() {
+            let mut book = account.book();
+            book.reserved = book.reserved.plus(amounts);
+        }
+    }
+
+    pub(super) fn settle(&self, reserved: &Spending, spent: &Spending) {
+        self.settle_up(reserved, spent);
+        self.freed.notify_waiters();
+    }
+
+    fn settle_up(&self, reserved: &Spending, spent: &Spending) {
+        let mut book = self.book();
+        if let Some(parent) = &self.parent {
+            parent.settle_up(reserved, spent);
+        }
+        book.reserved = book.reserved.minus(reserved);
+        book.spent = book.spent.plus(spent);
+    }
+
+    pub(super) fn charge(&self, spent: &Spending) {
+        self.settle_up(&Spending::default(), spent);
+    }
+
+    pub(super) fn raise(&self, by: &Spending) {
+        {
+            let mut book = self.book();
+            book.raised = book.raised.plus(by);
+        }
+        self.freed.notify_waiters();
+    }
+
+    pub(super) fn enter(&self, now: Timestamp) {
+        for account in self.path() {
+            let mut book = account.book();
+            if book.running == 0 {
+                book.since = now;
+            }
+            book.running = book.running.saturating_add(1);
+        }
+    }
+
+    pub(super) fn leave(&self, now: Timestamp) {
+        for account in self.path() {
+            let mut book = account.book();
+            book.running = book.running.saturating_sub(1);
+            if book.running == 0 {
+                book.spent.time_ms = book.spent.time_ms.saturating_add(now.millis_since(book.since));
+            }
+        }
+    }
+}
+
+impl Book {
+    fn allowed(&self) -> BudgetLimits {
+        self.limits.each(|kind, limit| limit.map(|limit| limit.saturating_add(self.raised.of(kind))))
+    }
+
+    fn spent_at(&self, now: Timestamp) -> Spending {
+        let running = if self.running > 0 { now.millis_since(self.since) } else { 0 };
+        Spending { time_ms: self.spent.time_ms.saturating_add(running), ..self.spent }
+    }
+
+    fn left(&self, now: Timestamp) -> BudgetLimits {
+        let used = self.spent_at(now).plus(&self.reserved);
+        self.allowed().each(|kind, limit| limit.map(|limit| limit.saturating_sub(used.of(kind))))
+    }
+
+    /// The longest answer that the limits allow, or which of them does not allow the call at all. A kind that the call asks
+    /// nothing of cannot refuse it; time has run out for every call.
+    fn fitting(&self, ask: &Ask, most: u64, now: Timestamp) -> Result<u64, BudgetRefusal> {
+        let (allowed, spent, least) = (self.allowed(), self.spent_at(now), ask.at_least());
+        for limit in BudgetLimit::ALL {
+            let Some(allowed) = allowed.of(limit) else { continue };
+            let (spent, reserved, asked) = (spent.of(limit), self.reserved.of(limit), least.of(limit));
+            let over = if limit == BudgetLimit::Time {
+                spent >= allowed
+            } else {
+                asked > 0 && spent.saturating_add(reserved).saturating_add(asked) > allowed
+            };
+            if over {
+                let (budget, level) = (String::new(), 0);
+                return Err(BudgetRefusal { budget, level, limit, allowed, spent, reserved, asked });
+            }
+        }
+        // The shortest answer fits.
+        Ok(ask.fitting(&self.left(now), most).unwrap_or(0))
+    }
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Account").field("name", &self.name).finish_non_exhaustive()
+    }
+}

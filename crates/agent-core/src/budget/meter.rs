@@ -1,0 +1,156 @@
+//! A provider whose calls are reserved and settled.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+use super::{Ask, Budget, Spending};
+use crate::environment::Environment;
+use crate::message::Usage;
+use crate::model::ModelConfig;
+use crate::provider::{
+    Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StreamConfig, StreamEvent, StreamProvider,
+};
+
+/// A provider whose calls are reserved and settled, for code that asks a model outside of a run: a judge, a compaction, a
+/// tool. A call that the budget refuses is an error of kind [`ErrorKind::Quota`]; nothing is sent then.
+///
+/// Do not give it to a run that has the budget itself: its calls would be counted twice.
+#[derive(Debug, Clone)]
+pub struct MeteredProvider {
+    budget: Budget,
+    inner: Arc<dyn StreamProvider>,
+    environment: Arc<dyn Environment>,
+}
+
+impl MeteredProvider {
+    pub(super) fn new(
+        budget: Budget,
+        inner: Arc<dyn StreamProvider>,
+        environment: Arc<dyn Environment>,
+    ) -> Self {
+        Self { budget, inner, environment }
+    }
+}
+
+/// What a prompt is estimated at: messages, tools and instructions.
+pub(crate) fn prompt_estimate(request: &StreamConfig) -> u64 {
+    request.history.tokens().saturating_add(head_estimate(&request.system_prompt, &request.tools))
+}
+
+/// What stands before the messages.
+pub(crate) fn head_estimate(system_prompt: &str, tools: &crate::tool::ToolSet) -> u64 {
+    tools.tokens().saturating_add(crate::context::estimate_tokens(system_prompt))
+}
+
+/// What a call is settled at: what the provider said; where it said nothing of a call that it answered, an estimate, since
+/// a call is never free because nobody counted it. `output` are the tokens of what arrived. The second says whether it is
+/// an estimate.
+pub(crate) fn settled_usage(reported: Usage, answered: bool, prompt: u64, output: u64) -> (Usage, bool) {
+    if reported.is_zero() && answered { (Usage::new(prompt, output, 0, 0), true) } else { (reported, false) }
+}
+
+#[async_trait]
+impl StreamProvider for MeteredProvider {
+    fn provider_id(&self) -> &str {
+        self.inner.provider_id()
+    }
+
+    async fn stream(
+        &self,
+        request: &StreamConfig,
+        sink: &mut EventSink<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Completion, ProviderError> {
+        let model = &request.model;
+        let refused = |text: String| {
+            let context = ErrorContext::new(text).with_target(&model.provider, &model.id);
+            ProviderError::new(ErrorKind::Quota, context)
+        };
+        self.budget.check(model).map_err(|error| refused(error.to_string()))?;
+        let prompt = prompt_estimate(request);
+        let most = u64::from(request.max_tokens.unwrap_or(model.max_tokens));
+        let ask = Ask::model_call(prompt, most, &model.cost);
+        let reservation = tokio::select! {
+            biased;
+            reserved = self.budget.reserve(&ask, &*self.environment) => {
+                reserved.map_err(|refusal| refused(refusal.to_string()))?
+            }
+            () = cancel.cancelled() => return Err(ProviderError::Cancelled),
+        };
+        let bounded;
+        let request = match reservation.output() {
+            None => request,
+            Some(output) => {
+                let mut lower = request.clone();
+                lower.max_tokens = Some(u32::try_from(output).unwrap_or(u32::MAX));
+                bounded = lower;
+                &bounded
+            }
+        };
+        // Where this future is dropped, what is known by then is settled.
+        let mut bill = Bill {
+            reservation: Some(reservation),
+            request,
+            usage: Usage::default(),
+            answered: false,
+            prompt,
+            arrived: 0,
+        };
+        let counting = &mut |event: StreamEvent<'_>| {
+            bill.take(&event);
+            sink(event);
+        };
+        self.inner.stream(request, counting, cancel).await
+    }
+
+    fn provider_id_for(&self, model: &ModelConfig) -> String {
+        self.inner.provider_id_for(model)
+    }
+
+    fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
+        self.inner.check(model)
+    }
+
+    fn body(&self, request: &StreamConfig) -> Option<Vec<u8>> {
+        self.inner.body(request)
+    }
+}
+
+/// What is known of a call that is being made.
+struct Bill<'r> {
+    reservation: Option<super::Reservation>,
+    request: &'r StreamConfig,
+    usage: Usage,
+    answered: bool,
+    prompt: u64,
+    /// Bytes of the answer.
+    arrived: u64,
+}
+
+impl Bill<'_> {
+    fn take(&mut self, event: &StreamEvent<'_>) {
+        match event {
+            StreamEvent::Start { .. } => self.answered = true,
+            StreamEvent::Usage(usage) => self.usage = *usage,
+            StreamEvent::TextDelta { delta, .. }
+            | StreamEvent::ThinkingDelta { delta, .. }
+            | StreamEvent::ToolCallDelta { delta, .. } => {
+                self.answered = true;
+                self.arrived = self.arrived.saturating_add(delta.len() as u64);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Drop for Bill<'_> {
+    fn drop(&mut self) {
+        if let Some(reservation) = self.reservation.take() {
+            let output = self.arrived.div_ceil(4);
+            let (usage, _) = settled_usage(self.usage, self.answered, self.prompt, output);
+            reservation.settle(Spending::of_call(&usage, &self.request.model.cost));
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Accounts, money, and the law that nobody overspends.
+
+mod accounts;
+mod laws;
+mod money;

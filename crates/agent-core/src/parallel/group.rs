@@ -1,0 +1,141 @@
+//! A group of parallel loops: its name, its journals, its two events.
+
+use std::sync::Arc;
+
+use crate::drive::EventSender;
+use crate::environment::Environment;
+use crate::event::{AgentEvent, ParallelLoopEnd, ParallelLoopStart};
+use crate::identity::{AgentId, GroupMember, GroupRole, LoopId, SessionId, stable_hash};
+use crate::journal::{GroupEntry, Journal, JournalError};
+
+/// What the end of a group says when nobody was left to select.
+const DROPPED: &str = "the task that ran the branches was dropped";
+
+/// A group of parallel loops, as those who evaluate it see it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ParallelGroup {
+    /// Its name among the loops of the session; also what its own events carry as their loop.
+    pub group_id: LoopId,
+    /// The session of all its loops.
+    pub session_id: SessionId,
+    /// The agent.
+    pub agent_id: AgentId,
+    /// The loop that the branches go on from.
+    pub parent_loop_id: Option<LoopId>,
+    /// The branches.
+    pub loop_ids: Vec<LoopId>,
+    /// Time and tasks.
+    pub environment: Arc<dyn Environment>,
+    /// Where the branches are written down; the judge is written where the first is.
+    pub(crate) journals: Vec<Arc<dyn Journal>>,
+    tag: String,
+}
+
+impl ParallelGroup {
+    /// A group that has no branch yet. Its name is drawn by the environment, so that it is no other group's of the session,
+    /// whoever ran that one (D28).
+    pub(super) fn new(
+        session_id: SessionId,
+        agent_id: AgentId,
+        parent_loop_id: Option<LoopId>,
+        environment: Arc<dyn Environment>,
+    ) -> Self {
+        let tag = format!("{:016x}", stable_hash(&[session_id.as_str(), &environment.random_id()]));
+        Self {
+            group_id: LoopId::from(format!("{session_id}.parallel.{tag}-group")),
+            session_id,
+            agent_id,
+            parent_loop_id,
+            loop_ids: Vec::new(),
+            environment,
+            journals: Vec::new(),
+            tag,
+        }
+    }
+
+    /// The id of a branch: `{session}.{config}.{group}-{n}`, with n from 1.
+    pub(super) fn branch_id(&self, segment: &str, index: usize) -> LoopId {
+        LoopId::from(format!("{}.{segment}.{}-{}", self.session_id, self.tag, index.saturating_add(1)))
+    }
+
+    /// The id of the judge's loop.
+    pub(crate) fn judge_id(&self, segment: &str) -> LoopId {
+        LoopId::from(format!("{}.{segment}.{}-judge", self.session_id, self.tag))
+    }
+
+    pub(crate) fn member(&self, role: GroupRole) -> GroupMember {
+        GroupMember::new(self.group_id.clone(), role)
+    }
+
+    /// One more journal, unless it is there.
+    pub(super) fn write_to(&mut self, journal: Option<&Arc<dyn Journal>>) {
+        if let Some(journal) = journal
+            && !self.journals.iter().any(|known| Arc::ptr_eq(known, journal))
+        {
+            self.journals.push(Arc::clone(journal));
+        }
+    }
+
+    async fn record(&self, event: &AgentEvent) -> Result<(), JournalError> {
+        for journal in &self.journals {
+            journal.append_group(GroupEntry::new(self.environment.now(), event)).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the announcement down and says it. From then on the group has an end.
+    pub(super) async fn announce<'a>(&'a self, tx: &'a EventSender) -> Result<Announced<'a>, JournalError> {
+        let event = AgentEvent::ParallelLoopStart(Box::new(ParallelLoopStart {
+            group_id: self.group_id.clone(),
+            session_id: self.session_id.clone(),
+            agent_id: self.agent_id.clone(),
+            parent_loop_id: self.parent_loop_id.clone(),
+            loop_ids: self.loop_ids.clone(),
+            timestamp: self.environment.now(),
+        }));
+        self.record(&event).await?;
+        tx.send(event);
+        Ok(Announced { group: self, tx, open: true })
+    }
+
+    pub(super) fn end(&self, reason: Option<String>) -> ParallelLoopEnd {
+        ParallelLoopEnd {
+            group_id: self.group_id.clone(),
+            session_id: self.session_id.clone(),
+            selected_loop_id: None,
+            selected_config_index: None,
+            evaluation_usage: crate::message::Usage::default(),
+            judge_loop_id: None,
+            reason,
+            timestamp: self.environment.now(),
+        }
+    }
+}
+
+/// A group whose end has not been said. Dropping it says that there was no selection.
+pub(super) struct Announced<'a> {
+    group: &'a ParallelGroup,
+    tx: &'a EventSender,
+    open: bool,
+}
+
+impl Announced<'_> {
+    /// Writes the end down and says it.
+    pub(super) async fn close(mut self, end: ParallelLoopEnd) -> Result<(), JournalError> {
+        let event = AgentEvent::ParallelLoopEnd(Box::new(end));
+        let recorded = self.group.record(&event).await;
+        self.open = false;
+        self.tx.send(event);
+        recorded
+    }
+}
+
+impl Drop for Announced<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            let end = self.group.end(Some(DROPPED.to_owned()));
+            self.tx.send(AgentEvent::ParallelLoopEnd(Box::new(end)));
+        }
+    }
+}

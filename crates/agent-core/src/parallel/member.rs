@@ -1,0 +1,159 @@
+//! Driving one loop of a group: a branch, or the judge.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use tokio_util::sync::CancellationToken;
+
+use crate::drive::{
+    AgentContext, AgentLoopConfig, Audience, EventSender, ListenerPanicked, LoopError, Output, Shell,
+    ask_sources, counted, panic_text, start_run,
+};
+use crate::event::{AgentEnd, AgentEvent, Answer, Ended};
+use crate::identity::{QuestionId, Timestamp};
+use crate::message::{AgentMessage, Usage};
+use crate::prefix::Prefixes;
+use crate::run::{Input, Run};
+
+/// A loop that is about to run.
+pub(crate) struct Member {
+    pub(crate) context: AgentContext,
+    pub(crate) config: Arc<AgentLoopConfig>,
+    pub(crate) prompts: Vec<AgentMessage>,
+    pub(crate) tx: EventSender,
+    /// Its own: a shell that is dropped cancels its token, which must not reach the others.
+    pub(crate) cancel: CancellationToken,
+}
+
+/// A loop that is being driven. Dropping it ends it with its closing events.
+pub(crate) struct Driving {
+    begun: Result<(Box<Shell>, Arc<Room>), Driven>,
+}
+
+/// How a loop came back.
+pub(crate) enum Driven {
+    /// As a run that has ended or waits for an answer.
+    Run(Box<Run>),
+    /// It could not begin.
+    NotBegun(String),
+    /// Code of the caller's panicked outside of what a shell contains; with what the shell made of its run.
+    Panicked(String, Option<Box<Run>>),
+}
+
+/// Takes over what a shell leaves, also of a run that was cut off.
+#[derive(Default)]
+pub(crate) struct Room {
+    left: Mutex<Option<Box<Run>>>,
+}
+
+impl Room {
+    fn take(&self) -> Option<Box<Run>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+#[async_trait]
+impl Audience for Room {
+    fn reduce(&self, _event: &AgentEvent) {}
+
+    fn is_heard(&self) -> bool {
+        false
+    }
+
+    async fn tell(&self, _event: &AgentEvent) -> Result<(), ListenerPanicked> {
+        Ok(())
+    }
+
+    fn tell_now(&self, _event: &AgentEvent) {}
+
+    fn settle(&self, run: Run, output: &Output) {
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(run));
+        output.release();
+    }
+}
+
+impl Member {
+    /// Begins the loop; nothing is said before it is driven or dropped. One that cannot begin says its end at once, so that
+    /// every loop that was announced has one.
+    pub(crate) fn begin(&self) -> Driving {
+        let begun = match catch_unwind(AssertUnwindSafe(|| self.shell())) {
+            Ok(Ok(begun)) => Ok(begun),
+            Ok(Err(error)) => Err(Driven::NotBegun(error.to_string())),
+            Err(panic) => Err(Driven::Panicked(panic_text(&*panic), None)),
+        };
+        if let Err(Driven::NotBegun(reason) | Driven::Panicked(reason, _)) = &begun {
+            self.tx.send(self.never_begun(reason.clone()));
+        }
+        Driving { begun }
+    }
+
+    fn shell(&self) -> Result<(Box<Shell>, Arc<Room>), LoopError> {
+        let (context, config) = (&self.context, &*self.config);
+        let setup = context.setup(config);
+        let prompts = self.prompts.iter().map(|m| counted(config, m.clone())).collect();
+        let (run, events) = start_run(config, setup, context.history.clone(), prompts, ask_sources(config))?;
+        let room = Arc::new(Room::default());
+        Ok((self.new_shell(&room).load(run, events), room))
+    }
+
+    fn new_shell(&self, room: &Arc<Room>) -> Box<Shell> {
+        Shell::new(
+            Arc::clone(&self.config),
+            self.context.tools.clone(),
+            Arc::clone(&self.context.system_prompt),
+            Output::with_audience(self.tx.clone(), Arc::clone(room) as Arc<dyn Audience>),
+            self.cancel.clone(),
+            Prefixes::default(),
+        )
+    }
+
+    fn never_begun(&self, reason: String) -> AgentEvent {
+        AgentEvent::AgentEnd(Box::new(AgentEnd {
+            loop_id: self.context.loop_id.clone().unwrap_or_else(|| "".into()),
+            messages: Vec::new(),
+            usage: Usage::default(),
+            tool_usage: Usage::default(),
+            ended: Ended::Interrupted { reason },
+            spent: None,
+            timestamp: self.now(),
+        }))
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.config.environment.now()
+    }
+}
+
+impl Member {
+    /// Answers a question of the loop and drives it on.
+    pub(crate) async fn answer(&self, run: Box<Run>, question_id: QuestionId, answer: Answer) -> Driven {
+        let room = Arc::new(Room::default());
+        let shell = self.new_shell(&room).load(*run, Vec::new());
+        let input = Input::Answer { question_id, answer };
+        let driven = AssertUnwindSafe(shell.go_on_for_audience(Some(Box::new(input)))).catch_unwind().await;
+        come_back(driven, &room)
+    }
+}
+
+impl Driving {
+    /// Drives the loop to its end, or until it waits for an answer.
+    pub(crate) async fn drive(self) -> Driven {
+        let (shell, room) = match self.begun {
+            Ok(begun) => begun,
+            Err(driven) => return driven,
+        };
+        let driven = AssertUnwindSafe(shell.begin_for_audience()).catch_unwind().await;
+        come_back(driven, &room)
+    }
+}
+
+fn come_back(driven: Result<(), Box<dyn Any + Send>>, room: &Room) -> Driven {
+    match (driven, room.take()) {
+        (Ok(()), Some(run)) => Driven::Run(run),
+        (Ok(()), None) => Driven::NotBegun("there was no run".to_owned()),
+        (Err(panic), run) => Driven::Panicked(panic_text(&*panic), run),
+    }
+}

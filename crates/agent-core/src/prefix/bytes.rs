@@ -1,0 +1,186 @@
+//! Two bodies compared: what a provider's cache sees of them, in the order in which it sees it.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::json;
+
+/// The fewest unchanged bytes behind a change within one value that are worth a word: less is punctuation.
+const LEAST_SUFFIX: usize = 64;
+
+/// What a member is to a cache, in the order in which vendors lay a prompt out. Members that are no part of a prompt
+/// (limits, temperature, stop sequences, names of sessions) have no place in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Tools,
+    System,
+    Setting,
+    Messages,
+}
+
+impl Part {
+    fn of(name: &[u8]) -> Option<Self> {
+        Some(match name {
+            b"tools" | b"toolConfig" => Self::Tools,
+            b"system" | b"systemInstruction" | b"instructions" => Self::System,
+            b"tool_choice"
+            | b"thinking"
+            | b"output_config"
+            | b"outputConfig"
+            | b"response_format"
+            | b"text"
+            | b"think"
+            | b"additionalModelRequestFields" => Self::Setting,
+            b"messages" | b"contents" | b"input" => Self::Messages,
+            _ => return None,
+        })
+    }
+}
+
+/// Where two bodies part.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Parted {
+    pub(super) field: String,
+    /// In the new body.
+    pub(super) byte: u64,
+    pub(super) message: Option<usize>,
+    /// Bytes behind the break that were in the old body, too.
+    pub(super) rebilled: u64,
+    /// Bytes of the old prompt.
+    pub(super) prompt: u64,
+}
+
+/// A part of the prompt in both bodies; empty where it is missing.
+struct Pair<'b> {
+    part: Part,
+    name: &'b [u8],
+    old: &'b [u8],
+    new: &'b [u8],
+    /// Where the new one begins in its body.
+    start: usize,
+}
+
+/// Where the new body stops being a longer form of the old one; `None` where it does not, or where nothing that was sent
+/// before stands behind the break.
+pub(super) fn parted(old: &[u8], new: &[u8]) -> Option<Parted> {
+    let pairs = pairs(old, new);
+    let prompt = pairs.iter().map(|p| p.old.len() as u64).sum();
+    let (at, offset, message) = pairs.iter().enumerate().find_map(|(n, pair)| {
+        let (offset, message) = pair.parts()?;
+        Some((n, offset, message))
+    })?;
+    let pair = pairs.get(at)?;
+    let behind = pairs.iter().skip(at + 1).map(Pair::kept).sum::<usize>();
+    let rebilled = pair.kept_behind(offset).saturating_add(behind) as u64;
+    if rebilled == 0 {
+        return None;
+    }
+    let shown = if pair.new.is_empty() { pair.old } else { pair.new };
+    let field = format!("{}{}", String::from_utf8_lossy(pair.name), json::path(shown, offset));
+    let byte = pair.start.saturating_add(offset) as u64;
+    Some(Parted { field, byte, message, rebilled, prompt })
+}
+
+fn pairs<'b>(old: &'b [u8], new: &'b [u8]) -> Vec<Pair<'b>> {
+    let slice = |body: &'b [u8], range: &Range<usize>| body.get(range.clone()).unwrap_or_default();
+    let before = json::members(old);
+    let after = json::members(new);
+    let mut pairs: Vec<Pair<'b>> = Vec::new();
+    for (name, range) in &after {
+        let Some(part) = Part::of(name) else { continue };
+        let was = before.iter().find(|(n, _)| n == name).map(|(_, r)| slice(old, r)).unwrap_or_default();
+        pairs.push(Pair { part, name, old: was, new: slice(new, range), start: range.start });
+    }
+    for (name, range) in &before {
+        let gone = Part::of(name).filter(|_| !after.iter().any(|(n, _)| n == name));
+        let Some(part) = gone else { continue };
+        // It would stand where the next part begins.
+        let start = pairs.iter().find(|p| p.part > part).map_or(0, |p| p.start);
+        pairs.push(Pair { part, name, old: slice(old, range), new: &[], start });
+    }
+    pairs.sort_by_key(|p| p.part);
+    pairs
+}
+
+impl Pair<'_> {
+    /// Where both part, as an offset into the new one, and the message in which that is.
+    fn parts(&self) -> Option<(usize, Option<usize>)> {
+        if self.old == self.new {
+            return None;
+        }
+        let common = common(self.old, self.new);
+        if self.part != Part::Messages {
+            return Some((common, None));
+        }
+        let (old, new) = (json::elements(self.old), json::elements(self.new));
+        let same = old
+            .iter()
+            .zip(&new)
+            .take_while(|(a, b)| self.old.get((*a).clone()) == self.new.get((*b).clone()))
+            .count();
+        // One is a longer form of the other.
+        if same == old.len() || same == new.len() {
+            return None;
+        }
+        Some((common, Some(same)))
+    }
+
+    /// Bytes that are in both, where something before it changed.
+    fn kept(&self) -> usize {
+        if self.old == self.new {
+            return self.new.len();
+        }
+        match self.part {
+            Part::Messages | Part::Tools => self.shared_elements(0),
+            Part::System | Part::Setting => 0,
+        }
+    }
+
+    /// Bytes behind the offset that are in both.
+    fn kept_behind(&self, offset: usize) -> usize {
+        let rest = |text: &'_ [u8]| text.len().saturating_sub(offset);
+        match self.part {
+            Part::Messages | Part::Tools if self.new.starts_with(b"[") => {
+                let inside = json::elements(self.new).into_iter().find(|e| e.contains(&offset));
+                let was = json::elements(self.old).into_iter().find(|e| e.contains(&offset));
+                let within = match (inside, was) {
+                    (Some(new), Some(old)) => {
+                        let (a, b) = (self.old.get(offset..old.end), self.new.get(offset..new.end));
+                        suffix(a.unwrap_or_default(), b.unwrap_or_default())
+                    }
+                    _ => 0,
+                };
+                within.saturating_add(self.shared_elements(offset))
+            }
+            _ => {
+                let most = rest(self.old).min(rest(self.new));
+                let (a, b) = (self.old.get(offset..), self.new.get(offset..));
+                suffix(a.unwrap_or_default(), b.unwrap_or_default()).min(most)
+            }
+        }
+    }
+
+    /// Bytes of the elements that begin behind the offset and were in the old list behind it, too.
+    fn shared_elements(&self, offset: usize) -> usize {
+        let behind = |text: &[u8]| -> Vec<Range<usize>> {
+            json::elements(text).into_iter().filter(|e| e.start >= offset).collect()
+        };
+        let old: BTreeSet<&[u8]> = behind(self.old).into_iter().filter_map(|e| self.old.get(e)).collect();
+        behind(self.new)
+            .into_iter()
+            .filter_map(|e| self.new.get(e))
+            .filter(|element| old.contains(element))
+            .map(<[u8]>::len)
+            .sum()
+    }
+}
+
+fn common(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// Equal bytes at the end, where they are more than punctuation.
+fn suffix(a: &[u8], b: &[u8]) -> usize {
+    let same = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+    if same >= LEAST_SUFFIX { same } else { 0 }
+}

@@ -1,0 +1,135 @@
+//! Two requests compared by what they hold: whether one begins as the other, and what is different.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::CacheBreakCause;
+use crate::context::estimate_tokens;
+use crate::history::{History, Unit, UnitKind};
+use crate::provider::StreamConfig;
+use crate::tool::{ToolDefinition, ToolSet};
+
+/// What became of a past that is not the same any more, as far as the driver knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Known {
+    pub(super) compacted: bool,
+    pub(super) hooked: bool,
+}
+
+/// What is different, as far as the parts of two requests say it.
+pub(super) struct Difference {
+    pub(super) field: String,
+    pub(super) message: Option<usize>,
+    pub(super) cause: CacheBreakCause,
+    /// Tokens behind it that were sent before, as counted.
+    pub(super) rebilled: u64,
+}
+
+/// Whether the new request surely begins as the old one: the same objects, and more behind them. O(what is new).
+pub(super) fn extends(old: &StreamConfig, new: &StreamConfig) -> bool {
+    same_prompt(old, new)
+        && (ToolSet::same(&old.tools, &new.tools) || old.tools == new.tools)
+        && setting(old, new).is_none()
+        && (Arc::ptr_eq(&old.model, &new.model) || old.model == new.model)
+        && new.history.extends(&old.history)
+}
+
+fn same_prompt(old: &StreamConfig, new: &StreamConfig) -> bool {
+    Arc::ptr_eq(&old.system_prompt, &new.system_prompt) || old.system_prompt == new.system_prompt
+}
+
+/// The first setting that is another one.
+fn setting(old: &StreamConfig, new: &StreamConfig) -> Option<&'static str> {
+    if old.thinking_level != new.thinking_level || old.thinking_budgets != new.thinking_budgets {
+        Some("thinking")
+    } else if old.tool_choice != new.tool_choice {
+        Some("tool_choice")
+    } else if old.response_format != new.response_format {
+        Some("response_format")
+    } else if old.foreign_thinking_as_text != new.foreign_thinking_as_text {
+        Some("foreign_thinking_as_text")
+    } else {
+        None
+    }
+}
+
+/// What is different, in the order in which a cache would see it.
+pub(super) fn difference(old: &StreamConfig, new: &StreamConfig, known: Known) -> Option<Difference> {
+    let shared = new.history.shared_units(&old.history);
+    let prompt = estimate_tokens(&new.system_prompt);
+    let all = || kept(&old.history, &new.history, 0);
+    if old.tools != new.tools {
+        let (was, is) = (old.tools.definitions(), new.tools.definitions());
+        let at = was.iter().zip(is).take_while(|(a, b)| a == b).count();
+        let prompt = if same_prompt(old, new) { prompt } else { 0 };
+        let field = format!("tools[{at}]");
+        let rebilled = all().saturating_add(prompt);
+        return Some(Difference { field, message: None, cause: tools(was, is), rebilled });
+    }
+    if !same_prompt(old, new) {
+        let (field, cause) = ("system".to_owned(), CacheBreakCause::SystemPrompt);
+        return Some(Difference { field, message: None, cause, rebilled: all() });
+    }
+    if let Some(name) = setting(old, new) {
+        let cause = CacheBreakCause::Setting { name: name.to_owned() };
+        return Some(Difference { field: name.to_owned(), message: None, cause, rebilled: all() });
+    }
+    if shared < old.history.unit_count() {
+        let message = new.history.units().take(shared).filter(|u| shown(u)).map(|u| u.entries().len()).sum();
+        let cause = if known.compacted {
+            CacheBreakCause::Compaction
+        } else if known.hooked {
+            CacheBreakCause::ContextHook
+        } else {
+            CacheBreakCause::History
+        };
+        let rebilled = kept(&old.history, &new.history, shared);
+        return Some(Difference {
+            field: format!("messages[{message}]"),
+            message: Some(message),
+            cause,
+            rebilled,
+        });
+    }
+    None
+}
+
+fn shown(unit: &Unit) -> bool {
+    unit.kind() != UnitKind::Failed && unit.first().is_some_and(|m| m.as_llm().is_some())
+}
+
+/// Tokens of the units behind the first `from` that both histories have there: the same ones, or copies of them.
+fn kept(old: &History, new: &History, from: usize) -> u64 {
+    let mut was: BTreeMap<u64, Vec<&Arc<Unit>>> = BTreeMap::new();
+    for unit in old.units().skip(from) {
+        was.entry(unit.tokens()).or_default().push(unit);
+    }
+    let is_same = |a: &Arc<Unit>, b: &Arc<Unit>| Arc::ptr_eq(a, b) || a.entries() == b.entries();
+    let was_sent =
+        |unit: &Arc<Unit>| was.get(&unit.tokens()).is_some_and(|w| w.iter().any(|old| is_same(old, unit)));
+    let again = new.units().skip(from).filter(|unit| shown(unit) && was_sent(unit));
+    again.map(|unit| unit.tokens()).fold(0, u64::saturating_add)
+}
+
+/// Tokens of the units with which both begin.
+pub(super) fn common(old: &History, new: &History) -> u64 {
+    let shared = new.shared_units(old);
+    new.units().take(shared).filter(|u| shown(u)).map(|u| u.tokens()).fold(0, u64::saturating_add)
+}
+
+fn tools(was: &[ToolDefinition], is: &[ToolDefinition]) -> CacheBreakCause {
+    let names = |list: &[ToolDefinition]| -> Vec<String> { list.iter().map(|t| t.name.clone()).collect() };
+    let (before, after) = (names(was), names(is));
+    let added = after.iter().filter(|n| !before.contains(n)).cloned().collect();
+    let removed = before.iter().filter(|n| !after.contains(n)).cloned().collect();
+    let changed = is.iter().filter(|t| was.iter().any(|w| w.name == t.name && w != *t));
+    let stayed = |list: &[String], others: &[String]| -> Vec<String> {
+        list.iter().filter(|n| others.contains(n)).cloned().collect()
+    };
+    CacheBreakCause::Tools {
+        added,
+        removed,
+        changed: changed.map(|t| t.name.clone()).collect(),
+        reordered: stayed(&before, &after) != stayed(&after, &before),
+    }
+}

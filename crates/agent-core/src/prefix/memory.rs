@@ -1,0 +1,194 @@
+//! The last request to each model, to compare the next one with.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::cause::{self, Known};
+use super::{CacheBreak, CacheBreakCause, CacheFigures, bytes};
+use crate::identity::{LoopId, StepKey};
+use crate::message::Usage;
+use crate::model::{CacheConfig, CacheStrategy, ModelConfig};
+use crate::provider::{StreamConfig, StreamProvider, WireHooks};
+
+/// Models whose last request is kept. A conversation that changes among more has lost its caches anyhow.
+const MAX_MODELS: usize = 4;
+
+/// The last requests of a conversation. A clone is a copy, for a conversation that goes its own way.
+#[derive(Default)]
+pub(crate) struct Prefixes {
+    memory: Arc<Mutex<Memory>>,
+}
+
+#[derive(Default, Clone)]
+struct Memory {
+    /// The last is the newest.
+    last: Vec<Arc<Sent>>,
+    compacted: bool,
+}
+
+struct Sent {
+    request: Box<StreamConfig>,
+    usage: Usage,
+}
+
+/// A break that was found before its request was sent.
+pub(crate) struct Found {
+    found: CacheBreak,
+    last: Usage,
+}
+
+impl Prefixes {
+    /// The same memory.
+    pub(crate) fn shared(&self) -> Self {
+        Self { memory: Arc::clone(&self.memory) }
+    }
+
+    /// Another conversation begins.
+    pub(crate) fn forget(&self) {
+        *self.lock() = Memory::default();
+    }
+
+    /// The history is being shortened: the next break is wanted.
+    pub(crate) fn compacted(&self) {
+        self.lock().compacted = true;
+    }
+
+    /// Compares a request with the last one to its model.
+    pub(crate) fn compare(
+        &self,
+        request: &StreamConfig,
+        provider: &dyn StreamProvider,
+        place: (&LoopId, &StepKey),
+        hooked: bool,
+    ) -> Option<Box<Found>> {
+        let (last, newest, compacted) = {
+            let mut memory = self.lock();
+            let newest = memory.last.last().cloned()?;
+            let compacted = std::mem::take(&mut memory.compacted);
+            let to_this = |sent: &&Arc<Sent>| is_same_model(&sent.request.model, &request.model);
+            (memory.last.iter().rev().find(to_this).cloned(), newest, compacted)
+        };
+        let Some(last) = last else { return switched(&newest, request, place) };
+        if cause::extends(&last.request, request) {
+            return None;
+        }
+        explain(&last, request, provider, place, Known { compacted, hooked })
+    }
+
+    /// Keeps a request that was answered.
+    pub(crate) fn keep(&self, mut request: Box<StreamConfig>, usage: Usage) {
+        // The caller's closures are not needed to write it again.
+        request.request_hook = None;
+        request.wire_hooks = WireHooks::default();
+        let mut memory = self.lock();
+        memory.last.retain(|sent| !is_same_model(&sent.request.model, &request.model));
+        if memory.last.len() >= MAX_MODELS {
+            memory.last.remove(0);
+        }
+        memory.last.push(Arc::new(Sent { request, usage }));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Found {
+    /// With what the provider said of the call.
+    pub(crate) fn reported(self, usage: &Usage) -> CacheBreak {
+        CacheBreak { reported: CacheFigures::of(&self.last, usage), ..self.found }
+    }
+}
+
+fn is_same_model(a: &ModelConfig, b: &ModelConfig) -> bool {
+    (a.api, &a.id, &a.provider, &a.base_url) == (b.api, &b.id, &b.provider, &b.base_url)
+}
+
+/// A conversation that goes on with a model that has not seen it.
+fn switched(last: &Sent, request: &StreamConfig, (loop_id, step): (&LoopId, &StepKey)) -> Option<Box<Found>> {
+    let rebilled_tokens = cause::common(&last.request.history, &request.history);
+    let (from, to) = (last.request.model.id.clone(), request.model.id.clone());
+    let found = CacheBreak {
+        loop_id: loop_id.clone(),
+        step: step.clone(),
+        field: "model".to_owned(),
+        byte: None,
+        message: None,
+        cause: CacheBreakCause::ModelSwitched { from, to },
+        intended: false,
+        rebilled_tokens,
+        reported: None,
+    };
+    // What the other model used says nothing of this one's cache.
+    (rebilled_tokens > 0).then(|| Box::new(Found { found, last: Usage::default() }))
+}
+
+fn explain(
+    last: &Sent,
+    request: &StreamConfig,
+    provider: &dyn StreamProvider,
+    (loop_id, step): (&LoopId, &StepKey),
+    known: Known,
+) -> Option<Box<Found>> {
+    let difference = cause::difference(&last.request, request, known);
+    let bodies = body(provider, &last.request, request).zip(body(provider, request, request));
+    let (field, byte, message, rebilled_tokens) = match bodies {
+        Some((old, new)) => {
+            let parted = bytes::parted(&old, &new)?;
+            let tokens = tokens(parted.rebilled, parted.prompt, &last.usage);
+            (parted.field, Some(parted.byte), parted.message, tokens)
+        }
+        None => {
+            let found = difference.as_ref()?;
+            (found.field.clone(), None, found.message, found.rebilled)
+        }
+    };
+    if rebilled_tokens == 0 {
+        return None;
+    }
+    let cause = difference.map_or(CacheBreakCause::Unknown, |d| d.cause);
+    let found = CacheBreak {
+        loop_id: loop_id.clone(),
+        step: step.clone(),
+        field,
+        byte,
+        message,
+        intended: cause == CacheBreakCause::Compaction,
+        cause,
+        rebilled_tokens,
+        reported: None,
+    };
+    Some(Box::new(Found { found, last: last.usage }))
+}
+
+/// The body of a request without cache markers, written with the key of the call that is being made.
+fn body(provider: &dyn StreamProvider, request: &StreamConfig, call: &StreamConfig) -> Option<Vec<u8>> {
+    let mut plain = request.clone();
+    let enabled = call.cache_config.enabled;
+    plain.cache_config = CacheConfig { enabled, strategy: CacheStrategy::Disabled };
+    plain.api_key.clone_from(&call.api_key);
+    provider.body(&plain)
+}
+
+/// Tokens of a part of a prompt: by what the provider counted for the whole, else a quarter of the bytes.
+fn tokens(bytes: u64, prompt: u64, last: &Usage) -> u64 {
+    let counted = last.prompt_tokens();
+    if counted == 0 || prompt == 0 {
+        return bytes.div_ceil(4);
+    }
+    let exact = u128::from(bytes) * u128::from(counted) / u128::from(prompt);
+    u64::try_from(exact).unwrap_or(u64::MAX).min(counted)
+}
+
+impl Clone for Prefixes {
+    fn clone(&self) -> Self {
+        let memory = self.lock().clone();
+        Self { memory: Arc::new(Mutex::new(memory)) }
+    }
+}
+
+impl fmt::Debug for Prefixes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Prefixes")
+    }
+}

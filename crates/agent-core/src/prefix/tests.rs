@@ -1,0 +1,4 @@
+//! Places in JSON, and two bodies compared.
+
+mod bytes;
+mod json;

@@ -1,0 +1,73 @@
+//! A request as a recording holds it: what the model sees, without keys, times and whatever else it does not.
+
+use serde_json::{Map, Value, json};
+
+use crate::history::{Unit, UnitKind};
+use crate::model::{ResponseFormat, ThinkingLevel, ToolChoice};
+use crate::provider::StreamConfig;
+use crate::wire::{Encoded, WireKey};
+
+/// Fields of a message that no model sees.
+const NOT_SEEN: [&str; 3] = ["timestamp", "durationMs", "usage"];
+
+/// Everything but the messages, as one line of JSON. What is as usual is left out: an option that a later version adds is
+/// no difference to a recording that does not know it.
+pub(super) fn setup(request: &StreamConfig) -> String {
+    let mut said = Map::new();
+    let mut say = |name: &str, value: Value| {
+        said.insert(name.to_owned(), value);
+    };
+    say("provider", json!(request.model.provider));
+    say("model", json!(request.model.id));
+    say("systemPrompt", json!(&*request.system_prompt));
+    say("tools", json!(request.tools.definitions()));
+    if request.thinking_level != ThinkingLevel::Off {
+        say("thinkingLevel", json!(request.thinking_level));
+        say("thinkingBudgets", json!(request.thinking_budgets));
+    }
+    if let Some(tokens) = request.max_tokens {
+        say("maxTokens", json!(tokens));
+    }
+    if let Some(temperature) = request.temperature {
+        say("temperature", json!(temperature));
+    }
+    if request.tool_choice != ToolChoice::Auto {
+        say("toolChoice", json!(request.tool_choice));
+    }
+    if request.response_format != ResponseFormat::Text {
+        say("responseFormat", json!(request.response_format));
+    }
+    if !request.stop_sequences.is_empty() {
+        say("stopSequences", json!(request.stop_sequences));
+    }
+    Value::from(said).to_string()
+}
+
+/// Calls `see` with each message of the request as one line of JSON. Each is made once and kept beside it.
+pub(super) fn each_message(request: &StreamConfig, mut see: impl FnMut(&str)) {
+    let key = WireKey::new(&["recording"]);
+    for unit in request.history.units().filter(|unit| unit.kind() != UnitKind::Failed) {
+        unit.wire().with(
+            key,
+            || Encoded::new(lines(unit).into_bytes(), Vec::new()),
+            |encoded| {
+                // JSON has no line end inside a text.
+                String::from_utf8_lossy(encoded.bytes()).lines().for_each(&mut see);
+            },
+        );
+    }
+}
+
+fn lines(unit: &Unit) -> String {
+    let messages = unit.entries().iter().filter_map(|entry| entry.message().as_llm());
+    messages
+        .map(|message| seen(serde_json::to_value(message).unwrap_or_default()).to_string() + "\n")
+        .collect()
+}
+
+fn seen(mut message: Value) -> Value {
+    if let Some(fields) = message.as_object_mut() {
+        fields.retain(|name, _| !NOT_SEEN.contains(&name.as_str()));
+    }
+    message
+}

@@ -1,0 +1,102 @@
+//! The first difference of two values, for people.
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+/// Lines that are shown before and after a difference inside a text.
+const CONTEXT: usize = 2;
+/// The most characters of a line that are shown.
+const MAX_LINE: usize = 200;
+/// The most lines of each side that are shown.
+const MAX_LINES: usize = 12;
+
+/// Where two values first differ: a JSON pointer, and the lines of both. `None` when they are equal.
+pub(super) fn first(then: &Value, now: &Value) -> Option<(String, String)> {
+    let mut path = String::new();
+    let (then, now) = find(Some(then), Some(now), &mut path)?;
+    Some((path, lines(then, now)))
+}
+
+type Sides<'v> = (Option<&'v Value>, Option<&'v Value>);
+
+fn find<'v>(then: Option<&'v Value>, now: Option<&'v Value>, path: &mut String) -> Option<Sides<'v>> {
+    let length = path.len();
+    match (then, now) {
+        (Some(a), Some(b)) if a == b => None,
+        (Some(Value::Object(a)), Some(Value::Object(b))) => {
+            let names = a.keys().chain(b.keys().filter(|name| !a.contains_key(*name)));
+            for name in names {
+                path.push('/');
+                path.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                if let Some(found) = find(a.get(name), b.get(name), path) {
+                    return Some(found);
+                }
+                path.truncate(length);
+            }
+            None
+        }
+        (Some(Value::Array(a)), Some(Value::Array(b))) => {
+            for index in 0..a.len().max(b.len()) {
+                path.push_str(&format!("/{index}"));
+                if let Some(found) = find(a.get(index), b.get(index), path) {
+                    return Some(found);
+                }
+                path.truncate(length);
+            }
+            None
+        }
+        sides => Some(sides),
+    }
+}
+
+/// Both sides as lines: what is equal before and after the difference is shown once, and only so much of it.
+pub(super) fn lines(then: Option<&Value>, now: Option<&Value>) -> String {
+    let plain = |side: Option<&Value>| side.is_none_or(Value::is_string);
+    let both = plain(then) && plain(now);
+    let (then, now) = (text(then, both), text(now, both));
+    let (a, b): (Vec<&str>, Vec<&str>) = (then.lines().collect(), now.lines().collect());
+    let before = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
+    let left = a.len().min(b.len()) - before;
+    let after = a.iter().rev().zip(b.iter().rev()).take(left).take_while(|(x, y)| x == y).count();
+    // Two long lines are shown from where they part.
+    let equal = match (a.get(before), b.get(before)) {
+        (Some(x), Some(y)) => x.chars().zip(y.chars()).take_while(|(x, y)| x == y).count(),
+        _ => 0,
+    };
+    let mut out = Vec::new();
+    let mut say = |mark: &str, part: &[&str]| {
+        let from = if mark == " " { 0 } else { equal };
+        out.extend(part.iter().take(MAX_LINES).map(|line| format!("{mark} {}", short(line, from))));
+        if part.len() > MAX_LINES {
+            out.push(format!("{mark} ({} more lines)", part.len() - MAX_LINES));
+        }
+    };
+    say(" ", a.get(before.saturating_sub(CONTEXT)..before).unwrap_or_default());
+    say("-", a.get(before..a.len() - after).unwrap_or_default());
+    say("+", b.get(before..b.len() - after).unwrap_or_default());
+    say(" ", a.get(a.len() - after..(a.len() - after + CONTEXT).min(a.len())).unwrap_or_default());
+    out.join("\n")
+}
+
+/// Nothing in words; of two texts each as it is; anything else as JSON.
+fn text(value: Option<&Value>, plain: bool) -> String {
+    match value {
+        None => "(nothing)".to_owned(),
+        Some(Value::String(text)) if plain && !text.is_empty() => text.clone(),
+        Some(value) => serde_json::to_string_pretty(value).unwrap_or_default(),
+    }
+}
+
+/// A line of at most [`MAX_LINE`] characters, with what stands around the character `at`.
+fn short(line: &str, at: usize) -> String {
+    if line.chars().count() <= MAX_LINE {
+        return line.to_owned();
+    }
+    let from = at.saturating_sub(MAX_LINE / 4);
+    let mut rest = line.chars().skip(from);
+    let shown: String = rest.by_ref().take(MAX_LINE).collect();
+    let (before, after) = (if from > 0 { "..." } else { "" }, if rest.next().is_some() { "..." } else { "" });
+    format!("{before}{shown}{after}")
+}

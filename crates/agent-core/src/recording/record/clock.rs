@@ -1,0 +1,73 @@
+//! An environment whose times, waits and ids are written down.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Shared;
+use crate::environment::{BoxFuture, Environment, NoRuntime, TaskHandle};
+use crate::identity::Timestamp;
+use crate::recording::form::RecordedSleep;
+
+pub(super) struct RecordingEnvironment {
+    pub(super) inner: Arc<dyn Environment>,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// Adds a time to a list of times with how often each came in a row.
+fn note(times: &mut Vec<(u64, u32)>, now: u64) {
+    match times.last_mut() {
+        Some((last, count)) if *last == now && *count < u32::MAX => *count += 1,
+        _ => times.push((now, 1)),
+    }
+}
+
+impl Environment for RecordingEnvironment {
+    fn now(&self) -> Timestamp {
+        let now = self.inner.now();
+        note(&mut self.shared.lock().recording.clock.now, now.0);
+        now
+    }
+
+    fn monotonic_ms(&self) -> u64 {
+        let now = self.inner.monotonic_ms();
+        note(&mut self.shared.lock().recording.clock.monotonic, now);
+        now
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        let ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let place = {
+            let sleeps = &mut self.shared.lock().recording.clock.sleeps;
+            sleeps.push(RecordedSleep { ms, over: false });
+            sleeps.len() - 1
+        };
+        let (shared, sleep) = (Arc::clone(&self.shared), self.inner.sleep(duration));
+        Box::pin(async move {
+            sleep.await;
+            if let Some(sleep) = shared.lock().recording.clock.sleeps.get_mut(place) {
+                sleep.over = true;
+            }
+        })
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) -> Result<TaskHandle, NoRuntime> {
+        self.inner.spawn(task)
+    }
+
+    fn can_spawn(&self) -> bool {
+        self.inner.can_spawn()
+    }
+
+    fn random_id(&self) -> String {
+        let id = self.inner.random_id();
+        self.shared.lock().recording.clock.ids.push(id.clone());
+        id
+    }
+}
+
+impl fmt::Debug for RecordingEnvironment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RecordingEnvironment").field(&self.inner).finish()
+    }
+}

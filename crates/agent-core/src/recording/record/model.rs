@@ -1,0 +1,91 @@
+//! A provider whose calls are written down.
+
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::FutureExt as _;
+use tokio_util::sync::CancellationToken;
+
+use super::Shared;
+use crate::drive::panic_text;
+use crate::model::ModelConfig;
+use crate::provider::{
+    Completion, ErrorKind, ErrorRecord, EventSink, OwnedStreamEvent, ProviderError, StreamConfig,
+    StreamEvent, StreamProvider,
+};
+use crate::recording::form::{RecordedEffect, RecordedModelEnd, provider_name};
+
+pub(super) struct RecordingProvider {
+    pub(super) inner: Arc<dyn StreamProvider>,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// What arrived of a reply. When nobody waits for the call any more, it is written down as it is.
+struct Arrived<'s> {
+    shared: &'s Shared,
+    call: usize,
+    events: Vec<OwnedStreamEvent>,
+}
+
+impl Drop for Arrived<'_> {
+    fn drop(&mut self) {
+        let arrived = std::mem::take(&mut self.events);
+        if let Some(call) = self.shared.lock().recording.calls.get_mut(self.call)
+            && let RecordedEffect::Model { events, .. } = &mut call.effect
+        {
+            *events = arrived;
+        }
+    }
+}
+
+#[async_trait]
+impl StreamProvider for RecordingProvider {
+    fn provider_id(&self) -> &str {
+        self.inner.provider_id()
+    }
+
+    async fn stream(
+        &self,
+        request: &StreamConfig,
+        sink: &mut EventSink<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Completion, ProviderError> {
+        let call = {
+            let mut state = self.shared.lock();
+            let request = state.request(request);
+            state.begin(RecordedEffect::Model { request, events: Vec::new(), end: None })
+        };
+        let mut arrived = Arrived { shared: &self.shared, call, events: Vec::new() };
+        let mut both = |event: StreamEvent<'_>| {
+            arrived.events.push(event.into());
+            sink(event);
+        };
+        let result = AssertUnwindSafe(self.inner.stream(request, &mut both, cancel)).catch_unwind().await;
+        drop(arrived);
+        let ended = match &result {
+            Ok(Ok(completion)) => Some(RecordedModelEnd::Done(completion.clone())),
+            Ok(Err(error)) if error.kind() == ErrorKind::Cancelled => None,
+            Ok(Err(error)) => Some(RecordedModelEnd::Failed(ErrorRecord::from(error))),
+            Err(panic) => Some(RecordedModelEnd::Panicked(panic_text(&**panic))),
+        };
+        if let Some(ended) = ended {
+            self.shared.lock().end(call, |effect| {
+                if let RecordedEffect::Model { end, .. } = effect {
+                    *end = Some(ended);
+                }
+            });
+        }
+        result.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    fn provider_id_for(&self, model: &ModelConfig) -> String {
+        let id = self.inner.provider_id_for(model);
+        self.shared.lock().recording.providers.insert(provider_name(model), id.clone());
+        id
+    }
+
+    fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
+        self.inner.check(model)
+    }
+}

@@ -1,0 +1,161 @@
+//! A tool whose calls are written down.
+
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::FutureExt as _;
+use serde_json::Value;
+
+use super::Shared;
+use crate::drive::panic_text;
+use crate::recording::form::{RecordedEffect, RecordedSignal, RecordedTool, RecordedToolEnd, RecordedView};
+use crate::tool::{
+    AgentTool, Effects, ToolConcurrency, ToolContext, ToolDefinition, ToolError, ToolResult, ToolSignal,
+    ToolUpdates,
+};
+
+struct RecordingTool {
+    inner: Arc<dyn AgentTool>,
+    shared: Arc<Shared>,
+}
+
+pub(super) fn recording(inner: Arc<dyn AgentTool>, shared: &Arc<Shared>) -> Arc<dyn AgentTool> {
+    let mut state = shared.lock();
+    if state.tool(inner.name()).is_none() {
+        let definition = ToolDefinition::new(inner.name(), inner.description(), inner.parameters_schema());
+        state.recording.tools.push(RecordedTool {
+            definition,
+            label: inner.label().to_owned(),
+            sequential: inner.concurrency() == ToolConcurrency::Sequential,
+            timeout_ms: inner.timeout().map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
+            said: Vec::new(),
+        });
+    }
+    drop(state);
+    Arc::new(RecordingTool { inner, shared: Arc::clone(shared) })
+}
+
+impl RecordingTool {
+    /// Notes what the tool said of these arguments.
+    fn view(&self, arguments: &Value, note: impl FnOnce(&mut RecordedView)) {
+        let mut state = self.shared.lock();
+        let Some(tool) = state.tool(self.inner.name()) else { return };
+        if let Some(view) = tool.said.iter_mut().find(|view| view.arguments == *arguments) {
+            return note(view);
+        }
+        let arguments = arguments.clone();
+        let mut view = RecordedView { arguments, prepared: None, effects: None, question: None };
+        note(&mut view);
+        if view.prepared.is_some() || view.effects.is_some() || view.question.is_some() {
+            tool.said.push(view);
+        }
+    }
+
+    /// The context that the tool itself gets: its own waits and model calls are not of the run, and what it says is noted.
+    fn inside(&self, mut ctx: ToolContext, call: usize) -> ToolContext {
+        let state = self.shared.lock();
+        if let Some(environment) = &state.environment {
+            ctx.environment = Arc::clone(environment);
+        }
+        if ctx.provider.is_some() && state.provider.is_some() {
+            ctx.provider.clone_from(&state.provider);
+        }
+        drop(state);
+        let (shared, outside) = (Arc::clone(&self.shared), ctx.updates.clone());
+        ctx.updates = ToolUpdates::new(move |signal| {
+            let recorded = match &signal {
+                ToolSignal::Update(result) => RecordedSignal::Update(result.clone()),
+                ToolSignal::Progress(text) => RecordedSignal::Progress(text.clone()),
+            };
+            if let Some(call) = shared.lock().recording.calls.get_mut(call)
+                && let RecordedEffect::Tool { said, end: None, .. } = &mut call.effect
+            {
+                said.push(recorded);
+            }
+            outside.send(signal);
+        });
+        ctx
+    }
+}
+
+#[async_trait]
+impl AgentTool for RecordingTool {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn label(&self) -> &str {
+        self.inner.label()
+    }
+
+    fn description(&self) -> &str {
+        self.inner.description()
+    }
+
+    fn parameters_schema(&self) -> Value {
+        self.inner.parameters_schema()
+    }
+
+    async fn execute(&self, arguments: Value, ctx: ToolContext) -> Result<ToolResult, ToolError> {
+        let call = self.shared.lock().begin(RecordedEffect::Tool {
+            name: ctx.tool_name.to_string(),
+            id: ctx.tool_call_id.to_string(),
+            arguments: arguments.clone(),
+            said: Vec::new(),
+            end: None,
+        });
+        let inside = self.inside(ctx, call);
+        let result = AssertUnwindSafe(self.inner.execute(arguments, inside)).catch_unwind().await;
+        let ended = match &result {
+            Ok(Ok(result)) => RecordedToolEnd::Done(result.clone()),
+            Ok(Err(ToolError::Failed(text))) => RecordedToolEnd::Failed(text.clone()),
+            Ok(Err(ToolError::NotFound(name))) => RecordedToolEnd::NotFound(name.clone()),
+            Ok(Err(ToolError::InvalidArgs(text))) => RecordedToolEnd::InvalidArgs(text.clone()),
+            Ok(Err(ToolError::Cancelled)) => RecordedToolEnd::Cancelled,
+            Ok(Err(ToolError::Timeout(limit))) => {
+                RecordedToolEnd::TimedOut(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX))
+            }
+            Err(panic) => RecordedToolEnd::Panicked(panic_text(&**panic)),
+        };
+        self.shared.lock().end(call, |effect| {
+            if let RecordedEffect::Tool { end, .. } = effect {
+                *end = Some(ended);
+            }
+        });
+        result.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    fn effects(&self, arguments: &Value) -> Effects {
+        let effects = self.inner.effects(arguments);
+        if effects != Effects::default() {
+            self.view(arguments, |view| view.effects = Some(effects));
+        }
+        effects
+    }
+
+    fn question(&self, arguments: &Value) -> Option<String> {
+        let question = self.inner.question(arguments);
+        if question.is_some() {
+            self.view(arguments, |view| view.question.clone_from(&question));
+        }
+        question
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.inner.timeout()
+    }
+
+    fn concurrency(&self) -> ToolConcurrency {
+        self.inner.concurrency()
+    }
+
+    fn prepare_arguments(&self, arguments: Value) -> Value {
+        let prepared = self.inner.prepare_arguments(arguments.clone());
+        if prepared != arguments {
+            self.view(&arguments, |view| view.prepared = Some(prepared.clone()));
+        }
+        prepared
+    }
+}

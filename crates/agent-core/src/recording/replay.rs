@@ -1,0 +1,298 @@
+//! Answering from a recording.
+
+mod clock;
+mod model;
+mod taking;
+mod tool;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::diff;
+use super::error::Divergence;
+use super::form::{RecordedCall, RecordedEffect, Recording};
+use crate::agent::BasicAgent;
+use crate::environment::Environment;
+use crate::provider::StreamProvider;
+use crate::tool::AgentTool;
+
+/// How long a replay waits for what the recording says comes next, an abort or the end of a call beside this one.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Answers an agent from a recording, as often as it asks what it asked then. A clone goes on with the same replay.
+#[derive(Clone)]
+pub struct Replay {
+    shared: Arc<Shared>,
+}
+
+/// What a replay came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Replayed {
+    /// Calls of models that were answered.
+    pub model_calls: usize,
+    /// Calls of tools that were answered.
+    pub tool_calls: usize,
+}
+
+/// Whether a call must be what it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Strictness {
+    Strict,
+    Lenient,
+}
+
+struct Shared {
+    recording: Recording,
+    /// Places of messages and setups by their text, to compare a request by numbers.
+    messages: BTreeMap<String, u32>,
+    setups: BTreeMap<String, u32>,
+    state: Mutex<State>,
+    /// The ends that have not come yet. The least of them is next.
+    ends: watch::Sender<BTreeSet<u32>>,
+    environment: OnceLock<Arc<dyn Environment>>,
+}
+
+struct State {
+    strictness: Strictness,
+    /// Which calls were answered.
+    answered: Vec<bool>,
+    divergence: Option<Divergence>,
+    clock: clock::Position,
+    model_calls: usize,
+    tool_calls: usize,
+}
+
+impl Replay {
+    /// A strict replay: the first call that differs is an error, and so is everything after it.
+    #[must_use]
+    pub fn new(recording: Recording) -> Self {
+        let places = |values: &[Value]| -> BTreeMap<String, u32> {
+            let numbered = values.iter().zip(0..);
+            numbered.map(|(value, place)| (value.to_string(), place)).collect()
+        };
+        let state = State {
+            strictness: Strictness::Strict,
+            answered: vec![false; recording.calls.len()],
+            divergence: None,
+            clock: clock::Position::default(),
+            model_calls: 0,
+            tool_calls: 0,
+        };
+        Self {
+            shared: Arc::new(Shared {
+                messages: places(&recording.messages),
+                setups: places(&recording.setups),
+                state: Mutex::new(state),
+                ends: watch::channel(recording.calls.iter().filter_map(|call| call.ended).collect()).0,
+                environment: OnceLock::new(),
+                recording,
+            }),
+        }
+    }
+
+    /// A replay that notes the first difference and goes on: calls are answered in their order, whatever they ask.
+    #[must_use]
+    pub fn lenient(self) -> Self {
+        self.shared.lock().strictness = Strictness::Lenient;
+        self
+    }
+
+    /// The recording.
+    #[must_use]
+    pub fn recording(&self) -> &Recording {
+        &self.shared.recording
+    }
+
+    /// Puts the replay in the place of the agent's provider, of what its tools do, and of its clock, and gives it the ids
+    /// it had. The agent's tools still describe themselves, so that a changed description is a difference;
+    /// [`tools`](Self::tools) are those of the recording.
+    #[must_use]
+    pub fn attach(&self, agent: BasicAgent) -> BasicAgent {
+        let tools: Vec<_> = agent.tools().into_iter().map(|tool| self.tool(tool)).collect();
+        if let Some(id) = &self.shared.recording.agent_id {
+            agent.set_agent_id(id.clone());
+        }
+        let agent = match &self.shared.recording.session_id {
+            Some(id) => agent.with_session_id(id.clone()),
+            None => agent,
+        };
+        agent.with_tools(tools).configure(|config| {
+            config.provider = self.provider();
+            config.environment = self.environment(Arc::clone(&config.environment));
+            for route in &mut config.routes {
+                route.provider = None;
+            }
+        })
+    }
+
+    /// A provider that answers from the recording.
+    #[must_use]
+    pub fn provider(&self) -> Arc<dyn StreamProvider> {
+        Arc::new(model::ReplayProvider { shared: Arc::clone(&self.shared) })
+    }
+
+    /// The tools of the recording, each described as it was then.
+    #[must_use]
+    pub fn tools(&self) -> Vec<Arc<dyn AgentTool>> {
+        let tools = self.shared.recording.tools.iter();
+        tools.map(|tool| tool::recorded(tool.clone(), &self.shared)).collect()
+    }
+
+    /// A tool that describes itself as this one, and gives what the recording has. A tool that the recording does not have
+    /// is left as it is.
+    #[must_use]
+    pub fn tool(&self, inner: Arc<dyn AgentTool>) -> Arc<dyn AgentTool> {
+        let known = self.shared.recording.tools.iter().any(|tool| tool.definition.name == inner.name());
+        if known { tool::described(inner, &self.shared) } else { inner }
+    }
+
+    /// An environment with the times, waits and ids of the recording. Tasks run on `inner`.
+    #[must_use]
+    pub fn environment(&self, inner: Arc<dyn Environment>) -> Arc<dyn Environment> {
+        let _ = self.shared.environment.set(Arc::clone(&inner));
+        Arc::new(clock::ReplayEnvironment { inner, shared: Arc::clone(&self.shared) })
+    }
+
+    /// Where the replay first went another way, so far.
+    #[must_use]
+    pub fn divergence(&self) -> Option<Divergence> {
+        self.shared.lock().divergence.clone()
+    }
+
+    /// Whether the replay went the way of the recording, to its end.
+    ///
+    /// # Errors
+    /// Where it first went another way; also when a call of the recording was not made.
+    pub fn finish(&self) -> Result<Replayed, Divergence> {
+        let state = self.shared.lock();
+        if let Some(divergence) = &state.divergence {
+            return Err(divergence.clone());
+        }
+        if let Some(missing) = state.answered.iter().position(|answered| !answered) {
+            let then = self.shared.recording.calls.get(missing).map(|call| self.shared.call_value(call));
+            return Err(Divergence {
+                at: self.shared.place_of(missing),
+                field: String::new(),
+                diff: diff::lines(then.as_ref(), None),
+            });
+        }
+        Ok(Replayed { model_calls: state.model_calls, tool_calls: state.tool_calls })
+    }
+}
+
+impl fmt::Debug for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.shared.lock();
+        f.debug_struct("Replay")
+            .field("calls", &state.answered.len())
+            .field("answered", &state.answered.iter().filter(|answered| **answered).count())
+            .field("divergence", &state.divergence)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the calls that ended before this one have ended.
+    async fn await_turn(&self, call: &RecordedCall) -> Result<(), Divergence> {
+        let Some(turn) = call.ended else { return Ok(()) };
+        if self.lock().strictness == Strictness::Lenient {
+            return Ok(());
+        }
+        let mut ends = self.ends.subscribe();
+        let came = self.in_time(async {
+            let _ = ends.wait_for(|left| left.first().is_none_or(|next| *next >= turn)).await;
+        });
+        if came.await {
+            return Ok(());
+        }
+        let late = self.ends.borrow().first().copied();
+        let late = self.recording.calls.iter().position(|call| call.ended == late && late.is_some());
+        Err(self.diverge(
+            late.map_or_else(String::new, |place| self.place_of(place)),
+            "ended here",
+            "did not come",
+        ))
+    }
+
+    /// Notes that a call has ended: the next one may.
+    fn ended(&self, call: &RecordedCall) {
+        if let Some(end) = call.ended {
+            self.ends.send_if_modified(|left| left.remove(&end));
+        }
+    }
+
+    /// Waits for an abort that the recording has here.
+    async fn await_abort(&self, place: usize, cancel: &CancellationToken) -> Result<(), Divergence> {
+        if self.in_time(cancel.cancelled()).await {
+            return Ok(());
+        }
+        Err(self.diverge(
+            self.place_of(place),
+            "was cut off here by an abort or a limit of time",
+            "was not cut off",
+        ))
+    }
+
+    /// Notes a difference that is told in words.
+    fn diverge(&self, at: String, then: &str, now: &str) -> Divergence {
+        let found = Divergence { at, field: String::new(), diff: format!("- {then}\n+ {now}") };
+        self.ends.send_modify(BTreeSet::clear);
+        self.lock().divergence.get_or_insert(found).clone()
+    }
+
+    /// Whether it is over before patience is.
+    async fn in_time(&self, wait: impl Future<Output = ()>) -> bool {
+        let patience = self.environment.get().map(|environment| environment.sleep(PATIENCE));
+        let over = async {
+            match patience {
+                Some(sleep) => sleep.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = wait => true,
+            () = over => false,
+        }
+    }
+
+    /// A call by its number among those of its kind, for people.
+    fn place_of(&self, place: usize) -> String {
+        let before = self.recording.calls.iter().take(place + 1).map(|call| &call.effect);
+        match self.recording.calls.get(place).map(|call| &call.effect) {
+            Some(RecordedEffect::Tool { name, .. }) => {
+                let count =
+                    before.filter(|e| matches!(e, RecordedEffect::Tool { name: n, .. } if n == name)).count();
+                format!("call {count} of the tool {name}")
+            }
+            _ => {
+                let count = before.filter(|effect| matches!(effect, RecordedEffect::Model { .. })).count();
+                format!("model call {count}")
+            }
+        }
+    }
+
+    /// What a call asked.
+    fn call_value(&self, call: &RecordedCall) -> Value {
+        match &call.effect {
+            RecordedEffect::Model { request, .. } => {
+                json!({"last message": self.recording.messages_of(request).last()})
+            }
+            RecordedEffect::Tool { name, id, arguments, .. } => {
+                json!({"tool": name, "id": id, "arguments": arguments})
+            }
+        }
+    }
+}

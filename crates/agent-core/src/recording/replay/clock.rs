@@ -1,0 +1,95 @@
+//! Times, waits and ids as they were.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Shared;
+use crate::environment::{BoxFuture, Environment, NoRuntime, TaskHandle};
+use crate::identity::Timestamp;
+
+pub(super) struct ReplayEnvironment {
+    pub(super) inner: Arc<dyn Environment>,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// How far the lists of the clock were read.
+#[derive(Default)]
+pub(super) struct Position {
+    now: Place,
+    monotonic: Place,
+    /// Which waits were given out.
+    sleeps: BTreeSet<usize>,
+    ids: usize,
+}
+
+/// A place in a list of times with how often each came.
+#[derive(Default)]
+struct Place {
+    entry: usize,
+    used: u32,
+}
+
+impl Place {
+    /// The next time; the last one again when there is none left.
+    fn next(&mut self, times: &[(u64, u32)]) -> Option<u64> {
+        if times.get(self.entry).is_some_and(|(_, count)| self.used >= *count) {
+            self.entry += 1;
+            self.used = 0;
+        }
+        self.used = self.used.saturating_add(1);
+        times.get(self.entry).or(times.last()).map(|(time, _)| *time)
+    }
+}
+
+impl Environment for ReplayEnvironment {
+    fn now(&self) -> Timestamp {
+        let next = self.shared.lock().clock.now.next(&self.shared.recording.clock.now);
+        next.map_or_else(|| self.inner.now(), Timestamp)
+    }
+
+    fn monotonic_ms(&self) -> u64 {
+        let next = self.shared.lock().clock.monotonic.next(&self.shared.recording.clock.monotonic);
+        next.unwrap_or_else(|| self.inner.monotonic_ms())
+    }
+
+    /// A wait that came to its end is over at once, one that nobody waited for to its end never. One that the recording
+    /// does not have takes its time.
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        let ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let sleeps = &self.shared.recording.clock.sleeps;
+        let mut state = self.shared.lock();
+        // Calls beside each other may begin to wait in another order; waits of one length are alike.
+        let mut left = sleeps.iter().enumerate();
+        let found = left.find(|(place, sleep)| sleep.ms == ms && !state.clock.sleeps.contains(place));
+        let Some((place, sleep)) = found else {
+            drop(state);
+            return self.inner.sleep(duration);
+        };
+        state.clock.sleeps.insert(place);
+        if sleep.over { Box::pin(std::future::ready(())) } else { Box::pin(std::future::pending()) }
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) -> Result<TaskHandle, NoRuntime> {
+        self.inner.spawn(task)
+    }
+
+    fn can_spawn(&self) -> bool {
+        self.inner.can_spawn()
+    }
+
+    fn random_id(&self) -> String {
+        let mut state = self.shared.lock();
+        let place = state.clock.ids;
+        state.clock.ids += 1;
+        drop(state);
+        self.shared.recording.clock.ids.get(place).cloned().unwrap_or_else(|| self.inner.random_id())
+    }
+}
+
+impl fmt::Debug for ReplayEnvironment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ReplayEnvironment").field(&self.inner).finish()
+    }
+}

@@ -1,0 +1,69 @@
+//! A model that says what it said.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+use super::Shared;
+use crate::model::ModelConfig;
+use crate::provider::{
+    Completion, ErrorContext, ErrorKind, EventSink, OwnedStreamEvent, ProviderError, StreamConfig,
+    StreamProvider,
+};
+use crate::recording::error::Divergence;
+use crate::recording::form::{RecordedEffect, RecordedModelEnd, provider_name};
+
+pub(super) struct ReplayProvider {
+    pub(super) shared: Arc<Shared>,
+}
+
+#[async_trait]
+impl StreamProvider for ReplayProvider {
+    fn provider_id(&self) -> &'static str {
+        "recording"
+    }
+
+    /// The provider that was recorded.
+    fn provider_id_for(&self, model: &ModelConfig) -> String {
+        let known = self.shared.recording.providers.get(&provider_name(model));
+        known.unwrap_or(&model.provider).clone()
+    }
+
+    async fn stream(
+        &self,
+        request: &StreamConfig,
+        sink: &mut EventSink<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Completion, ProviderError> {
+        let place = self.shared.take_model(request).map_err(|d| refused(request, d))?;
+        let Some(call) = self.shared.recording.calls.get(place) else { return Err(ProviderError::Cancelled) };
+        let RecordedEffect::Model { events, end, .. } = &call.effect else {
+            return Err(ProviderError::Cancelled);
+        };
+        events.iter().filter_map(OwnedStreamEvent::borrowed).for_each(&mut *sink);
+        match end {
+            None => {
+                self.shared.await_abort(place, cancel).await.map_err(|d| refused(request, d))?;
+                Err(ProviderError::Cancelled)
+            }
+            Some(end) => {
+                self.shared.await_turn(call).await.map_err(|d| refused(request, d))?;
+                self.shared.ended(call);
+                match end {
+                    RecordedModelEnd::Done(completion) => Ok(completion.clone()),
+                    RecordedModelEnd::Failed(error) => Err(error.clone().into()),
+                    RecordedModelEnd::Panicked(text) => resume_unwind(Box::new(text.clone())),
+                }
+            }
+        }
+    }
+}
+
+fn refused(request: &StreamConfig, divergence: Divergence) -> ProviderError {
+    let context = ErrorContext::new(divergence.to_string())
+        .with_target(&request.model.provider, &request.model.id)
+        .with_source(divergence);
+    ProviderError::new(ErrorKind::Other, context)
+}

@@ -1,0 +1,154 @@
+//! A tool that gives what it gave.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::Shared;
+use crate::recording::form::{RecordedEffect, RecordedSignal, RecordedTool, RecordedToolEnd, RecordedView};
+use crate::tool::{AgentTool, Effects, ToolConcurrency, ToolContext, ToolError, ToolResult, ToolSignal};
+
+/// A tool that describes itself as it did.
+pub(super) fn recorded(tool: RecordedTool, shared: &Arc<Shared>) -> Arc<dyn AgentTool> {
+    Arc::new(Replayed { face: Arc::new(Recorded(tool)), shared: Arc::clone(shared) })
+}
+
+/// A tool that describes itself as this one does now.
+pub(super) fn described(inner: Arc<dyn AgentTool>, shared: &Arc<Shared>) -> Arc<dyn AgentTool> {
+    Arc::new(Replayed { face: inner, shared: Arc::clone(shared) })
+}
+
+/// How a tool of the recording looks before it is called.
+struct Recorded(RecordedTool);
+
+impl Recorded {
+    fn view(&self, arguments: &Value) -> Option<&RecordedView> {
+        self.0.said.iter().find(|view| view.arguments == *arguments)
+    }
+}
+
+#[async_trait]
+impl AgentTool for Recorded {
+    fn name(&self) -> &str {
+        &self.0.definition.name
+    }
+
+    fn label(&self) -> &str {
+        &self.0.label
+    }
+
+    fn description(&self) -> &str {
+        &self.0.definition.description
+    }
+
+    fn parameters_schema(&self) -> Value {
+        self.0.definition.parameters.clone()
+    }
+
+    /// A description does nothing; [`Replayed`] answers.
+    async fn execute(&self, _arguments: Value, _ctx: ToolContext) -> Result<ToolResult, ToolError> {
+        Err(ToolError::NotFound(self.0.definition.name.clone()))
+    }
+
+    fn effects(&self, arguments: &Value) -> Effects {
+        self.view(arguments).and_then(|view| view.effects).unwrap_or_default()
+    }
+
+    fn question(&self, arguments: &Value) -> Option<String> {
+        self.view(arguments).and_then(|view| view.question.clone())
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.0.timeout_ms.map(Duration::from_millis)
+    }
+
+    fn concurrency(&self) -> ToolConcurrency {
+        if self.0.sequential { ToolConcurrency::Sequential } else { ToolConcurrency::Parallel }
+    }
+
+    fn prepare_arguments(&self, arguments: Value) -> Value {
+        self.view(&arguments).and_then(|view| view.prepared.clone()).unwrap_or(arguments)
+    }
+}
+
+struct Replayed {
+    face: Arc<dyn AgentTool>,
+    shared: Arc<Shared>,
+}
+
+#[async_trait]
+impl AgentTool for Replayed {
+    fn name(&self) -> &str {
+        self.face.name()
+    }
+
+    fn label(&self) -> &str {
+        self.face.label()
+    }
+
+    fn description(&self) -> &str {
+        self.face.description()
+    }
+
+    fn parameters_schema(&self) -> Value {
+        self.face.parameters_schema()
+    }
+
+    async fn execute(&self, arguments: Value, ctx: ToolContext) -> Result<ToolResult, ToolError> {
+        let failed = |divergence| Err(ToolError::failed(divergence));
+        let place = match self.shared.take_tool(ctx.tool_name.as_str(), ctx.tool_call_id.as_str(), &arguments)
+        {
+            Ok(place) => place,
+            Err(divergence) => return failed(divergence),
+        };
+        let Some(call) = self.shared.recording.calls.get(place) else { return Err(ToolError::Cancelled) };
+        let RecordedEffect::Tool { said, end, .. } = &call.effect else { return Err(ToolError::Cancelled) };
+        for signal in said {
+            ctx.updates.send(match signal {
+                RecordedSignal::Update(result) => ToolSignal::Update(result.clone()),
+                RecordedSignal::Progress(text) => ToolSignal::Progress(text.clone()),
+            });
+        }
+        if matches!(end, None | Some(RecordedToolEnd::Cancelled))
+            && let Err(divergence) = self.shared.await_abort(place, &ctx.cancel).await
+        {
+            return failed(divergence);
+        }
+        if let Err(divergence) = self.shared.await_turn(call).await {
+            return failed(divergence);
+        }
+        self.shared.ended(call);
+        match end.clone() {
+            Some(RecordedToolEnd::Done(result)) => Ok(result),
+            Some(RecordedToolEnd::Failed(text)) => Err(ToolError::Failed(text)),
+            Some(RecordedToolEnd::NotFound(name)) => Err(ToolError::NotFound(name)),
+            Some(RecordedToolEnd::InvalidArgs(text)) => Err(ToolError::InvalidArgs(text)),
+            Some(RecordedToolEnd::TimedOut(ms)) => Err(ToolError::Timeout(Duration::from_millis(ms))),
+            Some(RecordedToolEnd::Panicked(text)) => resume_unwind(Box::new(text)),
+            None | Some(RecordedToolEnd::Cancelled) => Err(ToolError::Cancelled),
+        }
+    }
+
+    fn effects(&self, arguments: &Value) -> Effects {
+        self.face.effects(arguments)
+    }
+
+    fn question(&self, arguments: &Value) -> Option<String> {
+        self.face.question(arguments)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.face.timeout()
+    }
+
+    fn concurrency(&self) -> ToolConcurrency {
+        self.face.concurrency()
+    }
+
+    fn prepare_arguments(&self, arguments: Value) -> Value {
+        self.face.prepare_arguments(arguments)
+    }
+}

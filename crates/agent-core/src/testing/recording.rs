@@ -1,0 +1,30 @@
+//! A recording as the fixture of a test.
+
+use crate::recording::{Recording, Replay, Replayed};
+
+/// A strict replay of a recording, usually `include_str!("fixture.json")`.
+///
+/// # Panics
+/// When the text is no recording.
+#[track_caller]
+#[must_use]
+#[expect(clippy::panic, reason = "a test may fail loudly")]
+pub fn replay(recording: &str) -> Replay {
+    match Recording::from_json(recording) {
+        Ok(recording) => Replay::new(recording),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Asserts that the agent went the way of the recording, to its end.
+///
+/// # Panics
+/// With the first difference.
+#[track_caller]
+#[expect(clippy::panic, reason = "a test may fail loudly")]
+pub fn assert_replayed(replay: &Replay) -> Replayed {
+    match replay.finish() {
+        Ok(replayed) => replayed,
+        Err(divergence) => panic!("{divergence}"),
+    }
+}

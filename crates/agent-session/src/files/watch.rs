@@ -1,0 +1,213 @@
+//! Noting files while tools run.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agent_core::hooks::{HookError, Hooks, ToolEnded, Verdict};
+use agent_core::run::ToolChange;
+use serde_json::{Value, json};
+
+use super::{FILE_NOTES, FileMark, FileState, Notes, mark};
+
+/// The most files that one watch looks at after each call. What is touched beyond them is not noted.
+pub const MAX_WATCHED_FILES: usize = 4096;
+
+/// Where arguments and details of tools name files.
+const PATH_KEYS: [&str; 2] = ["path", "file_path"];
+
+/// Notes what the files of a workspace look like that tools touch. A clone is the same watch.
+///
+/// Files are those that calls name as `path` or `file_path`, in arguments or in details, below the root. After each
+/// call all of them are looked at, so that what a shell changed in them is noted, too: one look at the directory entry
+/// for each, and one reading of those that changed.
+#[derive(Clone)]
+pub struct FileWatch {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    root: PathBuf,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    files: BTreeMap<String, Option<FileMark>>,
+    /// What is not in a result yet.
+    before: BTreeMap<String, Option<FileMark>>,
+}
+
+impl fmt::Debug for FileWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileWatch").field("root", &self.inner.root).finish_non_exhaustive()
+    }
+}
+
+impl FileWatch {
+    /// A watch over files below this directory. It knows none yet.
+    #[must_use]
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { inner: Arc::new(Inner { root: root.into(), seen: Mutex::default() }) }
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.inner.root
+    }
+
+    /// What it knows.
+    #[must_use]
+    pub fn state(&self) -> FileState {
+        FileState(self.lock().files.clone())
+    }
+
+    /// Goes on from what a session knows at a place, after a restart, a rewind or a fork: what is other in the files now is
+    /// noted with the next call.
+    pub fn adopt(&self, state: &FileState) {
+        let mut seen = self.lock();
+        seen.before.clear();
+        seen.files.clone_from(&state.0);
+    }
+
+    /// Looks at these files, so that they are known. Blocks.
+    pub fn look_at(&self, paths: impl IntoIterator<Item = impl AsRef<str>>) {
+        let paths: Vec<String> = paths.into_iter().filter_map(|p| self.relative(p.as_ref())).collect();
+        self.meet(&paths);
+    }
+
+    /// The same hooks with the watch's own around tool calls. Hooks that are there are asked first; a result that their
+    /// `after_tool` changes is changed as they say.
+    #[must_use]
+    pub fn hooks(&self, mut hooks: Hooks) -> Hooks {
+        let before = hooks.tool.before.take();
+        let watch = self.clone();
+        let hooks = hooks.before_tool(move |call| {
+            let (watch, before) = (watch.clone(), before.clone());
+            async move {
+                let paths = watch.paths(&call.arguments);
+                let verdict = match before {
+                    Some(before) => before(call).await?,
+                    None => Verdict::Go,
+                };
+                if !paths.is_empty() {
+                    watch.blocking(move |watch| watch.meet(&paths)).await;
+                }
+                Ok::<Verdict, HookError>(verdict)
+            }
+        });
+        let mut hooks = hooks;
+        let after = hooks.tool.after.take();
+        let watch = self.clone();
+        hooks.after_tool(move |ended: ToolEnded| {
+            let (watch, after) = (watch.clone(), after.clone());
+            async move {
+                let paths = watch.paths(&ended.end.result.details);
+                let details = ended.end.result.details.clone();
+                let mut change = match after {
+                    Some(after) => after(ended).await?,
+                    None => ToolChange::none(),
+                };
+                let notes = watch.blocking(move |watch| watch.take_notes(&paths)).await;
+                if let Some(notes) = notes {
+                    let details = change.details.take().unwrap_or(details);
+                    change.details = Some(with_notes(details, &notes));
+                }
+                Ok::<ToolChange, HookError>(change)
+            }
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.inner.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn paths(&self, value: &Value) -> Vec<String> {
+        let named = PATH_KEYS.iter().filter_map(|key| value.get(key)?.as_str());
+        named.filter_map(|path| self.relative(path)).collect()
+    }
+
+    /// A path below the root, without the root; `None` for one that is elsewhere.
+    fn relative(&self, path: &str) -> Option<String> {
+        let path = Path::new(path);
+        let below = if path.is_absolute() { path.strip_prefix(&self.inner.root).ok()? } else { path };
+        let mut parts: Vec<&str> = Vec::new();
+        for part in below.components() {
+            match part {
+                Component::Normal(name) => parts.push(name.to_str()?),
+                Component::CurDir => {}
+                Component::ParentDir => drop(parts.pop()?),
+                Component::RootDir | Component::Prefix(_) => return None,
+            }
+        }
+        (!parts.is_empty()).then(|| parts.join("/"))
+    }
+
+    /// Notes what files are that were not known.
+    fn meet(&self, paths: &[String]) {
+        for path in paths {
+            if self.lock().files.contains_key(path) {
+                continue;
+            }
+            let mark = mark::look(&self.inner.root.join(path), None);
+            let mut seen = self.lock();
+            if seen.files.len() < MAX_WATCHED_FILES {
+                seen.before.insert(path.clone(), mark.clone());
+                seen.files.insert(path.clone(), mark);
+            }
+        }
+    }
+
+    /// What is new since the last notes; `None` for nothing.
+    fn take_notes(&self, paths: &[String]) -> Option<Notes> {
+        // One that nobody looked at before the call: what it was is not known.
+        for path in paths {
+            let mut seen = self.lock();
+            if seen.files.len() < MAX_WATCHED_FILES {
+                seen.files.entry(path.clone()).or_insert(None);
+            }
+        }
+        let known = self.lock().files.clone();
+        let mut notes = Notes::default();
+        for (path, then) in known {
+            let now = mark::look(&self.inner.root.join(&path), then.as_ref());
+            if now != then {
+                // Also where only the time is another: the next look need not read it again.
+                self.lock().files.insert(path.clone(), now.clone());
+            }
+            if !mark::same(then.as_ref(), now.as_ref()) {
+                notes.after.insert(path, now);
+            }
+        }
+        let mut seen = self.lock();
+        notes.before = std::mem::take(&mut seen.before);
+        (!notes.before.is_empty() || !notes.after.is_empty()).then_some(notes)
+    }
+
+    /// Where there are threads for it, looking at files does not hold up a task.
+    async fn blocking<T: Send + Default + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> T {
+        let watch = self.clone();
+        match tokio::runtime::Handle::try_current() {
+            Err(_) => work(&watch),
+            Ok(runtime) => runtime.spawn_blocking(move || work(&watch)).await.unwrap_or_default(),
+        }
+    }
+}
+
+/// The details with the notes among them.
+fn with_notes(details: Value, notes: &Notes) -> Value {
+    let notes = json!(notes);
+    match details {
+        Value::Object(mut fields) => {
+            fields.insert(FILE_NOTES.to_owned(), notes);
+            Value::Object(fields)
+        }
+        Value::Null => json!({ FILE_NOTES: notes }),
+        other => json!({ "details": other, FILE_NOTES: notes }),
+    }
+}

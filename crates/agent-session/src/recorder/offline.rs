@@ -1,0 +1,40 @@
+//! One more record of a session whose agent is not here.
+
+use agent_core::SessionId;
+use agent_core::Timestamp;
+use agent_core::journal::{Durability, JournalEntry};
+use agent_core::run::{Input, Run};
+
+use super::disk::Disk;
+use crate::error::SessionError;
+use crate::loaded::LoadedSession;
+use crate::model::Session;
+use crate::store::{JsonStore, journal};
+
+/// Applies an input to the run that is open in a session, writes it down, and gives both as they are then.
+pub(crate) fn apply_offline(
+    store: &JsonStore,
+    id: &str,
+    now: Timestamp,
+    input: &Input,
+) -> Result<(Session, Run), SessionError> {
+    // Looked at first, so that a session that is not there or does not wait is not opened for writing.
+    let session_id = SessionId::from(id);
+    if store.load_session(id)?.open_run()?.is_none() {
+        return Err(SessionError::NotWaiting { session_id });
+    }
+    let (mut disk, recording) = Disk::open(store, &session_id)?;
+    let Some(mut recording) = recording else { return Err(SessionError::NotWaiting { session_id }) };
+    let loaded = LoadedSession::new(recording.session.clone());
+    let Some(mut run) = loaded.open_run()? else { return Err(SessionError::NotWaiting { session_id }) };
+    if run.questions().is_empty() {
+        return Err(SessionError::NotWaiting { session_id });
+    }
+    let mut events = Vec::new();
+    run.apply(now, input.clone(), &mut events).map_err(agent_core::AgentError::from)?;
+    let entry = JournalEntry::new(&run, Some(input), &events, Durability::Flushed);
+    let written = disk.append(&mut recording, &entry)?;
+    journal::flush(&written.path, &written.file)?;
+    disk.save(store, &recording.session)?;
+    Ok((recording.session, run))
+}

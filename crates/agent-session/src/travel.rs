@@ -1,0 +1,190 @@
+//! Time travel: the places of a session, going back to one, going on from one elsewhere, and comparing two.
+//!
+//! A [`Point`] is a place between two messages. [`TimeTravel::rewind`] sets an agent back to one in the same session,
+//! [`TimeTravel::fork`] makes a new session of the way that led there; the session that was forked is only read.
+//!
+//! ```
+//! use agent_core::testing::ScriptedProvider;
+//! use agent_core::{BasicAgent, ModelConfig};
+//! use agent_session::{JsonStore, SessionRecorder, TimeTravel};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let dir = dir.path();
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let agent = BasicAgent::new(ModelConfig::default())
+//!     .with_provider(ScriptedProvider::texts(["Blue.", "Red.", "Green."]));
+//! let store = JsonStore::open(dir)?;
+//! let recorder = SessionRecorder::attach(&agent, store.clone());
+//! agent.chat("A colour?").await?;
+//! agent.chat("Another?").await?;
+//!
+//! // Back to the first answer, and on in another way.
+//! let session = recorder.session(agent.session_id()).ok_or("not recorded")?;
+//! let points = session.points();
+//! agent.rewind(&session, &points[2])?;
+//! agent.chat("One more?").await?;
+//! assert_eq!(agent.messages().len(), 4);
+//!
+//! // The second answer is still there: a session of its own goes on from it.
+//! let session = recorder.session(agent.session_id()).ok_or("not recorded")?;
+//! let fork = agent.fork(&store, &session, &points[4])?;
+//! assert_eq!(store.load_session(&fork.session_id)?.history()?, agent.history());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod agent;
+mod compare;
+mod cut;
+mod fork;
+mod outline;
+mod path;
+
+use agent_core::{History, LoopId, TurnId};
+use serde::{Deserialize, Serialize};
+
+pub use agent::{Arrival, TimeTravel};
+pub use compare::{Comparison, Side};
+pub use fork::ForkRef;
+pub use outline::OutlineTurn;
+
+use crate::error::SessionError;
+use crate::files::FileState;
+use crate::model::{LoopRecord, Session, Turn};
+
+/// A place in a session: after so many of a loop's own messages.
+///
+/// Every number from 0 to the loop's messages is a place. Where it falls between a reply with calls and the last of their
+/// results, the place is after that last result: a call without its result cannot be in a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Point {
+    /// The loop.
+    pub loop_id: LoopId,
+    /// How many of [`LoopRecord::messages`] are before it.
+    pub messages: usize,
+}
+
+impl Point {
+    /// The place after so many of this loop's messages.
+    #[must_use]
+    pub fn new(loop_id: impl Into<LoopId>, messages: usize) -> Self {
+        Self { loop_id: loop_id.into(), messages }
+    }
+}
+
+impl std::fmt::Display for Point {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "message {} of loop {}", self.messages, self.loop_id)
+    }
+}
+
+impl Session {
+    /// The place where the session stands; `None` without loops.
+    #[must_use]
+    pub fn end_point(&self) -> Option<Point> {
+        self.loops.last().map(|r| Point::new(r.loop_id.clone(), r.messages.len()))
+    }
+
+    /// The place after this turn; `None` when there is no such turn.
+    #[must_use]
+    pub fn point_after_turn(&self, turn: &TurnId) -> Option<Point> {
+        let record = self.get_loop(turn.loop_id.as_str())?;
+        let turn = record.turns.iter().find(|t| t.turn_id == *turn)?;
+        Some(Point::new(record.loop_id.clone(), messages_after(record, turn)))
+    }
+
+    /// The place before this turn, and before what the user said in it; `None` when there is no such turn.
+    #[must_use]
+    pub fn point_before_turn(&self, turn: &TurnId) -> Option<Point> {
+        let record = self.get_loop(turn.loop_id.as_str())?;
+        let at = record.turns.iter().position(|t| t.turn_id == *turn)?;
+        let before = at.checked_sub(1).and_then(|at| record.turns.get(at));
+        Some(Point::new(record.loop_id.clone(), before.map_or(0, |t| messages_after(record, t))))
+    }
+
+    /// All places at which the conversation can be cut, loop by loop and in the order of the messages: before and after
+    /// every message that is not inside an exchange.
+    #[must_use]
+    pub fn points(&self) -> Vec<Point> {
+        let mut points = Vec::new();
+        for record in &self.loops {
+            let mut last = None;
+            for messages in 0..=record.messages.len() {
+                let place = cut::settled(record, messages);
+                if last != Some(place) {
+                    points.push(Point::new(record.loop_id.clone(), place));
+                }
+                last = Some(place);
+            }
+        }
+        points
+    }
+
+    /// The conversation as the agent had it at this place. What a later compaction shortened is whole again.
+    ///
+    /// # Errors
+    /// When there is no such place, or the events before it do not make a conversation.
+    pub fn history_at(&self, point: &Point) -> Result<History, SessionError> {
+        let at = self.place(point)?;
+        let Some(record) = self.loops.get(at) else { return Err(self.no_point(point)) };
+        let begin = self.begin_of(at)?;
+        cut::cut(record, begin, point.messages).map(|cut| cut.fold.into_closed())
+    }
+
+    /// What is known of the files at this place: what a [`FileWatch`](crate::FileWatch) noted on the way there, and of
+    /// files that were touched first after it, what they were before.
+    ///
+    /// # Errors
+    /// As [`history_at`](Self::history_at).
+    pub fn files_at(&self, point: &Point) -> Result<FileState, SessionError> {
+        let mut state = self.forked_from.as_ref().map(|f| f.files.clone()).unwrap_or_default();
+        for step in self.path_to(point)? {
+            let Some(record) = self.loops.get(step.at) else { continue };
+            record.messages.iter().take(step.own).for_each(|m| state.note_after(m));
+        }
+        for message in self.loops.iter().flat_map(|r| &r.messages) {
+            state.note_before(message);
+        }
+        Ok(state)
+    }
+
+    /// How many loops each configuration has had, from their ids (`{session}.{config}.{n}`).
+    #[must_use]
+    pub fn loop_counters(&self) -> std::collections::BTreeMap<String, u64> {
+        let mut counters = std::collections::BTreeMap::new();
+        for record in &self.loops {
+            let id = record.loop_id.as_str();
+            let rest = id.strip_prefix(self.session_id.as_str()).and_then(|r| r.strip_prefix('.'));
+            let parts = rest.and_then(|r| r.rsplit_once('.'));
+            if let Some((config, n)) = parts.and_then(|(c, n)| Some((c, n.parse::<u64>().ok()?))) {
+                let counter = counters.entry(config.to_owned()).or_insert(0);
+                *counter = n.max(*counter);
+            }
+        }
+        counters
+    }
+
+    /// The loop of a point, where there is such a point.
+    fn place(&self, point: &Point) -> Result<usize, SessionError> {
+        let at = self.position(point.loop_id.as_str());
+        let there = at.filter(|at| self.loops.get(*at).is_some_and(|r| point.messages <= r.messages.len()));
+        there.ok_or_else(|| self.no_point(point))
+    }
+
+    fn no_point(&self, point: &Point) -> SessionError {
+        SessionError::NoPoint { session_id: self.session_id.clone(), point: point.clone() }
+    }
+}
+
+/// How many of a loop's messages are there after this turn.
+fn messages_after(record: &LoopRecord, turn: &Turn) -> usize {
+    let own = turn.input_messages.iter().chain(&turn.output_message).chain(&turn.tool_results);
+    if let Some(last) = own.max() {
+        return (last + 1).min(record.messages.len());
+    }
+    // A turn without messages: as many as the turns before it have.
+    let before = record.turns.iter().take_while(|t| t.turn_id != turn.turn_id);
+    before.map(|t| messages_after(record, t)).max().unwrap_or(0)
+}

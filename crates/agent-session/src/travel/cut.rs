@@ -1,0 +1,124 @@
+//! Cutting a loop at a place.
+
+use agent_core::fold::Fold;
+use agent_core::{AgentEvent, History, Message};
+
+use crate::error::SessionError;
+use crate::model::{LoopRecord, LoopStatus, OpenRun};
+use crate::recorder::Recording;
+
+/// A loop up to a place.
+pub(super) struct Cut {
+    /// The conversation there.
+    pub(super) fold: Fold,
+    /// How many of its messages are before the place.
+    pub(super) own: usize,
+    /// How many of its events belong to what is before it.
+    pub(super) events: usize,
+}
+
+/// Takes a loop's events in until it has said so many messages and no call of them is without its result.
+pub(super) fn cut(record: &LoopRecord, begin: History, messages: usize) -> Result<Cut, SessionError> {
+    let mut fold = Fold::new(begin);
+    let mut own = 0;
+    for (at, event) in record.events.iter().enumerate() {
+        if messages < record.messages.len() && own >= messages && !fold.has_open_exchange() {
+            return Ok(Cut { fold, own, events: with_turn_end(record, at) });
+        }
+        if let Some(event) = event.known() {
+            fold.push(event)
+                .map_err(|e| SessionError::Fold { loop_id: record.loop_id.clone(), source: Box::new(e) })?;
+            own += usize::from(is_message(event));
+        }
+    }
+    Ok(Cut { fold, own: record.messages.len(), events: record.events.len() })
+}
+
+/// How many messages are really before the place after so many.
+pub(super) fn settled(record: &LoopRecord, messages: usize) -> usize {
+    if messages >= record.messages.len() {
+        return record.messages.len();
+    }
+    let mut open = 0usize;
+    for (at, message) in record.messages.iter().enumerate() {
+        if at >= messages && open == 0 {
+            return at;
+        }
+        match message.as_llm() {
+            Some(Message::Assistant(reply)) if !reply.is_failed() => open = reply.tool_calls().count(),
+            Some(Message::ToolResult(_)) => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    record.messages.len()
+}
+
+fn is_message(event: &AgentEvent) -> bool {
+    matches!(event, AgentEvent::MessageEnd { superseded: false, .. })
+}
+
+/// The end of a turn that was said with its last message belongs to it.
+fn with_turn_end(record: &LoopRecord, from: usize) -> usize {
+    for (at, event) in record.events.iter().enumerate().skip(from) {
+        match event.known() {
+            Some(AgentEvent::TurnEnd { .. }) => return at + 1,
+            Some(
+                AgentEvent::MessageStart { .. }
+                | AgentEvent::MessageEnd { .. }
+                | AgentEvent::TurnStart { .. }
+                | AgentEvent::CompactionEnded(_)
+                | AgentEvent::AgentEnd(_),
+            ) => return from,
+            _ => {}
+        }
+    }
+    from
+}
+
+impl LoopRecord {
+    /// A copy of the loop as it was at the place after so many messages. What it had after its last message is in it where
+    /// nothing is cut off; a run that is open is not.
+    pub(super) fn cut_at(&self, begin: History, messages: usize) -> Result<Self, SessionError> {
+        let Cut { events, own, .. } = cut(self, begin, messages)?;
+        let mut copy = if own == self.messages.len() && events == self.events.len() {
+            self.clone()
+        } else {
+            self.replayed(events)
+        };
+        if copy.is_open() {
+            copy.status = LoopStatus::Interrupted;
+        }
+        copy.open_run = None::<OpenRun>;
+        Ok(copy)
+    }
+
+    /// The loop as its first events make it.
+    fn replayed(&self, events: usize) -> Self {
+        let new =
+            Self::new(self.loop_id.clone(), self.session_id.clone(), self.agent_id.clone(), self.started_at);
+        let session =
+            crate::model::Session::new(self.session_id.clone(), self.agent_id.clone(), self.started_at);
+        let mut recording = Recording::new(session);
+        let at = recording.begin(new);
+        for event in self.events.iter().take(events) {
+            recording.take(at, event.event.clone());
+        }
+        let mut copy = recording.session.loops.into_iter().next().unwrap_or_else(|| self.clone());
+        for (event, original) in copy.events.iter_mut().zip(&self.events) {
+            event.sequence = original.sequence;
+        }
+        for link in &mut copy.child_loop_refs {
+            let same = self.child_loop_refs.iter().find(|r| r.tool_call_id == link.tool_call_id);
+            if let Some(same) = same {
+                *link = same.clone();
+            }
+        }
+        copy.parent_loop_id.clone_from(&self.parent_loop_id);
+        copy.continuation_kind = self.continuation_kind.clone();
+        copy.config = self.config.clone();
+        copy.metadata = self.metadata.clone();
+        copy.parallel_group.clone_from(&self.parallel_group);
+        copy.extra = self.extra.clone();
+        copy
+    }
+}

@@ -1,0 +1,180 @@
+//! Runs that are not over: which sessions of a store wait for a person, what they ask, and giving the answer.
+//!
+//! A run that asks is written down as it stands; its process may end. Whoever has the store can list what is asked, show
+//! it, and answer, days later and without model or tools: the answer is one more record of the session. A process that has
+//! model and tools goes on with [`restore_session`](crate::RestoreSession::restore_session) and `resume()`.
+//!
+//! ```
+//! use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
+//! use agent_core::{Answer, BasicAgent, ModelConfig, Timestamp};
+//! use agent_session::{JsonStore, OpenRuns, RestoreSession, SessionRecorder};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let dir = dir.path();
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let agent = |replies: Vec<ScriptedReply>| {
+//!     BasicAgent::new(ModelConfig::default())
+//!         .with_provider(ScriptedProvider::new(replies))
+//!         .with_tool(ScriptedTool::saying("deploy", "deployed").asking("Deploy to production?"))
+//! };
+//! // On Friday.
+//! let store = JsonStore::open(dir)?;
+//! let first = agent(vec![ScriptedReply::call("c1", "deploy", serde_json::json!({}))]);
+//! let recorder = SessionRecorder::attach(&first, store.clone());
+//! let _ = first.prompt("Deploy it.")?.collect().await;
+//! recorder.close()?;
+//!
+//! // On Monday, in a program without model and tools.
+//! let found = store.unfinished()?;
+//! let waiting = found.waiting();
+//! assert_eq!(waiting[0].questions[0].text, "Deploy to production?");
+//! let id = &waiting[0].session_id;
+//! store.answer(id, waiting[0].questions[0].id.clone(), Answer::Allow, Timestamp(1))?;
+//!
+//! // And where the work is done.
+//! let second = agent(vec![ScriptedReply::text("It is out.")]).restore_session(&store.load_session(id)?)?;
+//! let _ = second.resume()?.collect().await;
+//! assert_eq!(second.messages().len(), 4);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use agent_core::run::{Input, Run};
+use agent_core::{AgentId, Answer, LoopId, Message, Question, QuestionId, SessionId, Timestamp};
+
+use crate::error::SessionError;
+use crate::loaded::LoadedSession;
+use crate::model::{LoopRecord, LoopStatus};
+use crate::recorder::apply_offline;
+use crate::store::JsonStore;
+
+/// The longest beginning of a prompt that a list shows, in bytes.
+pub const MAX_PROMPT_SHOWN: usize = 200;
+
+/// A run that is not over, as a list shows it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Unfinished {
+    /// The session.
+    pub session_id: SessionId,
+    /// The agent.
+    pub agent_id: AgentId,
+    /// The loop.
+    pub loop_id: LoopId,
+    /// Whether it waits, was cut off (or was answered and is to go on), or is being written by a process now.
+    pub status: LoopStatus,
+    /// When something was last recorded: since then it waits.
+    pub since: Timestamp,
+    /// What it was asked to do: the beginning of the last thing the user said, at most [`MAX_PROMPT_SHOWN`] bytes.
+    pub prompt: String,
+    /// The model.
+    pub model: String,
+    /// What it waits for a person to answer; empty where `resume()` is all that is needed.
+    pub questions: Vec<Question>,
+}
+
+/// The sessions of a store whose last loop is not over, newest first.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct UnfinishedSessions {
+    /// The runs.
+    pub runs: Vec<Unfinished>,
+    /// Sessions that could not be read, or whose open run could not, and why.
+    pub unreadable: Vec<(SessionId, SessionError)>,
+}
+
+impl UnfinishedSessions {
+    /// Those that wait for a person.
+    #[must_use]
+    pub fn waiting(&self) -> Vec<&Unfinished> {
+        self.runs.iter().filter(|run| !run.questions.is_empty()).collect()
+    }
+}
+
+impl LoadedSession {
+    /// The run of the last loop as a list shows it; `None` when it is over.
+    ///
+    /// # Errors
+    /// As [`open_run`](Self::open_run).
+    pub fn unfinished(&self) -> Result<Option<Unfinished>, SessionError> {
+        let (Some(run), Some(record)) = (self.open_run()?, self.loops.last()) else { return Ok(None) };
+        Ok(Some(shown(self, record, &run)))
+    }
+}
+
+/// What a store can say and do about runs that are not over.
+pub trait OpenRuns {
+    /// Every run of this store that is not over: it waits, was cut off, or goes on. A session that cannot be read is
+    /// reported and keeps the others from nobody.
+    ///
+    /// # Errors
+    /// When the store cannot be listed.
+    fn unfinished(&self) -> Result<UnfinishedSessions, SessionError>;
+
+    /// Answers a question of a run that waits, by one more record of its session, and says where the run stands after it.
+    /// It goes on where somebody resumes it. Blocks.
+    ///
+    /// # Errors
+    /// When there is no such session or question, when no run waits in it, when a process has it open for writing
+    /// ([`SessionError::Locked`]: the answer is to be given there), and when it cannot be written. Nothing is changed then.
+    fn answer(
+        &self,
+        id: impl AsRef<str>,
+        question: impl Into<QuestionId>,
+        answer: Answer,
+        now: Timestamp,
+    ) -> Result<Unfinished, SessionError>;
+}
+
+impl OpenRuns for JsonStore {
+    fn unfinished(&self) -> Result<UnfinishedSessions, SessionError> {
+        let mut found = UnfinishedSessions { runs: Vec::new(), unreadable: Vec::new() };
+        for id in self.list_session_ids()? {
+            match self.load_session(id.as_str()).and_then(|session| session.unfinished()) {
+                Ok(run) => found.runs.extend(run),
+                Err(SessionError::NotFound { .. }) => {}
+                Err(error) => found.unreadable.push((id, error)),
+            }
+        }
+        Ok(found)
+    }
+
+    fn answer(
+        &self,
+        id: impl AsRef<str>,
+        question: impl Into<QuestionId>,
+        answer: Answer,
+        now: Timestamp,
+    ) -> Result<Unfinished, SessionError> {
+        let input = Input::Answer { question_id: question.into(), answer };
+        let (session, run) = apply_offline(self, id.as_ref(), now, &input)?;
+        let mut session = LoadedSession::new(session);
+        session.mark_interrupted();
+        match session.loops.last() {
+            Some(record) => Ok(shown(&session, record, &run)),
+            None => Err(SessionError::NotWaiting { session_id: session.session_id.clone() }),
+        }
+    }
+}
+
+fn shown(session: &LoadedSession, record: &LoopRecord, run: &Run) -> Unfinished {
+    let said = record
+        .messages
+        .iter()
+        .rev()
+        .chain(record.base.iter().flat_map(|b| b.added.iter().rev().map(agent_core::Entry::shared)));
+    let prompt = said.filter_map(|m| m.as_llm()).find(|m| matches!(m, Message::User(_)));
+    let prompt = prompt.map(Message::text).unwrap_or_default();
+    let end = prompt.floor_char_boundary(MAX_PROMPT_SHOWN);
+    Unfinished {
+        session_id: session.session_id.clone(),
+        agent_id: session.agent_id.clone(),
+        loop_id: record.loop_id.clone(),
+        status: record.status,
+        since: session.last_active_at,
+        prompt: prompt.get(..end).unwrap_or_default().to_owned(),
+        model: record.config.model.clone(),
+        questions: run.questions(),
+    }
+}

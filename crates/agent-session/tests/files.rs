@@ -1,0 +1,188 @@
+//! What the files were, noted by hooks, and what is said of them at a rewind and a fork.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use agent_core::hooks::Hooks;
+use agent_core::run::ToolChange;
+use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
+use agent_core::{BasicAgent, Content, ModelConfig, ToolResult};
+use agent_session::{FileState, FileWatch, JsonStore, Point, Session, SessionRecorder, TimeTravel};
+use serde_json::{Value, json};
+
+/// A tool that writes `text` to `path` below the root, or removes it where the text is empty.
+fn put(root: &Path) -> ScriptedTool {
+    let root: Arc<Path> = root.into();
+    ScriptedTool::new("put", move |arguments: Value, _| {
+        let root = Arc::clone(&root);
+        async move {
+            let path = root.join(arguments["path"].as_str().unwrap());
+            match arguments["text"].as_str().unwrap() {
+                "" => std::fs::remove_file(path).unwrap(),
+                text => std::fs::write(path, text).unwrap(),
+            }
+            Ok(ToolResult::text("done").with_details(json!({ "bytes": 1 })))
+        }
+    })
+}
+
+/// One that names no file, as a shell does.
+fn shell(root: &Path) -> ScriptedTool {
+    let root: Arc<Path> = root.into();
+    ScriptedTool::new("shell", move |_, _| {
+        let root = Arc::clone(&root);
+        async move {
+            std::fs::write(root.join("a.txt"), "by the shell").unwrap();
+            Ok(ToolResult::text("done"))
+        }
+    })
+}
+
+fn call(n: usize, tool: &str, path: &str, text: &str) -> ScriptedReply {
+    ScriptedReply::call(&format!("c{n}"), tool, json!({ "path": path, "text": text }))
+}
+
+struct Scene {
+    _dir: tempfile::TempDir,
+    root: std::path::PathBuf,
+    agent: BasicAgent,
+    recorder: SessionRecorder,
+    store: JsonStore,
+    watch: FileWatch,
+}
+
+fn scene(replies: Vec<ScriptedReply>, hooks: Hooks) -> Scene {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("work");
+    std::fs::create_dir(&root).unwrap();
+    let watch = FileWatch::new(&root);
+    let agent = BasicAgent::new(ModelConfig::default())
+        .with_provider(ScriptedProvider::new(replies))
+        .with_session_id("s-1")
+        .with_tool(put(&root))
+        .with_tool(shell(&root))
+        .with_hooks(watch.hooks(hooks));
+    let store = JsonStore::open(dir.path().join("sessions")).unwrap();
+    let recorder = SessionRecorder::attach(&agent, store.clone());
+    Scene { _dir: dir, root, agent, recorder, store, watch }
+}
+
+fn said(state: &FileState, root: &Path) -> Vec<String> {
+    state.differences(root).iter().map(ToString::to_string).collect()
+}
+
+fn after(session: &Session, messages: usize) -> Point {
+    Point::new(session.loops[0].loop_id.clone(), messages)
+}
+
+#[tokio::test]
+async fn at_a_place_of_the_past_the_files_that_differ_are_named() {
+    let script = vec![
+        call(0, "put", "a.txt", "one"),
+        call(1, "put", "./sub/../b.txt", "new"),
+        call(2, "shell", "", ""),
+        call(3, "put", "a.txt", ""),
+        ScriptedReply::text("done"),
+    ];
+    let s = scene(script, Hooks::new());
+    std::fs::create_dir(s.root.join("sub")).unwrap();
+    s.agent.chat("go").await.unwrap();
+    let session = s.recorder.session("s-1").unwrap();
+    let at = |messages| said(&session.files_at(&after(&session, messages)).unwrap(), &s.root);
+    // Messages: the prompt, four exchanges of two, the answer.
+    assert_eq!(at(1), ["b.txt was not there then"], "neither was there before the first call, one is now");
+    assert_eq!(at(3), ["a.txt is not there any more", "b.txt was not there then"]);
+    assert_eq!(at(5), ["a.txt is not there any more"]);
+    assert_eq!(at(9), Vec::<String>::new());
+    assert_eq!(at(10), Vec::<String>::new());
+
+    // Agent and file say the same, and nothing but marks is kept.
+    let arrival = s.agent.fork(&s.store, &session, &after(&session, 5)).unwrap();
+    let differences = arrival.differences(&s.root);
+    assert_eq!(differences.len(), 1);
+    assert_eq!(differences[0].then.as_ref().unwrap().len, 3);
+    let fork = s.store.load_session(arrival.session_id.as_str()).unwrap();
+    assert_eq!(fork.files_at(&fork.end_point().unwrap()).unwrap(), arrival.files);
+    let between = session.compare(&after(&session, 3), &after(&session, 7)).unwrap();
+    let names: Vec<_> = between.files.iter().map(|f| f.path.as_str()).collect();
+    assert_eq!(names, ["a.txt", "b.txt"]);
+
+    std::fs::write(s.root.join("a.txt"), "one").unwrap();
+    assert_eq!(arrival.differences(&s.root), [], "put back by hand, with another time");
+}
+
+#[tokio::test]
+async fn a_rewind_says_what_it_does_not_take_back() {
+    let script =
+        vec![call(0, "put", "a.txt", "one"), ScriptedReply::text("ok"), call(1, "put", "a.txt", "two")];
+    let s = scene(script, Hooks::new());
+    s.agent.chat("first").await.unwrap();
+    let end = s.recorder.session("s-1").unwrap().end_point().unwrap();
+    drop(s.agent.prompt("second").unwrap().collect().await);
+    let session = s.recorder.session("s-1").unwrap();
+    let arrival = s.agent.rewind(&session, &end).unwrap();
+    let differences: Vec<_> = arrival.differences(&s.root).iter().map(ToString::to_string).collect();
+    assert_eq!(differences, ["a.txt has other content"]);
+    // From here on the watch notes against what the conversation believes.
+    s.watch.adopt(&arrival.files);
+    assert_eq!(s.watch.state(), arrival.files);
+}
+
+#[tokio::test]
+async fn notes_go_into_the_details_beside_what_the_tool_and_other_hooks_say() {
+    let hooks = Hooks::new().after_tool(|ended| async move {
+        let mut details = ended.end.result.details.clone();
+        details["seen"] = json!(true);
+        ToolChange::content(vec![Content::text("changed")]).with_details(details)
+    });
+    let s = scene(vec![call(0, "put", "a.txt", "one"), ScriptedReply::text("ok")], hooks);
+    s.agent.chat("go").await.unwrap();
+    let messages = s.agent.messages();
+    let Some(agent_core::Message::ToolResult(result)) = messages[2].as_llm() else { panic!() };
+    assert_eq!(messages[2].text(), "changed");
+    assert_eq!((&result.details["bytes"], &result.details["seen"]), (&json!(1), &json!(true)));
+    let notes = &result.details["file_state"];
+    assert_eq!(notes["before"], json!({ "a.txt": null }));
+    assert_eq!(notes["after"]["a.txt"]["len"], 3);
+    assert_eq!(notes["after"]["a.txt"]["hash"].as_str().unwrap().len(), 16);
+}
+
+#[tokio::test]
+async fn a_hook_that_refuses_still_refuses_and_paths_elsewhere_are_not_looked_at() {
+    let hooks = Hooks::new().before_tool(|_| async { agent_core::Verdict::Deny("no".to_owned()) });
+    let script = vec![call(0, "put", "a.txt", "one"), ScriptedReply::text("ok")];
+    let s = scene(script, hooks);
+    s.agent.chat("go").await.unwrap();
+    assert!(!s.root.join("a.txt").exists());
+    std::fs::write(s.root.join("../outside.txt"), "x").unwrap();
+    let outside = s.root.join("../outside.txt").display().to_string();
+    s.watch.look_at(["../outside.txt", "sub/../../outside.txt", "/etc/hostname", outside.as_str(), ""]);
+    let known: Vec<String> = s.watch.state().iter().map(|(path, _)| path.to_owned()).collect();
+    assert_eq!(known, ["a.txt"]);
+}
+
+#[test]
+fn a_large_file_is_known_by_length_and_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("large");
+    let file = std::fs::File::create(&path).unwrap();
+    file.set_len(agent_session::files::MAX_HASHED_BYTES + 1).unwrap();
+    let watch = FileWatch::new(dir.path());
+    watch.look_at(["large"]);
+    let state = watch.state();
+    let mark = state.iter().next().unwrap().1.unwrap();
+    assert_eq!((mark.len, &mark.hash), (agent_session::files::MAX_HASHED_BYTES + 1, &None));
+    assert_eq!(state.differences(dir.path()), []);
+    file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    assert_eq!(state.differences(dir.path()).len(), 1);
+}
+
+#[test]
+fn no_more_files_are_watched_than_the_bound() {
+    let dir = tempfile::tempdir().unwrap();
+    let watch = FileWatch::new(dir.path());
+    let most = agent_session::files::MAX_WATCHED_FILES;
+    watch.look_at((0..most + 10).map(|n| format!("file-{n}")));
+    assert_eq!(watch.state().iter().count(), most);
+}

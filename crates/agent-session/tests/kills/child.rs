@@ -1,0 +1,224 @@
+//! What is killed: an agent whose model, tools and journal say in a file what they are doing.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use agent_core::journal::{Journal, JournalEntry, JournalError};
+use agent_core::testing::ScriptedTool;
+use agent_core::{
+    AgentEvent, Answer, BasicAgent, CancellationToken, Completion, Effects, EventSink, Finished, ModelConfig,
+    ProviderError, StopReason, StreamConfig, StreamEvent, StreamProvider, ToolResult,
+};
+use agent_session::{JsonStore, LoopStatus, RestoreSession, Session, SessionRecorder};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use crate::Phase;
+
+pub(crate) const SESSION: &str = "killed";
+pub(crate) const UNKNOWN: &str = "The outcome of this call is unknown: it was cut off and not run again.";
+pub(crate) const EFFECTS: &str = "effects.log";
+pub(crate) const PHASE: &str = "phase";
+pub(crate) const SEED: &str = "seed";
+
+const PROMPTS: [&str; 2] = ["Do the first part.", "And now the second."];
+
+/// What goes on, as counters: things overlap.
+static STREAMS: AtomicUsize = AtomicUsize::new(0);
+static TOOLS: AtomicUsize = AtomicUsize::new(0);
+static WRITES: AtomicUsize = AtomicUsize::new(0);
+
+/// One of them, from now until it is dropped.
+struct During(&'static AtomicUsize);
+
+impl During {
+    fn begin(counter: &'static AtomicUsize) -> Self {
+        counter.fetch_add(1, Ordering::SeqCst);
+        tell();
+        Self(counter)
+    }
+}
+
+impl Drop for During {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+        tell();
+    }
+}
+
+/// Writes the phase down where whoever kills can see it.
+fn tell() {
+    static FILE: OnceLock<File> = OnceLock::new();
+    let file = FILE.get_or_init(|| File::options().write(true).open(PHASE).unwrap());
+    let on = |counter: &AtomicUsize| counter.load(Ordering::SeqCst) > 0;
+    let phase = if on(&WRITES) {
+        Phase::Write
+    } else if on(&TOOLS) {
+        Phase::Tool
+    } else if on(&STREAMS) {
+        Phase::Stream
+    } else {
+        Phase::Between
+    };
+    file.write_all_at(&[phase.letter()], 0).unwrap();
+}
+
+/// What the model says when it has said so many things before.
+fn part(said: usize) -> (&'static str, Vec<(&'static str, &'static str)>) {
+    match said {
+        0 => ("I look around first, and then I will say what I found there.", vec![("c0", "look")]),
+        1 => ("Now the first payment has to be made, once.", vec![("c1", "charge")]),
+        2 => ("Three things at once now.", vec![("c2", "look"), ("c3", "charge"), ("c4", "put")]),
+        3 => ("The first part is done, and all of it is well.", vec![]),
+        4 => ("One more payment.", vec![("c5", "charge")]),
+        5 => ("A look, and a last payment, side by side.", vec![("c6", "look"), ("c7", "charge")]),
+        _ => ("The second part is done, too.", vec![]),
+    }
+}
+
+struct Model;
+
+#[async_trait]
+impl StreamProvider for Model {
+    fn provider_id(&self) -> &'static str {
+        "killed"
+    }
+
+    async fn stream(
+        &self,
+        request: &StreamConfig,
+        sink: &mut EventSink<'_>,
+        _: &CancellationToken,
+    ) -> Result<Completion, ProviderError> {
+        let _during = During::begin(&STREAMS);
+        let (text, calls) = part(request.messages().filter(|m| m.role() == "assistant").count());
+        sink(StreamEvent::Start { response_id: None, model: None });
+        sink(StreamEvent::TextStart { index: 0 });
+        for word in text.split_inclusive(' ') {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            sink(StreamEvent::TextDelta { index: 0, delta: word });
+        }
+        sink(StreamEvent::BlockEnd { index: 0 });
+        for (n, (id, name)) in calls.iter().enumerate() {
+            let arguments = json!({ "for": id }).to_string();
+            sink(StreamEvent::ToolCallStart { index: n as u32 + 1, id, name });
+            sink(StreamEvent::ToolCallDelta { index: n as u32 + 1, delta: &arguments });
+            sink(StreamEvent::BlockEnd { index: n as u32 + 1 });
+        }
+        let stop = if calls.is_empty() { StopReason::Stop } else { StopReason::ToolUse };
+        Ok(Completion::new(stop))
+    }
+}
+
+/// A line of what a tool did to the world; it is there when this returns, whoever dies after it.
+fn effect(line: &str) {
+    let mut file = File::options().create(true).append(true).open(EFFECTS).unwrap();
+    file.write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
+fn tool(name: &'static str, effects: Effects) -> ScriptedTool {
+    ScriptedTool::new(name, move |arguments: Value, ctx| async move {
+        let _during = During::begin(&TOOLS);
+        let call = arguments["for"].as_str().unwrap().to_owned();
+        tokio::time::sleep(Duration::from_millis(3)).await;
+        effect(&format!("begin {name} {call} {}", ctx.step_key));
+        tokio::time::sleep(Duration::from_millis(6)).await;
+        effect(&format!("end {name} {call} {}", ctx.step_key));
+        tokio::time::sleep(Duration::from_millis(3)).await;
+        Ok(ToolResult::text(format!("{name} for {call}: done")))
+    })
+    .with_effects(effects)
+}
+
+/// The recorder's journal, with time around each write, a save now and then, and a word when something is safe.
+#[derive(Debug)]
+struct Slow {
+    inner: Arc<dyn Journal>,
+    recorder: SessionRecorder,
+    safe: AtomicUsize,
+}
+
+#[async_trait]
+impl Journal for Slow {
+    async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
+        let _during = During::begin(&WRITES);
+        let events = entry.events.iter().filter(|e| !e.is_live()).count();
+        let rests = entry.events.iter().any(|e| matches!(e, AgentEvent::TurnEnd { .. }));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        self.inner.append(entry).await?;
+        let safe = self.safe.fetch_add(events, Ordering::Relaxed) + events;
+        let mut out = std::io::stdout();
+        writeln!(out, "\nack {safe}").and_then(|()| out.flush()).unwrap();
+        if rests {
+            let recorder = self.recorder.clone();
+            tokio::task::spawn_blocking(move || recorder.save().map(drop)).await.unwrap().unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        Ok(())
+    }
+}
+
+pub(crate) fn events_of(session: &Session) -> usize {
+    session.loops.iter().map(|r| r.events.len()).sum()
+}
+
+/// Goes on with what is there until everything is done. A call that was cut off is run again or closed, by the seed.
+pub(crate) async fn live() {
+    tell();
+    let seed: usize = std::fs::read_to_string(SEED).unwrap().trim().parse().unwrap();
+    let store = JsonStore::open("sessions").unwrap();
+    let mut agent = BasicAgent::new(ModelConfig::default())
+        .with_provider(Model)
+        .with_session_id(SESSION)
+        .with_tool(tool("look", Effects::ReadOnly))
+        .with_tool(tool("charge", Effects::Once))
+        .with_tool(tool("put", Effects::Idempotent));
+    let (mut done, mut safe, mut open) = (0, 0, false);
+    if let Ok(loaded) = store.load_session(SESSION) {
+        safe = events_of(&loaded);
+        open = loaded.open_run().unwrap().is_some();
+        done = loaded.loops.iter().filter(|r| r.status == LoopStatus::Completed).count();
+        agent = agent.restore_session(&loaded).unwrap();
+    }
+    let recorder = SessionRecorder::attach(&agent, store);
+    let inner = agent.config().journal.unwrap();
+    agent.set_journal(Some(Arc::new(Slow {
+        inner,
+        recorder: recorder.clone(),
+        safe: AtomicUsize::new(safe),
+    })));
+    if open {
+        drop(agent.resume().unwrap());
+        finish(&agent, seed).await;
+        done += 1;
+    }
+    for prompt in PROMPTS.iter().skip(done) {
+        drop(agent.prompt(*prompt).unwrap());
+        finish(&agent, seed).await;
+    }
+    {
+        let _during = During::begin(&WRITES);
+        recorder.close().unwrap();
+    }
+}
+
+async fn finish(agent: &BasicAgent, seed: usize) {
+    let mut n = seed;
+    while let Finished::Suspended { questions } = agent.finish().await {
+        n += 1;
+        let answer =
+            if n.is_multiple_of(2) { Answer::Allow } else { Answer::Deny { reason: UNKNOWN.to_owned() } };
+        drop(agent.answer(questions[0].id.clone(), answer).unwrap());
+    }
+}
+
+pub(crate) fn prepare(dir: &Path, seed: usize) {
+    std::fs::create_dir_all(dir).unwrap();
+    std::fs::write(dir.join(crate::GO), "").unwrap();
+    std::fs::write(dir.join(SEED), seed.to_string()).unwrap();
+}

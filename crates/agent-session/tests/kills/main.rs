@@ -1,0 +1,240 @@
+//! SIGKILL at random moments: in streams, in tools, in writes. Then the session is resumed, killed again, and in the end
+//! compared with one that nobody disturbed.
+//!
+//! `cargo xtask crash --kills 200` runs it at length.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the child is this test itself; the number of kills is in the environment"
+)]
+
+mod child;
+mod judge;
+
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use agent_session::JsonStore;
+use judge::Reference;
+
+/// The file without which the child does nothing, so that running all ignored tests does no harm.
+const GO: &str = "go";
+
+/// Kills unless `LOOPTREE_KILLS` says otherwise.
+const KILLS: usize = 24;
+
+/// How long one child may take. It takes about a second.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What a process did when it was killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Stream,
+    Tool,
+    Write,
+    Between,
+}
+
+impl Phase {
+    const TARGETS: [Self; 3] = [Self::Stream, Self::Tool, Self::Write];
+
+    pub(crate) fn letter(self) -> u8 {
+        match self {
+            Self::Stream => b's',
+            Self::Tool => b't',
+            Self::Write => b'w',
+            Self::Between => b'-',
+        }
+    }
+
+    fn of(dir: &Path) -> Self {
+        let letter = std::fs::read(dir.join(child::PHASE)).unwrap().first().copied();
+        Self::TARGETS.into_iter().find(|p| Some(p.letter()) == letter).unwrap_or(Self::Between)
+    }
+}
+
+/// Random numbers that a failure can be repeated with.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+/// What is killed.
+#[test]
+#[ignore = "the child of another test"]
+fn the_child_works_until_it_is_done_or_killed() {
+    if Path::new(GO).exists() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(child::live());
+    }
+}
+
+fn start(dir: &Path) -> Child {
+    std::fs::write(dir.join(child::PHASE), [Phase::Between.letter()]).unwrap();
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "the_child_works_until_it_is_done_or_killed", "--ignored", "--nocapture"])
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap()
+}
+
+/// What a child came to.
+enum End {
+    Done,
+    Killed(Phase),
+}
+
+/// A child that is killed at a random moment of this phase, where it gets there; `None` lets it live.
+fn one_life(dir: &Path, target: Option<Phase>, random: &mut Random) -> (End, usize) {
+    let mut process = start(dir);
+    let mut out = process.stdout.take().unwrap();
+    // Read all the while, so that a full pipe does not hold the child.
+    let reader = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        out.read_to_end(&mut text).unwrap();
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    let begun = Instant::now();
+    if let Some(target) = target {
+        pause(random.below(300_000));
+        while process.try_wait().unwrap().is_none() && Phase::of(dir) != target {
+            assert!(begun.elapsed() < PATIENCE, "the child never comes to {target:?}");
+            pause(20);
+        }
+        pause(random.below(if target == Phase::Write { 1_500 } else { 6_000 }));
+        process.kill().unwrap();
+    }
+    while target.is_none() && process.try_wait().unwrap().is_none() {
+        assert!(begun.elapsed() < PATIENCE, "the child does not end");
+        pause(2_000);
+    }
+    let status = process.wait().unwrap();
+    let text = reader.join().unwrap();
+    let killed = status.signal() == Some(9);
+    assert!(killed || status.success(), "the child failed: {status}\n{text}");
+    (if killed { End::Killed(Phase::of(dir)) } else { End::Done }, acknowledged(&text))
+}
+
+fn pause(micros: u64) {
+    std::thread::sleep(Duration::from_micros(micros));
+}
+
+/// The number of the last acknowledgement that is whole.
+fn acknowledged(text: &str) -> usize {
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let last = whole.lines().filter_map(|l| l.strip_prefix("ack ")).next_back();
+    last.map_or(0, |n| n.parse().unwrap())
+}
+
+/// How many kills fell into which phase.
+#[derive(Debug, Default)]
+struct Tally {
+    streams: usize,
+    tools: usize,
+    writes: usize,
+    between: usize,
+    sessions: usize,
+    cut_calls_run_again: usize,
+    cut_calls_closed: usize,
+    unfinished_lines: usize,
+}
+
+impl Tally {
+    fn kills(&self) -> usize {
+        self.streams + self.tools + self.writes + self.between
+    }
+
+    fn count(&mut self, phase: Phase) {
+        match phase {
+            Phase::Stream => self.streams += 1,
+            Phase::Tool => self.tools += 1,
+            Phase::Write => self.writes += 1,
+            Phase::Between => self.between += 1,
+        }
+    }
+
+    /// The phase with the fewest kills.
+    fn wanted(&self) -> Phase {
+        let counts = [self.streams, self.tools, self.writes];
+        let least = (0..3).min_by_key(|n| counts[*n]).unwrap();
+        Phase::TARGETS[least]
+    }
+
+    fn is_enough(&self, kills: usize) -> bool {
+        let each = (kills * 3 / 20).max(2);
+        self.kills() >= kills && [self.streams, self.tools, self.writes].iter().all(|n| *n >= each)
+    }
+}
+
+/// REQ-216, B-178.
+#[test]
+fn killed_at_any_moment_a_session_resumes_to_the_history_of_an_undisturbed_run() {
+    let kills = std::env::var("LOOPTREE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(KILLS);
+    let seed = std::env::var("LOOPTREE_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        now.as_nanos() as u64 | 1
+    });
+    println!("LOOPTREE_SEED={seed}");
+    let mut random = Random(seed);
+    let dir = tempfile::tempdir().unwrap();
+    let calm = dir.path().join("calm");
+    child::prepare(&calm, 0);
+    let (End::Done, _) = one_life(&calm, None, &mut random) else { panic!("nobody killed it") };
+    let reference = Reference::of(&calm);
+
+    let mut tally = Tally::default();
+    while !tally.is_enough(kills) {
+        let home = dir.path().join(format!("session-{}", tally.sessions));
+        torment(&home, &reference, &mut tally, &mut random);
+        std::fs::remove_dir_all(&home).unwrap();
+        tally.sessions += 1;
+        assert!(tally.sessions < 40 + kills * 4, "the kills do not fall where they should: {tally:?}");
+    }
+    let Tally { streams, tools, writes, between, sessions, .. } = &tally;
+    println!(
+        "{} kills over {sessions} sessions: {streams} in streams, {tools} in tools, {writes} in writes, {between} in between",
+        tally.kills()
+    );
+    println!(
+        "calls cut off: {} run again when asked about, {} closed as unknown; journals with an unfinished line: {}",
+        tally.cut_calls_run_again, tally.cut_calls_closed, tally.unfinished_lines
+    );
+}
+
+/// One session, killed some times, then left in peace and looked at.
+fn torment(home: &Path, reference: &Reference, tally: &mut Tally, random: &mut Random) {
+    child::prepare(home, random.below(2) as usize);
+    let store = JsonStore::open(home.join("sessions")).unwrap();
+    let mut lives = 1 + random.below(4);
+    let mut before = None;
+    loop {
+        let target = (lives > 0).then(|| tally.wanted());
+        lives = lives.saturating_sub(1);
+        let (end, safe) = one_life(home, target, random);
+        if let End::Killed(phase) = end {
+            tally.count(phase);
+        }
+        let loaded = judge::loads(&store, safe, before.as_ref());
+        tally.unfinished_lines += usize::from(loaded.as_ref().is_some_and(|l| l.torn_bytes() > 0));
+        before = loaded.map(agent_session::LoadedSession::into_session);
+        if matches!(end, End::Done) {
+            break;
+        }
+    }
+    let cut = reference.compare(home, &store);
+    tally.cut_calls_run_again += cut.run_again;
+    tally.cut_calls_closed += cut.closed;
+}

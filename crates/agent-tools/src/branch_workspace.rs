@@ -1,0 +1,351 @@
+//! A folder of its own for each branch: side by side, branches write without getting into each other's way, and the changes of
+//! the one that was selected are taken over.
+//!
+//! | form | what a branch begins with |
+//! |---|---|
+//! | [`copies_of`](BranchWorkspaces::copies_of) | a copy of the folder, without what `.gitignore` excludes unless asked for |
+//! | [`worktrees_of`](BranchWorkspaces::worktrees_of) | a git worktree of the last commit, of any commit, or of the folder as it is |
+//!
+//! [`take_over`](BranchWorkspace::take_over) writes what changed in a branch to the origin. Where the origin has changed at one of
+//! the same places in the meantime, nothing is written and the error names the places. Dropping a workspace removes it.
+//!
+//! - Symlinks are copied as links, and only where they are relative and stay inside; what leads out is left out.
+//! - Files and bytes are bounded, both of a copy and of what a branch may have made.
+//! - Git is called with a small environment, without prompts and without the repository's hooks.
+//!
+//! ```
+//! use agent_tools::BranchWorkspaces;
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let project = dir.path();
+//! # std::fs::write(project.join("notes.txt"), "one")?;
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let workspaces = BranchWorkspaces::copies_of(project)?;
+//! let branch = workspaces.open().await?;
+//! let tools = branch.toolkit(|workspace| workspace.tools());
+//! assert_eq!(tools.tools().len(), 6);
+//!
+//! // What a tool of this branch would do:
+//! std::fs::write(branch.root().join("notes.txt"), "two")?;
+//! assert_eq!(std::fs::read_to_string(project.join("notes.txt"))?, "one");
+//! branch.take_over().await?;
+//! assert_eq!(std::fs::read_to_string(project.join("notes.txt"))?, "two");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod apply;
+mod copy;
+mod error;
+mod git;
+mod manifest;
+mod scan;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agent_core::{AgentTool, Toolkit};
+
+pub use error::BranchWorkspaceError;
+pub use git::WorktreeStart;
+pub use manifest::{Change, ChangeKind};
+
+use crate::Workspace;
+use git::Worktree;
+use manifest::{Fingerprints, Manifest};
+use scan::{Above, Limits, Rules};
+
+/// The most bytes that a copy has, or that are looked through for changes, unless said otherwise: 1 GiB.
+pub const MAX_BRANCH_BYTES: u64 = 1 << 30;
+
+/// The most files of a copy, or that are looked through for changes, unless said otherwise.
+pub const MAX_BRANCH_FILES: usize = 200_000;
+
+/// What becomes of files that `.gitignore` and `.ignore` exclude.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Ignored {
+    /// They are not copied, and new ones are not taken over: what tools build and fetch. Nor is `.git` copied.
+    #[default]
+    LeftOut,
+    /// They are files like any other. `.git` is copied, too, and never taken over.
+    Included,
+}
+
+#[derive(Debug, Clone)]
+enum Form {
+    Copy(Ignored),
+    Worktree(WorktreeStart),
+}
+
+/// Makes workspaces for branches of one folder.
+#[derive(Debug, Clone)]
+pub struct BranchWorkspaces {
+    origin: Workspace,
+    root: Arc<Path>,
+    form: Form,
+    folder: Option<PathBuf>,
+    limits: Limits,
+}
+
+impl BranchWorkspaces {
+    /// Each branch gets a copy of this folder.
+    ///
+    /// # Errors
+    /// When it is no folder.
+    pub fn copies_of(origin: impl AsRef<Path>) -> Result<Self, BranchWorkspaceError> {
+        Self::of(origin.as_ref(), Form::Copy(Ignored::default()))
+    }
+
+    /// Each branch gets a git worktree of the repository that this folder is in, at the last commit unless
+    /// [`starting_at`](Self::starting_at) says otherwise. It works in the same folder of the worktree.
+    ///
+    /// # Errors
+    /// When it is no folder. That it is in no repository is seen when the first workspace is opened.
+    pub fn worktrees_of(origin: impl AsRef<Path>) -> Result<Self, BranchWorkspaceError> {
+        Self::of(origin.as_ref(), Form::Worktree(WorktreeStart::default()))
+    }
+
+    fn of(origin: &Path, form: Form) -> Result<Self, BranchWorkspaceError> {
+        let workspace = Workspace::open(origin)?;
+        let root: Arc<Path> = workspace.root().unwrap_or(origin).into();
+        let limits = Limits { files: MAX_BRANCH_FILES, bytes: MAX_BRANCH_BYTES };
+        Ok(Self { origin: workspace, root, form, folder: None, limits })
+    }
+
+    /// The same, with another say about ignored files. Worktrees begin with what git knows in any case; there it changes nothing.
+    #[must_use]
+    pub fn with_ignored(mut self, ignored: Ignored) -> Self {
+        if let Form::Copy(old) = &mut self.form {
+            *old = ignored;
+        }
+        self
+    }
+
+    /// The same, with worktrees that begin elsewhere. Copies are of the folder as it is; there it changes nothing.
+    #[must_use]
+    pub fn starting_at(mut self, start: WorktreeStart) -> Self {
+        if let Form::Worktree(old) = &mut self.form {
+            *old = start;
+        }
+        self
+    }
+
+    /// The same, with workspaces in this folder instead of the system's folder for temporary files. It is made where it is not
+    /// there. Copies cannot lie inside of their origin.
+    #[must_use]
+    pub fn in_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// The same with another bound of files.
+    #[must_use]
+    pub fn with_max_files(mut self, files: usize) -> Self {
+        self.limits.files = files;
+        self
+    }
+
+    /// The same with another bound of bytes.
+    #[must_use]
+    pub fn with_max_bytes(mut self, bytes: u64) -> Self {
+        self.limits.bytes = bytes;
+        self
+    }
+
+    /// A workspace for one branch.
+    ///
+    /// # Errors
+    /// When the folder has too much in it, cannot be read or written, or git fails. Nothing is left behind then.
+    pub async fn open(&self) -> Result<BranchWorkspace, BranchWorkspaceError> {
+        let temporary = self.temporary()?;
+        let prints = Fingerprints::new();
+        let (place, root, rules, base, left_out) = match &self.form {
+            Form::Copy(ignored) => {
+                let to = temporary.path().to_path_buf();
+                let rules = match ignored {
+                    Ignored::LeftOut => Rules::Ignoring(Above::of(&self.root)),
+                    Ignored::Included => Rules::All,
+                };
+                let (origin, limits, with, hashes) =
+                    (self.origin.clone(), self.limits, rules.clone(), prints.clone());
+                let (base, left_out) =
+                    blocking(move || copy::copy(&origin, &to, &with, limits, &hashes)).await?;
+                let root = temporary.path().to_path_buf();
+                (Place::Copy(temporary), root, rules, base, left_out)
+            }
+            Form::Worktree(start) => {
+                let tree = Worktree::add(&self.root, start, temporary).await?;
+                let (root, limits, hashes) = (tree.root(), self.limits, prints.clone());
+                let looked_at = root.clone();
+                let base = blocking(move || scan::scan(&looked_at, &Rules::All, limits, &hashes)).await?;
+                (Place::Worktree(tree), root, Rules::Ignoring(Above::nothing()), base, Vec::new())
+            }
+        };
+        let workspace = Workspace::open(&root)?;
+        let root = workspace.root().unwrap_or(&root).into();
+        let seen = Seen { origin: Arc::clone(&self.root), root, rules, base, limits: self.limits, prints };
+        Ok(BranchWorkspace { workspace, seen: Arc::new(seen), left_out, place })
+    }
+
+    /// Workspaces for so many branches.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); those that were opened before are removed.
+    pub async fn open_many(&self, branches: usize) -> Result<Vec<BranchWorkspace>, BranchWorkspaceError> {
+        let mut opened = Vec::new();
+        for _ in 0..branches {
+            opened.push(self.open().await?);
+        }
+        Ok(opened)
+    }
+
+    fn temporary(&self) -> Result<tempfile::TempDir, BranchWorkspaceError> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("looptree-branch-");
+        let Some(folder) = &self.folder else {
+            let failed = |source| BranchWorkspaceError::io("made", Path::new("a temporary folder"), source);
+            return builder.tempdir().map_err(failed);
+        };
+        std::fs::create_dir_all(folder).map_err(|e| BranchWorkspaceError::io("made", folder, e))?;
+        let real = folder.canonicalize().map_err(|e| BranchWorkspaceError::io("found", folder, e))?;
+        if matches!(self.form, Form::Copy(_)) && real.starts_with(&self.root) {
+            return Err(BranchWorkspaceError::InsideOrigin { folder: folder.clone() });
+        }
+        builder.tempdir_in(&real).map_err(|e| BranchWorkspaceError::io("made", &real, e))
+    }
+}
+
+/// Where a workspace lies, and how it goes.
+#[derive(Debug)]
+enum Place {
+    Copy(tempfile::TempDir),
+    Worktree(Worktree),
+}
+
+/// What is needed to see and take over changes.
+#[derive(Debug)]
+struct Seen {
+    origin: Arc<Path>,
+    root: PathBuf,
+    rules: Rules,
+    /// What the branch began with.
+    base: Manifest,
+    limits: Limits,
+    prints: Fingerprints,
+}
+
+/// The folder of one branch. Dropping it removes it; [`keep`](Self::keep) does not.
+#[derive(Debug)]
+pub struct BranchWorkspace {
+    workspace: Workspace,
+    seen: Arc<Seen>,
+    left_out: Vec<PathBuf>,
+    place: Place,
+}
+
+impl BranchWorkspace {
+    /// The workspace that the branch's tools stay in.
+    #[must_use]
+    pub fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.seen.root
+    }
+
+    /// The folder that it was made of.
+    #[must_use]
+    pub fn origin(&self) -> &Path {
+        &self.seen.origin
+    }
+
+    /// What a copy does not have, ignored files aside, relative to the origin: links that are absolute or lead out, devices,
+    /// pipes and sockets.
+    #[must_use]
+    pub fn left_out(&self) -> &[PathBuf] {
+        &self.left_out
+    }
+
+    /// Tools that work in this branch's folder, by a factory that is the same for each branch.
+    #[must_use]
+    pub fn toolkit(&self, factory: impl FnOnce(&Workspace) -> Vec<Arc<dyn AgentTool>>) -> Toolkit {
+        factory(&self.workspace).into()
+    }
+
+    /// What is not as it was when the branch began, by path. Empty folders do not count.
+    ///
+    /// # Errors
+    /// When it cannot be read, or there is too much of it.
+    pub async fn changes(&self) -> Result<Vec<Change>, BranchWorkspaceError> {
+        let seen = Arc::clone(&self.seen);
+        blocking(move || Ok(seen.changed()?.0)).await
+    }
+
+    /// Writes the branch's changes to the origin, and gives what was written. Each file is replaced in one step. What the origin
+    /// has already is left alone, so that it can be asked for again after an error.
+    ///
+    /// # Errors
+    /// [`Conflict`](BranchWorkspaceError::Conflict) when the origin is not at all these places as the branch found it; then
+    /// nothing is written. When a link leads out; when something cannot be read or written.
+    pub async fn take_over(&self) -> Result<Vec<Change>, BranchWorkspaceError> {
+        let seen = Arc::clone(&self.seen);
+        blocking(move || {
+            let (changes, now) = seen.changed()?;
+            apply::apply(&seen, &changes, &now)
+        })
+        .await
+    }
+
+    /// Removes it, and says when that fails.
+    ///
+    /// # Errors
+    /// When something of it cannot be removed.
+    pub async fn close(self) -> Result<(), BranchWorkspaceError> {
+        match self.place {
+            Place::Copy(folder) => {
+                let path = folder.path().to_path_buf();
+                blocking(move || folder.close().map_err(|e| BranchWorkspaceError::io("removed", &path, e)))
+                    .await
+            }
+            Place::Worktree(tree) => tree.remove().await,
+        }
+    }
+
+    /// Leaves it where it is, and says where. A worktree stays known to git.
+    #[must_use]
+    pub fn keep(self) -> PathBuf {
+        let root = self.seen.root.clone();
+        match self.place {
+            Place::Copy(folder) => drop(folder.keep()),
+            Place::Worktree(tree) => tree.keep(),
+        }
+        root
+    }
+}
+
+impl Seen {
+    /// What changed, and what is there now.
+    fn changed(&self) -> Result<(Vec<Change>, Manifest), BranchWorkspaceError> {
+        let now = scan::scan_again(&self.root, &self.rules, self.limits, &self.prints, &self.base)?;
+        Ok((self.base.changes_to(&now), now))
+    }
+}
+
+/// Where there are threads for it, blocking work does not hold up a task.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BranchWorkspaceError> + Send + 'static,
+) -> Result<T, BranchWorkspaceError> {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return work() };
+    match runtime.spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => {
+            let source = std::io::Error::other(error);
+            Err(BranchWorkspaceError::io("worked on", Path::new("the branch's folder"), source))
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Why a branch has no workspace, or its changes were not taken over.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::PathError;
+
+/// Why a branch has no workspace, or its changes were not taken over.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BranchWorkspaceError {
+    /// The origin cannot be used.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// The operating system refused.
+    #[error("{} could not be {action}: {source}", .path.display())]
+    Io {
+        /// What was to be done.
+        action: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Its words.
+        source: io::Error,
+    },
+    /// A folder holds more than is allowed.
+    #[error("{} holds more than {limit} {what}; leave more out with .gitignore, or allow more with with_max_{what}", .path.display())]
+    TooLarge {
+        /// The folder.
+        path: PathBuf,
+        /// `files` or `bytes`.
+        what: &'static str,
+        /// How many are allowed.
+        limit: u64,
+    },
+    /// A copy would lie in what is copied.
+    #[error("{} lies inside of the folder that is copied; name another one", .folder.display())]
+    InsideOrigin {
+        /// The folder for workspaces.
+        folder: PathBuf,
+    },
+    /// There is no `git`.
+    #[error("git could not be started: {source}; install it, or use copies_of")]
+    NoGit {
+        /// The operating system's words.
+        source: io::Error,
+    },
+    /// Git failed.
+    #[error("git {command} failed: {message}")]
+    Git {
+        /// What it was to do.
+        command: String,
+        /// Its last words.
+        message: String,
+    },
+    /// The origin is not as the branch found it. Nothing was written.
+    #[error(
+        "the origin has changed since the branch began, at {}; nothing was taken over",
+        shown(.paths)
+    )]
+    Conflict {
+        /// Where, relative to the origin.
+        paths: Vec<PathBuf>,
+    },
+    /// A link that the branch made leads out of it. Nothing was written.
+    #[error("the link {} is absolute or leads out of the branch's folder; nothing was taken over", .path.display())]
+    LeadsOut {
+        /// The link, relative to the branch's folder.
+        path: PathBuf,
+    },
+    /// A part was written before something failed.
+    #[error("{source}; {} of the changes had been taken over before", .applied.len())]
+    Partly {
+        /// What was written, relative to the origin.
+        applied: Vec<PathBuf>,
+        /// What failed.
+        source: Box<BranchWorkspaceError>,
+    },
+}
+
+impl BranchWorkspaceError {
+    pub(super) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { action, path: path.to_path_buf(), source }
+    }
+}
+
+/// How many places of a conflict its text names.
+const SHOWN: usize = 5;
+
+fn shown(paths: &[PathBuf]) -> String {
+    let mut text: Vec<String> = paths.iter().take(SHOWN).map(|p| p.display().to_string()).collect();
+    if let Some(more) = paths.len().checked_sub(SHOWN).filter(|n| *n > 0) {
+        text.push(format!("{more} more"));
+    }
+    text.join(", ")
+}

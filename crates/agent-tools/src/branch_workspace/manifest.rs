@@ -1,0 +1,145 @@
+//! What is in a folder, in short: enough to see what changed.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Bytes that are read at once.
+const CHUNK: usize = 64 << 10;
+
+/// One thing that is not as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change {
+    /// Where, relative to the folder.
+    pub path: PathBuf,
+    /// What.
+    pub kind: ChangeKind,
+}
+
+/// What happened to a file or a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChangeKind {
+    /// It is new.
+    Added,
+    /// Its content, its being executable, or where it leads is another.
+    Modified,
+    /// It is gone.
+    Deleted,
+}
+
+/// What is at a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Entry {
+    File {
+        len: u64,
+        hash: (u64, u64),
+        executable: bool,
+    },
+    Link(PathBuf),
+    /// A folder, a device, a pipe, a socket.
+    Other,
+}
+
+/// Files and links of a folder, by relative path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Manifest(pub(super) BTreeMap<PathBuf, Entry>);
+
+impl Manifest {
+    /// What has to be done to this to get `now`, in the order of the paths.
+    pub(super) fn changes_to(&self, now: &Self) -> Vec<Change> {
+        let change = |path: &PathBuf, kind| Change { path: path.clone(), kind };
+        let gone = self.0.keys().filter(|p| !now.0.contains_key(*p)).map(|p| change(p, ChangeKind::Deleted));
+        let other = now.0.iter().filter_map(|(path, entry)| match self.0.get(path) {
+            None => Some(change(path, ChangeKind::Added)),
+            Some(was) if was != entry => Some(change(path, ChangeKind::Modified)),
+            Some(_) => None,
+        });
+        let mut changes: Vec<Change> = gone.chain(other).collect();
+        changes.sort_by(|a, b| a.path.cmp(&b.path));
+        changes
+    }
+}
+
+/// Hashes contents with two keys of this process, so that nobody can make two contents meet.
+#[derive(Debug, Clone)]
+pub(super) struct Fingerprints(RandomState, RandomState);
+
+/// A content that is being hashed.
+pub(super) struct Print {
+    one: <RandomState as BuildHasher>::Hasher,
+    two: <RandomState as BuildHasher>::Hasher,
+    len: u64,
+}
+
+impl Fingerprints {
+    pub(super) fn new() -> Self {
+        Self(RandomState::new(), RandomState::new())
+    }
+
+    pub(super) fn begin(&self) -> Print {
+        Print { one: self.0.build_hasher(), two: self.1.build_hasher(), len: 0 }
+    }
+
+    /// What is at this path; `None` where nothing is. Links are not followed.
+    pub(super) fn entry(&self, path: &Path) -> io::Result<Option<Entry>> {
+        let meta = match fs::symlink_metadata(path) {
+            Ok(meta) => meta,
+            // Below a file there is nothing, either.
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
+            Err(e) => return Err(e),
+        };
+        if meta.file_type().is_symlink() {
+            return fs::read_link(path).map(|to| Some(Entry::Link(to)));
+        }
+        if !meta.is_file() {
+            return Ok(Some(Entry::Other));
+        }
+        let mut print = self.begin();
+        print.all_of(&mut File::open(path)?, |_| Ok(()))?;
+        Ok(Some(print.end(is_executable(&meta))))
+    }
+}
+
+impl Print {
+    /// Hashes all that comes, and hands it on.
+    pub(super) fn all_of(
+        &mut self,
+        from: &mut impl Read,
+        mut to: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            let n = match from.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(n) => n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(e),
+            };
+            let chunk = buffer.get(..n).unwrap_or_default();
+            self.one.write(chunk);
+            self.two.write(chunk);
+            self.len = self.len.saturating_add(u64::try_from(n).unwrap_or(u64::MAX));
+            to(chunk)?;
+        }
+    }
+
+    pub(super) fn end(self, executable: bool) -> Entry {
+        Entry::File { len: self.len, hash: (self.one.finish(), self.two.finish()), executable }
+    }
+}
+
+#[cfg(unix)]
+pub(super) fn is_executable(meta: &fs::Metadata) -> bool {
+    std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o111 != 0
+}
+
+#[cfg(not(unix))]
+pub(super) fn is_executable(_: &fs::Metadata) -> bool {
+    false
+}

@@ -1,0 +1,162 @@
+//! A description, as tools.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use reqwest::Url;
+use reqwest::redirect::Policy;
+
+use super::config::OpenApiConfig;
+use super::credentials::Credentials;
+use super::document::Document;
+use super::error::{OpenApiError, OpenApiWarning, Warnings};
+use super::filter::OperationFilter;
+use super::reader::Reader;
+use super::tool::{Api, OpenApiToolAdapter};
+use super::{CONNECT_TIMEOUT, MAX_SPEC_BYTES, fetch};
+use crate::names::tool_name;
+
+/// The tools of an API, and what of its description could not be used.
+#[derive(Clone)]
+pub struct OpenApiAdapter {
+    tools: Vec<OpenApiToolAdapter>,
+    warnings: Vec<OpenApiWarning>,
+    prefix: Option<String>,
+}
+
+impl OpenApiAdapter {
+    /// Makes a tool of each operation that the filter takes (REQ-152). The text is JSON when it begins with `{` or `[`,
+    /// else YAML.
+    ///
+    /// # Errors
+    /// The text is no description of OpenAPI 3.0 or 3.1, is too long, or says not where requests go; or the
+    /// configuration cannot be used.
+    #[expect(clippy::needless_pass_by_value, reason = "a filter is made for one call")]
+    pub fn from_str(
+        spec: &str,
+        config: OpenApiConfig,
+        filter: OperationFilter,
+    ) -> Result<Self, OpenApiError> {
+        let document = Document::parse(spec)?;
+        let mut warnings = Warnings::default();
+        let address = match &config.spec_url {
+            Some(url) => Some(Url::parse(url).map_err(|error| OpenApiError::Config {
+                detail: format!("the address of the description: {error}"),
+            })?),
+            None => None,
+        };
+        let credentials = Credentials::new(&document, &config, &mut warnings)?;
+        let reader = Reader::new(&document, &config, &filter, &credentials, address, &mut warnings)?;
+        let operations = reader.operations()?;
+        let client = match &config.client {
+            Some(client) => client.clone(),
+            None => client()?,
+        };
+        let Credentials { reserved, secrets, .. } = credentials;
+        let api = Arc::new(Api {
+            client,
+            reserved,
+            secrets,
+            slashes: config.slashes,
+            timeout: config.timeout,
+            max_response_bytes: config.max_response_bytes,
+        });
+        let unnamed: Arc<str> = Arc::from("");
+        let tools = operations
+            .into_iter()
+            .map(|operation| OpenApiToolAdapter {
+                api: api.clone(),
+                operation: Arc::new(operation),
+                name: unnamed.clone(),
+            })
+            .collect();
+        let adapter = Self { tools, warnings: warnings.list, prefix: config.prefix };
+        let tools = adapter.named(&mut BTreeSet::new());
+        Ok(Self { tools, ..adapter })
+    }
+
+    /// The same from a file (REQ-157).
+    ///
+    /// # Errors
+    /// As [`from_str`](Self::from_str), and when the file cannot be read.
+    pub async fn from_file(
+        path: impl AsRef<Path>,
+        config: OpenApiConfig,
+        filter: OperationFilter,
+    ) -> Result<Self, OpenApiError> {
+        let text = fetch::file(path.as_ref()).await?;
+        Self::from_str(&text, config, filter)
+    }
+
+    /// The same from an address (REQ-157). Servers that are relative to it are understood. It is asked for without
+    /// credentials.
+    ///
+    /// # Errors
+    /// As [`from_str`](Self::from_str), and when the address cannot be reached, answers with no success, or takes
+    /// longer than [`FETCH_TIMEOUT`](super::FETCH_TIMEOUT).
+    pub async fn from_url(
+        url: impl AsRef<str>,
+        config: OpenApiConfig,
+        filter: OperationFilter,
+    ) -> Result<Self, OpenApiError> {
+        let (text, address) = fetch::address(url.as_ref(), config.client.as_ref()).await?;
+        let config = if config.spec_url.is_none() { config.with_spec_url(address) } else { config };
+        Self::from_str(&text, config, filter)
+    }
+
+    /// The tools, in the order of the description.
+    #[must_use]
+    pub fn tools(&self) -> &[OpenApiToolAdapter] {
+        &self.tools
+    }
+
+    /// The tools.
+    #[must_use]
+    pub fn into_tools(self) -> Vec<OpenApiToolAdapter> {
+        self.tools
+    }
+
+    /// What could not be used, and what was guessed.
+    #[must_use]
+    pub fn warnings(&self) -> &[OpenApiWarning] {
+        &self.warnings
+    }
+
+    /// The tools with names that are not `taken` yet (D22).
+    pub(super) fn named(&self, taken: &mut BTreeSet<String>) -> Vec<OpenApiToolAdapter> {
+        let named = self.tools.iter().map(|tool| {
+            let name = tool_name(self.prefix.as_deref(), &tool.operation.id, taken);
+            taken.insert(name.clone());
+            OpenApiToolAdapter { name: name.into(), ..tool.clone() }
+        });
+        named.collect()
+    }
+}
+
+impl fmt::Debug for OpenApiAdapter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenApiAdapter")
+            .field("tools", &self.tools)
+            .field("warnings", &self.warnings)
+            .finish()
+    }
+}
+
+/// The client that requests go through. It follows nothing: where a redirect may lead is decided in `send`.
+fn client() -> Result<reqwest::Client, OpenApiError> {
+    reqwest::Client::builder()
+        .redirect(Policy::none())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .build()
+        .map_err(|source| OpenApiError::Client { source })
+}
+
+/// A text of a bounded number of bytes.
+pub(super) fn text(bytes: Vec<u8>) -> Result<String, OpenApiError> {
+    if bytes.len() > MAX_SPEC_BYTES {
+        return Err(OpenApiError::TooLarge { limit: MAX_SPEC_BYTES });
+    }
+    String::from_utf8(bytes).map_err(|_| OpenApiError::NotText)
+}

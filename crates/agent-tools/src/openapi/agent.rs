@@ -1,0 +1,94 @@
+//! Hanging the operations of an API into an agent.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agent_core::BasicAgent;
+
+use super::adapter::OpenApiAdapter;
+use super::config::OpenApiConfig;
+use super::error::OpenApiError;
+use super::filter::OperationFilter;
+
+/// Builder methods for agents that call APIs (REQ-158).
+///
+/// The tools come after those that are there, with names that no other tool has. The three methods that read a
+/// description say nothing of its warnings; who wants them makes an [`OpenApiAdapter`] first.
+pub trait WithOpenApi: Sized {
+    /// Adds the operations of a description in a file.
+    ///
+    /// # Errors
+    /// As [`OpenApiAdapter::from_file`].
+    fn with_openapi_file(
+        self,
+        path: impl Into<PathBuf>,
+        config: OpenApiConfig,
+        filter: OperationFilter,
+    ) -> impl Future<Output = Result<Self, OpenApiError>> + Send;
+
+    /// Adds the operations of a description at an address.
+    ///
+    /// # Errors
+    /// As [`OpenApiAdapter::from_url`].
+    fn with_openapi_url(
+        self,
+        url: impl Into<String>,
+        config: OpenApiConfig,
+        filter: OperationFilter,
+    ) -> impl Future<Output = Result<Self, OpenApiError>> + Send;
+
+    /// Adds the operations of a description.
+    ///
+    /// # Errors
+    /// As [`OpenApiAdapter::from_str`].
+    fn with_openapi_spec(
+        self,
+        spec: &str,
+        config: OpenApiConfig,
+        filter: OperationFilter,
+    ) -> Result<Self, OpenApiError>;
+
+    /// Adds the operations of a description that was read. Many agents may share them.
+    #[must_use]
+    fn with_openapi(self, adapter: &OpenApiAdapter) -> Self;
+}
+
+impl WithOpenApi for BasicAgent {
+    fn with_openapi_file(
+        self,
+        path: impl Into<PathBuf>,
+        config: OpenApiConfig,
+        filter: OperationFilter,
+    ) -> impl Future<Output = Result<Self, OpenApiError>> + Send {
+        let path = path.into();
+        async move { Ok(self.with_openapi(&OpenApiAdapter::from_file(path, config, filter).await?)) }
+    }
+
+    fn with_openapi_url(
+        self,
+        url: impl Into<String>,
+        config: OpenApiConfig,
+        filter: OperationFilter,
+    ) -> impl Future<Output = Result<Self, OpenApiError>> + Send {
+        let url = url.into();
+        async move { Ok(self.with_openapi(&OpenApiAdapter::from_url(url, config, filter).await?)) }
+    }
+
+    fn with_openapi_spec(
+        self,
+        spec: &str,
+        config: OpenApiConfig,
+        filter: OperationFilter,
+    ) -> Result<Self, OpenApiError> {
+        Ok(self.with_openapi(&OpenApiAdapter::from_str(spec, config, filter)?))
+    }
+
+    fn with_openapi(self, adapter: &OpenApiAdapter) -> Self {
+        self.change_tools(|all| {
+            let mut taken = all.iter().map(|tool| tool.name().to_owned()).collect();
+            all.extend(adapter.named(&mut taken).into_iter().map(|tool| Arc::new(tool) as _));
+        });
+        self
+    }
+}

@@ -1,0 +1,135 @@
+//! Who calls.
+
+use std::fmt;
+
+use agent_core::Secret;
+
+/// What is shown in place of a secret (REQ-138).
+const HIDDEN: &str = "****";
+
+/// Who calls: one credential that every request of an API carries, whatever its description says.
+///
+/// ```
+/// use agent_tools::openapi::OpenApiAuth;
+/// assert_eq!(format!("{:?}", OpenApiAuth::bearer("token")), r#"Bearer("****")"#);
+/// let key = OpenApiAuth::api_key("X-Key", "value");
+/// assert_eq!(format!("{key:?}"), r#"ApiKey { header: "X-Key", value: "****" }"#);
+/// ```
+#[derive(Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OpenApiAuth {
+    /// Nobody in particular.
+    #[default]
+    None,
+    /// `Authorization: Bearer …`.
+    Bearer(Secret),
+    /// A header with a key.
+    ApiKey {
+        /// The header.
+        header: String,
+        /// The key.
+        value: Secret,
+    },
+    /// A key in the query.
+    QueryKey {
+        /// The parameter.
+        name: String,
+        /// The key.
+        value: Secret,
+    },
+    /// A key in a cookie.
+    CookieKey {
+        /// The cookie.
+        name: String,
+        /// The key.
+        value: Secret,
+    },
+    /// `Authorization: Basic …`.
+    Basic {
+        /// The user.
+        user: String,
+        /// The password.
+        password: Secret,
+    },
+}
+
+impl OpenApiAuth {
+    /// `Authorization: Bearer …`.
+    #[must_use]
+    pub fn bearer(token: impl Into<Secret>) -> Self {
+        Self::Bearer(token.into())
+    }
+
+    /// A header with a key.
+    #[must_use]
+    pub fn api_key(header: impl Into<String>, value: impl Into<Secret>) -> Self {
+        Self::ApiKey { header: header.into(), value: value.into() }
+    }
+
+    /// `Authorization: Basic …`.
+    #[must_use]
+    pub fn basic(user: impl Into<String>, password: impl Into<Secret>) -> Self {
+        Self::Basic { user: user.into(), password: password.into() }
+    }
+}
+
+impl fmt::Debug for OpenApiAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("None"),
+            Self::Bearer(_) => f.debug_tuple("Bearer").field(&HIDDEN).finish(),
+            Self::ApiKey { header, .. } => {
+                f.debug_struct("ApiKey").field("header", header).field("value", &HIDDEN).finish()
+            }
+            Self::QueryKey { name, .. } => {
+                f.debug_struct("QueryKey").field("name", name).field("value", &HIDDEN).finish()
+            }
+            Self::CookieKey { name, .. } => {
+                f.debug_struct("CookieKey").field("name", name).field("value", &HIDDEN).finish()
+            }
+            Self::Basic { .. } => {
+                f.debug_struct("Basic").field("user", &HIDDEN).field("password", &HIDDEN).finish()
+            }
+        }
+    }
+}
+
+/// A credential for one of the security schemes of a description, which says where in a request it goes.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OpenApiCredential {
+    /// A token or a key: for the schemes `apiKey`, `http` with `bearer`, `oauth2`, `openIdConnect`.
+    Token(Secret),
+    /// A user and a password, for `http` with `basic`.
+    Basic {
+        /// The user.
+        user: String,
+        /// The password.
+        password: Secret,
+    },
+}
+
+impl OpenApiCredential {
+    /// A token or a key.
+    #[must_use]
+    pub fn token(token: impl Into<Secret>) -> Self {
+        Self::Token(token.into())
+    }
+
+    /// A user and a password.
+    #[must_use]
+    pub fn basic(user: impl Into<String>, password: impl Into<Secret>) -> Self {
+        Self::Basic { user: user.into(), password: password.into() }
+    }
+}
+
+impl fmt::Debug for OpenApiCredential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Token(_) => f.debug_tuple("Token").field(&HIDDEN).finish(),
+            Self::Basic { .. } => {
+                f.debug_struct("Basic").field("user", &HIDDEN).field("password", &HIDDEN).finish()
+            }
+        }
+    }
+}

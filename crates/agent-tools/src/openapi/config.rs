@@ -1,0 +1,226 @@
+//! Where an API is, who calls it, and the bounds.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use agent_core::Secret;
+
+use super::auth::{OpenApiAuth, OpenApiCredential};
+use super::{CALL_TIMEOUT, MAX_RESPONSE_BYTES};
+
+/// Where an API is, who calls it, and the bounds.
+///
+/// ```
+/// use agent_tools::openapi::{OpenApiAuth, OpenApiConfig};
+/// let config = OpenApiConfig::new()
+///     .with_base_url("https://staging.example.com/v2")
+///     .with_auth(OpenApiAuth::bearer("a-token"))
+///     .with_header("X-Team", "blue-team-token");
+/// let shown = format!("{config:?}");
+/// assert!(!shown.contains("a-token") && !shown.contains("blue-team-token"));
+/// ```
+#[derive(Clone)]
+pub struct OpenApiConfig {
+    pub(super) base_url: Option<String>,
+    pub(super) spec_url: Option<String>,
+    pub(super) variables: BTreeMap<String, String>,
+    pub(super) auth: OpenApiAuth,
+    pub(super) credentials: BTreeMap<String, OpenApiCredential>,
+    pub(super) origins: Vec<String>,
+    pub(super) headers: Vec<(String, Secret)>,
+    pub(super) prefix: Option<String>,
+    pub(super) timeout: Duration,
+    pub(super) max_response_bytes: usize,
+    pub(super) slashes: PathSlashes,
+    pub(super) cookies: CookieParameters,
+    pub(super) missing_ids: MissingIds,
+    pub(super) client: Option<reqwest::Client>,
+}
+
+/// What happens to a `/` in the value of a path parameter. A parameter that the description marks with
+/// `x-multi-segment: true` takes them anyway, as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum PathSlashes {
+    /// The call is refused: servers that decode a path before they look at it would see another operation.
+    #[default]
+    Refused,
+    /// It is sent as `%2F`. For servers that are known to tell it from `/`.
+    Encoded,
+}
+
+/// What happens to parameters that are cookies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum CookieParameters {
+    /// They are left out without a word (REQ-153).
+    #[default]
+    Ignored,
+    /// A model may set them, but those that carry credentials.
+    Offered,
+}
+
+/// What happens to operations without an `operationId`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum MissingIds {
+    /// They are left out, each with a warning (REQ-155).
+    #[default]
+    LeftOut,
+    /// They get one from their method and path: `get_pets_petId` for `GET /pets/{petId}`.
+    FromPath,
+}
+
+impl Default for OpenApiConfig {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl OpenApiConfig {
+    /// The first server of the description, nobody in particular, the usual bounds.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            base_url: None,
+            spec_url: None,
+            variables: BTreeMap::new(),
+            auth: OpenApiAuth::None,
+            credentials: BTreeMap::new(),
+            origins: Vec::new(),
+            headers: Vec::new(),
+            prefix: None,
+            timeout: CALL_TIMEOUT,
+            max_response_bytes: MAX_RESPONSE_BYTES,
+            slashes: PathSlashes::default(),
+            cookies: CookieParameters::default(),
+            missing_ids: MissingIds::default(),
+            client: None,
+        }
+    }
+
+    /// Sends all requests to this address, in place of the servers of the description.
+    #[must_use]
+    pub fn with_base_url(mut self, url: impl Into<String>) -> Self {
+        self.base_url = Some(url.into());
+        self
+    }
+
+    /// Where the description came from, for servers that are relative to it. [`OpenApiAdapter::from_url`] knows it.
+    ///
+    /// [`OpenApiAdapter::from_url`]: super::OpenApiAdapter::from_url
+    #[must_use]
+    pub fn with_spec_url(mut self, url: impl Into<String>) -> Self {
+        self.spec_url = Some(url.into());
+        self
+    }
+
+    /// The value of a variable in a server's address, in place of its default.
+    #[must_use]
+    pub fn with_server_variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.variables.insert(name.into(), value.into());
+        self
+    }
+
+    /// Who calls, whatever the description says about it.
+    #[must_use]
+    pub fn with_auth(mut self, auth: OpenApiAuth) -> Self {
+        self.auth = auth;
+        self
+    }
+
+    /// A credential for a security scheme, by its name in the description. Operations that want it get it where the
+    /// scheme says.
+    #[must_use]
+    pub fn with_credential(mut self, scheme: impl Into<String>, credential: OpenApiCredential) -> Self {
+        self.credentials.insert(scheme.into(), credential);
+        self
+    }
+
+    /// Sends credentials and headers also to servers at this origin, such as `https://uploads.example.com`. Without it
+    /// they go to the origin of the API's first server only, or of the base address.
+    #[must_use]
+    pub fn with_trusted_origin(mut self, origin: impl Into<String>) -> Self {
+        self.origins.push(origin.into());
+        self
+    }
+
+    /// One more header with every request. A model cannot set it, and its value is shown nowhere.
+    #[must_use]
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Names the tools `{prefix}__{operationId}` (REQ-156).
+    #[must_use]
+    pub fn with_name_prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = Some(prefix.into());
+        self
+    }
+
+    /// How long a call may take, in place of [`CALL_TIMEOUT`].
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How much text of an answer a model sees, in place of [`MAX_RESPONSE_BYTES`].
+    #[must_use]
+    pub fn with_max_response_bytes(mut self, bytes: usize) -> Self {
+        self.max_response_bytes = bytes;
+        self
+    }
+
+    /// What happens to a `/` in the value of a path parameter.
+    #[must_use]
+    pub fn with_path_slashes(mut self, slashes: PathSlashes) -> Self {
+        self.slashes = slashes;
+        self
+    }
+
+    /// Whether a model may set parameters that are cookies.
+    #[must_use]
+    pub fn with_cookie_parameters(mut self, cookies: CookieParameters) -> Self {
+        self.cookies = cookies;
+        self
+    }
+
+    /// What happens to operations without an `operationId`.
+    #[must_use]
+    pub fn with_missing_ids(mut self, ids: MissingIds) -> Self {
+        self.missing_ids = ids;
+        self
+    }
+
+    /// Sends requests through this client. It should follow no redirect: credentials would go there.
+    #[must_use]
+    pub fn with_http_client(mut self, client: reqwest::Client) -> Self {
+        self.client = Some(client);
+        self
+    }
+}
+
+/// Shows which credentials and headers are set, and not their values; addresses without their queries.
+impl fmt::Debug for OpenApiConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = |url: &Option<String>| url.as_ref().map(|url| super::fetch::shown(url));
+        f.debug_struct("OpenApiConfig")
+            .field("base_url", &plain(&self.base_url))
+            .field("spec_url", &plain(&self.spec_url))
+            .field("variables", &self.variables)
+            .field("auth", &self.auth)
+            .field("credentials", &self.credentials)
+            .field("trusted_origins", &self.origins)
+            .field("headers", &self.headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
+            .field("name_prefix", &self.prefix)
+            .field("timeout", &self.timeout)
+            .field("max_response_bytes", &self.max_response_bytes)
+            .field("path_slashes", &self.slashes)
+            .field("cookie_parameters", &self.cookies)
+            .field("missing_ids", &self.missing_ids)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,304 @@
+//! Where credentials go in a request, and what a model must not set because of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use agent_core::Secret;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use oas3::spec::SecurityScheme;
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use serde_json::Value;
+
+use super::auth::{OpenApiAuth, OpenApiCredential};
+use super::config::OpenApiConfig;
+use super::document::Document;
+use super::error::{OpenApiError, OpenApiProblem, Warnings};
+use crate::secrets::Secrets;
+
+/// Headers that belong to the connection, to the caller, or to who answers for him. No argument sets them.
+const FORBIDDEN: [&str; 28] = [
+    "accept",
+    "accept-encoding",
+    "authorization",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "cookie",
+    "expect",
+    "forwarded",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "origin",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "referer",
+    "set-cookie",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-original-url",
+];
+
+/// A credential in its place.
+#[derive(Clone)]
+pub(super) enum Placed {
+    Header(HeaderName, HeaderValue),
+    Query(String, Secret),
+    Cookie(String, Secret),
+}
+
+impl fmt::Debug for Placed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Header(name, _) => f.debug_tuple("Header").field(name).finish(),
+            Self::Query(name, _) => f.debug_tuple("Query").field(name).finish(),
+            Self::Cookie(name, _) => f.debug_tuple("Cookie").field(name).finish(),
+        }
+    }
+}
+
+/// Names that no argument may set.
+#[derive(Debug, Default)]
+pub(super) struct Reserved {
+    /// In lower case.
+    headers: BTreeSet<String>,
+    queries: BTreeSet<String>,
+    cookies: BTreeSet<String>,
+}
+
+impl Reserved {
+    pub(super) fn has_header(&self, name: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        FORBIDDEN.contains(&name.as_str()) || self.headers.contains(&name)
+    }
+
+    pub(super) fn has_query(&self, name: &str) -> bool {
+        self.queries.contains(name)
+    }
+
+    pub(super) fn has_cookie(&self, name: &str) -> bool {
+        self.cookies.contains(name)
+    }
+}
+
+/// All credentials of an API.
+#[derive(Debug)]
+pub(super) struct Credentials {
+    always: Vec<Placed>,
+    schemes: BTreeMap<String, Option<Placed>>,
+    pub(super) reserved: Reserved,
+    pub(super) secrets: Secrets,
+}
+
+/// What an operation is called with.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    pub(super) placed: Vec<Placed>,
+    /// A scheme that it wants and that has no credential.
+    pub(super) missing: Option<String>,
+}
+
+impl Credentials {
+    pub(super) fn new(
+        document: &Document,
+        config: &OpenApiConfig,
+        warnings: &mut Warnings,
+    ) -> Result<Self, OpenApiError> {
+        let mut all = Self {
+            always: Vec::new(),
+            schemes: BTreeMap::new(),
+            reserved: Reserved::default(),
+            secrets: Secrets::default(),
+        };
+        let mut secrets = Vec::new();
+        all.always.extend(of_auth(&config.auth, &mut secrets)?);
+        for (name, value) in &config.headers {
+            all.always.push(header(name, value.expose())?);
+            secrets.push(value.clone());
+        }
+        let listed = document.field("components").and_then(|components| components.get("securitySchemes"));
+        for (name, value) in listed.and_then(Value::as_object).into_iter().flatten() {
+            let scheme = match scheme(document, value) {
+                Ok(scheme) => scheme,
+                Err(what) => {
+                    let what = format!("its security scheme `{name}` cannot be read: {what}");
+                    warnings.add("the description", OpenApiProblem::Guessed { what });
+                    continue;
+                }
+            };
+            all.reserved.add_scheme(&scheme);
+            let placed = match config.credentials.get(name) {
+                Some(credential) => Some(of_scheme(name, &scheme, credential, &mut secrets)?),
+                None => None,
+            };
+            all.schemes.insert(name.clone(), placed);
+        }
+        for name in config.credentials.keys().filter(|name| !all.schemes.contains_key(*name)) {
+            let problem = OpenApiProblem::NotThere { wanted: format!("the security scheme {name}") };
+            warnings.add("the credentials", problem);
+        }
+        let used = all.always.iter().chain(all.schemes.values().flatten());
+        for placed in used {
+            all.reserved.add(placed);
+        }
+        all.secrets = Secrets::new(secrets);
+        Ok(all)
+    }
+
+    /// The first of the alternatives that there are credentials for.
+    pub(super) fn for_operation(&self, security: Option<&Value>) -> Chosen {
+        let mut placed = self.always.clone();
+        let alternatives = security.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let mut is_open = alternatives.is_empty();
+        let mut missing = None;
+        for alternative in alternatives {
+            let Some(wanted) = alternative.as_object() else { continue };
+            if wanted.is_empty() {
+                is_open = true;
+                continue;
+            }
+            let lacks = |name: &&String| !matches!(self.schemes.get(*name), Some(Some(_)));
+            match wanted.keys().find(lacks) {
+                None => {
+                    placed.extend(wanted.keys().filter_map(|name| self.schemes.get(name)?.clone()));
+                    return Chosen { placed, missing: None };
+                }
+                Some(name) => {
+                    missing.get_or_insert_with(|| name.clone());
+                }
+            }
+        }
+        // Who gave a credential or a header for all operations has said what they are called with.
+        let missing = missing.filter(|_| !is_open && self.always.is_empty());
+        Chosen { placed, missing }
+    }
+}
+
+impl Reserved {
+    fn add(&mut self, placed: &Placed) {
+        match placed {
+            Placed::Header(name, _) => self.headers.insert(name.as_str().to_owned()),
+            Placed::Query(name, _) => self.queries.insert(name.clone()),
+            Placed::Cookie(name, _) => self.cookies.insert(name.clone()),
+        };
+    }
+
+    /// What a scheme uses is no argument, also when there is no credential for it.
+    fn add_scheme(&mut self, scheme: &SecurityScheme) {
+        if let SecurityScheme::ApiKey { name, location, .. } = scheme {
+            match location.as_str() {
+                "header" => self.headers.insert(name.to_ascii_lowercase()),
+                "query" => self.queries.insert(name.clone()),
+                _ => self.cookies.insert(name.clone()),
+            };
+        }
+    }
+}
+
+fn scheme(document: &Document, value: &Value) -> Result<SecurityScheme, String> {
+    let mut object = document.object(value).map_err(|problem| problem.to_string())?.clone();
+    // Addresses of logins are not needed, and oas3 wants them to be whole.
+    object.insert("flows".to_owned(), Value::Object(serde_json::Map::new()));
+    serde_json::from_value(Value::Object(object)).map_err(|error| error.to_string())
+}
+
+fn header(name: &str, value: &str) -> Result<Placed, OpenApiError> {
+    let bad = |what| OpenApiError::Config {
+        detail: format!("the {what} of the header `{}` is not valid", name.escape_debug()),
+    };
+    let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("name"))?;
+    let mut value = HeaderValue::from_str(value).map_err(|_| bad("value"))?;
+    value.set_sensitive(true);
+    Ok(Placed::Header(key, value))
+}
+
+fn basic(user: &str, password: &Secret, secrets: &mut Vec<Secret>) -> Result<Placed, OpenApiError> {
+    let pair = STANDARD.encode(format!("{user}:{}", password.expose()));
+    secrets.extend([password.clone(), Secret::from(pair.as_str())]);
+    header(AUTHORIZATION.as_str(), &format!("Basic {pair}"))
+}
+
+fn cookie(name: &str, value: &Secret) -> Result<Placed, OpenApiError> {
+    let is_plain = |text: &str| text.bytes().all(|b| b.is_ascii_graphic() && !b";,\"\\".contains(&b));
+    if name.is_empty() || name.contains('=') || !is_plain(name) || !is_plain(value.expose()) {
+        let detail = format!("the cookie `{}` has characters that a cookie cannot hold", name.escape_debug());
+        return Err(OpenApiError::Config { detail });
+    }
+    Ok(Placed::Cookie(name.to_owned(), value.clone()))
+}
+
+fn of_auth(auth: &OpenApiAuth, secrets: &mut Vec<Secret>) -> Result<Option<Placed>, OpenApiError> {
+    let mut keep = |value: &Secret| secrets.push(value.clone());
+    Ok(Some(match auth {
+        OpenApiAuth::None => return Ok(None),
+        OpenApiAuth::Bearer(token) => {
+            keep(token);
+            header(AUTHORIZATION.as_str(), &format!("Bearer {}", token.expose()))?
+        }
+        OpenApiAuth::ApiKey { header: name, value } => {
+            keep(value);
+            header(name, value.expose())?
+        }
+        OpenApiAuth::QueryKey { name, value } => {
+            keep(value);
+            Placed::Query(name.clone(), value.clone())
+        }
+        OpenApiAuth::CookieKey { name, value } => {
+            keep(value);
+            cookie(name, value)?
+        }
+        OpenApiAuth::Basic { user, password } => basic(user, password, secrets)?,
+    }))
+}
+
+fn of_scheme(
+    name: &str,
+    scheme: &SecurityScheme,
+    credential: &OpenApiCredential,
+    secrets: &mut Vec<Secret>,
+) -> Result<Placed, OpenApiError> {
+    let bad = |what: &str| OpenApiError::Config { detail: format!("the credential for `{name}`: {what}") };
+    let token = match credential {
+        OpenApiCredential::Token(token) => token,
+        OpenApiCredential::Basic { user, password } => {
+            return match scheme {
+                SecurityScheme::Http { scheme, .. } if scheme.eq_ignore_ascii_case("basic") => {
+                    basic(user, password, secrets)
+                }
+                _ => Err(bad("the scheme wants a token and not a user with a password")),
+            };
+        }
+    };
+    secrets.push(token.clone());
+    match scheme {
+        SecurityScheme::ApiKey { name, location, .. } => match location.as_str() {
+            "header" => header(name, token.expose()),
+            "query" => Ok(Placed::Query(name.clone(), token.clone())),
+            "cookie" => cookie(name, token),
+            other => Err(bad(&format!("the scheme wants it in `{other}`, which is not known"))),
+        },
+        SecurityScheme::Http { scheme, .. } if scheme.eq_ignore_ascii_case("basic") => {
+            Err(bad("the scheme wants a user with a password and not a token"))
+        }
+        SecurityScheme::Http { scheme, .. } if !scheme.eq_ignore_ascii_case("bearer") => {
+            header(AUTHORIZATION.as_str(), &format!("{scheme} {}", token.expose()))
+        }
+        SecurityScheme::Http { .. }
+        | SecurityScheme::OAuth2 { .. }
+        | SecurityScheme::OpenIdConnect { .. } => {
+            header(AUTHORIZATION.as_str(), &format!("Bearer {}", token.expose()))
+        }
+        SecurityScheme::MutualTls { .. } => Err(bad(
+            "the scheme wants a client certificate; give a client that has one with `with_http_client`",
+        )),
+    }
+}

@@ -1,0 +1,124 @@
+//! A description as a tree of values, and what its references lead to.
+//!
+//! oas3 reads a description whole or not at all, and in the form of 3.1 only. So the tree is walked here, where a broken
+//! part costs no other, and oas3's types read the parts: parameters, servers, security schemes, encodings.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::error::OpenApiError;
+use super::{MAX_REF_HOPS, MAX_SPEC_BYTES};
+
+/// A description.
+#[derive(Debug)]
+pub(super) struct Document {
+    root: Value,
+}
+
+/// Why a reference leads nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum RefProblem {
+    #[error("the reference `{0}` leads out of the description")]
+    External(String),
+    #[error("the reference `{0}` leads to nothing")]
+    Missing(String),
+    #[error("the reference `{0}` leads in a circle, or through too many others")]
+    Endless(String),
+    #[error("it is not an object")]
+    NotAnObject,
+}
+
+impl Document {
+    /// Reads a description: JSON when it begins with `{` or `[`, else YAML (REQ-152).
+    pub(super) fn parse(text: &str) -> Result<Self, OpenApiError> {
+        if text.len() > MAX_SPEC_BYTES {
+            return Err(OpenApiError::TooLarge { limit: MAX_SPEC_BYTES });
+        }
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let root: Value = if text.trim_start().starts_with(['{', '[']) {
+            serde_json::from_str(text).map_err(|source| OpenApiError::Json { source })?
+        } else {
+            if !super::yaml::is_affordable(text) {
+                return Err(OpenApiError::TooDeep);
+            }
+            yaml(text).map_err(|source| OpenApiError::Yaml { source })?
+        };
+        let Some(object) = root.as_object() else {
+            return Err(OpenApiError::NotOpenApi { detail: "it is not an object" });
+        };
+        match object.get("openapi").map(version) {
+            Some(Some(version)) if is_understood(&version) => Ok(Self { root }),
+            Some(Some(version)) => Err(OpenApiError::Version { version }),
+            _ => match object.get("swagger").and_then(version) {
+                Some(version) => Err(OpenApiError::Version { version }),
+                None => Err(OpenApiError::NotOpenApi { detail: "the field `openapi` is missing" }),
+            },
+        }
+    }
+
+    /// A field of the whole.
+    pub(super) fn field(&self, name: &str) -> Option<&Value> {
+        self.root.get(name)
+    }
+
+    /// What a local reference names.
+    pub(super) fn at(&self, reference: &str) -> Result<&Value, RefProblem> {
+        let Some(pointer) = reference.strip_prefix('#') else {
+            return Err(RefProblem::External(reference.to_owned()));
+        };
+        let pointer = decoded(pointer);
+        self.root.pointer(&pointer).ok_or_else(|| RefProblem::Missing(reference.to_owned()))
+    }
+
+    /// The object itself, or what its reference, and the references behind that, lead to.
+    pub(super) fn object<'a>(&'a self, value: &'a Value) -> Result<&'a Map<String, Value>, RefProblem> {
+        let mut value = value;
+        for _ in 0..MAX_REF_HOPS {
+            let object = value.as_object().ok_or(RefProblem::NotAnObject)?;
+            match object.get("$ref").and_then(Value::as_str) {
+                None => return Ok(object),
+                Some(reference) => value = self.at(reference)?,
+            }
+        }
+        let last = value.get("$ref").and_then(Value::as_str).unwrap_or_default();
+        Err(RefProblem::Endless(last.to_owned()))
+    }
+}
+
+fn yaml(text: &str) -> Result<Value, yaml_serde::Error> {
+    // Merge keys are YAML 1.1, but people use them.
+    if text.contains("<<:") {
+        let mut value: yaml_serde::Value = yaml_serde::from_str(text)?;
+        value.apply_merge()?;
+        return yaml_serde::from_value(value);
+    }
+    yaml_serde::from_str(text)
+}
+
+/// YAML may hold `openapi: 3.1` as a number.
+fn version(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.chars().take(32).collect()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn is_understood(version: &str) -> bool {
+    ["3.0", "3.1"].iter().any(|known| {
+        version.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
+    })
+}
+
+/// A pointer in a reference is percent-encoded where it must be.
+fn decoded(pointer: &str) -> Cow<'_, str> {
+    if !pointer.contains('%') {
+        return Cow::Borrowed(pointer);
+    }
+    let decoded = super::style::percent_decoded(pointer.as_bytes());
+    match String::from_utf8(decoded) {
+        Ok(text) => Cow::Owned(text),
+        Err(_) => Cow::Borrowed(pointer),
+    }
+}

@@ -1,0 +1,186 @@
+//! What can be wrong with a description of an API.
+
+use std::path::PathBuf;
+
+/// Why a description gave no tools.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenApiError {
+    /// It is longer than [`MAX_SPEC_BYTES`](super::MAX_SPEC_BYTES).
+    #[error(
+        "the OpenAPI description is longer than {limit} bytes; give a smaller one, with the operations that are needed"
+    )]
+    TooLarge {
+        /// The bound.
+        limit: usize,
+    },
+    /// It begins as JSON, and is none.
+    #[error("the OpenAPI description cannot be read as JSON: {source}")]
+    Json {
+        /// What is wrong, with its place.
+        source: serde_json::Error,
+    },
+    /// It is no YAML.
+    #[error("the OpenAPI description cannot be read as YAML: {source}")]
+    Yaml {
+        /// What is wrong, with its place.
+        source: yaml_serde::Error,
+    },
+    /// It is YAML with brackets in brackets in brackets, which take too long to read.
+    #[error(
+        "the OpenAPI description has too many brackets that stay open; give it as JSON, or as YAML without them"
+    )]
+    TooDeep,
+    /// It is something else.
+    #[error("this is no OpenAPI description: {detail}")]
+    NotOpenApi {
+        /// What is missing.
+        detail: &'static str,
+    },
+    /// It is in a version that is not understood.
+    #[error(
+        "OpenAPI {version} is not understood; 3.0 and 3.1 are. Tools that convert older descriptions exist"
+    )]
+    Version {
+        /// The version that it names.
+        version: String,
+    },
+    /// There is no address for requests.
+    #[error("the API has no address for requests: {detail}; set one with `OpenApiConfig::with_base_url`")]
+    NoBaseUrl {
+        /// Why.
+        detail: String,
+    },
+    /// A header, a credential or an address of the configuration cannot be used. Its value is not shown.
+    #[error("the OpenAPI configuration cannot be used: {detail}")]
+    Config {
+        /// What is wrong.
+        detail: String,
+    },
+    /// The file cannot be read.
+    #[error("the OpenAPI description {} cannot be read: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        source: std::io::Error,
+    },
+    /// The address cannot be reached, or takes too long.
+    #[error("the OpenAPI description at {url} cannot be fetched: {source}")]
+    Fetch {
+        /// The address, without its query.
+        url: String,
+        /// What happened.
+        source: reqwest::Error,
+    },
+    /// The address answers with something else than success.
+    #[error("the OpenAPI description at {url} cannot be fetched: the server answered {status}")]
+    Status {
+        /// The address, without its query.
+        url: String,
+        /// The code.
+        status: u16,
+    },
+    /// What came from the address is no text.
+    #[error("the OpenAPI description is not UTF-8")]
+    NotText,
+    /// No client for HTTP could be made.
+    #[error("no HTTP client can be made: {source}")]
+    Client {
+        /// What happened.
+        source: reqwest::Error,
+    },
+}
+
+/// Something that was left out, or is not as it was meant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {problem}")]
+#[non_exhaustive]
+pub struct OpenApiWarning {
+    /// Where: `GET /pets/{petId}`, or a part of the description.
+    pub place: String,
+    /// What.
+    pub problem: OpenApiProblem,
+}
+
+/// What a warning is about.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenApiProblem {
+    /// The operation has no `operationId`; it is left out (REQ-155).
+    #[error("it has no operationId and is left out")]
+    NoOperationId,
+    /// Two operations have one id; both are there, and the later one has a longer name.
+    #[error("another operation has the id `{id}` too")]
+    DuplicateId {
+        /// The id.
+        id: String,
+    },
+    /// The filter names something that the description does not have.
+    #[error("the filter wants `{wanted}`, which is not there")]
+    NotThere {
+        /// What it names.
+        wanted: String,
+    },
+    /// The operation cannot be called and is left out.
+    #[error("it is left out: {why}")]
+    LeftOut {
+        /// Why.
+        why: String,
+    },
+    /// A parameter is not offered; the operation is there without it.
+    #[error("its parameter `{name}` is left out: {why}")]
+    ParameterLeftOut {
+        /// The parameter.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// Something was understood in the way that comes closest.
+    #[error("{what}")]
+    Guessed {
+        /// What was done.
+        what: String,
+    },
+    /// The schema of the arguments was too long; its inner parts are left open.
+    #[error("the schema of its arguments is too long; its inner parts are left open")]
+    SchemaCut,
+    /// The operation wants credentials that the configuration does not have; it is called without.
+    #[error("it wants credentials for `{scheme}`, and there are none")]
+    NoCredential {
+        /// The security scheme.
+        scheme: String,
+    },
+    /// The operation has a server at another origin than the API; credentials are not sent there.
+    #[error("its server {origin} is not the API's, so it gets no credentials")]
+    ForeignServer {
+        /// The other origin.
+        origin: String,
+    },
+    /// There are more warnings, more operations, or more work than bounds allow.
+    #[error("there are more than {limit} {what}; the rest is left out")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// The bound.
+        limit: usize,
+    },
+}
+
+/// Warnings as they come, with their bound.
+#[derive(Debug, Default)]
+pub(super) struct Warnings {
+    pub(super) list: Vec<OpenApiWarning>,
+}
+
+impl Warnings {
+    pub(super) fn add(&mut self, place: &str, problem: OpenApiProblem) {
+        let limit = super::MAX_WARNINGS;
+        if self.list.len() < limit {
+            self.list.push(OpenApiWarning { place: place.to_owned(), problem });
+        } else if self.list.len() == limit {
+            let problem = OpenApiProblem::TooMany { what: "warnings", limit };
+            self.list.push(OpenApiWarning { place: "the description".to_owned(), problem });
+        }
+    }
+}

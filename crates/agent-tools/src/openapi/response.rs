@@ -1,0 +1,167 @@
+//! From an answer to what a model sees.
+
+use agent_core::{Content, ToolResult};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::Method;
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, LINK, LOCATION, RETRY_AFTER};
+use serde_json::{Value, json};
+
+use super::body::{essence, is_text};
+use super::{MAX_IMAGE_BYTES, MAX_READ_BYTES};
+use crate::read_file::image;
+use crate::secrets::Secrets;
+use crate::text;
+
+/// Pictures that every provider with eyes takes.
+const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// Headers that programs may want to know.
+const TOLD: [(&str, HeaderName); 3] = [("location", LOCATION), ("link", LINK), ("retry_after", RETRY_AFTER)];
+
+/// The longest header that is told.
+const MAX_TOLD_BYTES: usize = 2 * 1024;
+
+/// An answer, as far as it was read.
+pub(super) struct Answer {
+    pub(super) method: Method,
+    /// The address that answered, without credentials.
+    pub(super) url: String,
+    pub(super) status: reqwest::StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) bytes: Vec<u8>,
+    pub(super) end: End,
+}
+
+/// Where the reading of an answer ended.
+pub(super) enum End {
+    Whole,
+    /// At [`MAX_READ_BYTES`].
+    Bound,
+    /// The connection broke.
+    Broken(String),
+}
+
+/// What a model sees (REQ-154): `GET https://… → 200 OK`, an empty line, the body.
+pub(super) fn tool_result(answer: &Answer, max_bytes: usize, secrets: &Secrets) -> ToolResult {
+    let kind = answer.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let first = format!("{} {} → {}", answer.method, answer.url, answer.status);
+    let mut picture = None;
+    let mut is_cut = false;
+    let body = match shape(answer, kind) {
+        Shape::Nothing => match answer.headers.get(LOCATION).and_then(|value| value.to_str().ok()) {
+            Some(location) => format!("[no body; location: {}]", text::head(location, MAX_TOLD_BYTES)),
+            None => "[no body]".to_owned(),
+        },
+        Shape::Text(whole) => {
+            let whole = secrets.redact(&whole);
+            let cut = cut(&whole, max_bytes);
+            is_cut = cut.len() != whole.len() || matches!(answer.end, End::Bound);
+            cut
+        }
+        Shape::Picture(mime_type) => {
+            picture = Some(Content::image(STANDARD.encode(&answer.bytes), mime_type));
+            format!("[{mime_type}, {} bytes]", answer.bytes.len())
+        }
+        Shape::Bytes => {
+            let kind = if kind.is_empty() { "of no known type" } else { text::head(kind, 200) };
+            let least = if matches!(answer.end, End::Whole) { "" } else { "at least " };
+            format!("[{kind}, {least}{} bytes, which cannot be shown here]", answer.bytes.len())
+        }
+    };
+    let note = match &answer.end {
+        End::Whole => String::new(),
+        End::Bound => format!("\n[the answer is longer than {MAX_READ_BYTES} bytes; the rest was not read]"),
+        End::Broken(why) => format!("\n[the answer broke off here: {why}]"),
+    };
+    let mut blocks = vec![Content::text(secrets.redact(&format!("{first}\n\n")) + &body + &note)];
+    blocks.extend(picture);
+    let mut details = json!({
+        "status": answer.status.as_u16(),
+        "method": answer.method.as_str(),
+        "url": secrets.redact(&answer.url),
+    });
+    if let Some(details) = details.as_object_mut() {
+        for (key, name) in TOLD {
+            if let Some(value) = answer.headers.get(name).and_then(|value| value.to_str().ok()) {
+                let value = secrets.redact(text::head(value, MAX_TOLD_BYTES));
+                details.insert(key.to_owned(), Value::String(value));
+            }
+        }
+        if is_cut {
+            details.insert("truncated".to_owned(), Value::Bool(true));
+        }
+    }
+    let result = ToolResult::content(blocks).with_details(details);
+    if matches!(answer.end, End::Broken(_)) { result.failed() } else { result }
+}
+
+enum Shape {
+    Nothing,
+    Text(String),
+    Picture(&'static str),
+    Bytes,
+}
+
+fn shape(answer: &Answer, kind: &str) -> Shape {
+    let bytes = answer.bytes.as_slice();
+    if bytes.is_empty() {
+        return Shape::Nothing;
+    }
+    // None was asked for, so what this is cannot be read.
+    let encoding =
+        answer.headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or("identity");
+    if !encoding.trim().eq_ignore_ascii_case("identity") {
+        return Shape::Bytes;
+    }
+    let essence = essence(kind);
+    let is_whole = matches!(answer.end, End::Whole) && bytes.len() <= MAX_IMAGE_BYTES;
+    // The bytes decide: a picture that is none makes a provider refuse the whole conversation.
+    if (essence.starts_with("image/") || essence.is_empty() || essence == "application/octet-stream")
+        && is_whole
+        && let Some(found) = image::mime_type(bytes).filter(|found| PICTURES.contains(found))
+    {
+        return Shape::Picture(found);
+    }
+    if is_text(&essence) {
+        return Shape::Text(decoded(bytes, kind));
+    }
+    // A server that says nothing, or something of its own, is believed when the bytes are text.
+    let looks_like_text = !bytes.contains(&0) && is_utf8(bytes);
+    if looks_like_text { Shape::Text(decoded(bytes, kind)) } else { Shape::Bytes }
+}
+
+/// Whether the bytes are UTF-8, but for a character that the bound cut at the end.
+fn is_utf8(bytes: &[u8]) -> bool {
+    match std::str::from_utf8(bytes) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    }
+}
+
+fn decoded(bytes: &[u8], kind: &str) -> String {
+    let charset = kind.to_ascii_lowercase();
+    let is_latin = ["charset=iso-8859-1", "charset=\"iso-8859-1\"", "charset=latin1"]
+        .iter()
+        .any(|c| charset.contains(c));
+    if is_latin && std::str::from_utf8(bytes).is_err() {
+        return bytes.iter().copied().map(char::from).collect();
+    }
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// At most `max` bytes: the beginning and the end, with a line between them that says how much is missing. No cut goes
+/// through a character.
+fn cut(whole: &str, max: usize) -> String {
+    if whole.len() <= max {
+        return whole.to_owned();
+    }
+    let mark = |missing: usize| format!("\n... [truncated: {missing} bytes left out] ...\n");
+    let room = max.saturating_sub(mark(whole.len()).len());
+    if room == 0 {
+        return text::head(whole, max).to_owned();
+    }
+    let head = text::head(whole, room - room / 4);
+    let tail = whole.get(whole.ceil_char_boundary(whole.len() - room / 4)..).unwrap_or_default();
+    format!("{head}{}{tail}", mark(whole.len() - head.len() - tail.len()))
+}

@@ -1,0 +1,100 @@
+//! Schemas that hold together: `allOf`, and what stands beside a reference.
+
+use serde_json::{Map, Value, json};
+
+use super::{Shape, clean};
+
+/// Words that describe and do not check; those that stand nearer win.
+const DESCRIBING: [&str; 2] = ["description", "default"];
+
+/// Puts what stands beside a reference to what the reference leads to.
+pub(super) fn beside(shape: &mut Shape, mut rest: Shape) {
+    for word in DESCRIBING {
+        if let Some(value) = rest.keys.remove(word) {
+            shape.keys.insert(word.to_owned(), value);
+        }
+    }
+    if !rest.keys.is_empty() {
+        all_of(shape, vec![rest]);
+    }
+}
+
+/// Puts parts to what is there: as one object where they do not contradict each other, which every model reads with ease,
+/// else as `allOf`.
+pub(super) fn all_of(shape: &mut Shape, parts: Vec<Shape>) {
+    for part in &parts {
+        shape.hidden.extend(part.hidden.iter().cloned());
+    }
+    let mut whole = shape.keys.clone();
+    let mut is_one = true;
+    for part in &parts {
+        is_one = is_one && merged(&mut whole, &part.keys);
+    }
+    if is_one {
+        if parts.len() > 1 || shape.keys.contains_key("properties") {
+            // "Nothing else" in one part would forbid what the other parts have.
+            if whole.get("additionalProperties") == Some(&Value::Bool(false)) {
+                whole.remove("additionalProperties");
+            }
+        }
+        shape.keys = whole;
+    } else {
+        let parts = parts.into_iter().map(|part| Value::Object(part.keys)).collect();
+        match shape.keys.get_mut("allOf") {
+            Some(Value::Array(there)) => there.extend::<Vec<Value>>(parts),
+            _ => {
+                shape.keys.insert("allOf".to_owned(), Value::Array(parts));
+            }
+        }
+    }
+    let hidden = std::mem::take(&mut shape.hidden);
+    if let Some(Value::Object(fields)) = shape.keys.get_mut("properties") {
+        fields.retain(|name, _| !hidden.contains(name));
+    }
+    clean::finish(&mut shape.keys, &hidden);
+    shape.hidden = hidden;
+}
+
+/// Whether `part` could be put into `whole`.
+fn merged(whole: &mut Map<String, Value>, part: &Map<String, Value>) -> bool {
+    for (key, value) in part {
+        let Some(there) = whole.get_mut(key) else {
+            whole.insert(key.clone(), value.clone());
+            continue;
+        };
+        if there == value || DESCRIBING.contains(&key.as_str()) {
+            continue;
+        }
+        match (key.as_str(), there, value) {
+            ("properties", Value::Object(there), Value::Object(more)) => {
+                for (name, schema) in more {
+                    match there.get(name) {
+                        None => {
+                            there.insert(name.clone(), schema.clone());
+                        }
+                        Some(same) if same == schema || *schema == json!({}) => {}
+                        Some(open) if *open == json!({}) => {
+                            there.insert(name.clone(), schema.clone());
+                        }
+                        Some(_) => return false,
+                    }
+                }
+            }
+            ("required", Value::Array(there), Value::Array(more)) => {
+                for name in more {
+                    if !there.contains(name) {
+                        there.push(name.clone());
+                    }
+                }
+            }
+            ("additionalProperties", there, value) => {
+                // One of the two is stricter; what is stricter than both is not said.
+                if *there == Value::Bool(true) {
+                    *there = value.clone();
+                }
+            }
+            _ => return false,
+        }
+    }
+    true
+}

@@ -1,0 +1,222 @@
+//! How a value is written in a path, a query, a header or a cookie, as OpenAPI and RFC 6570 have it.
+
+use oas3::spec::ParameterStyle as Style;
+use serde_json::Value;
+
+/// Whether a list or an object is written as one value or as several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Explode {
+    One,
+    Several,
+}
+
+/// What may stand as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// Letters, digits, `-`, `.`, `_`, `~`.
+    Unreserved,
+    /// Also the reserved characters that mean nothing in a query (`allowReserved`).
+    Reserved,
+}
+
+/// The reserved characters without a meaning in a query. `#`, `&`, `[`, `]`, `+` and `'` are always encoded: they end the
+/// query, begin another parameter, or are changed on the way.
+const RESERVED: &[u8] = b":/?@!$()*,;=";
+
+/// The deepest that an object is taken apart for `deepObject`; what lies deeper is written as JSON.
+const MAX_DEEP: usize = 8;
+
+/// Percent-encodes a text.
+pub(super) fn encoded(text: &str, keep: Keep) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        let stays = byte.is_ascii_alphanumeric()
+            || b"-._~".contains(&byte)
+            || (keep == Keep::Reserved && RESERVED.contains(&byte));
+        if stays {
+            out.push(char::from(byte));
+        } else {
+            out.push('%');
+            for digit in [byte >> 4, byte & 15] {
+                out.push(char::from(DIGITS.get(usize::from(digit)).copied().unwrap_or(b'0')));
+            }
+        }
+    }
+    out
+}
+
+/// Decodes what is percent-encoded, once. What is no code stays.
+pub(super) fn percent_decoded(bytes: &[u8]) -> Vec<u8> {
+    let digit =
+        |byte: Option<&u8>| byte.and_then(|b| char::from(*b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
+            (b'%', Some(high), Some(low)) => {
+                out.push(high * 16 + low);
+                at += 3;
+            }
+            _ => {
+                out.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+/// A single value as text. A list or an object, where only a single value has a form, is JSON.
+pub(super) fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+/// The parts of a list or an object, with names for the latter. Null is not there, as RFC 6570 has it.
+enum Parts {
+    Single(String),
+    List(Vec<String>),
+    Named(Vec<(String, String)>),
+}
+
+fn parts(value: &Value, write: &dyn Fn(&str) -> String) -> Option<Parts> {
+    let one = |value: &Value| write(&plain(value));
+    Some(match value {
+        Value::Null => return None,
+        Value::Array(items) => Parts::List(items.iter().filter(|item| !item.is_null()).map(one).collect()),
+        Value::Object(fields) => {
+            let there = fields.iter().filter(|(_, value)| !value.is_null());
+            Parts::Named(there.map(|(name, value)| (write(name), one(value))).collect())
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => Parts::Single(one(value)),
+    })
+}
+
+fn joined(named: &[(String, String)], inner: &str, outer: &str) -> String {
+    let pairs: Vec<String> = named.iter().map(|(name, value)| format!("{name}{inner}{value}")).collect();
+    pairs.join(outer)
+}
+
+/// A parameter in a path.
+pub(super) fn in_path(name: &str, value: &Value, style: Style, explode: Explode) -> Option<String> {
+    let write = |text: &str| encoded(text, Keep::Unreserved);
+    let name = write(name);
+    let several = explode == Explode::Several;
+    let parts = parts(value, &write)?;
+    Some(match (style, parts) {
+        (Style::Label, Parts::Single(text)) => format!(".{text}"),
+        (Style::Label, Parts::List(items)) => {
+            format!(".{}", items.join(if several { "." } else { "," }))
+        }
+        (Style::Label, Parts::Named(named)) if several => format!(".{}", joined(&named, "=", ".")),
+        (Style::Label, Parts::Named(named)) => format!(".{}", joined(&named, ",", ",")),
+        (Style::Matrix, Parts::Single(text)) if text.is_empty() => format!(";{name}"),
+        (Style::Matrix, Parts::Single(text)) => format!(";{name}={text}"),
+        (Style::Matrix, Parts::List(items)) if several => {
+            items.iter().map(|item| format!(";{name}={item}")).collect()
+        }
+        (Style::Matrix, Parts::List(items)) => format!(";{name}={}", items.join(",")),
+        (Style::Matrix, Parts::Named(named)) if several => format!(";{}", joined(&named, "=", ";")),
+        (Style::Matrix, Parts::Named(named)) => format!(";{name}={}", joined(&named, ",", ",")),
+        (_, parts) => simple(parts, several),
+    })
+}
+
+/// A parameter in a header. What a header cannot hold is for the caller to refuse.
+pub(super) fn in_header(value: &Value, explode: Explode) -> Option<String> {
+    Some(simple(parts(value, &str::to_owned)?, explode == Explode::Several))
+}
+
+fn simple(parts: Parts, several: bool) -> String {
+    match parts {
+        Parts::Single(text) => text,
+        Parts::List(items) => items.join(","),
+        Parts::Named(named) => joined(&named, if several { "=" } else { "," }, ","),
+    }
+}
+
+/// One `name=value`, both encoded, and the name as a server reads it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Pair {
+    pub(super) name: String,
+    pub(super) text: String,
+}
+
+fn pair(name: &str, value: &str) -> Pair {
+    Pair { name: name.to_owned(), text: format!("{}={value}", encoded(name, Keep::Unreserved)) }
+}
+
+/// A parameter in a query, in a cookie or in a form. Lists that are empty and null are not there.
+///
+/// # Errors
+/// The style has no way to write the value.
+pub(super) fn pairs(
+    name: &str,
+    value: &Value,
+    style: Style,
+    explode: Explode,
+    keep: Keep,
+) -> Result<Vec<Pair>, &'static str> {
+    if style == Style::DeepObject && (value.is_object() || value.is_array()) {
+        let mut out = Vec::new();
+        deep(name, value, keep, MAX_DEEP, &mut out);
+        return Ok(out);
+    }
+    let mark = match style {
+        Style::SpaceDelimited => "%20",
+        Style::PipeDelimited => "%7C",
+        _ => ",",
+    };
+    // The mark between items must differ from the same character in an item.
+    let write_item = |text: &str| match (mark, explode) {
+        (",", Explode::One) => encoded(text, keep).replace(',', "%2C"),
+        _ => encoded(text, keep),
+    };
+    let one = |items: &[String]| {
+        if mark != "," && items.iter().any(|item| item.contains(mark)) {
+            return Err("has an item with the character that stands between items");
+        }
+        Ok(if items.is_empty() { Vec::new() } else { vec![pair(name, &items.join(mark))] })
+    };
+    match (parts(value, &write_item), explode) {
+        (None, _) => Ok(Vec::new()),
+        (Some(Parts::Single(_)), _) => Ok(vec![pair(name, &encoded(&plain(value), keep))]),
+        (Some(Parts::List(items)), Explode::Several) => {
+            Ok(items.iter().map(|item| pair(name, item)).collect())
+        }
+        (Some(Parts::Named(_)), Explode::Several) => Ok(fields(value, keep)),
+        (Some(Parts::List(items)), Explode::One) => one(&items),
+        (Some(Parts::Named(named)), Explode::One) => {
+            one(&named.into_iter().flat_map(|(name, value)| [name, value]).collect::<Vec<_>>())
+        }
+    }
+}
+
+/// The fields of an object, each under its own name.
+fn fields(value: &Value, keep: Keep) -> Vec<Pair> {
+    let fields = value.as_object().into_iter().flatten();
+    let there = fields.filter(|(_, value)| !value.is_null());
+    there.map(|(name, value)| pair(name, &encoded(&plain(value), keep))).collect()
+}
+
+/// `name[a][b]=value`. Lists get numbers, which every server that takes deep objects understands.
+fn deep(name: &str, value: &Value, keep: Keep, depth: usize, out: &mut Vec<Pair>) {
+    match value {
+        Value::Null => {}
+        Value::Object(fields) if depth > 0 => {
+            for (key, value) in fields {
+                deep(&format!("{name}[{key}]"), value, keep, depth - 1, out);
+            }
+        }
+        Value::Array(items) if depth > 0 => {
+            for (n, value) in items.iter().enumerate() {
+                deep(&format!("{name}[{n}]"), value, keep, depth - 1, out);
+            }
+        }
+        _ => out.push(pair(name, &encoded(&plain(value), keep))),
+    }
+}

@@ -1,0 +1,277 @@
+//! Big outputs, kept whole, so that a model can page through what a result had no room for.
+//!
+//! A tool shows the beginning of a big output and names a key; the tool [`read_output`](crate::read_output) shows any
+//! part of it. Outputs lie in a private folder for temporary files (0700, files 0600), small ones in memory. The
+//! oldest make room for new ones; all are removed when the last clone of the store is dropped. Whoever has a tool of a
+//! store can read all of its outputs: give each user a store of their own.
+//!
+//! ```
+//! use agent_tools::OutputStore;
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let store = OutputStore::new();
+//! let stored = store.keep("line\n".repeat(1000)).await?;
+//! let page = store.read(stored.key(), 4990, 100).await?;
+//! assert_eq!((page.text(), page.end()), ("line\nline\n", 5000));
+//! # Ok::<(), agent_tools::output_store::OutputStoreError>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod kept;
+mod offload;
+mod page;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use error::OutputStoreError;
+pub use offload::OffloadingTool;
+pub use page::OutputPage;
+
+pub(crate) use writer::OutputWriter;
+
+use crate::offload::to_completion;
+use kept::{Kept, Place};
+
+/// How much is kept of one output: its first 64 MiB.
+pub const MAX_OUTPUT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// How much is kept of all outputs of a store: 512 MiB.
+pub const MAX_TOTAL_BYTES: u64 = 512 * 1024 * 1024;
+
+/// How many outputs a store keeps.
+pub const MAX_OUTPUTS: usize = 1000;
+
+/// An output of at most this many bytes lies in memory: 16 KiB. With [`MAX_OUTPUTS`] that makes 16 MB at most.
+pub const MEMORY_BYTES: usize = 16 * 1024;
+
+/// Keeps outputs. A clone is cheap and means the same store.
+#[derive(Clone)]
+pub struct OutputStore {
+    bounds: Bounds,
+    shelf: Arc<Mutex<Shelf>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    output: u64,
+    total: u64,
+}
+
+/// What is kept, by number. Numbers grow, so the first is the oldest.
+#[derive(Debug, Default)]
+struct Shelf {
+    last: u64,
+    outputs: BTreeMap<u64, Arc<Kept>>,
+    /// What finished and unfinished outputs take.
+    bytes: u64,
+    folder: Option<Arc<tempfile::TempDir>>,
+}
+
+/// An output in a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredOutput {
+    key: String,
+    kept: u64,
+    produced: u64,
+}
+
+impl StoredOutput {
+    /// What `read_output` wants to be told: `out-1`.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// How many bytes can be read.
+    #[must_use]
+    pub fn kept_bytes(&self) -> u64 {
+        self.kept
+    }
+
+    /// How many bytes there were; more than are kept where a bound was met.
+    #[must_use]
+    pub fn produced_bytes(&self) -> u64 {
+        self.produced
+    }
+
+    /// Tells a model how to go on, when it has seen the first `shown` bytes.
+    #[must_use]
+    pub fn note(&self, shown: u64) -> String {
+        let Self { key, kept, produced } = self;
+        let all = if kept < produced {
+            format!("of {produced} bytes the first {kept} are kept, the rest is lost")
+        } else {
+            format!("all {produced} bytes are kept")
+        };
+        format!("[{all}: call read_output with key \"{key}\" and offset {shown} to read on]")
+    }
+}
+
+impl OutputStore {
+    /// An empty store. Nothing touches the disk before there is something to keep.
+    #[must_use]
+    pub fn new() -> Self {
+        let bounds = Bounds { output: MAX_OUTPUT_BYTES, total: MAX_TOTAL_BYTES };
+        Self { bounds, shelf: Arc::default() }
+    }
+
+    /// Another bound than [`MAX_OUTPUT_BYTES`]. An empty store is made.
+    #[must_use]
+    pub fn with_max_output_bytes(self, bytes: u64) -> Self {
+        Self { bounds: Bounds { output: bytes, ..self.bounds }, shelf: Arc::default() }
+    }
+
+    /// Another bound than [`MAX_TOTAL_BYTES`]. An empty store is made.
+    #[must_use]
+    pub fn with_max_total_bytes(self, bytes: u64) -> Self {
+        Self { bounds: Bounds { total: bytes, ..self.bounds }, shelf: Arc::default() }
+    }
+
+    /// Keeps this output, or its beginning where it is over the bound. Needs a tokio runtime for what goes to the disk.
+    ///
+    /// # Errors
+    /// When the disk refuses it.
+    pub async fn keep(&self, output: impl Into<Vec<u8>>) -> Result<StoredOutput, OutputStoreError> {
+        let mut writer = OutputWriter::new(self.clone());
+        writer.push(&output.into());
+        writer.finish().await
+    }
+
+    /// Up to `limit` bytes from `offset`, cut between characters. A negative offset counts from the end.
+    ///
+    /// # Errors
+    /// When there is no such output (any more), it is shorter, or it cannot be read.
+    pub async fn read(&self, key: &str, offset: i64, limit: usize) -> Result<OutputPage, OutputStoreError> {
+        let (number, kept) = self.find(key)?;
+        let stored = kept.stored(number);
+        let read = match kept.place() {
+            Place::Memory(_) => page::read(&kept, stored, offset, limit),
+            Place::File { .. } => to_completion(move || page::read(&kept, stored, offset, limit))
+                .await
+                .map_err(|_| OutputStoreError::no_runtime())?,
+        };
+        match read {
+            // It was there a moment ago: it has made room for a newer one.
+            Err(OutputStoreError::Disk(error)) if error.kind() == io::ErrorKind::NotFound => {
+                Err(self.unknown(key))
+            }
+            read => read,
+        }
+    }
+
+    fn find(&self, key: &str) -> Result<(u64, Arc<Kept>), OutputStoreError> {
+        let number = key.trim().strip_prefix("out-").and_then(|number| number.parse().ok());
+        let found = number.and_then(|number| Some((number, self.shelf().outputs.get(&number).cloned()?)));
+        found.ok_or_else(|| self.unknown(key))
+    }
+
+    fn unknown(&self, key: &str) -> OutputStoreError {
+        /// How many keys are named.
+        const NAMED: usize = 5;
+        let shelf = self.shelf();
+        let newest = shelf.outputs.keys().rev().take(NAMED).map(|number| key_of(*number)).collect();
+        let shown = crate::text::head(key, 64).escape_debug().to_string();
+        OutputStoreError::Unknown { key: shown, newest }
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes room for so many bytes, from the oldest outputs where needed; how much there was. Removes files.
+    fn reserve(&self, bytes: u64) -> u64 {
+        let mut dropped = Vec::new();
+        let room = {
+            let mut shelf = self.shelf();
+            while shelf.bytes.saturating_add(bytes) > self.bounds.total {
+                let Some((_, oldest)) = shelf.outputs.pop_first() else { break };
+                shelf.bytes = shelf.bytes.saturating_sub(oldest.bytes());
+                dropped.push(oldest);
+            }
+            let room = self.bounds.total.saturating_sub(shelf.bytes).min(bytes);
+            shelf.bytes += room;
+            room
+        };
+        // Outside of the lock: the last holder removes the file.
+        drop(dropped);
+        room
+    }
+
+    fn give_back(&self, bytes: u64) {
+        let mut shelf = self.shelf();
+        shelf.bytes = shelf.bytes.saturating_sub(bytes);
+    }
+
+    fn add(&self, kept: Kept) -> StoredOutput {
+        let mut shelf = self.shelf();
+        shelf.last += 1;
+        let number = shelf.last;
+        let stored = kept.stored(number);
+        shelf.outputs.insert(number, Arc::new(kept));
+        let dropped = (shelf.outputs.len() > MAX_OUTPUTS).then(|| shelf.outputs.pop_first()).flatten();
+        if let Some((_, oldest)) = &dropped {
+            shelf.bytes = shelf.bytes.saturating_sub(oldest.bytes());
+        }
+        drop(shelf);
+        drop(dropped);
+        stored
+    }
+
+    /// The private folder; made when it is needed first.
+    fn folder(&self) -> io::Result<Arc<tempfile::TempDir>> {
+        let mut shelf = self.shelf();
+        if let Some(folder) = &shelf.folder {
+            return Ok(Arc::clone(folder));
+        }
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("looptree-outputs-");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            builder.permissions(std::fs::Permissions::from_mode(0o700));
+        }
+        let folder = Arc::new(builder.tempdir()?);
+        shelf.folder = Some(Arc::clone(&folder));
+        Ok(folder)
+    }
+
+    /// Where the outputs on disk lie, once there are any.
+    #[must_use]
+    pub fn folder_path(&self) -> Option<PathBuf> {
+        self.shelf().folder.as_ref().map(|folder| folder.path().to_path_buf())
+    }
+}
+
+fn key_of(number: u64) -> String {
+    format!("out-{number}")
+}
+
+impl Default for OutputStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Shows how much there is, and nothing of it.
+impl fmt::Debug for OutputStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (outputs, bytes) = {
+            let shelf = self.shelf();
+            (shelf.outputs.len(), shelf.bytes)
+        };
+        f.debug_struct("OutputStore")
+            .field("bounds", &self.bounds)
+            .field("outputs", &outputs)
+            .field("bytes", &bytes)
+            .finish()
+    }
+}

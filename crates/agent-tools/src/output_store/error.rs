@@ -1,0 +1,55 @@
+//! Why an output is not kept or not shown.
+
+use std::io;
+
+use agent_core::ToolError;
+
+/// Why an output is not kept or not shown. The texts are written for the model.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OutputStoreError {
+    /// There is no such output, or there is none any more.
+    #[error(
+        "there is no output \"{key}\"{}; the key stands in the result of the call whose output was cut. Old outputs make room for new ones, and none is kept when the program ends: if this one is gone, make the call again, with its output in a file or filtered",
+        named(newest)
+    )]
+    Unknown {
+        /// The key as it was given.
+        key: String,
+        /// The newest keys.
+        newest: Vec<String>,
+    },
+    /// The output is shorter.
+    #[error("offset {offset} is past the end of output {key}, which has {kept} bytes")]
+    PastEnd {
+        /// The key.
+        key: String,
+        /// Where was to be read.
+        offset: i64,
+        /// How many bytes it has.
+        kept: u64,
+    },
+    /// The disk refused it.
+    #[error("the output could not be kept or read: {0}")]
+    Disk(#[source] io::Error),
+}
+
+fn named(keys: &[String]) -> String {
+    if keys.is_empty() {
+        " (none is kept)".to_owned()
+    } else {
+        format!(" (the newest are {})", keys.join(", "))
+    }
+}
+
+impl OutputStoreError {
+    pub(super) fn no_runtime() -> Self {
+        Self::Disk(io::Error::other("no tokio runtime is running here; call this tool from inside one"))
+    }
+}
+
+impl From<OutputStoreError> for ToolError {
+    fn from(error: OutputStoreError) -> Self {
+        Self::failed(error)
+    }
+}

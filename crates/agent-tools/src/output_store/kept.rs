@@ -1,0 +1,55 @@
+//! One output that is kept.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{StoredOutput, key_of};
+
+/// Where its bytes are.
+#[derive(Debug)]
+pub(super) enum Place {
+    Memory(Vec<u8>),
+    /// The folder lives as long as a file in it.
+    File {
+        path: PathBuf,
+        bytes: u64,
+        _folder: Arc<tempfile::TempDir>,
+    },
+}
+
+/// An output, or its beginning. Dropping it removes its file.
+#[derive(Debug)]
+pub(super) struct Kept {
+    place: Place,
+    produced: u64,
+}
+
+impl Kept {
+    pub(super) fn new(place: Place, produced: u64) -> Self {
+        Self { place, produced }
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        match &self.place {
+            Place::Memory(bytes) => bytes.len() as u64,
+            Place::File { bytes, .. } => *bytes,
+        }
+    }
+
+    pub(super) fn stored(&self, number: u64) -> StoredOutput {
+        StoredOutput { key: key_of(number), kept: self.bytes(), produced: self.produced }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Place::File { path, .. } = &self.place {
+            // An error says that it is gone; else the folder is removed with it at the end.
+            drop(std::fs::remove_file(path));
+        }
+    }
+}

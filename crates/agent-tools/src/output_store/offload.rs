@@ -1,0 +1,113 @@
+//! Cutting the text of any tool's result, and keeping it whole.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::{AgentTool, Content, Effects, ToolConcurrency, ToolContext, ToolError, ToolResult};
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::OutputStore;
+use crate::text;
+
+impl OutputStore {
+    /// When the texts of a result are longer than `max_shown` bytes in all, keeps them whole, one behind the other with
+    /// line ends between, shows the beginning, and says how to read on. For any tool whose results can be big; pictures
+    /// and details stay as they are. Where the disk refuses, the text is cut all the same and says so.
+    pub async fn offload(&self, mut result: ToolResult, max_shown: usize) -> ToolResult {
+        let texts: Vec<&str> = result.content.iter().filter_map(text_of).collect();
+        let total: usize = texts.iter().map(|text| text.len()).sum::<usize>() + texts.len().saturating_sub(1);
+        if total <= max_shown {
+            return result;
+        }
+        let whole = texts.join("\n");
+        let shown = text::head(&whole, max_shown).to_owned();
+        let note = match self.keep(whole).await {
+            Ok(stored) => stored.note(shown.len() as u64),
+            Err(error) => format!("[the rest is lost: {error}]"),
+        };
+        let place = result.content.iter().position(|block| text_of(block).is_some()).unwrap_or_default();
+        result.content.retain(|block| text_of(block).is_none());
+        let place = place.min(result.content.len());
+        result.content.insert(place, Content::text(format!("{shown}\n... (output truncated)\n{note}")));
+        result
+    }
+}
+
+fn text_of(block: &Content) -> Option<&str> {
+    match block {
+        Content::Text(text) => Some(&text.text),
+        _ => None,
+    }
+}
+
+/// A tool whose big results go to a store.
+#[derive(Clone)]
+pub struct OffloadingTool {
+    tool: Arc<dyn AgentTool>,
+    store: OutputStore,
+    max_shown: usize,
+}
+
+impl OffloadingTool {
+    /// The same tool; a result with more than `max_shown` bytes of text is cut and kept whole.
+    #[must_use]
+    pub fn new(tool: Arc<dyn AgentTool>, store: OutputStore, max_shown: usize) -> Self {
+        Self { tool, store, max_shown }
+    }
+}
+
+impl fmt::Debug for OffloadingTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OffloadingTool")
+            .field("tool", &self.tool.name())
+            .field("store", &self.store)
+            .field("max_shown", &self.max_shown)
+            .finish()
+    }
+}
+
+#[async_trait]
+impl AgentTool for OffloadingTool {
+    fn name(&self) -> &str {
+        self.tool.name()
+    }
+
+    fn label(&self) -> &str {
+        self.tool.label()
+    }
+
+    fn description(&self) -> &str {
+        self.tool.description()
+    }
+
+    fn parameters_schema(&self) -> Value {
+        self.tool.parameters_schema()
+    }
+
+    async fn execute(&self, arguments: Value, ctx: ToolContext) -> Result<ToolResult, ToolError> {
+        let result = self.tool.execute(arguments, ctx).await?;
+        Ok(self.store.offload(result, self.max_shown).await)
+    }
+
+    fn effects(&self, arguments: &Value) -> Effects {
+        self.tool.effects(arguments)
+    }
+
+    fn question(&self, arguments: &Value) -> Option<String> {
+        self.tool.question(arguments)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.tool.timeout()
+    }
+
+    fn concurrency(&self) -> ToolConcurrency {
+        self.tool.concurrency()
+    }
+
+    fn prepare_arguments(&self, arguments: Value) -> Value {
+        self.tool.prepare_arguments(arguments)
+    }
+}

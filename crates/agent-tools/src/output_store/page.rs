@@ -1,0 +1,121 @@
+//! A part of an output, cut between characters.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+
+use super::kept::{Kept, Place};
+use super::{OutputStoreError, StoredOutput};
+
+/// The most bytes of a character.
+const MAX_CHAR: usize = 4;
+
+/// A part of an output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputPage {
+    text: String,
+    start: u64,
+    end: u64,
+    output: StoredOutput,
+}
+
+impl OutputPage {
+    /// The part as text. Bytes that are no UTF-8 are U+FFFD.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The place of its first byte in the output.
+    #[must_use]
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// The place after its last byte: where the next page begins.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// The output that it is a part of.
+    #[must_use]
+    pub fn output(&self) -> &StoredOutput {
+        &self.output
+    }
+
+    /// Whether nothing that is kept comes after it.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        self.end >= self.output.kept
+    }
+}
+
+/// Reads up to `limit` bytes, at least one character. Blocks where the output is on disk.
+pub(super) fn read(
+    kept: &Kept,
+    output: StoredOutput,
+    offset: i64,
+    limit: usize,
+) -> Result<OutputPage, OutputStoreError> {
+    let total = output.kept;
+    let asked = match u64::try_from(offset) {
+        Ok(offset) => offset,
+        Err(_) => total.saturating_sub(offset.unsigned_abs()),
+    };
+    if asked > total || (asked == total && total > 0) {
+        return Err(OutputStoreError::PastEnd { key: output.key, offset, kept: total });
+    }
+    let limit = limit.max(1);
+    // Some more on both sides, to see where characters begin.
+    let before = asked.min(MAX_CHAR as u64 - 1);
+    let before_len = usize::try_from(before).unwrap_or_default();
+    let want = before_len.saturating_add(limit).saturating_add(MAX_CHAR);
+    let bytes = bytes_at(kept, asked - before, want).map_err(OutputStoreError::Disk)?;
+    let first = char_start(&bytes, before_len);
+    let mut last = char_start(&bytes, before_len.saturating_add(limit).min(bytes.len()));
+    if last <= first {
+        // Not even one character fits: it is given all the same.
+        last = (first + 1..=bytes.len()).find(|at| char_start(&bytes, *at) == *at).unwrap_or(bytes.len());
+    }
+    let part = bytes.get(first..last).unwrap_or_default();
+    let start = asked - before + first as u64;
+    Ok(OutputPage {
+        text: String::from_utf8_lossy(part).into_owned(),
+        start,
+        end: start + part.len() as u64,
+        output,
+    })
+}
+
+/// The start of the character that `at` lies in; `at` itself where no whole character is around it.
+fn char_start(bytes: &[u8], at: usize) -> usize {
+    (at.saturating_sub(MAX_CHAR - 1)..at)
+        .find(|from| {
+            let ends = bytes.get(*from..).unwrap_or_default();
+            let len = ends.first().map_or(1, |lead| match lead {
+                0xC2..=0xDF => 2,
+                0xE0..=0xEF => 3,
+                0xF0..=0xF4 => 4,
+                _ => 1,
+            });
+            from + len > at && ends.get(..len).is_some_and(|whole| std::str::from_utf8(whole).is_ok())
+        })
+        .unwrap_or(at)
+}
+
+fn bytes_at(kept: &Kept, from: u64, len: usize) -> io::Result<Vec<u8>> {
+    match kept.place() {
+        Place::Memory(bytes) => {
+            let from = usize::try_from(from).unwrap_or(usize::MAX);
+            let rest = bytes.get(from..).unwrap_or_default();
+            Ok(rest.get(..len).unwrap_or(rest).to_vec())
+        }
+        Place::File { path, .. } => {
+            let mut file = File::open(path)?;
+            file.seek(SeekFrom::Start(from))?;
+            let mut bytes = Vec::new();
+            file.take(len as u64).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        }
+    }
+}

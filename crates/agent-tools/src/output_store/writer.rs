@@ -1,0 +1,162 @@
+//! An output on its way into the store.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::kept::{Kept, Place};
+use super::{MEMORY_BYTES, OutputStore, OutputStoreError, StoredOutput};
+use crate::offload::to_completion;
+
+/// How much is gathered before it goes to the disk.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// An output that is being kept while it is produced. Dropping it forgets the output.
+#[derive(Debug)]
+pub(crate) struct OutputWriter {
+    /// Away while a thread writes.
+    work: Option<Work>,
+    produced: u64,
+}
+
+#[derive(Debug)]
+struct Work {
+    store: OutputStore,
+    buffer: Vec<u8>,
+    file: Option<OpenFile>,
+    /// What was taken of the store's room, for what is in the file and in the buffer.
+    reserved: u64,
+    state: State,
+}
+
+#[derive(Debug)]
+struct OpenFile {
+    file: File,
+    path: PathBuf,
+    folder: Arc<tempfile::TempDir>,
+    bytes: u64,
+}
+
+/// Whether more is kept.
+#[derive(Debug)]
+enum State {
+    Open,
+    /// A bound was met.
+    Full,
+    /// The disk refused it.
+    Failed(io::Error),
+}
+
+impl OutputWriter {
+    pub(crate) fn new(store: OutputStore) -> Self {
+        let work = Work { store, buffer: Vec::new(), file: None, reserved: 0, state: State::Open };
+        Self { work: Some(work), produced: 0 }
+    }
+
+    /// Takes the next part. Call [`flush`](Self::flush) now and then.
+    pub(crate) fn push(&mut self, part: &[u8]) {
+        self.produced += part.len() as u64;
+        if let Some(work) = &mut self.work {
+            work.push(part);
+        }
+    }
+
+    /// Writes to the disk what has gathered, when that is much, beside the async workers.
+    pub(crate) async fn flush(&mut self) {
+        let is_due = |work: &Work| work.buffer.len() >= BUFFER_BYTES && matches!(work.state, State::Open);
+        if self.work.as_ref().is_some_and(is_due)
+            && let Some(mut work) = self.work.take()
+        {
+            let done = to_completion(move || {
+                work.write();
+                work
+            });
+            self.work = done.await.ok();
+        }
+    }
+
+    /// Puts it into the store.
+    pub(crate) async fn finish(mut self) -> Result<StoredOutput, OutputStoreError> {
+        let produced = self.produced;
+        let work = self.work.take().ok_or_else(OutputStoreError::no_runtime)?;
+        if work.file.is_none() && work.buffer.len() <= MEMORY_BYTES {
+            return work.finish(produced);
+        }
+        to_completion(move || work.finish(produced)).await.map_err(|_| OutputStoreError::no_runtime())?
+    }
+}
+
+impl Work {
+    fn push(&mut self, part: &[u8]) {
+        if !matches!(self.state, State::Open) {
+            return;
+        }
+        let wanted = part.len() as u64;
+        let allowed = self.store.bounds.output.saturating_sub(self.reserved).min(wanted);
+        let room = self.store.reserve(allowed);
+        self.reserved += room;
+        // Not more than the length of a part that is in memory.
+        let taken = part.get(..usize::try_from(room).unwrap_or(usize::MAX)).unwrap_or(part);
+        self.buffer.extend_from_slice(taken);
+        if room < wanted {
+            self.state = State::Full;
+        }
+    }
+
+    fn write(&mut self) {
+        if let Err(error) = self.try_write() {
+            self.state = State::Failed(error);
+        }
+        self.buffer.clear();
+    }
+
+    fn try_write(&mut self) -> io::Result<()> {
+        let open = match &mut self.file {
+            Some(open) => open,
+            None => self.file.insert(OpenFile::new(&self.store)?),
+        };
+        open.file.write_all(&self.buffer)?;
+        open.bytes += self.buffer.len() as u64;
+        Ok(())
+    }
+
+    fn finish(mut self, produced: u64) -> Result<StoredOutput, OutputStoreError> {
+        let is_small = self.file.is_none() && self.buffer.len() <= MEMORY_BYTES;
+        if !is_small && !self.buffer.is_empty() {
+            self.write();
+        }
+        let place = match self.file.take() {
+            Some(OpenFile { path, folder, bytes, .. }) => Place::File { path, bytes, _folder: folder },
+            None => Place::Memory(std::mem::take(&mut self.buffer)),
+        };
+        let kept = Kept::new(place, produced);
+        if let State::Failed(error) = std::mem::replace(&mut self.state, State::Full)
+            && kept.bytes() == 0
+        {
+            return Err(OutputStoreError::Disk(error));
+        }
+        // What the disk did not take has no claim to room.
+        self.store.give_back(self.reserved.saturating_sub(kept.bytes()));
+        self.reserved = 0;
+        Ok(self.store.add(kept))
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.store.give_back(self.reserved);
+        if let Some(open) = &self.file {
+            drop(std::fs::remove_file(&open.path));
+        }
+    }
+}
+
+impl OpenFile {
+    fn new(store: &OutputStore) -> io::Result<Self> {
+        let folder = store.folder()?;
+        // Made for this account only (0600) and under a name that nobody knows before.
+        let (file, path) = tempfile::Builder::new().prefix("out-").tempfile_in(folder.path())?.keep()?;
+        Ok(Self { file, path, folder, bytes: 0 })
+    }
+}

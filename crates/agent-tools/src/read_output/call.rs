@@ -1,0 +1,16 @@
+//! The work of `read_output`.
+
+use agent_core::{ToolContext, ToolError, ToolResult};
+
+use super::{ReadOutputArgs, ReadOutputError, ReadOutputTool, output};
+
+pub(super) async fn run(
+    tool: &ReadOutputTool,
+    args: ReadOutputArgs,
+    ctx: &ToolContext,
+) -> Result<ToolResult, ToolError> {
+    ctx.check_cancelled()?;
+    let limit = args.page_bytes()?;
+    let page = tool.store.read(&args.key, args.offset, limit).await.map_err(ReadOutputError::Store)?;
+    Ok(output::result(&page))
+}

@@ -1,0 +1,82 @@
+//! The command line of bubblewrap.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use super::plan::{Grant, Plan};
+use super::{Network, SandboxError};
+use crate::bash::environment;
+
+/// Where the private folder of a child is for the child.
+pub(super) const TEMP: &str = "/tmp";
+
+/// The program, when it is installed.
+pub(super) fn find() -> Result<PathBuf, SandboxError> {
+    environment::program("bwrap").ok_or(SandboxError::NoBwrap)
+}
+
+/// What is put at a place inside.
+enum Mount<'a> {
+    Bind(&'a Path, Grant),
+    Devices,
+    Processes,
+}
+
+/// All that stands before the program and its own arguments.
+///
+/// A child has a user, process ids, a host name and queues of its own, no rights of the superuser, no terminal, and dies
+/// with the thread that started it.
+pub(super) fn arguments(plan: &Plan) -> Vec<OsString> {
+    let mut args: Vec<OsString> = [
+        "--unshare-user",
+        "--unshare-ipc",
+        "--unshare-pid",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+        "--die-with-parent",
+        "--new-session",
+        "--cap-drop",
+        "ALL",
+    ]
+    .map(OsString::from)
+    .into();
+    match plan.network {
+        Network::Open => {}
+        Network::NoTcp | Network::Off => args.push("--unshare-net".into()),
+    }
+    // An outer place must be there before an inner one; the order of paths is that order.
+    let mut mounts: Vec<(&Path, Mount<'_>)> =
+        plan.grants.iter().map(|(path, grant)| (path.as_path(), Mount::Bind(path, *grant))).collect();
+    mounts.push((Path::new("/dev"), Mount::Devices));
+    mounts.push((Path::new("/proc"), Mount::Processes));
+    if let Some(private) = &plan.private {
+        mounts.push((Path::new(TEMP), Mount::Bind(private.path(), Grant::Write)));
+    }
+    mounts.sort_by_key(|(path, _)| *path);
+    for (path, mount) in mounts {
+        match mount {
+            Mount::Bind(source, Grant::Read) => push(&mut args, "--ro-bind", &[source, path]),
+            Mount::Bind(source, Grant::Write) => push(&mut args, "--bind", &[source, path]),
+            Mount::Devices => push(&mut args, "--dev", &[path]),
+            Mount::Processes => push(&mut args, "--proc", &[path]),
+        }
+    }
+    if !plan.grants.contains_key(Path::new("/")) {
+        for (link, target) in &plan.links {
+            push(&mut args, "--symlink", &[target, link]);
+        }
+    }
+    // What lies between the roots is in memory; nothing may be put there.
+    push(&mut args, "--remount-ro", &[Path::new("/dev")]);
+    if !plan.grants.contains_key(Path::new("/")) {
+        push(&mut args, "--remount-ro", &[Path::new("/")]);
+    }
+    push(&mut args, "--chdir", &[&plan.folder]);
+    args.push("--".into());
+    args
+}
+
+fn push(args: &mut Vec<OsString>, option: &str, values: &[&Path]) {
+    args.push(option.into());
+    args.extend(values.iter().map(|value| OsStr::to_os_string(value.as_os_str())));
+}

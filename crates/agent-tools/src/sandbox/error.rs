@@ -1,0 +1,78 @@
+//! Why a child cannot be held.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a sandbox cannot be had. The child was not started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SandboxError {
+    /// Only Linux has it.
+    #[error("the sandbox `{kind}` needs Linux; use a container here, or no sandbox")]
+    NotHere {
+        /// Which one.
+        kind: super::SandboxKind,
+    },
+    /// The kernel has no Landlock, or one that is too old for these rules.
+    #[error(
+        "the sandbox `landlock` cannot keep these rules on this kernel: {source}; files need Linux 6.2, TCP needs 6.7, and Landlock must be switched on (`lsm=landlock,...`)"
+    )]
+    Landlock {
+        /// What the kernel or the library said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The kernel took the rules but keeps a part of them only.
+    #[error("the sandbox `landlock` was not fully put in force by this kernel")]
+    NotEnforced,
+    /// Landlock cannot switch the network off.
+    #[error(
+        "the sandbox `landlock` holds TCP only and cannot switch the network off; use `Network::NoTcp`, or the sandbox `bwrap`"
+    )]
+    NetworkNotHeld,
+    /// Landlock knows no exception below a folder.
+    #[error("the sandbox `landlock` cannot keep {} read-only inside of {}, which may be written; use the sandbox `bwrap`, or give roots that do not lie in each other", .read.display(), .write.display())]
+    ReadOnlyInside {
+        /// The root that should only be read.
+        read: PathBuf,
+        /// The root around it.
+        write: PathBuf,
+    },
+    /// A root cannot be used.
+    #[error("the root {} of the sandbox cannot be used: {source}; it must exist", .path.display())]
+    Root {
+        /// The root, as it was given.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+    /// The folder that the child is to start in is in no root.
+    #[error("the folder {} is in no root of the sandbox; add it with `with_write_root` or `with_read_root`", .folder.display())]
+    FolderOutside {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// There is no bubblewrap.
+    #[error("the sandbox `bwrap` needs the program bwrap, and there is none in PATH; install bubblewrap")]
+    NoBwrap,
+    /// Bubblewrap is there and does not work.
+    #[error(
+        "the sandbox `bwrap` does not work here ({how}): {text}; it needs user namespaces that this account may make"
+    )]
+    BwrapFails {
+        /// How it ended.
+        how: String,
+        /// What it said, cut at 1 KiB.
+        text: String,
+    },
+    /// A thread or a temporary folder could not be made.
+    #[error("the sandbox cannot be set up: {0}")]
+    SetUp(#[source] io::Error),
+    /// Neither of them works.
+    #[error("no sandbox works here: {bwrap}; {landlock}")]
+    NoneWorks {
+        /// Why not bubblewrap.
+        bwrap: Box<SandboxError>,
+        /// Why not Landlock.
+        landlock: Box<SandboxError>,
+    },
+}

@@ -1,0 +1,177 @@
+//! The thread behind each held child.
+//!
+//! Landlock holds a thread and what is started from it, so a child is started from a thread that was made for it; no
+//! other thread of this process is restricted. Bubblewrap ends its children when the thread that started it ends, so that
+//! thread must live as long as the child, which no worker of a runtime promises. And what a child leaves in its
+//! temporary folder is removed after its end, beside the async workers.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use process_wrap::tokio::ChildWrapper;
+use tokio::io::AsyncReadExt as _;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use super::launch::{Launch, StartError, Started};
+use super::plan::{Grant, Plan};
+use super::{SandboxError, SandboxKind, SandboxRules, bwrap, landlocked};
+
+/// How long a program that does nothing may take.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How much is kept of what bubblewrap says.
+const PROBE_TEXT_BYTES: u64 = 1024;
+
+/// How often it is tried to remove a temporary folder: processes that were killed may take a moment to be gone.
+const REMOVALS: usize = 20;
+
+/// The wait between.
+const REMOVAL_PAUSE: Duration = Duration::from_millis(50);
+
+/// Who holds the child.
+pub(super) enum Holder {
+    Landlock,
+    /// The program.
+    Bwrap(PathBuf),
+}
+
+/// Keeps the thread. Dropping it lets the thread end and clean up.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    _release: mpsc::Sender<()>,
+}
+
+impl Keeper {
+    /// Starts a child that is held, or nothing.
+    pub(super) async fn start(
+        holder: Holder,
+        rules: Arc<SandboxRules>,
+        launch: Launch,
+    ) -> Result<(Box<dyn ChildWrapper>, Self), StartError> {
+        let set_up = |error| StartError::Sandbox(SandboxError::SetUp(error));
+        let runtime = Handle::try_current().map_err(|error| set_up(io::Error::other(error)))?;
+        let (tell, told) = oneshot::channel();
+        let (release, released) = mpsc::channel();
+        std::thread::Builder::new()
+            .name("looptree-child".to_owned())
+            .spawn(move || keep(&holder, &rules, launch, &runtime, tell, &released))
+            .map_err(set_up)?;
+        let child = told.await.map_err(|_| set_up(io::Error::other("the thread of the child ended")))??;
+        Ok((child, Self { _release: release }))
+    }
+}
+
+type Begun = Result<Box<dyn ChildWrapper>, StartError>;
+
+fn keep(
+    holder: &Holder,
+    rules: &SandboxRules,
+    launch: Launch,
+    runtime: &Handle,
+    tell: oneshot::Sender<Begun>,
+    released: &mpsc::Receiver<()>,
+) {
+    let _inside = runtime.enter();
+    let folder = launch.folder.clone();
+    let mut plan = match Plan::new(rules, folder.as_deref()) {
+        Ok(plan) => plan,
+        Err(error) => return drop(tell.send(Err(error.into()))),
+    };
+    match tell.send(begin(holder, &plan, launch, runtime)) {
+        // Never says anything; it is dropped.
+        Ok(()) => drop(released.recv()),
+        // Whoever wanted the child has gone.
+        Err(Ok(mut child)) => drop(child.start_kill()),
+        Err(Err(_)) => {}
+    }
+    if let Some(private) = plan.private.take() {
+        remove(private);
+    }
+}
+
+fn begin(holder: &Holder, plan: &Plan, mut launch: Launch, runtime: &Handle) -> Begun {
+    match holder {
+        Holder::Landlock => {
+            if let Some(private) = &plan.private {
+                at_home(&mut launch, plan, private.path());
+            }
+            let restricted = || -> Begun {
+                let _inside = runtime.enter();
+                landlocked::restrict(plan)?;
+                launch.spawn().map_err(StartError::Spawn)
+            };
+            std::thread::scope(|scope| {
+                let thread = std::thread::Builder::new().name("looptree-landlock".to_owned());
+                let thread = thread.spawn_scoped(scope, restricted).map_err(SandboxError::SetUp)?;
+                thread.join().unwrap_or_else(|_| {
+                    let text = "the thread that Landlock restricts panicked";
+                    Err(SandboxError::SetUp(io::Error::other(text)).into())
+                })
+            })
+        }
+        Holder::Bwrap(program) => {
+            if plan.private.is_some() {
+                at_home(&mut launch, plan, Path::new(bwrap::TEMP));
+            }
+            let inner = std::mem::replace(&mut launch.program, program.into());
+            let mut args = bwrap::arguments(plan);
+            args.push(inner);
+            args.append(&mut launch.args);
+            launch.args = args;
+            launch.spawn().map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => SandboxError::NoBwrap.into(),
+                _ => StartError::Spawn(error),
+            })
+        }
+    }
+}
+
+/// Tells the child where its own folder is; it is its home too where the home is out of its reach.
+fn at_home(launch: &mut Launch, plan: &Plan, private: &Path) {
+    launch.variables.insert("TMPDIR".into(), private.into());
+    let reachable = launch.variables.get(std::ffi::OsStr::new("HOME")).is_some_and(|home| {
+        std::fs::canonicalize(home)
+            .is_ok_and(|home| matches!(plan.grant_of(&home), Some(Grant::Read | Grant::Write)))
+    });
+    if !reachable {
+        launch.variables.insert("HOME".into(), private.into());
+    }
+}
+
+fn remove(private: tempfile::TempDir) {
+    let folder = private.keep();
+    for _ in 0..REMOVALS {
+        match std::fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => std::thread::sleep(REMOVAL_PAUSE),
+            _ => return,
+        }
+    }
+}
+
+/// What became of a program that does nothing.
+pub(super) async fn outcome_of_probe(kind: SandboxKind, started: Started) -> Result<(), SandboxError> {
+    let mut started = started;
+    let mut said = Vec::new();
+    let work = async {
+        if let Some(pipe) = started.child.stderr().take() {
+            pipe.take(PROBE_TEXT_BYTES).read_to_end(&mut said).await?;
+        }
+        started.child.inner_mut().wait().await
+    };
+    let how = match tokio::time::timeout(PROBE_TIMEOUT, work).await {
+        Ok(Ok(status)) if status.success() => return Ok(()),
+        Ok(Ok(status)) => status.to_string(),
+        Ok(Err(error)) => return Err(SandboxError::SetUp(error)),
+        Err(_) => format!("no answer in {} s", PROBE_TIMEOUT.as_secs()),
+    };
+    let text = String::from_utf8_lossy(&said).trim().to_owned();
+    Err(match kind {
+        SandboxKind::Bwrap => SandboxError::BwrapFails { how, text },
+        SandboxKind::None | SandboxKind::Landlock => {
+            SandboxError::SetUp(io::Error::other(format!("`true` did not work in it ({how}): {text}")))
+        }
+    })
+}

@@ -1,0 +1,96 @@
+//! Landlock for the calling thread and all that is started from it.
+
+use std::path::Path;
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
+    RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetStatus, Scope,
+};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+
+use super::plan::{Grant, Plan};
+use super::{Network, SandboxError};
+
+/// The oldest Landlock whose file rules hold: before it, a file outside of the roots could be emptied (Linux 6.2).
+const FILES: ABI = ABI::V3;
+
+/// The newest that is made use of where the kernel has it: devices, signals, sockets in the file system.
+const NEWEST: ABI = ABI::V9;
+
+/// What programs expect of every system, to be read and written.
+const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// What can only be read besides the roots. Landlock itself keeps the memory and the environment of processes outside
+/// of the sandbox from being read there.
+const PROCESSES: &str = "/proc";
+
+/// Restricts the calling thread for ever. Other threads of this process are not touched.
+pub(super) fn restrict(plan: &Plan) -> Result<(), SandboxError> {
+    if let Some((read, write)) = plan.read_inside_write() {
+        return Err(SandboxError::ReadOnlyInside { read: read.to_path_buf(), write: write.to_path_buf() });
+    }
+    let mut rules = rules(plan.network)?;
+    for (path, grant) in &plan.grants {
+        rules = allow(rules, path, *grant)?;
+    }
+    if let Some(private) = &plan.private {
+        rules = allow(rules, private.path(), Grant::Write)?;
+    }
+    for device in DEVICES {
+        // A container may lack one.
+        if Path::new(device).exists() {
+            rules = allow(rules, Path::new(device), Grant::Write)?;
+        }
+    }
+    rules = allow(rules, Path::new(PROCESSES), Grant::Read)?;
+    let status = rules.restrict_self().map_err(refused)?;
+    // Of what only newer kernels have, some may be missing; what is needed was required above.
+    if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
+        return Err(SandboxError::NotEnforced);
+    }
+    drop_capabilities()
+}
+
+/// The superuser's rights go past some rules (Linux lets `CAP_PERFMON` read the environment of other processes). Since no
+/// program can gain rights any more, they do not come back.
+fn drop_capabilities() -> Result<(), SandboxError> {
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    set_capabilities(None, sets).map_err(|error| SandboxError::SetUp(error.into()))
+}
+
+fn rules(network: Network) -> Result<RulesetCreated, SandboxError> {
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(FILES))
+        .map_err(refused)?;
+    match network {
+        Network::Open => {}
+        Network::NoTcp => {
+            rules = rules.handle_access(AccessNet::BindTcp | AccessNet::ConnectTcp).map_err(refused)?;
+        }
+        Network::Off => return Err(SandboxError::NetworkNotHeld),
+    }
+    rules
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(NEWEST))
+        .and_then(|rules| rules.scope(Scope::Signal | Scope::AbstractUnixSocket))
+        .and_then(Ruleset::create)
+        .map_err(refused)
+}
+
+fn allow(rules: RulesetCreated, path: &Path, grant: Grant) -> Result<RulesetCreated, SandboxError> {
+    let root = |source| SandboxError::Root { path: path.to_path_buf(), source };
+    let is_folder = std::fs::metadata(path).map_err(root)?.is_dir();
+    let rights = match grant {
+        Grant::Read => AccessFs::from_read(NEWEST),
+        Grant::Write => AccessFs::from_all(NEWEST),
+    };
+    let rights = if is_folder { rights } else { rights & AccessFs::from_file(NEWEST) };
+    let place = PathFd::new(path).map_err(|error| SandboxError::Landlock { source: Box::new(error) })?;
+    rules.add_rule(PathBeneath::new(place, rights)).map_err(refused)
+}
+
+fn refused(error: landlock::RulesetError) -> SandboxError {
+    SandboxError::Landlock { source: Box::new(error) }
+}

@@ -1,0 +1,153 @@
+//! Starting a child, held or not.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
+
+use super::{Sandbox, SandboxError, SandboxKind};
+
+/// What is to be started. It has no `Debug`: its environment may hold secrets.
+pub(crate) struct Launch {
+    pub(crate) program: OsString,
+    pub(crate) args: Vec<OsString>,
+    pub(crate) folder: Option<PathBuf>,
+    /// The whole environment.
+    pub(crate) variables: BTreeMap<OsString, OsString>,
+    pub(crate) input: Input,
+}
+
+/// What a child reads from its standard input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// The end, at once.
+    Empty,
+    /// What the caller writes.
+    #[cfg(any(feature = "mcp", target_os = "linux"))]
+    Pipe,
+}
+
+/// A child in a process group of its own. Its outputs are pipes.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) child: Box<dyn ChildWrapper>,
+    /// Dropped after the child: then nothing of the sandbox is left.
+    #[cfg(target_os = "linux")]
+    _keeper: Option<super::keeper::Keeper>,
+}
+
+/// Why a child did not start.
+#[derive(Debug)]
+pub(crate) enum StartError {
+    Sandbox(SandboxError),
+    Spawn(io::Error),
+}
+
+impl From<SandboxError> for StartError {
+    fn from(error: SandboxError) -> Self {
+        Self::Sandbox(error)
+    }
+}
+
+impl Launch {
+    /// Starts it from the calling thread, with what holds that thread. Needs a runtime to be entered.
+    pub(super) fn spawn(&self) -> io::Result<Box<dyn ChildWrapper>> {
+        let mut wrap = CommandWrap::with_new(&self.program, |command| {
+            command.args(&self.args);
+            command.stdin(match self.input {
+                Input::Empty => Stdio::null(),
+                #[cfg(any(feature = "mcp", target_os = "linux"))]
+                Input::Pipe => Stdio::piped(),
+            });
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.env_clear().envs(&self.variables);
+            if let Some(folder) = &self.folder {
+                command.current_dir(folder);
+            }
+        });
+        wrap.wrap(KillOnDrop);
+        #[cfg(unix)]
+        wrap.wrap(process_wrap::tokio::ProcessGroup::leader());
+        wrap.spawn()
+    }
+}
+
+impl Sandbox {
+    /// Starts a child in it, or not at all.
+    pub(crate) async fn start(&self, launch: Launch) -> Result<Started, StartError> {
+        match self.kind {
+            SandboxKind::None => {
+                let child = launch.spawn().map_err(StartError::Spawn)?;
+                Ok(Started {
+                    child,
+                    #[cfg(target_os = "linux")]
+                    _keeper: None,
+                })
+            }
+            SandboxKind::Landlock | SandboxKind::Bwrap => self.start_held(launch).await,
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    async fn start_held(&self, _: Launch) -> Result<Started, StartError> {
+        self.probe().await?;
+        Err(SandboxError::NotHere { kind: self.kind }.into())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) async fn probe(&self) -> Result<(), SandboxError> {
+        Err(SandboxError::NotHere { kind: self.kind })
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod held {
+    use super::super::keeper::{Holder, Keeper};
+    use super::super::{SandboxKind, bwrap};
+    use super::{Input, Launch, Sandbox, SandboxError, StartError, Started};
+    use crate::bash::environment;
+
+    impl Sandbox {
+        pub(super) async fn start_held(&self, launch: Launch) -> Result<Started, StartError> {
+            if self.kind == SandboxKind::Bwrap {
+                // What bubblewrap says when it cannot work looks like what a command says.
+                self.probe().await?;
+            }
+            self.start_unchecked(launch).await
+        }
+
+        async fn start_unchecked(&self, launch: Launch) -> Result<Started, StartError> {
+            let holder = match (self.kind, &self.program) {
+                (SandboxKind::Bwrap, Some(program)) => Holder::Bwrap(program.clone()),
+                (SandboxKind::Bwrap, None) => Holder::Bwrap(bwrap::find()?),
+                _ => Holder::Landlock,
+            };
+            let (child, keeper) = Keeper::start(holder, std::sync::Arc::clone(&self.rules), launch).await?;
+            Ok(Started { child, _keeper: Some(keeper) })
+        }
+
+        /// Starts a program that does nothing. Once that worked, it is not done again.
+        pub(in super::super) async fn probe(&self) -> Result<(), SandboxError> {
+            self.works.get_or_try_init(|| self.try_out()).await.copied()
+        }
+
+        async fn try_out(&self) -> Result<(), SandboxError> {
+            let launch = Launch {
+                program: "true".into(),
+                args: Vec::new(),
+                folder: Some("/".into()),
+                variables: environment::of_command(&[], &std::collections::BTreeMap::new()),
+                input: Input::Empty,
+            };
+            let started = match self.start_unchecked(launch).await {
+                Ok(started) => started,
+                Err(StartError::Sandbox(error)) => return Err(error),
+                Err(StartError::Spawn(error)) => return Err(SandboxError::SetUp(error)),
+            };
+            super::super::keeper::outcome_of_probe(self.kind, started).await
+        }
+    }
+}

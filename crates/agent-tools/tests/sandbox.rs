@@ -1,0 +1,329 @@
+//! What a command in a sandbox can do and what it cannot, in each kind of sandbox.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "this is a part of tests")]
+#![allow(clippy::print_stderr, reason = "what a machine cannot show is said in a line")]
+
+mod support;
+
+use std::net::{TcpListener, UdpSocket};
+use std::time::Duration;
+
+use agent_tools::sandbox::{Network, Sandbox, SandboxKind, SandboxRules, TempFolder};
+use agent_tools::{Background, BashTool};
+use serde_json::json;
+use support::sandbox::{each_sandbox, no_tcp};
+use support::{Folder, call, call_and_cancel, context, failure, folder, runs, text, until};
+
+fn bash(folder: &Folder, sandbox: &Sandbox) -> BashTool {
+    BashTool::new(folder.workspace.clone()).with_sandbox(sandbox.clone())
+}
+
+async fn shown(tool: &BashTool, command: &str) -> String {
+    text(call(tool, json!({"command": command})).await)
+}
+
+/// A command that must fail, in words of its own and not by the sandbox being missing.
+#[track_caller]
+fn check_refused(kind: SandboxKind, command: &str, shown: &str) {
+    assert!(!shown.starts_with("Exit code: 0"), "{kind}: {command}: {shown}");
+    assert!(!shown.contains("bwrap:"), "{kind}: {command}: {shown}");
+}
+
+#[tokio::test]
+async fn the_workspace_can_be_read_and_written_and_programs_run() {
+    for make in each_sandbox(no_tcp).await {
+        let folder = folder();
+        folder.put("a.txt", "one\n");
+        let tool = bash(&folder, &make(&folder));
+        assert_eq!(
+            shown(&tool, "cat a.txt; echo two > b.txt; mkdir d; mv b.txt d/; pwd; ls d").await,
+            format!("Exit code: 0\none\n{}\nb.txt\n", folder.path().canonicalize().unwrap().display())
+        );
+        assert_eq!(folder.get("d/b.txt"), b"two\n");
+        assert_eq!(
+            shown(&tool, "echo x > /dev/null; head -c 1 /dev/zero | wc -c").await,
+            "Exit code: 0\n1\n"
+        );
+        assert_eq!(
+            shown(&tool, "kill -9 $$").await.lines().next().map(|line| line == "Exit code: 0"),
+            Some(false)
+        );
+    }
+}
+
+#[tokio::test]
+async fn nothing_outside_can_be_read_or_changed_by_any_name() {
+    for make in each_sandbox(no_tcp).await {
+        let (outside, folder) = (folder(), folder());
+        outside.put("secret.txt", "the secret");
+        let sandbox = make(&folder);
+        let tool = bash(&folder, &sandbox);
+        let far = outside.path().canonicalize().unwrap();
+        let (far, name) = (far.display(), far.file_name().unwrap().to_str().unwrap());
+        std::os::unix::fs::symlink(outside.path(), folder.path().join("link")).unwrap();
+        for command in [
+            format!("cat {far}/secret.txt"),
+            format!("cat ../{name}/secret.txt"),
+            "cat link/secret.txt".to_owned(),
+            format!("cat /proc/self/root{far}/secret.txt"),
+            format!("cat /proc/{}/root{far}/secret.txt", std::process::id()),
+            format!("ln {far}/secret.txt hard && cat hard"),
+            format!("ln -s {far}/secret.txt soft && cat soft"),
+            format!("echo x >> {far}/secret.txt"),
+            format!(": > {far}/secret.txt"),
+            format!("truncate -s 0 {far}/secret.txt"),
+            format!("rm {far}/secret.txt"),
+            format!("mv {far}/secret.txt ."),
+            format!("touch {far}/new"),
+            format!("mkdir {far}/new"),
+            "touch link/new".to_owned(),
+            "touch /usr/new-file-of-a-test".to_owned(),
+            "touch /etc/new-file-of-a-test".to_owned(),
+            format!("find {far} -type f | grep ."),
+        ] {
+            let shown = shown(&tool, &command).await;
+            check_refused(sandbox.kind(), &command, &shown);
+            assert!(!shown.contains("the secret"), "{}: {command}: {shown}", sandbox.kind());
+        }
+        assert_eq!(outside.get("secret.txt"), b"the secret");
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
+        // This process is as free as before.
+        outside.put("mine.txt", "x");
+    }
+}
+
+#[tokio::test]
+async fn a_read_root_can_be_read_and_not_written() {
+    for make in each_sandbox(no_tcp).await {
+        let (library, folder) = (folder(), folder());
+        library.put("a.txt", "one");
+        let rules = make(&folder).rules().unwrap().clone().with_read_root(library.path());
+        let sandbox = same_kind(make(&folder).kind(), rules);
+        let tool = bash(&folder, &sandbox);
+        let place = library.path().display();
+        assert_eq!(shown(&tool, &format!("cat {place}/a.txt")).await, "Exit code: 0\none");
+        let command = format!("echo x > {place}/a.txt");
+        check_refused(sandbox.kind(), &command, &shown(&tool, &command).await);
+        assert_eq!(library.get("a.txt"), b"one");
+    }
+}
+
+fn same_kind(kind: SandboxKind, rules: SandboxRules) -> Sandbox {
+    match kind {
+        SandboxKind::Bwrap => Sandbox::bwrap(rules),
+        _ => Sandbox::landlock(rules),
+    }
+}
+
+#[tokio::test]
+async fn the_temporary_folder_is_its_own_and_gone_after_the_call() {
+    for make in each_sandbox(no_tcp).await {
+        let folder = folder();
+        let tool = bash(&folder, &make(&folder)).with_env("HOME", "/var/of-nobody");
+        let first =
+            shown(&tool, "echo x > $TMPDIR/mark; cat $TMPDIR/mark; echo $HOME $TMPDIR; stat -c %a $TMPDIR")
+                .await;
+        let lines: Vec<&str> = first.lines().collect();
+        assert_eq!((lines[1], lines[3]), ("x", "700"), "{first}");
+        let (home, temp) = lines[2].split_once(' ').unwrap();
+        assert_eq!(home, temp);
+        assert_eq!(shown(&tool, "test -e $TMPDIR/mark || echo gone").await, "Exit code: 0\ngone\n");
+        if temp != "/tmp" {
+            until("the end of the folder", || !std::path::Path::new(temp).exists()).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_a_temporary_folder_nothing_but_the_roots_can_be_written() {
+    for make in each_sandbox(no_tcp).await {
+        let folder = folder();
+        let rules = make(&folder).rules().unwrap().clone().with_temp(TempFolder::None);
+        let sandbox = same_kind(make(&folder).kind(), rules);
+        for place in ["/tmp", "/dev/shm", "/dev", "/", "/home", "/var/tmp", "/run", "/usr/local"] {
+            let command = format!("touch {place}/new-file-of-a-test");
+            check_refused(sandbox.kind(), &command, &shown(&bash(&folder, &sandbox), &command).await);
+        }
+    }
+}
+
+#[tokio::test]
+async fn tcp_is_refused_and_udp_is_as_the_page_says() {
+    for make in each_sandbox(no_tcp).await {
+        let folder = folder();
+        let sandbox = make(&folder);
+        let tool = bash(&folder, &sandbox);
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let command = format!("echo x > /dev/tcp/127.0.0.1/{}", tcp.local_addr().unwrap().port());
+        check_refused(sandbox.kind(), &command, &shown(&tool, &command).await);
+
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        udp.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        let command = format!("echo x > /dev/udp/127.0.0.1/{}", udp.local_addr().unwrap().port());
+        shown(&tool, &command).await;
+        let arrived = udp.recv(&mut [0; 8]).is_ok();
+        // Landlock has no rule for UDP; the day it has one, this says so.
+        assert_eq!(arrived, sandbox.kind() == SandboxKind::Landlock, "{}", sandbox.kind());
+    }
+}
+
+#[tokio::test]
+async fn an_open_network_is_open() {
+    for make in each_sandbox(|rules| rules.with_network(Network::Open)).await {
+        let folder = folder();
+        let tool = bash(&folder, &make(&folder));
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let command = format!("echo x > /dev/tcp/127.0.0.1/{}", tcp.local_addr().unwrap().port());
+        assert_eq!(shown(&tool, &command).await, "Exit code: 0\n");
+    }
+}
+
+#[tokio::test]
+async fn other_processes_are_neither_read_nor_signalled() {
+    let mut other = tokio::process::Command::new("sleep");
+    let other = other.arg("300").env("SOME_KEY", "sk-0123456789").kill_on_drop(true).spawn().unwrap();
+    let pid = other.id().unwrap();
+    for make in each_sandbox(no_tcp).await {
+        let folder = folder();
+        let sandbox = make(&folder);
+        let tool = bash(&folder, &sandbox);
+        for command in [
+            format!("tr '\\0' '\\n' < /proc/{pid}/environ | grep sk-"),
+            "cat /proc/[0-9]*/environ | tr '\\0' '\\n' | grep sk-".to_owned(),
+            "tr '\\0' '\\n' < /proc/$PPID/environ | grep CARGO_MANIFEST_DIR".to_owned(),
+            format!("head -c 1 /proc/{pid}/mem"),
+            format!("ls -l /proc/{pid}/fd/"),
+        ] {
+            check_refused(sandbox.kind(), &command, &shown(&tool, &command).await);
+        }
+        let command = format!("kill -0 {pid}");
+        if sandbox.kind() == SandboxKind::Bwrap || support::sandbox::kernel_at_least(6, 12) {
+            check_refused(sandbox.kind(), &command, &shown(&tool, &command).await);
+        } else {
+            eprintln!("skipped: signals are not held by Landlock before Linux 6.12");
+        }
+    }
+    assert!(runs(pid));
+}
+
+#[tokio::test]
+async fn rights_cannot_be_gained() {
+    for make in each_sandbox(no_tcp).await {
+        let folder = folder();
+        let sandbox = make(&folder);
+        let tool = bash(&folder, &sandbox);
+        let status = shown(&tool, "grep NoNewPrivs /proc/self/status").await;
+        assert_eq!(status, "Exit code: 0\nNoNewPrivs:\t1\n", "{}", sandbox.kind());
+        // Also where the tests run as the superuser.
+        let rights = shown(&tool, "bash -c 'grep CapEff /proc/self/status'").await;
+        assert!(rights.contains("0000000000000000"), "{}: {rights}", sandbox.kind());
+    }
+}
+
+/// B-170.
+#[tokio::test]
+async fn nothing_is_left_running_after_exit_time_out_abort_and_drop() {
+    // `setsid` leaves the group.
+    const FAMILY: &str = "
+        sleep 301 &
+        setsid bash -c 'exec sleep 301' &
+        sleep 0.2; touch ready;
+    ";
+    for make in each_sandbox(no_tcp).await {
+        let folder = folder();
+        let sandbox = make(&folder);
+        let mark = format!("mark-{}", folder.path().file_name().unwrap().to_str().unwrap());
+        let tool = bash(&folder, &sandbox).with_env("TEST_MARK", &mark);
+        let gone = async || {
+            until("the end of the processes", || support::sandbox::marked(&mark).is_empty()).await;
+            drop(std::fs::remove_file(folder.path().join("ready")));
+        };
+        shown(&tool, FAMILY).await;
+        gone().await;
+        failure(call(&tool, json!({"command": format!("{FAMILY} sleep 301"), "timeout": 2})).await);
+        gone().await;
+        let command = json!({"command": format!("{FAMILY} sleep 301")});
+        let ready = async || until("ready", || folder.has("ready")).await;
+        call_and_cancel(&tool, command.clone(), ready).await.unwrap_err();
+        gone().await;
+        tokio::select! {
+            result = agent_core::AgentTool::execute(&tool, command, context(&tool)) => panic!("it ended: {result:?}"),
+            () = until("ready", || folder.has("ready")) => {}
+        }
+        gone().await;
+    }
+}
+
+#[tokio::test]
+async fn under_bwrap_a_process_without_mark_and_group_ends_too() {
+    for make in each_sandbox(no_tcp).await {
+        let folder = folder();
+        let sandbox = make(&folder);
+        if sandbox.kind() != SandboxKind::Bwrap {
+            continue;
+        }
+        for background in [Background::End, Background::Keep] {
+            let tool = bash(&folder, &sandbox).with_background(background);
+            let seconds = 900_000 + std::process::id();
+            shown(&tool, &format!("setsid env -i sleep {seconds} & sleep 0.2")).await;
+            let left = || support::sandbox::with_argument(&seconds.to_string());
+            until("the end of the processes", || left().is_empty()).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_command_is_not_run_when_its_sandbox_cannot_be_had() {
+    let folder = folder();
+    for sandbox in [
+        Sandbox::bwrap(SandboxRules::for_workspace(&folder.workspace)).with_program("/no/such/bwrap"),
+        Sandbox::bwrap(SandboxRules::for_workspace(&folder.workspace)).with_program("/bin/false"),
+        Sandbox::landlock(SandboxRules::for_workspace(&folder.workspace).with_network(Network::Off)),
+        Sandbox::landlock(SandboxRules::new().with_network(Network::NoTcp)),
+        Sandbox::landlock(no_tcp(SandboxRules::for_workspace(&folder.workspace)).with_read_root("/no/such")),
+    ] {
+        let error = failure(call(&bash(&folder, &sandbox), json!({"command": "touch ran"})).await);
+        assert!(error.starts_with("the command was not run: "), "{error}");
+        assert!(!folder.has("ran"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn the_model_is_told_that_there_is_a_sandbox() {
+    use agent_core::AgentTool as _;
+    let rules = no_tcp(SandboxRules::new());
+    let held = BashTool::default().with_sandbox(Sandbox::landlock(rules.clone()));
+    assert!(held.description().contains("sandbox") && held.description().contains("no network"));
+    let open = held.with_sandbox(Sandbox::landlock(rules.with_network(Network::Open)));
+    assert!(open.description().contains("sandbox") && !open.description().contains("no network"));
+    assert!(!BashTool::default().description().contains("sandbox"));
+}
+
+#[tokio::test]
+async fn the_best_sandbox_keeps_the_rules_or_is_an_error() {
+    match Sandbox::best(SandboxRules::new()).await {
+        // Only bubblewrap holds a network that is off.
+        Ok(sandbox) => assert_eq!(sandbox.kind(), SandboxKind::Bwrap),
+        Err(error) => assert!(error.to_string().starts_with("no sandbox works here: "), "{error}"),
+    }
+}
+
+#[tokio::test]
+async fn many_commands_side_by_side_each_have_their_own_sandbox() {
+    for make in each_sandbox(no_tcp).await {
+        let folders: Vec<Folder> = (0..8).map(|_| folder()).collect();
+        let work = folders.iter().enumerate().map(|(at, one)| {
+            let tool = bash(one, &make(one));
+            let next = folders[(at + 1) % folders.len()].path().join("taken").display().to_string();
+            async move { shown(&tool, &format!("echo {at} > own; touch {next}; cat own")).await }
+        });
+        let mut all = Vec::new();
+        for one in work.map(tokio::spawn).collect::<Vec<_>>() {
+            all.push(one.await.unwrap());
+        }
+        for (at, shown) in all.iter().enumerate() {
+            assert!(shown.contains(&format!("{at}\n")), "{shown}");
+            assert!(folders[at].has("own") && !folders[at].has("taken"), "{shown}");
+        }
+    }
+}

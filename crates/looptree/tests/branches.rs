@@ -1,0 +1,35 @@
+//! Branches by the names that a program uses.
+#![cfg(all(feature = "session", feature = "tools"))]
+
+use std::sync::Arc;
+
+use looptree::prelude::*;
+use looptree::testing::ScriptedProvider;
+use looptree::{
+    ElaborateEvaluation, EvaluationStrategy, ParallelError, TokenEfficientEvaluation, TransparentEvaluation,
+};
+
+fn config(answer: &'static str) -> AgentLoopConfig {
+    AgentLoopConfig::system(Arc::new(ScriptedProvider::texts([answer])), ModelConfig::default())
+}
+
+/// REQ-204.
+#[tokio::test]
+async fn parallel_loops_and_all_five_strategies_are_at_the_root() -> Result<(), ParallelError> {
+    let strategies: [(usize, Box<dyn EvaluationStrategy>); 5] = [
+        (1, Box::new(TransparentEvaluation)),
+        (2, Box::new(PickFirstEvaluation)),
+        (2, Box::new(TokenEfficientEvaluation)),
+        (2, Box::new(ElaborateEvaluation)),
+        (2, Box::new(LlmJudgeEvaluation::new(config("1")))),
+    ];
+    for (branches, strategy) in strategies {
+        let branches = (0..branches).map(|_| Branch::new(config("yes")));
+        let (context, cancel) = (AgentContext::new("Be brief."), CancellationToken::new());
+        let prompts = vec!["Is it?".into()];
+        let result =
+            agent_loop_parallel(prompts, context, branches, strategy, EventSender::none(), cancel).await?;
+        assert_eq!(result.selected_index(), 0);
+    }
+    Ok(())
+}

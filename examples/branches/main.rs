@@ -1,0 +1,79 @@
+//! Two branches in folders of their own, a judge, and the winner's files.
+//!
+//! `cargo run --example branches`: the models follow a script, so it needs no network and no key.
+#![expect(clippy::print_stdout, reason = "a program that talks to a person")]
+
+mod script;
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use looptree::prelude::*;
+use looptree::session::JsonStore;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let project = tempfile::tempdir()?;
+    std::fs::write(project.path().join("greeting.txt"), "Hello\n")?;
+    let sessions = tempfile::tempdir()?;
+    let store = JsonStore::open(sessions.path())?;
+
+    let agent = looptree::agent(ModelConfig::default()).with_system_prompt("You are a careful editor.");
+    let recorder = SessionRecorder::attach(&agent, store.clone());
+
+    // Each branch has a folder, tools that stay in it, and a model.
+    let folders = BranchWorkspaces::copies_of(project.path())?.open_many(2).await?;
+    let texts = ["Hello.\n", "Hello, world!\n"];
+    let branches: Vec<BranchSpec> = folders
+        .iter()
+        .zip(texts)
+        .map(|(folder, text)| {
+            let model = Arc::new(script::Editor::new(text));
+            BranchSpec::asking("Make the greeting in greeting.txt friendlier.")
+                .with_tools(folder.toolkit(Workspace::tools))
+                .configure(move |config| config.provider = model)
+        })
+        .collect();
+
+    // A model compares the two answers.
+    let mut judge = agent.config();
+    judge.provider = Arc::new(script::Judge);
+
+    let (tx, mut events) = looptree::event_channel();
+    let watch = async {
+        while let Some(event) = events.recv().await {
+            show(&event);
+        }
+    };
+    let run = agent.explore_and_adopt(branches, LlmJudgeEvaluation::new(judge), tx);
+    let (result, ()) = tokio::join!(run, watch);
+    let result = result?;
+
+    let folder = folders.get(result.selected_index()).context("the selected branch has a folder")?;
+    for change in folder.take_over().await? {
+        println!("taken over: {:?} {}", change.kind, change.path.display());
+    }
+    println!("greeting.txt: {}", std::fs::read_to_string(project.path().join("greeting.txt"))?.trim_end());
+    println!(
+        "tokens: {} in branches, {} for the judge",
+        result.usage.branches.total_tokens, result.usage.evaluation.total_tokens
+    );
+
+    recorder.close()?;
+    for record in &store.load_session(agent.session_id())?.loops {
+        let selected = record.parallel_group.as_ref().is_some_and(|g| g.is_selected);
+        println!("{:?}{} {}", record.status, if selected { ", selected" } else { "" }, record.loop_id);
+    }
+    Ok(())
+}
+
+/// One line for what matters.
+fn show(event: &AgentEvent) {
+    match event {
+        AgentEvent::ParallelLoopStart(start) => println!("{} branches begin", start.loop_ids.len()),
+        AgentEvent::ToolExecutionEnd(end) => println!("{}: {} ended", end.loop_id, end.tool_name),
+        AgentEvent::AgentEnd(end) => println!("{}: {:?}", end.loop_id, end.ended),
+        AgentEvent::ParallelLoopEnd(end) => println!("selected: {:?}", end.selected_config_index),
+        _ => {}
+    }
+}

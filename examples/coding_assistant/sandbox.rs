@@ -1,0 +1,97 @@
+//! What holds the commands that the model runs.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use looptree::prelude::*;
+use looptree::tools::BashTool;
+use looptree::tools::sandbox::{Network, SandboxKind};
+
+use crate::args::Args;
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Choice {
+    None,
+    Landlock,
+    Bwrap,
+    /// The strongest that works here, and never none.
+    Auto,
+}
+
+impl Choice {
+    pub(crate) fn parse(word: &str) -> Result<Self, String> {
+        match word {
+            "none" => Ok(Self::None),
+            "landlock" => Ok(Self::Landlock),
+            "bwrap" => Ok(Self::Bwrap),
+            "auto" => Ok(Self::Auto),
+            _ => Err(format!("--sandbox is none, landlock, bwrap or auto, not {word}")),
+        }
+    }
+}
+
+/// What of Cargo's home commands may read: its credentials are not among it.
+const CARGO: [&str; 5] = ["bin", "registry", "git", "env", "config.toml"];
+
+/// The shell, and a line that says what holds it.
+pub(crate) async fn shell(args: &Args, workspace: &Workspace) -> Result<(BashTool, String)> {
+    let mut shell = BashTool::new(workspace.clone());
+    if args.sandbox == Choice::None {
+        return Ok((shell, "sandbox: none; commands can do all that you can".to_owned()));
+    }
+    let mut rules = SandboxRules::for_workspace(workspace);
+    for root in &args.sandbox_read {
+        rules = rules.with_read_root(root);
+    }
+    for root in &args.sandbox_write {
+        rules = rules.with_write_root(root);
+    }
+    // A home cannot be read, so the compiler there is named by hand.
+    if let Some(cargo) = home("CARGO_HOME", ".cargo") {
+        for part in CARGO.map(|part| cargo.join(part)) {
+            if part.exists() {
+                rules = rules.with_read_root(part);
+            }
+        }
+        shell = shell.with_env("CARGO_HOME", cargo);
+    }
+    if let Some(rustup) = home("RUSTUP_HOME", ".rustup") {
+        rules = rules.with_read_root(&rustup);
+        shell = shell.with_env("RUSTUP_HOME", rustup);
+    }
+    let sandbox = choose(args, rules).await.context("use --sandbox none to run commands without one")?;
+    let network = match (args.sandbox_network, sandbox.kind()) {
+        (true, _) => "the network is open",
+        (false, SandboxKind::Bwrap) => "no network",
+        (false, _) => "no TCP; UDP is not held",
+    };
+    let line = format!("sandbox: {}; commands write below this directory only; {network}", sandbox.kind());
+    Ok((shell.with_sandbox(sandbox), line))
+}
+
+async fn choose(args: &Args, rules: SandboxRules) -> Result<Sandbox> {
+    let (off, no_tcp) =
+        if args.sandbox_network { (Network::Open, Network::Open) } else { (Network::Off, Network::NoTcp) };
+    let bwrap = Sandbox::bwrap(rules.clone().with_network(off));
+    let landlock = Sandbox::landlock(rules.clone().with_network(no_tcp));
+    Ok(match args.sandbox {
+        Choice::None => Sandbox::none(),
+        Choice::Bwrap => {
+            bwrap.check().await?;
+            bwrap
+        }
+        Choice::Landlock => {
+            landlock.check().await?;
+            landlock
+        }
+        Choice::Auto => Sandbox::best(rules.with_network(no_tcp)).await?,
+    })
+}
+
+/// A folder that a variable names, or that lies in the home.
+fn home(variable: &str, name: &str) -> Option<PathBuf> {
+    let named = std::env::var_os(variable).map(PathBuf::from);
+    let usual = || Some(PathBuf::from(std::env::var_os("HOME")?).join(name));
+    named.or_else(usual).filter(|folder| folder.is_absolute() && folder.is_dir())
+}

@@ -1,0 +1,158 @@
+//! The coding assistant as a person meets it: on a terminal, and as several processes over one directory.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails loudly, also in the functions it shares with others"
+)]
+
+mod model;
+mod terminal;
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use model::Model;
+use terminal::Terminal;
+use tokio::process::Command;
+
+/// Far more than anything here takes.
+const HANG: Duration = Duration::from_secs(60);
+
+/// The program: cargo builds examples before it runs tests. It lies beside the folder of this test.
+fn program() -> PathBuf {
+    let deps = std::env::current_exe().unwrap();
+    let folder = deps.parent().and_then(Path::parent).unwrap();
+    let program = folder.join("examples/coding_assistant");
+    assert!(
+        program.exists(),
+        "{} is not there: run the tests of the whole package, or cargo build --example coding_assistant",
+        program.display()
+    );
+    program
+}
+
+fn command(dir: &Path) -> Command {
+    let mut command = Command::new(program());
+    command.arg("--cwd").arg(dir).env("NO_COLOR", "1").kill_on_drop(true);
+    command
+}
+
+/// Runs the program where nobody is at a terminal, and gives its exit code and all that it said.
+async fn run(dir: &Path, words: &[&str]) -> (i32, String) {
+    let mut command = command(dir);
+    command.args(words).stdin(Stdio::null());
+    let output = tokio::time::timeout(HANG, command.output()).await.expect("it hangs").unwrap();
+    let said = [output.stdout, output.stderr].map(|b| String::from_utf8_lossy(&b).into_owned()).concat();
+    (output.status.code().unwrap_or(-1), said)
+}
+
+/// Time travel: the tree, back, on elsewhere, side by side.
+#[tokio::test]
+async fn a_person_looks_at_the_tree_goes_back_forks_and_compares() {
+    let model = Model::start().await;
+    let dir = tempfile::tempdir().unwrap();
+    let mut on = Terminal::start(command(dir.path()).args(model.words()));
+    on.sees("/help names the commands").await;
+    on.types("/tree");
+    on.sees("nothing has been recorded yet").await;
+    on.types("write one");
+    on.sees("I wrote one.").await;
+    on.types("write two");
+    on.sees("I wrote two.").await;
+    on.types("/tree");
+    on.sees("1  > write one [write_file]").await;
+    on.sees("2  I wrote one.").await;
+    on.sees("3  > write two [write_file]").await;
+    on.sees("*  4  I wrote two.").await;
+
+    on.types("/rewind 2");
+    on.sees("back after turn 2; the conversation has 4 messages").await;
+    on.sees("warning: notes.txt has other content").await;
+    on.types("say three");
+    on.sees("It is three.").await;
+    on.types("/tree");
+    on.sees("4  I wrote two.").await;
+    on.sees("*  5    (from 2) > say three It is three.").await;
+    on.types("/compare 4 5");
+    on.sees("both begin with the same 4 messages").await;
+    on.sees("only after turn 4: 4 messages").await;
+    on.sees("user: write two").await;
+    on.sees("only after turn 5: 2 messages").await;
+    on.sees("user: say three").await;
+
+    on.types("/fork 4");
+    on.sees("which goes on from session").await;
+    on.types("say four");
+    on.sees("It is four.").await;
+    on.types("/tree");
+    on.sees("forked from session").await;
+    on.sees("4  I wrote two.").await;
+    on.sees("*  5  > say four It is four.").await;
+
+    // What is wrong is said, and nothing ends by it.
+    for (typed, said) in [
+        ("/fork 9", "there is no turn 9; the session has 5"),
+        ("/rewind x", "is not the number of a turn"),
+        ("/compare 1", "wants the numbers of two turns"),
+        ("/elsewhere", "there is no command /elsewhere"),
+    ] {
+        on.types(typed);
+        on.sees(said).await;
+    }
+    on.types("/quit");
+    assert_eq!(on.ends().await, 0);
+    let asked = model.asked();
+    assert_eq!(asked[4], "user(write one) assistant() tool assistant(I wrote one.) user(say three)");
+    let last = asked.last().unwrap();
+    assert!(
+        last.ends_with("user(write two) assistant() tool assistant(I wrote two.) user(say four)"),
+        "{last}"
+    );
+    let files = std::fs::read_dir(dir.path().join(".looptree/sessions")).unwrap();
+    let names: Vec<_> = files.map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(names.iter().filter(|n| n.ends_with(".json")).count(), 2, "{names:?}");
+}
+
+/// X5: one process asks and ends, another one answers, a third goes on.
+#[tokio::test]
+async fn a_question_waits_until_somebody_answers_it_from_another_process() {
+    let model = Model::start().await;
+    let dir = tempfile::tempdir().unwrap();
+    let with_model = |words: &[&'static str]| -> Vec<String> {
+        model.words().into_iter().chain(words.iter().map(|w| (*w).to_owned())).collect()
+    };
+    let (code, said) = run(dir.path(), &["--pending"]).await;
+    assert_eq!((code, said.trim()), (0, "no question waits"));
+
+    let words = with_model(&["--wait", "run it"]);
+    let (code, said) = run(dir.path(), &words.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    assert_eq!(code, 3, "{said}");
+    assert!(!dir.path().join("ran.txt").exists());
+
+    let (code, said) = run(dir.path(), &["--pending"]).await;
+    assert!(code == 0 && said.contains("run echo ran >> ran.txt?"), "{said}");
+    let id = said.split_whitespace().nth(1).unwrap().to_owned();
+    assert!(said.contains(&format!("--answer {id} yes|no")), "{said}");
+
+    let (code, said) = run(dir.path(), &["--answer", &id, "perhaps"]).await;
+    assert!(code == 1 && said.contains("the answer is yes or no"), "{said}");
+    let (code, said) = run(dir.path(), &["--answer", &id, "yes"]).await;
+    assert!(code == 0 && said.contains(&format!("--resume {id}")), "{said}");
+    let (code, said) = run(dir.path(), &["--answer", &id, "yes"]).await;
+    assert!(code == 1 && said.contains("waits for no answer"), "{said}");
+    assert!(!dir.path().join("ran.txt").exists(), "an answer runs nothing by itself");
+    let (_, said) = run(dir.path(), &["--pending"]).await;
+    assert!(said.contains("no question waits") && said.contains("can go on"), "{said}");
+
+    let mut words = with_model(&["--resume"]);
+    words.push(id.clone());
+    let (code, said) = run(dir.path(), &words.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    assert!(code == 0 && said.contains("It ran."), "{said}");
+    assert_eq!(std::fs::read_to_string(dir.path().join("ran.txt")).unwrap(), "ran\n", "once");
+    let (_, said) = run(dir.path(), &["--pending"]).await;
+    assert_eq!(said.trim(), "no question waits");
+}

@@ -41,7 +41,7 @@ mod tests;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 pub use branches::{BranchSpec, Exploration, ExploredBranch};
 pub use chat::ChatToken;
@@ -94,8 +94,8 @@ struct Inner {
     listeners: Listeners,
     /// The last requests of the conversation.
     prefixes: Prefixes,
-    /// How many runs are open: 0 or 1. Waiting for idle is waiting for 0.
-    open_runs: watch::Sender<usize>,
+    /// Told when a run has ended or waits for an answer: `state.is_streaming` is false then.
+    idle: Notify,
 }
 
 /// What the next run works on.
@@ -112,7 +112,7 @@ impl BasicAgent {
     /// [`with_provider`](Self::with_provider); `looptree::agent` brings one for every protocol that is enabled.
     #[must_use]
     pub fn new(model: ModelConfig) -> Self {
-        let config = AgentLoopConfig::new(Arc::new(missing::MissingProvider), model, missing::environment());
+        let config = AgentLoopConfig::new(missing::provider(), model, missing::environment());
         let settings = Settings {
             agent_id: AgentId::from(config.environment.random_id()),
             system_prompt: Arc::from(""),
@@ -127,7 +127,7 @@ impl BasicAgent {
                 mailbox: Arc::new(Mailbox::new(QueueMode::default(), QueueMode::default())),
                 listeners: Listeners::default(),
                 prefixes: Prefixes::default(),
-                open_runs: watch::channel(0).0,
+                idle: Notify::new(),
             }),
         }
     }

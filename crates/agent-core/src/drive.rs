@@ -54,6 +54,7 @@ pub use receiver::{EventReceiver, MergingReceiver, event_channel, merging_channe
 pub use shell::{DriveError, Outcome};
 pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};
 
+pub(crate) use config::{LoopIds, run_setup};
 pub(crate) use halt::Halt;
 pub(crate) use mailbox::{Mailbox, QueueView};
 pub(crate) use output::{Audience, ListenerPanicked, Output};
@@ -194,15 +195,15 @@ fn shell(
     config: &AgentLoopConfig,
     tx: EventSender,
     cancel: CancellationToken,
-) -> Shell {
+) -> Box<Shell> {
     Shell::new(
         Arc::new(config.clone()),
         context.tools.clone(),
         context.system_prompt.clone(),
         Output::to(tx),
         cancel,
+        context.prefixes.shared(),
     )
-    .with_prefixes(context.prefixes.shared())
 }
 
 async fn run_in(

@@ -47,26 +47,40 @@ pub trait Environment: Send + Sync + fmt::Debug {
     /// [`NoRuntime`] when there is nobody to run it.
     fn spawn(&self, task: BoxFuture<'static, ()>) -> Result<TaskHandle, NoRuntime>;
 
+    /// Whether there is somebody to run a task. Asked before a run is begun, which changes what an agent knows. The
+    /// default spawns a task that does nothing.
+    fn can_spawn(&self) -> bool {
+        self.spawn(Box::pin(async {})).is_ok()
+    }
+
     /// A new random name: a UUID version 4 in its usual form.
     fn random_id(&self) -> String;
 }
 
 /// A task that was spawned. Dropping it lets the task go on.
-pub struct TaskHandle {
-    abort: Option<Box<dyn FnOnce() + Send + Sync>>,
+pub struct TaskHandle(Abort);
+
+/// How a task is ended.
+enum Abort {
+    Call(Box<dyn FnOnce() + Send + Sync>),
+    /// The usual one, which needs no room of its own.
+    #[cfg(feature = "system")]
+    Task(tokio::task::AbortHandle),
 }
 
 impl TaskHandle {
     /// A handle whose `abort` calls this.
     #[must_use]
     pub fn new(abort: impl FnOnce() + Send + Sync + 'static) -> Self {
-        Self { abort: Some(Box::new(abort)) }
+        Self(Abort::Call(Box::new(abort)))
     }
 
     /// Ends the task at its next await.
-    pub fn abort(mut self) {
-        if let Some(abort) = self.abort.take() {
-            abort();
+    pub fn abort(self) {
+        match self.0 {
+            Abort::Call(abort) => abort(),
+            #[cfg(feature = "system")]
+            Abort::Task(task) => task.abort(),
         }
     }
 }

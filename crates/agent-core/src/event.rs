@@ -17,6 +17,8 @@ mod group;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -224,7 +226,7 @@ pub struct AgentStart {
     pub timestamp: Timestamp,
     /// What it runs with.
     #[serde(default)]
-    pub config: LoopConfigSnapshot,
+    pub config: Arc<LoopConfigSnapshot>,
     /// What the caller wants to have noted.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub metadata: Value,

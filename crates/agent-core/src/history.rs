@@ -28,7 +28,7 @@ mod unit;
 mod tests;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -40,7 +40,7 @@ use crate::message::{AgentMessage, AssistantMessage, Message};
 use chunk::Chunk;
 
 /// A closed conversation. See the [module documentation](self).
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct History {
     tail: Arc<Chunk>,
 }
@@ -256,6 +256,14 @@ impl History {
     /// When a range lies outside, overlaps another, or cuts a call from its result. Then nothing is changed.
     pub fn spliced(&self, splices: &[Splice]) -> Result<Self, SpliceError> {
         splice::apply(self, splices)
+    }
+}
+
+impl Default for History {
+    /// An empty one. Every agent begins with it, and copies it when it appends.
+    fn default() -> Self {
+        static EMPTY: LazyLock<Arc<Chunk>> = LazyLock::new(Arc::default);
+        Self { tail: Arc::clone(&EMPTY) }
     }
 }
 

@@ -37,10 +37,10 @@ impl WireKey {
         for part in parts {
             // The length first: ("ab", "c") is not ("a", "bc").
             self.mix(part.len() as u64);
-            for word in part.as_bytes().chunks(8) {
-                let mut bytes = [0; 8];
-                bytes.iter_mut().zip(word).for_each(|(to, from)| *to = *from);
-                self.mix(u64::from_le_bytes(bytes));
+            let (words, rest) = part.as_bytes().as_chunks();
+            words.iter().for_each(|word| self.mix(u64::from_le_bytes(*word)));
+            if !rest.is_empty() {
+                self.mix(rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
             }
         }
         self

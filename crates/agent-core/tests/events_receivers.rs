@@ -11,13 +11,15 @@
 mod runs;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_core::testing::{
     Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript,
 };
 use agent_core::{
-    AgentContext, AgentError, AgentEvent, AgentLoopConfig, BasicAgent, CancellationToken, LoopId,
-    ModelConfig, StreamDelta, agent_loop_stream, event_channel, merging_channel,
+    AgentContext, AgentError, AgentEvent, AgentLoopConfig, BasicAgent, BoxFuture, CancellationToken,
+    Environment, LoopId, ModelConfig, NoRuntime, StreamDelta, SystemEnvironment, TaskHandle, Timestamp,
+    agent_loop_stream, event_channel, merging_channel,
 };
 use futures_util::StreamExt;
 use serde_json::json;
@@ -94,6 +96,45 @@ fn a_prompt_without_a_runtime_is_an_error_and_changes_nothing() {
     let rt = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     rt.block_on(async { run(&agent, "Hi").await });
     assert_eq!(said(&agent), "user(Hi) user(s) assistant(ok)");
+}
+
+/// Somebody runs tasks while he is asked, and nobody any more when there is one.
+#[derive(Debug)]
+struct Closing;
+
+impl Environment for Closing {
+    fn now(&self) -> Timestamp {
+        SystemEnvironment.now()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        SystemEnvironment.sleep(duration)
+    }
+
+    fn spawn(&self, _task: BoxFuture<'static, ()>) -> Result<TaskHandle, NoRuntime> {
+        Err(NoRuntime)
+    }
+
+    fn can_spawn(&self) -> bool {
+        true
+    }
+
+    fn random_id(&self) -> String {
+        SystemEnvironment.random_id()
+    }
+}
+
+#[test]
+fn a_run_whose_task_cannot_be_had_after_all_ends_and_leaves_the_agent_idle() {
+    let (agent, model) = agent(["ok"]);
+    let agent = agent.with_environment(Arc::new(Closing));
+    let (tx, mut rx) = event_channel();
+    let error = agent.prompt_with_sender("Hi", tx).unwrap_err();
+    assert!(matches!(error, AgentError::NoRuntime(_)));
+    let events: Vec<AgentEvent> = std::iter::from_fn(|| rx.try_recv()).collect();
+    assert!(matches!(events.last(), Some(AgentEvent::AgentEnd(_))), "{events:?}");
+    assert_eq!(events.iter().filter(|e| e.is_terminal()).count(), 1);
+    assert!(!agent.is_streaming() && model.requests().is_empty());
 }
 
 /// REQ-144, REQ-035.

@@ -27,6 +27,7 @@ mod facts;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use agent_core::ModelConfig;
@@ -51,6 +52,9 @@ pub enum CatalogueError {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalogue {
     models: Vec<ModelFacts>,
+    /// Where in `models` those of a provider are. A model is looked up whenever an agent is made, and most of what is
+    /// here is of other providers.
+    of_provider: BTreeMap<String, Vec<usize>>,
 }
 
 impl Catalogue {
@@ -67,7 +71,15 @@ impl Catalogue {
     /// # Errors
     /// When the text is not such an array.
     pub fn from_json(text: &str) -> Result<Self, CatalogueError> {
-        Ok(Self { models: serde_json::from_str(text)? })
+        Ok(Self::of(serde_json::from_str(text)?))
+    }
+
+    fn of(models: Vec<ModelFacts>) -> Self {
+        let mut of_provider = BTreeMap::<String, Vec<usize>>::new();
+        for (at, model) in models.iter().enumerate() {
+            of_provider.entry(model.provider.clone()).or_default().push(at);
+        }
+        Self { models, of_provider }
     }
 
     /// Both lists; where both know a model, `over` wins.
@@ -75,7 +87,7 @@ impl Catalogue {
     pub fn with(&self, over: Self) -> Self {
         let mut models = self.models.clone();
         models.extend(over.models);
-        Self { models }
+        Self::of(models)
     }
 
     /// All entries, in their order.
@@ -88,15 +100,12 @@ impl Catalogue {
     /// longest match counts.
     #[must_use]
     pub fn find(&self, provider: &str, id: &str) -> Option<&ModelFacts> {
-        let id = if provider == "bedrock" && !self.names(provider, id) { without_profile(id) } else { id };
-        let of_provider = || self.models.iter().filter(|m| m.provider == provider);
-        of_provider()
-            .rfind(|m| m.id == id)
+        let places = self.of_provider.get(provider)?;
+        let of_provider = || places.iter().filter_map(|at| self.models.get(*at));
+        let named = |id: &str| of_provider().rfind(|m| m.id == id);
+        let id = if provider == "bedrock" && named(id).is_none() { without_profile(id) } else { id };
+        named(id)
             .or_else(|| of_provider().filter(|m| is_variant(&m.id, id, provider)).max_by_key(|m| m.id.len()))
-    }
-
-    fn names(&self, provider: &str, id: &str) -> bool {
-        self.models.iter().any(|m| m.provider == provider && m.id == id)
     }
 
     /// The model with what is known of it filled in: window, limits, abilities, prices. A model that is not here is

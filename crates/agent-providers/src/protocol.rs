@@ -12,7 +12,7 @@ use agent_core::{
     StreamConfig,
 };
 use futures_util::TryFutureExt as _;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 /// A request, ready to be sent as it is.
 pub(crate) struct HttpRequest {
@@ -152,7 +152,13 @@ pub(crate) trait Protocol: Send + Sync {
         ready: HttpRequest,
         tap: Option<Arc<Tap>>,
     ) -> Dispatched {
-        let HttpRequest { url, headers, body } = ready;
+        let HttpRequest { url, mut headers, body } = ready;
+        // The client would write the same. Its map is full by then and would have to grow.
+        if url.scheme() == "http"
+            && let Ok(host) = HeaderValue::from_str(url.authority())
+        {
+            headers.insert(header::HOST, host);
+        }
         // Not by the builder, which puts each header in again.
         let mut sent = reqwest::Request::new(reqwest::Method::POST, url);
         *sent.headers_mut() = headers;

@@ -74,6 +74,23 @@ fn last_address() -> MutexGuard<'static, Option<(String, reqwest::Url)>> {
     LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Room for the body of a request with this conversation, in bytes: a guess that is seldom too small. A body that grows
+/// while it is written is copied each time.
+pub(crate) fn room(request: &StreamConfig) -> usize {
+    /// An estimated token is four bytes of text; quotes and line ends are two in JSON.
+    const TOKEN: usize = 5;
+    /// The names around a message, which are not counted as tokens.
+    const MESSAGE: usize = 64;
+    /// What stands before the conversation. Thousands of agents may write a first request at once, and the allocator has
+    /// pieces of up to 1 KiB at hand.
+    const HEAD: usize = 768;
+    /// The most that is reserved by a guess.
+    const MOST: usize = 32 << 20;
+    let tokens = usize::try_from(request.history.tokens()).unwrap_or(usize::MAX);
+    let messages = request.history.len().saturating_mul(MESSAGE);
+    tokens.saturating_mul(TOKEN).saturating_add(messages).saturating_add(HEAD).min(MOST)
+}
+
 /// The headers of a request with a JSON body.
 pub(crate) fn json_headers() -> HeaderMap {
     // Room for ours and the two that the client adds; more would be a map of twice the size.

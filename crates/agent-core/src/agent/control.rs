@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{AgentState, BasicAgent};
+use crate::drive::Audience as _;
 use crate::drive::{EventSender, Output, QueueView};
 use crate::history::{Entry, History, MessageRef};
 use crate::message::AgentMessage;
@@ -116,7 +117,7 @@ impl BasicAgent {
             self.lock().reduce(event);
             self.inner.listeners.tell_now(event);
         }
-        self.inner.settle(run, &Output::to(EventSender::none()));
+        self.inner.settle(*run, &Output::to(EventSender::none()));
     }
 
     /// Aborts the open run, waits for its end, and forgets conversation, queues and error. Model, tools and system prompt

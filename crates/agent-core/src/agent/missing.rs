@@ -1,6 +1,6 @@
 //! What an agent has before it is given a provider.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -11,8 +11,14 @@ use crate::provider::{
     Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StreamConfig, StreamProvider,
 };
 
+/// The provider of an agent that has none. One for the process: each agent begins with it.
+pub(super) fn provider() -> Arc<dyn StreamProvider> {
+    static MISSING: LazyLock<Arc<dyn StreamProvider>> = LazyLock::new(|| Arc::new(MissingProvider));
+    Arc::clone(&MISSING)
+}
+
 /// Answers every call with an error that says how to get a provider.
-pub(super) struct MissingProvider;
+struct MissingProvider;
 
 #[async_trait]
 impl StreamProvider for MissingProvider {
@@ -51,7 +57,9 @@ fn missing(model: &ModelConfig) -> ProviderError {
 /// The operating system's, where the feature `system` brings it.
 #[cfg(feature = "system")]
 pub(super) fn environment() -> Arc<dyn Environment> {
-    Arc::new(crate::environment::SystemEnvironment)
+    static SYSTEM: LazyLock<Arc<dyn Environment>> =
+        LazyLock::new(|| Arc::new(crate::environment::SystemEnvironment));
+    Arc::clone(&SYSTEM)
 }
 
 /// Without the feature `system` the caller brings one; until then nothing can be run.

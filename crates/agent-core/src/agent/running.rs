@@ -3,21 +3,21 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::resume::Left;
 use super::{AgentError, BasicAgent, Inner, IntoPrompt, Settings};
 use crate::drive::{
-    AgentContext, AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, MergingReceiver,
-    Outcome, Output, Shell, ask_sources, counted, event_channel, merging_channel, start_run,
+    AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, LoopIds, MergingReceiver,
+    Output, Shell, ask_sources, counted, event_channel, merging_channel, run_setup, start_run,
 };
-use crate::environment::BoxFuture;
+use crate::environment::NoRuntime;
 use crate::event::{AgentEvent, Answer, Ended, Question};
 use crate::history::MessageRef;
 use crate::identity::{ContinuationKind, QuestionId};
 use crate::message::AgentMessage;
 use crate::run::{Input, Run};
+use crate::tool::Toolkit;
 
 /// How the last run came back.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,37 +40,27 @@ pub enum Finished {
 }
 
 /// The agent as its runs see it.
-struct Room {
-    inner: Arc<Inner>,
-}
-
 #[async_trait]
-impl Audience for Room {
+impl Audience for Inner {
     fn reduce(&self, event: &AgentEvent) {
-        self.inner.state().reduce(event);
+        self.state().reduce(event);
     }
 
     fn is_heard(&self) -> bool {
-        !self.inner.listeners.is_empty()
+        !self.listeners.is_empty()
     }
 
     async fn tell(&self, event: &AgentEvent) -> Result<(), ListenerPanicked> {
-        self.inner.listeners.tell(event).await.map_err(ListenerPanicked)
+        self.listeners.tell(event).await.map_err(ListenerPanicked)
     }
 
     fn tell_now(&self, event: &AgentEvent) {
-        self.inner.listeners.tell_now(event);
+        self.listeners.tell_now(event);
     }
 
-    fn settle(&self, run: Box<Run>, output: &Output) {
-        self.inner.settle(run, output);
-    }
-}
-
-impl Inner {
     /// Takes over what a run left, and sends its last event. The agent is idle after it; no other run can begin in
     /// between, so that with a shared sender this run's end comes before the next one's start.
-    pub(super) fn settle(&self, mut run: Box<Run>, output: &Output) {
+    fn settle(&self, mut run: Run, output: &Output) {
         if run.ended().is_some() {
             self.mailbox.close(run.take_queues());
         }
@@ -84,8 +74,8 @@ impl Inner {
             };
             state.settle(run);
             output.release();
-            self.open_runs.send_replace(0);
         }
+        self.idle.notify_waiters();
     }
 }
 
@@ -221,9 +211,14 @@ impl BasicAgent {
 
     /// Waits until no run is open, and its last listener has heard of the end.
     pub async fn wait_for_idle(&self) {
-        let mut runs = self.inner.open_runs.subscribe();
-        // The sender lives as long as the agent, so this waits for a value and never fails.
-        let _ = runs.wait_for(|open| *open == 0).await;
+        loop {
+            // Asked for before the look: what is told in between is not missed.
+            let told = self.inner.idle.notified();
+            if !self.is_streaming() {
+                return;
+            }
+            told.await;
+        }
     }
 
     /// Waits for the open run, if there is one, and says how the last one came back.
@@ -261,10 +256,8 @@ impl BasicAgent {
         tx: EventSender,
     ) -> Result<(), AgentError> {
         let Settings { agent_id, system_prompt, tools, config } = settings;
-        self.ready_budget(&config)?;
-        let task = self.task(&config)?;
+        self.may_run(&config)?;
         let cancel = CancellationToken::new();
-        let mut context = AgentContext::new(system_prompt).with_toolkit(tools);
         self.check_idle()?;
         // The caller's own code runs before the state is locked: it may look at the agent.
         let prompts = prompts.into_iter().map(|m| counted(&config, m)).collect();
@@ -278,40 +271,40 @@ impl BasicAgent {
             if let Some(run) = &state.suspended {
                 return Err(AgentError::Suspended { questions: run.questions() });
             }
-            context.history = state.history.clone();
-            context.agent_id = Some(agent_id);
-            context.session_id = Some(state.session_id.clone());
             let continuation = match continuation {
                 None if state.rewound && state.last_loop_id.is_some() => {
                     Some(ContinuationKind::Branch { tag: config.environment.now().to_rfc3339() })
                 }
                 other => other,
             };
-            context.parent_loop_id = continuation.as_ref().and_then(|_| state.last_loop_id.clone());
-            context.continuation_kind = continuation;
             let loop_id = state.peek_loop_id(&segment);
-            context.loop_id = Some(loop_id.clone());
-            let mut setup = context.setup(&config);
+            let ids = LoopIds {
+                agent: agent_id,
+                session: state.session_id.clone(),
+                of_loop: loop_id.clone(),
+                parent: continuation.as_ref().and_then(|_| state.last_loop_id.clone()),
+                group: None,
+            };
+            let mut setup = run_setup(&config, &tools, ids, continuation);
             (setup.steering_mode, setup.follow_up_mode) = self.inner.mailbox.modes();
             let waiting = self.inner.mailbox.open();
-            let started = start_run(&config, setup, context.history.clone(), prompts, waiting.clone());
+            let started = start_run(&config, setup, state.history.clone(), prompts, waiting.clone());
             let (run, events) = started.inspect_err(|_| self.inner.mailbox.close(waiting))?;
             self.inner.mailbox.publish(run.queues());
-            let prompt = Arc::clone(&context.system_prompt);
-            state.left = Some(Left { system_prompt: prompt, ..Left::default() });
+            state.left = Some(Left { system_prompt: Arc::clone(&system_prompt), ..Left::default() });
             state.begin(loop_id, segment, config.environment.now(), cancel.clone());
-            self.inner.open_runs.send_replace(1);
             (run, events)
         };
-        let shell = self.shell(&context, &config, tx, cancel).load(run, events);
-        task.run(shell, Start::Begin);
+        let environment = Arc::clone(&config.environment);
+        let shell = self.shell(config, tools, system_prompt, tx, cancel).load(run, events);
+        // A task that cannot be had after all drops the shell, which ends the run.
+        environment.spawn(Box::pin(shell.begin_for_audience()))?;
         Ok(())
     }
 
     pub(super) fn resume_with(&self, input: Option<Input>, tx: EventSender) -> Result<(), AgentError> {
         let Settings { system_prompt, tools, config, .. } = self.for_a_run();
-        self.ready_budget(&config)?;
-        let task = self.task(&config)?;
+        self.may_run(&config)?;
         let cancel = CancellationToken::new();
         let run = {
             let mut state = self.lock();
@@ -328,17 +321,20 @@ impl BasicAgent {
             }
             state.is_streaming = true;
             state.cancel = Some(cancel.clone());
-            self.inner.open_runs.send_replace(1);
             run
         };
-        let context = AgentContext::new(system_prompt).with_toolkit(tools);
-        let shell = self.shell(&context, &config, tx, cancel).load(*run, Vec::new());
-        task.run(shell, Start::GoOn(input.map(Box::new)));
+        let environment = Arc::clone(&config.environment);
+        let shell = self.shell(config, tools, system_prompt, tx, cancel).load(*run, Vec::new());
+        environment.spawn(Box::pin(shell.go_on_for_audience(input.map(Box::new))))?;
         Ok(())
     }
 
-    /// Whether the budget can be kept; what a snapshot knew of it is taken over first.
-    fn ready_budget(&self, config: &AgentLoopConfig) -> Result<(), AgentError> {
+    /// Whether there is somebody to drive a run, and its budget can be kept. Asked before anything changes; what a snapshot
+    /// knew of the budget is taken over then.
+    fn may_run(&self, config: &AgentLoopConfig) -> Result<(), AgentError> {
+        if !config.environment.can_spawn() {
+            return Err(NoRuntime.into());
+        }
         config.check_budget()?;
         if let Some(budget) = &config.budget
             && let Some(known) = self.lock().spent_before.take()
@@ -358,56 +354,14 @@ impl BasicAgent {
 
     fn shell(
         &self,
-        context: &AgentContext,
-        config: &Arc<AgentLoopConfig>,
+        config: Arc<AgentLoopConfig>,
+        tools: Toolkit,
+        system_prompt: Arc<str>,
         tx: EventSender,
         cancel: CancellationToken,
-    ) -> Shell {
-        let room = Arc::new(Room { inner: Arc::clone(&self.inner) });
-        let output = Output::with_audience(tx, room);
-        let (tools, prompt) = (context.tools.clone(), Arc::clone(&context.system_prompt));
-        Shell::new(Arc::clone(config), tools, prompt, output, cancel)
+    ) -> Box<Shell> {
+        let output = Output::with_audience(tx, Arc::clone(&self.inner) as Arc<dyn Audience>);
+        Shell::new(config, tools, system_prompt, output, cancel, self.inner.prefixes.shared())
             .with_mailbox(Arc::clone(&self.inner.mailbox))
-            .with_prefixes(self.inner.prefixes.shared())
-    }
-
-    /// A task that will drive a run. It is asked for before anything changes, so that without a runtime nothing does.
-    fn task(&self, config: &AgentLoopConfig) -> Result<RunTask, AgentError> {
-        let (give, take) = oneshot::channel::<BoxFuture<'static, ()>>();
-        config.environment.spawn(Box::pin(async move {
-            if let Ok(work) = take.await {
-                work.await;
-            }
-        }))?;
-        Ok(RunTask { inner: Arc::clone(&self.inner), give })
-    }
-}
-
-/// A task that waits for the run that it is to drive; dropped, it ends.
-struct RunTask {
-    inner: Arc<Inner>,
-    give: oneshot::Sender<BoxFuture<'static, ()>>,
-}
-
-/// What a shell does first.
-enum Start {
-    Begin,
-    GoOn(Option<Box<Input>>),
-}
-
-impl RunTask {
-    fn run(self, shell: Box<Shell>, start: Start) {
-        let (inner, output) = (self.inner, shell.output());
-        // A task that has gone in the meantime drops the work, and the shell in it ends the run.
-        let _ = self.give.send(Box::pin(async move {
-            let (outcome, _) = match start {
-                Start::Begin => shell.begin().await,
-                Start::GoOn(input) => shell.go_on(input).await,
-            };
-            if let Outcome::Ended(run) | Outcome::Suspended(run) = outcome {
-                inner.settle(run, &output);
-            }
-            output.release();
-        }));
     }
 }

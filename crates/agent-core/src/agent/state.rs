@@ -10,7 +10,7 @@ use super::running::Finished;
 use crate::budget::BudgetSnapshot;
 use crate::event::AgentEvent;
 use crate::history::{History, MessageRef};
-use crate::identity::{LoopId, SessionId, Timestamp, ToolCallId};
+use crate::identity::{LoopId, Part, SessionId, Timestamp, ToolCallId, joined};
 use crate::message::{Message, StopReason};
 use crate::model::{ModelConfig, ThinkingLevel};
 use crate::provider::MessageSnapshot;
@@ -102,7 +102,9 @@ impl State {
     /// The id of the next loop of this configuration (REQ-189).
     pub(super) fn peek_loop_id(&self, segment: &str) -> LoopId {
         let n = self.loop_counters.get(segment).copied().unwrap_or_default() + 1;
-        LoopId::from(format!("{}.{segment}.{n}", self.session_id))
+        let session = Part::Text(self.session_id.as_str());
+        let dot = || Part::Text(".");
+        LoopId::from(joined(&[session, dot(), Part::Text(segment), dot(), Part::Number(n)]))
     }
 
     /// A run opens.
@@ -150,7 +152,7 @@ impl State {
     }
 
     /// The run is over, or waits for an answer.
-    pub(super) fn settle(&mut self, run: Box<Run>) {
+    pub(super) fn settle(&mut self, run: Run) {
         self.history = run.history().clone();
         if let Some(left) = &mut self.left {
             left.history = self.history.clone();
@@ -163,7 +165,7 @@ impl State {
         self.suspended = None;
         if run.ended().is_none() {
             self.tail.extend(run.open_reply().cloned());
-            self.suspended = Some(run);
+            self.suspended = Some(Box::new(run));
         }
     }
 }

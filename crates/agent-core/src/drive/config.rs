@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -27,6 +27,10 @@ use crate::tool::{AgentTool, ToolExecutionStrategy, Toolkit};
 
 /// How long an aborted tool may take to end before it is left behind (D2).
 pub const GRACE: Duration = Duration::from_millis(500);
+
+/// The counter and the validator of every configuration that names no other.
+static COUNTER: LazyLock<Arc<dyn TokenCounter>> = LazyLock::new(|| Arc::new(HeuristicTokenCounter));
+static VALIDATOR: LazyLock<Arc<dyn ArgumentValidator>> = LazyLock::new(|| Arc::new(SchemaValidator));
 
 /// How a loop behaves. Everything but provider, model and environment has a default.
 #[derive(Clone)]
@@ -142,8 +146,8 @@ impl AgentLoopConfig {
             routes: Vec::new(),
             context_config: Some(ContextConfig::default()),
             compaction_strategy: None,
-            token_counter: Arc::new(HeuristicTokenCounter),
-            validator: Arc::new(SchemaValidator),
+            token_counter: Arc::clone(&COUNTER),
+            validator: Arc::clone(&VALIDATOR),
             hooks: Hooks::default(),
             config_id: None,
             first_turn_trigger: TurnTrigger::User,
@@ -274,40 +278,65 @@ impl AgentContext {
     }
 
     pub(crate) fn setup(&self, config: &AgentLoopConfig) -> RunSetup {
-        let loop_id = self.loop_id.clone().unwrap_or_else(|| LoopId::from("loop"));
-        let mut setup = RunSetup::new(loop_id);
-        if let Some(id) = &self.agent_id {
-            setup.agent_id = id.clone();
-        }
-        if let Some(id) = &self.session_id {
-            setup.session_id = id.clone();
-        }
-        setup.parent_loop_id.clone_from(&self.parent_loop_id);
-        setup.continuation.clone_from(&self.continuation_kind);
-        setup.group.clone_from(&self.group);
-        setup.first_turn_trigger = config.first_turn_trigger;
-        setup.config = config.snapshot();
-        setup.metadata = config.metadata.clone();
-        setup.api = Some(config.model.api);
-        setup.gates = Gates {
+        let of_loop = self.loop_id.clone().unwrap_or_else(|| LoopId::from("loop"));
+        let session = || SessionId::from(of_loop.as_str().split('.').next().unwrap_or_default());
+        let ids = LoopIds {
+            agent: self.agent_id.clone().unwrap_or_else(|| AgentId::from("agent")),
+            session: self.session_id.clone().unwrap_or_else(session),
+            parent: self.parent_loop_id.clone(),
+            group: self.group.clone(),
+            of_loop,
+        };
+        run_setup(config, &self.tools, ids, self.continuation_kind.clone())
+    }
+}
+
+/// Whose run it is.
+pub(crate) struct LoopIds {
+    pub(crate) agent: AgentId,
+    pub(crate) session: SessionId,
+    pub(crate) of_loop: LoopId,
+    /// The loop that it continues or was started by.
+    pub(crate) parent: Option<LoopId>,
+    /// Its place in a group of parallel loops.
+    pub(crate) group: Option<GroupMember>,
+}
+
+/// What a run with this configuration and these tools is decided by.
+pub(crate) fn run_setup(
+    config: &AgentLoopConfig,
+    tools: &Toolkit,
+    ids: LoopIds,
+    continuation: Option<ContinuationKind>,
+) -> RunSetup {
+    RunSetup {
+        agent_id: ids.agent,
+        session_id: ids.session,
+        loop_id: ids.of_loop,
+        parent_loop_id: ids.parent,
+        continuation,
+        group: ids.group,
+        first_turn_trigger: config.first_turn_trigger,
+        config: Arc::new(config.snapshot()),
+        metadata: config.metadata.clone(),
+        api: Some(config.model.api),
+        gates: Gates {
             before_loop: config.hooks.run.before.is_some(),
             input: !config.hooks.input_filters.is_empty(),
             before_turn: config.hooks.turn.before.is_some(),
             after_tool: config.hooks.tool.after.is_some(),
-        };
-        setup.strategy = config.tool_execution;
-        setup.sequential_tools.clone_from(self.tools.sequential());
-        setup.steering_policy = config.steering_policy;
-        setup.steering_mode = config.steering_mode;
-        setup.follow_up_mode = config.follow_up_mode;
-        setup.limits = config.execution_limits;
-        setup.retry = config.retry_config;
-        setup.routes = config.routes.iter().map(Route::setup).collect();
-        setup.context = config.context_config.clone();
-        setup.context_window = Some(config.model.context_window);
-        setup.budget =
-            config.budget.as_ref().map(|b| BudgetSetup::new(b.policy(), config.model.cost.clone()));
-        setup
+        },
+        strategy: config.tool_execution,
+        sequential_tools: tools.sequential().clone(),
+        steering_policy: config.steering_policy,
+        steering_mode: config.steering_mode,
+        follow_up_mode: config.follow_up_mode,
+        limits: config.execution_limits,
+        retry: config.retry_config,
+        routes: config.routes.iter().map(Route::setup).collect(),
+        context: config.context_config.clone(),
+        context_window: Some(config.model.context_window),
+        budget: config.budget.as_ref().map(|b| BudgetSetup::new(b.policy(), config.model.cost.clone())),
     }
 }
 

@@ -69,7 +69,16 @@ impl Mailbox {
 
     /// How the queues are drained.
     pub(crate) fn modes(&self) -> (QueueMode, QueueMode) {
-        self.view().modes()
+        let inner = self.lock();
+        let mut modes = inner.queues.modes();
+        for input in inner.in_flight.iter().chain(&inner.pending) {
+            match input {
+                Input::SetQueueMode { kind: QueueKind::FollowUp, mode } => modes.1 = *mode,
+                Input::SetQueueMode { mode, .. } => modes.0 = *mode,
+                _ => {}
+            }
+        }
+        modes
     }
 
     /// A run opens: it gets the messages that wait here.

@@ -15,7 +15,7 @@ use crate::history::History;
 use crate::hooks::{HookError, Transform};
 use crate::identity::{LoopId, StepKey};
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, Message, StopReason};
-use crate::model::ModelConfig;
+use crate::model::{ModelConfig, Secret};
 use crate::prefix::Found;
 use crate::provider::{
     Completion, ErrorContext, ErrorKind, EventSink, ProviderError, ReplyLog, StreamConfig, StreamEvent,
@@ -122,6 +122,9 @@ impl Shell {
         if self.config.watch_cache && (matches!(input, Input::ModelReplied { .. }) || !log.usage().is_zero())
         {
             self.prefixes.keep(request, log.usage());
+        } else {
+            // It holds the history, which is copied where it grows while somebody else has it.
+            drop(request);
         }
         self.apply(input).await
     }
@@ -281,31 +284,43 @@ impl Shell {
         let hooks = &config.hooks.context;
         let history = changed("transform_context", hooks.transform.as_ref(), history).await?;
         let history = changed("convert_to_llm", hooks.convert.as_ref(), history).await?;
-        let mut request = Box::new(StreamConfig::new(model, history));
-        if let Some(source) = &hooks.api_key {
-            let asked = async { source(request.model.provider.clone()).await };
-            request.api_key = contained(asked)
-                .await
-                .map_err(|panic| HookError::new(format!("it panicked: {panic}")))
-                .and_then(|answer| answer)
-                .map_err(|e| format!("api_key failed: {e}"))?;
+        let api_key = match &hooks.api_key {
+            None => None,
+            Some(source) => {
+                let asked = async { source(model.provider.clone()).await };
+                contained(asked)
+                    .await
+                    .map_err(|panic| HookError::new(format!("it panicked: {panic}")))
+                    .and_then(|answer| answer)
+                    .map_err(|e| format!("api_key failed: {e}"))?
+            }
+        };
+        Ok((provider, Box::new(self.written(model, history, api_key))))
+    }
+
+    /// The request, as everything but its model and its conversation was set when the run began.
+    fn written(&self, model: Arc<ModelConfig>, history: History, api_key: Option<Secret>) -> StreamConfig {
+        let config = &self.config;
+        StreamConfig {
+            system_prompt: self.system_prompt.clone(),
+            tools: self.tools.definitions().clone(),
+            thinking_level: config.thinking_level.clamp_to(&model.thinking_levels),
+            thinking_budgets: config.thinking_budgets,
+            api_key,
+            max_tokens: config.max_tokens,
+            temperature: config.temperature,
+            cache_config: config.cache_config,
+            session_id: self.run().map(|r| r.setup().session_id.as_str().to_owned()),
+            tool_choice: config.tool_choice.clone(),
+            response_format: config.response_format.clone(),
+            stop_sequences: config.stop_sequences.clone(),
+            headers: config.headers.clone(),
+            foreign_thinking_as_text: config.foreign_thinking_as_text,
+            request_hook: config.request_hook.clone(),
+            wire_hooks: config.wire_hooks.clone(),
+            model,
+            history,
         }
-        request.system_prompt = self.system_prompt.clone();
-        request.tools = self.tools.definitions().clone();
-        request.thinking_level = config.thinking_level.clamp_to(&request.model.thinking_levels);
-        request.thinking_budgets = config.thinking_budgets;
-        request.max_tokens = config.max_tokens;
-        request.temperature = config.temperature;
-        request.cache_config = config.cache_config;
-        request.session_id = self.run().map(|r| r.setup().session_id.to_string());
-        request.tool_choice = config.tool_choice.clone();
-        request.response_format = config.response_format.clone();
-        request.stop_sequences = config.stop_sequences.clone();
-        request.headers = config.headers.clone();
-        request.foreign_thinking_as_text = config.foreign_thinking_as_text;
-        request.request_hook = config.request_hook.clone();
-        request.wire_hooks = config.wire_hooks.clone();
-        Ok((provider, request))
     }
 }
 

@@ -82,27 +82,26 @@ pub(crate) trait Audience: Send + Sync {
     /// Tells those listeners that need no waiting, for a run that is being cut off.
     fn tell_now(&self, event: &AgentEvent);
 
-    /// Takes over a run that was cut off, and sends what `output` holds back.
-    fn settle(&self, run: Box<Run>, output: &Output);
+    /// Takes over what a shell leaves, also of a run that was cut off, and sends what `output` holds back.
+    fn settle(&self, run: Run, output: &Output);
 }
 
 /// Where the events of one run go.
-#[derive(Clone)]
 pub(crate) struct Output {
     tx: EventSender,
     audience: Option<Arc<dyn Audience>>,
     /// The last event for the channel of an agent: it is sent when the agent has taken over the run, so that whoever sees
     /// the end finds the agent idle.
-    held: Arc<Mutex<Option<AgentEvent>>>,
+    held: Mutex<Option<Box<AgentEvent>>>,
 }
 
 impl Output {
     pub(crate) fn to(tx: EventSender) -> Self {
-        Self { tx, audience: None, held: Arc::default() }
+        Self { tx, audience: None, held: Mutex::default() }
     }
 
     pub(crate) fn with_audience(tx: EventSender, audience: Arc<dyn Audience>) -> Self {
-        Self { tx, audience: Some(audience), held: Arc::default() }
+        Self { tx, audience: Some(audience), held: Mutex::default() }
     }
 
     /// Passes an event on.
@@ -141,25 +140,25 @@ impl Output {
 
     fn send(&self, event: AgentEvent) {
         if self.audience.is_some() && event.is_terminal() {
-            *self.held() = Some(event);
+            *self.held() = Some(Box::new(event));
         } else {
             self.tx.send(event);
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<AgentEvent>> {
+    fn held(&self) -> MutexGuard<'_, Option<Box<AgentEvent>>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends the last event, after the agent has taken over the run.
     pub(crate) fn release(&self) {
         if let Some(event) = self.held().take() {
-            self.tx.send(event);
+            self.tx.send(*event);
         }
     }
 
-    /// Hands over a run that was cut off.
-    pub(crate) fn settle(&self, run: Box<Run>) {
+    /// Hands over what there is of the run.
+    pub(crate) fn settle(&self, run: Run) {
         match &self.audience {
             Some(audience) => audience.settle(run, self),
             None => self.release(),

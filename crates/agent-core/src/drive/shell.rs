@@ -55,7 +55,8 @@ pub(crate) fn start_run(
     prompts: Vec<Entry>,
     queued: Vec<Queued>,
 ) -> Result<(Run, Vec<AgentEvent>), HistoryError> {
-    let mut events = Vec::new();
+    // The start of loop, turn and prompt, and the prompt's end.
+    let mut events = Vec::with_capacity(4);
     let run = Run::start_queued(setup, history, prompts, queued, config.environment.now(), &mut events)?;
     Ok((run, events))
 }
@@ -79,6 +80,12 @@ pub(crate) fn counted(config: &AgentLoopConfig, message: AgentMessage) -> Entry 
     Entry::new(MessageRef::new(message), tokens)
 }
 
+/// What a shell does first.
+enum Start {
+    Begin,
+    GoOn(Option<Box<Input>>),
+}
+
 /// Drives one run.
 pub(crate) struct Shell {
     pub(super) config: Arc<AgentLoopConfig>,
@@ -98,6 +105,8 @@ pub(crate) struct Shell {
     pub(super) till: Option<Box<Till>>,
     /// The last requests, to compare the next one with.
     pub(super) prefixes: Prefixes,
+    /// What is done first. Here, because a future holds what it is given at each of its levels.
+    start: Start,
 }
 
 impl Shell {
@@ -107,8 +116,10 @@ impl Shell {
         system_prompt: Arc<str>,
         output: Output,
         cancel: CancellationToken,
-    ) -> Self {
-        Self {
+        prefixes: Prefixes,
+    ) -> Box<Self> {
+        // Boxed at once: it is handed on several times, and a future holds what it is given more than once.
+        Box::new(Self {
             config,
             tools,
             system_prompt,
@@ -120,88 +131,103 @@ impl Shell {
             arriving: None,
             started: false,
             till: None,
-            prefixes: Prefixes::default(),
-        }
-    }
-
-    /// The same, with the last requests of its conversation.
-    pub(crate) fn with_prefixes(mut self, prefixes: Prefixes) -> Self {
-        self.prefixes = prefixes;
-        self
+            prefixes,
+            start: Start::GoOn(None),
+        })
     }
 
     /// The same, with inputs from a handle.
-    pub(crate) fn with_mailbox(mut self, mailbox: Arc<Mailbox>) -> Self {
+    pub(crate) fn with_mailbox(mut self: Box<Self>, mailbox: Arc<Mailbox>) -> Box<Self> {
         self.mailbox = Some(mailbox);
         self
     }
 
     /// Takes the run that is to be driven, and what it said at its start. From here on a drop of the shell ends it.
-    pub(crate) fn load(mut self, run: Run, events: Vec<AgentEvent>) -> Box<Self> {
+    pub(crate) fn load(mut self: Box<Self>, run: Run, events: Vec<AgentEvent>) -> Box<Self> {
         self.started = run.has_started();
         self.till = Till::open(&self.config, &run);
         self.run = Some(run);
         self.events = events;
-        // A future holds what it is given more than once; it is given a pointer.
-        Box::new(self)
-    }
-
-    /// Where its events go.
-    pub(crate) fn output(&self) -> Output {
-        self.output.clone()
+        self
     }
 
     /// Drives a new run.
     pub(crate) async fn begin(mut self: Box<Self>) -> (Outcome, Option<Halt>) {
-        let started = match self.record(None, Durability::Buffered).await {
-            Ok(()) => self.forward().await,
-            Err(halt) => Err(halt),
-        };
-        let end = match started {
-            Ok(()) => self.work().await,
-            Err(halt) => Err(halt),
-        };
-        self.come_back(end).await
+        self.start = Start::Begin;
+        let halt = self.drive().await;
+        (self.outcome(), halt)
     }
 
     /// Drives a run on, after this input if there is one.
     pub(crate) async fn go_on(mut self: Box<Self>, first: Option<Box<Input>>) -> (Outcome, Option<Halt>) {
-        let applied = match first {
-            Some(input) => self.apply(*input).await,
-            None => Ok(()),
-        };
-        let end = match applied {
-            Ok(()) => self.work().await,
-            Err(halt) => Err(halt),
-        };
-        self.come_back(end).await
+        self.start = Start::GoOn(first);
+        let halt = self.drive().await;
+        (self.outcome(), halt)
     }
 
-    async fn come_back(mut self: Box<Self>, end: Result<(), Halt>) -> (Outcome, Option<Halt>) {
-        let halt = end.err();
-        if let Some(halt) = &halt {
-            tracing::error!(reason = halt.reason(), "the run was cut off");
-            // Where it can still be written down, its end is, and everybody hears of it.
-            if !matches!(halt, Halt::Journal(_)) {
-                let mut partial = self.arriving.take().map(|log| Box::new(PartialReply::of(&log)));
-                for _ in 0..2 {
-                    if self.is_open() {
-                        let interrupted = Some(halt.reason());
-                        let _ = self.apply(Input::Abort { partial: partial.take(), interrupted }).await;
-                    }
+    /// Drives a new run, and hands what is left of it to its audience.
+    pub(crate) async fn begin_for_audience(mut self: Box<Self>) {
+        self.start = Start::Begin;
+        self.drive().await;
+        self.hand_over();
+    }
+
+    /// Drives a run on, and hands what is left of it to its audience.
+    pub(crate) async fn go_on_for_audience(mut self: Box<Self>, first: Option<Box<Input>>) {
+        self.start = Start::GoOn(first);
+        self.drive().await;
+        self.hand_over();
+    }
+
+    /// Drives the run until it ends, waits for an answer or is cut off, and says why it was cut off.
+    async fn drive(&mut self) -> Option<Halt> {
+        let halt = self.work().await.err()?;
+        tracing::error!(reason = halt.reason(), "the run was cut off");
+        // Rare, so that its room is not part of every run's.
+        Box::pin(self.wind_up(&halt)).await;
+        Some(halt)
+    }
+
+    /// Where the end of a run that is cut off can still be written down it is, and everybody hears of it.
+    async fn wind_up(&mut self, halt: &Halt) {
+        if !matches!(halt, Halt::Journal(_)) {
+            let mut partial = self.arriving.take().map(|log| Box::new(PartialReply::of(&log)));
+            for _ in 0..2 {
+                if self.is_open() {
+                    let interrupted = Some(halt.reason());
+                    let _ = self.apply(Input::Abort { partial: partial.take(), interrupted }).await;
                 }
             }
-            self.cut_off(&halt.reason());
         }
-        let outcome = match self.run.take() {
+        self.cut_off(&halt.reason());
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        match self.run.take() {
             Some(run) if run.ended().is_some() => Outcome::Ended(Box::new(run)),
             Some(run) => Outcome::Suspended(Box::new(run)),
             None => Outcome::Nothing,
-        };
-        (outcome, halt)
+        }
+    }
+
+    fn hand_over(&mut self) {
+        if let Some(run) = self.run.take() {
+            self.output.settle(run);
+        }
+        self.output.release();
     }
 
     async fn work(&mut self) -> Result<(), Halt> {
+        match std::mem::replace(&mut self.start, Start::GoOn(None)) {
+            Start::Begin => {
+                if self.config.journal.is_some() {
+                    Box::pin(self.record(None, Durability::Buffered)).await?;
+                }
+                self.forward().await?;
+            }
+            Start::GoOn(Some(input)) => self.apply(*input).await?,
+            Start::GoOn(None) => {}
+        }
         loop {
             self.check_mail().await?;
             let Some(run) = &self.run else { return Ok(()) };
@@ -345,23 +371,44 @@ impl Shell {
 
     /// Passes on what the run said, and calls the observing hooks of each event.
     async fn forward(&mut self) -> Result<(), Halt> {
+        match self.pass_on() {
+            None => Ok(()),
+            // Boxed, so that a run to which nobody listens has no room for it, wherever it waits.
+            Some(left) => Box::pin(self.tell(left)).await,
+        }
+    }
+
+    /// Passes on what the run said, as long as nobody has to be waited for. What is left comes back.
+    fn pass_on(&mut self) -> Option<Vec<AgentEvent>> {
         let mut events = std::mem::take(&mut self.events);
-        let mut heard = Ok(());
-        for event in events.drain(..) {
-            if let AgentEvent::RunSuspended { .. } = event {
-                continue;
-            }
+        let mut left = None;
+        let mut said = events.drain(..).filter(is_passed_on);
+        for event in said.by_ref() {
             self.started |= matches!(event, AgentEvent::AgentStart(_));
             let note = self.note(&event);
-            if let Some(event) = self.output.try_emit(event)
-                && let Err(panic) = Box::pin(self.output.emit(event)).await
-            {
+            if let Some(event) = self.output.try_emit(event) {
+                left = Some(event);
+                break;
+            }
+            self.observe(note);
+        }
+        let left = left.map(|first| std::iter::once(first).chain(said).collect());
+        // The buffer serves the next input.
+        self.events = events;
+        left
+    }
+
+    /// Passes events on and waits for those who listen.
+    async fn tell(&mut self, events: Vec<AgentEvent>) -> Result<(), Halt> {
+        let mut heard = Ok(());
+        for event in events {
+            self.started |= matches!(event, AgentEvent::AgentStart(_));
+            let note = self.note(&event);
+            if let Err(panic) = self.output.emit(event).await {
                 heard = Err(panic);
             }
             self.observe(note);
         }
-        // The buffer serves the next input.
-        self.events = events;
         Ok(heard?)
     }
 
@@ -384,16 +431,19 @@ impl Shell {
                 };
             }
         }
-        for event in events {
-            if let AgentEvent::RunSuspended { .. } = event {
-                continue;
-            }
+        for event in events.into_iter().filter(is_passed_on) {
             self.started |= matches!(event, AgentEvent::AgentStart(_));
             let note = self.note(&event);
             self.output.emit_now(event);
             self.observe(note);
         }
     }
+}
+
+/// Whether an event of the run goes out as it is. That the run waits is said by the shell, see
+/// [`Shell::say_suspended`].
+fn is_passed_on(event: &AgentEvent) -> bool {
+    !matches!(event, AgentEvent::RunSuspended { .. })
 }
 
 /// A run that is still being driven when its driver goes was cut off: by a panic, or because its future was dropped
@@ -405,7 +455,7 @@ impl Drop for Shell {
             let panicking = std::thread::panicking();
             self.cut_off(if panicking { "the run's task panicked" } else { "the run's task was dropped" });
             if let Some(run) = self.run.take() {
-                self.output.settle(Box::new(run));
+                self.output.settle(run);
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::{BoxFuture, Environment, NoRuntime, TaskHandle};
+use super::{Abort, BoxFuture, Environment, NoRuntime, TaskHandle};
 use crate::identity::Timestamp;
 
 /// Random bytes that are fetched together: an agent needs two ids, and each fetch is a call into the kernel.
@@ -55,8 +55,11 @@ impl Environment for SystemEnvironment {
 
     fn spawn(&self, task: BoxFuture<'static, ()>) -> Result<TaskHandle, NoRuntime> {
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| NoRuntime)?;
-        let handle = runtime.spawn(task).abort_handle();
-        Ok(TaskHandle::new(move || handle.abort()))
+        Ok(TaskHandle(Abort::Task(runtime.spawn(task).abort_handle())))
+    }
+
+    fn can_spawn(&self) -> bool {
+        tokio::runtime::Handle::try_current().is_ok()
     }
 
     fn random_id(&self) -> String {

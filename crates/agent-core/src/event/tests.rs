@@ -1,5 +1,7 @@
 //! Shapes of events.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -100,11 +102,11 @@ fn runs_turns_and_messages_have_their_shapes() {
         continuation_kind: None,
         group: None,
         timestamp: Timestamp(5),
-        config: LoopConfigSnapshot {
+        config: Arc::new(LoopConfigSnapshot {
             model: "m".into(),
             provider: "p".into(),
             ..LoopConfigSnapshot::default()
-        },
+        }),
         metadata: Value::Null,
     };
     let mut shape = json!({

@@ -50,12 +50,14 @@ impl Chunk {
         self.units.push(unit);
     }
 
-    /// Everything but the links: a copy shares its parent and its units.
+    /// Everything but the links: a copy shares its parent and its units. It has room for one more.
     fn copied(&self) -> Self {
+        let mut units = Vec::with_capacity((self.units.len() + 1).next_power_of_two().max(4));
+        units.extend_from_slice(&self.units);
         Self {
             parent: self.parent.clone(),
             start: self.start,
-            units: self.units.clone(),
+            units,
             calls: self.calls.clone(),
             messages: self.messages,
             tokens: self.tokens,

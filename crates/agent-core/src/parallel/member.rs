@@ -9,12 +9,13 @@ use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 
 use crate::drive::{
-    AgentContext, AgentLoopConfig, Audience, EventSender, ListenerPanicked, LoopError, Outcome, Output,
-    Shell, ask_sources, counted, panic_text, start_run,
+    AgentContext, AgentLoopConfig, Audience, EventSender, ListenerPanicked, LoopError, Output, Shell,
+    ask_sources, counted, panic_text, start_run,
 };
 use crate::event::{AgentEnd, AgentEvent, Answer, Ended};
 use crate::identity::{QuestionId, Timestamp};
 use crate::message::{AgentMessage, Usage};
+use crate::prefix::Prefixes;
 use crate::run::{Input, Run};
 
 /// A loop that is about to run.
@@ -42,10 +43,16 @@ pub(crate) enum Driven {
     Panicked(String, Option<Box<Run>>),
 }
 
-/// Takes over a run that was cut off.
+/// Takes over what a shell leaves, also of a run that was cut off.
 #[derive(Default)]
 pub(crate) struct Room {
-    cut_off: Mutex<Option<Box<Run>>>,
+    left: Mutex<Option<Box<Run>>>,
+}
+
+impl Room {
+    fn take(&self) -> Option<Box<Run>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 #[async_trait]
@@ -62,8 +69,8 @@ impl Audience for Room {
 
     fn tell_now(&self, _event: &AgentEvent) {}
 
-    fn settle(&self, run: Box<Run>, output: &Output) {
-        *self.cut_off.lock().unwrap_or_else(PoisonError::into_inner) = Some(run);
+    fn settle(&self, run: Run, output: &Output) {
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(run));
         output.release();
     }
 }
@@ -92,13 +99,14 @@ impl Member {
         Ok((self.new_shell(&room).load(run, events), room))
     }
 
-    fn new_shell(&self, room: &Arc<Room>) -> Shell {
+    fn new_shell(&self, room: &Arc<Room>) -> Box<Shell> {
         Shell::new(
             Arc::clone(&self.config),
             self.context.tools.clone(),
             Arc::clone(&self.context.system_prompt),
             Output::with_audience(self.tx.clone(), Arc::clone(room) as Arc<dyn Audience>),
             self.cancel.clone(),
+            Prefixes::default(),
         )
     }
 
@@ -125,9 +133,8 @@ impl Member {
         let room = Arc::new(Room::default());
         let shell = self.new_shell(&room).load(*run, Vec::new());
         let input = Input::Answer { question_id, answer };
-        let output = shell.output();
-        let driven = AssertUnwindSafe(shell.go_on(Some(Box::new(input)))).catch_unwind().await;
-        come_back(driven.map(|(outcome, _)| outcome), &room, &output)
+        let driven = AssertUnwindSafe(shell.go_on_for_audience(Some(Box::new(input)))).catch_unwind().await;
+        come_back(driven, &room)
     }
 }
 
@@ -138,20 +145,15 @@ impl Driving {
             Ok(begun) => begun,
             Err(driven) => return driven,
         };
-        let output = shell.output();
-        let driven = AssertUnwindSafe(shell.begin()).catch_unwind().await;
-        come_back(driven.map(|(outcome, _)| outcome), &room, &output)
+        let driven = AssertUnwindSafe(shell.begin_for_audience()).catch_unwind().await;
+        come_back(driven, &room)
     }
 }
 
-fn come_back(driven: Result<Outcome, Box<dyn Any + Send>>, room: &Room, output: &Output) -> Driven {
-    output.release();
-    match driven {
-        Ok(Outcome::Ended(run) | Outcome::Suspended(run)) => Driven::Run(run),
-        Ok(Outcome::Nothing) => Driven::NotBegun("there was no run".to_owned()),
-        Err(panic) => {
-            let run = room.cut_off.lock().unwrap_or_else(PoisonError::into_inner).take();
-            Driven::Panicked(panic_text(&*panic), run)
-        }
+fn come_back(driven: Result<(), Box<dyn Any + Send>>, room: &Room) -> Driven {
+    match (driven, room.take()) {
+        (Ok(()), Some(run)) => Driven::Run(run),
+        (Ok(()), None) => Driven::NotBegun("there was no run".to_owned()),
+        (Err(panic), run) => Driven::Panicked(panic_text(&*panic), run),
     }
 }

@@ -247,7 +247,6 @@ impl Run {
 
     /// Call ids are made non-empty and unique in the whole history.
     fn name_calls(&self, message: &mut AssistantMessage) {
-        let key = self.model_key();
         let mut seen = std::collections::BTreeSet::new();
         let blocks = message.content.iter_mut().filter_map(|c| match c {
             Content::ToolCall(call) => Some(call),
@@ -260,6 +259,7 @@ impl Run {
                 || self.history.has_call(call.id.as_str())
             {
                 let place = format!("{n}/{salt}");
+                let key = self.model_key();
                 let hash = stable_hash(&[self.setup.loop_id.as_str(), key.as_str(), &place]);
                 call.id = ToolCallId::from(format!("call_{:012x}", hash >> 16));
                 salt += 1;

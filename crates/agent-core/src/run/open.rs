@@ -7,7 +7,7 @@ use super::input::ToolChange;
 use super::step::{CallStage, PendingCall, Step};
 use crate::event::{Question, ToolExecutionEnd};
 use crate::history::Entry;
-use crate::identity::{LoopId, QuestionId, StepKey, Timestamp, ToolCallId};
+use crate::identity::{LoopId, Part, QuestionId, StepKey, Timestamp, ToolCallId, joined};
 use crate::message::{Message, ToolCall};
 use crate::tool::ToolResult;
 
@@ -134,6 +134,7 @@ impl Open {
             let key = StepKey::from(format!("answer-{turn}"));
             return Step::AwaitAnswer { key, questions: self.questions().cloned().collect() };
         };
+        let number = |turn: u32| Part::Number(turn.into());
         let calls = slots
             .iter()
             .filter_map(|slot| {
@@ -144,11 +145,14 @@ impl Open {
                     Stage::Ended => CallStage::Ended,
                     Stage::Asked(_) | Stage::Closed => return None,
                 };
-                let key = StepKey::from(format!("tool-{turn}-{}", slot.call.id));
+                let id = Part::Text(slot.call.id.as_str());
+                let key = StepKey::from(joined(&[Part::Text("tool-"), number(turn), Part::Text("-"), id]));
                 Some(PendingCall { key, call: slot.call.clone(), stage, forced: slot.forced })
             })
             .collect();
-        Step::RunTools { key: StepKey::from(format!("tools-{turn}-{first}")), calls }
+        let place = Part::Number(u64::try_from(first).unwrap_or(u64::MAX));
+        let key = joined(&[Part::Text("tools-"), number(turn), Part::Text("-"), place]);
+        Step::RunTools { key: StepKey::from(key), calls }
     }
 
     pub(super) fn may_begin(&self, id: &ToolCallId) -> bool {

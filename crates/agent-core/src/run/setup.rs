@@ -1,6 +1,7 @@
 //! What a run is decided by: plain data, fixed for its life.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -37,7 +38,7 @@ pub struct RunSetup {
     /// What the first turn of a first loop is opened by.
     pub first_turn_trigger: TurnTrigger,
     /// What `AgentStart` says of the configuration.
-    pub config: LoopConfigSnapshot,
+    pub config: Arc<LoopConfigSnapshot>,
     /// What the caller wants to have noted in `AgentStart`.
     pub metadata: Value,
     /// The protocol, for replies that the run makes itself.
@@ -115,7 +116,7 @@ impl RunSetup {
             continuation: None,
             group: None,
             first_turn_trigger: TurnTrigger::User,
-            config: LoopConfigSnapshot::default(),
+            config: Arc::default(),
             metadata: Value::Null,
             api: None,
             gates: Gates::default(),

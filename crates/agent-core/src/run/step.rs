@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{GateAt, Phase, Run};
 use crate::event::{CompactionReason, Ended, Question};
 use crate::history::{Entry, History};
-use crate::identity::StepKey;
+use crate::identity::{Part, StepKey, joined};
 use crate::message::ToolCall;
 
 /// What is to be done. Its key is the same in every process that gets here (architecture: stable step keys).
@@ -211,6 +211,8 @@ pub(super) fn next(run: &Run) -> Step {
 impl Run {
     /// The name of the model call that is open or comes next.
     pub(super) fn model_key(&self) -> StepKey {
-        StepKey::from(format!("model-{}.{}", self.turn.index, self.turn.attempt))
+        let (turn, attempt) = (self.turn.index.into(), self.turn.attempt.into());
+        let parts = [Part::Text("model-"), Part::Number(turn), Part::Text("."), Part::Number(attempt)];
+        StepKey::from(joined(&parts))
     }
 }

@@ -73,6 +73,10 @@ impl Environment for ManualEnvironment {
         SystemEnvironment.spawn(task)
     }
 
+    fn can_spawn(&self) -> bool {
+        SystemEnvironment.can_spawn()
+    }
+
     fn random_id(&self) -> String {
         format!("id-{}", self.ids.fetch_add(1, Ordering::Relaxed) + 1)
     }

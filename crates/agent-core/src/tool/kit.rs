@@ -5,7 +5,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ use crate::identity::ToolName;
 /// assert_eq!(kit.definitions().definitions()[0].name, "clock");
 /// assert_eq!(kit.clone().len(), 1);
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Toolkit {
     inner: Arc<Inner>,
 }
@@ -118,6 +118,14 @@ impl Ready {
         let sequential = tools.iter().filter(|t| t.concurrency() == ToolConcurrency::Sequential);
         let sequential = sequential.map(|t| t.name().into()).collect();
         Self { by_name, set: definitions.into(), sequential }
+    }
+}
+
+impl Default for Toolkit {
+    /// No tools. One for the process: every agent begins with it.
+    fn default() -> Self {
+        static NONE: LazyLock<Arc<Inner>> = LazyLock::new(Arc::default);
+        Self { inner: Arc::clone(&NONE) }
     }
 }
 

@@ -14,6 +14,7 @@ mod runs;
 mod differs;
 mod files;
 mod same;
+mod tasks;
 
 use std::sync::Arc;
 

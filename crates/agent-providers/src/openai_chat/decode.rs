@@ -90,6 +90,7 @@ pub(super) struct Decoder {
     done: bool,
     surrogates: Surrogates,
     shape: Shape<Usual>,
+    opening: quick::Opening,
 }
 
 impl Decoder {
@@ -106,6 +107,7 @@ impl Decoder {
             done: false,
             surrogates: Surrogates::default(),
             shape: Shape::default(),
+            opening: quick::Opening::default(),
         }
     }
 
@@ -125,7 +127,13 @@ impl Decoder {
     }
 
     fn read(&mut self, json: &str, sink: &mut EventSink<'_>) -> Result<bool, ProviderError> {
-        if let Some(chunk) = quick::chunk(json) {
+        let mut opening = std::mem::take(&mut self.opening);
+        let quick = quick::after(json, &mut opening);
+        // What names the reply is asked for until it has begun.
+        if self.begun || quick.as_ref().is_some_and(|chunk| chunk.choices.listed) {
+            self.opening = opening;
+        }
+        if let Some(chunk) = quick {
             return self.chunk(json, chunk, sink);
         }
         match serde_json::from_str::<Chunk<'_>>(json) {

@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use agent_core::{ModelConfig, ReasoningField, StreamConfig, ThinkingFormat, WireKey};
 
 use crate::handoff::wire_key;
@@ -17,7 +19,7 @@ pub(super) struct Dialect {
     /// How the key is sent.
     pub(super) auth: Auth,
     /// The field that limits the output.
-    pub(super) max_tokens: String,
+    pub(super) max_tokens: Cow<'static, str>,
     /// The system prompt goes under `developer`.
     pub(super) developer_role: bool,
     /// `reasoning_effort` is understood.
@@ -89,7 +91,7 @@ fn common() -> Dialect {
     Dialect {
         base: "http://localhost:8080/v1",
         auth: Auth::OptionalBearer,
-        max_tokens: String::from("max_tokens"),
+        max_tokens: Cow::Borrowed("max_tokens"),
         developer_role: false,
         reasoning_effort: true,
         usage_in_stream: true,
@@ -107,7 +109,7 @@ fn common() -> Dialect {
 }
 
 fn openai(d: &mut Dialect) {
-    d.max_tokens = String::from("max_completion_tokens");
+    d.max_tokens = Cow::Borrowed("max_completion_tokens");
     d.developer_role = true;
     d.store = true;
     d.strict_tools = true;
@@ -168,7 +170,7 @@ const VENDORS: &[Vendor] = &[
         hosts: &["api.groq.com"],
         base: "https://api.groq.com/openai/v1",
         change: |d| {
-            d.max_tokens = String::from("max_completion_tokens");
+            d.max_tokens = Cow::Borrowed("max_completion_tokens");
             d.replay = Replay::Omit;
         },
     },
@@ -177,7 +179,7 @@ const VENDORS: &[Vendor] = &[
         hosts: &["api.cerebras.ai"],
         base: "https://api.cerebras.ai/v1",
         change: |d| {
-            d.max_tokens = String::from("max_completion_tokens");
+            d.max_tokens = Cow::Borrowed("max_completion_tokens");
             d.replay = Replay::Omit;
         },
     },
@@ -186,7 +188,7 @@ const VENDORS: &[Vendor] = &[
         hosts: &["api.x.ai"],
         base: "https://api.x.ai/v1",
         change: |d| {
-            d.max_tokens = String::from("max_completion_tokens");
+            d.max_tokens = Cow::Borrowed("max_completion_tokens");
             d.replay = Replay::Omit;
         },
     },
@@ -316,7 +318,7 @@ impl Dialect {
         put(&mut self.prompt_cache_key, set.prompt_cache_key);
         put(&mut self.json_schema, set.json_schema);
         if let Some(field) = &set.max_tokens_field {
-            self.max_tokens.clone_from(field);
+            self.max_tokens = Cow::Owned(field.clone());
         }
         if let Some(format) = set.thinking_format {
             self.thinking = format;
@@ -341,8 +343,11 @@ impl Dialect {
             Replay::Field(field) => ("in", field),
         };
         let ids = match self.ids {
-            Ids::NineAlphanumeric => String::from("nine"),
-            Ids::Word(max) => max.to_string(),
+            Ids::NineAlphanumeric => Cow::Borrowed("nine"),
+            // The limits of the table; the key is made for each request.
+            Ids::Word(40) => Cow::Borrowed("40"),
+            Ids::Word(64) => Cow::Borrowed("64"),
+            Ids::Word(max) => Cow::Owned(max.to_string()),
         };
         let name = if self.tool_result_name { "named" } else { "" };
         let marked = if self.cache_markers { "marked" } else { "" };
@@ -367,6 +372,10 @@ fn vendor(model: &ModelConfig) -> Option<&'static Vendor> {
     };
     let Some(base) = &model.base_url else { return by_name() };
     let host = host(base);
+    // An address in digits is no vendor's.
+    if host.bytes().next_back().is_none_or(|last| last.is_ascii_digit()) {
+        return by_name();
+    }
     VENDORS.iter().find(|v| v.hosts.iter().any(|h| is_under(host, h))).or_else(by_name)
 }
 

@@ -26,15 +26,6 @@ const BRIDGE: &[u8] = br#"{"role":"assistant","content":"I have the results of t
 /// What is put in at a mark to make the message before it the end of a cached prefix.
 const CACHE_MARKER: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 
-/// Bytes reserved for each estimated token of the conversation. An estimated token is four bytes of text.
-const BYTES_PER_TOKEN: usize = 5;
-
-/// Bytes reserved for what stands before the conversation. Thousands of agents may write a first request at once.
-const HEAD_RESERVED: usize = 1_024;
-
-/// The most bytes that are reserved from an estimate.
-const MAX_RESERVED: usize = 32 << 20;
-
 pub(super) fn request(request: &StreamConfig) -> Result<HttpRequest, ProviderError> {
     let model = &request.model;
     let dialect = Dialect::of(model);
@@ -60,9 +51,7 @@ pub(super) fn request(request: &StreamConfig) -> Result<HttpRequest, ProviderErr
 }
 
 fn body(request: &StreamConfig, dialect: &Dialect) -> Vec<u8> {
-    let tokens = usize::try_from(request.history.tokens()).unwrap_or(usize::MAX);
-    let reserved = tokens.saturating_mul(BYTES_PER_TOKEN).saturating_add(HEAD_RESERVED).min(MAX_RESERVED);
-    let mut out = Vec::with_capacity(reserved);
+    let mut out = Vec::with_capacity(request::room(request));
     let mut members = Members::open(&mut out);
     members.field("model", &request.model.id).field("stream", &true);
     options::write(&mut members, request, dialect);

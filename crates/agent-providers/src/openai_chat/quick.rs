@@ -9,23 +9,57 @@ mod tests;
 
 use std::borrow::Cow;
 
-use super::wire::{Arguments, Body, Call, Choice, Choices, Chunk, Delta, Function, Usage};
+use super::wire::{
+    Arguments, Body, Call, Choice, Choices, Chunk, CompletionDetails, Delta, Function, PromptDetails, Usage,
+};
 use crate::json::{Count, Text};
 use crate::shape::string;
 
-/// The chunk, if it is a usual one.
-pub(super) fn chunk(json: &str) -> Option<Chunk<'_>> {
+/// What stands before the choices of a chunk. It names the reply, and is the same in each of its chunks.
+#[derive(Debug, Default)]
+pub(super) struct Opening(Box<str>);
+
+/// The longest opening that is kept, in bytes.
+const MAX_OPENING: usize = 1_024;
+
+/// The chunk, if it is a usual one. Where it opens like one before it, it is read from its choices on, and id and model are
+/// left out.
+pub(super) fn after<'a>(json: &'a str, opening: &mut Opening) -> Option<Chunk<'a>> {
     let mut reader = Reader { rest: json };
     let (mut id, mut model, mut choices) = (None, None, None);
     let (mut usage, mut error) = (None, None);
-    reader.object(|reader, key| match key {
+    // Where the choices begin, when nothing else that is read stands before them.
+    let mut begin = 0;
+    let member = |reader: &mut Reader<'a>, key: &'a str| match key {
         "id" => once(&mut id, reader.text()?),
         "model" => once(&mut model, reader.text()?),
-        "choices" => once(&mut choices, reader.choices()?),
+        "choices" => {
+            if usage.is_none() && error.is_none() {
+                // The quote before the key.
+                begin = (key.as_ptr() as usize).saturating_sub(json.as_ptr() as usize + 1);
+            }
+            once(&mut choices, reader.choices()?)
+        }
         "usage" => once(&mut usage, reader.usage()?),
         "error" => once(&mut error, reader.eat("null")?),
         _ => reader.skip(),
-    })?;
+    };
+    match json.strip_prefix(&*opening.0).filter(|rest| rest.len() < json.len()) {
+        Some(rest) => {
+            reader.rest = rest;
+            reader.members(member)?;
+            // One that stands behind the choices may be a second one.
+            if id.is_some() || model.is_some() {
+                return None;
+            }
+        }
+        None => {
+            reader.object(member)?;
+            if let Some(known) = json.get(..begin).filter(|known| (1..MAX_OPENING).contains(&known.len())) {
+                opening.0 = Box::from(known);
+            }
+        }
+    }
     reader.rest.is_empty().then(|| Chunk {
         id: id.unwrap_or_default(),
         model: model.unwrap_or_default(),
@@ -55,11 +89,16 @@ impl<'a> Reader<'a> {
         self.rest = self.rest.strip_prefix(' ').unwrap_or(self.rest);
     }
 
-    fn object(&mut self, mut member: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {
+    fn object(&mut self, member: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {
         self.eat("{")?;
         if self.eat("}").is_some() {
             return Some(());
         }
+        self.members(member)
+    }
+
+    /// The members of an object from one of them on, to its end.
+    fn members(&mut self, mut member: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {
         loop {
             self.eat("\"")?;
             let (len, false) = string(self.rest)? else { return None };
@@ -102,15 +141,69 @@ impl<'a> Reader<'a> {
         digits.parse().ok().map(Count)
     }
 
-    /// Tokens, which the general reader reads.
+    /// Tokens. Where there is more than numbers to them, the general reader reads them.
     fn usage(&mut self) -> Option<Option<Box<Usage>>> {
         if self.eat("null").is_some() {
             return Some(None);
         }
-        let mut values = serde_json::Deserializer::from_str(self.rest).into_iter::<Usage>();
+        let all = self.rest;
+        if let Some(usage) = self.plain_usage() {
+            return Some(Some(usage));
+        }
+        let mut values = serde_json::Deserializer::from_str(all).into_iter::<Usage>();
         let usage = values.next()?.ok()?;
-        self.rest = self.rest.get(values.byte_offset()..)?;
+        self.rest = all.get(values.byte_offset()..)?;
         Some(Some(Box::new(usage)))
+    }
+
+    fn plain_usage(&mut self) -> Option<Box<Usage>> {
+        let (mut prompt, mut completion, mut total, mut hit, mut cached) = (None, None, None, None, None);
+        let (mut prompt_details, mut completion_details) = (None, None);
+        self.object(|reader, key| match key {
+            "prompt_tokens" => once(&mut prompt, reader.number()?),
+            "completion_tokens" => once(&mut completion, reader.number()?),
+            "total_tokens" => once(&mut total, reader.number()?),
+            "prompt_tokens_details" => once(&mut prompt_details, reader.prompt_details()?),
+            "completion_tokens_details" => once(&mut completion_details, reader.completion_details()?),
+            "prompt_cache_hit_tokens" => once(&mut hit, reader.number()?),
+            "cached_tokens" => once(&mut cached, reader.number()?),
+            _ => reader.skip(),
+        })?;
+        Some(Box::new(Usage {
+            prompt_tokens: prompt.unwrap_or_default(),
+            completion_tokens: completion.unwrap_or_default(),
+            total_tokens: total.unwrap_or_default(),
+            prompt_tokens_details: prompt_details.flatten(),
+            completion_tokens_details: completion_details.flatten(),
+            prompt_cache_hit_tokens: hit.unwrap_or_default(),
+            cached_tokens: cached.unwrap_or_default(),
+        }))
+    }
+
+    fn prompt_details(&mut self) -> Option<Option<PromptDetails>> {
+        if self.eat("null").is_some() {
+            return Some(None);
+        }
+        let (mut cached, mut written) = (None, None);
+        self.object(|reader, key| match key {
+            "cached_tokens" => once(&mut cached, reader.number()?),
+            "cache_write_tokens" => once(&mut written, reader.number()?),
+            _ => reader.skip(),
+        })?;
+        let (cached_tokens, cache_write_tokens) = (cached.unwrap_or_default(), written.unwrap_or_default());
+        Some(Some(PromptDetails { cached_tokens, cache_write_tokens }))
+    }
+
+    fn completion_details(&mut self) -> Option<Option<CompletionDetails>> {
+        if self.eat("null").is_some() {
+            return Some(None);
+        }
+        let mut reasoning = None;
+        self.object(|reader, key| match key {
+            "reasoning_tokens" => once(&mut reasoning, reader.number()?),
+            _ => reader.skip(),
+        })?;
+        Some(Some(CompletionDetails { reasoning_tokens: reasoning.unwrap_or_default() }))
     }
 
     /// Any value that is no object and no list.

@@ -132,28 +132,28 @@ pub(super) struct Arguments<'a>(pub(super) Cow<'a, str>);
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 pub(super) struct Usage {
-    prompt_tokens: Count,
-    completion_tokens: Count,
-    total_tokens: Count,
-    prompt_tokens_details: Option<PromptDetails>,
-    completion_tokens_details: Option<CompletionDetails>,
+    pub(super) prompt_tokens: Count,
+    pub(super) completion_tokens: Count,
+    pub(super) total_tokens: Count,
+    pub(super) prompt_tokens_details: Option<PromptDetails>,
+    pub(super) completion_tokens_details: Option<CompletionDetails>,
     /// DeepSeek's name for cached tokens.
-    prompt_cache_hit_tokens: Count,
+    pub(super) prompt_cache_hit_tokens: Count,
     /// Moonshot's name for them.
-    cached_tokens: Count,
+    pub(super) cached_tokens: Count,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
-struct PromptDetails {
-    cached_tokens: Count,
-    cache_write_tokens: Count,
+pub(super) struct PromptDetails {
+    pub(super) cached_tokens: Count,
+    pub(super) cache_write_tokens: Count,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
-struct CompletionDetails {
-    reasoning_tokens: Count,
+pub(super) struct CompletionDetails {
+    pub(super) reasoning_tokens: Count,
 }
 
 impl Usage {

@@ -16,23 +16,12 @@ use crate::json::Members;
 use crate::openai_responses::config::{SystemPrompt, system_prompt};
 use crate::tool_schema::declared;
 
-/// Bytes reserved for each estimated token of the conversation. An estimated token is four bytes of text.
-const BYTES_PER_TOKEN: usize = 5;
-
-/// Bytes reserved for what stands before the conversation.
-const HEAD_RESERVED: usize = 1_024;
-
-/// The most bytes that are reserved from an estimate.
-const MAX_RESERVED: usize = 32 << 20;
-
 /// Writes the body.
 ///
 /// # Errors
 /// When the request cannot be said in this protocol.
 pub(crate) fn body(request: &StreamConfig) -> Result<Vec<u8>, ProviderError> {
-    let tokens = usize::try_from(request.history.tokens()).unwrap_or(usize::MAX);
-    let reserved = tokens.saturating_mul(BYTES_PER_TOKEN).saturating_add(HEAD_RESERVED).min(MAX_RESERVED);
-    let mut out = Vec::with_capacity(reserved);
+    let mut out = Vec::with_capacity(crate::request::room(request));
     let mut body = Members::open(&mut out);
     body.field("model", &request.model.id).field("stream", &true);
     options::write(&mut body, request)?;

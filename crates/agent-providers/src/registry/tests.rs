@@ -2,6 +2,7 @@
 
 use super::*;
 use agent_core::{History, StopReason};
+use async_trait::async_trait;
 
 struct Fixed(&'static str);
 

@@ -131,9 +131,9 @@ fn kind_of(
     first: &[u8],
     usual: Framing,
 ) -> Result<BodyKind, ProviderError> {
-    let media = declared.and_then(|t| t.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
-    let framing = declared_framing(&media, usual);
-    let is_json = media == "application/json" || media.ends_with("+json");
+    let media = declared.map_or("", |t| t.split_once(';').map_or(t, |(media, _)| media)).trim_ascii();
+    let framing = declared_framing(media, usual);
+    let is_json = media.eq_ignore_ascii_case("application/json") || ends_with_json(media);
     let start = first.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(first).trim_ascii_start();
     Ok(match start.first() {
         None => BodyKind::Frames(usual),
@@ -162,18 +162,27 @@ fn kind_of(
     })
 }
 
+/// Types of one JSON value a line.
+const LINES: &[&str] =
+    &["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
+
 /// The framing that a content type names.
 fn declared_framing(media: &str, usual: Framing) -> Option<Framing> {
-    match media {
-        "text/event-stream" if usual == Framing::SseOrJson => Some(usual),
-        "text/event-stream" => Some(Framing::Sse),
-        "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "application/x-jsonlines" => {
-            Some(Framing::Lines)
-        }
-        #[cfg(feature = "bedrock")]
-        "application/vnd.amazon.eventstream" => Some(Framing::EventStream),
-        _ => None,
+    let is = |name: &str| media.eq_ignore_ascii_case(name);
+    if is("text/event-stream") {
+        return Some(if usual == Framing::SseOrJson { usual } else { Framing::Sse });
     }
+    #[cfg(feature = "bedrock")]
+    if is("application/vnd.amazon.eventstream") {
+        return Some(Framing::EventStream);
+    }
+    LINES.iter().any(|name| is(name)).then_some(Framing::Lines)
+}
+
+/// Whether it is a type that is written in JSON, such as `application/problem+json`.
+fn ends_with_json(media: &str) -> bool {
+    const SUFFIX: &[u8] = b"+json";
+    media.as_bytes().last_chunk::<{ SUFFIX.len() }>().is_some_and(|end| end.eq_ignore_ascii_case(SUFFIX))
 }
 
 fn is_binary(framing: Framing) -> bool {
@@ -249,11 +258,13 @@ async fn frames(
     mut body: Body<'_>,
     sink: &mut EventSink<'_>,
 ) -> Result<Completion, ProviderError> {
-    if framer.feed(&first, decoder, sink)? == Flow::Done {
+    let begun = framer.feed(&first, decoder, sink)?;
+    // A piece that is still held when the connection reads on costs it a new buffer.
+    drop(first);
+    if begun == Flow::Done {
         body.settle().await;
         return decoder.finish(sink);
     }
-    drop(first);
     loop {
         let next = if decoder.is_complete() {
             match body.next_soon(AFTER_END).await {
@@ -268,7 +279,9 @@ async fn frames(
         };
         let broken = match next {
             Next::Piece(piece) => {
-                if framer.feed(&piece, decoder, sink)? == Flow::Done {
+                let flow = framer.feed(&piece, decoder, sink)?;
+                drop(piece);
+                if flow == Flow::Done {
                     body.settle().await;
                     return decoder.finish(sink);
                 }

@@ -16,7 +16,7 @@ use super::{Inner, TransportConfig, failure, retry_after};
 use crate::protocol::{Dispatched, HttpRequest, Protocol, Undelivered};
 use crate::request::apply_custom;
 
-/// Headers under which vendors name an exchange.
+/// Headers under which vendors name an exchange; an earlier one wins over a later one.
 const REQUEST_ID: &[&str] = &[
     "x-request-id",
     "request-id",
@@ -41,15 +41,30 @@ pub(super) struct Head {
 }
 
 impl Head {
+    /// One walk over what is there: to look for each name, of which hardly any has come, takes several times as long.
     fn of(headers: &HeaderMap, fetched: Option<HeaderValue>) -> Self {
-        let header = |name: &str| headers.get(name).and_then(|v| v.to_str().ok());
-        Self {
-            request_id: REQUEST_ID.iter().find_map(|name| header(name)).map(Box::from),
-            retry: header("x-should-retry").and_then(|said| said.parse().ok()),
-            retry_after: retry_after::read(headers, now),
-            error_type: header("x-amzn-errortype").map(Box::from),
-            fetched,
+        let mut head = Self { fetched, ..Self::default() };
+        let (mut named, mut waits) = (REQUEST_ID.len(), false);
+        for (name, value) in headers {
+            let name = name.as_str();
+            let text = || value.to_str().ok();
+            match name {
+                "retry-after" | "retry-after-ms" => waits = true,
+                "x-should-retry" => head.retry = head.retry.or_else(|| text()?.parse().ok()),
+                "x-amzn-errortype" => head.error_type = head.error_type.or_else(|| text().map(Box::from)),
+                _ => {
+                    if let Some(at) = REQUEST_ID.iter().take(named).position(|known| *known == name)
+                        && let Some(id) = text()
+                    {
+                        (named, head.request_id) = (at, Some(Box::from(id)));
+                    }
+                }
+            }
         }
+        if waits {
+            head.retry_after = retry_after::read(headers, now);
+        }
+        head
     }
 }
 

@@ -175,7 +175,7 @@ pub(crate) fn record_of_setup(setup: &RunSetup, now: Timestamp) -> LoopRecord {
     record.parent_loop_id.clone_from(&setup.parent_loop_id);
     record.group.clone_from(&setup.group);
     record.continuation_kind = setup.continuation.clone().unwrap_or(ContinuationKind::Initial);
-    record.config = setup.config.clone();
+    record.config = (*setup.config).clone();
     record.metadata = setup.metadata.clone();
     record
 }
@@ -196,7 +196,7 @@ fn fill_from_start(record: &mut LoopRecord, start: &AgentStart) {
     record.parent_loop_id.clone_from(&start.parent_loop_id);
     record.group.clone_from(&start.group);
     record.continuation_kind = start.continuation_kind.clone().unwrap_or(ContinuationKind::Initial);
-    record.config = start.config.clone();
+    record.config = (*start.config).clone();
     record.metadata = start.metadata.clone();
     record.started_at = start.timestamp;
 }

@@ -55,6 +55,10 @@ impl Environment for RecordingEnvironment {
         self.inner.spawn(task)
     }
 
+    fn can_spawn(&self) -> bool {
+        self.inner.can_spawn()
+    }
+
     fn random_id(&self) -> String {
         let id = self.inner.random_id();
         self.shared.lock().recording.clock.ids.push(id.clone());

@@ -75,6 +75,10 @@ impl Environment for ReplayEnvironment {
         self.inner.spawn(task)
     }
 
+    fn can_spawn(&self) -> bool {
+        self.inner.can_spawn()
+    }
+
     fn random_id(&self) -> String {
         let mut state = self.shared.lock();
         let place = state.clock.ids;

@@ -43,14 +43,14 @@ pub(super) fn broken_bounds(schema: &Map<String, Value>, value: &Value) -> Vec<S
 fn broken_number_bounds(schema: &Map<String, Value>, n: f64) -> Vec<String> {
     let mut out = Vec::new();
     let mut check = |key: &str, holds: &dyn Fn(f64) -> bool, sign: &str| {
-        if let Some(bound) = schema.get(key)
+        if let Some(bound) = keyword(schema, key)
             && bound.as_f64().is_some_and(|b| !holds(b))
         {
             out.push(format!("must be {sign} {bound}"));
         }
     };
     // Draft 4 wrote an exclusive bound as a flag beside the bound.
-    let flag = |key: &str| schema.get(key).and_then(Value::as_bool).unwrap_or(false);
+    let flag = |key: &str| keyword(schema, key).and_then(Value::as_bool).unwrap_or(false);
     if flag("exclusiveMinimum") {
         check("minimum", &|b| n > b, ">");
     } else {
@@ -78,12 +78,21 @@ fn is_multiple(n: f64, of: f64) -> bool {
 
 /// A length; what is no whole number is no bound.
 fn size(schema: &Map<String, Value>, key: &str) -> Option<u64> {
-    schema.get(key).and_then(Value::as_u64)
+    keyword(schema, key).and_then(Value::as_u64)
+}
+
+/// A keyword of a schema. Most schemas have few, and to compare them all takes less time than to hash one.
+pub(super) fn keyword<'s>(schema: &'s Map<String, Value>, name: &str) -> Option<&'s Value> {
+    const FEW: usize = 8;
+    if schema.len() > FEW {
+        return schema.get(name);
+    }
+    schema.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
 /// The types that a schema allows; empty when it allows all.
 pub(super) fn types(schema: &Map<String, Value>) -> Vec<Type> {
-    let mut types: Vec<Type> = match schema.get("type") {
+    let mut types: Vec<Type> = match keyword(schema, "type") {
         Some(Value::String(name)) => Type::named(name).into_iter().collect(),
         Some(Value::Array(names)) => {
             let known: Vec<Type> = names.iter().filter_map(Value::as_str).filter_map(Type::named).collect();
@@ -92,7 +101,7 @@ pub(super) fn types(schema: &Map<String, Value>) -> Vec<Type> {
         }
         _ => Vec::new(),
     };
-    if !types.is_empty() && schema.get("nullable").and_then(Value::as_bool).unwrap_or(false) {
+    if !types.is_empty() && keyword(schema, "nullable").and_then(Value::as_bool).unwrap_or(false) {
         types.push(Type::Null);
     }
     types

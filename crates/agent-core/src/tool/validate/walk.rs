@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::checks::{broken_bounds, same, types};
+use super::checks::{broken_bounds, keyword, same, types};
 use super::coerce::{Type, coerced, type_name, whole};
 use super::{ArgumentError, ArgumentErrors, MAX_ARGUMENT_ERRORS, shown};
 
@@ -52,7 +52,7 @@ impl<'s> Walk<'s> {
             Value::Object(schema) => schema,
             _ => return,
         };
-        if let Some(target) = schema.get("$ref").and_then(Value::as_str).and_then(|r| self.resolve(r)) {
+        if let Some(target) = keyword(schema, "$ref").and_then(Value::as_str).and_then(|r| self.resolve(r)) {
             self.check(target, value, path, depth + 1);
         }
         if !self.check_type(schema, value, path) {
@@ -102,7 +102,7 @@ impl<'s> Walk<'s> {
     }
 
     fn check_values(&mut self, schema: &Map<String, Value>, value: &mut Value, path: &str) {
-        let allowed = match (schema.get("enum"), schema.get("const")) {
+        let allowed = match (keyword(schema, "enum"), keyword(schema, "const")) {
             (Some(Value::Array(allowed)), _) => allowed.as_slice(),
             (_, Some(only)) => std::slice::from_ref(only),
             _ => return,
@@ -125,9 +125,8 @@ impl<'s> Walk<'s> {
 
     fn check_object(&mut self, schema: &'s Map<String, Value>, value: &mut Value, path: &str, depth: usize) {
         let Value::Object(object) = value else { return };
-        let properties = schema.get("properties").and_then(Value::as_object);
-        let required: Vec<&str> = schema
-            .get("required")
+        let properties = keyword(schema, "properties").and_then(Value::as_object);
+        let required: Vec<&str> = keyword(schema, "required")
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
@@ -139,13 +138,13 @@ impl<'s> Walk<'s> {
                 self.error(&joined(path, name), "is required", &Value::Null);
             }
         }
-        let additional = schema.get("additionalProperties");
+        let additional = keyword(schema, "additionalProperties");
         for (name, value) in object.iter_mut() {
             if let Some(schema) = properties.and_then(|p| p.get(name)) {
                 self.check(schema, value, &joined(path, name), depth + 1);
                 continue;
             }
-            let by_pattern = schema.contains_key("patternProperties");
+            let by_pattern = keyword(schema, "patternProperties").is_some();
             match additional {
                 Some(Value::Bool(false)) if !by_pattern => {
                     let reason = match properties.map(|p| p.keys().map(String::as_str).collect::<Vec<_>>()) {
@@ -192,9 +191,9 @@ impl<'s> Walk<'s> {
     fn check_array(&mut self, schema: &'s Map<String, Value>, value: &mut Value, path: &str, depth: usize) {
         let Value::Array(items) = value else { return };
         // Draft 7 wrote prefixItems as a list of items, with additionalItems for the others.
-        let (prefix, rest) = match (schema.get("prefixItems"), schema.get("items")) {
+        let (prefix, rest) = match (keyword(schema, "prefixItems"), keyword(schema, "items")) {
             (Some(Value::Array(prefix)), rest) => (prefix.as_slice(), rest),
-            (_, Some(Value::Array(prefix))) => (prefix.as_slice(), schema.get("additionalItems")),
+            (_, Some(Value::Array(prefix))) => (prefix.as_slice(), keyword(schema, "additionalItems")),
             (_, rest) => (&[][..], rest),
         };
         for (at, item) in items.iter_mut().enumerate() {
@@ -205,15 +204,15 @@ impl<'s> Walk<'s> {
     }
 
     fn check_choices(&mut self, schema: &'s Map<String, Value>, value: &mut Value, path: &str, depth: usize) {
-        if let Some(Value::Array(all)) = schema.get("allOf") {
+        if let Some(Value::Array(all)) = keyword(schema, "allOf") {
             for part in all {
                 self.check(part, value, path, depth + 1);
             }
         }
-        if let Some(Value::Array(choices)) = schema.get("anyOf") {
+        if let Some(Value::Array(choices)) = keyword(schema, "anyOf") {
             self.check_choice(choices, Matches::Any, value, path, depth);
         }
-        if let Some(Value::Array(choices)) = schema.get("oneOf") {
+        if let Some(Value::Array(choices)) = keyword(schema, "oneOf") {
             self.check_choice(choices, Matches::One, value, path, depth);
         }
     }

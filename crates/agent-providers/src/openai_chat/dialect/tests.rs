@@ -16,9 +16,9 @@ fn a_vendor_is_known_by_its_address_before_its_name() {
         let d = Dialect::of(&model(provider, base));
         (d.max_tokens, d.auth, d.thinking)
     };
-    let openai = ("max_completion_tokens".to_owned(), Auth::Bearer, ThinkingFormat::OpenAi);
-    let unknown = ("max_tokens".to_owned(), Auth::OptionalBearer, ThinkingFormat::OpenAi);
-    let zai = ("max_tokens".to_owned(), Auth::Bearer, ThinkingFormat::Zai);
+    let openai = (Cow::Borrowed("max_completion_tokens"), Auth::Bearer, ThinkingFormat::OpenAi);
+    let unknown = (Cow::Borrowed("max_tokens"), Auth::OptionalBearer, ThinkingFormat::OpenAi);
+    let zai = (Cow::Borrowed("max_tokens"), Auth::Bearer, ThinkingFormat::Zai);
     assert_eq!(fields("openai", None), openai);
     assert_eq!(fields("whoever", Some("https://eu.api.openai.com/v1")), openai);
     assert_eq!(fields("openai", Some("https://proxy.example/v1")), openai);

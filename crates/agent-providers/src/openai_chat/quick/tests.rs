@@ -37,6 +37,11 @@ const UNUSUAL: &[&str] = &[
     r#"{"choices":[],}"#,
 ];
 
+/// A chunk that nothing came before.
+fn chunk(json: &str) -> Option<Chunk<'_>> {
+    after(json, &mut Opening::default())
+}
+
 /// Both readers; the quick one may decline.
 #[track_caller]
 fn compare(json: &str) -> bool {
@@ -51,6 +56,35 @@ fn usual_chunks_are_read_as_the_general_reader_reads_them() {
     for json in USUAL {
         assert!(compare(json), "{json}");
     }
+}
+
+#[test]
+fn a_chunk_that_opens_like_one_before_it_is_read_from_its_choices_on() {
+    let mut opening = Opening::default();
+    let first = r#"{"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"a"}}],"usage":null}"#;
+    assert_eq!(after(first, &mut opening).unwrap().id.as_str(), "c");
+    let check = |json: &str, expect: Option<&str>| {
+        let mut opening = Opening(opening.0.clone());
+        let read = after(json, &mut opening);
+        assert_eq!(read.map(|chunk| format!("{:?}", chunk.choices)).as_deref(), expect, "{json}");
+    };
+    let choices = |json: &str| format!("{:?}", chunk(json).unwrap().choices);
+    let second = r#"{"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"b"}}]}"#;
+    check(second, Some(&choices(second)));
+    let other = r#"{"id":"d","model":"m","choices":[]}"#;
+    check(other, Some(&choices(other)));
+    for repeated in [
+        r#"{"id":"c","model":"m","choices":[],"id":"d"}"#,
+        r#"{"id":"c","model":"m","choices":[],"choices":[]}"#,
+        r#"{"id":"c","model":"m",}"#,
+        r#"{"id":"c","model":"m","choices":[]"#,
+    ] {
+        check(repeated, None);
+    }
+    // What is read in full each time stands before the choices.
+    let mut opening = Opening::default();
+    assert!(after(r#"{"usage":{"prompt_tokens":1},"choices":[]}"#, &mut opening).is_some());
+    assert!(opening.0.is_empty());
 }
 
 #[test]

@@ -50,9 +50,15 @@ pub use model::{
     SESSION_VERSION, Session, SessionFormation, SessionScope, SpawnRef, Turn,
 };
 #[doc(inline)]
-pub use recorder::SessionRecorder;
+pub use recorder::{Flushing, SessionRecorder};
 #[doc(inline)]
-pub use store::{AgentSessions, JsonStore, MAX_FILE_BYTES, MAX_ID_BYTES};
+pub use store::{
+    AgentSessions, FoundSession, FoundSessions, JsonStore, Loss, MAX_FILE_BYTES, MAX_ID_BYTES, MAX_PAGE, Order, Salvaged,
+    SessionQuery, SessionRecord, SessionStore, SessionSummary, SessionWriter, SortBy, TextHit, WriteJob,
+};
+#[cfg(feature = "sqlite")]
+#[doc(inline)]
+pub use store::{MAX_SESSION_BYTES, SqliteStore};
 
 /// The page about sessions, whose example must compile.
 #[cfg(doctest)]

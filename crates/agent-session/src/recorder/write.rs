@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use agent_core::SessionId;
-use agent_core::journal::{Durability, Journal, JournalEntry, JournalError};
+use agent_core::journal::{Journal, JournalEntry, JournalError};
 use async_trait::async_trait;
 
-use super::disk::{Disk, Written, session_of_entry};
+use super::disk::{Disk, session_of_entry};
 use super::{Inner, Recording, Tracked};
 use crate::error::SessionError;
-use crate::store::{JsonStore, journal};
+use crate::store::{SessionStore, WriteJob};
 
 /// Writes what runs say to a recorder's store.
 pub(super) struct RecordingJournal(pub(super) Arc<Inner>);
@@ -42,19 +42,18 @@ impl RecordingJournal {
                 break written;
             }
         };
-        if entry.durability == Durability::Flushed {
-            let Written { file, path } = written;
-            if let Err(error) = blocking(move || journal::flush(&path, &file)).await {
-                self.0.let_go(&id);
-                return Err(error);
-            }
+        if let Some(job) = written
+            && let Err(error) = blocking(job).await
+        {
+            self.0.let_go(&id);
+            return Err(error);
         }
         Ok(())
     }
 
     async fn open(
         &self,
-        store: &JsonStore,
+        store: &Arc<dyn SessionStore>,
         id: &SessionId,
         entry: &JournalEntry<'_>,
     ) -> Result<(), SessionError> {
@@ -63,8 +62,8 @@ impl RecordingJournal {
             return Ok(());
         }
         let new = session_of_entry(entry);
-        let (store, id_there) = (store.clone(), id.clone());
-        let (disk, found) = blocking(move || Disk::open(&store, &id_there)).await?;
+        let (store, id_there) = (Arc::clone(store), id.clone());
+        let (disk, found) = blocking(move || Disk::open(&*store, &id_there)).await?;
         let recording = found.unwrap_or_else(|| Recording::new(new));
         let idle = self.0.begin_writing(id, disk, recording);
         for id in idle {
@@ -111,14 +110,15 @@ impl Inner {
         idle
     }
 
-    /// Writes an entry to a session that is open for writing; `None` when it is not.
-    fn append(&self, id: &SessionId, entry: &JournalEntry<'_>) -> Result<Option<Written>, SessionError> {
+    /// Writes an entry to a session that is open for writing, and says what must still be done; `None` when it is not open.
+    fn append(&self, id: &SessionId, entry: &JournalEntry<'_>) -> Result<Option<Option<WriteJob>>, SessionError> {
+        let durability = self.durability(entry.durability);
         let mut state = self.lock();
         let Some(Tracked { recording, disk: Some(disk), changed, completed }) = state.sessions.get_mut(id)
         else {
             return Ok(None);
         };
-        let written = disk.append(recording, entry);
+        let written = disk.append(recording, entry, durability);
         *changed = true;
         *completed = false;
         match written {
@@ -143,10 +143,9 @@ impl Inner {
     }
 
     fn save_one(&self, id: &SessionId) -> Result<(), SessionError> {
-        let Some(store) = &self.store else { return Ok(()) };
         let mut state = self.lock();
         if let Some(Tracked { recording, disk: Some(disk), .. }) = state.sessions.get_mut(id) {
-            disk.save(store, &recording.session)?;
+            disk.save(&recording.session)?;
             state.sessions.remove(id);
         }
         Ok(())

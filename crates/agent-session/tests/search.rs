@@ -8,7 +8,7 @@ use std::sync::Arc;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{BasicAgent, CostConfig, Finished, ModelConfig, Timestamp, Usage};
 use agent_session::{
-    LoopStatus, MAX_PAGE, Order, Session, SessionError, SessionQuery, SessionRecorder, SessionStore, SessionSummary,
+    LoopStatus, MAX_PAGE, Order, RestoreSession, Session, SessionError, SessionQuery, SessionRecorder, SessionStore, SessionSummary,
     SortBy, SpawnRef,
 };
 use scene::{block_on, each_store};
@@ -31,13 +31,16 @@ async fn fill(store: &Arc<dyn SessionStore>) -> Vec<SessionRecorder> {
             ScriptedReply::text(reply).using(Usage::new(tokens, 10, 0, 0)),
         ]);
         let prices = CostConfig::per_million(1_000_000, 0, 0, 0);
-        let model = ModelConfig { id: model.into(), ..ModelConfig::default() }.with_cost(prices);
-        let agent = BasicAgent::new(model)
-            .with_environment(Arc::new(agent_core::testing::ManualEnvironment::at(Timestamp(1_000 + n as u64))))
-            .with_agent_id(agent)
-            .with_session_id(id)
+        let mut config = ModelConfig::default().with_cost(prices);
+        config.id = model.into();
+        let time = 1_000 + n as u64;
+        store.save_session(&Session::new(id.into(), agent.into(), Timestamp(time))).unwrap();
+        let agent = BasicAgent::new(config)
+            .with_environment(Arc::new(agent_core::testing::ManualEnvironment::at(time)))
             .with_provider(provider)
-            .with_tool(ScriptedTool::saying("note", format!("noted {id}")));
+            .with_tool(ScriptedTool::saying("note", format!("noted {id}")))
+            .restore_session(&store.load_session(id).unwrap())
+            .unwrap();
         let recorder = SessionRecorder::attach(&agent, store.clone());
         agent.chat(prompt).await.unwrap();
         // The last one is still being written.
@@ -47,12 +50,10 @@ async fn fill(store: &Arc<dyn SessionStore>) -> Vec<SessionRecorder> {
         recorders.push(recorder);
     }
     let mut child = Session::new("s-5".into(), "sub".into(), Timestamp(5_000));
-    child.parent_spawn_ref = Some(SpawnRef {
-        parent_session_id: "s-1".into(),
-        parent_loop_id: "s-1.m.1".into(),
-        tool_call_id: "c".into(),
-        tool_name: "sub".into(),
+    let parent = json!({
+        "parent_session_id": "s-1", "parent_loop_id": "s-1.m.1", "tool_call_id": "c", "tool_name": "sub"
     });
+    child.parent_spawn_ref = serde_json::from_value::<Option<SpawnRef>>(parent).unwrap();
     store.save_session(&child).unwrap();
     recorders
 }

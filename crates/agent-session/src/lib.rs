@@ -34,7 +34,9 @@
 pub mod agent;
 mod error;
 pub mod loaded;
+pub mod markdown;
 pub mod model;
+pub mod pi;
 pub mod recorder;
 pub mod store;
 
@@ -44,6 +46,8 @@ pub use agent::{AgentSnapshotFile, RestoreSession, SaveContext, SaveContextTool,
 pub use error::{BoxError, SessionError};
 #[doc(inline)]
 pub use loaded::LoadedSession;
+#[doc(inline)]
+pub use markdown::to_markdown;
 #[doc(inline)]
 pub use model::{
     ChildLoopRef, LoopBase, LoopEvent, LoopRecord, LoopStatus, OpenRun, ParallelGroupRecord, RecordedEvent,

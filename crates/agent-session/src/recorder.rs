@@ -46,7 +46,7 @@ use crate::error::SessionError;
 use crate::model::Session;
 use crate::store::SessionStore;
 use disk::Disk;
-pub(crate) use recording::{Recording, record_of_setup};
+pub(crate) use recording::{Recording, record_of_setup, record_of_start};
 
 /// Records sessions. A clone is another handle on the same recorder; when the last one goes, agents' among them, what is
 /// open is saved.

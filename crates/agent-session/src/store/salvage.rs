@@ -31,7 +31,7 @@ pub struct Loss {
 }
 
 impl Loss {
-    pub(super) fn new(place: impl Into<String>, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(place: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { place: place.into(), reason: reason.into() }
     }
 }

@@ -30,7 +30,9 @@ fn agent(rounds: usize) -> BasicAgent {
     let count = std::sync::atomic::AtomicUsize::new(0);
     let provider = ScriptedProvider::responding(move |_| {
         let n = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        if n == rounds { return ScriptedReply::text("Done."); }
+        if n == rounds {
+            return ScriptedReply::text("Done.");
+        }
         ScriptedReply::call(&format!("call_{n}"), "fill", json!({ "n": n }))
     });
     BasicAgent::new(ModelConfig::default())
@@ -46,7 +48,10 @@ async fn record(how: &str, rounds: usize) -> Result<(), BoxError> {
     let agent = agent(rounds);
     let recorder = match how {
         "off" => None,
-        "json" => Some(SessionRecorder::attach(&agent, JsonStore::open(dir.path())?).with_flushing(agent_session::Flushing::Never)),
+        "json" => Some(
+            SessionRecorder::attach(&agent, JsonStore::open(dir.path())?)
+                .with_flushing(agent_session::Flushing::Never),
+        ),
         other => return Err(format!("{other} is neither off nor json nor sqlite").into()),
     };
     let region = Region::new(ALLOCATOR);
@@ -58,7 +63,17 @@ async fn record(how: &str, rounds: usize) -> Result<(), BoxError> {
     let used = cpu()? - before;
     let change = region.change();
     let journal = bytes(&dir.path().join("bench.journal.jsonl"));
-    if std::env::var("SHOW").is_ok() { println!("{}", std::fs::read_to_string(dir.path().join("bench.journal.jsonl"))?.lines().skip(20).take(14).collect::<Vec<_>>().join("\n")); }
+    if std::env::var("SHOW").is_ok() {
+        println!(
+            "{}",
+            std::fs::read_to_string(dir.path().join("bench.journal.jsonl"))?
+                .lines()
+                .skip(20)
+                .take(14)
+                .collect::<Vec<_>>()
+                .join("\n")
+        );
+    }
     // What a save costs is measured on its own.
     std::mem::forget((recorder, agent));
     println!(

@@ -57,8 +57,9 @@ pub use model::{
 pub use recorder::{Flushing, SessionRecorder};
 #[doc(inline)]
 pub use store::{
-    AgentSessions, FoundSession, FoundSessions, JsonStore, Loss, MAX_FILE_BYTES, MAX_ID_BYTES, MAX_PAGE, Order, Salvaged,
-    SessionQuery, SessionRecord, SessionStore, SessionSummary, SessionWriter, SortBy, TextHit, WriteJob,
+    AgentSessions, FoundSession, FoundSessions, JsonStore, Loss, MAX_FILE_BYTES, MAX_ID_BYTES, MAX_PAGE,
+    Order, Salvaged, SessionQuery, SessionRecord, SessionStore, SessionSummary, SessionWriter, SortBy,
+    TextHit, WriteJob,
 };
 #[cfg(feature = "sqlite")]
 #[doc(inline)]

@@ -5,7 +5,8 @@ mod scene;
 
 use agent_core::{AgentMessage, LoopId, Message, MessageRef, Timestamp, ToolExecutionStrategy, Usage};
 use agent_session::{
-    LoopRecord, LoopStatus, MAX_ID_BYTES, RestoreSession, Session, SessionError, SessionRecorder, SessionStore,
+    LoopRecord, LoopStatus, MAX_ID_BYTES, RestoreSession, Session, SessionError, SessionRecorder,
+    SessionStore,
 };
 use scene::{Act, Play, agent, block_on, each_store, perform};
 use serde_json::{Value, json};
@@ -165,12 +166,18 @@ fn what_a_later_version_added_survives_a_load_a_new_loop_and_a_save() {
                 "/loops/0/events/0/event",
                 "/loops/0/usage",
             ] {
-                let map = value.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")).as_object_mut().unwrap();
+                let map = value
+                    .pointer_mut(pointer)
+                    .unwrap_or_else(|| panic!("{pointer}"))
+                    .as_object_mut()
+                    .unwrap();
                 map.insert("from_2030".into(), json!({ "kept": pointer, "also": [strange] }));
             }
             let events = value["loops"][0]["events"].as_array_mut().unwrap();
             let sequence = events.len();
-            events.push(json!({"sequence": sequence, "event": {"type": "Dreamt", "text": "long ".repeat(100)}}));
+            events.push(
+                json!({"sequence": sequence, "event": {"type": "Dreamt", "text": "long ".repeat(100)}}),
+            );
             let session: Session = serde_json::from_value(value.clone()).unwrap();
             store.save_session(&session).unwrap();
 

@@ -17,7 +17,7 @@ fn strategy() -> impl Strategy<Value = ToolExecutionStrategy> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: scene::cases(48), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// REQ-216, D30.
     #[test]

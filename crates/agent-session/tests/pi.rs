@@ -126,7 +126,10 @@ fn what_is_no_session_is_an_error_and_what_is_no_entry_is_named() {
     refuse("<html>", "line 1");
     refuse("{\"type\":\"message\"}", "not the head");
     refuse("{\"type\":\"session\",\"id\":\"\"}", "not the head");
-    refuse("{\"type\":\"session\",\"id\":\"s\",\"version\":4}", "has version 4, and this version reads up to 3");
+    refuse(
+        "{\"type\":\"session\",\"id\":\"s\",\"version\":4}",
+        "has version 4, and this version reads up to 3",
+    );
     refuse("{\"type\":\"session\",\"id\":\"s\",\"version\":\"x\"}", "its version is no number");
     lose("{\"type\":\"mess", "EOF");
     lose("[]", "no entry");
@@ -143,7 +146,7 @@ fn what_is_no_session_is_an_error_and_what_is_no_entry_is_named() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: scene::cases(48), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// What was recorded here, written as pi has it and read again, is the same conversation.
     #[test]

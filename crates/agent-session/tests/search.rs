@@ -8,8 +8,8 @@ use std::sync::Arc;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{BasicAgent, CostConfig, Finished, ModelConfig, Timestamp, Usage};
 use agent_session::{
-    LoopStatus, MAX_PAGE, Order, RestoreSession, Session, SessionError, SessionQuery, SessionRecorder, SessionStore, SessionSummary,
-    SortBy, SpawnRef,
+    LoopStatus, MAX_PAGE, Order, RestoreSession, Session, SessionError, SessionQuery, SessionRecorder,
+    SessionStore, SessionSummary, SortBy, SpawnRef,
 };
 use scene::{block_on, each_store};
 use serde_json::json;
@@ -177,7 +177,8 @@ fn a_run_that_waits_is_found_by_its_status_and_one_that_was_cut_off_too() {
             let Finished::Suspended { .. } = waiting.finish().await else { panic!() };
 
             let latch = agent_core::testing::Latch::new();
-            let provider = ScriptedProvider::new([ScriptedReply::text("half").and_wait(&latch).and_text("!")]);
+            let provider =
+                ScriptedProvider::new([ScriptedReply::text("half").and_wait(&latch).and_text("!")]);
             let cut = BasicAgent::new(ModelConfig::default()).with_provider(provider).with_session_id("cut");
             let cut_recorder = SessionRecorder::attach(&cut, store.clone());
             drop(cut.prompt("go").unwrap());
@@ -192,7 +193,8 @@ fn a_run_that_waits_is_found_by_its_status_and_one_that_was_cut_off_too() {
             check(store, by(LoopStatus::Suspended), &["waits"]);
             check(store, by(LoopStatus::Running), &[]);
             check(store, by(LoopStatus::Interrupted), &["cut"]);
-            let status = store.find_sessions(&by(LoopStatus::Interrupted)).unwrap().sessions[0].summary.status;
+            let status =
+                store.find_sessions(&by(LoopStatus::Interrupted)).unwrap().sessions[0].summary.status;
             assert_eq!(status, Some(LoopStatus::Interrupted));
             latch.open();
         });

@@ -34,7 +34,8 @@ fn a_child_writes_sessions_of_its_own_and_shared_ones() {
     for round in 0..ROUNDS {
         let provider = ScriptedProvider::new([ScriptedReply::text(format!("reply {round} of {me}"))]);
         let id = format!("own-{me}");
-        let agent = BasicAgent::new(ModelConfig::default()).with_session_id(id.as_str()).with_provider(provider);
+        let agent =
+            BasicAgent::new(ModelConfig::default()).with_session_id(id.as_str()).with_provider(provider);
         let agent = agent.with_config_id(format!("r{round}"));
         let recorder = SessionRecorder::attach(&agent, store.clone());
         block_on(agent.chat(format!("prompt {round}"))).unwrap();

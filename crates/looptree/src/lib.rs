@@ -39,6 +39,7 @@
 //! | `mcp` | tools of servers that speak the Model Context Protocol | no |
 //! | `mcp-oauth` | logging in to such servers with OAuth | no |
 //! | `session` | recording loop trees to files | yes |
+//! | `sqlite` | sessions in one SQLite database, with search | no |
 //! | `tls-rustls` | TLS by rustls | yes |
 //! | `tls-native` | TLS by the operating system | no |
 //! | `testing` | a strict scripted provider, a manual clock, event assertions | no |
@@ -67,7 +68,7 @@ pub mod prelude {
     };
     pub use agent_providers::ProviderRegistry;
     #[cfg(feature = "session")]
-    pub use agent_session::{JsonStore, RestoreSession, SaveContext, SessionError, SessionRecorder};
+    pub use agent_session::{JsonStore, RestoreSession, SaveContext, SessionError, SessionRecorder, SessionStore};
     #[cfg(feature = "mcp")]
     pub use agent_tools::mcp::{McpConfig, McpServer, McpServers, WithMcp};
     #[cfg(feature = "tools")]

@@ -109,13 +109,15 @@ impl<'a> PlacedEvent<'a> {
             AgentEvent::MessageEnd { loop_id, message, tokens, superseded } => {
                 Self::End(loop_id, placed(message), *tokens, *superseded)
             }
-            AgentEvent::TurnEnd { loop_id, message, usage, timestamp, tool_results } => Self::TurnEnd(TurnEnd {
-                loop_id,
-                message: message.as_ref().map(placed),
-                usage,
-                timestamp: *timestamp,
-                tool_results: tool_results.iter().map(placed).collect(),
-            }),
+            AgentEvent::TurnEnd { loop_id, message, usage, timestamp, tool_results } => {
+                Self::TurnEnd(TurnEnd {
+                    loop_id,
+                    message: message.as_ref().map(placed),
+                    usage,
+                    timestamp: *timestamp,
+                    tool_results: tool_results.iter().map(placed).collect(),
+                })
+            }
             AgentEvent::AgentEnd(_) | AgentEvent::CompactionEnded(_) => {
                 Self::Whole(write_event(event, places)?)
             }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use agent_core::fold::Fold;
 use agent_core::{
-    AgentEvent, AgentMessage, Entry as Counted, History, LoopId, Message, MessageRef, SessionId, Timestamp, ToolCallId,
-    ToolResultMessage, TurnTrigger, Usage,
+    AgentEvent, AgentMessage, Entry as Counted, History, LoopId, Message, MessageRef, SessionId, Timestamp,
+    ToolCallId, ToolResultMessage, TurnTrigger, Usage,
 };
 use serde_json::{Value, json};
 
@@ -57,7 +57,8 @@ fn strands(entries: &[Entry]) -> (Vec<Strand>, Vec<usize>) {
     let mut strand_of: Vec<usize> = Vec::with_capacity(entries.len());
     for (at, entry) in entries.iter().enumerate() {
         let is_message = entry.kind() == "message";
-        let is_prompt = is_message && entry.value.pointer("/message/role").and_then(Value::as_str) == Some("user");
+        let is_prompt =
+            is_message && entry.value.pointer("/message/role").and_then(Value::as_str) == Some("user");
         let going_on = entry.parent.and_then(|p| strand_of.get(p).copied()).filter(|s| {
             let strand = strands.get(*s);
             strand.is_some_and(|s| s.entries.last().copied() == entry.parent && !(is_prompt && s.has_message))
@@ -112,7 +113,9 @@ impl Builder<'_> {
     }
 
     fn strand(&mut self, n: usize, strand: &Strand, strand_of: &[usize]) -> Result<(), SessionError> {
-        let Some(first) = strand.entries.first().and_then(|e| self.file.entries.get(*e)) else { return Ok(()) };
+        let Some(first) = strand.entries.first().and_then(|e| self.file.entries.get(*e)) else {
+            return Ok(());
+        };
         let session = self.recording.session.session_id.clone();
         let loop_id = LoopId::from(format!("{session}.{AGENT}.{}", n + 1));
         let parent = first.parent.and_then(|p| strand_of.get(p)).copied();
@@ -188,7 +191,8 @@ impl Builder<'_> {
             .units()
             .zip(after.units())
             .take_while(|(a, b)| {
-                a.entries().len() == b.entries().len() && a.entries().iter().zip(b.entries()).all(|p| same(&p))
+                a.entries().len() == b.entries().len()
+                    && a.entries().iter().zip(b.entries()).all(|p| same(&p))
             })
             .map(|(a, _)| a.entries().len())
             .sum();
@@ -274,13 +278,15 @@ impl Builder<'_> {
                 }
                 None => {
                     let name = building.reply.as_ref().and_then(|r| name_of(r, &call)).unwrap_or_default();
-                    let mut result = ToolResultMessage::error(call, name.into(), agent_core::history::ORPHAN_RESULT);
+                    let mut result =
+                        ToolResultMessage::error(call, name.into(), agent_core::history::ORPHAN_RESULT);
                     result.timestamp = building.time;
                     self.say_message(building, MessageRef::from(AgentMessage::from(Message::from(result))))?;
                 }
             }
         }
-        let usage = building.reply.as_ref().and_then(|r| Some(r.as_llm()?.as_assistant()?.usage)).unwrap_or_default();
+        let usage =
+            building.reply.as_ref().and_then(|r| Some(r.as_llm()?.as_assistant()?.usage)).unwrap_or_default();
         self.end_turn(building, usage)
     }
 
@@ -327,9 +333,12 @@ impl Builder<'_> {
         };
         let kept_id = text(&entry.value, "firstKeptEntryId").to_owned();
         let kept = self.file.entries.iter().position(|e| e.id() == kept_id);
-        let kept = kept.and_then(|k| self.messages.range(k..).map(|(_, m)| m.clone()).find(|m| {
-            building.fold.history().entries().any(|e| MessageRef::same(e.shared(), m))
-        }));
+        let kept = kept.and_then(|k| {
+            self.messages
+                .range(k..)
+                .map(|(_, m)| m.clone())
+                .find(|m| building.fold.history().entries().any(|e| MessageRef::same(e.shared(), m)))
+        });
         let history = building.fold.history();
         let length = history.len();
         let first = kept.and_then(|m| history.entries().position(|e| MessageRef::same(e.shared(), &m)));
@@ -354,10 +363,10 @@ impl Builder<'_> {
     }
 
     fn say(&mut self, building: &mut Building, event: AgentEvent) -> Result<(), SessionError> {
-        building.fold.push(&event).map_err(|e| SessionError::Fold {
-            loop_id: building.loop_id.clone(),
-            source: e.into(),
-        })?;
+        building
+            .fold
+            .push(&event)
+            .map_err(|e| SessionError::Fold { loop_id: building.loop_id.clone(), source: e.into() })?;
         self.recording.take(building.at, RecordedEvent::Known(Box::new(event)));
         Ok(())
     }

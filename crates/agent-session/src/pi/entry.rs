@@ -60,7 +60,8 @@ pub(super) fn read(bytes: &[u8], path: &Path) -> Result<File, SessionError> {
     let mut file = File { head, entries: Vec::new(), losses: Vec::new() };
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for (line, bytes) in lines.filter(|(_, line)| !line.is_empty()) {
-        let mut lost = |reason: String| file.losses.push(Loss::new(format!("{}: line {line}", path.display()), reason));
+        let mut lost =
+            |reason: String| file.losses.push(Loss::new(format!("{}: line {line}", path.display()), reason));
         let mut value: Value = match serde_json::from_slice(bytes) {
             Ok(value) => value,
             Err(error) => {
@@ -109,7 +110,8 @@ pub(super) fn read(bytes: &[u8], path: &Path) -> Result<File, SessionError> {
 fn number_entry(value: &mut Value, before: &[Entry]) {
     let parent = before.last().map(|e| e.id().to_owned());
     let kept = value.get("firstKeptEntryIndex").and_then(Value::as_u64);
-    let kept = kept.and_then(|n| before.get(usize::try_from(n).ok()?.checked_sub(1)?)).map(|e| e.id().to_owned());
+    let kept =
+        kept.and_then(|n| before.get(usize::try_from(n).ok()?.checked_sub(1)?)).map(|e| e.id().to_owned());
     if let Some(map) = value.as_object_mut() {
         map.insert("id".to_owned(), json!(format!("{:08x}", before.len() + 1)));
         map.insert("parentId".to_owned(), json!(parent));

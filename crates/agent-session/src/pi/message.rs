@@ -9,7 +9,9 @@ use super::entry::text;
 pub(super) fn from_pi(message: &Value) -> AgentMessage {
     let extension = || AgentMessage::extension(format!("pi.{}", text(message, "role")), message.clone());
     match text(message, "role") {
-        "user" | "assistant" | "toolResult" => model_message(message).map_or_else(extension, AgentMessage::from),
+        "user" | "assistant" | "toolResult" => {
+            model_message(message).map_or_else(extension, AgentMessage::from)
+        }
         "custom" => user(message.get("content"), message.get("timestamp")).unwrap_or_else(extension),
         "bashExecution" if message.get("excludeFromContext") != Some(&Value::Bool(true)) => {
             let text = format!("Ran `{}`\n```\n{}\n```", text(message, "command"), text(message, "output"));
@@ -24,7 +26,8 @@ pub(super) fn from_pi(message: &Value) -> AgentMessage {
 
 /// What a user said.
 pub(super) fn user(content: Option<&Value>, timestamp: Option<&Value>) -> Option<AgentMessage> {
-    let message = json!({ "role": "user", "content": content?, "timestamp": timestamp.and_then(Value::as_u64) });
+    let message =
+        json!({ "role": "user", "content": content?, "timestamp": timestamp.and_then(Value::as_u64) });
     model_message(&message).map(AgentMessage::from)
 }
 
@@ -42,7 +45,8 @@ fn model_message(message: &Value) -> Option<Message> {
     if text(message, "role") == "assistant" {
         let api = text(message, "api").replace('-', "_");
         ours.insert("api".to_owned(), json!(api));
-        let count = |key: &str| message.pointer(&format!("/usage/{key}")).and_then(Value::as_u64).unwrap_or(0);
+        let count =
+            |key: &str| message.pointer(&format!("/usage/{key}")).and_then(Value::as_u64).unwrap_or(0);
         let usage = json!({
             "input": count("input"), "output": count("output"), "reasoning": count("reasoning"),
             "cache_read": count("cacheRead"), "cache_write": count("cacheWrite"), "total_tokens": count("totalTokens"),
@@ -128,7 +132,10 @@ pub(super) fn to_pi(message: &AgentMessage) -> Value {
         map.shift_remove(key);
     }
     if let Message::Assistant(reply) = &llm.message {
-        map.insert("api".to_owned(), json!(reply.api.map(|a| a.as_str().replace('_', "-")).unwrap_or_default()));
+        map.insert(
+            "api".to_owned(),
+            json!(reply.api.map(|a| a.as_str().replace('_', "-")).unwrap_or_default()),
+        );
         let usage = &reply.usage;
         let mut theirs = Map::new();
         for (key, count) in [

@@ -20,7 +20,10 @@ pub(super) struct Disk {
 
 impl Disk {
     /// Opens a session for writing and takes over what is there.
-    pub(super) fn open(store: &dyn SessionStore, id: &SessionId) -> Result<(Self, Option<Recording>), SessionError> {
+    pub(super) fn open(
+        store: &dyn SessionStore,
+        id: &SessionId,
+    ) -> Result<(Self, Option<Recording>), SessionError> {
         let (writer, found) = store.write_session(id.as_str())?;
         let recording = found.map(Recording::new);
         let known = match recording.as_ref().and_then(|r| Some((r, r.session.loops.len().checked_sub(1)?))) {

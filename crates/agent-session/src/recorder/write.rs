@@ -111,7 +111,11 @@ impl Inner {
     }
 
     /// Writes an entry to a session that is open for writing, and says what must still be done; `None` when it is not open.
-    fn append(&self, id: &SessionId, entry: &JournalEntry<'_>) -> Result<Option<Option<WriteJob>>, SessionError> {
+    fn append(
+        &self,
+        id: &SessionId,
+        entry: &JournalEntry<'_>,
+    ) -> Result<Option<Option<WriteJob>>, SessionError> {
         let durability = self.durability(entry.durability);
         let mut state = self.lock();
         let Some(Tracked { recording, disk: Some(disk), changed, completed }) = state.sessions.get_mut(id)

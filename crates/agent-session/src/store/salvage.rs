@@ -61,8 +61,7 @@ pub(super) fn json(store: &JsonStore, id: &str) -> Result<Salvaged, SessionError
     }
     let mut recording = base.map(Recording::new);
     if let Some(bytes) = files::read(&journal_path, store.max_file_bytes())? {
-        let Replayed { recording: read, broken, .. } =
-            journal::replay(&journal_path, &bytes, recording, id);
+        let Replayed { recording: read, broken, .. } = journal::replay(&journal_path, &bytes, recording, id);
         recording = read;
         if let Some(error) = broken {
             losses.push(Loss::new(journal_path.display().to_string(), error.to_string()));

@@ -216,9 +216,8 @@ impl SessionStore for SqliteStore {
 
     fn delete_session(&self, id: &str) -> Result<(), SessionError> {
         let _lock = self.lock(id)?;
-        let gone = self.shared.write("changed", |t| {
-            Ok(t.execute("DELETE FROM sessions WHERE id = ?1", [id])?)
-        })?;
+        let gone =
+            self.shared.write("changed", |t| Ok(t.execute("DELETE FROM sessions WHERE id = ?1", [id])?))?;
         if gone == 0 { Err(self.not_found(id)) } else { Ok(()) }
     }
 

@@ -28,6 +28,12 @@ pub(crate) enum Kind {
     Sqlite,
 }
 
+/// How many cases a law is tried with: what the environment says, else so many.
+#[expect(clippy::disallowed_methods, reason = "the developer says it")]
+pub(crate) fn cases(usual: u32) -> u32 {
+    std::env::var("LOOPTREE_LAW_CASES").map_or(usual, |n| n.parse().unwrap())
+}
+
 /// Every kind of store that is built in.
 pub(crate) const KINDS: &[Kind] = &[
     Kind::Json,

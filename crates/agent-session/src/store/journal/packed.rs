@@ -117,7 +117,11 @@ pub(super) enum Object<'b, 'a> {
     Fresh(&'b mut Writer<'a>, Option<usize>),
     Open(Level<'b, 'a>),
     /// It looks like a mark; it is looked at as a whole.
-    Whole { writer: &'b mut Writer<'a>, map: Map<String, Value>, key: String },
+    Whole {
+        writer: &'b mut Writer<'a>,
+        map: Map<String, Value>,
+        key: String,
+    },
     /// In between two calls.
     Gone,
 }
@@ -231,7 +235,11 @@ impl<'b, 'a> Serializer for &'b mut Writer<'a> {
     }
 
     #[inline]
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), Error> {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<(), Error> {
         value.serialize(self)
     }
 

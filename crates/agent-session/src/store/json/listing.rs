@@ -5,8 +5,8 @@ use std::time::SystemTime;
 
 use agent_core::SessionId;
 
-use super::JsonStore;
 use super::super::{SessionStore, id};
+use super::JsonStore;
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 

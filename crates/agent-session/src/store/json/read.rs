@@ -53,7 +53,11 @@ pub(in crate::store) fn read_json(path: &Path, bytes: &[u8]) -> Result<Session, 
     Session::from_value(value).map_err(|e| SessionError::corrupt(path, e.place, e.reason))
 }
 
-pub(in crate::store) fn check_version(path: &Path, place: &str, version: Option<&Value>) -> Result<(), SessionError> {
+pub(in crate::store) fn check_version(
+    path: &Path,
+    place: &str,
+    version: Option<&Value>,
+) -> Result<(), SessionError> {
     let Some(found) = version.and_then(Value::as_u64) else {
         return Err(SessionError::corrupt(path, place, "there is no version; this is no session"));
     };
@@ -63,7 +67,11 @@ pub(in crate::store) fn check_version(path: &Path, place: &str, version: Option<
 pub(in crate::store) fn check_version_number(path: &Path, found: u64) -> Result<(), SessionError> {
     if found > u64::from(SESSION_VERSION) || found == 0 {
         let found = u32::try_from(found).unwrap_or(u32::MAX);
-        return Err(SessionError::UnsupportedVersion { path: path.to_owned(), found, known: SESSION_VERSION });
+        return Err(SessionError::UnsupportedVersion {
+            path: path.to_owned(),
+            found,
+            known: SESSION_VERSION,
+        });
     }
     Ok(())
 }

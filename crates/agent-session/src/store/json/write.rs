@@ -47,8 +47,7 @@ impl JsonWriter {
         let file = options.open(&journal).map_err(SessionError::io(&journal, "opened"))?;
         file.set_len(0).map_err(SessionError::io(&journal, "emptied"))?;
         flush_directory(&journal);
-        let writer =
-            Self { store: store.clone(), journal, file: Arc::new(file), begun: false, _lock: lock };
+        let writer = Self { store: store.clone(), journal, file: Arc::new(file), begun: false, _lock: lock };
         Ok((writer, found))
     }
 }

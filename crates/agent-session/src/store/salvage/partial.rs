@@ -94,15 +94,29 @@ impl<'de> Visitor<'de> for Grow<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
         *self.into = Value::Object(Map::new());
         let Value::Object(map) = self.into else { return Ok(()) };
-        while let Some(key) = fields.next_key::<String>()? {
+        let mut last: Option<String> = None;
+        loop {
+            let key = match fields.next_key::<String>() {
+                Ok(Some(key)) => key,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    // The digits of a number may go on where the text breaks off.
+                    if let Some(last) = last
+                        && map.get(&last).is_some_and(Value::is_number)
+                    {
+                        map.shift_remove(&last);
+                    }
+                    return Err(error);
+                }
+            };
             let mut value = Value::Null;
             let read = fields.next_value_seed(Grow { into: &mut value, depth: self.depth + 1 });
-            // A list or an object that broke off is kept; a text or a number is not there.
-            if read.is_ok() || value.is_array() || value.is_object() {
-                map.insert(key, value);
+            // Of what broke off, only a list is of use without its rest.
+            if read.is_ok() || value.is_array() {
+                map.insert(key.clone(), value);
             }
             read?;
+            last = Some(key);
         }
-        Ok(())
     }
 }

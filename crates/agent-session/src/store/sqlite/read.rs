@@ -3,8 +3,8 @@
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde_json::Value;
 
-use super::super::json::check_version;
 use super::super::journal::Lines;
+use super::super::json::check_version;
 use super::super::salvage::{self, Loss, Salvaged};
 use super::{Failure, SqliteStore};
 use crate::error::SessionError;
@@ -38,7 +38,10 @@ impl SqliteStore {
             let record =
                 row.value().map_err(|(place, reason)| corrupt(format!("loops[{at}]{place}"), reason))?;
             if record.get("loop_id").and_then(Value::as_str) != Some(&row.id) {
-                return Err(corrupt(format!("loops[{at}].loop_id"), format!("its row is that of {:?}", row.id)));
+                return Err(corrupt(
+                    format!("loops[{at}].loop_id"),
+                    format!("its row is that of {:?}", row.id),
+                ));
             }
             loops.push(record);
         }
@@ -116,8 +119,9 @@ impl SqliteStore {
         let mut losses = Vec::new();
         let place = |place: String| format!("{}: session {id}, {place}", self.shared.path.display());
         let head = self.head(id, &rows.head)?;
-        let mut session = Session::from_value(head)
-            .map_err(|e| SessionError::corrupt(&self.shared.path, format!("session {id}, {}", e.place), e.reason))?;
+        let mut session = Session::from_value(head).map_err(|e| {
+            SessionError::corrupt(&self.shared.path, format!("session {id}, {}", e.place), e.reason)
+        })?;
         for (at, row) in rows.loops.iter().enumerate() {
             let read = row.value().map_err(|(place, reason)| format!("{place}: {reason}"));
             match read.and_then(salvage::read_loop) {
@@ -152,8 +156,9 @@ fn loops(t: &Transaction<'_>, session: i64) -> Result<Vec<LoopRow>, Failure> {
     while let Some(row) = rows.next()? {
         let key: i64 = row.get(0)?;
         let mut list = |list: i64, count: i64| -> Result<Vec<String>, rusqlite::Error> {
-            let mut found =
-                messages.query_map(params![key, list, count], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
+            let mut found = messages
+                .query_map(params![key, list, count], |row| row.get(0))?
+                .collect::<Result<Vec<String>, _>>()?;
             // A message that is missing is told by the number: an event names one that is not there.
             found.truncate(usize::try_from(count).unwrap_or_default());
             Ok(found)
@@ -167,7 +172,8 @@ fn loops(t: &Transaction<'_>, session: i64) -> Result<Vec<LoopRow>, Failure> {
 impl LoopRow {
     /// The loop's JSON with its messages, or where it is wrong and how.
     fn value(&self) -> Result<Value, (String, String)> {
-        let mut value: Value = serde_json::from_str(&self.body).map_err(|e| (String::new(), e.to_string()))?;
+        let mut value: Value =
+            serde_json::from_str(&self.body).map_err(|e| (String::new(), e.to_string()))?;
         let map = value.as_object_mut().ok_or_else(|| (String::new(), "this is no object".to_owned()))?;
         for (name, bodies) in [("messages", &self.own), ("other_messages", &self.other)] {
             if bodies.is_empty() && name == "other_messages" {

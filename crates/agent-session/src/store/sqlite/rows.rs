@@ -144,7 +144,13 @@ fn put_loop(
         "UPDATE loops SET position = ?2, own = ?3, other = ?4, body = ?5
          WHERE loop = ?1 AND (position, own, other, body) IS NOT (?2, ?3, ?4, ?5)",
     )?
-    .execute(params![row, number(position as u64), number(own.len() as u64), number(other.len() as u64), body])?;
+    .execute(params![
+        row,
+        number(position as u64),
+        number(own.len() as u64),
+        number(other.len() as u64),
+        body
+    ])?;
     for (list, values, texts) in
         [(List::Own, &own, &record.messages), (List::Other, &other, &record.other_messages)]
     {

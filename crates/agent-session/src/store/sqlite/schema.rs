@@ -1,5 +1,6 @@
 //! The tables, and how a database comes to them.
 
+use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,6 +16,12 @@ const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql")];
 
 /// How our databases are told from others: `ltse` in ASCII.
 const APPLICATION: i64 = 0x6c74_7365;
+
+/// What a database begins with.
+const MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// The smallest page, in bytes.
+const SHORTEST: usize = 512;
 
 /// How long a writer waits for another process to finish its transaction.
 const BUSY: Duration = Duration::from_secs(10);
@@ -32,7 +39,15 @@ fn make_file(path: &Path) -> Result<(), SessionError> {
     let mut options = std::fs::File::options();
     options.create(true).append(true);
     owner_only(&mut options);
-    options.open(path).map(drop).map_err(SessionError::io(path, "opened"))
+    options.open(path).map_err(SessionError::io(path, "opened"))?;
+    // SQLite takes a file that is shorter than a page for an empty one, and would write over it.
+    let mut begin = Vec::new();
+    let file = std::fs::File::open(path).map_err(SessionError::io(path, "opened"))?;
+    file.take(SHORTEST as u64).read_to_end(&mut begin).map_err(SessionError::io(path, "read"))?;
+    if !begin.is_empty() && (begin.len() < SHORTEST || !begin.starts_with(MAGIC)) {
+        return Err(SessionError::corrupt(path, "its first page", "this is no whole SQLite database"));
+    }
+    Ok(())
 }
 
 pub(super) fn connect(path: &Path) -> Result<Connection, SessionError> {
@@ -65,7 +80,8 @@ fn migrate(path: &Path, connection: &mut Connection) -> Result<(), SessionError>
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Another process may have been first.
         let version = number("user_version", &transaction)?;
-        let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        let tables: i64 =
+            transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         let is_ours = number("application_id", &transaction)? == APPLICATION;
         if !is_ours && (version != 0 || tables > 0) {
             let text = "it is the database of something else";

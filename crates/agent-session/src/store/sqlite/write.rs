@@ -207,7 +207,11 @@ fn drain(connection: &mut Connection, queue: &Mutex<Queue>) -> Result<(), Failur
     written
 }
 
-fn commit(connection: &mut Connection, waiting: &VecDeque<Waiting>, row: &mut Option<i64>) -> Result<(), Failure> {
+fn commit(
+    connection: &mut Connection,
+    waiting: &VecDeque<Waiting>,
+    row: &mut Option<i64>,
+) -> Result<(), Failure> {
     let flushed = waiting.iter().any(|w| w.durability == Durability::Flushed);
     if flushed {
         connection.pragma_update(None, "synchronous", "FULL")?;
@@ -234,8 +238,11 @@ fn put_record(t: &Transaction<'_>, session: Option<i64>, record: &Waiting) -> Re
         }
         (None, head) => rows::put_head(t, &record.summary, head.as_deref().unwrap_or_default())?,
     };
-    t.prepare_cached("INSERT INTO records (session, number, line) VALUES (?1, ?2, ?3)")?
-        .execute(params![session, rows::number(record.number), record.line])?;
+    t.prepare_cached("INSERT INTO records (session, number, line) VALUES (?1, ?2, ?3)")?.execute(params![
+        session,
+        rows::number(record.number),
+        record.line
+    ])?;
     let row = rows::loop_row(t, session, record.position, &record.loop_id)?;
     for (list, place, message) in &record.messages {
         let (body, words) = (rows::body_of(message)?, rows::words_of(message));

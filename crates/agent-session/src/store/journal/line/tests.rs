@@ -94,7 +94,10 @@ fn only_the_very_same_text_is_a_reference() {
     let text = |n: usize| format!("{}{n:0>8}{}", "a".repeat(64), "z".repeat(64));
     assert_eq!(seen.place_of(&text(1)), None);
     assert_eq!(seen.place_of(&text(1)), Some(0));
-    let (one, two) = (format!("{}1{}", "a".repeat(40), "a".repeat(200)), format!("{}2{}", "a".repeat(40), "a".repeat(200)));
+    let (one, two) = (
+        format!("{}1{}", "a".repeat(40), "a".repeat(200)),
+        format!("{}2{}", "a".repeat(40), "a".repeat(200)),
+    );
     assert_eq!((seen.place_of(&one), seen.place_of(&two)), (None, None));
     assert_eq!(seen.place_of(&two), Some(2));
     assert_eq!(seen.place_of(&one), None, "its place in the memory was taken");

@@ -104,6 +104,14 @@ pub enum SessionError {
         /// Why not.
         source: serde_json::Error,
     },
+    /// There is no such loop in the session.
+    #[error("session {session_id} has no loop {loop_id:?}")]
+    NoLoop {
+        /// The session.
+        session_id: String,
+        /// The loop, cut to a length that can be shown.
+        loop_id: String,
+    },
     /// The events of a loop do not make a conversation.
     #[error("the conversation of loop {loop_id} cannot be rebuilt: {source}")]
     Fold {

@@ -38,6 +38,7 @@ pub mod markdown;
 pub mod model;
 pub mod pi;
 pub mod recorder;
+pub mod schema;
 pub mod store;
 
 #[doc(inline)]
@@ -50,11 +51,13 @@ pub use loaded::LoadedSession;
 pub use markdown::to_markdown;
 #[doc(inline)]
 pub use model::{
-    ChildLoopRef, LoopBase, LoopEvent, LoopRecord, LoopStatus, OpenRun, ParallelGroupRecord, RecordedEvent,
-    SESSION_VERSION, Session, SessionFormation, SessionScope, SpawnRef, Turn,
+    ChildLoopRef, ForkRef, LoopBase, LoopEvent, LoopRecord, LoopStatus, OpenRun, ParallelGroupRecord,
+    RecordedEvent, SESSION_VERSION, Session, SessionFormation, SessionScope, SpawnRef, Turn,
 };
 #[doc(inline)]
 pub use recorder::{Flushing, SessionRecorder};
+#[doc(inline)]
+pub use schema::session_schema;
 #[doc(inline)]
 pub use store::{
     AgentSessions, FoundSession, FoundSessions, JsonStore, Loss, MAX_FILE_BYTES, MAX_ID_BYTES, MAX_PAGE,

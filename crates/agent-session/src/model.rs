@@ -16,6 +16,7 @@
 mod event;
 mod extra;
 mod fold;
+mod fork;
 pub(crate) mod form;
 pub(crate) mod place;
 pub(crate) mod texts;
@@ -52,6 +53,8 @@ pub struct Session {
     pub formation: SessionFormation,
     /// The call that began it, for the session of a sub-agent.
     pub parent_spawn_ref: Option<SpawnRef>,
+    /// The loop of another session that it goes on from, for a fork (B-183).
+    pub forked_from: Option<ForkRef>,
     /// How long it is meant to be kept.
     pub scope: SessionScope,
     /// The loops.
@@ -263,6 +266,16 @@ pub struct SpawnRef {
     pub tool_name: ToolName,
 }
 
+/// From a fork to the place that it was forked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ForkRef {
+    /// The session.
+    pub session_id: SessionId,
+    /// Its loop.
+    pub loop_id: LoopId,
+}
+
 /// What a branch knows of its group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -305,6 +318,7 @@ impl Session {
             last_active_at: created_at,
             formation: SessionFormation::FirstLoop { timestamp: created_at },
             parent_spawn_ref: None,
+            forked_from: None,
             scope: SessionScope::default(),
             loops: Vec::new(),
             journal_records: 0,

@@ -68,7 +68,9 @@ pub mod prelude {
     };
     pub use agent_providers::ProviderRegistry;
     #[cfg(feature = "session")]
-    pub use agent_session::{JsonStore, RestoreSession, SaveContext, SessionError, SessionRecorder, SessionStore};
+    pub use agent_session::{
+        JsonStore, RestoreSession, SaveContext, SessionError, SessionRecorder, SessionStore,
+    };
     #[cfg(feature = "mcp")]
     pub use agent_tools::mcp::{McpConfig, McpServer, McpServers, WithMcp};
     #[cfg(feature = "tools")]

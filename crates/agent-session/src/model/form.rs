@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use super::place::{Places, read_event, write_event};
 use super::texts::{LONG_TEXT, NoReferences, Resolve, pack, unpack};
 use super::{
-    AgentId, Extra, LoopEvent, LoopRecord, OpenRun, SESSION_VERSION, Session, SessionFormation, SessionId,
-    SessionScope, SpawnRef, Timestamp,
+    AgentId, Extra, ForkRef, LoopEvent, LoopRecord, OpenRun, SESSION_VERSION, Session, SessionFormation,
+    SessionId, SessionScope, SpawnRef, Timestamp,
 };
 
 /// A session without its loops.
@@ -24,6 +24,8 @@ struct Head {
     formation: SessionFormation,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parent_spawn_ref: Option<SpawnRef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    forked_from: Option<ForkRef>,
     #[serde(default)]
     scope: SessionScope,
     #[serde(default)]
@@ -59,6 +61,7 @@ impl Session {
             last_active_at: self.last_active_at,
             formation: self.formation.clone(),
             parent_spawn_ref: self.parent_spawn_ref.clone(),
+            forked_from: self.forked_from.clone(),
             scope: self.scope,
             journal_records: self.journal_records,
         })?;
@@ -99,6 +102,7 @@ impl Session {
             last_active_at: head.last_active_at,
             formation: head.formation,
             parent_spawn_ref: head.parent_spawn_ref,
+            forked_from: head.forked_from,
             scope: head.scope,
             loops: Vec::with_capacity(loops.len()),
             journal_records: head.journal_records,

@@ -10,6 +10,9 @@ pub(super) fn merge(stored: Session, mut given: Session) -> Session {
     if given.parent_spawn_ref.is_none() {
         given.parent_spawn_ref = stored.parent_spawn_ref;
     }
+    if given.forked_from.is_none() {
+        given.forked_from = stored.forked_from;
+    }
     let mut mine = std::mem::take(&mut given.loops);
     for kept in stored.loops {
         let same = mine.iter().position(|r| r.loop_id == kept.loop_id);

@@ -141,9 +141,11 @@ fn forked_from() -> Value {
     object(&[("session_id", text()), ("loop_id", text())], &[])
 }
 
-/// The number of a message of its loop, of another one, or the message itself.
+/// The number of a message of its loop, of another one, one of these before anything of it had arrived, or a message.
 fn place() -> Value {
-    any(&[natural(), object(&[("other", natural())], &[]), reference("message")])
+    let other = object(&[("other", natural())], &[]);
+    let begins = object(&[("begins", any(&[natural(), other.clone()]))], &[]);
+    any(&[natural(), other, begins, reference("message")])
 }
 
 fn looped() -> Value {

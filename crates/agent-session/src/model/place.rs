@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::{AgentEvent, AgentMessage, CompactionEnded, Entry, LoopId, MessageRef, Timestamp, Usage};
+use agent_core::{
+    AgentEvent, AgentMessage, AssistantMessage, CompactionEnded, Entry, LlmMessage, LoopId, MessageRef,
+    StopReason, Timestamp, Usage,
+};
 use serde::ser::{SerializeMap, SerializeStruct};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -237,12 +240,50 @@ fn set(value: &mut Value, key: &str, new: Value) {
     }
 }
 
+/// The beginning of a reply as it is before anything of it has arrived.
+fn beginning(message: &AgentMessage) -> Option<AgentMessage> {
+    let AgentMessage::Llm(whole) = message else { return None };
+    let reply = whole.message.as_assistant()?;
+    let mut begun = AssistantMessage::new(reply.provider.clone(), reply.model.clone(), StopReason::Stop);
+    begun.api = reply.api;
+    begun.timestamp = reply.timestamp;
+    let mut message = LlmMessage::new(begun.into());
+    message.turn_id.clone_from(&whole.turn_id);
+    Some(message.into())
+}
+
+/// Writes the beginning of a reply as that of the message that it became, where it can be read from that.
+pub(crate) fn shorten_start(
+    value: &mut Value,
+    event: &RecordedEvent,
+    end: Option<&RecordedEvent>,
+    places: &Places,
+) {
+    let (RecordedEvent::Known(event), Some(RecordedEvent::Known(end))) = (event, end) else { return };
+    if let (AgentEvent::MessageStart { message: start, .. }, AgentEvent::MessageEnd { message, .. }) =
+        (&**event, &**end)
+        && places.get(start).is_none()
+        && let Some(place) = places.get(message)
+        && beginning(message).as_ref() == Some(&**start)
+    {
+        let place = match place {
+            Place::Own(at) => json!(at),
+            Place::Other(at) => json!({ "other": at }),
+        };
+        set(value, "message", json!({ "begins": place }));
+    }
+}
+
 /// The event with its messages, shared with the loop's lists. An event of a kind that is not known stays as it is.
 ///
 /// # Errors
 /// When it names a message that is not there.
 pub(crate) fn read_event(mut value: Value, record: &LoopRecord) -> Result<RecordedEvent, String> {
     let original = value.clone();
+    // An event of the loop itself does not name it.
+    if let Some(map) = value.as_object_mut() {
+        map.entry("loop_id").or_insert_with(|| json!(record.loop_id));
+    }
     let kind = value.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut single = None;
     let mut list = Vec::new();
@@ -331,6 +372,11 @@ fn read_place(place: &Value, record: &LoopRecord) -> Result<MessageRef, String> 
             .cloned()
             .ok_or_else(|| format!("an event names message {n} of {} in {name}", list.len()))
     };
+    if let Some(whole) = place.get("begins") {
+        let whole = read_place(whole, record)?;
+        let begun = beginning(&whole).ok_or("an event names the beginning of what is no reply")?;
+        return Ok(MessageRef::new(begun));
+    }
     if let Some(n) = place.as_u64() {
         return at(n, &record.messages, "messages");
     }

@@ -19,9 +19,12 @@ pub(super) fn event() -> Value {
 }
 
 fn kind(name: &str, required: &[(&str, Value)], optional: &[(&str, Value)]) -> Value {
-    let mut fields = vec![("type", json!({ "const": name })), ("loop_id", text())];
+    let mut fields = vec![("type", json!({ "const": name }))];
     fields.extend_from_slice(required);
-    object(&fields, optional)
+    // An event of the loop that it stands in does not name it.
+    let mut rest = vec![("loop_id", text())];
+    rest.extend_from_slice(optional);
+    object(&fields, &rest)
 }
 
 fn question() -> Value {
@@ -33,9 +36,9 @@ fn result() -> Value {
         &[("content", list(reference("content")))],
         &[
             ("details", data()),
-            ("is_error", flag()),
+            ("isError", flag()),
             ("terminate", flag()),
-            ("child_loop_id", text()),
+            ("childLoopId", text()),
             ("usage", reference("usage")),
         ],
     )

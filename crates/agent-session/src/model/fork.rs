@@ -25,6 +25,7 @@ impl Session {
     /// assert_eq!((fork.loops.len(), fork.forked_from.unwrap().loop_id.as_str()), (1, "s-1.m.1"));
     /// # Ok::<(), agent_session::SessionError>(())
     /// ```
+    #[expect(clippy::needless_pass_by_value, reason = "the session takes its id")]
     pub fn fork(&self, loop_id: &str, id: SessionId, now: Timestamp) -> Result<Self, SessionError> {
         let at = self.position(loop_id).ok_or_else(|| SessionError::NoLoop {
             session_id: self.session_id.to_string(),

@@ -8,7 +8,7 @@ use agent_core::{
     AgentEvent, AgentMessage, Entry as Counted, History, LoopId, Message, MessageRef, SessionId, Timestamp,
     ToolCallId, ToolResultMessage, TurnTrigger, Usage,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Imported;
 use super::entry::{Entry, File, text};
@@ -171,10 +171,10 @@ impl Builder<'_> {
         }
         self.say(&mut building, end)?;
         self.recording.settle(at);
-        let mut metadata = json!({ "pi": { "entries": building.notes } });
-        if n == 0 {
-            metadata["pi"]["header"] = self.file.head.clone();
-        }
+        let metadata = match n {
+            0 => json!({ "pi": { "entries": building.notes, "header": self.file.head } }),
+            _ => json!({ "pi": { "entries": building.notes } }),
+        };
         if let Some(record) = self.recording.record_mut(at) {
             record.metadata = metadata;
         }
@@ -375,9 +375,10 @@ impl Builder<'_> {
     fn note(&self, building: &mut Building, at: usize, place: Option<(usize, &MessageRef)>) {
         let Some(entry) = self.file.entries.get(at) else { return };
         let mut kept = entry.value.clone();
-        let mut note = json!({ "line": entry.line });
+        let mut note = Map::new();
+        note.insert("line".to_owned(), json!(entry.line));
         if let Some((place, message)) = place {
-            note["at"] = json!(place);
+            note.insert("at".to_owned(), json!(place));
             if let Some(map) = kept.as_object_mut()
                 && entry.kind() == "message"
                 && let Some(original) = map.get("message").cloned()
@@ -386,7 +387,7 @@ impl Builder<'_> {
                 if let (Some(cost), Some(usage)) =
                     (original.pointer("/usage/cost"), ours.get_mut("usage").and_then(Value::as_object_mut))
                 {
-                    note["cost"] = cost.clone();
+                    note.insert("cost".to_owned(), cost.clone());
                     usage.insert("cost".to_owned(), cost.clone());
                 }
                 if ours == original {
@@ -394,8 +395,8 @@ impl Builder<'_> {
                 }
             }
         }
-        note["entry"] = kept;
-        building.notes.push(note);
+        note.insert("entry".to_owned(), kept);
+        building.notes.push(Value::Object(note));
     }
 }
 

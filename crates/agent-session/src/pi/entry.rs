@@ -76,8 +76,10 @@ pub(super) fn read(bytes: &[u8], path: &Path) -> Result<File, SessionError> {
         if version < 2 {
             number_entry(&mut value, &file.entries);
         }
-        if version < 3 && value.pointer("/message/role").and_then(Value::as_str) == Some("hookMessage") {
-            value["message"]["role"] = json!("custom");
+        if version < 3
+            && let Some(role) = value.pointer_mut("/message/role").filter(|r| *r == "hookMessage")
+        {
+            *role = json!("custom");
         }
         let id = text(&value, "id").to_owned();
         if id.is_empty() || places.contains_key(&id) {

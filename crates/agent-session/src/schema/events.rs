@@ -13,7 +13,9 @@ const LATER: &str = "a kind of event that a later version has";
 pub(super) fn event() -> Value {
     let mut shapes = kinds();
     let mut later = object(&[("type", text())], &[]);
-    later["title"] = json!(LATER);
+    if let Some(map) = later.as_object_mut() {
+        map.insert("title".to_owned(), json!(LATER));
+    }
     shapes.push(later);
     any(&shapes)
 }

@@ -85,6 +85,7 @@ pub(crate) fn replay(path: &Path, bytes: &[u8], base: Option<Recording>, id: &st
     Replayed { recording: Some(taken.finish()), torn_bytes, broken }
 }
 
+#[expect(clippy::result_large_err, reason = "the session before it is given back, once for each journal")]
 fn read_first(
     path: &Path,
     line: &[u8],
@@ -150,6 +151,7 @@ impl Lines {
     }
 }
 
+#[expect(clippy::result_large_err, reason = "as above")]
 fn begin(
     mut first: Value,
     base: Option<Recording>,

@@ -126,11 +126,14 @@ fn conditions(
         }
     }
     if !asked.is_empty() {
-        c.add(
-            "s.session IN (SELECT m.session FROM texts JOIN messages m ON m.message = texts.rowid
-                 WHERE texts MATCH ?)",
-            expression(asked),
-        );
+        // Looked for once, for the count and for the page.
+        let mut statement = t.prepare_cached(
+            "SELECT DISTINCT p.session FROM texts JOIN places p ON p.message = texts.rowid WHERE texts MATCH ?",
+        )?;
+        let found = statement.query_map([expression(asked)], |row| row.get(0))?;
+        let found: Vec<i64> = found.collect::<Result<_, _>>()?;
+        let list = serde_json::to_string(&found).map_err(Failure::encode)?;
+        c.add("s.session IN (SELECT value FROM json_each(?))", list);
     }
     Ok(c)
 }
@@ -177,11 +180,16 @@ fn summary(t: &Transaction<'_>, row: &Row<'_>) -> Result<SessionSummary, Failure
 
 /// Where the words stand in a session, the first few.
 fn hits(t: &Transaction<'_>, session: i64, asked: &[String]) -> Result<Vec<TextHit>, Failure> {
+    let range = t
+        .prepare_cached("SELECT min(message), max(message) FROM messages WHERE session = ?1")?
+        .query_row([session], |row| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?)))?;
+    let (Some(first), Some(last)) = range else { return Ok(Vec::new()) };
     let mut statement = t.prepare_cached(
         "SELECT l.id, m.place, m.body FROM texts JOIN messages m ON m.message = texts.rowid JOIN loops l ON l.loop = m.loop
-         WHERE texts MATCH ?1 AND m.session = ?2 ORDER BY l.position, m.place LIMIT ?3",
+         WHERE texts MATCH ?1 AND texts.rowid BETWEEN ?4 AND ?5 AND m.session = ?2
+         ORDER BY l.position, m.place LIMIT ?3",
     )?;
-    let mut rows = statement.query(params![expression(asked), session, number(HITS as u64)])?;
+    let mut rows = statement.query(params![expression(asked), session, number(HITS as u64), first, last])?;
     let mut hits = Vec::new();
     while let Some(row) = rows.next()? {
         let text = text_of(&row.get::<_, String>(2)?);

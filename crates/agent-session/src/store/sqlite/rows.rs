@@ -223,8 +223,11 @@ pub(super) fn put_message(
         )?
         .execute(params![row, session, list as i64, number(place as u64), body])?;
     if new > 0 && list == List::Own {
+        let message = t.last_insert_rowid();
+        t.prepare_cached("INSERT INTO places (message, session) VALUES (?1, ?2)")?
+            .execute(params![message, session])?;
         t.prepare_cached("INSERT INTO texts (rowid, words) VALUES (?1, ?2)")?
-            .execute(params![t.last_insert_rowid(), words])?;
+            .execute(params![message, words])?;
     }
     Ok(())
 }

@@ -61,6 +61,14 @@ CREATE TABLE messages (
     UNIQUE (loop, list, place)
 ) STRICT;
 
+CREATE INDEX messages_session ON messages (session);
+
+-- The session of each message that is found by its words: small rows, so that many are looked up at once.
+CREATE TABLE places (
+    message INTEGER PRIMARY KEY REFERENCES messages ON DELETE CASCADE,
+    session INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE records (
     session INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
     number INTEGER NOT NULL,

@@ -156,8 +156,10 @@ fn fill(store: &dyn SessionStore, sessions: usize, bytes: usize) -> Result<(), B
         record.config.model = format!("model-{}", n % 3);
         record.config.prices = Some(CostConfig::per_million(3_000_000, 15_000_000, 0, 0));
         for turn in 0..TURNS {
-            let asked =
-                format!("Why does the {} of {n} fail in turn {turn}?", words[(n + turn) % words.len()]);
+            let asked = format!(
+                "Why does the {} of {n} fail in turn {turn}?",
+                words.iter().cycle().nth((n + turn) % words.len()).unwrap_or(&"word")
+            );
             record.messages.push(MessageRef::from(AgentMessage::user(asked)));
             let mut reply =
                 agent_core::AssistantMessage::new("p", record.config.model.clone(), StopReason::Stop);

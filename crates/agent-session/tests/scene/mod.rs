@@ -55,7 +55,6 @@ impl Kind {
 /// Does the same with an empty store of each kind.
 pub(crate) fn each_store(check: impl Fn(Kind, &Arc<dyn SessionStore>)) {
     for kind in KINDS {
-        println!("{kind:?}");
         let dir = tempfile::tempdir().unwrap();
         check(*kind, &kind.open(dir.path()));
     }

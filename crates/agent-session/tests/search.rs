@@ -59,6 +59,7 @@ async fn fill(store: &Arc<dyn SessionStore>) -> Vec<SessionRecorder> {
 }
 
 #[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "each query is made for its check")]
 fn check(store: &Arc<dyn SessionStore>, query: SessionQuery, expect: &[&str]) {
     let found = store.find_sessions(&query).unwrap();
     let ids: Vec<&str> = found.sessions.iter().map(|s| s.summary.session_id.as_str()).collect();
@@ -122,7 +123,7 @@ fn a_list_is_sorted_and_cut_into_pages() {
         check(store, page(0, usize::MAX), &["s-1", "s-2", "s-3", "s-4", "s-5"]);
         let found = store.find_sessions(&page(1, 1)).unwrap();
         assert_eq!((found.total, found.sessions.len()), (5, 1));
-        assert!(MAX_PAGE >= 1_000);
+        assert_eq!(store.find_sessions(&page(0, MAX_PAGE)).unwrap().sessions.len(), 5);
     });
 }
 

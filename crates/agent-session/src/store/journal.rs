@@ -11,4 +11,6 @@ mod seen;
 mod text;
 
 pub(crate) use line::{Line, LineWriter};
-pub(crate) use replay::{Lines, Replayed, replay};
+#[cfg(feature = "sqlite")]
+pub(crate) use replay::Lines;
+pub(crate) use replay::{Replayed, replay};

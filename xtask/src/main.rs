@@ -54,6 +54,7 @@ cargo xtask COMMAND
                          the fuzz targets, a minute each (with nightly and cargo-fuzz)
   weight [SET...]        crates, build time and program size of sets of features
   bench                  that cost grows with what is new, counted in allocations and instructions
+  bench session | store  what recording a session costs; lists and searches over 10,000 sessions
 ";
 
 fn main() -> ExitCode {

@@ -58,8 +58,8 @@ pub use loaded::LoadedSession;
 pub use markdown::to_markdown;
 #[doc(inline)]
 pub use model::{
-    ChildLoopRef, LoopBase, LoopEvent, LoopRecord, LoopStatus, OpenRun, ParallelGroupRecord,
-    RecordedEvent, SESSION_VERSION, Session, SessionFormation, SessionScope, SpawnRef, Turn,
+    ChildLoopRef, LoopBase, LoopEvent, LoopRecord, LoopStatus, OpenRun, ParallelGroupRecord, RecordedEvent,
+    SESSION_VERSION, Session, SessionFormation, SessionScope, SpawnRef, Turn,
 };
 #[doc(inline)]
 pub use recorder::{Flushing, SessionRecorder};

@@ -9,7 +9,7 @@
 
 use std::fmt::Write as _;
 
-use agent_core::{AgentMessage, Content, ImageContent, Message};
+use agent_core::{AgentMessage, Content, GroupRole, ImageContent, Message};
 
 use crate::model::{LoopRecord, Session};
 use crate::store::SessionSummary;
@@ -28,6 +28,12 @@ pub fn to_markdown(session: &Session) -> String {
         let _ = writeln!(out, "- models: {}", summary.models.into_iter().collect::<Vec<_>>().join(", "));
     }
     let _ = writeln!(out, "- tokens: {} in, {} out", summary.usage.prompt_tokens(), summary.usage.output);
+    // Otherwise it is the last one.
+    if let Some(head) = session.head()
+        && session.loops.last().is_some_and(|last| last.loop_id != head.loop_id)
+    {
+        let _ = writeln!(out, "- goes on from: loop {}", head.loop_id);
+    }
     for record in &session.loops {
         write_loop(&mut out, record);
     }
@@ -38,6 +44,19 @@ fn write_loop(out: &mut String, record: &LoopRecord) {
     let _ = writeln!(out, "\n## Loop {}\n", record.loop_id);
     let parent = record.parent_loop_id.as_ref().map(|p| format!(", after {p}")).unwrap_or_default();
     let _ = writeln!(out, "{:?}, {}{parent}", record.status, record.started_at.to_rfc3339());
+    if let Some(member) = &record.group {
+        let selected = match &record.parallel_group {
+            Some(group) if group.is_selected => ", selected",
+            _ => "",
+        };
+        let _ = match member.role {
+            GroupRole::Branch { index } => {
+                writeln!(out, "\nBranch {} of group {}{selected}", index + 1, member.group_id)
+            }
+            GroupRole::Judge => writeln!(out, "\nJudge of group {}", member.group_id),
+            _ => writeln!(out, "\nIn group {}", member.group_id),
+        };
+    }
     for message in &record.messages {
         write_message(out, message);
     }

@@ -32,6 +32,9 @@ pub use write::export;
 /// The newest version of pi's files that is known.
 pub const PI_VERSION: u64 = 3;
 
+/// The kind of an entry that only says where the conversation goes on.
+const HEAD_MARK: &str = "looptree.head";
+
 /// What an import gives.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

@@ -139,7 +139,12 @@ fn spawn_ref() -> Value {
 }
 
 fn forked_from() -> Value {
-    object(&[("session_id", text()), ("loop_id", text())], &[])
+    let mark = object(&[("len", natural()), ("modified_ms", natural())], &[("hash", text())]);
+    let files = json!({ "type": "object", "additionalProperties": any(&[json!({ "type": "null" }), mark]) });
+    object(
+        &[("session_id", text()), ("loop_id", text())],
+        &[("messages", natural()), ("timestamp", natural()), ("files", files)],
+    )
 }
 
 /// The number of a message of its loop, of another one, one of these before anything of it had arrived, or a message.
@@ -160,14 +165,16 @@ fn looped() -> Value {
         &[],
     );
     let group = object(
+        &[("all_loop_ids", list(text()))],
         &[
-            ("all_loop_ids", list(text())),
             ("selected_loop_id", text()),
             ("selected_config_index", natural()),
+            ("selected_after_loops", natural()),
             ("evaluation_usage", reference("usage")),
+            ("judge_loop_id", text()),
+            ("reason", long()),
             ("is_selected", flag()),
         ],
-        &[],
     );
     let turn_id = object(&[("loopId", text()), ("turnIndex", natural())], &[]);
     let turn = object(
@@ -222,6 +229,7 @@ fn looped() -> Value {
             ("events", list(object(&[("sequence", natural()), ("event", reference("event"))], &[]))),
             ("children_loop_ids", list(text())),
             ("child_loop_refs", list(link)),
+            ("group", member()),
             ("parallel_group", group),
             ("open_run", json!({ "type": "object" })),
         ],
@@ -230,6 +238,32 @@ fn looped() -> Value {
 
 fn trigger() -> Value {
     json!({ "enum": ["User", "SubAgent", "Continuation", "Branch"] })
+}
+
+/// The place of a loop in a group.
+fn member() -> Value {
+    let branch = variant("branch", object(&[("index", natural())], &[]));
+    object(&[("group_id", text()), ("role", any(&[json!({ "enum": ["judge"] }), branch]))], &[])
+}
+
+fn spending() -> Value {
+    let amounts = ["tokens", "money", "time_ms", "model_calls", "tool_calls"].map(|name| (name, natural()));
+    object(&[], &amounts)
+}
+
+/// The limit of a budget that does not allow a call.
+fn refusal() -> Value {
+    let limits = json!({ "enum": ["tokens", "money", "time", "model_calls", "tool_calls"] });
+    object(
+        &[
+            ("budget", text()),
+            ("level", natural()),
+            ("limit", limits),
+            ("allowed", natural()),
+            ("spent", natural()),
+        ],
+        &[("reserved", natural()), ("asked", natural())],
+    )
 }
 
 fn continuation() -> Value {
@@ -251,6 +285,7 @@ fn ended() -> Value {
     for name in ["vetoed", "input_rejected", "turn_vetoed", "limit", "interrupted"] {
         shapes.push(how(name, &[("reason", long())]));
     }
+    shapes.push(how("budget", &[("refusal", refusal())]));
     shapes.push(how("error", &[("kind", text()), ("message", long())]));
     any(&shapes)
 }
@@ -277,7 +312,7 @@ fn config() -> Value {
             ("max_tokens", natural()),
             ("thinking_level", text()),
             ("temperature", number()),
-            ("prices", object(&price(&[]), &[("tiers", tiers)])),
+            ("prices", object(&price(&[]), &[("tiers", tiers), ("free", flag())])),
         ],
     )
 }

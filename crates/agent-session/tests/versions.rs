@@ -5,8 +5,11 @@ mod scene;
 
 use std::path::{Path, PathBuf};
 
-use agent_core::ToolExecutionStrategy;
 use agent_core::tool::validate::{ArgumentValidator, SchemaValidator};
+use agent_core::{
+    Answer, BranchSpec, Budget, BudgetLimits, EventSender, Finished, LlmJudgeEvaluation, Spending, Timestamp,
+    ToolExecutionStrategy,
+};
 use agent_session::{JsonStore, LoopStatus, Session, SessionRecorder, session_schema};
 use proptest::prelude::*;
 use scene::{Act, Play, act, agent, block_on, each_store, perform, play};
@@ -84,6 +87,49 @@ proptest! {
             assert_valid(&schema, &serde_json::to_value(&session).unwrap());
         }
     }
+}
+
+/// X1: parallel loops, budgets and forks are named in the schema, too.
+#[test]
+fn groups_budgets_and_forks_are_as_the_schema_says() {
+    let schema = closed();
+    let limits = BudgetLimits::none().with_model_calls(5).with_tool_calls(1);
+    let dir = tempfile::tempdir().unwrap();
+    let plays =
+        [Play::Calls(vec!["say", "say"]), Play::Text(40), Play::Text(3), Play::Text(4), Play::Text(5)];
+    let session = block_on(async {
+        let agent =
+            agent(&plays, ToolExecutionStrategy::Sequential).with_budget(Budget::new(limits).pausing());
+        let recorder = SessionRecorder::attach(&agent, scene::Kind::Json.open(dir.path()));
+        drop(agent.prompt("go").unwrap());
+        while let Finished::Suspended { questions } = agent.finish().await {
+            let answer = Answer::Raise { by: Spending::of_tool_calls(1) };
+            drop(agent.answer(questions[0].id.clone(), answer).unwrap());
+        }
+        let branch = || BranchSpec::asking("why?");
+        let judge = LlmJudgeEvaluation::new(agent.config());
+        let result = agent.explore_and_adopt([branch(), branch()], judge, EventSender::none()).await;
+        result.unwrap();
+        agent.set_journal(None);
+        recorder.session("s-1").unwrap()
+    });
+    let file = serde_json::to_value(&session).unwrap();
+    let text = file.to_string();
+    for named in ["\"Budget\"", "\"raised\"", "\"judge\"", "\"selected_after_loops\"", "\"judge_loop_id\""] {
+        assert!(text.contains(named), "{named} is in what is looked at");
+    }
+    assert_valid(&schema, &file);
+
+    let fork = session.forked(&session.end_point().unwrap(), "s-2", Timestamp(9)).unwrap();
+    let mut file = serde_json::to_value(&fork).unwrap();
+    file["forked_from"]["files"] = json!({
+        "src/new.rs": null,
+        "src/old.rs": { "len": 3, "modified_ms": 9, "hash": "00000000000000ff" },
+    });
+    let fork: Session = serde_json::from_value(file.clone()).unwrap();
+    assert_eq!(fork.forked_from.as_ref().unwrap().files.iter().count(), 2);
+    assert_eq!(serde_json::to_value(&fork).unwrap(), file);
+    assert_valid(&schema, &file);
 }
 
 #[test]

@@ -10,9 +10,9 @@ use agent_core::{
 };
 use serde_json::{Map, Value, json};
 
-use super::Imported;
 use super::entry::{Entry, File, text};
 use super::message::{from_pi, to_pi, user};
+use super::{HEAD_MARK, Imported};
 use crate::error::SessionError;
 use crate::model::{LoopBase, RecordedEvent, Session};
 use crate::recorder::{Recording, record_of_start};
@@ -51,7 +51,8 @@ pub(super) fn build(file: File, path: &Path) -> Result<Imported, SessionError> {
     Ok(Imported { session, losses: all })
 }
 
-/// Cuts the tree: a prompt begins a loop, and so does each path but the first that goes on from an entry.
+/// Cuts the tree: a prompt begins a loop, and so do each path but the first that goes on from an entry, and the mark that says
+/// what the conversation goes on from.
 fn strands(entries: &[Entry]) -> (Vec<Strand>, Vec<usize>) {
     let mut strands: Vec<Strand> = Vec::new();
     let mut strand_of: Vec<usize> = Vec::with_capacity(entries.len());
@@ -59,7 +60,11 @@ fn strands(entries: &[Entry]) -> (Vec<Strand>, Vec<usize>) {
         let is_message = entry.kind() == "message";
         let is_prompt =
             is_message && entry.value.pointer("/message/role").and_then(Value::as_str) == Some("user");
+        let is_head = entry.kind() == "custom" && text(&entry.value, "customType") == HEAD_MARK;
         let going_on = entry.parent.and_then(|p| strand_of.get(p).copied()).filter(|s| {
+            if is_head {
+                return false;
+            }
             let strand = strands.get(*s);
             strand.is_some_and(|s| s.entries.last().copied() == entry.parent && !(is_prompt && s.has_message))
         });

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use agent_core::{AgentEvent, AgentMessage, MessageRef, Timestamp};
 use serde_json::{Value, json};
 
-use super::PI_VERSION;
 use super::message::{note_kind, to_pi};
+use super::{HEAD_MARK, PI_VERSION};
 use crate::error::SessionError;
 use crate::model::{LoopRecord, Session};
 
@@ -30,6 +30,7 @@ pub fn export(session: &Session) -> Result<String, SessionError> {
             None => writer.recorded(session, at, record)?,
         }
     }
+    writer.head(session);
     // Entries of different loops may have come by turns; what was recorded here follows.
     writer.lines.sort_by_key(|(line, _)| *line);
     let mut text = header.to_string();
@@ -77,6 +78,25 @@ impl Writer {
             self.last.insert(at, id);
             self.lines.push((line.unwrap_or(usize::MAX), entry));
         }
+    }
+
+    /// Pi goes on from the last entry. Where that is a judge's, or one of a branch that was not selected, another one says what the
+    /// conversation goes on from.
+    fn head(&mut self, session: &Session) {
+        let (Some(head), true) = (session.head(), session.loops.iter().any(|r| r.group.is_some())) else {
+            return;
+        };
+        let last = session.position(head.loop_id.as_str()).and_then(|at| self.last.get(&at));
+        let is_last = self
+            .lines
+            .last()
+            .is_none_or(|(_, entry)| entry.get("id").and_then(Value::as_str) == last.map(String::as_str));
+        let (Some(last), false) = (last, is_last) else { return };
+        let entry = json!({
+            "type": "custom", "customType": HEAD_MARK, "data": null, "id": format!("{:04x}0000", session.loops.len() + 1),
+            "parentId": last, "timestamp": session.last_active_at.to_rfc3339(),
+        });
+        self.lines.push((usize::MAX, entry));
     }
 
     fn recorded(&mut self, session: &Session, at: usize, record: &LoopRecord) -> Result<(), SessionError> {

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    any, config, continuation, data, ended, flag, list, long, natural, object, place, reference, text,
-    trigger,
+    any, config, continuation, data, ended, flag, list, long, member, natural, object, place, reference,
+    refusal, spending, text, trigger,
 };
 
 /// What the shape is called that any kind of a later version has.
@@ -30,7 +30,7 @@ fn kind(name: &str, required: &[(&str, Value)], optional: &[(&str, Value)]) -> V
 }
 
 fn question() -> Value {
-    object(&[("id", text()), ("text", long())], &[("call", data())])
+    object(&[("id", text()), ("text", long())], &[("call", data()), ("budget", refusal())])
 }
 
 fn result() -> Value {
@@ -44,6 +44,31 @@ fn result() -> Value {
             ("usage", reference("usage")),
         ],
     )
+}
+
+fn budget_note() -> Value {
+    let what = |name: &str| ("what", json!({ "const": name }));
+    any(&[
+        object(&[what("reserved"), ("amounts", spending())], &[("max_output", natural())]),
+        object(&[what("spent"), ("amounts", spending())], &[("estimated", flag())]),
+        object(&[what("refused"), ("refusal", refusal())], &[]),
+        object(&[what("raised"), ("by", spending())], &[]),
+    ])
+}
+
+fn cache_break_cause() -> Value {
+    let cause = |name: &str| ("cause", json!({ "const": name }));
+    let names = || list(text());
+    let mut shapes: Vec<Value> = ["system_prompt", "history", "context_hook", "compaction", "unknown"]
+        .map(|name| object(&[cause(name)], &[]))
+        .into();
+    shapes.push(object(
+        &[cause("tools")],
+        &[("added", names()), ("removed", names()), ("changed", names()), ("reordered", flag())],
+    ));
+    shapes.push(object(&[cause("setting"), ("name", text())], &[]));
+    shapes.push(object(&[cause("model_switched"), ("from", text()), ("to", text())], &[]));
+    any(&shapes)
 }
 
 fn kinds() -> Vec<Value> {
@@ -62,6 +87,7 @@ fn kinds() -> Vec<Value> {
     let answer = any(&[
         json!({ "const": "allow" }),
         object(&[("allowWith", data())], &[]),
+        object(&[("raise", object(&[("by", spending())], &[]))], &[]),
         object(&[("deny", object(&[("reason", long())], &[]))], &[]),
     ]);
     let delta = |name: &str| object(&[(name, object(&[("delta", long())], &[]))], &[]);
@@ -69,7 +95,12 @@ fn kinds() -> Vec<Value> {
         kind(
             "AgentStart",
             &[("agent_id", text()), ("session_id", text()), ("timestamp", natural()), ("config", config())],
-            &[("parent_loop_id", text()), ("continuation_kind", continuation()), ("metadata", data())],
+            &[
+                ("parent_loop_id", text()),
+                ("continuation_kind", continuation()),
+                ("group", member()),
+                ("metadata", data()),
+            ],
         ),
         kind("InputRejected", &[("reason", long())], &[]),
         kind(
@@ -107,6 +138,25 @@ fn kinds() -> Vec<Value> {
         retry("RetryStart"),
         retry("RetryEnd"),
         kind("RouteChanged", &[("from", data()), ("to", data()), ("kind", text()), ("error", long())], &[]),
+        kind("Budget", &[("step", text()), ("note", budget_note()), ("spent", spending())], &[]),
+        kind(
+            "CacheBroken",
+            &[
+                ("step", text()),
+                ("field", text()),
+                ("cause", cache_break_cause()),
+                ("intended", flag()),
+                ("rebilled_tokens", natural()),
+            ],
+            &[
+                ("byte", natural()),
+                ("message", natural()),
+                (
+                    "reported",
+                    object(&[("read", natural()), ("written", natural()), ("expected", natural())], &[]),
+                ),
+            ],
+        ),
         kind(
             "CompactionStarted",
             &[
@@ -148,7 +198,7 @@ fn kinds() -> Vec<Value> {
                 ("ended", ended()),
                 ("timestamp", natural()),
             ],
-            &[("tool_usage", reference("usage"))],
+            &[("tool_usage", reference("usage")), ("spent", spending())],
         ),
     ]
 }

@@ -45,7 +45,12 @@ pub trait TimeTravel {
     ///
     /// # Errors
     /// As [`rewind`](Self::rewind), and when the new session cannot be saved. The agent stays where it was then.
-    fn fork(&self, store: &dyn SessionStore, session: &Session, point: &Point) -> Result<Arrival, SessionError>;
+    fn fork(
+        &self,
+        store: &dyn SessionStore,
+        session: &Session,
+        point: &Point,
+    ) -> Result<Arrival, SessionError>;
 }
 
 impl TimeTravel for BasicAgent {
@@ -58,7 +63,12 @@ impl TimeTravel for BasicAgent {
         })
     }
 
-    fn fork(&self, store: &dyn SessionStore, session: &Session, point: &Point) -> Result<Arrival, SessionError> {
+    fn fork(
+        &self,
+        store: &dyn SessionStore,
+        session: &Session,
+        point: &Point,
+    ) -> Result<Arrival, SessionError> {
         if self.is_streaming() {
             return Err(agent_core::AgentError::Busy.into());
         }

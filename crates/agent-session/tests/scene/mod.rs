@@ -9,7 +9,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::journal::{Journal, JournalEntry, JournalError};
+use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError};
 use agent_core::run::Run;
 use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
@@ -49,6 +49,22 @@ impl Kind {
             #[cfg(feature = "sqlite")]
             Self::Sqlite => Arc::new(agent_session::SqliteStore::open(dir.join("sessions.db")).unwrap()),
         }
+    }
+}
+
+/// The file that says to a child process which kind of store it finds.
+const NOTE: &str = "kind-of-store";
+
+impl Kind {
+    /// Notes the kind for child processes that work in this folder.
+    pub(crate) fn note(self, dir: &std::path::Path) {
+        std::fs::write(dir.join(NOTE), format!("{self:?}")).unwrap();
+    }
+
+    /// The kind that was noted in this folder.
+    pub(crate) fn noted(dir: &std::path::Path) -> Self {
+        let noted = std::fs::read_to_string(dir.join(NOTE)).unwrap();
+        *KINDS.iter().find(|kind| format!("{kind:?}") == noted).unwrap()
     }
 }
 
@@ -229,6 +245,10 @@ impl Looking {
 
 #[async_trait]
 impl Journal for Looking {
+    async fn append_group(&self, entry: GroupEntry<'_>) -> Result<(), JournalError> {
+        self.inner.append_group(entry).await
+    }
+
     async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
         let id = entry.run.setup().session_id.clone();
         let label = format!("{:?} at {:?}", entry.input.map(agent_core::run::Input::name), entry.now);

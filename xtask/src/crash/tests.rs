@@ -19,7 +19,16 @@ fn kills_seed_and_store_come_from_the_command_line() {
 
 #[test]
 fn what_is_no_number_and_no_store_is_refused() {
-    for line in ["--kills", "--kills many", "--kills 0", "--kills 99999999999", "--seed -1", "often", "--store", "--store mysql"] {
+    for line in [
+        "--kills",
+        "--kills many",
+        "--kills 0",
+        "--kills 99999999999",
+        "--seed -1",
+        "often",
+        "--store",
+        "--store mysql",
+    ] {
         assert!(options(&words(line)).is_err(), "{line}");
     }
 }

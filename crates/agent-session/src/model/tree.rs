@@ -21,7 +21,7 @@ impl Session {
 
     /// The place of the head as it was when the session had so many loops.
     pub(crate) fn head_at(&self, loops: usize) -> Option<usize> {
-        head_of(self.loops.iter().take(loops).map(|r| HeadMark {
+        head_of(&self.loops.iter().take(loops).map(|r| HeadMark {
             group: r.group.as_ref(),
             of_branch: r.parallel_group.as_ref(),
             is_copy: r.session_id != self.session_id,
@@ -92,7 +92,7 @@ pub(crate) struct HeadMark<'a> {
 }
 
 /// The place of the head, from all loops in their order.
-pub(crate) fn head_of<'a>(loops: impl Iterator<Item = HeadMark<'a>> + Clone) -> Option<usize> {
+pub(crate) fn head_of<'a>(loops: &(impl Iterator<Item = HeadMark<'a>> + Clone)) -> Option<usize> {
     let number = loops.clone().count();
     // When a loop came to be the head: by beginning as the n-th, or by being selected after the n-th had begun.
     let since = |(at, mark): (usize, HeadMark<'a>)| match (mark.group, mark.of_branch) {

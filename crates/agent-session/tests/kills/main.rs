@@ -4,6 +4,7 @@
 //! `cargo xtask crash --kills 200` runs it at length, with `--store sqlite` over the database.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+#![allow(clippy::print_stdout, reason = "the seed and the figures of a run are for whoever runs it")]
 #![allow(
     clippy::disallowed_methods,
     reason = "the child is this test itself; the number of kills is in the environment"
@@ -187,7 +188,7 @@ fn killed_at_any_moment_a_session_resumes_to_the_history_of_an_undisturbed_run()
     kill_and_resume(Kind::Json);
 }
 
-/// REQ-216, REQ-219.
+/// REQ-216.
 #[cfg(feature = "sqlite")]
 #[test]
 fn killed_at_any_moment_a_session_in_sqlite_resumes_to_the_history_of_an_undisturbed_run() {

@@ -116,7 +116,7 @@ impl LightSession {
     }
 
     fn head_status(&self) -> Option<LoopStatus> {
-        let head = head_of(self.loops.iter().map(|r| HeadMark {
+        let head = head_of(&self.loops.iter().map(|r| HeadMark {
             group: r.group.as_ref(),
             of_branch: r.parallel_group.as_ref(),
             is_copy: r.session_id != self.session_id,

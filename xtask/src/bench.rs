@@ -3,6 +3,8 @@
 //! A delta of a long message must cost what one of a short message costs, and a turn of a long run what one of a short run
 //! does. Counts do not depend on the machine's load; nothing here is a time.
 
+mod sessions;
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -42,8 +44,11 @@ struct Row {
 }
 
 pub(crate) fn run(workspace: &Workspace, rest: &[String]) -> anyhow::Result<bool> {
-    if !rest.is_empty() {
-        bail!("bench takes no arguments");
+    match rest.first().map(String::as_str) {
+        None => {}
+        Some("session") if rest.len() == 1 => return sessions::session(&workspace.root),
+        Some("store") if rest.len() == 1 => return sessions::store(&workspace.root),
+        Some(_) => bail!("bench takes nothing, `session` or `store`"),
     }
     let built = cargo::run(
         &workspace.root,

@@ -48,12 +48,13 @@ cargo xtask COMMAND
                          whole agent runs against servers that nobody here wrote (not in ci: it fetches them)
   mcp-conformance        the official conformance suite of MCP judges our client (not in ci: it is fetched)
   soak [--minutes N]     the coding agent over and over on a copy of this project: nothing may grow (a minute)
-  crash [--kills N] [--seed S]
+  crash [--kills N] [--seed S] [--store json|sqlite]
                          agents killed at random moments, resumed, and compared with undisturbed ones
   fuzz [--seconds N] [TARGET...]
                          the fuzz targets, a minute each (with nightly and cargo-fuzz)
   weight [SET...]        crates, build time and program size of sets of features
   bench                  that cost grows with what is new, counted in allocations and instructions
+  bench session | store  what recording a session costs; lists and searches over 10,000 sessions
 ";
 
 fn main() -> ExitCode {

@@ -262,6 +262,9 @@ pub struct LoopConfigSnapshot {
     /// Randomness.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
+    /// What the model's tokens cost; absent where no price was set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prices: Option<crate::message::CostConfig>,
 }
 
 /// See [`AgentEvent::ToolExecutionEnd`].

@@ -259,6 +259,18 @@ impl Timestamp {
         self.0.saturating_sub(earlier.0)
     }
 
+    /// A time in RFC 3339, in whatever zone; `None` where the text is none, or one before 1970.
+    ///
+    /// ```
+    /// use agent_core::Timestamp;
+    /// assert_eq!(Timestamp::from_rfc3339("1970-01-01T01:00:01.5+01:00"), Some(Timestamp(1_500)));
+    /// ```
+    #[must_use]
+    pub fn from_rfc3339(text: &str) -> Option<Self> {
+        let time = chrono::DateTime::parse_from_rfc3339(text).ok()?;
+        u64::try_from(time.timestamp_millis()).ok().map(Self)
+    }
+
     /// The time in RFC 3339 in UTC, as [`ContinuationKind`] tags have it.
     #[must_use]
     pub fn to_rfc3339(self) -> String {

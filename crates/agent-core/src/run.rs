@@ -90,21 +90,26 @@ pub struct Run {
 
 /// What is known of the turn that is open, or about to be.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Turn {
     /// From 0.
     index: u32,
     /// Calls of the model so far, failed ones included.
     attempt: u32,
     /// Who is called: 0 is the run's own model.
-    #[serde(default, skip_serializing_if = "is_first")]
+    #[serde(skip_serializing_if = "is_first")]
     route: u32,
     /// Retries on this route so far.
+    #[serde(skip_serializing_if = "is_first")]
     retries: u32,
     /// What the provider said of an overflow, once it has been answered by compaction.
+    #[serde(skip_serializing_if = "Option::is_none")]
     overflow: Option<String>,
     /// Whether the budget has been looked at.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     compacted: bool,
     /// Tokens of this turn.
+    #[serde(skip_serializing_if = "Usage::is_zero")]
     usage: Usage,
     /// Where its messages come from besides steering.
     intake: Intake,

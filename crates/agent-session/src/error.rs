@@ -63,7 +63,7 @@ pub enum SessionError {
     },
     /// The file is larger than the store reads.
     #[error(
-        "{} is larger than {limit} bytes; raise the limit with JsonStore::with_max_file_bytes to read it",
+        "{} is larger than {limit} bytes; raise the limit of the store to read it",
         path.display()
     )]
     TooLarge {
@@ -81,6 +81,22 @@ pub enum SessionError {
         action: &'static str,
         /// What the operating system says.
         source: std::io::Error,
+    },
+    /// The question cannot be answered.
+    #[error("the query cannot be answered: {reason}")]
+    InvalidQuery {
+        /// Why not.
+        reason: &'static str,
+    },
+    /// The database refused.
+    #[error("{} could not be {action}: {source}", path.display())]
+    Database {
+        /// The database.
+        path: PathBuf,
+        /// What was to be done with it.
+        action: &'static str,
+        /// What it says.
+        source: BoxError,
     },
     /// Something cannot be written as JSON.
     #[error("{what} cannot be written as JSON: {source}")]
@@ -115,7 +131,7 @@ pub enum SessionError {
         point: Point,
     },
     /// Nothing in the session waits for an answer.
-    #[error("no run of session {session_id} waits for an answer; JsonStore::unfinished lists those that do")]
+    #[error("no run of session {session_id} waits for an answer; OpenRuns::unfinished lists those that do")]
     NotWaiting {
         /// The session.
         session_id: SessionId,

@@ -36,9 +36,12 @@ pub mod agent;
 mod error;
 pub mod files;
 pub mod loaded;
+pub mod markdown;
 pub mod model;
+pub mod pi;
 pub mod recorder;
 pub mod recordings;
+pub mod schema;
 pub mod store;
 pub mod travel;
 pub mod waiting;
@@ -52,16 +55,27 @@ pub use files::{FileDifference, FileMark, FileState, FileWatch};
 #[doc(inline)]
 pub use loaded::LoadedSession;
 #[doc(inline)]
+pub use markdown::to_markdown;
+#[doc(inline)]
 pub use model::{
     ChildLoopRef, LoopBase, LoopEvent, LoopRecord, LoopStatus, OpenRun, ParallelGroupRecord, RecordedEvent,
     SESSION_VERSION, Session, SessionFormation, SessionScope, SpawnRef, Turn,
 };
 #[doc(inline)]
-pub use recorder::SessionRecorder;
+pub use recorder::{Flushing, SessionRecorder};
 #[doc(inline)]
 pub use recordings::{load_recording, save_recording};
 #[doc(inline)]
-pub use store::{AgentSessions, JsonStore, MAX_FILE_BYTES, MAX_ID_BYTES};
+pub use schema::session_schema;
+#[doc(inline)]
+pub use store::{
+    AgentSessions, FoundSession, FoundSessions, JsonStore, Loss, MAX_FILE_BYTES, MAX_ID_BYTES, MAX_PAGE,
+    Order, Salvaged, SessionQuery, SessionRecord, SessionStore, SessionSummary, SessionWriter, SortBy,
+    TextHit, WriteJob,
+};
+#[cfg(feature = "sqlite")]
+#[doc(inline)]
+pub use store::{MAX_SESSION_BYTES, SqliteStore};
 #[doc(inline)]
 pub use travel::{Arrival, Comparison, ForkRef, OutlineTurn, Point, TimeTravel};
 #[doc(inline)]

@@ -33,6 +33,7 @@ use crate::travel::ForkRef;
 pub use event::{LoopEvent, RecordedEvent};
 pub(crate) use extra::Extra;
 pub(crate) use fold::fold_loop;
+pub(crate) use tree::{HeadMark, head_of};
 
 /// The version that sessions are written with. It rises when a reader of this version could misread a file; new fields
 /// and new kinds of event do not raise it.

@@ -42,14 +42,15 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use agent_core::journal::Durability;
 use agent_core::{BasicAgent, LoopId, SessionId};
 
 use crate::error::SessionError;
 use crate::model::Session;
-use crate::store::JsonStore;
+use crate::store::SessionStore;
 use disk::Disk;
 pub(crate) use offline::apply_offline;
-pub(crate) use recording::{Recording, record_of_setup};
+pub(crate) use recording::{Recording, record_of_setup, record_of_start};
 
 /// Records sessions. A clone is another handle on the same recorder; when the last one goes, agents' among them, what is
 /// open is saved.
@@ -59,7 +60,7 @@ pub struct SessionRecorder {
 }
 
 struct Inner {
-    store: Option<JsonStore>,
+    store: Option<Arc<dyn SessionStore>>,
     options: Mutex<Options>,
     state: Mutex<State>,
     /// Held while a session is opened, so that one recorder does not lock itself out.
@@ -69,6 +70,19 @@ struct Inner {
 #[derive(Debug, Clone, Copy, Default)]
 struct Options {
     streaming_events: bool,
+    flushing: Flushing,
+}
+
+/// When what was written is forced to the disk, so that it survives the end of the machine. The end of the process loses
+/// nothing that was acknowledged either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Flushing {
+    /// At the end of each turn, where a person is asked, and before a call that must not run twice.
+    #[default]
+    WhenAsked,
+    /// Whenever the operating system does it.
+    Never,
 }
 
 #[derive(Default)]
@@ -98,8 +112,8 @@ impl SessionRecorder {
 
     /// A recorder that writes to this store what the agents do that it [records](Self::record).
     #[must_use]
-    pub fn with_store(store: JsonStore) -> Self {
-        Self::build(Some(store))
+    pub fn with_store(store: impl SessionStore + 'static) -> Self {
+        Self::build(Some(Arc::new(store)))
     }
 
     /// Writes down what this agent does, from its next run on, before it does it.
@@ -107,7 +121,7 @@ impl SessionRecorder {
     /// Nothing is opened here: a session is opened, and locked, with its first record. Where that fails, the run ends with
     /// the reason; [`ready`](Self::ready) asks beforehand.
     #[must_use]
-    pub fn attach(agent: &BasicAgent, store: JsonStore) -> Self {
+    pub fn attach(agent: &BasicAgent, store: impl SessionStore + 'static) -> Self {
         let recorder = Self::with_store(store);
         recorder.record(agent);
         recorder
@@ -118,7 +132,7 @@ impl SessionRecorder {
         agent.set_journal(Some(Arc::new(write::RecordingJournal(Arc::clone(&self.inner)))));
     }
 
-    fn build(store: Option<JsonStore>) -> Self {
+    fn build(store: Option<Arc<dyn SessionStore>>) -> Self {
         Self {
             inner: Arc::new(Inner {
                 store,
@@ -140,7 +154,7 @@ impl SessionRecorder {
         if self.inner.writes(&id) {
             return Ok(());
         }
-        Disk::open(store, &id).map(drop)
+        Disk::open(&**store, &id).map(drop)
     }
 
     /// Whether deltas and other live events that [`on_event`](Self::on_event) is given are kept; they are not unless asked
@@ -151,9 +165,16 @@ impl SessionRecorder {
         self
     }
 
+    /// When what was written is forced to the disk.
+    #[must_use]
+    pub fn with_flushing(self, flushing: Flushing) -> Self {
+        self.inner.options.lock().unwrap_or_else(PoisonError::into_inner).flushing = flushing;
+        self
+    }
+
     /// Where this recorder writes.
     #[must_use]
-    pub fn store(&self) -> Option<&JsonStore> {
+    pub fn store(&self) -> Option<&Arc<dyn SessionStore>> {
         self.inner.store.as_ref()
     }
 
@@ -208,6 +229,14 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How safe an entry is made that should be as safe as this.
+    fn durability(&self, wanted: Durability) -> Durability {
+        match self.options.lock().unwrap_or_else(PoisonError::into_inner).flushing {
+            Flushing::WhenAsked => wanted,
+            Flushing::Never => Durability::Buffered,
+        }
+    }
+
     fn save(&self, let_go: bool) -> Result<Vec<PathBuf>, SessionError> {
         let Some(store) = &self.store else { return Ok(Vec::new()) };
         let mut paths = Vec::new();
@@ -216,9 +245,10 @@ impl Inner {
         let mut saved = Vec::new();
         for (id, tracked) in &mut state.sessions {
             let written = match &mut tracked.disk {
-                Some(disk) => disk.save(store, &tracked.recording.session),
-                None => store.save_session(&tracked.recording.session).and_then(|()| store.path_of(id)),
+                Some(disk) => disk.save(&tracked.recording.session),
+                None => store.save_session(&tracked.recording.session),
             };
+            let written = written.and_then(|()| store.location(id.as_str()));
             match written {
                 Ok(path) => {
                     paths.push(path);

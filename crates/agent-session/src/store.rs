@@ -1,96 +1,68 @@
-//! Where sessions lie: one readable JSON file each, and a journal beside it while one is being written (REQ-216, REQ-217).
+//! Where sessions lie: one interface, and two stores that keep it.
 //!
-//! | file | what |
-//! |---|---|
-//! | `{session_id}.json` | the session, replaced as a whole: written beside, flushed, renamed |
-//! | `{session_id}.journal.jsonl` | what is not in it yet, one line for each input of a run; only appended to |
-//! | `{session_id}.lock` | locked by the one who writes; it goes when it is unlocked |
+//! | store | what it is | when |
+//! |---|---|---|
+//! | [`JsonStore`] | a directory: one readable JSON file for each session, and a journal beside it while it is written | few sessions, people who read files |
+//! | [`SqliteStore`] | one database (feature `sqlite`) | thousands of sessions, search by what was said |
 //!
-//! Reading needs no lock: it takes the JSON file and the journal together, as they are at that moment.
+//! Both promise the same: what was acknowledged survives the end of the process; a session has one writer and the second is
+//! told ([`SessionError::Locked`]); a save is seen whole or not at all; an id is checked before it touches a path; what is
+//! damaged is a typed error that names the place, and [`salvage_session`](SessionStore::salvage_session) gives the rest.
 //!
 //! ```
 //! use agent_core::Timestamp;
-//! use agent_session::{JsonStore, Session, SessionError};
+//! use agent_session::{JsonStore, Session, SessionError, SessionQuery, SessionStore};
 //! # let dir = tempfile::tempdir()?;
 //! let store = JsonStore::open(dir.path().join("sessions"))?;
 //! store.save_session(&Session::new("s-1".into(), "agent".into(), Timestamp(1)))?;
 //! assert_eq!(store.list_session_ids()?, ["s-1"]);
 //! assert!(matches!(store.load_session("../s-1"), Err(SessionError::InvalidId { .. })));
+//!
+//! let found = store.find_sessions(&SessionQuery::new().with_agent("agent"))?;
+//! assert_eq!((found.total, found.sessions[0].summary.loops), (1, 0));
 //! # Ok::<(), agent_session::BoxError>(())
 //! ```
 
 pub(crate) mod files;
 mod id;
 pub(crate) mod journal;
-mod listing;
-pub(crate) mod lock;
-mod read;
+mod json;
+mod merge;
+mod query;
+mod record;
+mod salvage;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod summary;
+mod words;
+mod write_lock;
 
-use std::path::{Path, PathBuf};
+use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use agent_core::SessionId;
+
 pub use id::MAX_ID_BYTES;
-pub use listing::AgentSessions;
+pub use json::{AgentSessions, JsonStore, MAX_FILE_BYTES};
+pub use query::{FoundSession, FoundSessions, MAX_PAGE, Order, SessionQuery, SortBy, TextHit};
+pub use record::{SessionRecord, SessionWriter, WriteJob};
+pub use salvage::{Loss, Salvaged};
+#[cfg(feature = "sqlite")]
+pub use sqlite::{MAX_SESSION_BYTES, SqliteStore};
+pub use summary::SessionSummary;
 
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
-use crate::model::{LoopRecord, Session};
-use lock::WriteLock;
+use crate::model::Session;
 
-/// The largest file that is read unless the store is told otherwise: 512 MiB.
-pub const MAX_FILE_BYTES: u64 = 512 << 20;
-
-/// A directory of sessions. A clone is the same directory.
-#[derive(Debug, Clone)]
-pub struct JsonStore {
-    dir: Arc<Path>,
-    max_file_bytes: u64,
-}
-
-impl JsonStore {
-    /// A store in this directory, which is made where it is not there.
-    ///
-    /// # Errors
-    /// When it cannot be made.
-    pub fn open(dir: impl Into<PathBuf>) -> Result<Self, SessionError> {
-        let dir: PathBuf = dir.into();
-        std::fs::create_dir_all(&dir).map_err(SessionError::io(&dir, "made"))?;
-        Ok(Self { dir: dir.into(), max_file_bytes: MAX_FILE_BYTES })
-    }
-
-    /// The same store, which reads files of at most this many bytes.
-    #[must_use]
-    pub fn with_max_file_bytes(mut self, bytes: u64) -> Self {
-        self.max_file_bytes = bytes;
-        self
-    }
-
-    /// The directory.
-    #[must_use]
-    pub fn dir(&self) -> &Path {
-        &self.dir
-    }
-
-    /// The readable file of a session, whether or not it is there.
+/// Where sessions lie. Every call blocks; from a task, use `spawn_blocking`, as the recorder does.
+pub trait SessionStore: fmt::Debug + Send + Sync {
+    /// The file that a session is in, for people: whether or not it is there.
     ///
     /// # Errors
     /// When the id cannot be the name of a file.
-    pub fn path_of(&self, id: impl AsRef<str>) -> Result<PathBuf, SessionError> {
-        self.file(id.as_ref(), ".json")
-    }
-
-    pub(crate) fn journal_of(&self, id: &str) -> Result<PathBuf, SessionError> {
-        self.file(id, ".journal.jsonl")
-    }
-
-    fn lock_of(&self, id: &str) -> Result<PathBuf, SessionError> {
-        self.file(id, ".lock")
-    }
-
-    fn file(&self, id: &str, ending: &str) -> Result<PathBuf, SessionError> {
-        id::check(id)?;
-        Ok(self.dir.join(format!("{id}{ending}")))
-    }
+    fn location(&self, id: &str) -> Result<PathBuf, SessionError>;
 
     /// Writes a session. Loops that the store has of it and `session` has not are kept, so that an older copy in somebody's
     /// hand cannot erase a newer loop; where both have a loop, the one with more events stays (D30).
@@ -98,92 +70,102 @@ impl JsonStore {
     /// # Errors
     /// When somebody else is writing it, when what is there is damaged, and when it cannot be written. Then what is there
     /// is as it was.
-    pub fn save_session(&self, session: &Session) -> Result<(), SessionError> {
-        let id = session.session_id.as_str();
-        let _lock = self.lock(id)?;
-        let merged = match self.read(id) {
-            Ok(loaded) => merge(loaded.into_session(), session.clone()),
-            Err(SessionError::NotFound { .. }) => session.clone(),
-            Err(other) => return Err(other),
-        };
-        self.replace(&merged)?;
-        let journal = self.journal_of(id)?;
-        files::remove(&journal)
-    }
+    fn save_session(&self, session: &Session) -> Result<(), SessionError>;
 
-    /// Writes the readable file in one step. The caller holds the lock.
-    pub(crate) fn replace(&self, session: &Session) -> Result<PathBuf, SessionError> {
-        let path = self.path_of(&session.session_id)?;
-        let encode = |source| SessionError::Encode { what: "the session", source };
-        let mut text = serde_json::to_vec_pretty(&session.to_value().map_err(encode)?).map_err(encode)?;
-        text.push(b'\n');
-        files::replace(&path, &text)?;
-        Ok(path)
-    }
-
-    /// Reads a session: its file and what the journal has beyond it. A loop that is open and that nobody is writing was cut
-    /// off and comes back as [`Interrupted`](crate::LoopStatus::Interrupted).
+    /// Reads a session. A loop that is open and that nobody is writing was cut off and comes back as
+    /// [`Interrupted`](crate::LoopStatus::Interrupted).
     ///
     /// # Errors
-    /// When there is none, and when it is damaged, too large, or of a later version. It is whole or an error; of a journal
-    /// that breaks off in its last line, that line was never acknowledged and is left out, which
-    /// [`LoadedSession::torn_bytes`] says.
-    pub fn load_session(&self, id: impl AsRef<str>) -> Result<LoadedSession, SessionError> {
-        let mut loaded = self.read(id.as_ref())?;
-        if loaded.has_running_loop() && !lock::is_held(&self.lock_of(id.as_ref())?) {
-            loaded.mark_interrupted();
-        }
-        Ok(loaded)
-    }
+    /// When there is none, and when it is damaged, too large, or of a later version. It is whole or an error.
+    fn load_session(&self, id: &str) -> Result<LoadedSession, SessionError>;
 
-    /// Removes a session and its journal.
+    /// Removes a session.
     ///
     /// # Errors
     /// [`SessionError::NotFound`] when there is none, [`SessionError::Locked`] when somebody is writing it.
-    pub fn delete_session(&self, id: impl AsRef<str>) -> Result<(), SessionError> {
-        let id = id.as_ref();
-        let (json, journal) = (self.path_of(id)?, self.journal_of(id)?);
-        if !json.exists() && !journal.exists() {
-            return Err(self.not_found(id));
+    fn delete_session(&self, id: &str) -> Result<(), SessionError>;
+
+    /// The ids of all sessions, the one that was written last first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError>;
+
+    /// Sessions by what is asked for, sorted, a page of them.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or the query cannot be answered. A session that cannot be read is reported beside the
+    /// others.
+    fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError>;
+
+    /// Opens a session for writing, as its only writer, and says what is there of it.
+    ///
+    /// # Errors
+    /// [`SessionError::Locked`] when somebody else is writing it; else as [`load_session`](Self::load_session), except that
+    /// a session that is not there is none.
+    fn write_session(&self, id: &str) -> Result<(Box<dyn SessionWriter>, Option<Session>), SessionError>;
+
+    /// What can be read of a session that is damaged, and what cannot. Nothing is changed; to go on with it, save it under
+    /// another id, or delete the old one first.
+    ///
+    /// # Errors
+    /// When there is none, or nothing of it can be read.
+    fn salvage_session(&self, id: &str) -> Result<Salvaged, SessionError>;
+
+    /// The sessions of an agent, newest first. One that cannot be read is reported and keeps the others from nobody.
+    ///
+    /// # Errors
+    /// When the store cannot be listed.
+    fn load_sessions_for_agent(&self, agent_id: &str) -> Result<AgentSessions, SessionError> {
+        let mut found = AgentSessions::default();
+        for id in self.list_session_ids()? {
+            match self.load_session(id.as_str()) {
+                Ok(session) if session.agent_id == *agent_id => found.sessions.push(session),
+                Ok(_) | Err(SessionError::NotFound { .. }) => {}
+                Err(error) => found.unreadable.push((id, error)),
+            }
         }
-        let _lock = self.lock(id)?;
-        // The journal first: alone, the JSON file is the session as it was last saved; alone, a journal may lack its base.
-        files::remove(&journal)?;
-        files::remove(&json)
-    }
-
-    pub(crate) fn lock(&self, id: &str) -> Result<WriteLock, SessionError> {
-        WriteLock::take(self.lock_of(id)?)
-    }
-
-    fn not_found(&self, id: &str) -> SessionError {
-        SessionError::NotFound { id: id.to_owned(), dir: self.dir.to_path_buf() }
+        Ok(found)
     }
 }
 
-/// Both copies of a session as one.
-fn merge(on_disk: Session, mut given: Session) -> Session {
-    given.journal_records = given.journal_records.max(on_disk.journal_records);
-    given.last_active_at = given.last_active_at.max(on_disk.last_active_at);
-    given.created_at = given.created_at.min(on_disk.created_at);
-    if given.parent_spawn_ref.is_none() {
-        given.parent_spawn_ref = on_disk.parent_spawn_ref;
+impl<S: SessionStore + ?Sized> SessionStore for Arc<S> {
+    fn location(&self, id: &str) -> Result<PathBuf, SessionError> {
+        (**self).location(id)
     }
-    if given.forked_from.is_none() {
-        given.forked_from = on_disk.forked_from;
+
+    fn save_session(&self, session: &Session) -> Result<(), SessionError> {
+        (**self).save_session(session)
     }
-    let mut mine = std::mem::take(&mut given.loops);
-    for kept in on_disk.loops {
-        let same = mine.iter().position(|r| r.loop_id == kept.loop_id);
-        given.loops.push(match same {
-            Some(at) => newer(kept, mine.remove(at)),
-            None => kept,
-        });
+
+    fn load_session(&self, id: &str) -> Result<LoadedSession, SessionError> {
+        (**self).load_session(id)
     }
-    given.loops.append(&mut mine);
-    given
+
+    fn delete_session(&self, id: &str) -> Result<(), SessionError> {
+        (**self).delete_session(id)
+    }
+
+    fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        (**self).list_session_ids()
+    }
+
+    fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {
+        (**self).find_sessions(query)
+    }
+
+    fn write_session(&self, id: &str) -> Result<(Box<dyn SessionWriter>, Option<Session>), SessionError> {
+        (**self).write_session(id)
+    }
+
+    fn salvage_session(&self, id: &str) -> Result<Salvaged, SessionError> {
+        (**self).salvage_session(id)
+    }
+
+    fn load_sessions_for_agent(&self, agent_id: &str) -> Result<AgentSessions, SessionError> {
+        (**self).load_sessions_for_agent(agent_id)
+    }
 }
 
-fn newer(on_disk: LoopRecord, given: LoopRecord) -> LoopRecord {
-    if on_disk.events.len() > given.events.len() { on_disk } else { given }
-}
+#[cfg(test)]
+mod tests;

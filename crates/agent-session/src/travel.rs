@@ -81,10 +81,10 @@ impl std::fmt::Display for Point {
 }
 
 impl Session {
-    /// The place where the session stands; `None` without loops.
+    /// The place where the session stands: the end of its [head](Self::head); `None` without one.
     #[must_use]
     pub fn end_point(&self) -> Option<Point> {
-        self.loops.last().map(|r| Point::new(r.loop_id.clone(), r.messages.len()))
+        self.head().map(|r| Point::new(r.loop_id.clone(), r.messages.len()))
     }
 
     /// The place after this turn; `None` when there is no such turn.

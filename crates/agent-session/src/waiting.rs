@@ -47,7 +47,7 @@ use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::{LoopRecord, LoopStatus};
 use crate::recorder::apply_offline;
-use crate::store::JsonStore;
+use crate::store::SessionStore;
 
 /// The longest beginning of a prompt that a list shows, in bytes.
 pub const MAX_PROMPT_SHOWN: usize = 200;
@@ -74,7 +74,7 @@ pub struct Unfinished {
     pub questions: Vec<Question>,
 }
 
-/// The sessions of a store whose last loop is not over, newest first.
+/// The sessions of a store whose [head](crate::Session::head) is not over, newest first.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct UnfinishedSessions {
@@ -93,17 +93,17 @@ impl UnfinishedSessions {
 }
 
 impl LoadedSession {
-    /// The run of the last loop as a list shows it; `None` when it is over.
+    /// The run of the [head](crate::Session::head) as a list shows it; `None` when it is over.
     ///
     /// # Errors
     /// As [`open_run`](Self::open_run).
     pub fn unfinished(&self) -> Result<Option<Unfinished>, SessionError> {
-        let (Some(run), Some(record)) = (self.open_run()?, self.loops.last()) else { return Ok(None) };
+        let (Some(run), Some(record)) = (self.open_run()?, self.head()) else { return Ok(None) };
         Ok(Some(shown(self, record, &run)))
     }
 }
 
-/// What a store can say and do about runs that are not over.
+/// What a store can say and do about runs that are not over. Every [`SessionStore`] can.
 pub trait OpenRuns {
     /// Every run of this store that is not over: it waits, was cut off, or goes on. A session that cannot be read is
     /// reported and keeps the others from nobody.
@@ -127,7 +127,7 @@ pub trait OpenRuns {
     ) -> Result<Unfinished, SessionError>;
 }
 
-impl OpenRuns for JsonStore {
+impl<S: SessionStore + ?Sized> OpenRuns for S {
     fn unfinished(&self) -> Result<UnfinishedSessions, SessionError> {
         let mut found = UnfinishedSessions { runs: Vec::new(), unreadable: Vec::new() };
         for id in self.list_session_ids()? {
@@ -151,7 +151,7 @@ impl OpenRuns for JsonStore {
         let (session, run) = apply_offline(self, id.as_ref(), now, &input)?;
         let mut session = LoadedSession::new(session);
         session.mark_interrupted();
-        match session.loops.last() {
+        match session.head() {
             Some(record) => Ok(shown(&session, record, &run)),
             None => Err(SessionError::NotWaiting { session_id: session.session_id.clone() }),
         }

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 #![expect(clippy::disallowed_methods, reason = "the child is this test itself, on files of this test")]
 
+mod scene;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -12,8 +14,9 @@ use std::time::Duration;
 use agent_core::journal::{Journal, JournalEntry, JournalError};
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{BasicAgent, ExecutionLimits, ModelConfig};
-use agent_session::{JsonStore, LoopStatus, RestoreSession, Session, SessionError, SessionRecorder};
+use agent_session::{LoopStatus, RestoreSession, Session, SessionError, SessionRecorder};
 use async_trait::async_trait;
+use scene::{KINDS, Kind};
 
 /// The file without which the child does nothing, so that running all ignored tests does no harm.
 const GO: &str = "go";
@@ -62,7 +65,7 @@ fn the_child_records_until_it_is_killed() {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let store = JsonStore::open("sessions").unwrap();
+        let store = kind().open(Path::new("."));
         let mut agent = agent();
         let mut safe = 0;
         let mut resumes = false;
@@ -81,8 +84,14 @@ fn the_child_records_until_it_is_killed() {
     });
 }
 
-fn child(dir: &Path) -> Child {
-    std::fs::write(dir.join(GO), "").unwrap();
+/// The kind of store that the child was told.
+fn kind() -> Kind {
+    let name = std::fs::read_to_string(GO).unwrap();
+    *KINDS.iter().find(|k| format!("{k:?}") == name).unwrap()
+}
+
+fn child(dir: &Path, kind: Kind) -> Child {
+    std::fs::write(dir.join(GO), format!("{kind:?}")).unwrap();
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "the_child_records_until_it_is_killed", "--ignored", "--nocapture"])
         .current_dir(dir)
@@ -107,12 +116,18 @@ fn events_of(session: &Session) -> usize {
 /// REQ-216, B-178.
 #[test]
 fn a_killed_process_leaves_a_session_that_loads_resumes_and_has_all_that_was_acknowledged() {
+    for kind in KINDS {
+        kill_and_look(*kind);
+    }
+}
+
+fn kill_and_look(kind: Kind) {
     let dir = tempfile::tempdir().unwrap();
-    let store = JsonStore::open(dir.path().join("sessions")).unwrap();
+    let store = kind.open(dir.path());
     let mut before = 0;
     let mut interrupted = 0;
     for round in 0..12u64 {
-        let mut child = child(dir.path());
+        let mut child = child(dir.path(), kind);
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut text = String::new();
         while !text.contains("ack ") {
@@ -144,9 +159,15 @@ fn a_killed_process_leaves_a_session_that_loads_resumes_and_has_all_that_was_ack
 /// B-180.
 #[test]
 fn while_one_process_writes_another_reads_and_is_told_that_it_may_not_write() {
+    for kind in KINDS {
+        read_beside_a_writer(*kind);
+    }
+}
+
+fn read_beside_a_writer(kind: Kind) {
     let dir = tempfile::tempdir().unwrap();
-    let store = JsonStore::open(dir.path().join("sessions")).unwrap();
-    let mut child = child(dir.path());
+    let store = kind.open(dir.path());
+    let mut child = child(dir.path(), kind);
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut text = String::new();
     while !text.contains("ack ") {

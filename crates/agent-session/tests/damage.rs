@@ -6,7 +6,7 @@ mod scene;
 use std::path::Path;
 
 use agent_core::ToolExecutionStrategy;
-use agent_session::{JsonStore, LoadedSession, LoopStatus, SessionError, SessionRecorder};
+use agent_session::{JsonStore, LoadedSession, LoopStatus, SessionError, SessionRecorder, SessionStore};
 use scene::{Act, Play, agent, perform};
 
 /// A session of two loops, in both forms: its journal and its file.
@@ -183,4 +183,59 @@ fn references_cannot_fill_the_memory() {
         event.replace("REFS", &refs)
     );
     refuse(&[("s-1.json", json.as_bytes())], "unfold to far more than the file holds");
+}
+
+/// What is offered of a file that breaks off: the loops before the cut, and of the last one what is whole.
+#[test]
+fn what_can_be_read_of_a_cut_file_is_offered_with_what_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, json) = recorded(dir.path());
+    let store = JsonStore::open(dir.path()).unwrap();
+    let whole = store.load_session("s-1").unwrap();
+    let untouched = store.salvage_session("s-1").unwrap();
+    assert_eq!((untouched.session, untouched.losses.len()), (whole.clone().into_session(), 0));
+    let path = store.path_of("s-1").unwrap();
+    let mut most = (0, 0);
+    for cut in (0..json.len()).step_by(61) {
+        std::fs::write(&path, &json[..cut]).unwrap();
+        match store.salvage_session("s-1") {
+            Ok(salvaged) => {
+                assert!(!salvaged.losses.is_empty(), "cut at {cut}");
+                assert!(salvaged.losses[0].place.contains("s-1.json"));
+                let found = (salvaged.session.loops.len(), events_in(&salvaged.session));
+                assert!(found >= most, "cut at {cut}: {found:?} after {most:?}");
+                most = found;
+                for (kept, was) in salvaged.session.loops.iter().zip(&whole.loops) {
+                    assert_eq!(kept.events[..], was.events[..kept.events.len()], "cut at {cut}");
+                }
+            }
+            Err(SessionError::Corrupt { .. }) => assert_eq!(most, (0, 0), "cut at {cut}"),
+            Err(other) => panic!("cut at {cut}: {other}"),
+        }
+    }
+    assert!(most.0 == whole.loops.len() && most.1 > events_of(&whole) / 2, "{most:?}");
+}
+
+fn events_in(session: &agent_session::Session) -> usize {
+    session.loops.iter().map(|r| r.events.len()).sum()
+}
+
+/// The lines before a bad one are offered.
+#[test]
+fn what_can_be_read_of_a_journal_with_a_bad_line_is_offered() {
+    let dir = tempfile::tempdir().unwrap();
+    let (journal, _) = recorded(dir.path());
+    let store = JsonStore::open(dir.path()).unwrap();
+    std::fs::remove_file(store.path_of("s-1").unwrap()).unwrap();
+    let mut lines: Vec<&[u8]> = journal.split_inclusive(|b| *b == b'\n').collect();
+    let bad = lines.len() / 2;
+    lines[bad] = b"not json\n";
+    std::fs::write(dir.path().join("s-1.journal.jsonl"), lines.concat()).unwrap();
+    assert!(matches!(store.load_session("s-1"), Err(SessionError::Corrupt { .. })));
+    let salvaged = store.salvage_session("s-1").unwrap();
+    let [loss] = &salvaged.losses[..] else { panic!("{:?}", salvaged.losses) };
+    assert!(loss.reason.contains(&format!("line {}", bad + 1)), "{loss:?}");
+    assert!(!salvaged.session.loops.is_empty());
+    assert!(salvaged.session.loops.iter().all(|r| !r.is_open()));
+    salvaged.session.history().unwrap();
 }

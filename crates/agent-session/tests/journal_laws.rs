@@ -4,13 +4,9 @@
 mod scene;
 
 use agent_core::{History, ToolExecutionStrategy};
-use agent_session::{JsonStore, LoopStatus, Session, SessionRecorder};
+use agent_session::{LoopStatus, Session, SessionRecorder};
 use proptest::prelude::*;
-use scene::{Looking, act, agent, perform, play};
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
-}
+use scene::{KINDS, Looking, act, agent, block_on, perform, play};
 
 fn strategy() -> impl Strategy<Value = ToolExecutionStrategy> {
     prop_oneof![
@@ -21,17 +17,18 @@ fn strategy() -> impl Strategy<Value = ToolExecutionStrategy> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: scene::cases(48), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// REQ-216, D30.
     #[test]
     fn after_every_record_the_session_gives_back_the_open_run_and_its_messages(
         plays in prop::collection::vec(play(), 0..8),
         acts in prop::collection::vec(act(), 1..6),
+        kind in prop::sample::select(KINDS),
         strategy in strategy(),
     ) {
         let dir = tempfile::tempdir().unwrap();
-        let store = JsonStore::open(dir.path()).unwrap();
+        let store = kind.open(dir.path());
         block_on(async {
             let agent = agent(&plays, strategy);
             let recorder = SessionRecorder::attach(&agent, store.clone());
@@ -65,10 +62,11 @@ proptest! {
     fn what_is_in_memory_what_the_journal_gives_and_what_the_file_gives_are_equal(
         plays in prop::collection::vec(play(), 0..8),
         acts in prop::collection::vec(act(), 1..6),
+        kind in prop::sample::select(KINDS),
         strategy in strategy(),
     ) {
         let dir = tempfile::tempdir().unwrap();
-        let store = JsonStore::open(dir.path()).unwrap();
+        let store = kind.open(dir.path());
         block_on(async {
             let agent = agent(&plays, strategy);
             let recorder = SessionRecorder::attach(&agent, store.clone());
@@ -78,11 +76,11 @@ proptest! {
             perform(&agent, &acts).await;
             let live = recorder.sessions();
             let from_journal: Vec<Session> =
-                live.iter().map(|s| store.load_session(&s.session_id).unwrap().into_session()).collect();
+                live.iter().map(|s| store.load_session(s.session_id.as_str()).unwrap().into_session()).collect();
             assert_eq!(from_journal, live);
             recorder.close().unwrap();
             for session in &live {
-                let from_file = store.load_session(&session.session_id).unwrap();
+                let from_file = store.load_session(session.session_id.as_str()).unwrap();
                 assert_eq!(*from_file, *session);
                 let text = serde_json::to_string(&*from_file).unwrap();
                 assert_eq!(serde_json::from_str::<Session>(&text).unwrap(), *session);
@@ -102,9 +100,10 @@ proptest! {
     fn the_conversation_after_each_loop_is_the_one_that_the_agent_had(
         plays in prop::collection::vec(play(), 0..8),
         acts in prop::collection::vec(act(), 1..8),
+        kind in prop::sample::select(KINDS),
     ) {
         let dir = tempfile::tempdir().unwrap();
-        let store = JsonStore::open(dir.path()).unwrap();
+        let store = kind.open(dir.path());
         block_on(async {
             let agent = agent(&plays, ToolExecutionStrategy::Parallel);
             let recorder = SessionRecorder::attach(&agent, store.clone());

@@ -2,14 +2,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 #![expect(clippy::disallowed_methods, reason = "the child is this test itself, on files of this test")]
 
+mod scene;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
     AgentError, AgentEvent, Answer, BasicAgent, Effects, Ended, Finished, ModelConfig, Timestamp,
 };
-use agent_session::{JsonStore, LoopStatus, OpenRuns, RestoreSession, SessionError, SessionRecorder};
+use agent_session::{LoopStatus, OpenRuns, RestoreSession, SessionError, SessionRecorder, SessionStore};
+use scene::{KINDS, Kind};
 use serde_json::json;
 
 /// The file without which a child does nothing, so that running all ignored tests does no harm.
@@ -55,7 +59,7 @@ fn the_first_process_asks() {
     }
     block_on(async {
         let agent = agent(vec![deploys(&["c1"])]);
-        let recorder = SessionRecorder::attach(&agent, JsonStore::open("sessions").unwrap());
+        let recorder = SessionRecorder::attach(&agent, Kind::noted(Path::new(".")).open(Path::new(".")));
         drop(agent.prompt("Deploy it, please.").unwrap());
         assert!(matches!(agent.finish().await, Finished::Suspended { .. }));
         // Not closed: the process is gone before anybody could.
@@ -71,7 +75,7 @@ fn the_second_process_answers() {
     if !Path::new(GO).exists() {
         return;
     }
-    let store = JsonStore::open("sessions").unwrap();
+    let store = Kind::noted(Path::new(".")).open(Path::new("."));
     let found = store.unfinished().unwrap();
     let [waiting] = found.waiting()[..] else { panic!("{found:?}") };
     assert_eq!((waiting.session_id.as_str(), waiting.status), ("s-1", LoopStatus::Suspended));
@@ -87,36 +91,40 @@ fn the_second_process_answers() {
 /// X5: suspended in one process, answered in a second, run on in a third.
 #[test]
 fn a_question_of_one_process_is_answered_by_a_second_and_the_run_goes_on_in_a_third() {
-    let dir = tempfile::tempdir().unwrap();
-    child(dir.path(), "the_first_process_asks");
-    child(dir.path(), "the_second_process_answers");
-    let store = JsonStore::open(dir.path().join("sessions")).unwrap();
-    let found = store.unfinished().unwrap();
-    assert!(found.waiting().is_empty(), "nobody is asked any more");
-    assert_eq!((found.runs.len(), found.runs[0].status), (1, LoopStatus::Interrupted));
-    block_on(async {
-        let tool = tool();
-        let agent = BasicAgent::new(ModelConfig::default())
-            .with_provider(ScriptedProvider::new([ScriptedReply::text("It is out.")]))
-            .with_tool(tool.clone())
-            .restore_session(&store.load_session("s-1").unwrap())
-            .unwrap();
-        let recorder = SessionRecorder::attach(&agent, store.clone());
-        drop(agent.resume().unwrap());
-        let Finished::Ended { ended: Ended::Completed, .. } = agent.finish().await else { panic!() };
-        assert_eq!(tool.calls(), [json!({ "to": "c1" })], "allowed once, run once");
-        recorder.close().unwrap();
-        let session = store.load_session("s-1").unwrap();
-        assert_eq!(session.history().unwrap(), agent.history());
-        let answers = session.loops[0].events.iter().filter_map(|e| e.known());
-        let answers: Vec<_> = answers.filter(|e| matches!(e, AgentEvent::QuestionAnswered { .. })).collect();
-        assert_eq!(answers.len(), 1, "who answered is on record once");
-        assert!(store.unfinished().unwrap().runs.is_empty());
-    });
+    for kind in KINDS {
+        let dir = tempfile::tempdir().unwrap();
+        kind.note(dir.path());
+        child(dir.path(), "the_first_process_asks");
+        child(dir.path(), "the_second_process_answers");
+        let store = kind.open(dir.path());
+        let found = store.unfinished().unwrap();
+        assert!(found.waiting().is_empty(), "nobody is asked any more");
+        assert_eq!((found.runs.len(), found.runs[0].status), (1, LoopStatus::Interrupted));
+        block_on(async {
+            let tool = tool();
+            let agent = BasicAgent::new(ModelConfig::default())
+                .with_provider(ScriptedProvider::new([ScriptedReply::text("It is out.")]))
+                .with_tool(tool.clone())
+                .restore_session(&store.load_session("s-1").unwrap())
+                .unwrap();
+            let recorder = SessionRecorder::attach(&agent, store.clone());
+            drop(agent.resume().unwrap());
+            let Finished::Ended { ended: Ended::Completed, .. } = agent.finish().await else { panic!() };
+            assert_eq!(tool.calls(), [json!({ "to": "c1" })], "allowed once, run once");
+            recorder.close().unwrap();
+            let session = store.load_session("s-1").unwrap();
+            assert_eq!(session.history().unwrap(), agent.history());
+            let answers = session.loops[0].events.iter().filter_map(|e| e.known());
+            let answers: Vec<_> =
+                answers.filter(|e| matches!(e, AgentEvent::QuestionAnswered { .. })).collect();
+            assert_eq!(answers.len(), 1, "who answered is on record once");
+            assert!(store.unfinished().unwrap().runs.is_empty());
+        });
+    }
 }
 
-async fn asked(dir: &Path, calls: &[&str]) -> JsonStore {
-    let store = JsonStore::open(dir).unwrap();
+async fn asked(kind: Kind, dir: &Path, calls: &[&str]) -> Arc<dyn SessionStore> {
+    let store = kind.open(dir);
     let agent = agent(vec![deploys(calls)]);
     let recorder = SessionRecorder::attach(&agent, store.clone());
     drop(agent.prompt("go").unwrap().collect().await);
@@ -127,45 +135,47 @@ async fn asked(dir: &Path, calls: &[&str]) -> JsonStore {
 /// X5.
 #[tokio::test]
 async fn of_several_questions_each_is_answered_by_itself_in_any_order() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = asked(dir.path(), &["c1", "c2", "c3"]).await;
-    let deny = Answer::Deny { reason: "not this one".into() };
-    let left = store.answer("s-1", "c2", deny, Timestamp(2)).unwrap();
-    assert_eq!(left.questions.len(), 2);
-    let other = Answer::AllowWith(json!({ "to": "elsewhere" }));
-    store.answer("s-1", "c3", other, Timestamp(3)).unwrap();
-    let again = store.answer("s-1", "c3", Answer::Allow, Timestamp(4)).unwrap_err();
-    assert!(matches!(&again, SessionError::Agent(AgentError::Answer(_))), "{again}");
-    let waiting = store.unfinished().unwrap();
-    assert_eq!(waiting.waiting()[0].questions[0].id, *"c1");
-    let done = store.answer("s-1", "c1", Answer::Allow, Timestamp(5)).unwrap();
-    assert_eq!(
-        (done.questions.len(), done.status),
-        (0, LoopStatus::Interrupted),
-        "it only has to be resumed"
-    );
+    for kind in KINDS {
+        let dir = tempfile::tempdir().unwrap();
+        let store = asked(*kind, dir.path(), &["c1", "c2", "c3"]).await;
+        let deny = Answer::Deny { reason: "not this one".into() };
+        let left = store.answer("s-1", "c2", deny, Timestamp(2)).unwrap();
+        assert_eq!(left.questions.len(), 2);
+        let other = Answer::AllowWith(json!({ "to": "elsewhere" }));
+        store.answer("s-1", "c3", other, Timestamp(3)).unwrap();
+        let again = store.answer("s-1", "c3", Answer::Allow, Timestamp(4)).unwrap_err();
+        assert!(matches!(&again, SessionError::Agent(AgentError::Answer(_))), "{again}");
+        let waiting = store.unfinished().unwrap();
+        assert_eq!(waiting.waiting()[0].questions[0].id, *"c1");
+        let done = store.answer("s-1", "c1", Answer::Allow, Timestamp(5)).unwrap();
+        assert_eq!(
+            (done.questions.len(), done.status),
+            (0, LoopStatus::Interrupted),
+            "it only has to be resumed"
+        );
 
-    let tool = tool();
-    let agent = BasicAgent::new(ModelConfig::default())
-        .with_provider(ScriptedProvider::texts(["done"]))
-        .with_tool(tool.clone())
-        .restore_session(&store.load_session("s-1").unwrap())
-        .unwrap();
-    drop(agent.resume().unwrap().collect().await);
-    let mut calls = tool.calls();
-    calls.sort_by_key(ToString::to_string);
-    assert_eq!(calls, [json!({ "to": "c1" }), json!({ "to": "elsewhere" })]);
-    let messages = agent.messages();
-    let results: Vec<String> = messages[2..5].iter().map(|m| m.text()).collect();
-    assert_eq!(results, ["deployed", "not this one", "deployed"]);
+        let tool = tool();
+        let agent = BasicAgent::new(ModelConfig::default())
+            .with_provider(ScriptedProvider::texts(["done"]))
+            .with_tool(tool.clone())
+            .restore_session(&store.load_session("s-1").unwrap())
+            .unwrap();
+        drop(agent.resume().unwrap().collect().await);
+        let mut calls = tool.calls();
+        calls.sort_by_key(ToString::to_string);
+        assert_eq!(calls, [json!({ "to": "c1" }), json!({ "to": "elsewhere" })]);
+        let messages = agent.messages();
+        let results: Vec<String> = messages[2..5].iter().map(|m| m.text()).collect();
+        assert_eq!(results, ["deployed", "not this one", "deployed"]);
+    }
 }
 
 /// X5: an answer that cannot be given changes nothing.
 #[tokio::test]
 async fn what_does_not_wait_is_not_answered_and_says_why() {
     let dir = tempfile::tempdir().unwrap();
-    let store = asked(dir.path(), &["c1"]).await;
-    let bytes = || std::fs::read(dir.path().join("s-1.json")).unwrap();
+    let store = asked(Kind::Json, dir.path(), &["c1"]).await;
+    let bytes = || std::fs::read(dir.path().join("sessions/s-1.json")).unwrap();
     let before = bytes();
     let wrong = store.answer("s-1", "c9", Answer::Allow, Timestamp(2)).unwrap_err();
     assert!(matches!(&wrong, SessionError::Agent(AgentError::Answer(_))), "{wrong}");
@@ -183,7 +193,7 @@ async fn what_does_not_wait_is_not_answered_and_says_why() {
     assert!(matches!(&over, SessionError::NotWaiting { .. }), "{over}");
 
     // One that cannot be read is named beside the others.
-    std::fs::write(dir.path().join("s-2.json"), "{").unwrap();
+    std::fs::write(dir.path().join("sessions/s-2.json"), "{").unwrap();
     let found = store.unfinished().unwrap();
     assert_eq!((found.runs.len(), found.unreadable[0].0.as_str()), (0, "s-2"));
 }
@@ -191,15 +201,17 @@ async fn what_does_not_wait_is_not_answered_and_says_why() {
 /// X5, B-180.
 #[tokio::test]
 async fn where_a_process_has_the_session_open_the_answer_is_to_be_given_there() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = JsonStore::open(dir.path()).unwrap();
-    let agent = agent(vec![deploys(&["c1"]), ScriptedReply::text("done")]);
-    let recorder = SessionRecorder::attach(&agent, store.clone());
-    drop(agent.prompt("go").unwrap().collect().await);
-    assert_eq!(store.unfinished().unwrap().waiting().len(), 1, "it is listed all the same");
-    let locked = store.answer("s-1", "c1", Answer::Allow, Timestamp(2)).unwrap_err();
-    assert!(matches!(&locked, SessionError::Locked { .. }), "{locked}");
-    drop(agent.answer("c1", Answer::Allow).unwrap().collect().await);
-    recorder.close().unwrap();
-    assert_eq!(store.load_session("s-1").unwrap().loops[0].status, LoopStatus::Completed);
+    for kind in KINDS {
+        let dir = tempfile::tempdir().unwrap();
+        let store = kind.open(dir.path());
+        let agent = agent(vec![deploys(&["c1"]), ScriptedReply::text("done")]);
+        let recorder = SessionRecorder::attach(&agent, store.clone());
+        drop(agent.prompt("go").unwrap().collect().await);
+        assert_eq!(store.unfinished().unwrap().waiting().len(), 1, "it is listed all the same");
+        let locked = store.answer("s-1", "c1", Answer::Allow, Timestamp(2)).unwrap_err();
+        assert!(matches!(&locked, SessionError::Locked { .. }), "{locked}");
+        drop(agent.answer("c1", Answer::Allow).unwrap().collect().await);
+        recorder.close().unwrap();
+        assert_eq!(store.load_session("s-1").unwrap().loops[0].status, LoopStatus::Completed);
+    }
 }

@@ -41,6 +41,7 @@
 //! | `mcp-oauth-jwt` | such logins of a program that signs with its own key | no |
 //! | `openapi` | tools of HTTP APIs that an OpenAPI description describes | no |
 //! | `session` | recording loop trees to files | yes |
+//! | `sqlite` | sessions in one SQLite database, with search | no |
 //! | `tls-rustls` | TLS by rustls | yes |
 //! | `tls-native` | TLS by the operating system | no |
 //! | `testing` | a strict scripted provider, a manual clock, event assertions | no |
@@ -72,7 +73,8 @@ pub mod prelude {
     pub use agent_providers::ProviderRegistry;
     #[cfg(feature = "session")]
     pub use agent_session::{
-        JsonStore, OpenRuns, RestoreSession, SaveContext, SessionError, SessionRecorder, TimeTravel,
+        JsonStore, OpenRuns, RestoreSession, SaveContext, SessionError, SessionRecorder, SessionStore,
+        TimeTravel,
     };
     #[cfg(feature = "mcp")]
     pub use agent_tools::mcp::{McpConfig, McpServer, McpServers, WithMcp};

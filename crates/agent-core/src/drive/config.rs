@@ -16,6 +16,7 @@ use crate::hooks::Hooks;
 use crate::identity::{AgentId, ContinuationKind, GroupMember, LoopId, SessionId, TurnTrigger};
 use crate::journal::Journal;
 use crate::limits::ExecutionLimits;
+use crate::message::CostConfig;
 use crate::model::{CacheConfig, ModelConfig, ResponseFormat, ThinkingBudgets, ThinkingLevel, ToolChoice};
 use crate::prefix::Prefixes;
 use crate::provider::{RequestHook, StreamProvider, WireHooks};
@@ -199,6 +200,7 @@ impl AgentLoopConfig {
             max_tokens: self.max_tokens.or(Some(self.model.max_tokens)),
             thinking_level: Some(self.thinking_level),
             temperature: self.temperature,
+            prices: (self.model.cost != CostConfig::default()).then(|| self.model.cost.clone()),
         }
     }
 }

@@ -34,6 +34,7 @@ pub struct LightRun {
     queues: Queues,
     tracker: ExecutionTracker,
     context: ContextTracker,
+    #[serde(default, skip_serializing_if = "Usage::is_zero")]
     usage: Usage,
     #[serde(default, skip_serializing_if = "Usage::is_zero")]
     tool_usage: Usage,

@@ -35,6 +35,16 @@ impl Session {
 
     /// The fold of a loop's events over what was before it.
     pub(crate) fn fold_at(&self, at: usize) -> Result<Fold, SessionError> {
+        let mut chain = self.loops_below(at)?;
+        let mut fold = Fold::new(History::new());
+        while let Some(record) = chain.pop() {
+            fold = fold_loop(record, fold.history())?;
+        }
+        Ok(fold)
+    }
+
+    /// A loop, and those whose conversation it stands on: the last first.
+    fn loops_below(&self, at: usize) -> Result<Vec<&LoopRecord>, SessionError> {
         let mut chain = Vec::new();
         let mut next = Some(at);
         while let Some(at) = next {
@@ -42,11 +52,7 @@ impl Session {
             chain.push(record);
             next = self.before(at, record)?;
         }
-        let mut fold = Fold::new(History::new());
-        while let Some(record) = chain.pop() {
-            fold = fold_loop(record, fold.history())?;
-        }
-        Ok(fold)
+        Ok(chain)
     }
 
     /// The place of the loop whose conversation this one begins with. It is an earlier one, so that no chain is a ring.

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use agent_core::AgentEvent;
 use agent_core::run::{LightRun, RunSetup};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::place::{Places, read_event, write_event};
+use super::place::{Places, read_event, shorten_start, write_event};
 use super::texts::{LONG_TEXT, NoReferences, Resolve, pack, unpack};
 use super::{
-    AgentId, Extra, LoopEvent, LoopRecord, OpenRun, SESSION_VERSION, Session, SessionFormation, SessionId,
-    SessionScope, SpawnRef, Timestamp,
+    AgentId, Extra, LoopEvent, LoopRecord, OpenRun, RecordedEvent, SESSION_VERSION, Session,
+    SessionFormation, SessionId, SessionScope, SpawnRef, Timestamp,
 };
 use crate::travel::ForkRef;
 
@@ -130,8 +131,18 @@ impl LoopRecord {
         }
         let places = Places::of(self);
         let mut events = Vec::with_capacity(self.events.len());
-        for event in &self.events {
-            let written = write_event(&event.event, &places)?;
+        for (at, event) in self.events.iter().enumerate() {
+            let mut written = write_event(&event.event, &places)?;
+            if let RecordedEvent::Known(known) = &event.event {
+                let after = self.events.iter().skip(at + 1).take(NEAR).map(|e| &e.event);
+                let end = after.into_iter().find(|e| matches!(e, RecordedEvent::Known(e) if is_end(e)));
+                shorten_start(&mut written, &event.event, end, &places);
+                if *known.loop_id() == self.loop_id
+                    && let Some(map) = written.as_object_mut()
+                {
+                    map.shift_remove("loop_id");
+                }
+            }
             let mut known =
                 |text: &str| texts.get(text).map(|pointer: &String| Value::String(pointer.clone()));
             events.push(json!({ "sequence": event.sequence, "event": pack(written, &mut known) }));
@@ -172,6 +183,13 @@ impl LoopRecord {
             Extra::between(&original, &record.to_value().map_err(wrong("(the loop, written again)"))?);
         Ok(record)
     }
+}
+
+/// How many events after its beginning the end of a reply is looked for.
+const NEAR: usize = 4;
+
+fn is_end(event: &AgentEvent) -> bool {
+    matches!(event, AgentEvent::MessageEnd { .. })
 }
 
 fn read_loop_event(

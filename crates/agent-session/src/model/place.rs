@@ -5,7 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::{AgentEvent, AgentMessage, CompactionEnded, Entry, MessageRef};
+use agent_core::{
+    AgentEvent, AgentMessage, AssistantMessage, CompactionEnded, Entry, LlmMessage, LoopId, MessageRef,
+    StopReason, Timestamp, Usage,
+};
+use serde::ser::{SerializeMap, SerializeStruct};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::{LoopRecord, RecordedEvent};
@@ -60,6 +65,117 @@ impl Places {
             Some(Place::Own(at)) => Ok(json!(at)),
             Some(Place::Other(at)) => Ok(json!({ "other": at })),
             None => serde_json::to_value(message),
+        }
+    }
+}
+
+/// An event as it is written: with places, straight from its fields where it is of a frequent kind.
+pub(crate) enum PlacedEvent<'a> {
+    /// The beginning of a message.
+    Start(&'a LoopId, PlacedMessage<'a>),
+    /// The end of a message, its tokens, and whether it was superseded.
+    End(&'a LoopId, PlacedMessage<'a>, u64, bool),
+    /// The end of a turn.
+    TurnEnd(TurnEnd<'a>),
+    /// One that names no message.
+    Plain(&'a AgentEvent),
+    /// One of any kind, as a value.
+    Whole(Value),
+}
+
+pub(crate) struct TurnEnd<'a> {
+    loop_id: &'a LoopId,
+    message: Option<PlacedMessage<'a>>,
+    usage: &'a Usage,
+    timestamp: Timestamp,
+    tool_results: Vec<PlacedMessage<'a>>,
+}
+
+/// A message by its place, or as it is where it has none.
+pub(crate) enum PlacedMessage<'a> {
+    At(Place),
+    Here(&'a MessageRef),
+}
+
+impl<'a> PlacedEvent<'a> {
+    pub(crate) fn of(event: &'a RecordedEvent, places: &Places) -> Result<Self, serde_json::Error> {
+        let known = match event {
+            RecordedEvent::Foreign(value) => return Ok(Self::Whole(value.clone())),
+            RecordedEvent::Known(known) => &**known,
+        };
+        let placed = |message: &'a MessageRef| match places.get(message) {
+            Some(place) => PlacedMessage::At(place),
+            None => PlacedMessage::Here(message),
+        };
+        Ok(match known {
+            AgentEvent::MessageStart { loop_id, message } => Self::Start(loop_id, placed(message)),
+            AgentEvent::MessageEnd { loop_id, message, tokens, superseded } => {
+                Self::End(loop_id, placed(message), *tokens, *superseded)
+            }
+            AgentEvent::TurnEnd { loop_id, message, usage, timestamp, tool_results } => {
+                Self::TurnEnd(TurnEnd {
+                    loop_id,
+                    message: message.as_ref().map(placed),
+                    usage,
+                    timestamp: *timestamp,
+                    tool_results: tool_results.iter().map(placed).collect(),
+                })
+            }
+            AgentEvent::AgentEnd(_) | AgentEvent::CompactionEnded(_) => {
+                Self::Whole(write_event(event, places)?)
+            }
+            plain => Self::Plain(plain),
+        })
+    }
+}
+
+impl Serialize for PlacedEvent<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Start(loop_id, message) => {
+                let mut fields = serializer.serialize_struct("MessageStart", 3)?;
+                fields.serialize_field("type", "MessageStart")?;
+                fields.serialize_field("loop_id", loop_id)?;
+                fields.serialize_field("message", message)?;
+                fields.end()
+            }
+            Self::End(loop_id, message, tokens, superseded) => {
+                let mut fields = serializer.serialize_struct("MessageEnd", 4 + usize::from(*superseded))?;
+                fields.serialize_field("type", "MessageEnd")?;
+                fields.serialize_field("loop_id", loop_id)?;
+                fields.serialize_field("message", message)?;
+                fields.serialize_field("tokens", tokens)?;
+                if *superseded {
+                    fields.serialize_field("superseded", superseded)?;
+                }
+                fields.end()
+            }
+            Self::TurnEnd(end) => {
+                let mut fields = serializer.serialize_struct("TurnEnd", 6)?;
+                fields.serialize_field("type", "TurnEnd")?;
+                fields.serialize_field("loop_id", end.loop_id)?;
+                fields.serialize_field("message", &end.message)?;
+                fields.serialize_field("usage", end.usage)?;
+                fields.serialize_field("timestamp", &end.timestamp)?;
+                fields.serialize_field("tool_results", &end.tool_results)?;
+                fields.end()
+            }
+            Self::Plain(event) => event.serialize(serializer),
+            Self::Whole(value) => value.serialize(serializer),
+        }
+    }
+}
+
+impl Serialize for PlacedMessage<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::At(Place::Own(at)) => serializer.serialize_u64(*at as u64),
+            Self::At(Place::Other(at)) => {
+                let mut map = serializer.serialize_map(Some(1))?;
+                map.serialize_entry("other", at)?;
+                map.end()
+            }
+            Self::Here(message) => message.serialize(serializer),
         }
     }
 }
@@ -124,12 +240,50 @@ fn set(value: &mut Value, key: &str, new: Value) {
     }
 }
 
+/// The beginning of a reply as it is before anything of it has arrived.
+fn beginning(message: &AgentMessage) -> Option<AgentMessage> {
+    let AgentMessage::Llm(whole) = message else { return None };
+    let reply = whole.message.as_assistant()?;
+    let mut begun = AssistantMessage::new(reply.provider.clone(), reply.model.clone(), StopReason::Stop);
+    begun.api = reply.api;
+    begun.timestamp = reply.timestamp;
+    let mut message = LlmMessage::new(begun.into());
+    message.turn_id.clone_from(&whole.turn_id);
+    Some(message.into())
+}
+
+/// Writes the beginning of a reply as that of the message that it became, where it can be read from that.
+pub(crate) fn shorten_start(
+    value: &mut Value,
+    event: &RecordedEvent,
+    end: Option<&RecordedEvent>,
+    places: &Places,
+) {
+    let (RecordedEvent::Known(event), Some(RecordedEvent::Known(end))) = (event, end) else { return };
+    if let (AgentEvent::MessageStart { message: start, .. }, AgentEvent::MessageEnd { message, .. }) =
+        (&**event, &**end)
+        && places.get(start).is_none()
+        && let Some(place) = places.get(message)
+        && beginning(message).as_ref() == Some(&**start)
+    {
+        let place = match place {
+            Place::Own(at) => json!(at),
+            Place::Other(at) => json!({ "other": at }),
+        };
+        set(value, "message", json!({ "begins": place }));
+    }
+}
+
 /// The event with its messages, shared with the loop's lists. An event of a kind that is not known stays as it is.
 ///
 /// # Errors
 /// When it names a message that is not there.
 pub(crate) fn read_event(mut value: Value, record: &LoopRecord) -> Result<RecordedEvent, String> {
     let original = value.clone();
+    // An event of the loop itself does not name it.
+    if let Some(map) = value.as_object_mut() {
+        map.entry("loop_id").or_insert_with(|| json!(record.loop_id));
+    }
     let kind = value.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut single = None;
     let mut list = Vec::new();
@@ -218,6 +372,11 @@ fn read_place(place: &Value, record: &LoopRecord) -> Result<MessageRef, String> 
             .cloned()
             .ok_or_else(|| format!("an event names message {n} of {} in {name}", list.len()))
     };
+    if let Some(whole) = place.get("begins") {
+        let whole = read_place(whole, record)?;
+        let begun = beginning(&whole).ok_or("an event names the beginning of what is no reply")?;
+        return Ok(MessageRef::new(begun));
+    }
     if let Some(n) = place.as_u64() {
         return at(n, &record.messages, "messages");
     }

@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 pub(crate) const LONG_TEXT: usize = 96;
 
 /// Levels of nesting from which on a part is written as text. serde_json reads 128.
-const MAX_DEPTH: usize = 48;
+pub(crate) const MAX_DEPTH: usize = 48;
 
-const TEXT: &str = "$text";
+pub(crate) const TEXT: &str = "$text";
 const JSON: &str = "$json";
 const RAW: &str = "$raw";
 
@@ -20,7 +20,7 @@ pub(crate) fn pack(value: Value, known: &mut dyn FnMut(&str) -> Option<Value>) -
     pack_at(value, MAX_DEPTH, known)
 }
 
-fn pack_at(value: Value, depth: usize, known: &mut dyn FnMut(&str) -> Option<Value>) -> Value {
+pub(crate) fn pack_at(value: Value, depth: usize, known: &mut dyn FnMut(&str) -> Option<Value>) -> Value {
     match value {
         Value::String(text) if text.len() >= LONG_TEXT => match known(&text) {
             Some(place) => mark(TEXT, place),
@@ -99,7 +99,12 @@ fn unpack_map(map: Map<String, Value>, texts: &mut dyn Resolve) -> Result<Value,
 }
 
 fn is_marked(map: &Map<String, Value>) -> bool {
-    map.len() == 1 && map.keys().all(|k| k == TEXT || k == JSON || k == RAW)
+    map.len() == 1 && map.keys().all(|k| is_marked_key(k))
+}
+
+/// Whether an object with this key alone looks like a reference.
+pub(crate) fn is_marked_key(key: &str) -> bool {
+    key == TEXT || key == JSON || key == RAW
 }
 
 fn mark(key: &str, value: Value) -> Value {

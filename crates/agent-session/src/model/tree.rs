@@ -1,8 +1,8 @@
 //! Walking the tree of loops (REQ-218).
 
-use agent_core::{LoopId, Usage};
+use agent_core::{GroupMember, LoopId, Usage};
 
-use super::{LoopRecord, Session};
+use super::{LoopRecord, LoopStatus, ParallelGroupRecord, Session};
 
 impl Session {
     /// The loops that continue no loop of this session.
@@ -21,22 +21,20 @@ impl Session {
 
     /// The place of the head as it was when the session had so many loops.
     pub(crate) fn head_at(&self, loops: usize) -> Option<usize> {
-        // When a loop came to be the head: by beginning as the n-th, or by being selected after the n-th had begun.
-        let since = |(at, record): (usize, &LoopRecord)| match (&record.group, &record.parallel_group) {
-            (None, _) => Some((at, 0, at)),
-            (Some(member), Some(group)) if group.is_selected => {
-                let selected = group.selected_after_loops.or_else(|| {
-                    let of_group =
-                        |r: &LoopRecord| r.group.as_ref().is_some_and(|g| g.group_id == member.group_id);
-                    self.loops.iter().rposition(of_group).map(|last| last + 1)
-                });
-                let last = selected.filter(|n| *n <= loops)?.checked_sub(1)?;
-                Some((last, 1, at))
+        head_of(&self.loops.iter().take(loops).map(|r| HeadMark {
+            group: r.group.as_ref(),
+            of_branch: r.parallel_group.as_ref(),
+            is_copy: r.session_id != self.session_id,
+        }))
+    }
+
+    /// Branches that nobody drives any more were cut off: whoever opens the session for writing is its only writer.
+    pub(crate) fn nobody_drives_branches(&mut self) {
+        for record in self.loops.iter_mut().filter(|r| r.group.is_some()) {
+            if record.status == LoopStatus::Running {
+                record.status = LoopStatus::Interrupted;
             }
-            (Some(_), _) => None,
-        };
-        let there = self.loops.iter().enumerate().take(loops);
-        there.filter_map(since).max().map(|(_, _, at)| at)
+        }
     }
 
     /// The loops of this session that continue this one.
@@ -81,4 +79,35 @@ impl Session {
     pub fn total_usage(&self) -> Usage {
         self.loops.iter().fold(Usage::default(), |sum, r| sum.combine(&r.usage))
     }
+}
+
+/// What says of a loop whether the conversation goes on from it.
+#[derive(Clone, Copy)]
+pub(crate) struct HeadMark<'a> {
+    pub(crate) group: Option<&'a GroupMember>,
+    pub(crate) of_branch: Option<&'a ParallelGroupRecord>,
+    /// Whether it was taken along from another session. A fork holds one way and nothing beside it, so what was a branch there
+    /// is a part of the way here.
+    pub(crate) is_copy: bool,
+}
+
+/// The place of the head, from all loops in their order.
+pub(crate) fn head_of<'a>(loops: &(impl Iterator<Item = HeadMark<'a>> + Clone)) -> Option<usize> {
+    let number = loops.clone().count();
+    // When a loop came to be the head: by beginning as the n-th, or by being selected after the n-th had begun.
+    let since = |(at, mark): (usize, HeadMark<'a>)| match (mark.group, mark.of_branch) {
+        (None, _) => Some((at, 0, at)),
+        (Some(_), _) if mark.is_copy => Some((at, 0, at)),
+        (Some(member), Some(group)) if group.is_selected => {
+            let selected = group.selected_after_loops.or_else(|| {
+                let of_group = |m: &HeadMark<'_>| m.group.is_some_and(|g| g.group_id == member.group_id);
+                let of_group = loops.clone().enumerate().filter(|(_, m)| of_group(m));
+                of_group.last().map(|(last, _)| last + 1)
+            });
+            let last = selected.filter(|n| *n <= number)?.checked_sub(1)?;
+            Some((last, 1, at))
+        }
+        (Some(_), _) => None,
+    };
+    loops.clone().enumerate().filter_map(since).max().map(|(_, _, at)| at)
 }

@@ -1,57 +1,32 @@
-//! The files of a session that is being written.
+//! A session that is being written.
 
-use std::fs::File;
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use agent_core::journal::{GroupEntry, JournalEntry};
+use agent_core::journal::{Durability, GroupEntry, JournalEntry};
 use agent_core::run::Run;
 use agent_core::{AgentEvent, Entry, History, LoopId, SessionId};
 
 use super::known::KnownEnds;
 use super::recording::{Recording, record_of_setup, session_of_loop};
 use crate::error::SessionError;
-use crate::model::{LoopBase, LoopStatus, OpenRun, RecordedEvent, Session};
-use crate::store::JsonStore;
-use crate::store::journal::{JournalFile, Line};
-use crate::store::lock::WriteLock;
+use crate::model::{LoopBase, OpenRun, RecordedEvent, Session};
+use crate::store::journal::{Line, LineWriter};
+use crate::store::{SessionRecord, SessionStore, SessionWriter, WriteJob};
 
-/// A lock, a journal, and what the journal knows of the conversation.
+/// The right to write a session, and what its records know of the conversation.
 pub(super) struct Disk {
-    pub(super) journal: JournalFile,
+    writer: Box<dyn SessionWriter>,
+    lines: LineWriter,
     /// The conversations of recent loops, as their last records left them.
     known: KnownEnds,
-    /// Let go last, after everything is written.
-    _lock: WriteLock,
-}
-
-/// What was written, for whoever has to flush it.
-pub(super) struct Written {
-    pub(super) file: Arc<File>,
-    pub(super) path: PathBuf,
 }
 
 impl Disk {
     /// Opens a session for writing and takes over what is there.
-    pub(super) fn open(store: &JsonStore, id: &SessionId) -> Result<(Self, Option<Recording>), SessionError> {
-        let lock = store.lock(id.as_str())?;
-        let recording = match store.read(id.as_str()) {
-            Ok(loaded) => {
-                let mut session = loaded.into_session();
-                // Nobody else writes it, so nobody drives its branches.
-                for record in session.loops.iter_mut().filter(|r| r.group.is_some()) {
-                    if record.status == LoopStatus::Running {
-                        record.status = LoopStatus::Interrupted;
-                    }
-                }
-                // What the journal holds goes into the file, so that every journal is written by one process.
-                store.replace(&session)?;
-                Some(Recording::new(session))
-            }
-            Err(SessionError::NotFound { .. }) => None,
-            Err(other) => return Err(other),
-        };
-        let journal = JournalFile::start(store.journal_of(id.as_str())?)?;
+    pub(super) fn open<S: SessionStore + ?Sized>(
+        store: &S,
+        id: &SessionId,
+    ) -> Result<(Self, Option<Recording>), SessionError> {
+        let (writer, found) = store.write_session(id.as_str())?;
+        let recording = found.map(Recording::new);
         let mut known = KnownEnds::default();
         if let Some(session) = recording.as_ref().map(|r| &r.session)
             && let Some(head) = session.head_at(session.loops.len())
@@ -61,7 +36,42 @@ impl Disk {
         {
             known.note(&record.loop_id, fold.history().clone());
         }
-        Ok((Self { journal, known, _lock: lock }, recording))
+        Ok((Self { writer, lines: LineWriter::default(), known }, recording))
+    }
+
+    /// Makes every later write fail, as a full disk does.
+    #[cfg(test)]
+    pub(super) fn break_writer(&mut self) {
+        #[derive(Debug)]
+        struct Full(Box<dyn SessionWriter>);
+
+        impl SessionWriter for Full {
+            fn append(&mut self, _: &SessionRecord<'_>) -> Result<Option<WriteJob>, SessionError> {
+                let full = std::io::ErrorKind::StorageFull;
+                Err(SessionError::io(std::path::Path::new("s-1.journal.jsonl"), "written")(full.into()))
+            }
+
+            fn save(&mut self, session: &Session) -> Result<(), SessionError> {
+                self.0.save(session)
+            }
+        }
+
+        let nothing: Box<dyn SessionWriter> = Box::new(Full(Box::new(Gone)));
+        let writer = std::mem::replace(&mut self.writer, nothing);
+        self.writer = Box::new(Full(writer));
+
+        #[derive(Debug)]
+        struct Gone;
+
+        impl SessionWriter for Gone {
+            fn append(&mut self, _: &SessionRecord<'_>) -> Result<Option<WriteJob>, SessionError> {
+                Ok(None)
+            }
+
+            fn save(&mut self, _: &Session) -> Result<(), SessionError> {
+                Ok(())
+            }
+        }
     }
 
     /// Writes one entry: into the journal, and into the recording.
@@ -69,7 +79,8 @@ impl Disk {
         &mut self,
         recording: &mut Recording,
         entry: &JournalEntry<'_>,
-    ) -> Result<Written, SessionError> {
+        durability: Durability,
+    ) -> Result<Option<WriteJob>, SessionError> {
         let setup = entry.run.setup();
         let known_at = recording.position(&setup.loop_id).filter(|at| !recording.is_announced(*at));
         let at = match known_at {
@@ -96,6 +107,7 @@ impl Disk {
         }
         recording.stand(at, entry.run);
         let number = recording.session.journal_records.saturating_add(1);
+        let mut job = None;
         if let Some((session, record, places)) = recording.view(at) {
             let light = match &record.open_run {
                 Some(OpenRun::Known { light, .. }) => Some(&**light),
@@ -107,20 +119,29 @@ impl Disk {
                 loop_id: &setup.loop_id,
                 setup: (known_at.is_none() || !has_setup).then_some(setup),
                 base: record.base.as_ref().filter(|_| known_at.is_none()),
-                input: entry.input,
+                input: entry.input.map(agent_core::run::Input::name),
                 own: record.messages.get(own..).unwrap_or_default(),
                 other: record.other_messages.get(other..).unwrap_or_default(),
                 events: &events,
                 light,
             };
-            self.journal.append(&line, places, session)?;
+            let line = self.lines.write(&line, places)?;
+            job = self.writer.append(&SessionRecord {
+                number,
+                line,
+                durability,
+                session,
+                position: Some(at),
+                own_before: own,
+                other_before: other,
+            })?;
         }
         recording.session.journal_records = number;
         self.known.note(&setup.loop_id, entry.run.history().clone());
         if entry.run.ended().is_some() {
             recording.settle(at);
         }
-        Ok(Written { file: self.journal.file(), path: self.journal.path().to_owned() })
+        Ok(job)
     }
 
     /// What was there before the loop: as much as the session has of it, and the rest in full.
@@ -155,19 +176,29 @@ impl Disk {
         &mut self,
         recording: &mut Recording,
         entry: &GroupEntry<'_>,
-    ) -> Result<Written, SessionError> {
-        let number = recording.session.journal_records.saturating_add(1);
-        self.journal.append_group(number, entry.now, entry.event, &recording.session)?;
+        durability: Durability,
+    ) -> Result<Option<WriteJob>, SessionError> {
         recording.take_group(entry.event);
+        let number = recording.session.journal_records.saturating_add(1);
+        let line = self.lines.write_group(number, entry.now, entry.event)?;
+        let job = self.writer.append(&SessionRecord {
+            number,
+            line,
+            durability,
+            session: &recording.session,
+            position: None,
+            own_before: 0,
+            other_before: 0,
+        })?;
         recording.session.journal_records = number;
-        Ok(Written { file: self.journal.file(), path: self.journal.path().to_owned() })
+        Ok(job)
     }
 
-    /// Writes the readable file and empties the journal.
-    pub(super) fn save(&mut self, store: &JsonStore, session: &Session) -> Result<PathBuf, SessionError> {
-        let path = store.replace(session)?;
-        self.journal.clear()?;
-        Ok(path)
+    /// Writes the session as a whole, which takes the records in.
+    pub(super) fn save(&mut self, session: &Session) -> Result<(), SessionError> {
+        self.writer.save(session)?;
+        self.lines = LineWriter::default();
+        Ok(())
     }
 }
 

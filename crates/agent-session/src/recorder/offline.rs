@@ -9,11 +9,11 @@ use super::disk::Disk;
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
-use crate::store::{JsonStore, journal};
+use crate::store::SessionStore;
 
 /// Applies an input to the run that is open in a session, writes it down, and gives both as they are then.
-pub(crate) fn apply_offline(
-    store: &JsonStore,
+pub(crate) fn apply_offline<S: SessionStore + ?Sized>(
+    store: &S,
     id: &str,
     now: Timestamp,
     input: &Input,
@@ -33,8 +33,9 @@ pub(crate) fn apply_offline(
     let mut events = Vec::new();
     run.apply(now, input.clone(), &mut events).map_err(agent_core::AgentError::from)?;
     let entry = JournalEntry::new(&run, Some(input), &events, Durability::Flushed);
-    let written = disk.append(&mut recording, &entry)?;
-    journal::flush(&written.path, &written.file)?;
-    disk.save(store, &recording.session)?;
+    if let Some(job) = disk.append(&mut recording, &entry, entry.durability)? {
+        job()?;
+    }
+    disk.save(&recording.session)?;
     Ok((recording.session, run))
 }

@@ -42,31 +42,65 @@ impl Recording {
     }
 
     /// Begins a loop, unless it is there, and gives its place.
-    pub(crate) fn begin(&mut self, record: LoopRecord) -> usize {
+    pub(crate) fn begin(&mut self, mut record: LoopRecord) -> usize {
         if let Some(at) = self.position(&record.loop_id) {
             return at;
         }
         let at = self.session.loops.len();
         self.by_id.insert(record.loop_id.clone(), at);
         self.touch(record.started_at);
-        if let Some(parent) = record.parent_loop_id.as_ref().and_then(|p| self.position(p))
-            && let Some(parent) = self.session.loops.get_mut(parent)
-            && !parent.children_loop_ids.contains(&record.loop_id)
-        {
-            parent.children_loop_ids.push(record.loop_id.clone());
-        }
+        let parent = record.parent_loop_id.take();
+        // A child may have been told of before its parent.
+        let waiting =
+            self.session.loops.iter().filter(|r| r.parent_loop_id.as_ref() == Some(&record.loop_id));
+        record.children_loop_ids = waiting.map(|r| r.loop_id.clone()).collect();
         self.session.loops.push(record);
+        if let Some(parent) = parent {
+            self.link(at, parent);
+        }
         at
+    }
+
+    /// Names the parent of a loop, and the loop in its parent. A parent that descends from the loop is none.
+    fn link(&mut self, at: usize, parent: LoopId) {
+        let Some(loop_id) = self.record(at).map(|r| r.loop_id.clone()) else { return };
+        let mut next = Some(parent.clone());
+        // A ring that a damaged file has is walked once.
+        for _ in 0..=self.session.loops.len() {
+            let Some(id) = next else { break };
+            if id == loop_id {
+                tracing::debug!(%loop_id, %parent, "a loop that descends from another cannot be its parent");
+                return;
+            }
+            next = self.position(&id).and_then(|p| self.record(p)).and_then(|r| r.parent_loop_id.clone());
+        }
+        if let Some(of) = self.position(&parent)
+            && let Some(of) = self.record_mut(of)
+            && !of.children_loop_ids.contains(&loop_id)
+        {
+            of.children_loop_ids.push(loop_id);
+        }
+        if let Some(record) = self.record_mut(at) {
+            record.parent_loop_id = Some(parent);
+        }
     }
 
     /// Begins the loop of a run. Another run of the same agent that is still open is not: it was cut off, or, where it
     /// waited for an answer, aborted.
     pub(crate) fn begin_run(&mut self, record: LoopRecord) -> usize {
         if let Some(at) = self.position(&record.loop_id).filter(|at| self.is_announced(*at)) {
+            let mut record = record;
+            let parent = record.parent_loop_id.take();
             if let Some(announced) = self.session.loops.get_mut(at) {
-                let links = std::mem::take(&mut announced.children_loop_ids);
-                let group = announced.parallel_group.take();
-                *announced = LoopRecord { children_loop_ids: links, parallel_group: group, ..record };
+                record.children_loop_ids = std::mem::take(&mut announced.children_loop_ids);
+                record.parallel_group = announced.parallel_group.take();
+                record.parent_loop_id = announced.parent_loop_id.take();
+                *announced = record;
+            }
+            if let Some(parent) = parent
+                && self.record(at).is_some_and(|r| r.parent_loop_id.is_none())
+            {
+                self.link(at, parent);
             }
             return at;
         }
@@ -155,7 +189,13 @@ impl Recording {
         let (Some(record), Some(places)) = (self.session.loops.get_mut(at), self.places.get_mut(&at)) else {
             return;
         };
+        let mut parent = None;
         if let RecordedEvent::Known(event) = &event {
+            if let AgentEvent::AgentStart(start) = &**event
+                && record.parent_loop_id.is_none()
+            {
+                parent.clone_from(&start.parent_loop_id);
+            }
             let time = apply(record, places, event);
             if let Some(time) = time {
                 self.session.last_active_at = self.session.last_active_at.max(time);
@@ -164,6 +204,10 @@ impl Recording {
         if let Some(record) = self.session.loops.get_mut(at) {
             let sequence = record.events.last().map_or(0, |e| e.sequence.saturating_add(1));
             record.events.push(LoopEvent { sequence, event });
+        }
+        // The start of a loop that was only announced names its parent.
+        if let Some(parent) = parent {
+            self.link(at, parent);
         }
     }
 }
@@ -188,12 +232,12 @@ pub(crate) fn record_of_start(start: &AgentStart) -> LoopRecord {
         start.agent_id.clone(),
         start.timestamp,
     );
+    record.parent_loop_id.clone_from(&start.parent_loop_id);
     fill_from_start(&mut record, start);
     record
 }
 
 fn fill_from_start(record: &mut LoopRecord, start: &AgentStart) {
-    record.parent_loop_id.clone_from(&start.parent_loop_id);
     record.group.clone_from(&start.group);
     record.continuation_kind = start.continuation_kind.clone().unwrap_or(ContinuationKind::Initial);
     record.config = (*start.config).clone();

@@ -3,16 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use agent_core::journal::{Durability, GroupEntry, Journal, JournalEntry, JournalError};
+use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError};
 use agent_core::{AgentEvent, SessionId};
 use async_trait::async_trait;
 
-use super::disk::{Disk, Written, session_of_entry};
+use super::disk::{Disk, session_of_entry};
 use super::groups::{session_of_group, session_of_start};
 use super::{Inner, Recording, Tracked};
 use crate::error::SessionError;
 use crate::model::Session;
-use crate::store::{JsonStore, journal};
+use crate::store::{SessionStore, WriteJob};
 
 /// Writes what runs say to a recorder's store.
 pub(super) struct RecordingJournal(pub(super) Arc<Inner>);
@@ -52,7 +52,7 @@ impl RecordingJournal {
                 self.open(store, id, new).await?;
             }
             if let Some(written) = self.0.append_group(id, &entry)? {
-                return self.flush(id, written, entry.durability).await;
+                return self.make_safe(id, written).await;
             }
         }
     }
@@ -69,32 +69,32 @@ impl RecordingJournal {
                 break written;
             }
         };
-        self.flush(&id, written, entry.durability).await
+        self.make_safe(&id, written).await
     }
 
-    async fn flush(
-        &self,
-        id: &SessionId,
-        written: Written,
-        durability: Durability,
-    ) -> Result<(), SessionError> {
-        if durability == Durability::Flushed {
-            let Written { file, path } = written;
-            if let Err(error) = blocking(move || journal::flush(&path, &file)).await {
-                self.0.let_go(id);
-                return Err(error);
-            }
+    /// Does what must still be done for a record to be safe.
+    async fn make_safe(&self, id: &SessionId, job: Option<WriteJob>) -> Result<(), SessionError> {
+        if let Some(job) = job
+            && let Err(error) = blocking(job).await
+        {
+            self.0.let_go(id);
+            return Err(error);
         }
         Ok(())
     }
 
-    async fn open(&self, store: &JsonStore, id: &SessionId, new: Session) -> Result<(), SessionError> {
+    async fn open(
+        &self,
+        store: &Arc<dyn SessionStore>,
+        id: &SessionId,
+        new: Session,
+    ) -> Result<(), SessionError> {
         let _one = self.0.opening.lock().await;
         if self.0.writes(id) {
             return Ok(());
         }
-        let (store, id_there) = (store.clone(), id.clone());
-        let (disk, found) = blocking(move || Disk::open(&store, &id_there)).await?;
+        let (store, id_there) = (Arc::clone(store), id.clone());
+        let (disk, found) = blocking(move || Disk::open(&*store, &id_there)).await?;
         let recording = found.unwrap_or_else(|| Recording::new(new));
         let idle = self.0.begin_writing(id, disk, recording);
         for id in idle {
@@ -141,14 +141,19 @@ impl Inner {
         idle
     }
 
-    /// Writes an entry to a session that is open for writing; `None` when it is not.
-    fn append(&self, id: &SessionId, entry: &JournalEntry<'_>) -> Result<Option<Written>, SessionError> {
+    /// Writes an entry to a session that is open for writing, and says what must still be done; `None` when it is not open.
+    fn append(
+        &self,
+        id: &SessionId,
+        entry: &JournalEntry<'_>,
+    ) -> Result<Option<Option<WriteJob>>, SessionError> {
+        let durability = self.durability(entry.durability);
         let mut state = self.lock();
         let Some(Tracked { recording, disk: Some(disk), changed, completed }) = state.sessions.get_mut(id)
         else {
             return Ok(None);
         };
-        let written = disk.append(recording, entry);
+        let written = disk.append(recording, entry, durability);
         *changed = true;
         *completed = false;
         match written {
@@ -169,13 +174,18 @@ impl Inner {
     }
 
     /// As [`append`](Self::append), for an event of a group.
-    fn append_group(&self, id: &SessionId, entry: &GroupEntry<'_>) -> Result<Option<Written>, SessionError> {
+    fn append_group(
+        &self,
+        id: &SessionId,
+        entry: &GroupEntry<'_>,
+    ) -> Result<Option<Option<WriteJob>>, SessionError> {
+        let durability = self.durability(entry.durability);
         let mut state = self.lock();
         let Some(Tracked { recording, disk: Some(disk), changed, completed }) = state.sessions.get_mut(id)
         else {
             return Ok(None);
         };
-        let written = disk.append_group(recording, entry);
+        let written = disk.append_group(recording, entry, durability);
         *changed = true;
         *completed = false;
         match written {
@@ -199,10 +209,9 @@ impl Inner {
     }
 
     fn save_one(&self, id: &SessionId) -> Result<(), SessionError> {
-        let Some(store) = &self.store else { return Ok(()) };
         let mut state = self.lock();
         if let Some(Tracked { recording, disk: Some(disk), .. }) = state.sessions.get_mut(id) {
-            disk.save(store, &recording.session)?;
+            disk.save(&recording.session)?;
             state.sessions.remove(id);
         }
         Ok(())

@@ -8,7 +8,7 @@ use super::Point;
 use crate::error::SessionError;
 use crate::files::{FileDifference, FileState};
 use crate::model::Session;
-use crate::store::JsonStore;
+use crate::store::SessionStore;
 
 /// Where an agent has come to.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +45,12 @@ pub trait TimeTravel {
     ///
     /// # Errors
     /// As [`rewind`](Self::rewind), and when the new session cannot be saved. The agent stays where it was then.
-    fn fork(&self, store: &JsonStore, session: &Session, point: &Point) -> Result<Arrival, SessionError>;
+    fn fork(
+        &self,
+        store: &dyn SessionStore,
+        session: &Session,
+        point: &Point,
+    ) -> Result<Arrival, SessionError>;
 }
 
 impl TimeTravel for BasicAgent {
@@ -58,7 +63,12 @@ impl TimeTravel for BasicAgent {
         })
     }
 
-    fn fork(&self, store: &JsonStore, session: &Session, point: &Point) -> Result<Arrival, SessionError> {
+    fn fork(
+        &self,
+        store: &dyn SessionStore,
+        session: &Session,
+        point: &Point,
+    ) -> Result<Arrival, SessionError> {
         if self.is_streaming() {
             return Err(agent_core::AgentError::Busy.into());
         }
@@ -67,7 +77,7 @@ impl TimeTravel for BasicAgent {
         store.save_session(&fork)?;
         if let Err(error) = arrive(self, &fork, fork.end_point().as_ref()) {
             // A session that nobody was to go on in is of no use to anybody.
-            let _ = store.delete_session(&fork.session_id);
+            let _ = store.delete_session(fork.session_id.as_str());
             return Err(error);
         }
         let files = fork.forked_from.map(|f| f.files).unwrap_or_default();

@@ -8,17 +8,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use agent_core::journal::{Journal, JournalEntry, JournalError};
+use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError};
 use agent_core::testing::ScriptedTool;
 use agent_core::{
     AgentEvent, Answer, BasicAgent, CancellationToken, Completion, Effects, EventSink, Finished, ModelConfig,
     ProviderError, StopReason, StreamConfig, StreamEvent, StreamProvider, ToolResult,
 };
-use agent_session::{JsonStore, LoopStatus, RestoreSession, Session, SessionRecorder};
+use agent_session::{LoopStatus, RestoreSession, Session, SessionRecorder};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use crate::Phase;
+use crate::scene::Kind;
 
 pub(crate) const SESSION: &str = "killed";
 pub(crate) const UNKNOWN: &str = "The outcome of this call is unknown: it was cut off and not run again.";
@@ -161,6 +162,11 @@ impl Journal for Slow {
         tokio::time::sleep(Duration::from_millis(1)).await;
         Ok(())
     }
+
+    async fn append_group(&self, entry: GroupEntry<'_>) -> Result<(), JournalError> {
+        let _during = During::begin(&WRITES);
+        self.inner.append_group(entry).await
+    }
 }
 
 pub(crate) fn events_of(session: &Session) -> usize {
@@ -171,7 +177,7 @@ pub(crate) fn events_of(session: &Session) -> usize {
 pub(crate) async fn live() {
     tell();
     let seed: usize = std::fs::read_to_string(SEED).unwrap().trim().parse().unwrap();
-    let store = JsonStore::open("sessions").unwrap();
+    let store = Kind::noted(Path::new(".")).open(Path::new("."));
     let mut agent = BasicAgent::new(ModelConfig::default())
         .with_provider(Model)
         .with_session_id(SESSION)
@@ -217,8 +223,9 @@ async fn finish(agent: &BasicAgent, seed: usize) {
     }
 }
 
-pub(crate) fn prepare(dir: &Path, seed: usize) {
+pub(crate) fn prepare(dir: &Path, kind: Kind, seed: usize) {
     std::fs::create_dir_all(dir).unwrap();
     std::fs::write(dir.join(crate::GO), "").unwrap();
+    kind.note(dir);
     std::fs::write(dir.join(SEED), seed.to_string()).unwrap();
 }

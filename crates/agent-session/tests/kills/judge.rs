@@ -4,13 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use agent_core::{AgentEvent, Answer, Message};
-use agent_session::{JsonStore, LoadedSession, LoopStatus, Session, SessionError};
+use agent_session::{LoadedSession, LoopStatus, Session, SessionError, SessionStore};
 use serde_json::{Value, json};
 
 use crate::child::{EFFECTS, SESSION, UNKNOWN, events_of};
+use crate::scene::Kind;
 
 /// The session loads, has what was acknowledged, and begins with what it had before.
-pub(crate) fn loads(store: &JsonStore, safe: usize, before: Option<&Session>) -> Option<LoadedSession> {
+pub(crate) fn loads(
+    store: &dyn SessionStore,
+    safe: usize,
+    before: Option<&Session>,
+) -> Option<LoadedSession> {
     let loaded = match store.load_session(SESSION) {
         Ok(loaded) => loaded,
         Err(SessionError::NotFound { .. }) => {
@@ -49,8 +54,8 @@ pub(crate) struct CutCalls {
 }
 
 impl Reference {
-    pub(crate) fn of(home: &Path) -> Self {
-        let store = JsonStore::open(home.join("sessions")).unwrap();
+    pub(crate) fn of(home: &Path, kind: Kind) -> Self {
+        let store = kind.open(home);
         let messages = messages(&store.load_session(SESSION).unwrap());
         assert_eq!(messages.len(), 2 + 7 + 8, "prompts, replies, results");
         let counts = effects(home);
@@ -59,7 +64,7 @@ impl Reference {
     }
 
     /// Compares a session that is done with this one.
-    pub(crate) fn compare(&self, home: &Path, store: &JsonStore) -> CutCalls {
+    pub(crate) fn compare(&self, home: &Path, store: &dyn SessionStore) -> CutCalls {
         let session = store.load_session(SESSION).unwrap();
         let statuses: Vec<_> = session.loops.iter().map(|r| r.status).collect();
         assert_eq!(statuses, [LoopStatus::Completed; 2]);

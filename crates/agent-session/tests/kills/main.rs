@@ -1,9 +1,10 @@
 //! SIGKILL at random moments: in streams, in tools, in writes. Then the session is resumed, killed again, and in the end
 //! compared with one that nobody disturbed.
 //!
-//! `cargo xtask crash --kills 200` runs it at length.
+//! `cargo xtask crash --kills 200` runs it at length, with `--store sqlite` over the database.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+#![allow(clippy::print_stdout, reason = "the seed and the figures of a run are for whoever runs it")]
 #![allow(
     clippy::disallowed_methods,
     reason = "the child is this test itself; the number of kills is in the environment"
@@ -11,6 +12,8 @@
 
 mod child;
 mod judge;
+#[path = "../scene/mod.rs"]
+mod scene;
 
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
@@ -18,8 +21,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use agent_session::JsonStore;
 use judge::Reference;
+use scene::Kind;
 
 /// The file without which the child does nothing, so that running all ignored tests does no harm.
 const GO: &str = "go";
@@ -182,6 +185,17 @@ impl Tally {
 /// REQ-216, B-178.
 #[test]
 fn killed_at_any_moment_a_session_resumes_to_the_history_of_an_undisturbed_run() {
+    kill_and_resume(Kind::Json);
+}
+
+/// REQ-216.
+#[cfg(feature = "sqlite")]
+#[test]
+fn killed_at_any_moment_a_session_in_sqlite_resumes_to_the_history_of_an_undisturbed_run() {
+    kill_and_resume(Kind::Sqlite);
+}
+
+fn kill_and_resume(kind: Kind) {
     let kills = std::env::var("LOOPTREE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(KILLS);
     let seed = std::env::var("LOOPTREE_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -191,14 +205,14 @@ fn killed_at_any_moment_a_session_resumes_to_the_history_of_an_undisturbed_run()
     let mut random = Random(seed);
     let dir = tempfile::tempdir().unwrap();
     let calm = dir.path().join("calm");
-    child::prepare(&calm, 0);
+    child::prepare(&calm, kind, 0);
     let (End::Done, _) = one_life(&calm, None, &mut random) else { panic!("nobody killed it") };
-    let reference = Reference::of(&calm);
+    let reference = Reference::of(&calm, kind);
 
     let mut tally = Tally::default();
     while !tally.is_enough(kills) {
         let home = dir.path().join(format!("session-{}", tally.sessions));
-        torment(&home, &reference, &mut tally, &mut random);
+        torment(&home, kind, &reference, &mut tally, &mut random);
         std::fs::remove_dir_all(&home).unwrap();
         tally.sessions += 1;
         assert!(tally.sessions < 40 + kills * 4, "the kills do not fall where they should: {tally:?}");
@@ -215,9 +229,9 @@ fn killed_at_any_moment_a_session_resumes_to_the_history_of_an_undisturbed_run()
 }
 
 /// One session, killed some times, then left in peace and looked at.
-fn torment(home: &Path, reference: &Reference, tally: &mut Tally, random: &mut Random) {
-    child::prepare(home, random.below(2) as usize);
-    let store = JsonStore::open(home.join("sessions")).unwrap();
+fn torment(home: &Path, kind: Kind, reference: &Reference, tally: &mut Tally, random: &mut Random) {
+    child::prepare(home, kind, random.below(2) as usize);
+    let store = kind.open(home);
     let mut lives = 1 + random.below(4);
     let mut before = None;
     loop {
@@ -227,14 +241,14 @@ fn torment(home: &Path, reference: &Reference, tally: &mut Tally, random: &mut R
         if let End::Killed(phase) = end {
             tally.count(phase);
         }
-        let loaded = judge::loads(&store, safe, before.as_ref());
+        let loaded = judge::loads(&*store, safe, before.as_ref());
         tally.unfinished_lines += usize::from(loaded.as_ref().is_some_and(|l| l.torn_bytes() > 0));
         before = loaded.map(agent_session::LoadedSession::into_session);
         if matches!(end, End::Done) {
             break;
         }
     }
-    let cut = reference.compare(home, &store);
+    let cut = reference.compare(home, &*store);
     tally.cut_calls_run_again += cut.run_again;
     tally.cut_calls_closed += cut.closed;
 }

@@ -9,16 +9,76 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::journal::{Journal, JournalEntry, JournalError};
+use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError};
 use agent_core::run::Run;
 use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
     AgentMessage, Answer, BasicAgent, ContextConfig, ErrorKind, Finished, ModelConfig, ToolExecutionStrategy,
     Usage,
 };
-use agent_session::{JsonStore, LoadedSession};
+use agent_session::{JsonStore, LoadedSession, SessionStore};
 use async_trait::async_trait;
 use proptest::prelude::*;
+
+/// A kind of store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Json,
+    #[cfg(feature = "sqlite")]
+    Sqlite,
+}
+
+/// How many cases a law is tried with: what the environment says, else so many.
+#[expect(clippy::disallowed_methods, reason = "the developer says it")]
+pub(crate) fn cases(usual: u32) -> u32 {
+    std::env::var("LOOPTREE_LAW_CASES").map_or(usual, |n| n.parse().unwrap())
+}
+
+/// Every kind of store that is built in.
+pub(crate) const KINDS: &[Kind] = &[
+    Kind::Json,
+    #[cfg(feature = "sqlite")]
+    Kind::Sqlite,
+];
+
+impl Kind {
+    /// The store of this kind in a folder.
+    pub(crate) fn open(self, dir: &std::path::Path) -> Arc<dyn SessionStore> {
+        match self {
+            Self::Json => Arc::new(JsonStore::open(dir.join("sessions")).unwrap()),
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite => Arc::new(agent_session::SqliteStore::open(dir.join("sessions.db")).unwrap()),
+        }
+    }
+}
+
+/// The file that says to a child process which kind of store it finds.
+const NOTE: &str = "kind-of-store";
+
+impl Kind {
+    /// Notes the kind for child processes that work in this folder.
+    pub(crate) fn note(self, dir: &std::path::Path) {
+        std::fs::write(dir.join(NOTE), format!("{self:?}")).unwrap();
+    }
+
+    /// The kind that was noted in this folder.
+    pub(crate) fn noted(dir: &std::path::Path) -> Self {
+        let noted = std::fs::read_to_string(dir.join(NOTE)).unwrap();
+        *KINDS.iter().find(|kind| format!("{kind:?}") == noted).unwrap()
+    }
+}
+
+/// Does the same with an empty store of each kind.
+pub(crate) fn each_store(check: impl Fn(Kind, &Arc<dyn SessionStore>)) {
+    for kind in KINDS {
+        let dir = tempfile::tempdir().unwrap();
+        check(*kind, &kind.open(dir.path()));
+    }
+}
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
 
 /// What the model does when it is called.
 #[derive(Debug, Clone)]
@@ -147,7 +207,7 @@ type Check = dyn Fn(&LoadedSession, &Run) + Send + Sync;
 /// After each record: loads the session and looks at it. A failed look is kept for the end.
 pub(crate) struct Looking {
     inner: Arc<dyn Journal>,
-    store: JsonStore,
+    store: Arc<dyn SessionStore>,
     check: Box<Check>,
     pub(crate) failures: Mutex<Vec<String>>,
     pub(crate) records: Mutex<usize>,
@@ -162,7 +222,7 @@ impl std::fmt::Debug for Looking {
 impl Looking {
     pub(crate) fn at(
         agent: &BasicAgent,
-        store: &JsonStore,
+        store: &Arc<dyn SessionStore>,
         check: impl Fn(&LoadedSession, &Run) + Send + Sync + 'static,
     ) -> Arc<Self> {
         let looking = Arc::new(Self {
@@ -185,6 +245,10 @@ impl Looking {
 
 #[async_trait]
 impl Journal for Looking {
+    async fn append_group(&self, entry: GroupEntry<'_>) -> Result<(), JournalError> {
+        self.inner.append_group(entry).await
+    }
+
     async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
         let id = entry.run.setup().session_id.clone();
         let label = format!("{:?} at {:?}", entry.input.map(agent_core::run::Input::name), entry.now);
@@ -192,7 +256,7 @@ impl Journal for Looking {
         self.inner.append(entry).await?;
         *self.records.lock().unwrap() += 1;
         let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let loaded = self.store.load_session(&id).expect("the session loads");
+            let loaded = self.store.load_session(id.as_str()).expect("the session loads");
             (self.check)(&loaded, &run);
         }));
         if let Err(panic) = looked {

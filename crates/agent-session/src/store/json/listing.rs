@@ -5,12 +5,13 @@ use std::time::SystemTime;
 
 use agent_core::SessionId;
 
-use super::{JsonStore, id};
+use super::super::{SessionStore, id};
+use super::JsonStore;
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 
-/// The sessions of an agent, and the files that could not be read.
-#[derive(Debug)]
+/// The sessions of an agent, and those that could not be read.
+#[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct AgentSessions {
     /// The sessions, newest first.
@@ -47,19 +48,11 @@ impl JsonStore {
         Ok(ids.into_iter().map(|(_, id)| SessionId::from(id)).collect())
     }
 
-    /// The sessions of an agent. A file that cannot be read is reported and keeps the others from nobody.
+    /// The sessions of an agent, newest first. A file that cannot be read is reported and keeps the others from nobody.
     ///
     /// # Errors
     /// When the directory cannot be read.
     pub fn load_sessions_for_agent(&self, agent_id: impl AsRef<str>) -> Result<AgentSessions, SessionError> {
-        let mut found = AgentSessions { sessions: Vec::new(), unreadable: Vec::new() };
-        for id in self.list_session_ids()? {
-            match self.load_session(&id) {
-                Ok(session) if session.agent_id == *agent_id.as_ref() => found.sessions.push(session),
-                Ok(_) | Err(SessionError::NotFound { .. }) => {}
-                Err(error) => found.unreadable.push((id, error)),
-            }
-        }
-        Ok(found)
+        SessionStore::load_sessions_for_agent(self, agent_id.as_ref())
     }
 }

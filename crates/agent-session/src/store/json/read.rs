@@ -4,8 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::journal::{self, Replayed};
-use super::{JsonStore, files};
+use super::super::files;
+use super::super::journal::{self, Replayed};
+use super::JsonStore;
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::{SESSION_VERSION, Session};
@@ -32,8 +33,11 @@ impl JsonStore {
         let Some(bytes) = journal else {
             return from_file.map(LoadedSession::new).ok_or_else(|| self.not_found(id));
         };
-        let Replayed { recording, torn_bytes } =
-            journal::replay(&journal_path, &bytes, from_file.map(Recording::new), id)?;
+        let base = from_file.map(Recording::new);
+        let Replayed { recording, torn_bytes, broken } = journal::replay(&journal_path, &bytes, base, id);
+        if let Some(error) = broken {
+            return Err(error);
+        }
         match recording {
             Some(recording) => Ok(LoadedSession::new(recording.session).torn(torn_bytes)),
             // No line of it was ever finished: nothing was acknowledged.
@@ -42,17 +46,25 @@ impl JsonStore {
     }
 }
 
-fn read_json(path: &Path, bytes: &[u8]) -> Result<Session, SessionError> {
+pub(in crate::store) fn read_json(path: &Path, bytes: &[u8]) -> Result<Session, SessionError> {
     let value: Value = serde_json::from_slice(bytes)
         .map_err(|e| SessionError::corrupt(path, format!("line {}, column {}", e.line(), e.column()), e))?;
     check_version(path, "version", value.get("version"))?;
     Session::from_value(value).map_err(|e| SessionError::corrupt(path, e.place, e.reason))
 }
 
-pub(super) fn check_version(path: &Path, place: &str, version: Option<&Value>) -> Result<(), SessionError> {
+pub(in crate::store) fn check_version(
+    path: &Path,
+    place: &str,
+    version: Option<&Value>,
+) -> Result<(), SessionError> {
     let Some(found) = version.and_then(Value::as_u64) else {
         return Err(SessionError::corrupt(path, place, "there is no version; this is no session"));
     };
+    check_version_number(path, found)
+}
+
+pub(in crate::store) fn check_version_number(path: &Path, found: u64) -> Result<(), SessionError> {
     if found > u64::from(SESSION_VERSION) || found == 0 {
         let found = u32::try_from(found).unwrap_or(u32::MAX);
         return Err(SessionError::UnsupportedVersion {

@@ -1,0 +1,216 @@
+//! What sessions cost. `cargo xtask bench session` and `cargo xtask bench store` start this and hold the figures against
+//! their bounds; each command prints one line of JSON.
+//!
+//! | command | what |
+//! |---|---|
+//! | `record off\|json\|flushed\|sqlite ROUNDS` | a run of tool rounds with a result of 2 KiB each, recorded or not |
+//! | `size TURNS` | the bytes of a session of such turns, and of its messages |
+//! | `fill json\|sqlite FOLDER SESSIONS BYTES` | a store of so many sessions with so many bytes of messages in all |
+//! | `ask json\|sqlite FOLDER` | lists and searches, with their times and the peak of the memory |
+#![expect(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a program that measures, not a library"
+)]
+#![expect(clippy::cast_precision_loss, reason = "figures for people")]
+
+use std::alloc::System;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
+use agent_core::{
+    AgentMessage, BasicAgent, CostConfig, Ended, Finished, LoopId, Message, MessageRef, ModelConfig,
+    StopReason, Timestamp, Usage,
+};
+use agent_session::{
+    BoxError, Flushing, JsonStore, LoopRecord, LoopStatus, Order, Session, SessionQuery, SessionRecorder,
+    SessionStore, SortBy,
+};
+use serde_json::json;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Bytes of each tool result.
+const RESULT_BYTES: usize = 2_048;
+
+fn main() -> Result<(), BoxError> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    match words[..] {
+        ["record", how, rounds] => runtime.block_on(record(how, rounds.parse()?)),
+        ["size", turns] => runtime.block_on(size(turns.parse()?)),
+        ["fill", kind, folder, sessions, bytes] => {
+            fill(&*open(kind, folder.as_ref())?, sessions.parse()?, bytes.parse()?)
+        }
+        ["ask", kind, folder] => ask(&*open(kind, folder.as_ref())?),
+        _ => Err("usage: see the head of examples/session_bench.rs".into()),
+    }
+}
+
+fn open(kind: &str, folder: &Path) -> Result<Arc<dyn SessionStore>, BoxError> {
+    match kind {
+        "json" => Ok(Arc::new(JsonStore::open(folder.join("json"))?)),
+        #[cfg(feature = "sqlite")]
+        "sqlite" => Ok(Arc::new(agent_session::SqliteStore::open(folder.join("sessions.db"))?)),
+        other => Err(format!("there is no store {other} here; sqlite needs the feature of this name").into()),
+    }
+}
+
+/// A text of this length that is no other's.
+fn text(n: usize, length: usize) -> String {
+    format!("result {n} ").chars().chain("word of a line \n".chars().cycle()).take(length).collect()
+}
+
+fn agent(rounds: usize) -> BasicAgent {
+    let count = AtomicUsize::new(0);
+    let provider = ScriptedProvider::responding(move |_| {
+        let n = count.fetch_add(1, Ordering::Relaxed);
+        if n == rounds {
+            return ScriptedReply::text("Done.");
+        }
+        ScriptedReply::call(&format!("call_{n}"), "fill", json!({ "n": n }))
+            .using(Usage::new(1_000, 20, 0, 0))
+    });
+    let count = AtomicUsize::new(0);
+    let tool = ScriptedTool::new("fill", move |_, _| {
+        let n = count.fetch_add(1, Ordering::Relaxed);
+        async move { Ok(agent_core::ToolResult::text(text(n, RESULT_BYTES))) }
+    });
+    BasicAgent::new(ModelConfig::default())
+        .with_provider(provider)
+        .with_session_id("bench")
+        .with_config_id("m")
+        .with_execution_limits(None)
+        .with_context_config(None)
+        .with_tool(tool)
+}
+
+async fn record(how: &str, rounds: usize) -> Result<(), BoxError> {
+    let dir = tempfile::tempdir()?;
+    let agent = agent(rounds);
+    let recorder = match how {
+        "off" => None,
+        "flushed" => Some(SessionRecorder::attach(&agent, open("json", dir.path())?)),
+        kind => Some(SessionRecorder::attach(&agent, open(kind, dir.path())?).with_flushing(Flushing::Never)),
+    };
+    let region = Region::new(ALLOCATOR);
+    let before = cpu()?;
+    let began = Instant::now();
+    drop(agent.prompt("Go.")?);
+    let Finished::Ended { ended: Ended::Completed, .. } = agent.finish().await else {
+        return Err("the run did not end as it should".into());
+    };
+    let (user, system) = cpu()?;
+    let wall = began.elapsed().as_secs_f64() * 1e6;
+    let change = region.change();
+    let journal = std::fs::metadata(dir.path().join("json/bench.journal.jsonl")).map_or(0, |m| m.len());
+    println!(
+        "{}",
+        json!({
+            "user": user - before.0,
+            "system": system - before.1,
+            "wall": wall,
+            "allocations": change.allocations + change.reallocations,
+            "bytes": change.bytes_allocated,
+            "journal": journal,
+        })
+    );
+    // What a save costs is no part of this.
+    std::mem::forget((recorder, agent));
+    Ok(())
+}
+
+async fn size(turns: usize) -> Result<(), BoxError> {
+    let dir = tempfile::tempdir()?;
+    let agent = agent(turns);
+    let recorder = SessionRecorder::attach(&agent, open("json", dir.path())?).with_flushing(Flushing::Never);
+    drop(agent.prompt("Go.")?);
+    agent.finish().await;
+    let session = recorder.sessions().pop().ok_or("nothing was recorded")?;
+    let file = serde_json::to_string(&session)?.len();
+    let messages = serde_json::to_string(&agent.messages())?.len();
+    println!("{}", json!({ "session": file, "messages": messages, "ratio": file as f64 / messages as f64 }));
+    Ok(())
+}
+
+fn fill(store: &dyn SessionStore, sessions: usize, bytes: usize) -> Result<(), BoxError> {
+    const TURNS: usize = 5;
+    let words =
+        ["linker", "borrow", "socket", "poem", "schema", "parser", "weather", "index", "branch", "budget"];
+    let length = bytes / sessions / TURNS;
+    for n in 0..sessions {
+        let id = format!("session-{n:05}");
+        let mut session =
+            Session::new(id.as_str().into(), format!("agent-{}", n % 7).into(), Timestamp(1_000 + n as u64));
+        session.last_active_at = Timestamp(2_000 + n as u64);
+        let loop_id = LoopId::from(format!("{id}.m.1"));
+        let mut record =
+            LoopRecord::new(loop_id, id.as_str().into(), session.agent_id.clone(), session.created_at);
+        record.status = LoopStatus::Completed;
+        record.config.model = format!("model-{}", n % 3);
+        record.config.prices = Some(CostConfig::per_million(3_000_000, 15_000_000, 0, 0));
+        for turn in 0..TURNS {
+            let asked = format!(
+                "Why does the {} of {n} fail in turn {turn}?",
+                words.iter().cycle().nth((n + turn) % words.len()).unwrap_or(&"word")
+            );
+            record.messages.push(MessageRef::from(AgentMessage::user(asked)));
+            let mut reply =
+                agent_core::AssistantMessage::new("p", record.config.model.clone(), StopReason::Stop);
+            reply.usage = Usage::new(n as u64, 10, 0, 0);
+            reply.content.push(text(n * TURNS + turn, length).into());
+            record.usage = record.usage.combine(&reply.usage);
+            record.messages.push(MessageRef::from(AgentMessage::from(Message::from(reply))));
+        }
+        session.loops.push(record);
+        store.save_session(&session)?;
+    }
+    println!("{}", json!({ "sessions": sessions }));
+    Ok(())
+}
+
+fn ask(store: &dyn SessionStore) -> Result<(), BoxError> {
+    let page = |query: SessionQuery| query.page(0, 50);
+    let questions = [
+        ("list", page(SessionQuery::new())),
+        ("list page 100", SessionQuery::new().page(5_000, 50)),
+        ("by cost", page(SessionQuery::new().sorted(SortBy::Cost, Order::Descending))),
+        ("agent and model", page(SessionQuery::new().with_agent("agent-3").with_model("model-1"))),
+        ("rare text", page(SessionQuery::new().with_text("4711"))),
+        ("text of a tenth", page(SessionQuery::new().with_text("borrow turn 3"))),
+        ("text of all", page(SessionQuery::new().with_text("word line"))),
+        (
+            "text, agent, cost",
+            page(SessionQuery::new().with_text("socket").with_agent("agent-1").with_min_cost(100)),
+        ),
+    ];
+    let mut answers = Vec::new();
+    for (name, query) in questions {
+        let began = Instant::now();
+        let found = store.find_sessions(&query)?;
+        let wall = began.elapsed().as_secs_f64() * 1e3;
+        answers.push(json!({ "name": name, "ms": wall, "found": found.total }));
+    }
+    println!("{}", json!({ "answers": answers, "peak_kib": peak() }));
+    Ok(())
+}
+
+/// The most memory that this process has had, in KiB; 0 where the system does not say.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or_default()
+}
+
+/// CPU time of this process so far, of its own and of the system for it, in microseconds.
+fn cpu() -> Result<(f64, f64), BoxError> {
+    let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF)?;
+    let micros = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 * 1e6 + t.tv_usec() as f64;
+    Ok((micros(usage.user_time()), micros(usage.system_time())))
+}

@@ -1,0 +1,419 @@
+//! From a tree of entries to loops.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use agent_core::fold::Fold;
+use agent_core::{
+    AgentEvent, AgentMessage, Entry as Counted, History, LoopId, Message, MessageRef, SessionId, Timestamp,
+    ToolCallId, ToolResultMessage, TurnTrigger, Usage,
+};
+use serde_json::{Map, Value, json};
+
+use super::entry::{Entry, File, text};
+use super::message::{from_pi, to_pi, user};
+use super::{HEAD_MARK, Imported};
+use crate::error::SessionError;
+use crate::model::{LoopBase, RecordedEvent, Session};
+use crate::recorder::{Recording, record_of_start};
+use crate::store::Loss;
+
+/// The agent of imported sessions.
+const AGENT: &str = "pi";
+
+/// A loop: entries that follow each other.
+#[derive(Default)]
+struct Strand {
+    entries: Vec<usize>,
+    has_message: bool,
+}
+
+pub(super) fn build(file: File, path: &Path) -> Result<Imported, SessionError> {
+    let id = SessionId::from(text(&file.head, "id"));
+    let begun = Timestamp::from_rfc3339(text(&file.head, "timestamp")).unwrap_or_default();
+    let (strands, strand_of) = strands(&file.entries);
+    let mut builder = Builder {
+        path,
+        recording: Recording::new(Session::new(id, AGENT.into(), begun)),
+        file: &file,
+        losses: Vec::new(),
+        messages: BTreeMap::new(),
+        closed: BTreeMap::new(),
+        after: Vec::new(),
+    };
+    for (n, strand) in strands.iter().enumerate() {
+        builder.strand(n, strand, &strand_of)?;
+    }
+    let mut losses = builder.losses;
+    let session = builder.recording.session;
+    let mut all = file.losses;
+    all.append(&mut losses);
+    Ok(Imported { session, losses: all })
+}
+
+/// Cuts the tree: a prompt begins a loop, and so do each path but the first that goes on from an entry, and the mark that says
+/// what the conversation goes on from.
+fn strands(entries: &[Entry]) -> (Vec<Strand>, Vec<usize>) {
+    let mut strands: Vec<Strand> = Vec::new();
+    let mut strand_of: Vec<usize> = Vec::with_capacity(entries.len());
+    for (at, entry) in entries.iter().enumerate() {
+        let is_message = entry.kind() == "message";
+        let is_prompt =
+            is_message && entry.value.pointer("/message/role").and_then(Value::as_str) == Some("user");
+        let is_head = entry.kind() == "custom" && text(&entry.value, "customType") == HEAD_MARK;
+        let going_on = entry.parent.and_then(|p| strand_of.get(p).copied()).filter(|s| {
+            if is_head {
+                return false;
+            }
+            let strand = strands.get(*s);
+            strand.is_some_and(|s| s.entries.last().copied() == entry.parent && !(is_prompt && s.has_message))
+        });
+        let place = match going_on {
+            Some(place) => place,
+            None => {
+                strands.push(Strand::default());
+                strands.len() - 1
+            }
+        };
+        if let Some(strand) = strands.get_mut(place) {
+            strand.entries.push(at);
+            strand.has_message |= is_message;
+        }
+        strand_of.push(place);
+    }
+    (strands, strand_of)
+}
+
+struct Builder<'a> {
+    path: &'a Path,
+    recording: Recording,
+    file: &'a File,
+    losses: Vec<Loss>,
+    /// The message of each entry that has one.
+    messages: BTreeMap<usize, MessageRef>,
+    /// The conversation as it was after an entry.
+    closed: BTreeMap<usize, History>,
+    /// The conversation after each loop, as it is folded.
+    after: Vec<History>,
+}
+
+/// A loop that is being built.
+struct Building {
+    at: usize,
+    loop_id: LoopId,
+    fold: Fold,
+    turn: u32,
+    /// The calls of the last reply that have no result yet.
+    waiting: Vec<ToolCallId>,
+    results: Vec<(usize, Message)>,
+    reply: Option<MessageRef>,
+    notes: Vec<Value>,
+    time: Timestamp,
+}
+
+impl Builder<'_> {
+    fn lost(&mut self, entry: usize, reason: impl Into<String>) {
+        let line = self.file.entries.get(entry).map_or(0, |e| e.line);
+        self.losses.push(Loss::new(format!("{}: line {line}", self.path.display()), reason));
+    }
+
+    fn strand(&mut self, n: usize, strand: &Strand, strand_of: &[usize]) -> Result<(), SessionError> {
+        let Some(first) = strand.entries.first().and_then(|e| self.file.entries.get(*e)) else {
+            return Ok(());
+        };
+        let session = self.recording.session.session_id.clone();
+        let loop_id = LoopId::from(format!("{session}.{AGENT}.{}", n + 1));
+        let parent = first.parent.and_then(|p| strand_of.get(p)).copied();
+        let parent_id = parent.map(|p| format!("{session}.{AGENT}.{}", p + 1));
+        let time = Timestamp::from_rfc3339(text(&first.value, "timestamp")).unwrap_or_default();
+        let start = event(json!({
+            "type": "AgentStart", "agent_id": AGENT, "session_id": session, "loop_id": loop_id,
+            "parent_loop_id": parent_id, "continuation_kind": parent.map(|_| "Default"), "timestamp": time,
+        }))?;
+        let AgentEvent::AgentStart(started) = &start else { return Ok(()) };
+        let at = self.recording.begin(record_of_start(started));
+        let before = match first.parent {
+            Some(parent) => self.closed.get(&parent).cloned().unwrap_or_default(),
+            None => History::new(),
+        };
+        let base = self.base(parent, &before);
+        if let Some(record) = self.recording.record_mut(at) {
+            record.base = Some(base);
+        }
+        let mut building = Building {
+            at,
+            loop_id,
+            fold: Fold::new(before),
+            turn: 0,
+            waiting: Vec::new(),
+            results: Vec::new(),
+            reply: None,
+            notes: Vec::new(),
+            time,
+        };
+        self.say(&mut building, start)?;
+        for entry in &strand.entries {
+            self.entry(&mut building, *entry)?;
+            self.closed.insert(*entry, building.fold.clone().into_closed());
+        }
+        let was_open = !building.waiting.is_empty();
+        self.finish(&mut building)?;
+        let is_open = was_open && building.waiting.is_empty();
+        self.after.push(building.fold.history().clone());
+        let ended = match is_open {
+            true => json!({ "how": "interrupted", "reason": "the file ends before its calls have results" }),
+            false => json!({ "how": "completed" }),
+        };
+        let usage = self.recording.record(at).map(|r| r.usage).unwrap_or_default();
+        let mut end = event(json!({
+            "type": "AgentEnd", "loop_id": building.loop_id, "messages": [], "usage": usage, "ended": ended,
+            "timestamp": building.time,
+        }))?;
+        if let AgentEvent::AgentEnd(end) = &mut end
+            && let Some(record) = self.recording.record(at)
+        {
+            end.messages.clone_from(&record.messages);
+        }
+        self.say(&mut building, end)?;
+        self.recording.settle(at);
+        let metadata = match n {
+            0 => json!({ "pi": { "entries": building.notes, "header": self.file.head } }),
+            _ => json!({ "pi": { "entries": building.notes } }),
+        };
+        if let Some(record) = self.recording.record_mut(at) {
+            record.metadata = metadata;
+        }
+        Ok(())
+    }
+
+    /// What the conversation was before a loop, in terms of the loop that it goes on from.
+    fn base(&self, parent: Option<usize>, before: &History) -> LoopBase {
+        let nothing = History::new();
+        let after = parent.and_then(|p| self.after.get(p)).unwrap_or(&nothing);
+        // Whole exchanges: what is cut in the middle of one is added with its end.
+        let same = |(a, b): &(&Counted, &Counted)| MessageRef::same(a.shared(), b.shared());
+        let keep = before
+            .units()
+            .zip(after.units())
+            .take_while(|(a, b)| {
+                a.entries().len() == b.entries().len()
+                    && a.entries().iter().zip(b.entries()).all(|p| same(&p))
+            })
+            .map(|(a, _)| a.entries().len())
+            .sum();
+        let after_loop = parent.and_then(|p| self.recording.record(p)).map(|r| r.loop_id.clone());
+        LoopBase { after_loop, keep, added: before.entries().skip(keep).cloned().collect() }
+    }
+
+    fn entry(&mut self, building: &mut Building, at: usize) -> Result<(), SessionError> {
+        let Some(entry) = self.file.entries.get(at) else { return Ok(()) };
+        if let Some(time) = Timestamp::from_rfc3339(text(&entry.value, "timestamp")) {
+            building.time = building.time.max(time);
+        }
+        let message = match entry.kind() {
+            "message" => entry.value.get("message").map(from_pi),
+            "custom_message" => user(entry.value.get("content"), None),
+            "branch_summary" => user(entry.value.get("summary"), None),
+            "compaction" => return self.compaction(building, at),
+            _ => None,
+        };
+        let Some(message) = message else {
+            self.note(building, at, None);
+            return Ok(());
+        };
+        match message.as_llm() {
+            Some(Message::ToolResult(result)) => {
+                let result = result.clone();
+                if building.waiting.contains(&result.tool_call_id)
+                    && !building.results.iter().any(|(_, r)| call_of(r) == Some(&result.tool_call_id))
+                {
+                    building.results.push((at, result.into()));
+                    if building.results.len() == building.waiting.len() {
+                        self.finish(building)?;
+                    }
+                } else {
+                    self.lost(at, "its tool result answers no call before it");
+                    self.note(building, at, None);
+                }
+            }
+            Some(Message::Assistant(reply)) => {
+                let calls: Vec<ToolCallId> = match reply.is_failed() {
+                    true => Vec::new(),
+                    false => reply.tool_calls().map(|c| c.id.clone()).collect(),
+                };
+                self.finish(building)?;
+                let trigger = if building.turn == 0 { TurnTrigger::User } else { TurnTrigger::Continuation };
+                let start = AgentEvent::TurnStart {
+                    loop_id: building.loop_id.clone(),
+                    turn_index: building.turn,
+                    timestamp: building.time,
+                    triggered_by: trigger,
+                };
+                self.say(building, start)?;
+                building.turn += 1;
+                let usage = reply.usage;
+                let message = self.message(building, at, message)?;
+                building.reply.clone_from(&message);
+                if calls.is_empty() {
+                    self.end_turn(building, usage)?;
+                } else {
+                    building.waiting = calls;
+                }
+            }
+            _ => {
+                self.finish(building)?;
+                self.message(building, at, message)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the last reply's calls their results, in the order of the calls; one without gets a result that says so.
+    fn finish(&mut self, building: &mut Building) -> Result<(), SessionError> {
+        if building.waiting.is_empty() {
+            return Ok(());
+        }
+        let calls = std::mem::take(&mut building.waiting);
+        let mut results = std::mem::take(&mut building.results);
+        for call in calls {
+            let found = results.iter().position(|(_, r)| call_of(r) == Some(&call));
+            match found.map(|at| results.remove(at)) {
+                Some((at, result)) => {
+                    self.message(building, at, result.into())?;
+                }
+                None => {
+                    let name = building.reply.as_ref().and_then(|r| name_of(r, &call)).unwrap_or_default();
+                    let mut result =
+                        ToolResultMessage::error(call, name.into(), agent_core::history::ORPHAN_RESULT);
+                    result.timestamp = building.time;
+                    self.say_message(building, MessageRef::from(AgentMessage::from(Message::from(result))))?;
+                }
+            }
+        }
+        let usage =
+            building.reply.as_ref().and_then(|r| Some(r.as_llm()?.as_assistant()?.usage)).unwrap_or_default();
+        self.end_turn(building, usage)
+    }
+
+    fn end_turn(&mut self, building: &mut Building, usage: Usage) -> Result<(), SessionError> {
+        let end = AgentEvent::TurnEnd {
+            loop_id: building.loop_id.clone(),
+            message: building.reply.take(),
+            usage,
+            timestamp: building.time,
+            tool_results: Vec::new(),
+        };
+        self.say(building, end)
+    }
+
+    fn message(
+        &mut self,
+        building: &mut Building,
+        at: usize,
+        message: AgentMessage,
+    ) -> Result<Option<MessageRef>, SessionError> {
+        let message = MessageRef::from(message);
+        self.say_message(building, message.clone())?;
+        self.messages.insert(at, message.clone());
+        let place = self.recording.record(building.at).and_then(|r| r.messages.len().checked_sub(1));
+        self.note(building, at, place.map(|p| (p, &message)));
+        Ok(Some(message))
+    }
+
+    fn say_message(&mut self, building: &mut Building, message: MessageRef) -> Result<(), SessionError> {
+        let loop_id = building.loop_id.clone();
+        let tokens = Counted::from(message.clone()).tokens();
+        self.say(building, AgentEvent::MessageStart { loop_id: loop_id.clone(), message: message.clone() })?;
+        self.say(building, AgentEvent::MessageEnd { loop_id, message, tokens, superseded: false })
+    }
+
+    /// The conversation becomes the summary and what is kept.
+    fn compaction(&mut self, building: &mut Building, at: usize) -> Result<(), SessionError> {
+        self.finish(building)?;
+        self.note(building, at, None);
+        let Some(entry) = self.file.entries.get(at) else { return Ok(()) };
+        let Some(summary) = user(entry.value.get("summary"), None) else {
+            self.lost(at, "its compaction has no summary");
+            return Ok(());
+        };
+        let kept_id = text(&entry.value, "firstKeptEntryId").to_owned();
+        let kept = self.file.entries.iter().position(|e| e.id() == kept_id);
+        let kept = kept.and_then(|k| {
+            self.messages
+                .range(k..)
+                .map(|(_, m)| m.clone())
+                .find(|m| building.fold.history().entries().any(|e| MessageRef::same(e.shared(), m)))
+        });
+        let history = building.fold.history();
+        let length = history.len();
+        let first = kept.and_then(|m| history.entries().position(|e| MessageRef::same(e.shared(), &m)));
+        let before = entry.value.get("tokensBefore").and_then(Value::as_u64).unwrap_or_default();
+        let summary = Counted::from(MessageRef::from(summary));
+        // A cut inside of an exchange is moved behind it.
+        for to in first.unwrap_or(length)..=length {
+            let splice = agent_core::Splice { from: 0, to, messages: vec![summary.clone()] };
+            let Ok(after) = building.fold.history().spliced(std::slice::from_ref(&splice)) else { continue };
+            let mut ended = event(json!({
+                "type": "CompactionEnded", "loop_id": building.loop_id, "reason": "budget", "splices": [],
+                "messages_before": length, "messages_after": after.len(), "estimated_tokens_before": before,
+                "estimated_tokens_after": after.tokens(), "timestamp": building.time,
+            }))?;
+            if let AgentEvent::CompactionEnded(ended) = &mut ended {
+                ended.splices = vec![splice];
+            }
+            return self.say(building, ended);
+        }
+        self.lost(at, "its compaction does not fit the messages before it");
+        Ok(())
+    }
+
+    fn say(&mut self, building: &mut Building, event: AgentEvent) -> Result<(), SessionError> {
+        building
+            .fold
+            .push(&event)
+            .map_err(|e| SessionError::Fold { loop_id: building.loop_id.clone(), source: e.into() })?;
+        self.recording.take(building.at, RecordedEvent::Known(Box::new(event)));
+        Ok(())
+    }
+
+    /// Keeps of an entry what the messages do not hold.
+    fn note(&self, building: &mut Building, at: usize, place: Option<(usize, &MessageRef)>) {
+        let Some(entry) = self.file.entries.get(at) else { return };
+        let mut kept = entry.value.clone();
+        let mut note = Map::new();
+        note.insert("line".to_owned(), json!(entry.line));
+        if let Some((place, message)) = place {
+            note.insert("at".to_owned(), json!(place));
+            if let Some(map) = kept.as_object_mut()
+                && entry.kind() == "message"
+                && let Some(original) = map.get("message").cloned()
+            {
+                let mut ours = to_pi(message);
+                if let (Some(cost), Some(usage)) =
+                    (original.pointer("/usage/cost"), ours.get_mut("usage").and_then(Value::as_object_mut))
+                {
+                    note.insert("cost".to_owned(), cost.clone());
+                    usage.insert("cost".to_owned(), cost.clone());
+                }
+                if ours == original {
+                    map.insert("message".to_owned(), Value::Null);
+                }
+            }
+        }
+        note.insert("entry".to_owned(), kept);
+        building.notes.push(Value::Object(note));
+    }
+}
+
+fn event(value: Value) -> Result<AgentEvent, SessionError> {
+    serde_json::from_value(value).map_err(|source| SessionError::Encode { what: "an imported event", source })
+}
+
+fn call_of(message: &Message) -> Option<&ToolCallId> {
+    message.as_tool_result().map(|r| &r.tool_call_id)
+}
+
+fn name_of(reply: &MessageRef, call: &ToolCallId) -> Option<String> {
+    let reply = reply.as_llm()?.as_assistant()?;
+    reply.tool_calls().find(|c| c.id == *call).map(|c| c.name.to_string())
+}

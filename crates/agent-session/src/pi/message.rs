@@ -1,0 +1,157 @@
+//! A message of pi's as one of ours, and back.
+
+use agent_core::{AgentMessage, Content, Message, OpaqueContent};
+use serde_json::{Map, Value, json};
+
+use super::entry::text;
+
+/// The message of an entry that is in the conversation; an extension message where a model is not shown it.
+pub(super) fn from_pi(message: &Value) -> AgentMessage {
+    let extension = || AgentMessage::extension(format!("pi.{}", text(message, "role")), message.clone());
+    match text(message, "role") {
+        "user" | "assistant" | "toolResult" => {
+            model_message(message).map_or_else(extension, AgentMessage::from)
+        }
+        "custom" => user(message.get("content"), message.get("timestamp")).unwrap_or_else(extension),
+        "bashExecution" if message.get("excludeFromContext") != Some(&Value::Bool(true)) => {
+            let text = format!("Ran `{}`\n```\n{}\n```", text(message, "command"), text(message, "output"));
+            user(Some(&json!(text)), message.get("timestamp")).unwrap_or_else(extension)
+        }
+        "branchSummary" | "compactionSummary" => {
+            user(message.get("summary"), message.get("timestamp")).unwrap_or_else(extension)
+        }
+        _ => extension(),
+    }
+}
+
+/// What a user said.
+pub(super) fn user(content: Option<&Value>, timestamp: Option<&Value>) -> Option<AgentMessage> {
+    let message =
+        json!({ "role": "user", "content": content?, "timestamp": timestamp.and_then(Value::as_u64) });
+    model_message(&message).map(AgentMessage::from)
+}
+
+fn model_message(message: &Value) -> Option<Message> {
+    let mut ours = message.as_object()?.clone();
+    let content = match ours.get("content") {
+        Some(Value::String(text)) => vec![Content::text(text.clone())],
+        Some(Value::Array(blocks)) => blocks.iter().map(block_from_pi).collect(),
+        _ => Vec::new(),
+    };
+    ours.insert("content".to_owned(), serde_json::to_value(content).ok()?);
+    if !ours.get("timestamp").is_some_and(Value::is_u64) {
+        ours.insert("timestamp".to_owned(), json!(0));
+    }
+    if text(message, "role") == "assistant" {
+        let api = text(message, "api").replace('-', "_");
+        ours.insert("api".to_owned(), json!(api));
+        let count =
+            |key: &str| message.pointer(&format!("/usage/{key}")).and_then(Value::as_u64).unwrap_or(0);
+        let usage = json!({
+            "input": count("input"), "output": count("output"), "reasoning": count("reasoning"),
+            "cache_read": count("cacheRead"), "cache_write": count("cacheWrite"), "total_tokens": count("totalTokens"),
+        });
+        ours.insert("usage".to_owned(), usage);
+        for key in ["provider", "model"] {
+            ours.entry(key).or_insert_with(|| json!(""));
+        }
+        let mut read = serde_json::from_value(Value::Object(ours.clone()));
+        if read.is_err() {
+            // A protocol that we do not speak.
+            ours.insert("api".to_owned(), Value::Null);
+            read = serde_json::from_value(Value::Object(ours));
+        }
+        return read.ok();
+    }
+    ours.entry("isError").or_insert(Value::Bool(false));
+    serde_json::from_value(Value::Object(ours)).ok()
+}
+
+/// The keys of a block's signature: ours and, by the block's type, theirs.
+fn signature_key(kind: &str) -> &'static str {
+    match kind {
+        "text" => "textSignature",
+        "thinking" => "thinkingSignature",
+        _ => "thoughtSignature",
+    }
+}
+
+fn block_from_pi(block: &Value) -> Content {
+    let kind = text(block, "type");
+    let opaque = || Content::opaque(kind, block.clone());
+    let Some(mut ours) = block.as_object().cloned() else { return opaque() };
+    if let Some(signature) = ours.shift_remove(signature_key(kind)) {
+        ours.insert("signature".to_owned(), signature);
+    }
+    match serde_json::from_value(Value::Object(ours)) {
+        Ok(Content::Opaque(_)) | Err(_) => opaque(),
+        Ok(content) => content,
+    }
+}
+
+fn block_to_pi(content: &Content) -> Value {
+    if let Content::Opaque(OpaqueContent { data, .. }) = content {
+        return data.clone();
+    }
+    let mut value = serde_json::to_value(content).unwrap_or_default();
+    let kind = text(&value, "type").to_owned();
+    if let Some(map) = value.as_object_mut() {
+        if let Some(signature) = map.shift_remove("signature") {
+            map.insert(signature_key(&kind).to_owned(), signature);
+        }
+        // Their arguments are the object alone.
+        if kind == "toolCall" {
+            map.shift_remove("argumentsText");
+            if !map.get("arguments").is_some_and(Value::is_object) {
+                map.insert("arguments".to_owned(), json!({}));
+            }
+        }
+    }
+    value
+}
+
+/// What a message is called that no model is shown: `None` for one that is.
+pub(super) fn note_kind(message: &AgentMessage) -> Option<&str> {
+    match message {
+        AgentMessage::Extension(note) => Some(&note.kind),
+        _ => None,
+    }
+}
+
+/// One of our messages as pi has it.
+pub(super) fn to_pi(message: &AgentMessage) -> Value {
+    let AgentMessage::Llm(llm) = message else {
+        let value = serde_json::to_value(message).unwrap_or_default();
+        return value.get("data").cloned().unwrap_or_default();
+    };
+    let mut value = serde_json::to_value(&llm.message).unwrap_or_default();
+    let blocks: Vec<Value> = llm.message.content().iter().map(block_to_pi).collect();
+    let Some(map) = value.as_object_mut() else { return value };
+    map.insert("content".to_owned(), Value::Array(blocks));
+    for key in ["durationMs", "childLoopId", "turnId"] {
+        map.shift_remove(key);
+    }
+    if let Message::Assistant(reply) = &llm.message {
+        map.insert(
+            "api".to_owned(),
+            json!(reply.api.map(|a| a.as_str().replace('_', "-")).unwrap_or_default()),
+        );
+        let usage = &reply.usage;
+        let mut theirs = Map::new();
+        for (key, count) in [
+            ("input", usage.input),
+            ("output", usage.output),
+            ("cacheRead", usage.cache_read),
+            ("cacheWrite", usage.cache_write),
+            ("totalTokens", usage.total_tokens),
+        ] {
+            theirs.insert(key.to_owned(), json!(count));
+        }
+        theirs.insert(
+            "cost".to_owned(),
+            json!({ "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0 }),
+        );
+        map.insert("usage".to_owned(), Value::Object(theirs));
+    }
+    value
+}

@@ -1,0 +1,124 @@
+//! Writing a line.
+
+use agent_core::run::{LightRun, RunSetup};
+use agent_core::{AgentEvent, LoopId, MessageRef, Timestamp};
+use serde::ser::{Error as _, SerializeSeq, SerializeStruct};
+use serde::{Serialize, Serializer};
+
+use super::packed;
+use super::seen::SeenTexts;
+use crate::error::SessionError;
+use crate::model::place::{PlacedEvent, Places};
+use crate::model::{LoopBase, RecordedEvent};
+
+/// What one line says.
+#[derive(Debug)]
+pub(crate) struct Line<'a> {
+    pub(crate) number: u64,
+    pub(crate) at: Timestamp,
+    pub(crate) loop_id: &'a LoopId,
+    /// For a loop whose setup the session does not have.
+    pub(crate) setup: Option<&'a RunSetup>,
+    /// For a loop that is new.
+    pub(crate) base: Option<&'a LoopBase>,
+    /// What the record is of, for people: what it brought stands in the rest.
+    pub(crate) input: Option<&'static str>,
+    pub(crate) own: &'a [MessageRef],
+    pub(crate) other: &'a [MessageRef],
+    pub(crate) events: &'a [RecordedEvent],
+    /// Where the run stands; absent when it has ended.
+    pub(crate) light: Option<&'a LightRun>,
+}
+
+/// Writes the lines between two saves, which share their long texts.
+#[derive(Debug, Default)]
+pub(crate) struct LineWriter {
+    texts: SeenTexts,
+    /// Kept from line to line, so that its room is.
+    bytes: Vec<u8>,
+}
+
+impl LineWriter {
+    /// The line as JSON, without a line end.
+    pub(crate) fn write(&mut self, line: &Line<'_>, places: &Places) -> Result<&[u8], SessionError> {
+        self.pack(&Written { line, places })
+    }
+
+    /// What a group of parallel loops says, as [`write`](Self::write) writes what a run does.
+    pub(crate) fn write_group(
+        &mut self,
+        number: u64,
+        at: Timestamp,
+        event: &AgentEvent,
+    ) -> Result<&[u8], SessionError> {
+        self.pack(&GroupLine { n: number, at, group: event })
+    }
+
+    fn pack(&mut self, line: &impl Serialize) -> Result<&[u8], SessionError> {
+        self.bytes.clear();
+        packed::write(&mut self.bytes, line, &mut self.texts)
+            .map_err(|source| SessionError::Encode { what: "a record of the journal", source })?;
+        Ok(&self.bytes)
+    }
+}
+
+/// The line of a group's event.
+#[derive(Serialize)]
+struct GroupLine<'a> {
+    n: u64,
+    at: Timestamp,
+    group: &'a AgentEvent,
+}
+
+struct Written<'a> {
+    line: &'a Line<'a>,
+    places: &'a Places,
+}
+
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let line = self.line;
+        let mut fields = serializer.serialize_struct("Line", 10)?;
+        fields.serialize_field("n", &line.number)?;
+        fields.serialize_field("at", &line.at)?;
+        fields.serialize_field("loop", line.loop_id)?;
+        if let Some(setup) = line.setup {
+            fields.serialize_field("setup", setup)?;
+        }
+        if let Some(base) = line.base {
+            fields.serialize_field("base", base)?;
+        }
+        if let Some(input) = line.input {
+            fields.serialize_field("input", input)?;
+        }
+        if !line.own.is_empty() {
+            fields.serialize_field("messages", line.own)?;
+        }
+        if !line.other.is_empty() {
+            fields.serialize_field("other_messages", line.other)?;
+        }
+        if !line.events.is_empty() {
+            fields.serialize_field("events", &Events(self))?;
+        }
+        if let Some(light) = line.light {
+            fields.serialize_field("light", light)?;
+        }
+        fields.end()
+    }
+}
+
+struct Events<'a>(&'a Written<'a>);
+
+impl Serialize for Events<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Written { line, places } = self.0;
+        let mut list = serializer.serialize_seq(Some(line.events.len()))?;
+        for event in line.events {
+            list.serialize_element(&PlacedEvent::of(event, places).map_err(S::Error::custom)?)?;
+        }
+        list.end()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,440 @@
+//! JSON as a journal has it, written straight from what is serialised.
+//!
+//! It writes what [`pack`](crate::model::texts::pack) of the same value gives, without a tree of values in between:
+//! references in the place of long texts that are known, parts that lie too deep as text, and marks around objects that
+//! look like one of these. Where that needs a part as a whole, it makes one.
+
+use serde::ser::{
+    Error as _, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple,
+    SerializeTupleStruct, SerializeTupleVariant,
+};
+use serde::{Serialize, Serializer};
+use serde_json::{Error, Map, Value, json};
+
+use super::seen::SeenTexts;
+use super::text::{write_number, write_text};
+use crate::model::texts::{LONG_TEXT, MAX_DEPTH, TEXT, is_marked_key, pack_at};
+
+/// Levels that must be left for a value to be written directly: a variant with fields is two levels at once.
+const SPARE: usize = 3;
+
+/// Appends `value` to `out`.
+pub(crate) fn write<T: Serialize + ?Sized>(
+    out: &mut Vec<u8>,
+    value: &T,
+    texts: &mut SeenTexts,
+) -> Result<(), Error> {
+    value.serialize(&mut Writer { out, texts, depth: MAX_DEPTH, is_key: false })
+}
+
+/// The serialiser.
+pub(super) struct Writer<'a> {
+    out: &'a mut Vec<u8>,
+    texts: &'a mut SeenTexts,
+    /// Levels that are left for the next value.
+    depth: usize,
+    is_key: bool,
+}
+
+impl Writer<'_> {
+    #[inline]
+    fn child<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        if self.depth <= SPARE { self.deep(value) } else { value.serialize(self) }
+    }
+
+    /// A value that may lie too deep is looked at as a whole.
+    #[cold]
+    fn deep<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        let value = serde_json::to_value(value)?;
+        self.whole(value)
+    }
+
+    fn whole(&mut self, value: Value) -> Result<(), Error> {
+        let texts = &mut *self.texts;
+        let packed = pack_at(value, self.depth, &mut |text| texts.place_of(text).map(|n| json!(n)));
+        serde_json::to_writer(&mut *self.out, &packed)
+    }
+
+    /// A key that is written in the source: it needs no escape.
+    #[inline]
+    fn name(&mut self, name: &'static str) {
+        self.out.reserve(name.len() + 3);
+        self.out.push(b'"');
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
+    }
+}
+
+/// A list or an object that is being written.
+pub(super) struct Level<'b, 'a> {
+    writer: &'b mut Writer<'a>,
+    is_first: bool,
+    /// What closes it.
+    end: &'static str,
+    /// How many levels it is.
+    levels: usize,
+}
+
+impl<'b, 'a> Level<'b, 'a> {
+    #[inline]
+    fn open(writer: &'b mut Writer<'a>, begin: &str, end: &'static str, levels: usize) -> Self {
+        writer.out.extend_from_slice(begin.as_bytes());
+        writer.depth -= levels;
+        Self { writer, is_first: true, end, levels }
+    }
+
+    #[inline]
+    fn comma(&mut self) {
+        if !self.is_first {
+            self.writer.out.push(b',');
+        }
+        self.is_first = false;
+    }
+
+    #[inline]
+    fn item<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        self.comma();
+        self.writer.child(value)
+    }
+
+    #[inline]
+    fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Error> {
+        self.comma();
+        self.writer.name(key);
+        self.writer.child(value)
+    }
+
+    #[inline]
+    fn close(self) {
+        self.writer.out.extend_from_slice(self.end.as_bytes());
+        self.writer.depth += self.levels;
+    }
+}
+
+/// An object whose keys are data.
+pub(super) enum Object<'b, 'a> {
+    /// Its first key is not known yet, and it may be one that looks like a mark.
+    Fresh(&'b mut Writer<'a>, Option<usize>),
+    Open(Level<'b, 'a>),
+    /// It looks like a mark; it is looked at as a whole.
+    Whole {
+        writer: &'b mut Writer<'a>,
+        map: Map<String, Value>,
+        key: String,
+    },
+    /// In between two calls.
+    Gone,
+}
+
+macro_rules! numbers {
+    ($($name:ident: $type:ty),* $(,)?) => {
+        $(#[inline]
+        fn $name(self, v: $type) -> Result<(), Error> {
+            if v < 0 {
+                self.out.push(b'-');
+            }
+            write_number(self.out, u64::from(v.unsigned_abs()));
+            Ok(())
+        })*
+    };
+}
+
+macro_rules! naturals {
+    ($($name:ident: $type:ty),* $(,)?) => {
+        $(#[inline]
+        fn $name(self, v: $type) -> Result<(), Error> {
+            write_number(self.out, u64::from(v));
+            Ok(())
+        })*
+    };
+}
+
+macro_rules! rare {
+    ($($name:ident: $type:ty),* $(,)?) => {
+        $(fn $name(self, v: $type) -> Result<(), Error> {
+            serde_json::to_writer(&mut *self.out, &v)
+        })*
+    };
+}
+
+impl<'b, 'a> Serializer for &'b mut Writer<'a> {
+    type Ok = ();
+    type Error = Error;
+    type SerializeSeq = Level<'b, 'a>;
+    type SerializeTuple = Level<'b, 'a>;
+    type SerializeTupleStruct = Level<'b, 'a>;
+    type SerializeTupleVariant = Level<'b, 'a>;
+    type SerializeMap = Object<'b, 'a>;
+    type SerializeStruct = Level<'b, 'a>;
+    type SerializeStructVariant = Level<'b, 'a>;
+
+    numbers!(serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64);
+    naturals!(serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64);
+    rare!(serialize_f32: f32, serialize_f64: f64, serialize_i128: i128, serialize_u128: u128);
+
+    #[inline]
+    fn serialize_bool(self, v: bool) -> Result<(), Error> {
+        self.out.extend_from_slice(if v { b"true" } else { b"false" });
+        Ok(())
+    }
+
+    fn serialize_char(self, v: char) -> Result<(), Error> {
+        write_text(self.out, v.encode_utf8(&mut [0; 4]));
+        Ok(())
+    }
+
+    fn serialize_bytes(self, v: &[u8]) -> Result<(), Error> {
+        let mut list = self.serialize_seq(Some(v.len()))?;
+        for byte in v {
+            list.item(byte)?;
+        }
+        list.close();
+        Ok(())
+    }
+
+    #[inline]
+    fn serialize_str(self, text: &str) -> Result<(), Error> {
+        if text.len() >= LONG_TEXT
+            && !self.is_key
+            && let Some(number) = self.texts.place_of(text)
+        {
+            self.out.push(b'{');
+            self.name(TEXT);
+            write_number(self.out, number);
+            self.out.push(b'}');
+            return Ok(());
+        }
+        write_text(self.out, text);
+        Ok(())
+    }
+
+    #[inline]
+    fn serialize_none(self) -> Result<(), Error> {
+        self.serialize_unit()
+    }
+
+    #[inline]
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Error> {
+        value.serialize(self)
+    }
+
+    #[inline]
+    fn serialize_unit(self) -> Result<(), Error> {
+        self.out.extend_from_slice(b"null");
+        Ok(())
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Error> {
+        self.serialize_unit()
+    }
+
+    #[inline]
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), Error> {
+        write_text(self.out, variant);
+        Ok(())
+    }
+
+    #[inline]
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<(), Error> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Result<(), Error> {
+        let mut level = Level::open(self, "{", "}", 1);
+        level.field(variant, value)?;
+        level.close();
+        Ok(())
+    }
+
+    #[inline]
+    fn serialize_seq(self, _: Option<usize>) -> Result<Level<'b, 'a>, Error> {
+        Ok(Level::open(self, "[", "]", 1))
+    }
+
+    fn serialize_tuple(self, _: usize) -> Result<Level<'b, 'a>, Error> {
+        Ok(Level::open(self, "[", "]", 1))
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Level<'b, 'a>, Error> {
+        Ok(Level::open(self, "[", "]", 1))
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Level<'b, 'a>, Error> {
+        self.out.push(b'{');
+        self.name(variant);
+        Ok(Level::open(self, "[", "]}", 2))
+    }
+
+    #[inline]
+    fn serialize_map(self, length: Option<usize>) -> Result<Object<'b, 'a>, Error> {
+        Ok(Object::Fresh(self, length))
+    }
+
+    #[inline]
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Level<'b, 'a>, Error> {
+        Ok(Level::open(self, "{", "}", 1))
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Level<'b, 'a>, Error> {
+        self.out.push(b'{');
+        self.name(variant);
+        Ok(Level::open(self, "{", "}}", 2))
+    }
+}
+
+macro_rules! lists {
+    ($($trait:ident: $method:ident),* $(,)?) => {
+        $(impl $trait for Level<'_, '_> {
+            type Ok = ();
+            type Error = Error;
+
+            #[inline]
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+                self.item(value)
+            }
+
+            #[inline]
+            fn end(self) -> Result<(), Error> {
+                self.close();
+                Ok(())
+            }
+        })*
+    };
+}
+
+lists! {
+    SerializeSeq: serialize_element, SerializeTuple: serialize_element, SerializeTupleStruct: serialize_field,
+    SerializeTupleVariant: serialize_field,
+}
+
+macro_rules! fields {
+    ($($trait:ident),* $(,)?) => {
+        $(impl $trait for Level<'_, '_> {
+            type Ok = ();
+            type Error = Error;
+
+            #[inline]
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Error> {
+                self.field(key, value)
+            }
+
+            #[inline]
+            fn end(self) -> Result<(), Error> {
+                self.close();
+                Ok(())
+            }
+        })*
+    };
+}
+
+fields!(SerializeStruct, SerializeStructVariant);
+
+/// Writes a key as JSON has it: as a text, whatever it is, and gives it where it looks like a mark.
+fn write_key<T: Serialize + ?Sized>(writer: &mut Writer<'_>, key: &T) -> Result<Option<String>, Error> {
+    let from = writer.out.len();
+    writer.is_key = true;
+    let written = key.serialize(&mut *writer);
+    writer.is_key = false;
+    written?;
+    let is_text = writer.out.get(from) == Some(&b'"');
+    if !is_text {
+        writer.out.insert(from, b'"');
+        writer.out.push(b'"');
+        return Ok(None);
+    }
+    let inner = writer.out.get(from + 1..writer.out.len() - 1).unwrap_or_default();
+    if inner.first() != Some(&b'$') {
+        return Ok(None);
+    }
+    Ok(std::str::from_utf8(inner).ok().filter(|k| is_marked_key(k)).map(str::to_owned))
+}
+
+fn misused() -> Error {
+    Error::custom("a value of an object came without its key")
+}
+
+impl SerializeMap for Object<'_, '_> {
+    type Ok = ();
+    type Error = Error;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
+        match std::mem::replace(self, Object::Gone) {
+            Object::Fresh(writer, length) => {
+                let from = writer.out.len();
+                writer.out.push(b'{');
+                let marked = write_key(writer, key)?;
+                // Only an object of one key can look like a mark.
+                if length.is_none_or(|n| n == 1)
+                    && let Some(key) = marked
+                {
+                    writer.out.truncate(from);
+                    *self = Object::Whole { writer, map: Map::new(), key };
+                    return Ok(());
+                }
+                writer.out.push(b':');
+                let mut level = Level::open(writer, "", "}", 1);
+                level.is_first = false;
+                *self = Object::Open(level);
+            }
+            Object::Open(mut level) => {
+                level.comma();
+                write_key(level.writer, key)?;
+                level.writer.out.push(b':');
+                *self = Object::Open(level);
+            }
+            Object::Whole { writer, map, .. } => {
+                let key = match serde_json::to_value(key)? {
+                    Value::String(key) => key,
+                    other => other.to_string(),
+                };
+                *self = Object::Whole { writer, map, key };
+            }
+            Object::Gone => return Err(misused()),
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        match self {
+            Object::Open(level) => level.writer.child(value),
+            Object::Whole { map, key, .. } => {
+                map.insert(std::mem::take(key), serde_json::to_value(value)?);
+                Ok(())
+            }
+            Object::Fresh(..) | Object::Gone => Err(misused()),
+        }
+    }
+
+    fn end(self) -> Result<(), Error> {
+        match self {
+            Object::Fresh(writer, _) => writer.out.extend_from_slice(b"{}"),
+            Object::Open(level) => level.close(),
+            Object::Whole { writer, map, .. } => writer.whole(Value::Object(map))?,
+            Object::Gone => return Err(misused()),
+        }
+        Ok(())
+    }
+}

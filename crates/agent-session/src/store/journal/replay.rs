@@ -1,0 +1,264 @@
+//! Reading lines.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use agent_core::run::RunSetup;
+use agent_core::{AgentEvent, LoopId, MessageRef, Timestamp};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::super::json::check_version;
+use crate::error::SessionError;
+use crate::model::form::{budget_for, spend};
+use crate::model::place::read_event;
+use crate::model::texts::{Resolve, unpack};
+use crate::model::{LoopBase, LoopRecord, OpenRun, Session};
+use crate::recorder::{Recording, record_of_setup};
+
+/// The long texts of a journal that is being read, in their order.
+struct ReadTexts {
+    texts: Vec<String>,
+    /// For what is kept.
+    kept: usize,
+    /// For what is dropped with its line: the input, and where the run stood.
+    passing: usize,
+    is_passing: bool,
+}
+
+impl ReadTexts {
+    /// Takes the references of a line back.
+    fn read_line(&mut self, line: Value, bytes: usize) -> Result<Value, String> {
+        let Value::Object(map) = line else { return Err("this is no record".to_owned()) };
+        self.passing = budget_for(bytes);
+        let mut read = Map::new();
+        for (key, value) in map {
+            self.is_passing = key == "input" || key == "light";
+            let value = unpack(value, self)?;
+            read.insert(key, value);
+        }
+        Ok(Value::Object(read))
+    }
+}
+
+impl Resolve for ReadTexts {
+    fn met(&mut self, text: &str) {
+        self.texts.push(text.to_owned());
+    }
+
+    fn find(&mut self, place: &Value) -> Result<String, String> {
+        let number = place.as_u64().and_then(|n| usize::try_from(n).ok());
+        let text = number.and_then(|n| self.texts.get(n));
+        let text = text.ok_or_else(|| format!("it refers to text {place} of {}", self.texts.len()))?;
+        let budget = if self.is_passing { &mut self.passing } else { &mut self.kept };
+        spend(budget, text.len())?;
+        Ok(text.clone())
+    }
+}
+
+/// A session with what its journal says.
+pub(crate) struct Replayed {
+    pub(crate) recording: Option<Recording>,
+    /// Bytes of a last line that was never finished.
+    pub(crate) torn_bytes: usize,
+    /// The line that could not be read, where lines before it could: `recording` has those.
+    pub(crate) broken: Option<SessionError>,
+}
+
+/// Takes the lines of a journal's file in, up to the first that cannot be read.
+pub(crate) fn replay(path: &Path, bytes: &[u8], base: Option<Recording>, id: &str) -> Replayed {
+    let mut lines = bytes.split(|b| *b == b'\n');
+    // What follows the last line feed was never acknowledged.
+    let torn_bytes = lines.next_back().map_or(0, <[u8]>::len);
+    let Some(first) = lines.next() else { return Replayed { recording: base, torn_bytes, broken: None } };
+    let mut taken = match read_first(path, first, base, id) {
+        Ok(recording) => Lines::new(recording, bytes.len()),
+        Err((recording, error)) => return Replayed { recording, torn_bytes, broken: Some(error) },
+    };
+    let mut broken = None;
+    for (at, line) in lines.enumerate() {
+        if let Err(reason) = taken.take(line) {
+            broken = Some(SessionError::corrupt(path, format!("line {}", at + 2), reason));
+            break;
+        }
+    }
+    Replayed { recording: Some(taken.finish()), torn_bytes, broken }
+}
+
+#[expect(clippy::result_large_err, reason = "the session before it is given back, once for each journal")]
+fn read_first(
+    path: &Path,
+    line: &[u8],
+    base: Option<Recording>,
+    id: &str,
+) -> Result<Recording, (Option<Recording>, SessionError)> {
+    let corrupt = |reason: String| SessionError::corrupt(path, "line 1", reason);
+    let value: Value = match serde_json::from_slice(line) {
+        Ok(value) => value,
+        Err(error) => return Err((base, corrupt(error.to_string()))),
+    };
+    if let Err(error) = check_version(path, "line 1", value.get("journal")) {
+        return Err((base, error));
+    }
+    begin(value, base, id).map_err(|(base, reason)| (base, corrupt(reason)))
+}
+
+/// A session that takes lines in.
+pub(crate) struct Lines {
+    recording: Recording,
+    texts: ReadTexts,
+    open: OpenRuns,
+    bytes: usize,
+}
+
+impl Lines {
+    /// Begins with the session as it was saved; `bytes` is how many bytes all lines have.
+    pub(crate) fn new(recording: Recording, bytes: usize) -> Self {
+        let kept = budget_for(bytes);
+        let texts = ReadTexts { texts: Vec::new(), kept, passing: kept, is_passing: false };
+        Self { recording, texts, open: OpenRuns::new(), bytes }
+    }
+
+    /// Takes a line in.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn take(&mut self, line: &[u8]) -> Result<(), String> {
+        let value: Value = serde_json::from_slice(line).map_err(|e| e.to_string())?;
+        let value = self.texts.read_line(value, self.bytes)?;
+        let number = value.get("n").and_then(Value::as_u64).ok_or("it has no number")?;
+        let done = self.recording.session.journal_records;
+        if number <= done {
+            // The session was saved between this line and the journal's being emptied.
+            return Ok(());
+        }
+        if number != done.saturating_add(1) {
+            return Err(format!("it is record {number}, and record {} is missing", done.saturating_add(1)));
+        }
+        match value.get("group") {
+            Some(event) => take_group(&mut self.recording, event)?,
+            None => take_line(&mut self.recording, value, &mut self.open)?,
+        }
+        self.recording.session.journal_records = number;
+        Ok(())
+    }
+
+    /// The session with all lines.
+    pub(crate) fn finish(mut self) -> Recording {
+        for (at, (setup, light)) in self.open {
+            if let Some(record) = self.recording.record_mut(at) {
+                record.open_run = Some(open_run(&setup, &light));
+            }
+        }
+        self.recording
+    }
+}
+
+#[expect(clippy::result_large_err, reason = "as above")]
+fn begin(
+    mut first: Value,
+    base: Option<Recording>,
+    id: &str,
+) -> Result<Recording, (Option<Recording>, String)> {
+    let Some(head) = first.get_mut("head").map(Value::take) else {
+        return Err((base, "the first line has no head".to_owned()));
+    };
+    let head = match Session::from_value(head) {
+        Ok(head) if head.session_id == *id => head,
+        Ok(head) => return Err((base, format!("it belongs to session {:?}", head.session_id))),
+        Err(error) => return Err((base, error.to_string())),
+    };
+    match base {
+        Some(recording) => Ok(recording),
+        None if head.journal_records > 0 => {
+            Err((None, "the session's file, which it goes on from, is missing".to_owned()))
+        }
+        None => Ok(Recording::new(head)),
+    }
+}
+
+/// An event of a group. One of a later version is none that this version could keep in its place.
+fn take_group(recording: &mut Recording, event: &Value) -> Result<(), String> {
+    let event =
+        AgentEvent::deserialize(event).map_err(|e| format!("the event of a group cannot be read: {e}"))?;
+    recording.take_group(&event);
+    Ok(())
+}
+
+/// Where the open loops stand, by place: setup and light form, read when the last line has been taken.
+type OpenRuns = BTreeMap<usize, (Value, Value)>;
+
+fn take_line(recording: &mut Recording, mut value: Value, open: &mut OpenRuns) -> Result<(), String> {
+    let text = |e: serde_json::Error| e.to_string();
+    let mut part = |key: &str| value.get_mut(key).map(Value::take);
+    let loop_id: LoopId = serde_json::from_value(part("loop").ok_or("it names no loop")?).map_err(text)?;
+    let now: Timestamp = serde_json::from_value(part("at").ok_or("it has no time")?).map_err(text)?;
+    let setup = part("setup");
+    let base: Option<LoopBase> = part("base").map(serde_json::from_value).transpose().map_err(text)?;
+    let own: Vec<MessageRef> = read_list(part("messages"))?;
+    let other: Vec<MessageRef> = read_list(part("other_messages"))?;
+    let events: Vec<Value> = read_list(part("events"))?;
+    let light = part("light");
+
+    let at = match recording.position(&loop_id) {
+        Some(at) if !(recording.is_announced(at) && setup.is_some()) => at,
+        _ => {
+            let setup = setup.as_ref().ok_or("it begins no loop and names one that is not there")?;
+            recording.begin_run(record_of_setup_value(setup, &loop_id, now)?)
+        }
+    };
+    if base.is_some()
+        && let Some(record) = recording.record_mut(at)
+    {
+        record.base = base;
+    }
+    recording.put_messages(at, &own, &other);
+    for event in events {
+        let record = recording.record(at).ok_or("the loop is gone")?;
+        let event = read_event(event, record)?;
+        recording.take(at, event);
+    }
+    match light {
+        Some(light) => {
+            let known = open.remove(&at).map(|(setup, _)| setup);
+            let setup = setup.or(known).or_else(|| setup_of(recording.record(at)?)).unwrap_or_default();
+            open.insert(at, (setup, light));
+        }
+        None => {
+            open.remove(&at);
+            if let Some(record) = recording.record_mut(at) {
+                record.open_run = None;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The setup that the session's file has of an open loop.
+fn setup_of(record: &LoopRecord) -> Option<Value> {
+    match record.open_run.as_ref()? {
+        OpenRun::Known { setup, .. } => serde_json::to_value(setup).ok(),
+        OpenRun::Foreign(value) => value.get("setup").cloned(),
+    }
+}
+
+/// A loop from the setup of its run, also where this version cannot read all of it.
+fn record_of_setup_value(setup: &Value, loop_id: &LoopId, now: Timestamp) -> Result<LoopRecord, String> {
+    if let Ok(setup) = RunSetup::deserialize(setup) {
+        return Ok(record_of_setup(&setup, now));
+    }
+    let id = |key: &str| {
+        setup.get(key).and_then(Value::as_str).ok_or_else(|| format!("the loop's setup has no {key}"))
+    };
+    Ok(LoopRecord::new(loop_id.clone(), id("session_id")?.into(), id("agent_id")?.into(), now))
+}
+
+fn read_list<T: serde::de::DeserializeOwned>(value: Option<Value>) -> Result<Vec<T>, String> {
+    value.map_or_else(|| Ok(Vec::new()), |v| serde_json::from_value(v).map_err(|e| e.to_string()))
+}
+
+/// An open run as a journal has it: from its parts, or as they are where this version cannot read them.
+fn open_run(setup: &Value, light: &Value) -> OpenRun {
+    let both = json!({ "setup": setup, "light": light });
+    serde_json::from_value(both.clone()).unwrap_or(OpenRun::Foreign(both))
+}

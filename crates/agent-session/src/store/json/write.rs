@@ -1,0 +1,89 @@
+//! Writing one session of the directory.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agent_core::journal::Durability;
+use serde_json::json;
+
+use super::super::files::{flush_directory, owner_only};
+use super::super::write_lock::WriteLock;
+use super::super::{SessionRecord, SessionWriter, WriteJob};
+use super::JsonStore;
+use crate::error::SessionError;
+use crate::model::{SESSION_VERSION, Session};
+
+/// A journal that is open, and the lock.
+#[derive(Debug)]
+pub(super) struct JsonWriter {
+    store: JsonStore,
+    journal: PathBuf,
+    file: Arc<File>,
+    /// Whether the journal's first line is there.
+    begun: bool,
+    /// Let go last, after everything is written.
+    _lock: WriteLock,
+}
+
+impl JsonWriter {
+    pub(super) fn open(store: &JsonStore, id: &str) -> Result<(Self, Option<Session>), SessionError> {
+        let lock = store.lock(id)?;
+        let found = match store.read(id) {
+            Ok(loaded) => {
+                let mut session = loaded.into_session();
+                session.nobody_drives_branches();
+                // What the journal holds goes into the file, so that every journal is written by one process.
+                store.replace(&session)?;
+                Some(session)
+            }
+            Err(SessionError::NotFound { .. }) => None,
+            Err(other) => return Err(other),
+        };
+        let journal = store.journal_of(id)?;
+        let mut options = File::options();
+        options.create(true).append(true);
+        owner_only(&mut options);
+        let file = options.open(&journal).map_err(SessionError::io(&journal, "opened"))?;
+        file.set_len(0).map_err(SessionError::io(&journal, "emptied"))?;
+        flush_directory(&journal);
+        let writer = Self { store: store.clone(), journal, file: Arc::new(file), begun: false, _lock: lock };
+        Ok((writer, found))
+    }
+}
+
+impl SessionWriter for JsonWriter {
+    fn append(&mut self, record: &SessionRecord<'_>) -> Result<Option<WriteJob>, SessionError> {
+        let encode = |source| SessionError::Encode { what: "a record of the journal", source };
+        let mut bytes = Vec::with_capacity(record.line.len() + 1);
+        if !self.begun {
+            // The session as it was before the record: its number is not in it yet.
+            let head = record.session.head_value().map_err(encode)?;
+            let first = json!({ "journal": SESSION_VERSION, "head": head });
+            serde_json::to_writer(&mut bytes, &first).map_err(encode)?;
+            bytes.push(b'\n');
+        }
+        bytes.extend_from_slice(record.line);
+        bytes.push(b'\n');
+        (&*self.file).write_all(&bytes).map_err(SessionError::io(&self.journal, "written"))?;
+        self.begun = true;
+        if record.durability == Durability::Buffered {
+            return Ok(None);
+        }
+        let (file, path) = (Arc::clone(&self.file), self.journal.clone());
+        Ok(Some(Box::new(move || flush(&path, &file))))
+    }
+
+    fn save(&mut self, session: &Session) -> Result<(), SessionError> {
+        self.store.replace(session)?;
+        self.file.set_len(0).map_err(SessionError::io(&self.journal, "emptied"))?;
+        self.begun = false;
+        Ok(())
+    }
+}
+
+/// Makes what was written survive the end of the machine.
+fn flush(path: &Path, file: &File) -> Result<(), SessionError> {
+    file.sync_data().map_err(SessionError::io(path, "flushed to the disk"))
+}

@@ -1,0 +1,271 @@
+//! What can be asked of a store, and what it answers.
+
+use agent_core::{AgentId, LoopId, SessionId, Timestamp};
+
+use super::SessionSummary;
+use super::words;
+use crate::error::SessionError;
+use crate::model::LoopStatus;
+
+/// The most sessions that one page holds.
+pub const MAX_PAGE: usize = 1_000;
+
+/// Which sessions, in which order. Every condition must hold; without one, all sessions are meant.
+///
+/// ```
+/// use agent_session::{Order, SessionQuery, SortBy};
+/// let dear = SessionQuery::new()
+///     .with_text("linker error")
+///     .with_model("claude-sonnet-4-6")
+///     .with_min_cost(50_000)
+///     .sorted(SortBy::Cost, Order::Descending)
+///     .page(0, 20);
+/// assert_eq!(dear.limit, 20);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct SessionQuery {
+    /// Words of which each begins a word of the same message.
+    pub text: Option<String>,
+    /// The agent.
+    pub agent: Option<AgentId>,
+    /// A model that one of its loops ran with.
+    pub model: Option<String>,
+    /// Something was recorded at this time or after it.
+    pub active_since: Option<Timestamp>,
+    /// The session was begun before this time.
+    pub begun_before: Option<Timestamp>,
+    /// The least cost, in micro-units of the currency of the prices.
+    pub min_cost: Option<u64>,
+    /// The most cost, in micro-units.
+    pub max_cost: Option<u64>,
+    /// Where it stands, as [`SessionSummary::status`] says it.
+    pub status: Option<LoopStatus>,
+    /// Sessions of sub-agents that this session's calls began.
+    pub parent: Option<SessionId>,
+    /// By what the answer is sorted; sessions that are alike in this are sorted by id.
+    pub sort: SortBy,
+    /// In which direction.
+    pub order: Order,
+    /// How many of the answer are passed over.
+    pub offset: usize,
+    /// How many are wanted, at most [`MAX_PAGE`]; 50 unless told otherwise.
+    pub limit: usize,
+}
+
+/// What sessions are sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum SortBy {
+    /// When something was last recorded.
+    #[default]
+    LastActive,
+    /// When it was begun.
+    Created,
+    /// What it cost.
+    Cost,
+    /// How many tokens it used.
+    Tokens,
+    /// Its id.
+    Id,
+}
+
+/// The direction of a sorting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Order {
+    /// The largest, newest or last first.
+    #[default]
+    Descending,
+    /// The smallest, oldest or first first.
+    Ascending,
+}
+
+/// A page of the answer.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct FoundSessions {
+    /// The sessions of this page.
+    pub sessions: Vec<FoundSession>,
+    /// How many there are on all pages.
+    pub total: usize,
+    /// Sessions that could not be read, and why. Whether they would have been in the answer is not known.
+    pub unreadable: Vec<(SessionId, SessionError)>,
+}
+
+/// A session of the answer.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct FoundSession {
+    /// What it is about.
+    pub summary: SessionSummary,
+    /// Where the text was found, at most three; empty where no text was asked for.
+    pub hits: Vec<TextHit>,
+}
+
+/// A message in which a text was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TextHit {
+    /// Its loop.
+    pub loop_id: LoopId,
+    /// Its place in the loop's messages.
+    pub message: usize,
+    /// The text around the first word that was found, on one line.
+    pub snippet: String,
+}
+
+/// How many places of a text are shown for each session.
+pub(super) const HITS: usize = 3;
+
+impl Default for SessionQuery {
+    fn default() -> Self {
+        Self {
+            text: None,
+            agent: None,
+            model: None,
+            active_since: None,
+            begun_before: None,
+            min_cost: None,
+            max_cost: None,
+            status: None,
+            parent: None,
+            sort: SortBy::default(),
+            order: Order::default(),
+            offset: 0,
+            limit: 50,
+        }
+    }
+}
+
+impl SessionQuery {
+    /// All sessions, the ones that were last active first, the first 50.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Only sessions with a message in which each of these words begins a word.
+    #[must_use]
+    pub fn with_text(mut self, text: impl Into<String>) -> Self {
+        self.text = Some(text.into());
+        self
+    }
+
+    /// Only sessions of this agent.
+    #[must_use]
+    pub fn with_agent(mut self, agent: impl Into<AgentId>) -> Self {
+        self.agent = Some(agent.into());
+        self
+    }
+
+    /// Only sessions with a loop of this model.
+    #[must_use]
+    pub fn with_model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// Only sessions that were active at this time or after it.
+    #[must_use]
+    pub fn active_since(mut self, time: Timestamp) -> Self {
+        self.active_since = Some(time);
+        self
+    }
+
+    /// Only sessions that were begun before this time.
+    #[must_use]
+    pub fn begun_before(mut self, time: Timestamp) -> Self {
+        self.begun_before = Some(time);
+        self
+    }
+
+    /// Only sessions that cost this or more, in micro-units.
+    #[must_use]
+    pub fn with_min_cost(mut self, cost: u64) -> Self {
+        self.min_cost = Some(cost);
+        self
+    }
+
+    /// Only sessions that cost this or less, in micro-units.
+    #[must_use]
+    pub fn with_max_cost(mut self, cost: u64) -> Self {
+        self.max_cost = Some(cost);
+        self
+    }
+
+    /// Only sessions that stand like this: [`Suspended`](LoopStatus::Suspended) ones wait for an answer.
+    #[must_use]
+    pub fn with_status(mut self, status: LoopStatus) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    /// Only sessions of sub-agents that calls of this session began.
+    #[must_use]
+    pub fn with_parent(mut self, parent: impl Into<SessionId>) -> Self {
+        self.parent = Some(parent.into());
+        self
+    }
+
+    /// Sorted by this.
+    #[must_use]
+    pub fn sorted(mut self, by: SortBy, order: Order) -> Self {
+        self.sort = by;
+        self.order = order;
+        self
+    }
+
+    /// So many after the first `offset`.
+    #[must_use]
+    pub fn page(mut self, offset: usize, limit: usize) -> Self {
+        self.offset = offset;
+        self.limit = limit;
+        self
+    }
+
+    /// The words that are asked for.
+    pub(super) fn words(&self) -> Result<Vec<String>, SessionError> {
+        let Some(text) = &self.text else { return Ok(Vec::new()) };
+        let list = words::asked(text);
+        if list.is_empty() {
+            return Err(SessionError::InvalidQuery { reason: "its text holds neither a letter nor a digit" });
+        }
+        Ok(list)
+    }
+
+    pub(super) fn limit(&self) -> usize {
+        self.limit.min(MAX_PAGE)
+    }
+
+    /// Whether a session fits all conditions but the text.
+    pub(super) fn fits(&self, s: &SessionSummary) -> bool {
+        self.agent.as_ref().is_none_or(|a| s.agent_id == *a)
+            && self.model.as_ref().is_none_or(|m| s.models.contains(m))
+            && self.active_since.is_none_or(|t| s.last_active_at >= t)
+            && self.begun_before.is_none_or(|t| s.created_at < t)
+            && self.min_cost.is_none_or(|c| s.cost_micros >= c)
+            && self.max_cost.is_none_or(|c| s.cost_micros <= c)
+            && self.status.is_none_or(|status| s.status == Some(status))
+            && self.parent.as_ref().is_none_or(|p| s.parent_session_id.as_ref() == Some(p))
+    }
+
+    /// Sorts as asked.
+    pub(super) fn sort(&self, list: &mut [FoundSession]) {
+        list.sort_by(|a, b| {
+            let (a, b) = (&a.summary, &b.summary);
+            let by = match self.sort {
+                SortBy::LastActive => a.last_active_at.cmp(&b.last_active_at),
+                SortBy::Created => a.created_at.cmp(&b.created_at),
+                SortBy::Cost => a.cost_micros.cmp(&b.cost_micros),
+                SortBy::Tokens => a.usage.total_tokens.cmp(&b.usage.total_tokens),
+                SortBy::Id => a.session_id.cmp(&b.session_id),
+            };
+            let by = match self.order {
+                Order::Ascending => by,
+                Order::Descending => by.reverse(),
+            };
+            by.then_with(|| a.session_id.cmp(&b.session_id))
+        });
+    }
+}

@@ -1,0 +1,244 @@
+//! Sessions in one SQLite database.
+//!
+//! | table | what |
+//! |---|---|
+//! | `sessions` | one row for each: its own fields as JSON, and what lists and searches ask for |
+//! | `loops` | one row for each loop: its JSON without its messages; none while it is only in records |
+//! | `messages` | each message once |
+//! | `records` | what is not in the loops yet, one row for each input of a run; gone when the session is saved |
+//! | `models` | which models a session's loops ran with |
+//! | `texts` | the words of the messages, for search (FTS5) |
+//!
+//! The database is in WAL mode: readers do not wait for writers. A record is a transaction; it survives the end of the
+//! process, and where the run asks for it, the end of the machine. Who writes a session holds a lock of the operating system
+//! on a file in `{database}.locks`, as with [`JsonStore`](super::JsonStore).
+//!
+//! ```
+//! use agent_core::Timestamp;
+//! use agent_session::{Session, SessionStore, SqliteStore};
+//! # let dir = tempfile::tempdir()?;
+//! let store = SqliteStore::open(dir.path().join("sessions.db"))?;
+//! store.save_session(&Session::new("s-1".into(), "agent".into(), Timestamp(1)))?;
+//! assert_eq!(store.load_session("s-1")?.agent_id.as_str(), "agent");
+//! # Ok::<(), agent_session::BoxError>(())
+//! ```
+
+mod find;
+mod read;
+mod rows;
+mod schema;
+mod write;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agent_core::SessionId;
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+
+use super::merge::merge;
+use super::write_lock::{self, WriteLock};
+use super::{FoundSessions, Salvaged, SessionQuery, SessionStore, SessionWriter, id};
+use crate::error::SessionError;
+use crate::loaded::LoadedSession;
+use crate::model::Session;
+
+/// The largest session that is read unless the store is told otherwise: 512 MiB of its rows.
+pub const MAX_SESSION_BYTES: u64 = 512 << 20;
+
+/// A database of sessions. A clone is the same one.
+#[derive(Debug, Clone)]
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+    max_session_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    locks: PathBuf,
+    /// For whoever writes: SQLite has one writer at a time anyway.
+    writer: Mutex<Connection>,
+    reader: Mutex<Connection>,
+}
+
+impl SqliteStore {
+    /// A store in this file, which is made where it is not there, and brought to this version's tables where an earlier
+    /// version made it.
+    ///
+    /// # Errors
+    /// When it cannot be made, is no database of sessions, is damaged, or was made by a later version.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, SessionError> {
+        let path: PathBuf = path.into();
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(".locks");
+        let locks = path.with_file_name(name);
+        if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(SessionError::io(folder, "made"))?;
+        }
+        std::fs::create_dir_all(&locks).map_err(SessionError::io(&locks, "made"))?;
+        let writer = schema::open(&path)?;
+        let reader = schema::connect(&path)?;
+        let shared = Shared { path, locks, writer: Mutex::new(writer), reader: Mutex::new(reader) };
+        Ok(Self { shared: Arc::new(shared), max_session_bytes: MAX_SESSION_BYTES })
+    }
+
+    /// The same store, which reads sessions of at most this many bytes.
+    #[must_use]
+    pub fn with_max_session_bytes(mut self, bytes: u64) -> Self {
+        self.max_session_bytes = bytes;
+        self
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    fn lock_of(&self, id: &str) -> Result<PathBuf, SessionError> {
+        id::check(id)?;
+        Ok(self.shared.locks.join(format!("{id}.lock")))
+    }
+
+    fn lock(&self, id: &str) -> Result<WriteLock, SessionError> {
+        WriteLock::take(self.lock_of(id)?)
+    }
+
+    fn not_found(&self, id: &str) -> SessionError {
+        SessionError::NotFound { id: id.to_owned(), dir: self.shared.path.clone() }
+    }
+}
+
+impl Shared {
+    /// Does something with the database as it is at one moment.
+    fn read<T>(
+        &self,
+        action: &'static str,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
+    ) -> Result<T, SessionError> {
+        let mut connection = held(&self.reader);
+        connection
+            .transaction()
+            .map_err(Failure::from)
+            .and_then(|transaction| work(&transaction))
+            .map_err(|f| f.named(&self.path, action))
+    }
+
+    /// Changes the database, as a whole or not at all.
+    fn write<T>(
+        &self,
+        action: &'static str,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
+    ) -> Result<T, SessionError> {
+        let mut connection = held(&self.writer);
+        write(&mut connection, work).map_err(|f| f.named(&self.path, action))
+    }
+}
+
+fn held(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
+    connection.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(
+    connection: &mut Connection,
+    work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let done = work(&transaction)?;
+    transaction.commit()?;
+    Ok(done)
+}
+
+/// What went wrong, before it is said in which file.
+enum Failure {
+    Sqlite(rusqlite::Error),
+    Session(SessionError),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        Self::Session(error)
+    }
+}
+
+impl Failure {
+    fn encode(source: serde_json::Error) -> Self {
+        Self::Session(SessionError::Encode { what: "the session", source })
+    }
+
+    fn named(self, path: &Path, action: &'static str) -> SessionError {
+        let error = match self {
+            Self::Session(error) => return error,
+            Self::Sqlite(error) => error,
+        };
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                SessionError::Locked { path: path.to_owned() }
+            }
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                SessionError::corrupt(path, "the database", error)
+            }
+            _ => SessionError::Database { path: path.to_owned(), action, source: error.into() },
+        }
+    }
+}
+
+impl SessionStore for SqliteStore {
+    fn location(&self, id: &str) -> Result<PathBuf, SessionError> {
+        id::check(id)?;
+        Ok(self.shared.path.clone())
+    }
+
+    fn save_session(&self, session: &Session) -> Result<(), SessionError> {
+        let id = session.session_id.as_str();
+        let _lock = self.lock(id)?;
+        let merged = match self.read_session(id) {
+            Ok(stored) => merge(stored, session.clone()),
+            Err(SessionError::NotFound { .. }) => session.clone(),
+            Err(other) => return Err(other),
+        };
+        self.shared.write("written", |t| rows::put_session(t, &merged, rows::Messages::Replaced))
+    }
+
+    fn load_session(&self, id: &str) -> Result<LoadedSession, SessionError> {
+        let mut loaded = LoadedSession::new(self.read_session(id)?);
+        if loaded.has_running_loop() && !write_lock::is_held(&self.lock_of(id)?) {
+            loaded.mark_interrupted();
+        }
+        Ok(loaded)
+    }
+
+    fn delete_session(&self, id: &str) -> Result<(), SessionError> {
+        let _lock = self.lock(id)?;
+        let gone =
+            self.shared.write("changed", |t| Ok(t.execute("DELETE FROM sessions WHERE id = ?1", [id])?))?;
+        if gone == 0 { Err(self.not_found(id)) } else { Ok(()) }
+    }
+
+    fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        self.shared.read("read", |t| {
+            let mut statement = t.prepare_cached("SELECT id FROM sessions ORDER BY changed DESC")?;
+            let ids = statement.query_map([], |row| row.get::<_, String>(0).map(SessionId::from))?;
+            Ok(ids.collect::<Result<_, _>>()?)
+        })
+    }
+
+    fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {
+        find::find(self, query)
+    }
+
+    fn write_session(&self, id: &str) -> Result<(Box<dyn SessionWriter>, Option<Session>), SessionError> {
+        let (writer, found) = write::SqliteWriter::open(self, id)?;
+        Ok((Box::new(writer), found))
+    }
+
+    fn salvage_session(&self, id: &str) -> Result<Salvaged, SessionError> {
+        self.salvage(id)
+    }
+}

@@ -1,0 +1,246 @@
+//! From sessions to rows.
+
+use agent_core::MessageRef;
+use rusqlite::{OptionalExtension, Transaction, params};
+use serde_json::Value;
+
+use super::super::summary::SessionSummary;
+use super::super::words;
+use super::Failure;
+use crate::model::texts::pack;
+use crate::model::{LoopRecord, LoopStatus, Session};
+
+/// What becomes of messages that the database has of a loop that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Messages {
+    /// They are the same: only new ones are written.
+    Kept,
+    /// They may be others: all are written again where the loop is not the same.
+    Replaced,
+}
+
+/// The list that a message is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum List {
+    Own = 0,
+    Other = 1,
+}
+
+/// Writes a session as a whole, and drops its records.
+pub(super) fn put_session(t: &Transaction<'_>, session: &Session, messages: Messages) -> Result<(), Failure> {
+    let head = session.head_value().map_err(Failure::encode)?.to_string();
+    let row = put_head(t, &SessionSummary::of(session), &head)?;
+    for (at, record) in session.loops.iter().enumerate() {
+        put_loop(t, row, at, record, messages)?;
+    }
+    t.prepare_cached("DELETE FROM records WHERE session = ?1")?.execute([row])?;
+    Ok(())
+}
+
+/// Writes the row of a session and gives its number.
+pub(super) fn put_head(t: &Transaction<'_>, s: &SessionSummary, head: &str) -> Result<i64, Failure> {
+    let row: i64 = t
+        .prepare_cached(
+            "INSERT INTO sessions (id, agent, created_at, last_active_at, parent, title, status, loops, messages, input,
+                 output, reasoning, cache_read, cache_write, tokens, cost, head, changed)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+                 (SELECT coalesce(max(changed), 0) + 1 FROM sessions))
+             ON CONFLICT (id) DO UPDATE SET agent = ?2, created_at = ?3, last_active_at = ?4, parent = ?5, title = ?6,
+                 status = ?7, loops = ?8, messages = ?9, input = ?10, output = ?11, reasoning = ?12, cache_read = ?13,
+                 cache_write = ?14, tokens = ?15, cost = ?16, head = ?17, changed = excluded.changed
+             RETURNING session",
+        )?
+        .query_row(
+            params![
+                s.session_id.as_str(),
+                s.agent_id.as_str(),
+                number(s.created_at.0),
+                number(s.last_active_at.0),
+                s.parent_session_id.as_ref().map(agent_core::SessionId::as_str),
+                s.title,
+                s.status.map(status_name),
+                number(s.loops),
+                number(s.messages),
+                number(s.usage.input),
+                number(s.usage.output),
+                number(s.usage.reasoning),
+                number(s.usage.cache_read),
+                number(s.usage.cache_write),
+                number(s.usage.total_tokens),
+                number(s.cost_micros),
+                head,
+            ],
+            |row| row.get(0),
+        )?;
+    put_models(t, row, s)?;
+    Ok(row)
+}
+
+fn put_models(t: &Transaction<'_>, row: i64, s: &SessionSummary) -> Result<(), Failure> {
+    let mut statement = t.prepare_cached("INSERT OR IGNORE INTO models (session, model) VALUES (?1, ?2)")?;
+    for model in &s.models {
+        statement.execute(params![row, model])?;
+    }
+    Ok(())
+}
+
+/// Brings what lists say of a session up to date.
+pub(super) fn put_summary(t: &Transaction<'_>, row: i64, s: &SessionSummary) -> Result<(), Failure> {
+    t.prepare_cached(
+        "UPDATE sessions SET last_active_at = ?2, parent = ?3, title = ?4, status = ?5, loops = ?6, messages = ?7,
+             input = ?8, output = ?9, reasoning = ?10, cache_read = ?11, cache_write = ?12, tokens = ?13, cost = ?14,
+             changed = (SELECT max(changed) + 1 FROM sessions)
+         WHERE session = ?1",
+    )?
+    .execute(params![
+        row,
+        number(s.last_active_at.0),
+        s.parent_session_id.as_ref().map(agent_core::SessionId::as_str),
+        s.title,
+        s.status.map(status_name),
+        number(s.loops),
+        number(s.messages),
+        number(s.usage.input),
+        number(s.usage.output),
+        number(s.usage.reasoning),
+        number(s.usage.cache_read),
+        number(s.usage.cache_write),
+        number(s.usage.total_tokens),
+        number(s.cost_micros),
+    ])?;
+    put_models(t, row, s)
+}
+
+/// The row of a loop, made where it is not there.
+pub(super) fn loop_row(t: &Transaction<'_>, session: i64, position: usize, id: &str) -> Result<i64, Failure> {
+    let found = t
+        .prepare_cached("SELECT loop FROM loops WHERE session = ?1 AND id = ?2")?
+        .query_row(params![session, id], |row| row.get(0))
+        .optional()?;
+    if let Some(row) = found {
+        return Ok(row);
+    }
+    t.prepare_cached("INSERT INTO loops (session, position, id, own, other) VALUES (?1, ?2, ?3, 0, 0)")?
+        .execute(params![session, number(position as u64), id])?;
+    Ok(t.last_insert_rowid())
+}
+
+fn put_loop(
+    t: &Transaction<'_>,
+    session: i64,
+    position: usize,
+    record: &LoopRecord,
+    messages: Messages,
+) -> Result<(), Failure> {
+    let row = loop_row(t, session, position, record.loop_id.as_str())?;
+    let mut value = record.to_value().map_err(Failure::encode)?;
+    let mut take = |key: &str| match value.as_object_mut().and_then(|m| m.shift_remove(key)) {
+        Some(Value::Array(list)) => list,
+        _ => Vec::new(),
+    };
+    let (own, other) = (take("messages"), take("other_messages"));
+    let body = value.to_string();
+    t.prepare_cached(
+        "UPDATE loops SET position = ?2, own = ?3, other = ?4, body = ?5
+         WHERE loop = ?1 AND (position, own, other, body) IS NOT (?2, ?3, ?4, ?5)",
+    )?
+    .execute(params![
+        row,
+        number(position as u64),
+        number(own.len() as u64),
+        number(other.len() as u64),
+        body
+    ])?;
+    for (list, values, texts) in
+        [(List::Own, &own, &record.messages), (List::Other, &other, &record.other_messages)]
+    {
+        let bodies: Vec<String> = values.iter().map(Value::to_string).collect();
+        let known = match messages {
+            Messages::Kept => count(t, row, list)?,
+            Messages::Replaced => keep_same(t, row, list, &bodies)?,
+        };
+        for (place, (body, message)) in bodies.iter().zip(texts).enumerate().skip(known) {
+            put_message(t, (session, row), list, place, body, &words_of(message))?;
+        }
+    }
+    Ok(())
+}
+
+/// How many messages of a list there are.
+fn count(t: &Transaction<'_>, row: i64, list: List) -> Result<usize, Failure> {
+    let count: i64 = t
+        .prepare_cached("SELECT count(*) FROM messages WHERE loop = ?1 AND list = ?2")?
+        .query_row(params![row, list as i64], |row| row.get(0))?;
+    Ok(usize::try_from(count).unwrap_or_default())
+}
+
+/// Keeps the messages up to the first that is another, drops the rest, and says how many are kept.
+fn keep_same(t: &Transaction<'_>, row: i64, list: List, bodies: &[String]) -> Result<usize, Failure> {
+    let mut statement =
+        t.prepare_cached("SELECT body FROM messages WHERE loop = ?1 AND list = ?2 ORDER BY place")?;
+    let mut stored = statement.query(params![row, list as i64])?;
+    let mut same = 0;
+    while let Some(stored) = stored.next()? {
+        if bodies.get(same).map(String::as_str) != Some(stored.get_ref(0)?.as_str().unwrap_or_default()) {
+            break;
+        }
+        same += 1;
+    }
+    drop(stored);
+    t.prepare_cached("DELETE FROM messages WHERE loop = ?1 AND list = ?2 AND place >= ?3")?
+        .execute(params![row, list as i64, number(same as u64)])?;
+    Ok(same)
+}
+
+/// The words that a message is found by.
+pub(super) fn words_of(message: &MessageRef) -> String {
+    let mut line = String::new();
+    for (_, word) in words::words(&message.text()) {
+        line.push_str(&word);
+        line.push(' ');
+    }
+    line
+}
+
+/// The JSON of a message, as it stands in a loop.
+pub(super) fn body_of(message: &MessageRef) -> Result<String, Failure> {
+    let value = serde_json::to_value(message).map_err(Failure::encode)?;
+    Ok(pack(value, &mut |_| None).to_string())
+}
+
+pub(super) fn put_message(
+    t: &Transaction<'_>,
+    (session, row): (i64, i64),
+    list: List,
+    place: usize,
+    body: &str,
+    words: &str,
+) -> Result<(), Failure> {
+    let new = t
+        .prepare_cached(
+            "INSERT INTO messages (loop, session, list, place, body) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![row, session, list as i64, number(place as u64), body])?;
+    if new > 0 && list == List::Own {
+        let message = t.last_insert_rowid();
+        t.prepare_cached("INSERT INTO places (message, session) VALUES (?1, ?2)")?
+            .execute(params![message, session])?;
+        t.prepare_cached("INSERT INTO texts (rowid, words) VALUES (?1, ?2)")?
+            .execute(params![message, words])?;
+    }
+    Ok(())
+}
+
+/// SQLite's numbers have a sign. What does not fit is no number that means anything here.
+pub(super) fn number(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+/// The status as it stands in the database: as in JSON.
+pub(super) fn status_name(status: LoopStatus) -> String {
+    match serde_json::to_value(status) {
+        Ok(Value::String(name)) => name,
+        _ => String::new(),
+    }
+}

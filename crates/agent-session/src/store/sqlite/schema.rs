@@ -1,0 +1,105 @@
+//! The tables, and how a database comes to them.
+
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::super::files::owner_only;
+use super::Failure;
+use crate::error::SessionError;
+
+/// What each version adds to the one before: the first makes version 1 of an empty database. What was released is never
+/// changed here.
+const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql")];
+
+/// How our databases are told from others: `ltse` in ASCII.
+const APPLICATION: i64 = 0x6c74_7365;
+
+/// What a database begins with.
+const MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// The smallest page, in bytes.
+const SHORTEST: usize = 512;
+
+/// How long a writer waits for another process to finish its transaction.
+const BUSY: Duration = Duration::from_secs(10);
+
+/// Opens the database for writing, and makes or changes its tables where that is needed.
+pub(super) fn open(path: &Path) -> Result<Connection, SessionError> {
+    make_file(path)?;
+    let mut connection = connect(path)?;
+    migrate(path, &mut connection)?;
+    Ok(connection)
+}
+
+/// Conversations are for their owner: SQLite gives the files beside it the rights of the database.
+fn make_file(path: &Path) -> Result<(), SessionError> {
+    let mut options = std::fs::File::options();
+    options.create(true).append(true);
+    owner_only(&mut options);
+    options.open(path).map_err(SessionError::io(path, "opened"))?;
+    // SQLite takes a file that is shorter than a page for an empty one, and would write over it.
+    let mut begin = Vec::new();
+    let file = std::fs::File::open(path).map_err(SessionError::io(path, "opened"))?;
+    file.take(SHORTEST as u64).read_to_end(&mut begin).map_err(SessionError::io(path, "read"))?;
+    if !begin.is_empty() && (begin.len() < SHORTEST || !begin.starts_with(MAGIC)) {
+        return Err(SessionError::corrupt(path, "its first page", "this is no whole SQLite database"));
+    }
+    Ok(())
+}
+
+pub(super) fn connect(path: &Path) -> Result<Connection, SessionError> {
+    // Each connection is used by one thread at a time; names are paths and nothing else.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let set_up = || -> Result<Connection, Failure> {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(BUSY)?;
+        connection.execute_batch(
+            "PRAGMA journal_mode = WAL;
+             PRAGMA synchronous = NORMAL;
+             PRAGMA foreign_keys = ON;
+             PRAGMA trusted_schema = OFF;
+             PRAGMA cell_size_check = ON;",
+        )?;
+        connection.set_prepared_statement_cache_capacity(64);
+        Ok(connection)
+    };
+    set_up().map_err(|f| f.named(path, "opened"))
+}
+
+fn migrate(path: &Path, connection: &mut Connection) -> Result<(), SessionError> {
+    let number = |name: &str, c: &Connection| c.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let mut step = || -> Result<(), Failure> {
+        if usize::try_from(number("user_version", connection)?) == Ok(MIGRATIONS.len())
+            && number("application_id", connection)? == APPLICATION
+        {
+            return Ok(());
+        }
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Another process may have been first.
+        let version = number("user_version", &transaction)?;
+        let tables: i64 =
+            transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        let is_ours = number("application_id", &transaction)? == APPLICATION;
+        if !is_ours && (version != 0 || tables > 0) {
+            let text = "it is the database of something else";
+            return Err(SessionError::corrupt(path, "application_id", text).into());
+        }
+        let done = usize::try_from(version).unwrap_or(usize::MAX);
+        let Some(open) = MIGRATIONS.get(done..) else {
+            let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+            let found = u32::try_from(version).unwrap_or(u32::MAX);
+            return Err(SessionError::UnsupportedVersion { path: path.to_owned(), found, known }.into());
+        };
+        for migration in open {
+            transaction.execute_batch(migration)?;
+        }
+        transaction.pragma_update(None, "user_version", super::rows::number(MIGRATIONS.len() as u64))?;
+        transaction.pragma_update(None, "application_id", APPLICATION)?;
+        transaction.commit()?;
+        Ok(())
+    };
+    step().map_err(|f| f.named(path, "brought to this version"))
+}

@@ -1,0 +1,262 @@
+//! Writing one session of the database.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agent_core::journal::Durability;
+use agent_core::{MessageRef, Usage};
+use rusqlite::{Connection, Transaction, params};
+
+use super::super::summary::{self, SessionSummary};
+use super::super::write_lock::WriteLock;
+use super::super::{SessionRecord, SessionWriter, WriteJob};
+use super::rows::{self, List, Messages};
+use super::{Failure, Shared, SqliteStore, held};
+use crate::error::SessionError;
+use crate::model::Session;
+
+/// The right to write a session, and the records that wait for the database.
+#[derive(Debug)]
+pub(super) struct SqliteWriter {
+    shared: Arc<Shared>,
+    queue: Arc<Mutex<Queue>>,
+    /// What lists say of the session, without what its open loop has used.
+    summary: SessionSummary,
+    /// Which loop the last record was of, and what it had used before.
+    used: Vec<Usage>,
+    /// Let go last, after everything is written.
+    _lock: WriteLock,
+}
+
+/// Records in their order. Whoever writes takes all of them, so that none comes before an earlier one.
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<Waiting>,
+    /// The row of the session, once it is there.
+    row: Option<i64>,
+    /// Set when a record could not be written: nothing may be written after it.
+    is_broken: bool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    number: u64,
+    line: String,
+    durability: Durability,
+    /// None for the record of a group.
+    of_loop: Option<OfLoop>,
+    summary: SessionSummary,
+    /// The session without its loops, for the first record of a session that is not there.
+    head: Option<String>,
+}
+
+/// What a record brings to its loop.
+#[derive(Debug)]
+struct OfLoop {
+    position: usize,
+    loop_id: String,
+    messages: Vec<(List, usize, MessageRef)>,
+}
+
+impl SqliteWriter {
+    pub(super) fn open(store: &SqliteStore, id: &str) -> Result<(Self, Option<Session>), SessionError> {
+        let lock = store.lock(id)?;
+        let found = match store.read_session(id) {
+            Ok(mut session) => {
+                session.nobody_drives_branches();
+                // What the records hold goes into the loops, so that all records are written by one process.
+                store.shared.write("written", |t| rows::put_session(t, &session, Messages::Kept))?;
+                Some(session)
+            }
+            Err(SessionError::NotFound { .. }) => None,
+            Err(other) => return Err(other),
+        };
+        let empty = Session::new(id.into(), "".into(), agent_core::Timestamp::default());
+        let session = found.as_ref().unwrap_or(&empty);
+        let row = match &found {
+            None => None,
+            Some(_) => Some(store.shared.read("read", |t| {
+                Ok(t.query_row("SELECT session FROM sessions WHERE id = ?1", [id], |row| row.get(0))?)
+            })?),
+        };
+        let writer = Self {
+            shared: Arc::clone(&store.shared),
+            queue: Arc::new(Mutex::new(Queue { row, ..Queue::default() })),
+            summary: SessionSummary::of(session),
+            used: session.loops.iter().map(|r| r.usage).collect(),
+            _lock: lock,
+        };
+        Ok((writer, found))
+    }
+
+    /// Counts what a record brought.
+    fn count(&mut self, record: &SessionRecord<'_>) {
+        let new = SessionSummary::without_loops(record.session);
+        let known = std::mem::replace(&mut self.summary, new);
+        let summary = &mut self.summary;
+        summary.title = known.title;
+        summary.models = known.models;
+        summary.messages = known.messages;
+        summary.usage = known.usage;
+        summary.cost_micros = known.cost_micros;
+        summary.loops = record.session.loops.len() as u64;
+        // The loops before the last one that are open are few; the others do not change the answer.
+        summary.status = summary::status_of_session(record.session);
+        let (Some(position), Some(loop_record)) = (record.position, record.record()) else { return };
+        summary.add_model(&loop_record.config.model);
+        for message in loop_record.messages.iter().skip(record.own_before) {
+            summary.messages += 1;
+            summary.add_message(message, &loop_record.config);
+        }
+        for message in loop_record.other_messages.iter().skip(record.other_before) {
+            summary.add_cost(message, &loop_record.config);
+        }
+        self.used.resize(record.session.loops.len().max(self.used.len()), Usage::default());
+        if let Some(used) = self.used.get_mut(position) {
+            summary.usage = without(&summary.usage, used).combine(&loop_record.usage);
+            *used = loop_record.usage;
+        }
+    }
+}
+
+fn without(sum: &Usage, part: &Usage) -> Usage {
+    let mut rest = *sum;
+    rest.input = sum.input.saturating_sub(part.input);
+    rest.output = sum.output.saturating_sub(part.output);
+    rest.reasoning = sum.reasoning.saturating_sub(part.reasoning);
+    rest.cache_read = sum.cache_read.saturating_sub(part.cache_read);
+    rest.cache_write = sum.cache_write.saturating_sub(part.cache_write);
+    rest.total_tokens = sum.total_tokens.saturating_sub(part.total_tokens);
+    rest
+}
+
+impl SessionWriter for SqliteWriter {
+    fn append(&mut self, record: &SessionRecord<'_>) -> Result<Option<WriteJob>, SessionError> {
+        let encode = |source| SessionError::Encode { what: "the session", source };
+        self.count(record);
+        let list = |list: List, messages: &[MessageRef], before: usize| {
+            let new = messages.iter().enumerate().skip(before);
+            new.map(|(place, m)| (list, place, m.clone())).collect::<Vec<_>>()
+        };
+        let of_loop = record.position.zip(record.record()).map(|(position, loop_record)| {
+            let mut messages = list(List::Own, &loop_record.messages, record.own_before);
+            messages.extend(list(List::Other, &loop_record.other_messages, record.other_before));
+            OfLoop { position, loop_id: loop_record.loop_id.to_string(), messages }
+        });
+        let mut queue = held_queue(&self.queue);
+        let is_new = queue.row.is_none() && queue.waiting.is_empty();
+        let head = match is_new {
+            true => Some(record.session.head_value().map_err(encode)?.to_string()),
+            false => None,
+        };
+        queue.waiting.push_back(Waiting {
+            number: record.number,
+            line: String::from_utf8_lossy(record.line).into_owned(),
+            durability: record.durability,
+            of_loop,
+            summary: self.summary.clone(),
+            head,
+        });
+        drop(queue);
+        let (shared, queue) = (Arc::clone(&self.shared), Arc::clone(&self.queue));
+        Ok(Some(Box::new(move || {
+            let mut connection = held(&shared.writer);
+            drain(&mut connection, &queue).map_err(|f| f.named(&shared.path, "written"))
+        })))
+    }
+
+    fn save(&mut self, session: &Session) -> Result<(), SessionError> {
+        let mut connection = held(&self.shared.writer);
+        let mut queue = held_queue(&self.queue);
+        let row = super::write(&mut connection, |t| {
+            rows::put_session(t, session, Messages::Kept)?;
+            let id = session.session_id.as_str();
+            Ok(t.query_row("SELECT session FROM sessions WHERE id = ?1", [id], |row| row.get(0))?)
+        });
+        let row = row.map_err(|f| f.named(&self.shared.path, "written"))?;
+        // What waits is in the session.
+        queue.waiting.clear();
+        queue.row = Some(row);
+        drop(queue);
+        drop(connection);
+        self.summary = SessionSummary::of(session);
+        self.used = session.loops.iter().map(|r| r.usage).collect();
+        Ok(())
+    }
+}
+
+fn held_queue(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes all records that wait, in one transaction.
+fn drain(connection: &mut Connection, queue: &Mutex<Queue>) -> Result<(), Failure> {
+    let (waiting, mut row) = {
+        let mut queue = held_queue(queue);
+        if queue.is_broken {
+            let text = "a record before it could not be written";
+            return Err(SessionError::Database {
+                path: connection.path().unwrap_or_default().into(),
+                action: "written",
+                source: text.into(),
+            }
+            .into());
+        }
+        (std::mem::take(&mut queue.waiting), queue.row)
+    };
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    let written = commit(connection, &waiting, &mut row);
+    let mut queue = held_queue(queue);
+    match written {
+        Ok(()) => queue.row = row,
+        Err(_) => queue.is_broken = true,
+    }
+    written
+}
+
+fn commit(
+    connection: &mut Connection,
+    waiting: &VecDeque<Waiting>,
+    row: &mut Option<i64>,
+) -> Result<(), Failure> {
+    let flushed = waiting.iter().any(|w| w.durability == Durability::Flushed);
+    if flushed {
+        connection.pragma_update(None, "synchronous", "FULL")?;
+    }
+    let written = super::write(connection, |t| {
+        let mut session = *row;
+        for record in waiting {
+            session = Some(put_record(t, session, record)?);
+        }
+        Ok(session)
+    });
+    if flushed {
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+    }
+    *row = written?;
+    Ok(())
+}
+
+fn put_record(t: &Transaction<'_>, session: Option<i64>, record: &Waiting) -> Result<i64, Failure> {
+    let session = match (session, &record.head) {
+        (Some(session), _) => {
+            rows::put_summary(t, session, &record.summary)?;
+            session
+        }
+        (None, head) => rows::put_head(t, &record.summary, head.as_deref().unwrap_or_default())?,
+    };
+    t.prepare_cached("INSERT INTO records (session, number, line) VALUES (?1, ?2, ?3)")?.execute(params![
+        session,
+        rows::number(record.number),
+        record.line
+    ])?;
+    let Some(brought) = &record.of_loop else { return Ok(session) };
+    let row = rows::loop_row(t, session, brought.position, &brought.loop_id)?;
+    for (list, place, message) in &brought.messages {
+        let (body, words) = (rows::body_of(message)?, rows::words_of(message));
+        rows::put_message(t, (session, row), *list, *place, &body, &words)?;
+    }
+    Ok(session)
+}

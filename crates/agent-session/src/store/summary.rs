@@ -1,0 +1,159 @@
+//! What a list says of a session.
+
+use std::collections::BTreeSet;
+
+use agent_core::{AgentId, AgentMessage, LoopConfigSnapshot, Message, SessionId, Timestamp, Usage};
+
+use crate::model::{LoopRecord, LoopStatus, Session};
+
+/// The longest title, in characters.
+const TITLE: usize = 120;
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct SessionSummary {
+    /// The session.
+    pub session_id: SessionId,
+    /// Its agent.
+    pub agent_id: AgentId,
+    /// When its first loop began.
+    pub created_at: Timestamp,
+    /// When something was last recorded.
+    pub last_active_at: Timestamp,
+    /// The beginning of the first thing that a user said in it, on one line.
+    pub title: Option<String>,
+    /// Where it stands: `Suspended` where a loop waits for an answer, `Running` where one is being written, else what became
+    /// of the [head](Session::head). Absent where there is no loop.
+    pub status: Option<LoopStatus>,
+    /// How many loops it has.
+    pub loops: u64,
+    /// How many messages its loops brought.
+    pub messages: u64,
+    /// The models that its loops ran with.
+    pub models: BTreeSet<String>,
+    /// Tokens of all loops.
+    pub usage: Usage,
+    /// What the replies of its loops' models cost, by the prices that were set when they were asked, in micro-units of their
+    /// currency; 0 where none were set. Replies of models that took over after a failure are not in it.
+    pub cost_micros: u64,
+    /// The session whose call began it, for a sub-agent's.
+    pub parent_session_id: Option<SessionId>,
+}
+
+impl SessionSummary {
+    /// The summary of a session. O(its messages).
+    #[must_use]
+    pub fn of(session: &Session) -> Self {
+        let mut summary = Self::without_loops(session);
+        for record in &session.loops {
+            summary.add_loop(record);
+        }
+        summary.status = status_of_session(session);
+        summary
+    }
+
+    /// What it says before any loop.
+    pub(super) fn without_loops(session: &Session) -> Self {
+        Self {
+            session_id: session.session_id.clone(),
+            agent_id: session.agent_id.clone(),
+            created_at: session.created_at,
+            last_active_at: session.last_active_at,
+            title: None,
+            status: None,
+            loops: 0,
+            messages: 0,
+            models: BTreeSet::new(),
+            usage: Usage::default(),
+            cost_micros: 0,
+            parent_session_id: session.parent_spawn_ref.as_ref().map(|r| r.parent_session_id.clone()),
+        }
+    }
+
+    fn add_loop(&mut self, record: &LoopRecord) {
+        self.loops += 1;
+        self.usage = self.usage.combine(&record.usage);
+        self.add_model(&record.config.model);
+        self.messages += record.messages.len() as u64;
+        for message in &record.messages {
+            self.add_message(message, &record.config);
+        }
+        for message in &record.other_messages {
+            self.add_cost(message, &record.config);
+        }
+    }
+
+    pub(super) fn add_model(&mut self, model: &str) {
+        if !model.is_empty() && !self.models.contains(model) {
+            self.models.insert(model.to_owned());
+        }
+    }
+
+    /// Title and cost of one more message of a loop's own.
+    pub(super) fn add_message(&mut self, message: &AgentMessage, config: &LoopConfigSnapshot) {
+        self.add_cost(message, config);
+        if self.title.is_none()
+            && let Some(Message::User(_)) = message.as_llm()
+        {
+            self.title = title_of(&message.text());
+        }
+    }
+
+    /// What a reply cost. The price of another model that took over is not known here.
+    pub(super) fn add_cost(&mut self, message: &AgentMessage, config: &LoopConfigSnapshot) {
+        let reply = message.as_llm().and_then(Message::as_assistant);
+        if let (Some(reply), Some(prices)) = (reply, &config.prices)
+            && reply.model == config.model
+        {
+            self.cost_micros = self.cost_micros.saturating_add(reply.usage.cost(prices).total);
+        }
+    }
+}
+
+/// The beginning of a text, on one line.
+pub(super) fn title_of(text: &str) -> Option<String> {
+    let mut title = String::new();
+    let mut length = 0;
+    for word in text.split_whitespace() {
+        if length > 0 {
+            title.push(' ');
+            length += 1;
+        }
+        for c in word.chars() {
+            if length >= TITLE {
+                return Some(title);
+            }
+            title.push(c);
+            length += 1;
+        }
+    }
+    (!title.is_empty()).then_some(title)
+}
+
+/// Where a session stands.
+pub(super) fn status_of_session(session: &Session) -> Option<LoopStatus> {
+    status_of(session.loops.iter().map(|r| r.status), session.head().map(|r| r.status))
+}
+
+/// Where a session stands, from its loops in their order and its head. The last loop stands for a head that is not there: a group
+/// of which nothing is selected.
+pub(super) fn status_of(
+    loops: impl Iterator<Item = LoopStatus>,
+    head: Option<LoopStatus>,
+) -> Option<LoopStatus> {
+    let mut all = None;
+    for status in loops {
+        all = match (all, status) {
+            (Some(LoopStatus::Suspended), _) | (_, LoopStatus::Suspended) => Some(LoopStatus::Suspended),
+            (Some(LoopStatus::Running), _) | (_, LoopStatus::Running | LoopStatus::Pending) => {
+                Some(LoopStatus::Running)
+            }
+            (_, other) => Some(other),
+        };
+    }
+    match all {
+        None | Some(LoopStatus::Suspended | LoopStatus::Running) => all,
+        _ => head.or(all),
+    }
+}

@@ -1,0 +1,189 @@
+//! Databases that are damaged, foreign, hostile or of a later version.
+#![cfg(feature = "sqlite")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+mod scene;
+
+use std::path::Path;
+
+use agent_core::ToolExecutionStrategy;
+use agent_session::{SessionError, SessionRecorder, SessionStore, SqliteStore};
+use rusqlite::Connection;
+use scene::{Act, Play, agent, block_on, perform};
+
+fn database(dir: &Path) -> std::path::PathBuf {
+    dir.join("sessions.db")
+}
+
+/// A database with two loops that are saved, and one that is in records.
+fn recorded(dir: &Path) -> SqliteStore {
+    let store = SqliteStore::open(database(dir)).unwrap();
+    let plays = [Play::Calls(vec!["say"]), Play::Text(150), Play::Text(5), Play::Text(9)];
+    block_on(async {
+        let agent = agent(&plays, ToolExecutionStrategy::Parallel);
+        let recorder = SessionRecorder::attach(&agent, store.clone());
+        perform(&agent, &[Act::Prompt(150), Act::Prompt(3)]).await;
+        recorder.save().unwrap();
+        perform(&agent, &[Act::Prompt(3)]).await;
+        // As a crash leaves it.
+        std::mem::forget((recorder, agent));
+    });
+    store
+}
+
+/// Changes the database, and expects the same error from a load and a save, and nothing to be lost by them.
+#[track_caller]
+fn check(change: &str, expect: &str, kept: Option<(usize, usize)>) {
+    let dir = tempfile::tempdir().unwrap();
+    drop(recorded(dir.path()));
+    let copy = tempfile::tempdir().unwrap();
+    {
+        let connection = Connection::open(database(dir.path())).unwrap();
+        connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+        // The lock of the recorder that was forgotten is held by this process: the copy has none.
+        std::fs::copy(database(dir.path()), database(copy.path())).unwrap();
+    }
+    let connection = Connection::open(database(copy.path())).unwrap();
+    connection.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+    connection.execute_batch(change).unwrap();
+    let count = |table: &str| -> i64 {
+        connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+    };
+    let rows = (count("loops"), count("messages"), count("records"));
+    let store = SqliteStore::open(database(copy.path())).unwrap().with_max_session_bytes(1 << 20);
+    let error = store.load_session("s-1").unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains(expect) && text.contains("sessions.db"), "{text}");
+    // Nobody writes over what nobody can read.
+    let session = agent_session::Session::new("s-1".into(), "a".into(), agent_core::Timestamp(1));
+    assert!(store.save_session(&session).is_err());
+    assert!(store.write_session("s-1").is_err());
+    assert_eq!(rows, (count("loops"), count("messages"), count("records")));
+    match (store.salvage_session("s-1"), kept) {
+        (Ok(salvaged), Some((loops, losses))) => {
+            assert_eq!(
+                (salvaged.session.loops.len(), salvaged.losses.len()),
+                (loops, losses),
+                "{:?}",
+                salvaged.losses
+            );
+            assert!(salvaged.losses.iter().all(|l| l.place.contains("sessions.db") && !l.reason.is_empty()));
+            assert!(salvaged.session.loops.iter().all(|r| !r.is_open()));
+        }
+        (Err(_), None) => {}
+        (other, _) => panic!("{other:?}"),
+    }
+}
+
+/// B-178, REQ-216.
+#[test]
+fn a_damaged_row_is_a_typed_error_that_names_it_and_the_rest_is_offered() {
+    check("UPDATE loops SET body = '{' WHERE position = 0", "session s-1, loops[0]: ", Some((2, 1)));
+    check("UPDATE loops SET body = '[]' WHERE position = 1", "loops[1]: ", Some((2, 1)));
+    check(
+        "UPDATE loops SET body = replace(body, '\"started_at\"', '\"began\"') WHERE position = 1",
+        "loops[1].(fields): missing field `started_at`",
+        Some((2, 1)),
+    );
+    check("UPDATE messages SET body = 'x' WHERE message = 2", "loops[0].messages[1]", Some((2, 1)));
+    check("DELETE FROM messages WHERE message = 5", "names message", Some((3, 1)));
+    check(
+        "UPDATE records SET line = '{' WHERE number = (SELECT max(number) FROM records)",
+        "record ",
+        Some((3, 1)),
+    );
+    check("DELETE FROM records WHERE number = (SELECT min(number) FROM records)", "is missing", Some((2, 1)));
+    check("UPDATE loops SET id = 'other' WHERE position = 0", "its row is that of \"other\"", Some((3, 0)));
+    check("UPDATE sessions SET head = '{}'", "there is no version; this is no session", None);
+    check("UPDATE sessions SET head = 'x'", "session s-1, head", None);
+    check(
+        "UPDATE sessions SET head = replace(head, '\"s-1\"', '\"s-2\"')",
+        "the row holds session \"s-2\"",
+        None,
+    );
+    check(
+        "UPDATE sessions SET head = replace(head, '\"version\":1', '\"version\":2')",
+        "has version 2",
+        None,
+    );
+    check("UPDATE loops SET body = body || printf('%.*c', 2000000, ' ')", "larger than 1048576 bytes", None);
+    check(
+        "UPDATE loops SET body = printf('%.*c', 100000, '[') WHERE position = 0",
+        "recursion limit",
+        Some((2, 1)),
+    );
+}
+
+#[track_caller]
+fn refuse(bytes: &[u8], expect: fn(&SessionError) -> bool) {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(database(dir.path()), bytes).unwrap();
+    let error = SqliteStore::open(database(dir.path())).unwrap_err();
+    assert!(expect(&error) && error.to_string().contains("sessions.db"), "{error:?}");
+    assert_eq!(std::fs::read(database(dir.path())).unwrap(), bytes, "it stays as it was");
+}
+
+/// REQ-216.
+#[test]
+fn what_is_no_database_of_sessions_is_refused_and_stays_as_it_was() {
+    let is_corrupt = |e: &SessionError| matches!(e, SessionError::Corrupt { .. });
+    refuse(&b"this is no database, whatever its name is. ".repeat(100), is_corrupt);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("other.db");
+    let with = |sql: &str| {
+        let _ = std::fs::remove_file(&path);
+        Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        std::fs::read(&path).unwrap()
+    };
+    let foreign = |e: &SessionError| e.to_string().contains("the database of something else");
+    refuse(&with("PRAGMA journal_mode = WAL; CREATE TABLE cookies (a)"), foreign);
+    refuse(&with("PRAGMA journal_mode = WAL; PRAGMA user_version = 7"), foreign);
+    // One of ours, from later.
+    let ours = "PRAGMA journal_mode = WAL; PRAGMA application_id = 0x6c747365; PRAGMA user_version = 99";
+    refuse(&with(ours), |e| matches!(e, SessionError::UnsupportedVersion { found: 99, .. }));
+}
+
+/// A database that breaks off, as a disk that was full leaves a copy of it.
+#[test]
+fn a_database_that_is_cut_is_an_error_or_gives_whole_sessions() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = recorded(dir.path()).load_session("s-1").unwrap();
+    Connection::open(database(dir.path())).unwrap().execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let bytes = std::fs::read(database(dir.path())).unwrap();
+    let mut errors = 0;
+    for cut in (1..bytes.len()).step_by(3_001) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(database(dir.path()), &bytes[..cut]).unwrap();
+        match SqliteStore::open(database(dir.path())).and_then(|s| s.load_session("s-1")) {
+            Ok(loaded) => assert_eq!(loaded.loops, whole.loops, "cut at {cut}"),
+            Err(SessionError::Corrupt { .. } | SessionError::Database { .. }) => errors += 1,
+            Err(other) => panic!("cut at {cut}: {other:?}"),
+        }
+    }
+    assert!(errors > 0);
+}
+
+/// Two processes that open a new database at once both get its tables.
+#[test]
+fn many_may_open_a_new_database_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = database(dir.path());
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| SqliteStore::open(&path).unwrap().list_session_ids().unwrap());
+        }
+    });
+}
+
+/// Conversations are for their owner.
+#[cfg(unix)]
+#[test]
+fn nobody_else_may_read_the_database() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let _store = recorded(dir.path());
+    for name in ["sessions.db", "sessions.db-wal", "sessions.db-shm"] {
+        let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+}

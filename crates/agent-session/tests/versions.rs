@@ -1,0 +1,247 @@
+//! The format of sessions: its schema, and samples of every version, which load for ever.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+mod scene;
+
+use std::path::{Path, PathBuf};
+
+use agent_core::tool::validate::{ArgumentValidator, SchemaValidator};
+use agent_core::{
+    Answer, BranchSpec, Budget, BudgetLimits, EventSender, Finished, LlmJudgeEvaluation, Spending, Timestamp,
+    ToolExecutionStrategy,
+};
+use agent_session::{JsonStore, LoopStatus, Session, SessionRecorder, session_schema};
+use proptest::prelude::*;
+use scene::{Act, Play, act, agent, block_on, each_store, perform, play};
+use serde_json::{Value, json};
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+/// The schema in which nothing may stand that it does not name.
+fn closed() -> Value {
+    fn close(value: &mut Value) {
+        match value {
+            Value::Object(map) => {
+                if map.contains_key("properties") {
+                    map.insert("additionalProperties".into(), json!(false));
+                }
+                if let Some(Value::Array(shapes)) = map.get_mut("anyOf") {
+                    shapes.retain(|s| s.get("title").is_none());
+                }
+                map.values_mut().for_each(close);
+            }
+            Value::Array(items) => items.iter_mut().for_each(close),
+            _ => {}
+        }
+    }
+    let mut schema = session_schema();
+    close(&mut schema);
+    schema
+}
+
+#[track_caller]
+fn assert_valid(schema: &Value, file: &Value) {
+    match SchemaValidator.validate(schema, file.clone()) {
+        // The validator would put a number in the place of a text that looks like one.
+        Ok(valid) => assert_eq!(valid, *file),
+        Err(errors) => panic!("{:?}", errors.errors().iter().map(ToString::to_string).collect::<Vec<_>>()),
+    }
+}
+
+/// What a run of every kind leaves.
+fn recorded(plays: &[Play], acts: &[Act]) -> Vec<Session> {
+    let dir = tempfile::tempdir().unwrap();
+    block_on(async {
+        let agent = agent(plays, ToolExecutionStrategy::Parallel);
+        let recorder = SessionRecorder::attach(&agent, scene::Kind::Json.open(dir.path()));
+        perform(&agent, acts).await;
+        recorder.sessions()
+    })
+}
+
+/// X1. To write the file again after a change: `LOOPTREE_WRITE_SCHEMA=1 cargo test -p agent-session --test versions`.
+#[test]
+fn the_schema_in_docs_is_the_one_of_the_code() {
+    let path = folder("../../docs/schema/session-v1.json");
+    let text = format!("{}\n", serde_json::to_string_pretty(&session_schema()).unwrap());
+    #[expect(clippy::disallowed_methods, reason = "the developer asks for it")]
+    if std::env::var("LOOPTREE_WRITE_SCHEMA").is_ok() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: scene::cases(32), failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// X1: nothing is written that the schema does not name.
+    #[test]
+    fn whatever_is_recorded_is_as_the_schema_says(
+        plays in prop::collection::vec(play(), 0..8),
+        acts in prop::collection::vec(act(), 1..6),
+    ) {
+        let schema = closed();
+        for session in recorded(&plays, &acts) {
+            assert_valid(&schema, &serde_json::to_value(&session).unwrap());
+        }
+    }
+}
+
+/// X1: parallel loops, budgets and forks are named in the schema, too.
+#[test]
+fn groups_budgets_and_forks_are_as_the_schema_says() {
+    let schema = closed();
+    let limits = BudgetLimits::none().with_model_calls(5).with_tool_calls(1);
+    let dir = tempfile::tempdir().unwrap();
+    let plays =
+        [Play::Calls(vec!["say", "say"]), Play::Text(40), Play::Text(3), Play::Text(4), Play::Text(5)];
+    let session = block_on(async {
+        let agent =
+            agent(&plays, ToolExecutionStrategy::Sequential).with_budget(Budget::new(limits).pausing());
+        let recorder = SessionRecorder::attach(&agent, scene::Kind::Json.open(dir.path()));
+        drop(agent.prompt("go").unwrap());
+        while let Finished::Suspended { questions } = agent.finish().await {
+            let answer = Answer::Raise { by: Spending::of_tool_calls(1) };
+            drop(agent.answer(questions[0].id.clone(), answer).unwrap());
+        }
+        let branch = || BranchSpec::asking("why?");
+        let judge = LlmJudgeEvaluation::new(agent.config());
+        let result = agent.explore_and_adopt([branch(), branch()], judge, EventSender::none()).await;
+        result.unwrap();
+        agent.set_journal(None);
+        recorder.session("s-1").unwrap()
+    });
+    let file = serde_json::to_value(&session).unwrap();
+    let text = file.to_string();
+    for named in ["\"Budget\"", "\"raised\"", "\"judge\"", "\"selected_after_loops\"", "\"judge_loop_id\""] {
+        assert!(text.contains(named), "{named} is in what is looked at");
+    }
+    assert_valid(&schema, &file);
+
+    let fork = session.forked(&session.end_point().unwrap(), "s-2", Timestamp(9)).unwrap();
+    let mut file = serde_json::to_value(&fork).unwrap();
+    file["forked_from"]["files"] = json!({
+        "src/new.rs": null,
+        "src/old.rs": { "len": 3, "modified_ms": 9, "hash": "00000000000000ff" },
+    });
+    let fork: Session = serde_json::from_value(file.clone()).unwrap();
+    assert_eq!(fork.forked_from.as_ref().unwrap().files.iter().count(), 2);
+    assert_eq!(serde_json::to_value(&fork).unwrap(), file);
+    assert_valid(&schema, &file);
+}
+
+#[test]
+fn the_schema_refuses_what_is_no_session_and_takes_what_a_later_version_adds() {
+    let plays = [Play::Calls(vec!["say"]), Play::Text(3)];
+    let file = serde_json::to_value(&recorded(&plays, &[Act::Prompt(3)])[0]).unwrap();
+    let schema = session_schema();
+    let with = |pointer: &str, value: Value| {
+        let mut file = file.clone();
+        *file.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
+        file
+    };
+    for (pointer, value) in [
+        ("/version", json!(2)),
+        ("/session_id", Value::Null),
+        ("/loops", json!({})),
+        ("/loops/0/status", json!("Sleeping")),
+        ("/loops/0/messages/0/role", json!("system")),
+        ("/loops/0/turns/0/started_at", json!("soon")),
+        ("/loops/0/events/0/event", json!({})),
+    ] {
+        assert!(SchemaValidator.validate(&schema, with(pointer, value)).is_err(), "{pointer}");
+    }
+    let mut later = with("/loops/0/events/0/event", json!({"type": "Dreamt", "of": 1}));
+    later["new"] = json!({"field": [1]});
+    assert_valid(&schema, &later);
+}
+
+/// X1, REQ-216: each of these was written by a version that was released, and none is ever changed.
+#[test]
+fn samples_of_every_version_load_and_are_kept_as_they_are() {
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder("tests/samples")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let Some(id) = name.strip_suffix(".json") else { continue };
+        seen += 1;
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::copy(&path, dir.path().join(&name)).unwrap();
+        let journal = path.with_file_name(format!("{id}.journal.jsonl"));
+        if journal.exists() {
+            std::fs::copy(&journal, dir.path().join(format!("{id}.journal.jsonl"))).unwrap();
+        }
+        let loaded = JsonStore::open(dir.path()).unwrap().load_session(id).unwrap();
+        loaded.history().unwrap();
+        loaded.open_run().unwrap();
+        assert!(loaded.loops.iter().all(|r| r.events.iter().all(|e| e.known().is_some())), "{name}");
+        let file: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        if file["version"] == 1 {
+            assert_valid(&session_schema(), &file);
+        }
+        if !journal.exists() && loaded.loops.iter().all(|r| r.status != LoopStatus::Interrupted) {
+            assert_eq!(serde_json::to_value(&*loaded).unwrap(), file, "{name}");
+        }
+        each_store(|_, store| {
+            store.save_session(&loaded).unwrap();
+            assert_eq!(*store.load_session(id).unwrap(), *loaded, "{name}");
+        });
+    }
+    assert!(seen >= 3, "{seen} samples");
+}
+
+/// Makes the samples of the version that is written; run by hand once for each version.
+#[test]
+#[ignore = "it makes files that are never changed afterwards"]
+fn make_samples() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path()).unwrap();
+    let plays = [
+        Play::Calls(vec!["say", "fail", "ask"]),
+        Play::Retried,
+        Play::TextAndCall(120),
+        Play::Cut(50),
+        Play::Text(200),
+        Play::Calls(vec!["say", "say"]),
+        Play::Calls(vec!["say", "unknown"]),
+        Play::Text(150),
+        Play::Overflows,
+        Play::Text(9),
+        Play::Fails,
+    ];
+    let acts = [
+        Act::Prompt(300),
+        Act::Steer,
+        Act::Prompt(20),
+        Act::Note,
+        Act::Prompt(9),
+        Act::Prompt(9),
+        Act::Prompt(9),
+    ];
+    block_on(async {
+        for (id, count) in [("v1-whole", acts.len()), ("v1-journal", 3), ("v1-waiting", 0)] {
+            let agent = agent(&plays, ToolExecutionStrategy::Parallel).with_session_id(id);
+            let recorder = SessionRecorder::attach(&agent, store.clone());
+            perform(&agent, &acts[..count]).await;
+            recorder.save().unwrap();
+            if id == "v1-journal" {
+                perform(&agent, &acts[count..]).await;
+            }
+            if id == "v1-waiting" {
+                drop(agent.prompt("May I?").unwrap());
+                agent.finish().await;
+                recorder.close().unwrap();
+            }
+            for ending in ["json", "journal.jsonl"] {
+                let name = format!("{id}.{ending}");
+                let bytes = std::fs::read(dir.path().join(&name)).unwrap();
+                if !bytes.is_empty() {
+                    std::fs::write(folder("tests/samples").join(name), bytes).unwrap();
+                }
+            }
+            std::mem::forget((agent, recorder));
+        }
+    });
+}

@@ -1,0 +1,112 @@
+//! `cargo xtask bench session` and `cargo xtask bench store`: what sessions cost, against their bounds.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+use serde_json::Value;
+
+use crate::cargo;
+
+/// The file of a session may be this many times its messages.
+const SIZE: f64 = 1.5;
+/// Microseconds of CPU that recording may add to a round of tools, without flushing.
+const ROUND: f64 = 15.0;
+/// A record of a long run may cost this many times what one of a short run costs.
+const GROWTH: f64 = 1.2;
+/// Milliseconds for a list or a search in the database.
+const ANSWER: f64 = 100.0;
+/// KiB of memory at most for the directory.
+const PEAK: f64 = 65_536.0;
+
+/// A session of 1,000 turns of 2 KiB: its size, the CPU of its recording, and that a turn costs what is new.
+pub(super) fn session(root: &Path) -> anyhow::Result<bool> {
+    let program = build(root)?;
+    let mut good = true;
+    let size = ask(&program, &["size", "1000"])?;
+    good &= row("bytes of the file, against its messages", number(&size, "ratio"), Some(SIZE));
+    // The least of several runs: what else the machine does only adds.
+    let cpu = |how: &str| -> anyhow::Result<f64> {
+        let mut least = f64::MAX;
+        for _ in 0..7 {
+            let used = ask(&program, &["record", how, "1000"])?;
+            least = least.min(number(&used, "user") + number(&used, "system"));
+        }
+        Ok(least / 1e3)
+    };
+    let off = cpu("off")?;
+    good &= row("CPU of recording a round, not flushed, µs", cpu("json")? - off, Some(ROUND));
+    row("CPU of recording a round, flushed, µs", cpu("flushed")? - off, None);
+    row("CPU of recording a round in the database, µs", cpu("sqlite")? - off, None);
+    let of = |how: &str, rounds: &str, key: &str| {
+        anyhow::Ok(number(&ask(&program, &["record", how, rounds])?, key))
+    };
+    for (name, key) in
+        [("allocations", "allocations"), ("bytes allocated", "bytes"), ("bytes of journal", "journal")]
+    {
+        let cost = |rounds: &str| anyhow::Ok(of("json", rounds, key)? - of("off", rounds, key)?);
+        let (one, short, long) = (cost("1")?, cost("101")?, cost("1001")?);
+        let growth = ((long - one) / 1e3) / ((short - one) / 1e2);
+        good &= row(&format!("{name} of a record, turn 1,000 against 100"), growth, Some(GROWTH));
+    }
+    Ok(good)
+}
+
+/// A store of 10,000 sessions with 100 MB of messages, made under the target directory and removed at the end.
+pub(super) fn store(root: &Path) -> anyhow::Result<bool> {
+    let program = build(root)?;
+    let folder = super::target(root)?.join("session-store");
+    let mut good = true;
+    for kind in ["sqlite", "json"] {
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder)?;
+        let place = folder.to_str().context("the target directory's name is no text")?;
+        ask(&program, &["fill", kind, place, "10000", "100000000"])?;
+        let answers = ask(&program, &["ask", kind, place])?;
+        let bound = |value: f64| (kind == "sqlite").then_some(value);
+        for answer in answers.get("answers").and_then(Value::as_array).into_iter().flatten() {
+            let name = answer.get("name").and_then(Value::as_str).unwrap_or_default();
+            good &= row(&format!("{kind}: {name}, ms"), number(answer, "ms"), bound(ANSWER));
+        }
+        good &= row(&format!("{kind}: peak of memory, KiB"), number(&answers, "peak_kib"), Some(PEAK));
+    }
+    std::fs::remove_dir_all(&folder)?;
+    Ok(good)
+}
+
+fn build(root: &Path) -> anyhow::Result<PathBuf> {
+    let arguments = [
+        "build",
+        "--release",
+        "--package",
+        "agent-session",
+        "--features",
+        "sqlite",
+        "--example",
+        "session_bench",
+    ];
+    if !cargo::run(root, &arguments, &[])? {
+        bail!("the program that measures could not be built");
+    }
+    Ok(super::target(root)?.join("release/examples/session_bench"))
+}
+
+fn ask(program: &Path, arguments: &[&str]) -> anyhow::Result<Value> {
+    let output = Command::new(program).args(arguments).output()?;
+    if !output.status.success() {
+        bail!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    serde_json::from_slice(&output.stdout).context("it printed no JSON")
+}
+
+fn number(value: &Value, key: &str) -> f64 {
+    value.get(key).and_then(Value::as_f64).unwrap_or(f64::NAN)
+}
+
+fn row(what: &str, value: f64, bound: Option<f64>) -> bool {
+    let within = bound.is_none_or(|bound| value <= bound);
+    let bound = bound.map_or_else(|| "-".to_owned(), |b| b.to_string());
+    let mark = if within { "" } else { "  too much" };
+    println!("{what:52} {value:12.2} {bound:>8}{mark}");
+    within
+}

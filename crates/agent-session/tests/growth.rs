@@ -1,7 +1,9 @@
 //! What a session costs on the disk.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
-use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
+use std::sync::Arc;
+
+use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{BasicAgent, ExecutionLimits, ModelConfig, ToolResult};
 use agent_session::{JsonStore, SessionRecorder};
 use serde_json::json;
@@ -28,6 +30,8 @@ async fn bytes(turns: usize) -> (u64, u64) {
         Ok(ToolResult::text(part("result", n)))
     });
     let agent = BasicAgent::new(ModelConfig::default())
+        // With the real clock the size of the file depends a little on how busy the machine is.
+        .with_environment(Arc::new(ManualEnvironment::skipping(1_800_000_000_000)))
         .with_provider(ScriptedProvider::new(replies))
         .with_session_id("s-1")
         .with_execution_limits(ExecutionLimits::unlimited())

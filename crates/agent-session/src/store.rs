@@ -91,6 +91,15 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
     /// When the store cannot be read.
     fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError>;
 
+    /// The ids of sessions in which a run may be open, in the order of [`list_session_ids`](Self::list_session_ids). Others may be
+    /// among them: a store that does not know names all.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        self.list_session_ids()
+    }
+
     /// Sessions by what is asked for, sorted, a page of them.
     ///
     /// # Errors
@@ -148,6 +157,10 @@ impl<S: SessionStore + ?Sized> SessionStore for Arc<S> {
 
     fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
         (**self).list_session_ids()
+    }
+
+    fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        (**self).list_open_session_ids()
     }
 
     fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {

@@ -105,8 +105,9 @@ impl LoadedSession {
 
 /// What a store can say and do about runs that are not over. Every [`SessionStore`] can.
 pub trait OpenRuns {
-    /// Every run of this store that is not over: it waits, was cut off, or goes on. A session that cannot be read is
-    /// reported and keeps the others from nobody.
+    /// Every run of this store that is not over: it waits, was cut off, or goes on. Only the
+    /// [sessions that may have one](SessionStore::list_open_session_ids) are read; one that cannot be read is reported and keeps the
+    /// others from nobody.
     ///
     /// # Errors
     /// When the store cannot be listed.
@@ -130,7 +131,7 @@ pub trait OpenRuns {
 impl<S: SessionStore + ?Sized> OpenRuns for S {
     fn unfinished(&self) -> Result<UnfinishedSessions, SessionError> {
         let mut found = UnfinishedSessions { runs: Vec::new(), unreadable: Vec::new() };
-        for id in self.list_session_ids()? {
+        for id in self.list_open_session_ids()? {
             match self.load_session(id.as_str()).and_then(|session| session.unfinished()) {
                 Ok(run) => found.runs.extend(run),
                 Err(SessionError::NotFound { .. }) => {}

@@ -215,3 +215,31 @@ async fn where_a_process_has_the_session_open_the_answer_is_to_be_given_there() 
         assert_eq!(store.load_session("s-1").unwrap().loops[0].status, LoopStatus::Completed);
     }
 }
+
+/// X5: a database reads only the sessions that may wait.
+#[tokio::test]
+async fn of_many_sessions_those_that_are_over_are_not_unfinished() {
+    for kind in KINDS {
+        let dir = tempfile::tempdir().unwrap();
+        let store = asked(*kind, dir.path(), &["c1"]).await;
+        for n in 2..6 {
+            let done = BasicAgent::new(ModelConfig::default())
+                .with_provider(ScriptedProvider::texts(["done"]))
+                .with_session_id(format!("s-{n}"));
+            let recorder = SessionRecorder::attach(&done, store.clone());
+            done.chat("go").await.unwrap();
+            recorder.close().unwrap();
+        }
+        let open = store.list_open_session_ids().unwrap();
+        match kind {
+            Kind::Json => assert_eq!(open, store.list_session_ids().unwrap()),
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite => assert_eq!(open, ["s-1"]),
+        }
+        let found = store.unfinished().unwrap();
+        let ids: Vec<_> = found.runs.iter().map(|run| run.session_id.as_str()).collect();
+        assert_eq!((ids.as_slice(), found.unreadable.len()), (&["s-1"][..], 0));
+        store.answer("s-1", "c1", Answer::Allow, Timestamp(7)).unwrap();
+        assert_eq!(store.unfinished().unwrap().runs[0].status, LoopStatus::Interrupted, "to be resumed");
+    }
+}

@@ -26,7 +26,10 @@ impl Disk {
         id: &SessionId,
     ) -> Result<(Self, Option<Recording>), SessionError> {
         let (writer, found) = store.write_session(id.as_str())?;
-        let recording = found.map(Recording::new);
+        let recording = found.map(|mut session| {
+            session.nobody_drives_branches();
+            Recording::new(session)
+        });
         let mut known = KnownEnds::default();
         if let Some(session) = recording.as_ref().map(|r| &r.session)
             && let Some(head) = session.head_at(session.loops.len())

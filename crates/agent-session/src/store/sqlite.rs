@@ -104,6 +104,14 @@ impl SqliteStore {
         WriteLock::take(self.lock_of(id)?)
     }
 
+    fn ids(&self, sql: &str) -> Result<Vec<SessionId>, SessionError> {
+        self.shared.read("read", |t| {
+            let mut statement = t.prepare_cached(sql)?;
+            let ids = statement.query_map([], |row| row.get::<_, String>(0).map(SessionId::from))?;
+            Ok(ids.collect::<Result<_, _>>()?)
+        })
+    }
+
     fn not_found(&self, id: &str) -> SessionError {
         SessionError::NotFound { id: id.to_owned(), dir: self.shared.path.clone() }
     }
@@ -222,11 +230,14 @@ impl SessionStore for SqliteStore {
     }
 
     fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
-        self.shared.read("read", |t| {
-            let mut statement = t.prepare_cached("SELECT id FROM sessions ORDER BY changed DESC")?;
-            let ids = statement.query_map([], |row| row.get::<_, String>(0).map(SessionId::from))?;
-            Ok(ids.collect::<Result<_, _>>()?)
-        })
+        self.ids("SELECT id FROM sessions ORDER BY changed DESC")
+    }
+
+    fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        self.ids(
+            "SELECT id FROM sessions WHERE status NOT IN ('Completed', 'Rejected', 'Stopped', 'Failed')
+             ORDER BY changed DESC",
+        )
     }
 
     fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {

@@ -122,3 +122,13 @@ struct BudgetsPage;
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/concepts/cache.md")]
 struct CachePage;
+
+/// The examples of the page about the loop.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/concepts/loop.md")]
+struct LoopPage;
+
+/// The example of the page about events.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/concepts/events.md")]
+struct EventsPage;

@@ -9,7 +9,7 @@ use crate::message::Usage;
 use crate::provider::ErrorKind;
 use crate::route::RouteName;
 
-/// See [`AgentEvent::RetryStart`] and [`AgentEvent::RetryEnd`].
+/// See [`AgentEvent::RetryStart`](super::AgentEvent::RetryStart) and [`AgentEvent::RetryEnd`](super::AgentEvent::RetryEnd).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RetryNote {
@@ -26,7 +26,7 @@ pub struct RetryNote {
     pub error: Option<String>,
 }
 
-/// See [`AgentEvent::RouteChanged`].
+/// See [`AgentEvent::RouteChanged`](super::AgentEvent::RouteChanged).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RouteChange {
@@ -42,7 +42,7 @@ pub struct RouteChange {
     pub error: String,
 }
 
-/// See [`AgentEvent::Budget`].
+/// See [`AgentEvent::Budget`](super::AgentEvent::Budget).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BudgetEvent {
@@ -90,7 +90,7 @@ pub enum BudgetNote {
     },
 }
 
-/// See [`AgentEvent::CompactionEnded`].
+/// See [`AgentEvent::CompactionEnded`](super::AgentEvent::CompactionEnded).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompactionEnded {

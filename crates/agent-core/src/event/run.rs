@@ -11,7 +11,7 @@ use crate::identity::{AgentId, ContinuationKind, GroupMember, LoopId, SessionId,
 use crate::message::Usage;
 use crate::provider::ErrorKind;
 
-/// See [`AgentEvent::AgentStart`] (REQ-192).
+/// See [`AgentEvent::AgentStart`](super::AgentEvent::AgentStart) (REQ-192).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AgentStart {
@@ -75,7 +75,7 @@ pub struct LoopConfigSnapshot {
     pub prices: Option<crate::message::CostConfig>,
 }
 
-/// See [`AgentEvent::AgentEnd`].
+/// See [`AgentEvent::AgentEnd`](super::AgentEvent::AgentEnd).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AgentEnd {

@@ -107,8 +107,8 @@ async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<Exit
         .with_tools(Toolset::new(workspace).with_bash(shell).tools())
         .with_hooks(watch.hooks(approval::hooks(mode)))
         .with_budget(money::budget(args, money::at_limit()));
-    let mut tape = Tape::of(args, mode);
-    if let Some(tape) = &mut tape {
+    let tape = Tape::of(args, mode, &agent.model());
+    if let Some(tape) = &tape {
         agent = tape.attach(agent);
     }
     let store = JsonStore::open(sessions_of(&root))?;

@@ -52,12 +52,12 @@ pub(crate) struct Tape {
     mode: Mode,
     budget: Option<String>,
     max_tokens_total: Option<u64>,
-    model: Option<Model>,
+    model: Model,
 }
 
 impl Tape {
     /// The tape that the command line asks for.
-    pub(crate) fn of(args: &Args, mode: Mode) -> Option<Self> {
+    pub(crate) fn of(args: &Args, mode: Mode, model: &ModelConfig) -> Option<Self> {
         Some(Self {
             recorder: Recorder::new(),
             file: args.record.clone()?,
@@ -65,26 +65,23 @@ impl Tape {
             mode,
             budget: args.budget.map(|money| money.to_string()),
             max_tokens_total: args.max_tokens_total,
-            model: None,
+            model: Model {
+                api: model.api,
+                provider: model.provider.clone(),
+                id: model.id.clone(),
+                name: model.name.clone(),
+                context_window: model.context_window,
+                max_tokens: model.max_tokens,
+                cost: model.cost.clone(),
+            },
         })
     }
 
-    pub(crate) fn attach(&mut self, agent: BasicAgent) -> BasicAgent {
-        let model = agent.model();
-        self.model = Some(Model {
-            api: model.api,
-            provider: model.provider.clone(),
-            id: model.id.clone(),
-            name: model.name.clone(),
-            context_window: model.context_window,
-            max_tokens: model.max_tokens,
-            cost: model.cost.clone(),
-        });
+    pub(crate) fn attach(&self, agent: BasicAgent) -> BasicAgent {
         self.recorder.attach(agent)
     }
 
     pub(crate) fn save(self, keyboard: &Keyboard, screen: &Screen) -> Result<()> {
-        let model = self.model.context("the recorder was attached to no agent")?;
         let around = Around {
             task: self.task,
             mode: self.mode.name().to_owned(),
@@ -92,7 +89,7 @@ impl Tape {
             asked_at_limit: money::at_limit() == AtLimit::Pause,
             budget: self.budget,
             max_tokens_total: self.max_tokens_total,
-            model,
+            model: self.model,
         };
         self.recorder.note(NOTE, serde_json::to_value(&around)?);
         save_recording(&self.file, &self.recorder.recording())?;

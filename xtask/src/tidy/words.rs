@@ -6,8 +6,8 @@ use super::Finding;
 use crate::source::lines_with;
 use crate::workspace::SourceFile;
 
-/// Folders of one machine.
-const MACHINE_FOLDERS: &[&str] = &["/root/", "/home/", "/Users/"];
+/// Folders at the root in which homes are: what is below them is of one machine.
+const HOMES: &[&str] = &["root", "home", "Users"];
 
 /// Folders that every machine has: what stands in one is not of one machine.
 const EVERYWHERE: &[&str] = &["/", "/tmp", "/var", "/opt", "/srv", "/mnt", "/usr", "/home", "/Users"];
@@ -35,8 +35,8 @@ pub(super) fn machine_paths(file: &SourceFile, findings: &mut Vec<Finding>) {
     if file.path.starts_with(OWN) || file.path == "Cargo.lock" {
         return;
     }
-    for folder in MACHINE_FOLDERS {
-        paths_below(folder, file, findings);
+    for home in HOMES {
+        paths_below(&format!("/{home}/"), file, findings);
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) fn machine_paths(file: &SourceFile, findings: &mut Vec<Finding>) {
 pub(super) fn paths_of_the_checkout(root: &Path, files: &[SourceFile], findings: &mut Vec<Finding>) {
     let beside = root.parent().filter(|parent| !EVERYWHERE.contains(&&*parent.to_string_lossy()));
     let folder = format!("{}/", beside.unwrap_or(root).display());
-    if MACHINE_FOLDERS.iter().any(|known| folder.starts_with(known)) {
+    if HOMES.iter().any(|home| folder.starts_with(&format!("/{home}/"))) {
         return;
     }
     for file in files.iter().filter(|file| file.path != "Cargo.lock") {

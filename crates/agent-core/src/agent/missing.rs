@@ -89,6 +89,10 @@ impl Environment for Nowhere {
         Err(crate::environment::NoRuntime)
     }
 
+    fn can_spawn(&self) -> bool {
+        false
+    }
+
     fn random_id(&self) -> String {
         "unnamed".to_owned()
     }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 
 use super::disk::{Disk, session_of_entry};
 use super::groups::{session_of_group, session_of_start};
-use super::{Inner, Recording, Tracked};
+use super::{Inner, Recording, State, Tracked};
 use crate::error::SessionError;
 use crate::model::Session;
 use crate::store::{SessionStore, WriteJob};
@@ -148,29 +148,14 @@ impl Inner {
         entry: &JournalEntry<'_>,
     ) -> Result<Option<Option<WriteJob>>, SessionError> {
         let durability = self.durability(entry.durability);
-        let mut state = self.lock();
-        let Some(Tracked { recording, disk: Some(disk), changed, completed }) = state.sessions.get_mut(id)
-        else {
-            return Ok(None);
-        };
-        let written = disk.append(recording, entry, durability);
-        *changed = true;
-        *completed = false;
-        match written {
-            Ok(written) => {
-                let loop_id = entry.run.loop_id().clone();
-                state.routes.entry(loop_id).or_insert_with(|| id.clone());
-                for event in entry.events {
-                    state.link(event);
-                }
-                Ok(Some(written))
+        let write = |disk: &mut Disk, recording: &mut Recording| disk.append(recording, entry, durability);
+        self.write(id, write, |state| {
+            let loop_id = entry.run.loop_id().clone();
+            state.routes.entry(loop_id).or_insert_with(|| id.clone());
+            for event in entry.events {
+                state.link(event);
             }
-            Err(error) => {
-                // What is in memory is ahead of the disk: it goes, and the next record begins from the disk (B-179).
-                state.sessions.remove(id);
-                Err(error)
-            }
-        }
+        })
     }
 
     /// As [`append`](Self::append), for an event of a group.
@@ -180,24 +165,38 @@ impl Inner {
         entry: &GroupEntry<'_>,
     ) -> Result<Option<Option<WriteJob>>, SessionError> {
         let durability = self.durability(entry.durability);
+        let write =
+            |disk: &mut Disk, recording: &mut Recording| disk.append_group(recording, entry, durability);
+        self.write(id, write, |state| {
+            if let AgentEvent::ParallelLoopStart(start) = entry.event {
+                for loop_id in &start.loop_ids {
+                    state.routes.insert(loop_id.clone(), id.clone());
+                }
+            }
+        })
+    }
+
+    fn write(
+        &self,
+        id: &SessionId,
+        write: impl FnOnce(&mut Disk, &mut Recording) -> Result<Option<WriteJob>, SessionError>,
+        written: impl FnOnce(&mut State),
+    ) -> Result<Option<Option<WriteJob>>, SessionError> {
         let mut state = self.lock();
         let Some(Tracked { recording, disk: Some(disk), changed, completed }) = state.sessions.get_mut(id)
         else {
             return Ok(None);
         };
-        let written = disk.append_group(recording, entry, durability);
+        let job = write(disk, recording);
         *changed = true;
         *completed = false;
-        match written {
-            Ok(written) => {
-                if let AgentEvent::ParallelLoopStart(start) = entry.event {
-                    for loop_id in &start.loop_ids {
-                        state.routes.insert(loop_id.clone(), id.clone());
-                    }
-                }
-                Ok(Some(written))
+        match job {
+            Ok(job) => {
+                written(&mut state);
+                Ok(Some(job))
             }
             Err(error) => {
+                // What is in memory is ahead of the disk: it goes, and the next record begins from the disk (B-179).
                 state.sessions.remove(id);
                 Err(error)
             }

@@ -9,7 +9,7 @@ fn a_path_of_one_machine_is_refused_in_any_text() {
 
 #[test]
 fn addresses_templates_and_people_who_do_not_exist_are_no_paths_of_a_machine() {
-    check("docs/a.md", "https://example.com/home/list and {dir}/root/x\n", &[]);
+    check("docs/a.md", "https://example.com/home/list and {dir}/home/x\n", &[]);
     check("docs/a.md", "HOME=/home/user/ or /home/alice/x\n", &[]);
 }
 

@@ -239,3 +239,20 @@ fn what_can_be_read_of_a_journal_with_a_bad_line_is_offered() {
     assert!(salvaged.session.loops.iter().all(|r| !r.is_open()));
     salvaged.session.history().unwrap();
 }
+
+/// REQ-216. A file of 1 GB is refused by its size, before any of it is read; so is a journal.
+#[test]
+fn a_file_of_a_gigabyte_is_refused_by_its_size() {
+    #[track_caller]
+    fn check(dir: &Path, name: &str) {
+        let path = dir.join(name);
+        std::fs::File::create(&path).unwrap().set_len(1 << 30).unwrap();
+        let error = JsonStore::open(dir).unwrap().load_session("s-1").unwrap_err();
+        assert!(matches!(&error, SessionError::TooLarge { path: at, .. } if *at == path), "{error}");
+        std::fs::remove_file(path).unwrap();
+    }
+    let dir = tempfile::tempdir().unwrap();
+    check(dir.path(), "s-1.json");
+    recorded(dir.path());
+    check(dir.path(), "s-1.journal.jsonl");
+}

@@ -29,6 +29,7 @@ mod compact;
 mod config;
 mod gates;
 mod halt;
+mod ledger;
 mod mailbox;
 mod model;
 mod observe;

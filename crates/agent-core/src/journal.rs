@@ -1,7 +1,8 @@
 //! The write-ahead port: what a run decided is written down before anything is done about it.
 //!
-//! The driver awaits [`Journal::append`] after each input it applied and before it performs the next step or tells any
-//! subscriber. agent-session implements it on files; without one nothing is written.
+//! The driver awaits [`Journal::append`] after what it applied and before it performs the next step or tells any
+//! subscriber; only that a reply begins is told before it is written down, together with what ends it. agent-session
+//! implements it on files; without one nothing is written.
 //!
 //! ```
 //! use agent_core::journal::{Durability, Journal, JournalEntry, JournalError};
@@ -73,15 +74,27 @@ impl<'a> GroupEntry<'a> {
     }
 }
 
-/// One applied input (none for the start), what the run said to it, and the run after it.
+/// An input that was applied.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AppliedInput {
+    /// When.
+    pub now: Timestamp,
+    /// The input.
+    pub input: Input,
+}
+
+/// What was applied since the entry before (nothing for the start), what the run said to it, and the run after it.
+///
+/// Most entries have one input. Inputs between which nothing was done are one entry: the beginning of a reply, the reply, and
+/// that its calls begin.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct JournalEntry<'a> {
-    /// When.
+    /// When the last input was applied.
     pub now: Timestamp,
-    /// The input; `None` for the start of the run.
-    pub input: Option<&'a Input>,
-    /// What the run said.
+    /// The inputs in their order; none for the start of the run.
+    pub inputs: &'a [AppliedInput],
+    /// What the run said, to all of them.
     pub events: &'a [AgentEvent],
     /// The run as it is now.
     pub run: &'a Run,
@@ -94,16 +107,16 @@ impl<'a> JournalEntry<'a> {
     #[must_use]
     pub fn new(
         run: &'a Run,
-        input: Option<&'a Input>,
+        inputs: &'a [AppliedInput],
         events: &'a [AgentEvent],
         durability: Durability,
     ) -> Self {
-        Self { now: run.now(), input, events, run, durability }
+        Self { now: run.now(), inputs, events, run, durability }
     }
 }
 
 /// How safe an entry must be before the run goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 #[non_exhaustive]
 pub enum Durability {
     /// Handed to the operating system.

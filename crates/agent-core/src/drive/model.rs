@@ -14,6 +14,7 @@ use crate::event::{AgentEvent, StreamDelta};
 use crate::history::History;
 use crate::hooks::{HookError, Transform};
 use crate::identity::{LoopId, StepKey};
+use crate::journal::Durability;
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, Message, StopReason};
 use crate::model::{ModelConfig, Secret};
 use crate::prefix::Found;
@@ -73,7 +74,7 @@ impl Shell {
         }
         let broken = self.compare(&request, &*provider, &key);
         // Nothing is said by the run until the reply has begun: thousands may wait here.
-        self.events = Vec::new();
+        self.ledger.shrink();
         let mut log = ReplyLog::new();
         self.arriving = Some(log.shared());
         let end = self.stream(provider, &request, &mut log, key, attempt).await?;
@@ -126,7 +127,7 @@ impl Shell {
             // It holds the history, which is copied where it grows while somebody else has it.
             drop(request);
         }
-        self.apply(input).await
+        self.apply_soon(input, Durability::Buffered).await
     }
 
     /// Where the request parts from the last one to its model.
@@ -232,7 +233,7 @@ impl Shell {
                 };
                 if begun {
                     started = true;
-                    self.apply(Input::ReplyStarted).await?;
+                    self.begin_reply().await?;
                 }
             }
             for event in unheard.drain(..) {

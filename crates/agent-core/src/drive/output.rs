@@ -104,6 +104,11 @@ impl Output {
         Self { tx, audience: Some(audience), held: Mutex::default() }
     }
 
+    /// Whether somebody has to be waited for with each event.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.audience.as_ref().is_some_and(|audience| audience.is_heard())
+    }
+
     /// Passes an event on.
     pub(crate) async fn emit(&self, event: AgentEvent) -> Result<(), ListenerPanicked> {
         let mut heard = Ok(());

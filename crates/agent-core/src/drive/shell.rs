@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::AgentLoopConfig;
 use super::halt::Halt;
+use super::ledger::{Ledger, is_passed_on};
 use super::mailbox::Mailbox;
 use super::output::Output;
 use super::till::Till;
@@ -16,7 +17,7 @@ use crate::environment::NoRuntime;
 use crate::event::{AgentEvent, Question};
 use crate::history::{Entry, History, HistoryError, MessageRef};
 use crate::identity::Timestamp;
-use crate::journal::{Durability, JournalEntry, JournalError};
+use crate::journal::JournalError;
 use crate::message::AgentMessage;
 use crate::prefix::Prefixes;
 use crate::provider::ReplyLog;
@@ -95,8 +96,9 @@ pub(crate) struct Shell {
     pub(super) cancel: CancellationToken,
     pub(super) mailbox: Option<Arc<Mailbox>>,
     /// The run, while it is being driven: what is still here when the shell is dropped was cut off.
-    run: Option<Run>,
-    pub(super) events: Vec<AgentEvent>,
+    pub(super) run: Option<Run>,
+    /// What it has said, on its way.
+    pub(super) ledger: Ledger,
     /// The reply that is arriving: what there is of it is kept when the run is cut off.
     pub(super) arriving: Option<ReplyLog>,
     /// Whether the run has said `AgentStart`, here or in an earlier shell.
@@ -127,7 +129,7 @@ impl Shell {
             cancel,
             mailbox: None,
             run: None,
-            events: Vec::new(),
+            ledger: Ledger::default(),
             arriving: None,
             started: false,
             till: None,
@@ -147,7 +149,7 @@ impl Shell {
         self.started = run.has_started();
         self.till = Till::open(&self.config, &run);
         self.run = Some(run);
-        self.events = events;
+        self.ledger = Ledger::of(events);
         self
     }
 
@@ -221,7 +223,7 @@ impl Shell {
         match std::mem::replace(&mut self.start, Start::GoOn(None)) {
             Start::Begin => {
                 if self.config.journal.is_some() {
-                    Box::pin(self.record(None, Durability::Buffered)).await?;
+                    Box::pin(self.record()).await?;
                 }
                 self.forward().await?;
             }
@@ -239,6 +241,11 @@ impl Shell {
                 if self.run.as_ref().is_some_and(|r| r.ended().is_none()) {
                     self.apply(Input::abort(None)).await?;
                 }
+                continue;
+            }
+            // Verdicts on calls go with the reply that made them.
+            if self.is_behind() && !matches!(step, Step::RunTools { .. }) {
+                self.settle().await?;
                 continue;
             }
             match step {
@@ -322,96 +329,6 @@ impl Shell {
         self.config.environment.now()
     }
 
-    /// Applies an input, writes it down, and passes on what the run says.
-    pub(super) fn apply(&mut self, input: Input) -> impl Future<Output = Result<(), Halt>> + Send + '_ {
-        self.apply_with(input, Durability::Buffered)
-    }
-
-    /// Not an `async fn`: a future would hold the input more than once, and thousands of runs wait in one of these.
-    pub(super) fn apply_with(
-        &mut self,
-        input: Input,
-        durability: Durability,
-    ) -> impl Future<Output = Result<(), Halt>> + Send + '_ {
-        let taken = self.take(input);
-        async move {
-            if let Some(input) = taken? {
-                // A run that waits for a person may wait for days.
-                let rests = self.events.iter().any(|e| {
-                    use AgentEvent::{AgentEnd, QuestionAsked, TurnEnd};
-                    matches!(e, TurnEnd { .. } | AgentEnd(_) | QuestionAsked { .. })
-                });
-                let durability = if rests { Durability::Flushed } else { durability };
-                Box::pin(self.record(Some(&input), durability)).await?;
-            }
-            self.forward().await
-        }
-    }
-
-    /// Applies an input. It comes back where it is to be written down.
-    fn take(&mut self, input: Input) -> Result<Option<Box<Input>>, Halt> {
-        let now = self.now();
-        let Some(run) = &mut self.run else { return Ok(None) };
-        let journalled = self.config.journal.is_some().then(|| Box::new(input.clone()));
-        match &mut self.till {
-            None => run.apply(now, input, &mut self.events)?,
-            Some(till) => till.apply(run, now, input, &mut self.events)?,
-        }
-        if let Some(mailbox) = &self.mailbox {
-            mailbox.publish(run.queues());
-        }
-        Ok(journalled)
-    }
-
-    async fn record(&self, input: Option<&Input>, durability: Durability) -> Result<(), Halt> {
-        let (Some(journal), Some(run)) = (&self.config.journal, &self.run) else { return Ok(()) };
-        let entry = JournalEntry { now: run.now(), input, events: &self.events, run, durability };
-        Ok(journal.append(entry).await?)
-    }
-
-    /// Passes on what the run said, and calls the observing hooks of each event.
-    async fn forward(&mut self) -> Result<(), Halt> {
-        match self.pass_on() {
-            None => Ok(()),
-            // Boxed, so that a run to which nobody listens has no room for it, wherever it waits.
-            Some(left) => Box::pin(self.tell(left)).await,
-        }
-    }
-
-    /// Passes on what the run said, as long as nobody has to be waited for. What is left comes back.
-    fn pass_on(&mut self) -> Option<Vec<AgentEvent>> {
-        let mut events = std::mem::take(&mut self.events);
-        let mut left = None;
-        let mut said = events.drain(..).filter(is_passed_on);
-        for event in said.by_ref() {
-            self.started |= matches!(event, AgentEvent::AgentStart(_));
-            let note = self.note(&event);
-            if let Some(event) = self.output.try_emit(event) {
-                left = Some(event);
-                break;
-            }
-            self.observe(note);
-        }
-        let left = left.map(|first| std::iter::once(first).chain(said).collect());
-        // The buffer serves the next input.
-        self.events = events;
-        left
-    }
-
-    /// Passes events on and waits for those who listen.
-    async fn tell(&mut self, events: Vec<AgentEvent>) -> Result<(), Halt> {
-        let mut heard = Ok(());
-        for event in events {
-            self.started |= matches!(event, AgentEvent::AgentStart(_));
-            let note = self.note(&event);
-            if let Err(panic) = self.output.emit(event).await {
-                heard = Err(panic);
-            }
-            self.observe(note);
-        }
-        Ok(heard?)
-    }
-
     pub(super) async fn emit(&self, event: AgentEvent) -> Result<(), Halt> {
         Ok(self.output.emit(event).await?)
     }
@@ -420,7 +337,7 @@ impl Shell {
     fn cut_off(&mut self, reason: &str) {
         let now = self.config.environment.now();
         let Some(run) = &mut self.run else { return };
-        let mut events = std::mem::take(&mut self.events);
+        let mut events = self.ledger.take_untold();
         let mut partial = self.arriving.take().map(|log| Box::new(PartialReply::of(&log)));
         for _ in 0..2 {
             if run.ended().is_none() {
@@ -438,12 +355,6 @@ impl Shell {
             self.observe(note);
         }
     }
-}
-
-/// Whether an event of the run goes out as it is. That the run waits is said by the shell, see
-/// [`Shell::say_suspended`].
-fn is_passed_on(event: &AgentEvent) -> bool {
-    !matches!(event, AgentEvent::RunSuspended { .. })
 }
 
 /// A run that is still being driven when its driver goes was cut off: by a panic, or because its future was dropped

@@ -110,12 +110,13 @@ impl Shell {
                         self.apply(Input::ToolBegan { id, verdict }).await?;
                         continue;
                     }
-                    self.apply_with(Input::ToolBegan { id, verdict }, durability).await?;
+                    self.apply_soon(Input::ToolBegan { id, verdict }, durability).await?;
                     let ctx = self.tool_context(&pending, &signals);
                     ready.push_back(Ready { call: pending.call, tool, arguments, limit, ctx });
                 }
             }
         }
+        self.settle().await?;
         self.execute(ready, &signals).await
     }
 

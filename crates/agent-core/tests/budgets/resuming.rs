@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::journal::{Journal, JournalEntry, JournalError};
-use agent_core::run::{Input, Run};
+use agent_core::journal::{AppliedInput, Journal, JournalEntry, JournalError};
+use agent_core::run::Run;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
-use agent_core::{AgentSnapshot, Answer, BasicAgent, Budget, Finished, Spending, Timestamp, Usage};
+use agent_core::{AgentSnapshot, Answer, BasicAgent, Budget, Finished, Spending, Usage};
 use serde_json::json;
 
 use crate::room::{agent, none, priced, reply};
@@ -90,13 +90,13 @@ async fn a_run_with_a_budget_does_not_go_on_without_one() {
 }
 
 #[derive(Debug, Default)]
-struct Kept(Mutex<Vec<(Timestamp, Option<Input>, String)>>);
+struct Kept(Mutex<Vec<(Vec<AppliedInput>, String)>>);
 
 #[async_trait::async_trait]
 impl Journal for Kept {
     async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
         let run = serde_json::to_string(entry.run).unwrap();
-        self.0.lock().unwrap().push((entry.now, entry.input.cloned(), run));
+        self.0.lock().unwrap().push((entry.inputs.to_vec(), run));
         Ok(())
     }
 }
@@ -115,11 +115,13 @@ async fn a_journal_replays_a_run_with_its_budget_and_every_entry_knows_what_was_
     let entries = std::mem::take(&mut *journal.0.lock().unwrap());
     assert!(entries.len() > 8);
 
-    let mut replayed: Run = serde_json::from_str(&entries[0].2).unwrap();
+    let mut replayed: Run = serde_json::from_str(&entries[0].1).unwrap();
     let mut known = 0;
-    for (now, input, run) in &entries[1..] {
-        let input = serde_json::to_string(input.as_ref().unwrap()).unwrap();
-        replayed.apply(*now, serde_json::from_str(&input).unwrap(), &mut Vec::new()).unwrap();
+    for (inputs, run) in &entries[1..] {
+        for AppliedInput { now, input } in inputs {
+            let input = serde_json::to_string(input).unwrap();
+            replayed.apply(*now, serde_json::from_str(&input).unwrap(), &mut Vec::new()).unwrap();
+        }
         let kept: Run = serde_json::from_str(run).unwrap();
         assert_eq!(replayed, kept);
         let spent = kept.budget().accounts.first().map_or(0, |a| a.spent.tokens);
@@ -129,7 +131,7 @@ async fn a_journal_replays_a_run_with_its_budget_and_every_entry_knows_what_was_
     assert_eq!((known, used.spent().tokens), (650 + 42 + 710, 650 + 42 + 710));
 
     // Cut after each entry, and gone on with from there: nothing is forgotten.
-    for (_, _, run) in &entries {
+    for (_, run) in &entries {
         let kept: Run = serde_json::from_str(run).unwrap();
         if kept.ended().is_some() {
             continue;

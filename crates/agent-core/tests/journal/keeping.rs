@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::journal::{Durability, Journal, JournalEntry, JournalError};
-use agent_core::run::{Input, LightRun, Run};
+use agent_core::journal::{AppliedInput, Durability, Journal, JournalEntry, JournalError};
+use agent_core::run::{LightRun, Run};
 use agent_core::testing::transcript;
 use agent_core::{AgentEvent, Timestamp};
 use async_trait::async_trait;
@@ -13,7 +13,7 @@ use crate::room::Notes;
 #[derive(Clone)]
 pub(crate) struct Kept {
     pub(crate) now: Timestamp,
-    pub(crate) input: Option<Input>,
+    pub(crate) inputs: Vec<AppliedInput>,
     pub(crate) events: Vec<AgentEvent>,
     /// The run as JSON.
     pub(crate) run: String,
@@ -30,8 +30,10 @@ impl Kept {
         serde_json::from_str(&self.light).unwrap()
     }
 
-    pub(crate) fn input_name(&self) -> &'static str {
-        self.input.as_ref().map_or("start", Input::name)
+    /// The names of its inputs.
+    pub(crate) fn input_names(&self) -> String {
+        let names: Vec<&str> = self.inputs.iter().map(|i| i.input.name()).collect();
+        if names.is_empty() { "start".to_owned() } else { names.join(",") }
     }
 }
 
@@ -45,7 +47,7 @@ pub(crate) struct Keeping {
 
 impl std::fmt::Debug for Kept {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.input_name())
+        f.write_str(&self.input_names())
     }
 }
 
@@ -69,10 +71,10 @@ impl Keeping {
         self.kept.lock().unwrap().clone()
     }
 
-    /// The first entry whose input has this name.
+    /// The first entry that has an input of this name.
     #[track_caller]
     pub(crate) fn first(&self, name: &str) -> Kept {
-        self.kept().into_iter().find(|k| k.input_name() == name).expect(name)
+        self.kept().into_iter().find(|k| k.inputs.iter().any(|i| i.input.name() == name)).expect(name)
     }
 }
 
@@ -87,7 +89,7 @@ impl Journal for Keeping {
         }
         let kept = Kept {
             now: entry.now,
-            input: entry.input.cloned(),
+            inputs: entry.inputs.to_vec(),
             events: entry.events.to_vec(),
             run: serde_json::to_string(entry.run).unwrap(),
             light: serde_json::to_string(&entry.run.light()).unwrap(),
@@ -99,7 +101,7 @@ impl Journal for Keeping {
                 self.notes.add(format!("written:{word}"));
             }
         }
-        self.notes.add(format!("written:{}", kept.input_name()));
+        self.notes.add(format!("written:{}", kept.input_names()));
         self.kept.lock().unwrap().push(kept);
         Ok(())
     }

@@ -39,8 +39,11 @@ async fn recorded(tool: ScriptedTool, hooks: Hooks) -> Keeping {
         ),
         "done".into(),
     ]);
-    run(&agent(&model).with_tools(boxed([tool])).with_hooks(hooks).with_journal(Arc::new(journal.clone())))
-        .await;
+    let agent =
+        agent(&model).with_tools(boxed([tool])).with_hooks(hooks).with_journal(Arc::new(journal.clone()));
+    // Where somebody listens, each input is an entry of its own.
+    agent.subscribe(|_| {});
+    run(&agent).await;
     journal
 }
 
@@ -149,9 +152,10 @@ async fn a_run_that_was_cut_inside_a_reply_calls_the_model_again() {
     let (tool, _) = keyed(Effects::ReadOnly);
     let journal = recorded(tool.clone(), Hooks::new()).await;
     let kept = journal.kept();
-    let at = kept.iter().position(|k| k.input_name() == "reply_started").unwrap();
-    let driven = taken_up(kept[at].run(), tool, Hooks::new()).await;
-    let mut log: Vec<AgentEvent> = kept[..=at].iter().flat_map(|k| k.events.clone()).collect();
+    let mut log: Vec<AgentEvent> = kept[0].events.clone();
+    let mut cut = kept[0].run();
+    cut.apply(Timestamp(2_000), Input::ReplyStarted, &mut log).unwrap();
+    let driven = taken_up(cut, tool, Hooks::new()).await;
     log.extend(driven.events);
     agent_core::testing::assert_well_formed(&log);
     assert!(
@@ -173,7 +177,7 @@ async fn a_result_that_was_not_reviewed_is_reviewed_and_the_tool_does_not_run_ag
     let journal = recorded(tool.clone(), review()).await;
     let kept: Vec<Kept> = journal.kept();
     // The last end of the two: both calls have run, one of them is not reviewed.
-    let at = kept.iter().rposition(|k| k.input_name() == "tool_ended").unwrap();
+    let at = kept.iter().rposition(|k| k.input_names() == "tool_ended").unwrap();
     keys.lock().unwrap().clear();
     let driven = taken_up(kept[at].run(), tool, review()).await;
     assert!(calls_ran(&keys).is_empty());
@@ -209,7 +213,7 @@ async fn a_run_can_be_taken_up_after_every_entry() {
     let (tool, _) = keyed(Effects::ReadOnly);
     let journal = recorded(tool.clone(), Hooks::new()).await;
     let kept = journal.kept();
-    assert!(kept.len() > 10);
+    assert_eq!(kept.len(), 9);
     for at in 0..kept.len() {
         let driven = taken_up(kept[at].run(), tool.clone(), Hooks::new()).await;
         assert_eq!(driven.run.ended(), Some(&Ended::Completed), "after {:?}", kept[at]);

@@ -7,7 +7,7 @@ use agent_core::drive::{DriveError, drive};
 use agent_core::fold::Fold;
 use agent_core::journal::Durability;
 use agent_core::run::{Run, RunSetup};
-use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
+use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
 use agent_core::{AgentContext, AgentLoopConfig, ModelConfig};
 use agent_core::{
     AgentEvent, BasicAgent, CancellationToken, Effects, Ended, ErrorKind, EventSender, Finished, History,
@@ -134,7 +134,45 @@ fn is_entry(note: &str) -> bool {
         "tool_ended",
         "tool_reviewed",
     ];
-    note.strip_prefix("written:").is_some_and(|n| names.contains(&n))
+    note.strip_prefix("written:").is_some_and(|n| n.split(',').all(|n| names.contains(&n)))
+}
+
+/// Inputs between which nothing is done are one entry where nobody could tell; where somebody listens, each is written before
+/// it is heard. The beginning of a reply is never one of its own.
+#[tokio::test]
+async fn a_reply_and_the_beginning_of_its_calls_are_one_entry_unless_somebody_listens() {
+    async fn check(agent: BasicAgent, expect: &[&str]) {
+        let journal = Keeping::default();
+        run(&agent.with_journal(Arc::new(journal.clone()))).await;
+        let names: Vec<String> = journal.kept().iter().map(crate::keeping::Kept::input_names).collect();
+        assert_eq!(names, expect);
+    }
+    let begun = ["start", "model_failed", "slept"];
+    let ended = ["tool_ended", "tool_ended", "reply_started,model_replied"];
+    let apart = ["reply_started,model_replied", "tool_began", "tool_began"];
+    let together = ["reply_started,model_replied,tool_began,tool_began"];
+    let notes = Notes::default;
+    check(noting(&notes()), &[&begun[..], &together, &ended].concat()).await;
+
+    let heard = noting(&notes());
+    heard.subscribe(|_| {});
+    check(heard, &[&begun[..], &apart, &ended].concat()).await;
+    let asked = noting(&notes()).with_hooks(Hooks::new().before_tool(|_| async { true }));
+    check(asked, &[&begun[..], &apart, &ended].concat()).await;
+}
+
+/// That a reply begins is told at once, not when the reply is there and written.
+#[tokio::test]
+async fn the_beginning_of_a_reply_is_told_before_its_end_is_there() {
+    let latch = Latch::new();
+    let model = ScriptedProvider::new([ScriptedReply::text("one").and_wait(&latch).and_text("two")]);
+    let agent = agent(&model).with_journal(Arc::new(Keeping::default()));
+    let mut events = agent.prompt("go").unwrap();
+    let begins = |e: &AgentEvent| matches!(e, AgentEvent::MessageStart { message, .. } if message.role() == "assistant");
+    let told = async { while !begins(&events.recv().await.unwrap()) {} };
+    tokio::time::timeout(std::time::Duration::from_secs(20), told).await.unwrap();
+    latch.open();
+    assert!(transcript(&events.collect().await).ends_with("agent_end(completed)"));
 }
 
 /// The end of a turn, and the beginning of a call that must not run twice, are on the disk before the run goes on.
@@ -190,7 +228,9 @@ async fn the_journal_of_a_real_run_replays_to_the_same_events_and_its_checkpoint
     for (n, entry) in kept.iter().enumerate() {
         if n > 0 {
             let mut said = Vec::new();
-            replayed.apply(entry.now, entry.input.clone().unwrap(), &mut said).unwrap();
+            for applied in &entry.inputs {
+                replayed.apply(applied.now, applied.input.clone(), &mut said).unwrap();
+            }
             assert_eq!(said, entry.events);
         }
         assert_eq!(replayed, entry.run());
@@ -213,7 +253,9 @@ async fn a_message_that_waited_for_the_run_is_in_its_first_checkpoint() {
     let kept = journal.kept();
     let mut replayed = kept[0].run();
     for entry in &kept[1..] {
-        replayed.apply(entry.now, entry.input.clone().unwrap(), &mut Vec::new()).unwrap();
+        for applied in &entry.inputs {
+            replayed.apply(applied.now, applied.input.clone(), &mut Vec::new()).unwrap();
+        }
     }
     assert_eq!(*replayed.history(), agent.history());
     assert_eq!(agent.history().len(), 4);

@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_core::fold::Fold;
-use agent_core::journal::{Journal, JournalEntry, JournalError};
-use agent_core::run::{Input, Run};
+use agent_core::journal::{AppliedInput, Journal, JournalEntry, JournalError};
+use agent_core::run::Run;
 use agent_core::testing::{
     ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript,
 };
 use agent_core::{
     AgentEvent, AgentTool, Answer, BasicAgent, ContextConfig, Effects, Ended, Entry, ErrorKind,
     ExecutionLimits, Finished, History, Hooks, ModelConfig, RetryConfig, SteeringPolicy, StopReason,
-    Timestamp, ToolExecutionStrategy, ToolResult, Usage, Verdict,
+    ToolExecutionStrategy, ToolResult, Usage, Verdict,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -164,8 +164,7 @@ struct Keeping(Mutex<Vec<Kept>>);
 
 #[derive(Debug)]
 struct Kept {
-    now: Timestamp,
-    input: Option<Input>,
+    inputs: Vec<AppliedInput>,
     events: Vec<AgentEvent>,
     run: Run,
 }
@@ -173,12 +172,8 @@ struct Kept {
 #[async_trait::async_trait]
 impl Journal for Keeping {
     async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
-        let kept = Kept {
-            now: entry.now,
-            input: entry.input.cloned(),
-            events: entry.events.to_vec(),
-            run: entry.run.clone(),
-        };
+        let kept =
+            Kept { inputs: entry.inputs.to_vec(), events: entry.events.to_vec(), run: entry.run.clone() };
         self.0.lock().unwrap().push(kept);
         Ok(())
     }
@@ -190,8 +185,8 @@ fn check_journal(journal: &Keeping, all: &[AgentEvent], before: History, after: 
     let mut replayed = kept[0].run.clone();
     let mut said = kept[0].events.clone();
     let mut fold = Fold::new(before);
-    for Kept { now, input, events, run } in &kept {
-        if let Some(input) = input {
+    for Kept { inputs, events, run } in &kept {
+        for AppliedInput { now, input } in inputs {
             replayed.apply(*now, input.clone(), &mut said).unwrap();
         }
         assert_eq!(replayed, *run);

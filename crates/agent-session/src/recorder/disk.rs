@@ -122,7 +122,7 @@ impl Disk {
                 loop_id: &setup.loop_id,
                 setup: (known_at.is_none() || !has_setup).then_some(setup),
                 base: record.base.as_ref().filter(|_| known_at.is_none()),
-                input: entry.input.map(agent_core::run::Input::name),
+                inputs: entry.inputs,
                 own: record.messages.get(own..).unwrap_or_default(),
                 other: record.other_messages.get(other..).unwrap_or_default(),
                 events: &events,

@@ -2,7 +2,7 @@
 
 use agent_core::SessionId;
 use agent_core::Timestamp;
-use agent_core::journal::{Durability, JournalEntry};
+use agent_core::journal::{AppliedInput, Durability, JournalEntry};
 use agent_core::run::{Input, Run};
 
 use super::disk::Disk;
@@ -32,7 +32,8 @@ pub(crate) fn apply_offline<S: SessionStore + ?Sized>(
     }
     let mut events = Vec::new();
     run.apply(now, input.clone(), &mut events).map_err(agent_core::AgentError::from)?;
-    let entry = JournalEntry::new(&run, Some(input), &events, Durability::Flushed);
+    let inputs = [AppliedInput { now, input: input.clone() }];
+    let entry = JournalEntry::new(&run, &inputs, &events, Durability::Flushed);
     if let Some(job) = disk.append(&mut recording, &entry, entry.durability)? {
         job()?;
     }

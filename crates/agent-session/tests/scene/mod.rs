@@ -251,7 +251,11 @@ impl Journal for Looking {
 
     async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
         let id = entry.run.setup().session_id.clone();
-        let label = format!("{:?} at {:?}", entry.input.map(agent_core::run::Input::name), entry.now);
+        let label = format!(
+            "{:?} at {:?}",
+            entry.inputs.iter().map(|i| i.input.name()).collect::<Vec<_>>(),
+            entry.now
+        );
         let run = entry.run.clone();
         self.inner.append(entry).await?;
         *self.records.lock().unwrap() += 1;

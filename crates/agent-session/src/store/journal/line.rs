@@ -1,5 +1,6 @@
 //! Writing a line.
 
+use agent_core::journal::AppliedInput;
 use agent_core::run::{LightRun, RunSetup};
 use agent_core::{AgentEvent, LoopId, MessageRef, Timestamp};
 use serde::ser::{Error as _, SerializeSeq, SerializeStruct};
@@ -22,7 +23,7 @@ pub(crate) struct Line<'a> {
     /// For a loop that is new.
     pub(crate) base: Option<&'a LoopBase>,
     /// What the record is of, for people: what it brought stands in the rest.
-    pub(crate) input: Option<&'static str>,
+    pub(crate) inputs: &'a [AppliedInput],
     pub(crate) own: &'a [MessageRef],
     pub(crate) other: &'a [MessageRef],
     pub(crate) events: &'a [RecordedEvent],
@@ -88,8 +89,8 @@ impl Serialize for Written<'_> {
         if let Some(base) = line.base {
             fields.serialize_field("base", base)?;
         }
-        if let Some(input) = line.input {
-            fields.serialize_field("input", input)?;
+        if !line.inputs.is_empty() {
+            fields.serialize_field("inputs", &Names(line.inputs))?;
         }
         if !line.own.is_empty() {
             fields.serialize_field("messages", line.own)?;
@@ -104,6 +105,15 @@ impl Serialize for Written<'_> {
             fields.serialize_field("light", light)?;
         }
         fields.end()
+    }
+}
+
+/// Inputs by their names.
+struct Names<'a>(&'a [AppliedInput]);
+
+impl Serialize for Names<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|applied| applied.input.name()))
     }
 }
 

@@ -33,7 +33,7 @@ impl ReadTexts {
         self.passing = budget_for(bytes);
         let mut read = Map::new();
         for (key, value) in map {
-            self.is_passing = key == "input" || key == "light";
+            self.is_passing = key == "inputs" || key == "light";
             let value = unpack(value, self)?;
             read.insert(key, value);
         }

@@ -3,7 +3,7 @@
 //!
 //! | command | what |
 //! |---|---|
-//! | `record off\|json\|flushed\|sqlite ROUNDS` | a run of tool rounds with a result of 2 KiB each, recorded or not |
+//! | `record off\|json\|flushed\|sqlite ROUNDS BYTES` | a run of tool rounds with results of so many bytes, recorded or not |
 //! | `size TURNS` | the bytes of a session of such turns, and of its messages |
 //! | `fill json\|sqlite FOLDER SESSIONS BYTES` | a store of so many sessions with so many bytes of messages in all |
 //! | `ask json\|sqlite FOLDER` | lists and searches, with their times and the peak of the memory |
@@ -20,22 +20,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
+use agent_core::testing::ScriptedTool;
 use agent_core::{
-    AgentMessage, BasicAgent, CostConfig, Ended, Finished, LoopId, Message, MessageRef, ModelConfig,
-    StopReason, Timestamp, Usage,
+    AgentMessage, BasicAgent, CancellationToken, Completion, CostConfig, Ended, EventSink, Finished, LoopId,
+    Message, MessageRef, ModelConfig, ProviderError, StopReason, StreamConfig, StreamEvent, StreamProvider,
+    Timestamp, Usage,
 };
 use agent_session::{
     BoxError, Flushing, JsonStore, LoopRecord, LoopStatus, Order, Session, SessionQuery, SessionRecorder,
     SessionStore, SortBy,
 };
+use async_trait::async_trait;
 use serde_json::json;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Bytes of each tool result.
+/// Bytes of each tool result of a session whose size is looked at.
 const RESULT_BYTES: usize = 2_048;
 
 fn main() -> Result<(), BoxError> {
@@ -43,7 +45,7 @@ fn main() -> Result<(), BoxError> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match words[..] {
-        ["record", how, rounds] => runtime.block_on(record(how, rounds.parse()?)),
+        ["record", how, rounds, bytes] => runtime.block_on(record(how, rounds.parse()?, bytes.parse()?)),
         ["size", turns] => runtime.block_on(size(turns.parse()?)),
         ["fill", kind, folder, sessions, bytes] => {
             fill(&*open(kind, folder.as_ref())?, sessions.parse()?, bytes.parse()?)
@@ -67,23 +69,49 @@ fn text(n: usize, length: usize) -> String {
     format!("result {n} ").chars().chain("word of a line \n".chars().cycle()).take(length).collect()
 }
 
-fn agent(rounds: usize) -> BasicAgent {
-    let count = AtomicUsize::new(0);
-    let provider = ScriptedProvider::responding(move |_| {
-        let n = count.fetch_add(1, Ordering::Relaxed);
-        if n == rounds {
-            return ScriptedReply::text("Done.");
+/// Answers at once and looks at nothing: each reply calls the tool, until all rounds are done. The call is that of workload w2.
+struct Rounds {
+    left: AtomicUsize,
+}
+
+#[async_trait]
+impl StreamProvider for Rounds {
+    fn provider_id(&self) -> &'static str {
+        "rounds"
+    }
+
+    async fn stream(
+        &self,
+        _: &StreamConfig,
+        sink: &mut EventSink<'_>,
+        _: &CancellationToken,
+    ) -> Result<Completion, ProviderError> {
+        sink(StreamEvent::Start { response_id: None, model: None });
+        sink(StreamEvent::Usage(Usage::new(1_000, 20, 0, 0)));
+        let index = 0;
+        let Some(left) = self.left.load(Ordering::Relaxed).checked_sub(1) else {
+            sink(StreamEvent::TextDelta { index, delta: "Done." });
+            return Ok(Completion::new(StopReason::Stop));
+        };
+        self.left.store(left, Ordering::Relaxed);
+        sink(StreamEvent::ToolCallStart { index, id: &format!("call_{left:06}x0000"), name: "noop" });
+        for delta in [r#"{"pa"#, r#"th":"/tmp/da"#, r#"ta.txt","li"#, r#"mit":1"#, "000}"] {
+            sink(StreamEvent::ToolCallDelta { index, delta });
         }
-        ScriptedReply::call(&format!("call_{n}"), "fill", json!({ "n": n }))
-            .using(Usage::new(1_000, 20, 0, 0))
-    });
+        sink(StreamEvent::BlockEnd { index });
+        Ok(Completion::new(StopReason::ToolUse))
+    }
+}
+
+fn agent(rounds: usize, result_bytes: usize) -> BasicAgent {
     let count = AtomicUsize::new(0);
-    let tool = ScriptedTool::new("fill", move |_, _| {
+    let tool = ScriptedTool::new("noop", move |_, _| {
         let n = count.fetch_add(1, Ordering::Relaxed);
-        async move { Ok(agent_core::ToolResult::text(text(n, RESULT_BYTES))) }
+        let text = if result_bytes < 10 { "ok".to_owned() } else { text(n, result_bytes) };
+        async move { Ok(agent_core::ToolResult::text(text)) }
     });
     BasicAgent::new(ModelConfig::default())
-        .with_provider(provider)
+        .with_provider(Rounds { left: AtomicUsize::new(rounds) })
         .with_session_id("bench")
         .with_config_id("m")
         .with_execution_limits(None)
@@ -91,9 +119,9 @@ fn agent(rounds: usize) -> BasicAgent {
         .with_tool(tool)
 }
 
-async fn record(how: &str, rounds: usize) -> Result<(), BoxError> {
+async fn record(how: &str, rounds: usize, bytes: usize) -> Result<(), BoxError> {
     let dir = tempfile::tempdir()?;
-    let agent = agent(rounds);
+    let agent = agent(rounds, bytes);
     let recorder = match how {
         "off" => None,
         "flushed" => Some(SessionRecorder::attach(&agent, open("json", dir.path())?)),
@@ -128,7 +156,7 @@ async fn record(how: &str, rounds: usize) -> Result<(), BoxError> {
 
 async fn size(turns: usize) -> Result<(), BoxError> {
     let dir = tempfile::tempdir()?;
-    let agent = agent(turns);
+    let agent = agent(turns, RESULT_BYTES);
     let recorder = SessionRecorder::attach(&agent, open("json", dir.path())?).with_flushing(Flushing::Never);
     drop(agent.prompt("Go.")?);
     agent.finish().await;

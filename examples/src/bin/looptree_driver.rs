@@ -1,5 +1,6 @@
 //! One agent run after another against a model server, for benchmarks: reads the environment (`BENCH_BASE`, `BENCH_API`,
-//! `BENCH_MODEL`, `BENCH_REPEAT`, `BENCH_CONC`, `BENCH_WARMUP`, `BENCH_FIRST`, `BENCH_RT`) and prints one line of JSON.
+//! `BENCH_MODEL`, `BENCH_REPEAT`, `BENCH_CONC`, `BENCH_WARMUP`, `BENCH_FIRST`, `BENCH_RT`) and prints one line of JSON. With
+//! `BENCH_RECORD` set to a directory, each run is recorded there, without flushing.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use looptree::session::{Flushing, JsonStore, SessionRecorder};
 use looptree::{
     AgentEvent, AgentTool, BasicAgent, Effects, Ended, ModelConfig, StreamDelta, ToolContext, ToolError,
     ToolResult, Toolkit,
@@ -40,6 +42,7 @@ struct Bench {
     counters: Counters,
     /// One for all agents.
     kit: OnceLock<Toolkit>,
+    recorder: Option<SessionRecorder>,
 }
 
 /// The tool of the tool workloads: it does nothing.
@@ -78,8 +81,12 @@ fn env(name: &str, default: &str) -> String {
 }
 
 impl Bench {
-    fn from_env() -> Self {
-        Self {
+    fn from_env() -> anyhow::Result<Self> {
+        let recorder = match env("BENCH_RECORD", "").as_str() {
+            "" => None,
+            dir => Some(SessionRecorder::with_store(JsonStore::open(dir)?).with_flushing(Flushing::Never)),
+        };
+        Ok(Self {
             base: env("BENCH_BASE", "http://127.0.0.1:18080"),
             api: env("BENCH_API", "openai"),
             model: env("BENCH_MODEL", "text-10"),
@@ -88,7 +95,8 @@ impl Bench {
             first: env("BENCH_FIRST", "") == "1",
             counters: Counters::default(),
             kit: OnceLock::new(),
-        }
+            recorder,
+        })
     }
 
     fn agent(self: &Arc<Self>, model: &str) -> BasicAgent {
@@ -97,12 +105,16 @@ impl Bench {
         } else {
             ModelConfig::local(format!("{}/v1", self.base), model, "sk-test")
         };
-        looptree::agent(model)
+        let agent = looptree::agent(model)
             .with_system_prompt("You are a helpful assistant.")
             .with_toolkit(
                 self.kit.get_or_init(|| Toolkit::from(vec![Arc::new(Noop(Arc::clone(self))) as _])).clone(),
             )
-            .with_execution_limits(None)
+            .with_execution_limits(None);
+        if let Some(recorder) = &self.recorder {
+            recorder.record(&agent);
+        }
+        agent
     }
 
     /// One whole run of a fresh agent.
@@ -161,8 +173,8 @@ fn status_kb(key: &str) -> u64 {
     line.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(0)
 }
 
-async fn drive() {
-    let bench = Arc::new(Bench::from_env());
+async fn drive() -> anyhow::Result<()> {
+    let bench = Arc::new(Bench::from_env()?);
     let warm = env("BENCH_WARMUP", "text-8");
     if !warm.is_empty() {
         Arc::clone(&bench).run(warm).await;
@@ -192,6 +204,7 @@ async fn drive() {
         "done": get(&c.done), "errors": get(&c.errors),
     });
     println!("{line}");
+    Ok(())
 }
 
 fn main() -> anyhow::Result<()> {
@@ -203,9 +216,8 @@ fn main() -> anyhow::Result<()> {
     };
     let runtime = builder.enable_all().build()?;
     if rt == "multi" {
-        runtime.block_on(async { tokio::spawn(drive()).await })?;
+        runtime.block_on(async { tokio::spawn(drive()).await })?
     } else {
-        runtime.block_on(drive());
+        runtime.block_on(drive())
     }
-    Ok(())
 }

@@ -10,8 +10,11 @@ use crate::cargo;
 
 /// The file of a session may be this many times its messages.
 const SIZE: f64 = 1.5;
-/// Microseconds of CPU that recording may add to a round of tools, without flushing.
+/// Microseconds of CPU that recording may add to a round of workload w2, without flushing.
 const ROUND: f64 = 15.0;
+/// Bytes of a tool's result in workload w2, and in a session whose growth is looked at.
+const W2: &str = "2";
+const LONG: &str = "2048";
 /// A record of a long run may cost this many times what one of a short run costs.
 const GROWTH: f64 = 1.2;
 /// Milliseconds for a list or a search in the database.
@@ -26,20 +29,22 @@ pub(super) fn session(root: &Path) -> anyhow::Result<bool> {
     let size = ask(&program, &["size", "1000"])?;
     good &= row("bytes of the file, against its messages", number(&size, "ratio"), Some(SIZE));
     // The least of several runs: what else the machine does only adds.
-    let cpu = |how: &str| -> anyhow::Result<f64> {
+    let cpu = |how: &str, bytes: &str| -> anyhow::Result<f64> {
         let mut least = f64::MAX;
-        for _ in 0..7 {
-            let used = ask(&program, &["record", how, "1000"])?;
+        for _ in 0..9 {
+            let used = ask(&program, &["record", how, "1000", bytes])?;
             least = least.min(number(&used, "user") + number(&used, "system"));
         }
         Ok(least / 1e3)
     };
-    let off = cpu("off")?;
-    good &= row("CPU of recording a round, not flushed, µs", cpu("json")? - off, Some(ROUND));
-    row("CPU of recording a round, flushed, µs", cpu("flushed")? - off, None);
-    row("CPU of recording a round in the database, µs", cpu("sqlite")? - off, None);
+    let off = cpu("off", W2)?;
+    good &= row("CPU of recording a round of w2, not flushed, µs", cpu("json", W2)? - off, Some(ROUND));
+    row("the same, flushed at the end of each turn, µs", cpu("flushed", W2)? - off, None);
+    row("the same in the database, µs", cpu("sqlite", W2)? - off, None);
+    let long = cpu("json", LONG)? - cpu("off", LONG)?;
+    row("CPU of recording a round with 2 KiB, not flushed, µs", long, None);
     let of = |how: &str, rounds: &str, key: &str| {
-        anyhow::Ok(number(&ask(&program, &["record", how, rounds])?, key))
+        anyhow::Ok(number(&ask(&program, &["record", how, rounds, LONG])?, key))
     };
     for (name, key) in
         [("allocations", "allocations"), ("bytes allocated", "bytes"), ("bytes of journal", "journal")]

@@ -105,9 +105,8 @@ impl Serialize for ToolArguments {
         match self.value() {
             Ok(value) => {
                 map.serialize_entry("arguments", value)?;
-                let canonical = value.to_string();
                 // Null alone would read as "nothing was written".
-                if value.is_null() || canonical != self.text() {
+                if value.is_null() || !is_written_as(value, self.text()) {
                     map.serialize_entry("argumentsText", self.text())?;
                 }
             }
@@ -118,6 +117,26 @@ impl Serialize for ToolArguments {
         }
         map.end()
     }
+}
+
+/// Whether the value, written without spaces, is this text.
+fn is_written_as(value: &Value, text: &str) -> bool {
+    /// What of a text has not been met yet. A write of anything else fails.
+    struct Rest<'t>(&'t [u8]);
+
+    impl std::io::Write for Rest<'_> {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 = self.0.strip_prefix(bytes).ok_or(std::io::ErrorKind::InvalidData)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut rest = Rest(text.as_bytes());
+    serde_json::to_writer(&mut rest, value).is_ok() && rest.0.is_empty()
 }
 
 impl<'de> Deserialize<'de> for ToolArguments {

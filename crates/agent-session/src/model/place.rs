@@ -62,8 +62,7 @@ impl Places {
 
     fn write(&self, message: &MessageRef) -> Result<Value, serde_json::Error> {
         match self.get(message) {
-            Some(Place::Own(at)) => Ok(json!(at)),
-            Some(Place::Other(at)) => Ok(json!({ "other": at })),
+            Some(place) => Ok(json!(place)),
             None => serde_json::to_value(message),
         }
     }
@@ -94,6 +93,8 @@ pub(crate) struct TurnEnd<'a> {
 /// A message by its place, or as it is where it has none.
 pub(crate) enum PlacedMessage<'a> {
     At(Place),
+    /// The beginning of the message at this place.
+    Begins(Place),
     Here(&'a MessageRef),
 }
 
@@ -127,6 +128,28 @@ impl<'a> PlacedEvent<'a> {
             plain => Self::Plain(plain),
         })
     }
+}
+
+impl<'a> PlacedEvent<'a> {
+    /// The event as it is written before these.
+    pub(crate) fn before(
+        event: &'a RecordedEvent,
+        later: impl Iterator<Item = &'a RecordedEvent>,
+        places: &Places,
+    ) -> Result<Self, serde_json::Error> {
+        if let RecordedEvent::Known(known) = event
+            && let AgentEvent::MessageStart { loop_id, .. } = &**known
+            && let Some(end) = later.into_iter().find(|e| is_message_end(e))
+            && let Some(place) = begun(event, end, places)
+        {
+            return Ok(Self::Start(loop_id, PlacedMessage::Begins(place)));
+        }
+        Self::of(event, places)
+    }
+}
+
+fn is_message_end(event: &RecordedEvent) -> bool {
+    matches!(event, RecordedEvent::Known(known) if matches!(**known, AgentEvent::MessageEnd { .. }))
 }
 
 impl Serialize for PlacedEvent<'_> {
@@ -166,13 +189,26 @@ impl Serialize for PlacedEvent<'_> {
     }
 }
 
+impl Serialize for Place {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Own(at) => serializer.serialize_u64(*at as u64),
+            Self::Other(at) => {
+                let mut map = serializer.serialize_map(Some(1))?;
+                map.serialize_entry("other", at)?;
+                map.end()
+            }
+        }
+    }
+}
+
 impl Serialize for PlacedMessage<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::At(Place::Own(at)) => serializer.serialize_u64(*at as u64),
-            Self::At(Place::Other(at)) => {
+            Self::At(place) => place.serialize(serializer),
+            Self::Begins(place) => {
                 let mut map = serializer.serialize_map(Some(1))?;
-                map.serialize_entry("other", at)?;
+                map.serialize_entry("begins", place)?;
                 map.end()
             }
             Self::Here(message) => message.serialize(serializer),
@@ -259,19 +295,21 @@ pub(crate) fn shorten_start(
     end: Option<&RecordedEvent>,
     places: &Places,
 ) {
-    let (RecordedEvent::Known(event), Some(RecordedEvent::Known(end))) = (event, end) else { return };
-    if let (AgentEvent::MessageStart { message: start, .. }, AgentEvent::MessageEnd { message, .. }) =
-        (&**event, &**end)
-        && places.get(start).is_none()
-        && let Some(place) = places.get(message)
-        && beginning(message).as_ref() == Some(&**start)
-    {
-        let place = match place {
-            Place::Own(at) => json!(at),
-            Place::Other(at) => json!({ "other": at }),
-        };
+    if let Some(place) = end.and_then(|end| begun(event, end, places)) {
         set(value, "message", json!({ "begins": place }));
     }
+}
+
+/// The place of the reply of which this start is the beginning, where it can be read from that.
+fn begun(event: &RecordedEvent, end: &RecordedEvent, places: &Places) -> Option<Place> {
+    let (RecordedEvent::Known(event), RecordedEvent::Known(end)) = (event, end) else { return None };
+    let (AgentEvent::MessageStart { message: start, .. }, AgentEvent::MessageEnd { message, .. }) =
+        (&**event, &**end)
+    else {
+        return None;
+    };
+    let place = places.get(message).filter(|_| places.get(start).is_none())?;
+    (beginning(message).as_ref() == Some(&**start)).then_some(place)
 }
 
 /// The event with its messages, shared with the loop's lists. An event of a kind that is not known stays as it is.

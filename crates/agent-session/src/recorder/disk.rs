@@ -99,14 +99,9 @@ impl Disk {
             matches!(recording.record(at).and_then(|r| r.open_run.as_ref()), Some(OpenRun::Known { .. }));
         let (own, other) =
             recording.record(at).map_or((0, 0), |r| (r.messages.len(), r.other_messages.len()));
-        let events: Vec<RecordedEvent> = entry
-            .events
-            .iter()
-            .filter(|e| !e.is_live())
-            .map(|e| RecordedEvent::Known(Box::new(e.clone())))
-            .collect();
-        for event in &events {
-            recording.take(at, event.clone());
+        let said = recording.record(at).map_or(0, |r| r.events.len());
+        for event in entry.events.iter().filter(|e| !e.is_live()) {
+            recording.take(at, RecordedEvent::Known(Box::new(event.clone())));
         }
         recording.stand(at, entry.run);
         let number = recording.session.journal_records.saturating_add(1);
@@ -125,7 +120,7 @@ impl Disk {
                 inputs: entry.inputs,
                 own: record.messages.get(own..).unwrap_or_default(),
                 other: record.other_messages.get(other..).unwrap_or_default(),
-                events: &events,
+                events: record.events.get(said..).unwrap_or_default(),
                 light,
             };
             let line = self.lines.write(&line, places)?;
@@ -140,7 +135,10 @@ impl Disk {
             })?;
         }
         recording.session.journal_records = number;
-        self.known.note(&setup.loop_id, entry.run.history().clone());
+        // While a run goes on nobody begins from its end, and whoever holds its history makes the next message copy a piece of it.
+        if entry.run.ended().is_some() || !entry.run.questions().is_empty() {
+            self.known.note(&setup.loop_id, entry.run.history().clone());
+        }
         if entry.run.ended().is_some() {
             recording.settle(at);
         }

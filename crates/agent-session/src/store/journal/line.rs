@@ -10,7 +10,7 @@ use super::packed;
 use super::seen::SeenTexts;
 use crate::error::SessionError;
 use crate::model::place::{PlacedEvent, Places};
-use crate::model::{LoopBase, RecordedEvent};
+use crate::model::{LoopBase, LoopEvent};
 
 /// What one line says.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Line<'a> {
     pub(crate) inputs: &'a [AppliedInput],
     pub(crate) own: &'a [MessageRef],
     pub(crate) other: &'a [MessageRef],
-    pub(crate) events: &'a [RecordedEvent],
+    pub(crate) events: &'a [LoopEvent],
     /// Where the run stands; absent when it has ended.
     pub(crate) light: Option<&'a LightRun>,
 }
@@ -123,8 +123,10 @@ impl Serialize for Events<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Written { line, places } = self.0;
         let mut list = serializer.serialize_seq(Some(line.events.len()))?;
-        for event in line.events {
-            list.serialize_element(&PlacedEvent::of(event, places).map_err(S::Error::custom)?)?;
+        for (n, event) in line.events.iter().enumerate() {
+            let later = line.events.iter().skip(n + 1).map(|e| &e.event);
+            let placed = PlacedEvent::before(&event.event, later, places).map_err(S::Error::custom)?;
+            list.serialize_element(&placed)?;
         }
         list.end()
     }

@@ -5,58 +5,63 @@ const fn all(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
-/// Whether one of eight bytes must be escaped: a quote, a backslash, or below a space.
-fn has_escape(eight: u64) -> bool {
-    let is_zero = |x: u64| x.wrapping_sub(all(1)) & !x & all(0x80);
-    let below_space = eight.wrapping_sub(all(0x20)) & !eight & all(0x80);
-    (below_space | is_zero(eight ^ all(b'"')) | is_zero(eight ^ all(b'\\'))) != 0
+/// Marks the bytes of eight, the first one lowest, that must be escaped, by their highest bits: a quote, a backslash, or what is
+/// below a space. The lowest mark is right; those above it may not be.
+fn escapes(eight: u64) -> u64 {
+    let is_zero = |x: u64| x.wrapping_sub(all(1)) & !x;
+    let below_space = eight.wrapping_sub(all(0x20)) & !eight;
+    (below_space | is_zero(eight ^ all(b'"')) | is_zero(eight ^ all(b'\\'))) & all(0x80)
 }
 
-/// The first eight bytes or fewer, filled up with a byte that needs no escape.
+/// Fewer than eight bytes, the first one lowest, filled up with one that needs no escape.
 fn filled(bytes: &[u8]) -> u64 {
     let mut eight = [b' '; 8];
     for (to, from) in eight.iter_mut().zip(bytes) {
         *to = *from;
     }
-    u64::from_ne_bytes(eight)
+    u64::from_le_bytes(eight)
 }
 
 /// Appends a text with its quotes.
 #[inline]
 pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
-    let bytes = text.as_bytes();
-    out.reserve(bytes.len() + 2);
+    let mut bytes = text.as_bytes();
+    // Room for some escapes, so that few texts need more.
+    out.reserve(bytes.len() + bytes.len() / 16 + 2);
     out.push(b'"');
-    let (chunks, rest) = bytes.as_chunks::<8>();
-    let plain = chunks.iter().all(|c| !has_escape(u64::from_ne_bytes(*c)))
-        && match bytes.last_chunk::<8>() {
-            Some(last) => !has_escape(u64::from_ne_bytes(*last)),
-            None => !has_escape(filled(rest)),
-        };
-    if plain {
-        out.extend_from_slice(bytes);
-    } else {
-        write_escaped(out, bytes);
-    }
-    out.push(b'"');
-}
-
-fn write_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
-    let (chunks, rest) = bytes.as_chunks::<8>();
-    // Where the bytes begin that need no escape and are not copied yet.
-    let mut from = 0;
-    for (n, chunk) in chunks.iter().enumerate() {
-        if has_escape(u64::from_ne_bytes(*chunk)) {
-            let at = n * 8;
-            out.extend_from_slice(bytes.get(from..at).unwrap_or_default());
-            chunk.iter().for_each(|b| write_byte(out, *b));
-            from = at + 8;
+    let mut plain = 0;
+    while let Some(eight) = bytes.get(plain..).and_then(<[u8]>::first_chunk::<8>) {
+        let marks = escapes(u64::from_le_bytes(*eight));
+        if marks == 0 {
+            plain += 8;
+            continue;
         }
+        // At most 7.
+        plain += usize::try_from(marks.trailing_zeros() / 8).unwrap_or_default();
+        bytes = write_escaped(out, bytes, plain);
+        plain = 0;
     }
-    out.extend_from_slice(bytes.get(from..chunks.len() * 8).unwrap_or_default());
-    rest.iter().for_each(|b| write_byte(out, *b));
+    // Fewer than eight bytes behind `plain`.
+    while let marks @ 1.. = escapes(filled(bytes.get(plain..).unwrap_or_default())) {
+        plain += usize::try_from(marks.trailing_zeros() / 8).unwrap_or_default();
+        bytes = write_escaped(out, bytes, plain);
+        plain = 0;
+    }
+    out.extend_from_slice(bytes);
+    out.push(b'"');
 }
 
+/// Appends so many bytes and the escape of the next one, and gives what stands behind.
+#[inline]
+fn write_escaped<'t>(out: &mut Vec<u8>, bytes: &'t [u8], plain: usize) -> &'t [u8] {
+    let (before, rest) = bytes.split_at(plain.min(bytes.len()));
+    out.extend_from_slice(before);
+    let Some((byte, rest)) = rest.split_first() else { return rest };
+    write_byte(out, *byte);
+    rest
+}
+
+/// Appends the escape of a byte that must be escaped.
 fn write_byte(out: &mut Vec<u8>, byte: u8) {
     let short = match byte {
         b'"' => b'"',
@@ -66,13 +71,9 @@ fn write_byte(out: &mut Vec<u8>, byte: u8) {
         b'\n' => b'n',
         b'\r' => b'r',
         b'\t' => b't',
-        0..0x20 => {
+        _ => {
             let digit = |n: u8| if n < 10 { b'0' + n } else { b'a' + n - 10 };
             out.extend_from_slice(&[b'\\', b'u', b'0', b'0', digit(byte >> 4), digit(byte & 15)]);
-            return;
-        }
-        plain => {
-            out.push(plain);
             return;
         }
     };

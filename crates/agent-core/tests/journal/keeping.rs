@@ -2,17 +2,16 @@
 
 use std::sync::{Arc, Mutex};
 
+use agent_core::AgentEvent;
 use agent_core::journal::{AppliedInput, Durability, Journal, JournalEntry, JournalError};
 use agent_core::run::{LightRun, Run};
 use agent_core::testing::transcript;
-use agent_core::{AgentEvent, Timestamp};
 use async_trait::async_trait;
 
 use crate::room::Notes;
 
 #[derive(Clone)]
 pub(crate) struct Kept {
-    pub(crate) now: Timestamp,
     pub(crate) inputs: Vec<AppliedInput>,
     pub(crate) events: Vec<AgentEvent>,
     /// The run as JSON.
@@ -88,7 +87,6 @@ impl Journal for Keeping {
             return Err(JournalError::new("the disk is full", None));
         }
         let kept = Kept {
-            now: entry.now,
             inputs: entry.inputs.to_vec(),
             events: entry.events.to_vec(),
             run: serde_json::to_string(entry.run).unwrap(),

@@ -1,5 +1,7 @@
 //! Messages of an agent: those that a model sees, and those that only the program sees (REQ-003, 004).
 
+mod written;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,7 +20,7 @@ pub enum AgentMessage {
 }
 
 /// A message for the model, with the place where it entered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct LlmMessage {
@@ -26,7 +28,7 @@ pub struct LlmMessage {
     #[serde(flatten)]
     pub message: Message,
     /// The turn in which it entered; absent for messages that the caller put there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub turn_id: Option<TurnId>,
 }
 

@@ -18,6 +18,19 @@ where
     assert_eq!(&serde_json::from_value::<T>(expect).unwrap(), value);
 }
 
+/// A message, alone and in an agent's history: the same bytes, and the turn behind them.
+#[track_caller]
+fn said(message: Message, expect: Value) {
+    check(&message, expect.clone());
+    let text = serde_json::to_string(&message).unwrap();
+    let entered = LlmMessage::new(message);
+    assert_eq!(serde_json::to_string(&AgentMessage::from(entered.clone())).unwrap(), text);
+    let entered = AgentMessage::from(entered.in_turn(TurnId { loop_id: "s.a.1".into(), turn_index: 3 }));
+    let (all_but_end, turn) = (&text[..text.len() - 1], r#","turnId":{"loopId":"s.a.1","turnIndex":3}}"#);
+    assert_eq!(serde_json::to_string(&entered).unwrap(), format!("{all_but_end}{turn}"));
+    assert_eq!(serde_json::from_str::<AgentMessage>(&format!("{all_but_end}{turn}")).unwrap(), entered);
+}
+
 /// REQ-001.
 #[test]
 fn blocks_are_tagged_by_type() {
@@ -83,16 +96,16 @@ fn arguments_keep_the_text_that_the_model_sent() {
 #[test]
 fn messages_are_tagged_by_role() {
     let at = Timestamp(7);
-    check(
-        &Message::User(UserMessage::new(vec![Content::text("hi")], at)),
+    said(
+        Message::User(UserMessage::new(vec![Content::text("hi")], at)),
         json!({"role": "user", "content": [{"type": "text", "text": "hi"}], "timestamp": 7}),
     );
     let mut reply = AssistantMessage::new("anthropic", "claude", StopReason::Stop);
     reply.timestamp = at;
     reply.usage = Usage::new(3, 2, 1, 0);
     let usage = json!({"input": 3, "output": 2, "reasoning": 0, "cache_read": 1, "cache_write": 0, "total_tokens": 6});
-    check(
-        &Message::from(reply.clone()),
+    said(
+        Message::from(reply.clone()),
         json!({
             "role": "assistant", "content": [], "stopReason": "stop", "provider": "anthropic", "model": "claude",
             "usage": usage, "timestamp": 7,
@@ -102,8 +115,8 @@ fn messages_are_tagged_by_role() {
     reply.error_message = Some("boom".into());
     reply.response_id = Some("msg_1".into());
     reply.api = Some(crate::model::ApiProtocol::AnthropicMessages);
-    check(
-        &Message::from(reply),
+    said(
+        Message::from(reply),
         json!({
             "role": "assistant", "content": [], "stopReason": "error", "api": "anthropic_messages", "provider": "anthropic",
             "model": "claude", "responseId": "msg_1", "usage": usage, "timestamp": 7, "errorMessage": "boom",
@@ -115,13 +128,13 @@ fn messages_are_tagged_by_role() {
         "role": "toolResult", "toolCallId": "c1", "toolName": "bash",
         "content": [{"type": "text", "text": "no"}], "isError": true, "timestamp": 7,
     });
-    check(&Message::from(result.clone()), shape.clone());
+    said(Message::from(result.clone()), shape.clone());
     result.details = json!({"exit": 1});
     result.duration_ms = Some(12);
     result.child_loop_id = Some("s.a.2".into());
     let more = json!({"details": {"exit": 1}, "durationMs": 12, "childLoopId": "s.a.2"});
     shape.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    check(&Message::from(result), shape);
+    said(Message::from(result), shape);
 }
 
 #[test]

@@ -19,26 +19,24 @@
 
 mod filter;
 pub mod policy;
+mod told;
 mod verdict;
 
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 pub use filter::{FilterResult, InputFilter};
 pub use policy::{Decision, ToolPolicy, ToolRule};
+pub use told::{LoopInfo, ToolCallInfo, ToolEnded, ToolUpdateInfo, TurnEnded, TurnInfo};
 pub use verdict::{HookError, IntoToolChange, IntoVerdict, Verdict};
 
 use crate::environment::BoxFuture;
-use crate::event::{AgentEnd, ToolExecutionEnd};
-use crate::history::{History, MessageRef};
-use crate::identity::{LoopId, StepKey};
-use crate::message::{AgentMessage, ToolCall, Usage};
+use crate::event::AgentEnd;
+use crate::history::History;
+use crate::message::AgentMessage;
 use crate::model::Secret;
 use crate::run::ToolChange;
-use crate::tool::ToolResult;
 
 type Async<A, R> = Arc<dyn Fn(A) -> BoxFuture<'static, R> + Send + Sync>;
 type Observer<A> = Arc<dyn Fn(&A) + Send + Sync>;
@@ -128,84 +126,6 @@ pub struct QueueHooks {
     pub steering: Option<MessageSource>,
     /// Follow-ups.
     pub follow_up: Option<MessageSource>,
-}
-
-/// What `before_loop` is told.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct LoopInfo {
-    /// The loop.
-    pub loop_id: LoopId,
-    /// The conversation before the prompts.
-    pub history: History,
-}
-
-/// What `before_turn` is told.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct TurnInfo {
-    /// The loop.
-    pub loop_id: LoopId,
-    /// The conversation.
-    pub history: History,
-    /// The turn's number, from 0.
-    pub index: u32,
-}
-
-/// What `after_turn` is told.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct TurnEnded {
-    /// The loop.
-    pub loop_id: LoopId,
-    /// The conversation.
-    pub history: History,
-    /// The reply.
-    pub message: Option<MessageRef>,
-    /// Its results.
-    pub tool_results: Vec<MessageRef>,
-    /// Tokens of the turn.
-    pub usage: Usage,
-}
-
-/// What `before_tool` is told.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct ToolCallInfo {
-    /// The loop.
-    pub loop_id: LoopId,
-    /// The call's stable name.
-    pub step_key: StepKey,
-    /// The call, as the model sent it.
-    pub call: ToolCall,
-    /// The arguments as the tool will get them.
-    pub arguments: Value,
-    /// What it does to the world.
-    pub effects: crate::tool::Effects,
-    /// The conversation before the reply that holds the call.
-    pub history: History,
-}
-
-/// What the update hooks are told.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct ToolUpdateInfo {
-    /// The loop.
-    pub loop_id: LoopId,
-    /// The call.
-    pub call: ToolCall,
-    /// What the tool has so far.
-    pub partial: ToolResult,
-}
-
-/// What `after_tool` is told.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct ToolEnded {
-    /// The call.
-    pub call: ToolCall,
-    /// How it ended.
-    pub end: Box<ToolExecutionEnd>,
 }
 
 impl Hooks {

@@ -17,6 +17,7 @@ mod event;
 mod extra;
 mod fold;
 pub(crate) mod form;
+mod group;
 pub(crate) mod place;
 pub(crate) mod texts;
 mod tree;
@@ -33,6 +34,7 @@ use crate::travel::ForkRef;
 pub use event::{LoopEvent, RecordedEvent};
 pub(crate) use extra::Extra;
 pub(crate) use fold::fold_loop;
+pub use group::ParallelGroupRecord;
 pub(crate) use tree::{HeadMark, head_of};
 
 /// The version that sessions are written with. It rises when a reader of this version could misread a file; new fields
@@ -269,53 +271,6 @@ pub struct SpawnRef {
     pub tool_call_id: ToolCallId,
     /// The tool; empty until the call has ended.
     pub tool_name: ToolName,
-}
-
-/// What a branch knows of its group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ParallelGroupRecord {
-    /// All branches.
-    pub all_loop_ids: Vec<LoopId>,
-    /// The one that was selected; absent while none is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub selected_loop_id: Option<LoopId>,
-    /// Its place among them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub selected_config_index: Option<usize>,
-    /// How many loops the session had when it was selected; the conversation goes on from it unless a later loop went on from
-    /// another.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub selected_after_loops: Option<usize>,
-    /// Tokens of the judge.
-    #[serde(default)]
-    pub evaluation_usage: Usage,
-    /// The loop of the judge, where one was asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub judge_loop_id: Option<LoopId>,
-    /// Why none was selected, or why the judge's word did not count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// Whether this branch is the selected one.
-    #[serde(default)]
-    pub is_selected: bool,
-}
-
-impl ParallelGroupRecord {
-    /// A group of these branches, of which none is selected.
-    #[must_use]
-    pub fn of(all_loop_ids: Vec<LoopId>) -> Self {
-        Self {
-            all_loop_ids,
-            selected_loop_id: None,
-            selected_config_index: None,
-            selected_after_loops: None,
-            evaluation_usage: Usage::default(),
-            judge_loop_id: None,
-            reason: None,
-            is_selected: false,
-        }
-    }
 }
 
 /// Where an open run stands: with the events before it, enough to go on.

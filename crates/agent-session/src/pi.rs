@@ -19,6 +19,7 @@
 mod build;
 mod entry;
 mod message;
+mod strands;
 mod write;
 
 use std::path::Path;

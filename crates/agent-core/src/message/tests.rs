@@ -20,7 +20,7 @@ where
 
 /// A message, alone and in an agent's history: the same bytes, and the turn behind them.
 #[track_caller]
-fn said(message: Message, expect: Value) {
+fn said(message: Message, expect: &Value) {
     check(&message, expect.clone());
     let text = serde_json::to_string(&message).unwrap();
     let entered = LlmMessage::new(message);
@@ -98,7 +98,7 @@ fn messages_are_tagged_by_role() {
     let at = Timestamp(7);
     said(
         Message::User(UserMessage::new(vec![Content::text("hi")], at)),
-        json!({"role": "user", "content": [{"type": "text", "text": "hi"}], "timestamp": 7}),
+        &json!({"role": "user", "content": [{"type": "text", "text": "hi"}], "timestamp": 7}),
     );
     let mut reply = AssistantMessage::new("anthropic", "claude", StopReason::Stop);
     reply.timestamp = at;
@@ -106,7 +106,7 @@ fn messages_are_tagged_by_role() {
     let usage = json!({"input": 3, "output": 2, "reasoning": 0, "cache_read": 1, "cache_write": 0, "total_tokens": 6});
     said(
         Message::from(reply.clone()),
-        json!({
+        &json!({
             "role": "assistant", "content": [], "stopReason": "stop", "provider": "anthropic", "model": "claude",
             "usage": usage, "timestamp": 7,
         }),
@@ -117,7 +117,7 @@ fn messages_are_tagged_by_role() {
     reply.api = Some(crate::model::ApiProtocol::AnthropicMessages);
     said(
         Message::from(reply),
-        json!({
+        &json!({
             "role": "assistant", "content": [], "stopReason": "error", "api": "anthropic_messages", "provider": "anthropic",
             "model": "claude", "responseId": "msg_1", "usage": usage, "timestamp": 7, "errorMessage": "boom",
         }),
@@ -128,13 +128,13 @@ fn messages_are_tagged_by_role() {
         "role": "toolResult", "toolCallId": "c1", "toolName": "bash",
         "content": [{"type": "text", "text": "no"}], "isError": true, "timestamp": 7,
     });
-    said(Message::from(result.clone()), shape.clone());
+    said(Message::from(result.clone()), &shape);
     result.details = json!({"exit": 1});
     result.duration_ms = Some(12);
     result.child_loop_id = Some("s.a.2".into());
     let more = json!({"details": {"exit": 1}, "durationMs": 12, "childLoopId": "s.a.2"});
     shape.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    said(Message::from(result), shape);
+    said(Message::from(result), &shape);
 }
 
 #[test]

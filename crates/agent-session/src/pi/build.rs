@@ -10,9 +10,10 @@ use agent_core::{
 };
 use serde_json::{Map, Value, json};
 
-use super::entry::{Entry, File, text};
+use super::Imported;
+use super::entry::{File, text};
 use super::message::{from_pi, to_pi, user};
-use super::{HEAD_MARK, Imported};
+use super::strands::{Strand, strands};
 use crate::error::SessionError;
 use crate::model::{LoopBase, RecordedEvent, Session};
 use crate::recorder::{Recording, record_of_start};
@@ -20,13 +21,6 @@ use crate::store::Loss;
 
 /// The agent of imported sessions.
 const AGENT: &str = "pi";
-
-/// A loop: entries that follow each other.
-#[derive(Default)]
-struct Strand {
-    entries: Vec<usize>,
-    has_message: bool,
-}
 
 pub(super) fn build(file: File, path: &Path) -> Result<Imported, SessionError> {
     let id = SessionId::from(text(&file.head, "id"));
@@ -49,39 +43,6 @@ pub(super) fn build(file: File, path: &Path) -> Result<Imported, SessionError> {
     let mut all = file.losses;
     all.append(&mut losses);
     Ok(Imported { session, losses: all })
-}
-
-/// Cuts the tree: a prompt begins a loop, and so do each path but the first that goes on from an entry, and the mark that says
-/// what the conversation goes on from.
-fn strands(entries: &[Entry]) -> (Vec<Strand>, Vec<usize>) {
-    let mut strands: Vec<Strand> = Vec::new();
-    let mut strand_of: Vec<usize> = Vec::with_capacity(entries.len());
-    for (at, entry) in entries.iter().enumerate() {
-        let is_message = entry.kind() == "message";
-        let is_prompt =
-            is_message && entry.value.pointer("/message/role").and_then(Value::as_str) == Some("user");
-        let is_head = entry.kind() == "custom" && text(&entry.value, "customType") == HEAD_MARK;
-        let going_on = entry.parent.and_then(|p| strand_of.get(p).copied()).filter(|s| {
-            if is_head {
-                return false;
-            }
-            let strand = strands.get(*s);
-            strand.is_some_and(|s| s.entries.last().copied() == entry.parent && !(is_prompt && s.has_message))
-        });
-        let place = match going_on {
-            Some(place) => place,
-            None => {
-                strands.push(Strand::default());
-                strands.len() - 1
-            }
-        };
-        if let Some(strand) = strands.get_mut(place) {
-            strand.entries.push(at);
-            strand.has_message |= is_message;
-        }
-        strand_of.push(place);
-    }
-    (strands, strand_of)
 }
 
 struct Builder<'a> {

@@ -1,0 +1,51 @@
+//! What a loop knows of the group that it is a branch of.
+
+use agent_core::{LoopId, Usage};
+use serde::{Deserialize, Serialize};
+
+/// What a branch knows of its group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ParallelGroupRecord {
+    /// All branches.
+    pub all_loop_ids: Vec<LoopId>,
+    /// The one that was selected; absent while none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selected_loop_id: Option<LoopId>,
+    /// Its place among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selected_config_index: Option<usize>,
+    /// How many loops the session had when it was selected; the conversation goes on from it unless a later loop went on from
+    /// another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selected_after_loops: Option<usize>,
+    /// Tokens of the judge.
+    #[serde(default)]
+    pub evaluation_usage: Usage,
+    /// The loop of the judge, where one was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge_loop_id: Option<LoopId>,
+    /// Why none was selected, or why the judge's word did not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Whether this branch is the selected one.
+    #[serde(default)]
+    pub is_selected: bool,
+}
+
+impl ParallelGroupRecord {
+    /// A group of these branches, of which none is selected.
+    #[must_use]
+    pub fn of(all_loop_ids: Vec<LoopId>) -> Self {
+        Self {
+            all_loop_ids,
+            selected_loop_id: None,
+            selected_config_index: None,
+            selected_after_loops: None,
+            evaluation_usage: Usage::default(),
+            judge_loop_id: None,
+            reason: None,
+            is_selected: false,
+        }
+    }
+}

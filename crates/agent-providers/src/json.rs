@@ -34,18 +34,34 @@ impl<'o> Members<'o> {
     }
 
     /// Begins a member; its value is to be written into what is returned.
-    pub(crate) fn key(&mut self, name: &str) -> &mut Vec<u8> {
+    /// The name is one of the protocol, and has nothing in it that JSON escapes.
+    pub(crate) fn key(&mut self, name: &'static str) -> &mut Vec<u8> {
+        self.out.extend_from_slice(if std::mem::take(&mut self.empty) { b"\"" } else { b",\"" });
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
+        self.out
+    }
+
+    /// Writes a member.
+    pub(crate) fn field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> &mut Self {
+        write(self.key(name), value);
+        self
+    }
+
+    /// Writes a member of a name that may be any.
+    #[cfg(any(
+        feature = "anthropic",
+        feature = "google",
+        feature = "openai-chat",
+        feature = "openai-responses"
+    ))]
+    pub(crate) fn named<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> &mut Self {
         if !std::mem::take(&mut self.empty) {
             self.out.push(b',');
         }
         write(self.out, name);
         self.out.push(b':');
-        self.out
-    }
-
-    /// Writes a member.
-    pub(crate) fn field<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> &mut Self {
-        write(self.key(name), value);
+        write(self.out, value);
         self
     }
 

@@ -72,7 +72,10 @@ impl<'r> UnitEncoder<'r> {
     }
 
     pub(super) fn encode(&self, unit: &Unit) -> Encoded {
-        let mut out = Out { bytes: Vec::with_capacity(reserved(unit)), marks: Vec::with_capacity(1) };
+        let mut out = Out {
+            bytes: Vec::with_capacity(reserved(unit)),
+            marks: Vec::with_capacity(unit.entries().len()),
+        };
         match unit.first().and_then(AgentMessage::as_llm) {
             Some(Message::User(message)) => self.user(&mut out, message),
             Some(Message::Assistant(reply)) => {

@@ -137,7 +137,7 @@ impl<K: Copy> Shape<K> {
 
 /// The most shapes that outlive the reply from which they were learned.
 #[cfg(feature = "openai-chat")]
-const MAX_SHARED: usize = 8;
+const MAX_SHARED: usize = 16;
 
 /// Shapes of what stands behind that in a frame which names the reply: they fit the frames of later replies, too. The last
 /// is the newest.

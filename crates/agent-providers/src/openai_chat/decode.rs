@@ -65,6 +65,8 @@ enum Usual {
     Thought(&'static str),
     /// Arguments of the call with this number.
     Arguments(Option<u64>),
+    /// Why the reply ends.
+    Reason,
 }
 
 /// Shapes from earlier replies.
@@ -76,6 +78,7 @@ impl Usual {
             Self::Text => "content",
             Self::Thought(field) => field,
             Self::Arguments(_) => "arguments",
+            Self::Reason => "finish_reason",
         }
     }
 }
@@ -137,6 +140,7 @@ impl Decoder {
                 let piece = Piece { wire, arguments: &text, ..Piece::default() };
                 self.calls.push(&piece, &mut self.blocks.next, sink);
             }
+            Usual::Reason => self.ends_for(&text),
         }
         true
     }
@@ -189,18 +193,18 @@ impl Decoder {
         let mut usage = chunk.usage;
         if let Some(choice) = chunk.choices.first {
             usage = usage.or(choice.usage);
+            let reason = choice.finish_reason.filled();
             if let Some(delta) = choice.delta.or(choice.message) {
                 self.delta(&delta, sink);
                 if usage.is_none()
-                    && choice.finish_reason.filled().is_none()
                     && let Some(frame) = frame
-                    && let Some((usual, text)) = usual(&delta)
+                    && let Some((usual, text)) = usual(&delta, reason)
                 {
                     self.learn(frame, usual, text);
                 }
             }
-            if let Some(reason) = choice.finish_reason.filled() {
-                self.reason.get_or_insert_with(|| reason.to_owned());
+            if let Some(reason) = reason {
+                self.ends_for(reason);
             }
         }
         if let Some(usage) = usage {
@@ -208,6 +212,12 @@ impl Decoder {
             sink(StreamEvent::Usage(usage.disjoint()));
         }
         Ok(listed)
+    }
+
+    fn ends_for(&mut self, reason: &str) {
+        if !reason.is_empty() {
+            self.reason.get_or_insert_with(|| reason.to_owned());
+        }
     }
 
     /// A shape without what names the reply serves later replies, too.
@@ -367,8 +377,8 @@ impl Decode for Decoder {
     }
 }
 
-/// The string that is the whole effect of this delta, when there is only one.
-fn usual<'d>(delta: &'d Delta<'_>) -> Option<(Usual, &'d str)> {
+/// The string that is the whole effect of a choice with this delta and reason, when there is only one.
+fn usual<'d>(delta: &'d Delta<'_>, reason: Option<&'d str>) -> Option<(Usual, &'d str)> {
     let Body::Text(content) = &delta.content else { return None };
     if delta.refusal.filled().is_some() || delta.reasoning_details.is_some() {
         return None;
@@ -377,14 +387,17 @@ fn usual<'d>(delta: &'d Delta<'_>) -> Option<(Usual, &'d str)> {
     let mut thoughts =
         thoughts.iter().zip(REASONING_FIELDS).filter_map(|(text, field)| Some((text.filled()?, field)));
     let calls = delta.tool_calls.as_deref().unwrap_or_default();
-    match (content.filled(), thoughts.next(), calls) {
-        (Some(text), None, []) => Some((Usual::Text, text)),
-        (None, Some((text, field)), []) if thoughts.next().is_none() => Some((Usual::Thought(field), text)),
-        (None, None, [call]) => {
+    match (content.filled(), thoughts.next(), calls, reason) {
+        (Some(text), None, [], None) => Some((Usual::Text, text)),
+        (None, Some((text, field)), [], None) if thoughts.next().is_none() => {
+            Some((Usual::Thought(field), text))
+        }
+        (None, None, [call], None) => {
             let piece = Piece::of(call);
             let bare = piece.id.is_empty() && piece.name.is_empty() && piece.signature.is_none();
             bare.then_some((Usual::Arguments(piece.wire), piece.arguments))
         }
+        (None, None, [], Some(reason)) => Some((Usual::Reason, reason)),
         _ => None,
     }
 }

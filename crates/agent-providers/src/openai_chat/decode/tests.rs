@@ -480,6 +480,23 @@ fn a_reply_is_read_the_same_when_earlier_ones_had_the_same_frames() {
     }
 }
 
+#[test]
+fn a_reply_ends_for_its_own_reason_and_not_for_that_of_an_earlier_one() {
+    let ends = |id: &str, reason: &str| {
+        let said =
+            json!({"id": id, "choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": null}]});
+        let last = json!({"id": id, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]});
+        read(&[&said.to_string(), &last.to_string()]).reason
+    };
+    for _ in 0..3 {
+        assert_eq!(ends("1", "stop"), Some(StopReason::Stop));
+        assert_eq!(ends("2", "length"), Some(StopReason::Length));
+        assert_eq!(ends("3", "content_filter"), None, "it is withheld");
+        assert_eq!(ends("4", ""), None, "no reason is given");
+        assert_eq!(ends("5", "some other"), None, "it is not known");
+    }
+}
+
 /// Without names, the first frame of a reply looks like any other.
 #[test]
 fn a_reply_begins_also_where_its_first_frame_looks_like_those_of_earlier_replies() {

@@ -20,6 +20,7 @@
 //! ```
 
 mod chunk;
+mod joined;
 mod repair;
 mod splice;
 mod unit;
@@ -37,6 +38,7 @@ pub use splice::{Splice, SpliceError};
 pub use unit::{Entry, MessageRef, Unit, UnitKind};
 
 use crate::message::{AgentMessage, AssistantMessage, Message};
+use crate::wire::{Encoded, WireKey};
 use chunk::Chunk;
 
 /// A closed conversation. See the [module documentation](self).
@@ -185,6 +187,40 @@ impl History {
         chunk::units(&self.tail)
     }
 
+    /// Calls `read` with the encoded forms of the units, oldest first. Those that are not there are made by `make` and
+    /// kept beside their units. A form has to be a list of JSON values with commas between them, or empty, and to depend on
+    /// nothing but the unit and `key`: then what is old is read in pieces of many units, each as one such list.
+    ///
+    /// ```
+    /// use agent_core::{AgentMessage, Encoded, History, WireKey};
+    /// let mut history = History::new();
+    /// for _ in 0..100 {
+    ///     history.push(AgentMessage::user("?"))?;
+    /// }
+    /// let (key, mut written) = (WireKey::new(&["mine"]), Vec::new());
+    /// for _ in 0..2 {
+    ///     written.clear();
+    ///     history.encoded(key, |_| Encoded::new(*b"{}", []), |form| {
+    ///         if !written.is_empty() {
+    ///             written.push(b',');
+    ///         }
+    ///         written.extend_from_slice(form.bytes());
+    ///     });
+    ///     assert_eq!(written, ["{}"; 100].join(",").as_bytes());
+    /// }
+    /// # Ok::<(), agent_core::HistoryError>(())
+    /// ```
+    pub fn encoded(&self, key: WireKey, make: impl Fn(&Unit) -> Encoded, mut read: impl FnMut(&Encoded)) {
+        for chunk in chunk::chunks(&self.tail) {
+            let units = chunk.units();
+            if !chunk.joined().is_some_and(|joined| joined.with(units, key, &make, &mut read)) {
+                for unit in units {
+                    unit.wire().with(key, || make(unit), &mut read);
+                }
+            }
+        }
+    }
+
     /// The number of units.
     #[must_use]
     pub fn unit_count(&self) -> usize {
@@ -232,7 +268,7 @@ impl History {
         self.messages().cloned().collect()
     }
 
-    /// Whether a call of this id is in the history. O(n / 64) for n calls.
+    /// Whether a call of this id is in the history. O(n / 32) for n calls.
     #[must_use]
     pub fn has_call(&self, id: &str) -> bool {
         chunk::has_call(&self.tail, id)

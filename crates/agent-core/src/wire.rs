@@ -63,7 +63,11 @@ pub struct Encoded {
 }
 
 impl Encoded {
-    /// Bytes, and one offset into them for each wire message that they hold, in order.
+    /// The mark of a wire message in which no marker may be put.
+    pub const NO_MARK: u32 = u32::MAX;
+
+    /// Bytes, and one offset into them for each wire message that they hold, in order; [`NO_MARK`](Self::NO_MARK) where
+    /// there is none.
     #[must_use]
     pub fn new(bytes: impl Into<Box<[u8]>>, marks: impl Into<Box<[u32]>>) -> Self {
         Self { bytes: bytes.into(), marks: marks.into() }

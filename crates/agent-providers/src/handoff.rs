@@ -9,8 +9,8 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    AssistantMessage, Content, ImageContent, OpaqueContent, StreamConfig, TextContent, ThinkingContent,
-    ToolCallId, Unit, UnitKind, WireKey,
+    AssistantMessage, Content, Encoded, History, ImageContent, OpaqueContent, StreamConfig, TextContent,
+    ThinkingContent, ToolCallId, Unit, UnitKind, WireKey,
 };
 
 #[cfg(test)]
@@ -96,6 +96,22 @@ impl<'r> Handoff<'r> {
             UnitKind::Failed => false,
             _ => unit.first().is_some_and(|m| m.as_llm().is_some()),
         }
+    }
+
+    /// Calls `read` with the encoded forms of what is shown of a conversation, oldest first: for a protocol whose form of a
+    /// unit does not depend on those around it.
+    pub(crate) fn each_form(
+        history: &History,
+        key: WireKey,
+        make: impl Fn(&Unit) -> Encoded,
+        mut read: impl FnMut(&Encoded),
+    ) {
+        let make = |unit: &Unit| if Self::shows(unit) { make(unit) } else { Encoded::default() };
+        history.encoded(key, make, |form| {
+            if !form.bytes().is_empty() {
+                read(form);
+            }
+        });
     }
 
     /// Whether the target wrote this reply: provider, protocol and model are all the same.

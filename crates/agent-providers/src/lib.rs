@@ -95,6 +95,8 @@ mod json;
 mod keys;
 #[cfg(feature = "http-protocols")]
 mod lines;
+#[cfg(any(feature = "anthropic", feature = "bedrock", feature = "openai-chat"))]
+mod marks;
 #[cfg(feature = "ollama")]
 pub mod ollama;
 #[cfg(feature = "openai-chat")]

@@ -29,6 +29,9 @@ pub(crate) fn endpoint(
     path: &str,
 ) -> Result<reqwest::Url, ProviderError> {
     let base = model.base_url.as_deref().map_or(default_base, str::trim);
+    if let Some(known) = last_address().as_ref().filter(|known| known.base == base && known.path == path) {
+        return Ok(known.url.clone());
+    }
     let (address, query) = base.split_once('?').map_or((base, None), |(a, q)| (a, Some(q)));
     let address = address.trim_end_matches('/');
     let mut url = String::with_capacity(base.len() + path.len());
@@ -46,9 +49,6 @@ pub(crate) fn endpoint(
             .with_advice(format!("set base_url to an address such as {default_base}"));
         Err(ProviderError::new(ErrorKind::Other, context))
     };
-    if let Some(known) = last_address().as_ref().filter(|known| known.0 == url) {
-        return Ok(known.1.clone());
-    }
     // "https:" and a path is read as a host by the rules for web addresses: the key would go to "v1".
     let names_a_host = address.split_once("://").is_some_and(|(_, rest)| !rest.starts_with('/'));
     match reqwest::Url::parse(&url) {
@@ -61,16 +61,23 @@ pub(crate) fn endpoint(
             wrong("holds a user name or password; give the credential as the API key or as a header")
         }
         Ok(u) => {
-            *last_address() = Some((url, u.clone()));
+            *last_address() = Some(Address { base: base.to_owned(), path: path.to_owned(), url: u.clone() });
             Ok(u)
         }
     }
 }
 
-/// The address that was found good last, as text and read: a run asks for the same one again and again, and reading it
-/// takes as long as writing a request.
-fn last_address() -> MutexGuard<'static, Option<(String, reqwest::Url)>> {
-    static LAST: Mutex<Option<(String, reqwest::Url)>> = Mutex::new(None);
+/// An address that was found good, and what it was made of.
+struct Address {
+    base: String,
+    path: String,
+    url: reqwest::Url,
+}
+
+/// The address that was found good last: a run asks for the same one again and again, and reading it takes as long as
+/// writing a request.
+fn last_address() -> MutexGuard<'static, Option<Address>> {
+    static LAST: Mutex<Option<Address>> = Mutex::new(None);
     LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

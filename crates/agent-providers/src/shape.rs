@@ -9,6 +9,10 @@
 mod tests;
 
 use std::borrow::Cow;
+#[cfg(feature = "openai-chat")]
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::json::unescaped;
 
 /// The most bytes of a frame, its string aside, that are kept.
 const MAX_KEPT: usize = 4_096;
@@ -31,7 +35,7 @@ enum Hole {
 }
 
 /// The bytes around the string, and what the string means.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Shape<K> {
     kind: Option<K>,
     /// Whether a frame to learn from has come already.
@@ -125,9 +129,50 @@ impl<K: Copy> Shape<K> {
         let (start, len, escaped) = text?;
         if escaped {
             let quoted = frame.get(start.checked_sub(1)?..=start.saturating_add(len))?;
-            return serde_json::from_str::<String>(quoted).ok().map(|text| (kind, Cow::Owned(text)));
+            return unescaped(quoted).map(|text| (kind, Cow::Owned(text)));
         }
         Some((kind, Cow::Borrowed(frame.get(start..start.saturating_add(len))?)))
+    }
+}
+
+/// The most shapes that outlive the reply from which they were learned.
+#[cfg(feature = "openai-chat")]
+const MAX_SHARED: usize = 16;
+
+/// Shapes of what stands behind that in a frame which names the reply: they fit the frames of later replies, too. The last
+/// is the newest.
+#[cfg(feature = "openai-chat")]
+#[derive(Debug)]
+pub(crate) struct Shapes<K>(Mutex<Vec<Arc<Shape<K>>>>);
+
+#[cfg(feature = "openai-chat")]
+impl<K: Copy> Shapes<K> {
+    /// None.
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// The shape that a frame has.
+    pub(crate) fn find(&self, frame: &str) -> Option<Arc<Shape<K>>> {
+        self.lock().iter().rev().find(|shape| shape.read(frame).is_some()).cloned()
+    }
+
+    /// Learns from a frame as [`Shape::learn`] does, at once.
+    pub(crate) fn learn(&self, frame: &str, member: &str, text: &str, kind: K) -> Option<Arc<Shape<K>>> {
+        let mut shape = Shape::default();
+        shape.keep(frame, member, text, kind);
+        shape.kind?;
+        let shape = Arc::new(shape);
+        let mut shapes = self.lock();
+        if shapes.len() >= MAX_SHARED {
+            shapes.remove(0);
+        }
+        shapes.push(Arc::clone(&shape));
+        Some(shape)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Shape<K>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -159,7 +204,7 @@ fn escaped<'f>(frame: &'f str, member: &str, text: &str) -> Option<(&'f str, &'f
     let (len, true) = string(rest)? else { return None };
     let (start, quoted) = (frame.len() - rest.len(), frame.len() - rest.len() - 1);
     let string = frame.get(quoted..=start + len)?;
-    let is_it = !before.ends_with('\\') && serde_json::from_str::<String>(string).is_ok_and(|s| s == text);
+    let is_it = !before.ends_with('\\') && unescaped(string).is_some_and(|s| s == text);
     is_it.then_some((frame.get(..start)?, rest))
 }
 

@@ -19,7 +19,7 @@ use crate::budget::Budget;
 use crate::environment::{BoxFuture, Environment, TaskHandle};
 use crate::event::AgentEvent;
 use crate::hooks::{HookError, ToolCallInfo, ToolEnded, ToolUpdateInfo, Verdict};
-use crate::identity::ToolCallId;
+use crate::identity::{LoopId, ToolCallId};
 use crate::journal::Durability;
 use crate::message::{Content, MAX_ARGUMENTS_SHOWN, ToolCall};
 use crate::run::{CallStage, Input, PendingCall, ToolChange, ToolOutcome, ToolVerdict};
@@ -127,18 +127,18 @@ impl Shell {
     fn tool_context(&self, pending: &PendingCall, signals: &Arc<Signals>) -> ToolContext {
         let (signals, call) = (Arc::clone(signals), pending.call.clone());
         let updates = ToolUpdates::new(move |signal| signals.push(call.clone(), signal));
-        let mut ctx = ToolContext::detached(pending.call.name.clone(), self.config.environment.clone());
-        ctx.tool_call_id = pending.call.id.clone();
-        ctx.step_key = pending.key.clone();
-        ctx.cancel = self.cancel.child_token();
-        ctx.updates = updates;
-        ctx.provider = Some(self.config.provider.clone());
-        ctx.journal.clone_from(&self.config.journal);
-        ctx.budget = self.till.as_ref().map(|till| till.share_for(&pending.call));
-        if let Some(run) = self.run() {
-            ctx.loop_id = run.loop_id().clone();
+        ToolContext {
+            tool_name: pending.call.name.clone(),
+            tool_call_id: pending.call.id.clone(),
+            loop_id: self.run().map_or_else(|| LoopId::from(""), |run| run.loop_id().clone()),
+            step_key: pending.key.clone(),
+            cancel: self.cancel.child_token(),
+            updates,
+            provider: Some(self.config.provider.clone()),
+            environment: self.config.environment.clone(),
+            journal: self.config.journal.clone(),
+            budget: self.till.as_ref().map(|till| till.share_for(&pending.call)),
         }
-        ctx
     }
 
     async fn decide(&self, pending: &PendingCall) -> Decision {

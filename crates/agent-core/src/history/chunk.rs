@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use super::Unit;
+use super::joined::Joined;
 use crate::identity::stable_hash;
 use crate::message::{AgentMessage, AssistantMessage};
 
 /// Units in a chunk.
-const CHUNK: usize = 64;
+const CHUNK: usize = 32;
 
 #[derive(Default)]
 pub(super) struct Chunk {
@@ -24,6 +25,7 @@ pub(super) struct Chunk {
     messages: usize,
     /// Tokens up to the end of this chunk.
     tokens: u64,
+    joined: Joined,
 }
 
 impl Chunk {
@@ -61,7 +63,17 @@ impl Chunk {
             calls: self.calls.clone(),
             messages: self.messages,
             tokens: self.tokens,
+            joined: Joined::default(),
         }
+    }
+
+    pub(super) fn units(&self) -> &[Arc<Unit>] {
+        &self.units
+    }
+
+    /// Where its joined forms are kept; `None` while it may still grow.
+    pub(super) fn joined(&self) -> Option<&Joined> {
+        (self.units.len() >= CHUNK).then_some(&self.joined)
     }
 }
 
@@ -87,6 +99,7 @@ pub(super) fn append(tail: &mut Arc<Chunk>, unit: Arc<Unit>) {
             parent: Some(Arc::clone(tail)),
             units: Vec::new(),
             calls: Vec::new(),
+            joined: Joined::default(),
         };
         chunk.push(unit);
         *tail = Arc::new(chunk);
@@ -106,10 +119,15 @@ fn chain(tail: &Arc<Chunk>) -> impl Iterator<Item = &Arc<Chunk>> {
     std::iter::successors(Some(tail), |c| c.parent.as_ref())
 }
 
-pub(super) fn units(tail: &Arc<Chunk>) -> impl Iterator<Item = &Arc<Unit>> {
+/// The chunks, oldest first.
+pub(super) fn chunks(tail: &Arc<Chunk>) -> impl Iterator<Item = &Arc<Chunk>> {
     let mut chunks: Vec<&Arc<Chunk>> = chain(tail).collect();
     chunks.reverse();
-    chunks.into_iter().flat_map(|c| c.units.iter())
+    chunks.into_iter()
+}
+
+pub(super) fn units(tail: &Arc<Chunk>) -> impl Iterator<Item = &Arc<Unit>> {
+    chunks(tail).flat_map(|c| c.units.iter())
 }
 
 pub(super) fn units_rev(tail: &Arc<Chunk>) -> impl Iterator<Item = &Arc<Unit>> {

@@ -1,6 +1,7 @@
 //! Laws of the history.
 
 mod doors;
+mod forms;
 mod laws;
 mod repairs;
 mod sharing;

@@ -1,5 +1,6 @@
 //! A closed piece of history: a message, a reply with its results, or a failed reply.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::HistoryError;
 use crate::context::message_tokens;
+use crate::identity::ToolCallId;
 use crate::message::{AgentMessage, AssistantMessage, Message, ToolResultMessage};
 use crate::wire::WireCache;
 
@@ -155,11 +157,9 @@ impl Unit {
         if message.is_failed() {
             return Err(HistoryError::WrongDoor(message.stop_reason, "push_failed"));
         }
-        let calls: Vec<String> = message.tool_calls().map(|c| c.id.to_string()).collect();
-        let ids = result_ids(&results);
-        let distinct = calls.iter().collect::<std::collections::BTreeSet<_>>().len() == calls.len();
-        if calls != ids || calls.is_empty() || !distinct || calls.iter().any(String::is_empty) {
-            return Err(HistoryError::Unpaired { calls, results: ids });
+        if !answers(message, &results) {
+            let calls = message.tool_calls().map(|c| c.id.to_string()).collect();
+            return Err(HistoryError::Unpaired { calls, results: result_ids(&results) });
         }
         let mut entries = Vec::with_capacity(results.len() + 1);
         entries.push(reply);
@@ -216,6 +216,18 @@ impl fmt::Debug for Unit {
             .field("entries", &self.entries)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether these are the results of the reply's calls, one for each and in their order, and no two calls have the same id.
+fn answers(reply: &AssistantMessage, results: &[Entry]) -> bool {
+    let ids = || reply.tool_calls().map(|call| &call.id);
+    let answered = results.iter().map(|entry| match entry.message().as_llm() {
+        Some(Message::ToolResult(result)) => Some(&result.tool_call_id),
+        Some(Message::User(_) | Message::Assistant(_)) | None => None,
+    });
+    let named = |id: &ToolCallId| !id.as_str().is_empty();
+    let distinct = || results.len() == 1 || ids().collect::<BTreeSet<_>>().len() == results.len();
+    !results.is_empty() && ids().map(Some).eq(answered) && ids().all(named) && distinct()
 }
 
 fn result_ids(results: &[Entry]) -> Vec<String> {

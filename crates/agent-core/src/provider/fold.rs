@@ -15,6 +15,10 @@ use crate::message::{
     AssistantMessage, Content, StopReason, TextContent, ThinkingContent, ToolArguments, ToolCall, Usage,
 };
 
+/// Room for a short reply, in bytes and entries: a text that grows from nothing is copied again and again.
+const TEXT_ROOM: usize = 128;
+const ENTRY_ROOM: usize = 16;
+
 /// Gathers the events of one reply.
 #[derive(Default)]
 pub struct ReplyLog {
@@ -63,6 +67,27 @@ enum Kind {
     End,
 }
 
+impl Entry {
+    fn is_like(&self, other: &Self) -> bool {
+        (self.kind, self.index) == (other.kind, other.index)
+    }
+}
+
+impl Kind {
+    /// Whether its texts are pieces of one.
+    fn is_piece(self) -> bool {
+        matches!(
+            self,
+            Self::Text
+                | Self::TextSignature
+                | Self::Thinking
+                | Self::ThinkingSignature
+                | Self::CallArguments
+                | Self::CallSignature
+        )
+    }
+}
+
 impl ReplyLog {
     /// An empty log.
     #[must_use]
@@ -77,6 +102,9 @@ impl ReplyLog {
             StreamEvent::Start { response_id, model } => {
                 log.response_id = response_id.map(str::to_owned).or(log.response_id.take());
                 log.model = model.map(str::to_owned).or(log.model.take());
+                // Before it begins, thousands may wait with nothing but an empty log.
+                log.text.reserve(TEXT_ROOM);
+                log.entries.reserve(ENTRY_ROOM);
             }
             StreamEvent::TextStart { index } => log.add(Kind::Text, index, ""),
             StreamEvent::TextDelta { index, delta } => log.add(Kind::Text, index, delta),
@@ -189,8 +217,8 @@ impl MessageSnapshot {
     /// The blocks so far, unfinished ones included. O(their length).
     #[must_use]
     pub fn content(&self) -> Vec<Content> {
-        let blocks = lock(&self.shared).fold(self.entries);
-        blocks.into_iter().filter_map(Block::complete).collect()
+        let log = lock(&self.shared);
+        log.fold(self.entries).into_iter().filter_map(Block::complete).collect()
     }
 
     /// The reply so far as a message. Its stop reason is `Stop`, since none is known.
@@ -235,11 +263,15 @@ impl Log {
         self.entries.push(Entry { kind, index, end: self.text.len() });
     }
 
-    fn fold(&self, entries: usize) -> Vec<Block> {
-        let mut blocks: Vec<Block> = Vec::new();
+    fn fold(&self, entries: usize) -> Vec<Block<'_>> {
+        let mut blocks: Vec<Block<'_>> = Vec::new();
         let mut start = 0;
         let mut values = self.values.iter();
-        for entry in self.entries.iter().take(entries) {
+        let mut entries = self.entries.iter().take(entries).peekable();
+        while let Some(first) = entries.next() {
+            // The pieces of a text mostly stand behind each other, and are taken as one.
+            let goes_on = |next: &&Entry| first.kind.is_piece() && first.is_like(next);
+            let entry = std::iter::from_fn(|| entries.next_if(goes_on)).last().unwrap_or(first);
             let text = self.text.get(start..entry.end).unwrap_or_default();
             start = entry.end;
             let at = match blocks.iter().rposition(|b| b.index == entry.index) {
@@ -263,7 +295,7 @@ impl Log {
                 Kind::CallId => replace_unless_empty(&mut block.id, text),
                 Kind::CallName => replace_unless_empty(&mut block.name, text),
                 Kind::Opaque => {
-                    text.clone_into(&mut block.name);
+                    block.name = text;
                     block.value = values.next().cloned();
                     block.ended = true;
                 }
@@ -276,24 +308,24 @@ impl Log {
 }
 
 /// The first non-empty id or name stays: some servers send another one with a later piece.
-fn replace_unless_empty(slot: &mut String, text: &str) {
+fn replace_unless_empty<'l>(slot: &mut &'l str, text: &'l str) {
     if slot.is_empty() {
-        text.clone_into(slot);
+        *slot = text;
     }
 }
 
-struct Block {
+struct Block<'l> {
     index: u32,
     kind: Kind,
     text: String,
     signature: Option<String>,
-    id: String,
-    name: String,
+    id: &'l str,
+    name: &'l str,
     value: Option<Value>,
     ended: bool,
 }
 
-impl Block {
+impl Block<'_> {
     fn new(index: u32, kind: Kind) -> Self {
         let kind = match kind {
             Kind::TextSignature => Kind::Text,
@@ -306,8 +338,8 @@ impl Block {
             kind,
             text: String::new(),
             signature: None,
-            id: String::new(),
-            name: String::new(),
+            id: "",
+            name: "",
             value: None,
             ended: false,
         }

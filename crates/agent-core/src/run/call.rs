@@ -248,11 +248,12 @@ impl Run {
     /// Call ids are made non-empty and unique in the whole history.
     fn name_calls(&self, message: &mut AssistantMessage) {
         let mut seen = std::collections::BTreeSet::new();
-        let blocks = message.content.iter_mut().filter_map(|c| match c {
+        let calls = message.content.iter_mut().filter_map(|c| match c {
             Content::ToolCall(call) => Some(call),
             _ => None,
         });
-        for (n, call) in blocks.enumerate() {
+        let mut calls = calls.enumerate().peekable();
+        while let Some((n, call)) = calls.next() {
             let mut salt = 0_u32;
             while call.id.as_str().trim().is_empty()
                 || seen.contains(&call.id)
@@ -264,7 +265,9 @@ impl Run {
                 call.id = ToolCallId::from(format!("call_{:012x}", hash >> 16));
                 salt += 1;
             }
-            seen.insert(call.id.clone());
+            if calls.peek().is_some() {
+                seen.insert(call.id.clone());
+            }
         }
     }
 

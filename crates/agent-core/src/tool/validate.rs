@@ -23,6 +23,7 @@
 
 mod checks;
 mod coerce;
+mod path;
 mod walk;
 
 #[cfg(test)]
@@ -36,6 +37,9 @@ use crate::message::MAX_ARGUMENTS_SHOWN;
 
 /// The most problems that are listed.
 pub const MAX_ARGUMENT_ERRORS: usize = 32;
+
+/// The most bytes of a received value, or of a place, that one error keeps.
+const MAX_VALUE_SHOWN: usize = 200;
 
 /// Checks the arguments of a call against the schema of its tool, and puts right what can be.
 pub trait ArgumentValidator: Send + Sync + fmt::Debug {

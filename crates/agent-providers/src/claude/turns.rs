@@ -4,29 +4,6 @@ use agent_core::Encoded;
 
 use crate::json;
 
-/// A message that nothing in which can carry a marker.
-pub(crate) const NO_MARK: u32 = u32::MAX;
-
-/// The place for a marker in the last message, and in the nearest message before it that has one.
-#[derive(Debug, Default)]
-pub(crate) struct Marks {
-    before: Option<usize>,
-    last: Option<usize>,
-}
-
-impl Marks {
-    /// A message; `mark` is where a marker may go in it.
-    pub(crate) fn push(&mut self, mark: Option<usize>) {
-        self.before = self.last.or(self.before);
-        self.last = mark;
-    }
-
-    /// The second-to-last message's, or that of the nearest one before it that has one.
-    pub(crate) fn before_last(&self) -> Option<usize> {
-        self.before
-    }
-}
-
 /// Whether a marker may go into a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Marked {
@@ -122,6 +99,6 @@ impl Blocks {
         }
         self.out.truncate(self.solid);
         self.out.extend_from_slice(b"]}");
-        self.marks.push(self.mark.and_then(|m| u32::try_from(m).ok()).unwrap_or(NO_MARK));
+        self.marks.push(self.mark.and_then(|m| u32::try_from(m).ok()).unwrap_or(Encoded::NO_MARK));
     }
 }

@@ -1,5 +1,7 @@
 //! Reading and writing of JSON pieces.
 
+use proptest::prelude::*;
+
 use super::*;
 
 #[track_caller]
@@ -34,4 +36,17 @@ fn members_are_separated_by_commas() {
     members.key("c").extend_from_slice(b"[]");
     members.close();
     assert_eq!(String::from_utf8(out).unwrap(), r#"{"a":1,"b":"x\"y","c":[]}"#);
+}
+
+proptest! {
+    /// Of what stands between two quotes, as the readers of frames cut it out.
+    #[test]
+    fn a_string_says_the_same_to_the_general_reader(
+        parts in prop::collection::vec(
+            r#"[a-z é🎉]{0,3}|\\["\\/nrtbf]|\\u00[0-9a-f]{2}|\\ud83c\\udf89|\\ud83c|\\x|\\u12"#, 0..8,
+        ),
+    ) {
+        let quoted = format!("\"{}\"", parts.concat());
+        prop_assert_eq!(unescaped(&quoted), serde_json::from_str::<String>(&quoted).ok());
+    }
 }

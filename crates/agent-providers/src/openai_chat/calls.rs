@@ -10,6 +10,9 @@ use serde::de::IgnoredAny;
 use super::wire::Call;
 use crate::call_ids::CallIds;
 
+/// Room for the arguments of a call, in bytes: most have no more.
+const ARGUMENTS: usize = 128;
+
 /// The calls of one reply.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
@@ -94,6 +97,9 @@ impl Calls {
             sink(StreamEvent::ToolCallStart { index: call.block, id: &call.id, name: &call.name });
         }
         if !arguments.is_empty() {
+            if call.arguments.is_empty() {
+                call.arguments.reserve(ARGUMENTS);
+            }
             call.arguments.push_str(arguments);
             sink(StreamEvent::ToolCallDelta { index: call.block, delta: arguments });
         }

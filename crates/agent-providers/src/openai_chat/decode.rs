@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use agent_core::{
     Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StopReason, StreamConfig, StreamEvent,
 };
@@ -15,7 +17,7 @@ use crate::blocks::Blocks;
 use crate::call_ids::CallIds;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::VendorError;
-use crate::shape::Shape;
+use crate::shape::{Shape, Shapes};
 use crate::surrogates::Surrogates;
 
 /// The data of the last event.
@@ -63,7 +65,12 @@ enum Usual {
     Thought(&'static str),
     /// Arguments of the call with this number.
     Arguments(Option<u64>),
+    /// Why the reply ends.
+    Reason,
 }
+
+/// Shapes from earlier replies.
+static SHAPES: Shapes<Usual> = Shapes::new();
 
 impl Usual {
     fn member(self) -> &'static str {
@@ -71,6 +78,7 @@ impl Usual {
             Self::Text => "content",
             Self::Thought(field) => field,
             Self::Arguments(_) => "arguments",
+            Self::Reason => "finish_reason",
         }
     }
 }
@@ -89,7 +97,7 @@ pub(super) struct Decoder {
     counted: bool,
     done: bool,
     surrogates: Surrogates,
-    shape: Shape<Usual>,
+    shape: Option<Arc<Shape<Usual>>>,
     opening: quick::Opening,
 }
 
@@ -106,14 +114,24 @@ impl Decoder {
             counted: false,
             done: false,
             surrogates: Surrogates::default(),
-            shape: Shape::default(),
+            shape: None,
             opening: quick::Opening::default(),
         }
     }
 
     /// Reads a chunk that differs from an earlier one in a piece of text only. Whether it was one.
     fn usual(&mut self, json: &str, sink: &mut EventSink<'_>) -> bool {
-        let Some((usual, text)) = self.shape.read(json) else { return false };
+        // A reply begins with a chunk that is read in full.
+        if !self.begun {
+            return false;
+        }
+        let Some(frame) = self.frame(json) else { return false };
+        let known = self.shape.as_ref().and_then(|shape| shape.read(frame));
+        let found = if known.is_none() && !self.opening.is_empty() { SHAPES.find(frame) } else { None };
+        let Some((usual, text)) = known.or_else(|| found.as_ref()?.read(frame)) else { return false };
+        if found.is_some() {
+            self.shape = found;
+        }
         match usual {
             Usual::Text => self.blocks.say(&text, sink),
             Usual::Thought(field) => self.blocks.think(&text, field, sink),
@@ -122,35 +140,45 @@ impl Decoder {
                 let piece = Piece { wire, arguments: &text, ..Piece::default() };
                 self.calls.push(&piece, &mut self.blocks.next, sink);
             }
+            Usual::Reason => self.ends_for(&text),
         }
         true
     }
 
+    /// What a shape is to fit: what stands behind the opening, or all of it where no opening is known.
+    fn frame<'j>(&self, json: &'j str) -> Option<&'j str> {
+        if self.opening.is_empty() { Some(json) } else { self.opening.behind(json) }
+    }
+
     fn read(&mut self, json: &str, sink: &mut EventSink<'_>) -> Result<bool, ProviderError> {
-        let mut opening = std::mem::take(&mut self.opening);
-        let quick = quick::after(json, &mut opening);
-        // What names the reply is asked for until it has begun.
-        if self.begun || quick.as_ref().is_some_and(|chunk| chunk.choices.listed) {
-            self.opening = opening;
+        if let Some(rest) = self.opening.behind(json) {
+            if let Some(chunk) = quick::rest(rest) {
+                return self.chunk(Some(rest), chunk, sink);
+            }
+        } else if let Some((chunk, opening)) = quick::whole(json) {
+            // What names the reply is asked for until it has begun.
+            if let Some(opening) = opening.filter(|_| self.begun || chunk.choices.listed) {
+                self.opening = opening;
+            }
+            return self.chunk(None, chunk, sink);
         }
-        if let Some(chunk) = quick {
-            return self.chunk(json, chunk, sink);
-        }
+        // In a shape only what was read from behind the opening may stand behind one.
+        let frame = self.opening.is_empty().then_some(json);
         match serde_json::from_str::<Chunk<'_>>(json) {
-            Ok(chunk) => self.chunk(json, chunk, sink),
+            Ok(chunk) => self.chunk(frame, chunk, sink),
             Err(error) if Surrogates::suspected(json) => {
                 let mended = self.surrogates.mend(json);
                 let chunk = serde_json::from_str::<Chunk<'_>>(&mended).map_err(|_| unreadable(error))?;
-                self.chunk(&mended, chunk, sink)
+                self.chunk(None, chunk, sink)
             }
             Err(error) => Err(unreadable(error)),
         }
     }
 
-    /// Takes a chunk. Whether it listed choices, which only a chunk of usage may lack.
+    /// Takes a chunk. Whether it listed choices, which only a chunk of usage may lack. A shape may be learned from `frame`.
     fn chunk(
         &mut self,
-        json: &str,
+        frame: Option<&str>,
         chunk: Chunk<'_>,
         sink: &mut EventSink<'_>,
     ) -> Result<bool, ProviderError> {
@@ -165,17 +193,18 @@ impl Decoder {
         let mut usage = chunk.usage;
         if let Some(choice) = chunk.choices.first {
             usage = usage.or(choice.usage);
+            let reason = choice.finish_reason.filled();
             if let Some(delta) = choice.delta.or(choice.message) {
                 self.delta(&delta, sink);
                 if usage.is_none()
-                    && choice.finish_reason.filled().is_none()
-                    && let Some((usual, text)) = usual(&delta)
+                    && let Some(frame) = frame
+                    && let Some((usual, text)) = usual(&delta, reason)
                 {
-                    self.shape.learn(json, usual.member(), text, usual);
+                    self.learn(frame, usual, text);
                 }
             }
-            if let Some(reason) = choice.finish_reason.filled() {
-                self.reason.get_or_insert_with(|| reason.to_owned());
+            if let Some(reason) = reason {
+                self.ends_for(reason);
             }
         }
         if let Some(usage) = usage {
@@ -183,6 +212,22 @@ impl Decoder {
             sink(StreamEvent::Usage(usage.disjoint()));
         }
         Ok(listed)
+    }
+
+    fn ends_for(&mut self, reason: &str) {
+        if !reason.is_empty() {
+            self.reason.get_or_insert_with(|| reason.to_owned());
+        }
+    }
+
+    /// A shape without what names the reply serves later replies, too.
+    fn learn(&mut self, frame: &str, usual: Usual, text: &str) {
+        if !self.opening.is_empty() {
+            self.shape = SHAPES.learn(frame, usual.member(), text, usual);
+        } else if self.begun {
+            let shape = self.shape.get_or_insert_default();
+            Arc::make_mut(shape).learn(frame, usual.member(), text, usual);
+        }
     }
 
     fn delta(&mut self, delta: &Delta<'_>, sink: &mut EventSink<'_>) {
@@ -268,7 +313,7 @@ impl Decoder {
 
 impl Decode for Decoder {
     fn push(&mut self, frame: Frame<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
-        let data = frame.data.trim();
+        let data = frame.data.trim_ascii();
         if data == DONE {
             self.done = true;
             return Ok(Flow::Done);
@@ -332,8 +377,8 @@ impl Decode for Decoder {
     }
 }
 
-/// The string that is the whole effect of this delta, when there is only one.
-fn usual<'d>(delta: &'d Delta<'_>) -> Option<(Usual, &'d str)> {
+/// The string that is the whole effect of a choice with this delta and reason, when there is only one.
+fn usual<'d>(delta: &'d Delta<'_>, reason: Option<&'d str>) -> Option<(Usual, &'d str)> {
     let Body::Text(content) = &delta.content else { return None };
     if delta.refusal.filled().is_some() || delta.reasoning_details.is_some() {
         return None;
@@ -342,14 +387,17 @@ fn usual<'d>(delta: &'d Delta<'_>) -> Option<(Usual, &'d str)> {
     let mut thoughts =
         thoughts.iter().zip(REASONING_FIELDS).filter_map(|(text, field)| Some((text.filled()?, field)));
     let calls = delta.tool_calls.as_deref().unwrap_or_default();
-    match (content.filled(), thoughts.next(), calls) {
-        (Some(text), None, []) => Some((Usual::Text, text)),
-        (None, Some((text, field)), []) if thoughts.next().is_none() => Some((Usual::Thought(field), text)),
-        (None, None, [call]) => {
+    match (content.filled(), thoughts.next(), calls, reason) {
+        (Some(text), None, [], None) => Some((Usual::Text, text)),
+        (None, Some((text, field)), [], None) if thoughts.next().is_none() => {
+            Some((Usual::Thought(field), text))
+        }
+        (None, None, [call], None) => {
             let piece = Piece::of(call);
             let bare = piece.id.is_empty() && piece.name.is_empty() && piece.signature.is_none();
             bare.then_some((Usual::Arguments(piece.wire), piece.arguments))
         }
+        (None, None, [], Some(reason)) => Some((Usual::Reason, reason)),
         _ => None,
     }
 }

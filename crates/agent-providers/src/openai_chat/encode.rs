@@ -8,7 +8,7 @@ mod unit;
 #[cfg(test)]
 mod tests;
 
-use agent_core::{Encoded, ProviderError, StreamConfig, UnitKind};
+use agent_core::{Encoded, ProviderError, StreamConfig, UnitKind, WireKey};
 use http::header::{self, HeaderName, HeaderValue};
 
 use super::dialect::{Auth, Dialect};
@@ -16,6 +16,7 @@ use super::options;
 use crate::answer_words;
 use crate::handoff::{Handoff, wire_key};
 use crate::json::{Members, write};
+use crate::marks::Marks;
 use crate::protocol::HttpRequest;
 use crate::request;
 use crate::tool_schema::declared;
@@ -102,34 +103,54 @@ fn messages(out: &mut Vec<u8>, request: &StreamConfig, dialect: &Dialect) {
     system(out, request, dialect);
     let encoder = unit::UnitEncoder::new(request, dialect);
     let key = dialect.unit_key(request);
-    let breakpoint = if dialect.cache_markers && request.cache_config.marks_messages() {
-        breakpoint(request, &encoder, key)
-    } else {
-        None
+    let marked = dialect.cache_markers && request.cache_config.marks_messages();
+    let mut marks = Marks::default();
+    let mut write = |out: &mut Vec<u8>, form: &Encoded| {
+        comma(out, start);
+        let base = out.len();
+        out.extend_from_slice(form.bytes());
+        if marked {
+            marks.extend(form, base);
+        }
     };
+    if dialect.assistant_after_tool_result {
+        bridged(out, request, (key, &encoder), write);
+    } else {
+        Handoff::each_form(&request.history, key, |unit| encoder.encode(unit), |form| write(out, form));
+    }
+    // The second-to-last message. Only those whose content is a list can carry it; the nearest earlier one takes its place.
+    if let Some(at) = marks.before_last() {
+        out.splice(at..at, CACHE_MARKER.iter().copied());
+    }
+    out.push(b']');
+}
+
+/// Writes the conversation with a word of the assistant wherever something else follows the results of tools.
+fn bridged(
+    out: &mut Vec<u8>,
+    request: &StreamConfig,
+    (key, encoder): (WireKey, &unit::UnitEncoder<'_>),
+    mut write: impl FnMut(&mut Vec<u8>, &Encoded),
+) {
     let mut after_results = false;
-    for (n, unit) in request.history.units().enumerate().filter(|(_, u)| Handoff::shows(u)) {
-        let is_exchange = unit.kind() == UnitKind::Exchange;
-        let bridge = dialect.assistant_after_tool_result && after_results && unit.reply().is_none();
+    for unit in request.history.units().filter(|u| Handoff::shows(u)) {
         unit.wire().with(
             key,
             || encoder.encode(unit),
-            |encoded| {
-                if encoded.bytes().is_empty() {
+            |form| {
+                if form.bytes().is_empty() {
                     return;
                 }
-                if bridge {
-                    comma(out, start);
+                if after_results && unit.reply().is_none() {
+                    // Results stand before it.
+                    out.push(b',');
                     out.extend_from_slice(BRIDGE);
                 }
-                comma(out, start);
-                let mark = breakpoint.filter(|(unit, _)| *unit == n).map(|(_, mark)| mark);
-                extend_marked(out, encoded, mark);
-                after_results = is_exchange;
+                write(out, form);
+                after_results = unit.kind() == UnitKind::Exchange;
             },
         );
     }
-    out.push(b']');
 }
 
 fn system(out: &mut Vec<u8>, request: &StreamConfig, dialect: &Dialect) {
@@ -152,21 +173,6 @@ fn system(out: &mut Vec<u8>, request: &StreamConfig, dialect: &Dialect) {
         message.field("content", prompt);
     }
     message.close();
-}
-
-/// Where the marker of the second-to-last message goes: the unit, and the offset in its bytes. Only messages whose
-/// content is a list can carry it; the nearest earlier one takes its place.
-fn breakpoint(
-    request: &StreamConfig,
-    encoder: &unit::UnitEncoder<'_>,
-    key: agent_core::WireKey,
-) -> Option<(usize, u32)> {
-    let mut marks: Vec<(usize, u32)> = Vec::new();
-    for (n, unit) in request.history.units().enumerate().filter(|(_, u)| Handoff::shows(u)) {
-        unit.wire().with(key, || encoder.encode(unit), |e| marks.extend(e.marks().iter().map(|m| (n, *m))));
-    }
-    marks.pop();
-    marks.into_iter().rev().find(|(_, mark)| *mark != unit::NO_MARK)
 }
 
 fn extend_marked(out: &mut Vec<u8>, encoded: &Encoded, mark: Option<u32>) {

@@ -28,7 +28,7 @@ pub(super) fn write(members: &mut Members<'_>, request: &StreamConfig, dialect: 
     }
     let limit = request.max_tokens.unwrap_or(request.model.max_tokens);
     if limit > 0 {
-        members.field(&dialect.max_tokens, &limit);
+        members.named(&dialect.max_tokens, &limit);
     }
     let level = request.thinking_level.clamp_to(&request.model.thinking_levels);
     let thinks = level != ThinkingLevel::Off && request.model.thinking != ThinkingForm::None;

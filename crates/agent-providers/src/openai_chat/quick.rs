@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use super::wire::{
     Arguments, Body, Call, Choice, Choices, Chunk, CompletionDetails, Delta, Function, PromptDetails, Usage,
 };
-use crate::json::{Count, Text};
+use crate::json::{Count, Text, unescaped};
 use crate::shape::string;
 
 /// What stands before the choices of a chunk. It names the reply, and is the same in each of its chunks.
@@ -22,51 +22,80 @@ pub(super) struct Opening(Box<str>);
 /// The longest opening that is kept, in bytes.
 const MAX_OPENING: usize = 1_024;
 
-/// The chunk, if it is a usual one. Where it opens like one before it, it is read from its choices on, and id and model are
-/// left out.
-pub(super) fn after<'a>(json: &'a str, opening: &mut Opening) -> Option<Chunk<'a>> {
+impl Opening {
+    /// What stands behind it in a frame that begins with it.
+    pub(super) fn behind<'a>(&self, json: &'a str) -> Option<&'a str> {
+        json.strip_prefix(&*self.0).filter(|rest| rest.len() < json.len())
+    }
+
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The chunk, if it is a usual one, and how it opens, where chunks that open so can be read from behind that.
+pub(super) fn whole(json: &str) -> Option<(Chunk<'_>, Option<Opening>)> {
+    let mut read = Read::default();
     let mut reader = Reader { rest: json };
-    let (mut id, mut model, mut choices) = (None, None, None);
-    let (mut usage, mut error) = (None, None);
-    // Where the choices begin, when nothing else that is read stands before them.
-    let mut begin = 0;
-    let member = |reader: &mut Reader<'a>, key: &'a str| match key {
-        "id" => once(&mut id, reader.text()?),
-        "model" => once(&mut model, reader.text()?),
-        "choices" => {
-            if usage.is_none() && error.is_none() {
-                // The quote before the key.
-                begin = (key.as_ptr() as usize).saturating_sub(json.as_ptr() as usize + 1);
+    reader.object(|reader, key| read.member(reader, key))?;
+    let opening = read.choices_at.and_then(|at| {
+        // The quote before the key.
+        let opening = json.get(..at.checked_sub(json.as_ptr() as usize + 1)?)?;
+        (1..MAX_OPENING).contains(&opening.len()).then(|| Opening(Box::from(opening)))
+    });
+    reader.rest.is_empty().then(|| (read.chunk(), opening))
+}
+
+/// The chunk that opens like one before it, from what stands [behind](Opening::behind) that, if it is a usual one. Id and
+/// model are left out.
+pub(super) fn rest(rest: &str) -> Option<Chunk<'_>> {
+    let mut read = Read::default();
+    let mut reader = Reader { rest };
+    reader.members(|reader, key| read.member(reader, key))?;
+    // One that stands behind the choices may be a second one.
+    let named = read.id.is_some() || read.model.is_some();
+    (reader.rest.is_empty() && !named).then(|| read.chunk())
+}
+
+/// What has been read of a chunk.
+#[derive(Default)]
+struct Read<'a> {
+    id: Option<Text<'a>>,
+    model: Option<Text<'a>>,
+    choices: Option<Choices<'a>>,
+    usage: Option<Option<Box<Usage>>>,
+    error: Option<()>,
+    /// The key of the choices, when nothing else that is read stands before them.
+    choices_at: Option<usize>,
+}
+
+impl<'a> Read<'a> {
+    fn member(&mut self, reader: &mut Reader<'a>, key: &'a str) -> Option<()> {
+        match key {
+            "id" => once(&mut self.id, reader.text()?),
+            "model" => once(&mut self.model, reader.text()?),
+            "choices" => {
+                if self.usage.is_none() && self.error.is_none() {
+                    self.choices_at = Some(key.as_ptr() as usize);
+                }
+                once(&mut self.choices, reader.choices()?)
             }
-            once(&mut choices, reader.choices()?)
-        }
-        "usage" => once(&mut usage, reader.usage()?),
-        "error" => once(&mut error, reader.eat("null")?),
-        _ => reader.skip(),
-    };
-    match json.strip_prefix(&*opening.0).filter(|rest| rest.len() < json.len()) {
-        Some(rest) => {
-            reader.rest = rest;
-            reader.members(member)?;
-            // One that stands behind the choices may be a second one.
-            if id.is_some() || model.is_some() {
-                return None;
-            }
-        }
-        None => {
-            reader.object(member)?;
-            if let Some(known) = json.get(..begin).filter(|known| (1..MAX_OPENING).contains(&known.len())) {
-                opening.0 = Box::from(known);
-            }
+            "usage" => once(&mut self.usage, reader.usage()?),
+            "error" => once(&mut self.error, reader.eat("null")?),
+            _ => reader.skip(),
         }
     }
-    reader.rest.is_empty().then(|| Chunk {
-        id: id.unwrap_or_default(),
-        model: model.unwrap_or_default(),
-        choices: choices.unwrap_or_default(),
-        usage: usage.flatten(),
-        error: None,
-    })
+
+    fn chunk(self) -> Chunk<'a> {
+        Chunk {
+            id: self.id.unwrap_or_default(),
+            model: self.model.unwrap_or_default(),
+            choices: self.choices.unwrap_or_default(),
+            usage: self.usage.flatten(),
+            error: None,
+        }
+    }
 }
 
 /// Fills a member in; `None` when it was there before.
@@ -128,7 +157,7 @@ impl<'a> Reader<'a> {
             return Some(Text(Cow::Borrowed(text)));
         }
         let quoted = quoted.get(..len.saturating_add(2))?;
-        serde_json::from_str::<String>(quoted).ok().map(|text| Text(Cow::Owned(text)))
+        unescaped(quoted).map(|text| Text(Cow::Owned(text)))
     }
 
     fn number(&mut self) -> Option<Count> {

@@ -9,7 +9,7 @@ mod options;
 #[cfg(test)]
 mod tests;
 
-use agent_core::{Encoded, ProviderError, StreamConfig, ToolDefinition};
+use agent_core::{Encoded, ProviderError, StreamConfig, ToolDefinition, Unit};
 
 use crate::handoff::{Handoff, wire_key};
 use crate::json::Members;
@@ -82,20 +82,12 @@ fn input(out: &mut Vec<u8>, request: &StreamConfig, system: Option<&str>) {
         item.field("role", "system").field("content", prompt);
         item.close();
     }
-    for unit in request.history.units().filter(|u| Handoff::shows(u)) {
-        unit.wire().with(
-            key,
-            || Encoded::new(writer.unit(unit), []),
-            |encoded| {
-                if encoded.bytes().is_empty() {
-                    return;
-                }
-                if out.len() > start {
-                    out.push(b',');
-                }
-                out.extend_from_slice(encoded.bytes());
-            },
-        );
-    }
+    let make = |unit: &Unit| Encoded::new(writer.unit(unit), []);
+    Handoff::each_form(&request.history, key, make, |form| {
+        if out.len() > start {
+            out.push(b',');
+        }
+        out.extend_from_slice(form.bytes());
+    });
     out.push(b']');
 }

@@ -49,21 +49,12 @@ fn messages(out: &mut Vec<u8>, request: &StreamConfig) {
     let key = WireKey::new(&["remote"]);
     out.push(b'[');
     let start = out.len();
-    for unit in request.history.units().filter(|unit| Handoff::shows(unit)) {
-        unit.wire().with(
-            key,
-            || encoded(unit),
-            |encoded| {
-                if encoded.bytes().is_empty() {
-                    return;
-                }
-                if out.len() > start {
-                    out.push(b',');
-                }
-                out.extend_from_slice(encoded.bytes());
-            },
-        );
-    }
+    Handoff::each_form(&request.history, key, encoded, |form| {
+        if out.len() > start {
+            out.push(b',');
+        }
+        out.extend_from_slice(form.bytes());
+    });
     out.push(b']');
 }
 

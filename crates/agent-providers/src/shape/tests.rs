@@ -142,3 +142,24 @@ fn the_first_frame_is_only_met_and_the_second_one_is_learned() {
     shape.learn(FRAME, "text", &FRAME[21..26], 7);
     check(&shape, FRAME, Some("Hello"));
 }
+
+#[cfg(feature = "openai-chat")]
+#[test]
+fn shapes_of_earlier_replies_are_found_and_only_the_newest_are_kept() {
+    let shapes: Shapes<u8> = Shapes::new();
+    let frame = |n: usize, text: &str| format!(r#"{{"n":{n},"text":"{text}"}}"#);
+    let learn = |n: usize| {
+        let frame = frame(n, "Hello");
+        let at = frame.find("Hello").unwrap();
+        shapes.learn(&frame, "text", &frame[at..at + 5], 7)
+    };
+    let found = |n: usize| shapes.find(&frame(n, "x")).map(|shape| shape.read(&frame(n, "x")).is_some());
+    assert_eq!(found(0), None);
+    for n in 0..=MAX_SHARED {
+        check(&learn(n).unwrap(), &frame(n, "Hi"), Some("Hi"));
+    }
+    assert_eq!(found(0), None);
+    assert!((1..=MAX_SHARED).all(|n| found(n) == Some(true)));
+    assert!(shapes.learn(&frame(1, "Hello"), "text", "Hello", 7).is_none(), "it does not stand in the frame");
+    assert_eq!(found(1), Some(true));
+}

@@ -1,5 +1,7 @@
 //! Checks of one value that need no look at its parts.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::coerce::Type;
@@ -91,18 +93,20 @@ pub(super) fn keyword<'s>(schema: &'s Map<String, Value>, name: &str) -> Option<
 }
 
 /// The types that a schema allows; empty when it allows all.
-pub(super) fn types(schema: &Map<String, Value>) -> Vec<Type> {
-    let mut types: Vec<Type> = match keyword(schema, "type") {
-        Some(Value::String(name)) => Type::named(name).into_iter().collect(),
+pub(super) fn types(schema: &Map<String, Value>) -> Cow<'static, [Type]> {
+    let types: Cow<'static, [Type]> = match keyword(schema, "type") {
+        Some(Value::String(name)) => Cow::Borrowed(Type::named(name).map_or(&[], Type::alone)),
         Some(Value::Array(names)) => {
             let known: Vec<Type> = names.iter().filter_map(Value::as_str).filter_map(Type::named).collect();
             // A list with an unknown name allows something that we cannot check.
-            if known.len() == names.len() { known } else { Vec::new() }
+            if known.len() == names.len() { Cow::Owned(known) } else { Cow::Borrowed(&[]) }
         }
-        _ => Vec::new(),
+        _ => Cow::Borrowed(&[]),
     };
     if !types.is_empty() && keyword(schema, "nullable").and_then(Value::as_bool).unwrap_or(false) {
+        let mut types = types.into_owned();
         types.push(Type::Null);
+        return Cow::Owned(types);
     }
     types
 }

@@ -28,6 +28,19 @@ impl Type {
         })
     }
 
+    /// A list of this type.
+    pub(super) fn alone(self) -> &'static [Self] {
+        match self {
+            Self::Null => &[Self::Null],
+            Self::Boolean => &[Self::Boolean],
+            Self::Integer => &[Self::Integer],
+            Self::Number => &[Self::Number],
+            Self::String => &[Self::String],
+            Self::Array => &[Self::Array],
+            Self::Object => &[Self::Object],
+        }
+    }
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Null => "null",

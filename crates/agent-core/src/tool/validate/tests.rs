@@ -418,6 +418,14 @@ proptest! {
         prop_assert_eq!(validate(&schema, value.clone()), Ok(value), "{}", schema);
     }
 
+    /// A look tells whether there is anything to put right or to say.
+    #[test]
+    fn what_fits_as_it_is_is_what_the_whole_check_leaves_alone((fits, own) in schema_and_value(), schema in any_schema(), value in any_json()) {
+        for (schema, value) in [(&fits, own), (&fits, value.clone()), (&schema, value)] {
+            prop_assert_eq!(validate(schema, value.clone()), super::walk::corrected(schema, value), "{}", schema);
+        }
+    }
+
     #[test]
     fn no_schema_and_no_value_make_it_panic_and_its_result_is_stable(schema in any_schema(), value in any_json()) {
         if let Ok(fixed) = validate(&schema, value) {

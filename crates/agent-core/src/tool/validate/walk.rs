@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 use super::checks::{broken_bounds, keyword, same, types};
 use super::coerce::{Type, coerced, type_name, whole};
-use super::{ArgumentError, ArgumentErrors, MAX_ARGUMENT_ERRORS, shown};
+use super::path::Path;
+use super::{ArgumentError, ArgumentErrors, MAX_ARGUMENT_ERRORS, MAX_VALUE_SHOWN, shown};
 
 /// Levels of schema and value; what lies deeper is not checked.
 const MAX_DEPTH: usize = 64;
@@ -13,15 +14,23 @@ const MAX_DEPTH: usize = 64;
 const MAX_STEPS: usize = 1_000_000;
 /// Allowed values that an error lists.
 const MAX_ALLOWED_SHOWN: usize = 20;
-/// The most bytes of a received value that one error keeps.
-const MAX_VALUE_SHOWN: usize = 200;
 
-pub(super) fn validated(schema: &Value, arguments: Value) -> Result<Value, ArgumentErrors> {
-    let mut walk = Walk { root: schema, steps: 0, errors: Vec::new() };
+pub(super) fn validated(schema: &Value, mut value: Value) -> Result<Value, ArgumentErrors> {
+    // Nearly all arguments fit as they are, and are not copied then.
+    let mut look = Walk::new(schema, Mode::Look { fits: true });
+    look.check(schema, &mut value, &Path::Root, 0);
+    if look.mode == (Mode::Look { fits: true }) {
+        return Ok(value);
+    }
+    corrected(schema, value)
+}
+
+/// Puts right what can be, and says what cannot.
+pub(super) fn corrected(schema: &Value, mut value: Value) -> Result<Value, ArgumentErrors> {
     // What the model sent is what the errors show; it is kept apart from what the walk puts right.
-    let received = arguments.clone();
-    let mut value = arguments;
-    walk.check(schema, &mut value, "", 0);
+    let received = value.clone();
+    let mut walk = Walk::new(schema, Mode::Correct);
+    walk.check(schema, &mut value, &Path::Root, 0);
     if walk.errors.is_empty() {
         return Ok(value);
     }
@@ -32,6 +41,16 @@ struct Walk<'s> {
     root: &'s Value,
     steps: usize,
     errors: Vec<Problem>,
+    mode: Mode,
+}
+
+/// What a walk is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// To see whether the value fits as it is. What would be put right or be an error ends it.
+    Look { fits: bool },
+    /// To put right what can be, and to say what cannot.
+    Correct,
 }
 
 /// An error, and whether it says that a fixed value is another one: then an alternative was not meant at all.
@@ -42,9 +61,24 @@ struct Problem {
 }
 
 impl<'s> Walk<'s> {
-    fn check(&mut self, schema: &'s Value, value: &mut Value, path: &str, depth: usize) {
+    fn new(root: &'s Value, mode: Mode) -> Self {
+        Self { root, steps: 0, errors: Vec::new(), mode }
+    }
+
+    /// Whether values may be changed and errors be said; a walk that only looks has seen enough where they would be.
+    fn corrects(&mut self) -> bool {
+        if let Mode::Look { fits } = &mut self.mode {
+            *fits = false;
+        }
+        self.mode == Mode::Correct
+    }
+
+    fn check(&mut self, schema: &'s Value, value: &mut Value, path: &Path<'_>, depth: usize) {
         self.steps += 1;
         if depth > MAX_DEPTH || self.steps > MAX_STEPS || self.errors.len() > MAX_ARGUMENT_ERRORS {
+            return;
+        }
+        if self.mode == (Mode::Look { fits: false }) {
             return;
         }
         let schema = match schema {
@@ -74,16 +108,22 @@ impl<'s> Walk<'s> {
     }
 
     /// Whether the value has, now, one of the wanted types.
-    fn check_type(&mut self, schema: &Map<String, Value>, value: &mut Value, path: &str) -> bool {
+    fn check_type(&mut self, schema: &Map<String, Value>, value: &mut Value, path: &Path<'_>) -> bool {
         let wanted = types(schema);
         if wanted.contains(&Type::Integer)
             && !wanted.contains(&Type::Number)
             && let Some(whole) = whole(value)
         {
+            if !self.corrects() {
+                return false;
+            }
             *value = whole;
         }
         if wanted.is_empty() || wanted.iter().any(|t| t.holds(value)) {
             return true;
+        }
+        if !self.corrects() {
+            return false;
         }
         if let Some(better) = coerced(value, &wanted)
             && wanted.iter().any(|t| t.holds(&better))
@@ -101,14 +141,14 @@ impl<'s> Walk<'s> {
         false
     }
 
-    fn check_values(&mut self, schema: &Map<String, Value>, value: &mut Value, path: &str) {
+    fn check_values(&mut self, schema: &Map<String, Value>, value: &mut Value, path: &Path<'_>) {
         let allowed = match (keyword(schema, "enum"), keyword(schema, "const")) {
             (Some(Value::Array(allowed)), _) => allowed.as_slice(),
             (_, Some(only)) => std::slice::from_ref(only),
             _ => return,
         };
         self.steps = self.steps.saturating_add(allowed.len());
-        if one_of(allowed, value) {
+        if allowed.iter().any(|a| same(a, value)) || !self.corrects() || one_of(allowed, value) {
             return;
         }
         let mut list: Vec<String> =
@@ -123,7 +163,13 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn check_object(&mut self, schema: &'s Map<String, Value>, value: &mut Value, path: &str, depth: usize) {
+    fn check_object(
+        &mut self,
+        schema: &'s Map<String, Value>,
+        value: &mut Value,
+        path: &Path<'_>,
+        depth: usize,
+    ) {
         let Value::Object(object) = value else { return };
         let properties = keyword(schema, "properties").and_then(Value::as_object);
         let required: Vec<&str> = keyword(schema, "required")
@@ -135,13 +181,13 @@ impl<'s> Walk<'s> {
         self.drop_null_optionals(properties, &required, object);
         for name in &required {
             if !object.contains_key(*name) {
-                self.error(&joined(path, name), "is required", &Value::Null);
+                self.error(&Path::Member(path, name), "is required", &Value::Null);
             }
         }
         let additional = keyword(schema, "additionalProperties");
         for (name, value) in object.iter_mut() {
             if let Some(schema) = properties.and_then(|p| p.get(name)) {
-                self.check(schema, value, &joined(path, name), depth + 1);
+                self.check(schema, value, &Path::Member(path, name), depth + 1);
                 continue;
             }
             let by_pattern = keyword(schema, "patternProperties").is_some();
@@ -153,10 +199,10 @@ impl<'s> Walk<'s> {
                         }
                         _ => String::from("is not known"),
                     };
-                    self.error(&joined(path, name), reason, value);
+                    self.error(&Path::Member(path, name), reason, value);
                 }
                 Some(schema @ Value::Object(_)) if !by_pattern => {
-                    self.check(schema, value, &joined(path, name), depth + 1);
+                    self.check(schema, value, &Path::Member(path, name), depth + 1);
                 }
                 _ => {}
             }
@@ -177,18 +223,27 @@ impl<'s> Walk<'s> {
             .filter(|(name, _)| properties.get(*name).is_some_and(|s| !self.allows_null(s)))
             .map(|(name, _)| name.clone())
             .collect();
+        if unwanted.is_empty() || !self.corrects() {
+            return;
+        }
         for name in unwanted {
             object.shift_remove(&name);
         }
     }
 
     fn allows_null(&self, schema: &'s Value) -> bool {
-        let mut probe = Walk { root: self.root, steps: MAX_STEPS / 2, errors: Vec::new() };
-        probe.check(schema, &mut Value::Null, "", MAX_DEPTH / 2);
+        let mut probe = Walk { steps: MAX_STEPS / 2, ..Walk::new(self.root, Mode::Correct) };
+        probe.check(schema, &mut Value::Null, &Path::Root, MAX_DEPTH / 2);
         probe.errors.is_empty()
     }
 
-    fn check_array(&mut self, schema: &'s Map<String, Value>, value: &mut Value, path: &str, depth: usize) {
+    fn check_array(
+        &mut self,
+        schema: &'s Map<String, Value>,
+        value: &mut Value,
+        path: &Path<'_>,
+        depth: usize,
+    ) {
         let Value::Array(items) = value else { return };
         // Draft 7 wrote prefixItems as a list of items, with additionalItems for the others.
         let (prefix, rest) = match (keyword(schema, "prefixItems"), keyword(schema, "items")) {
@@ -198,12 +253,18 @@ impl<'s> Walk<'s> {
         };
         for (at, item) in items.iter_mut().enumerate() {
             if let Some(schema) = prefix.get(at).or(rest) {
-                self.check(schema, item, &format!("{path}[{at}]"), depth + 1);
+                self.check(schema, item, &Path::Item(path, at), depth + 1);
             }
         }
     }
 
-    fn check_choices(&mut self, schema: &'s Map<String, Value>, value: &mut Value, path: &str, depth: usize) {
+    fn check_choices(
+        &mut self,
+        schema: &'s Map<String, Value>,
+        value: &mut Value,
+        path: &Path<'_>,
+        depth: usize,
+    ) {
         if let Some(Value::Array(all)) = keyword(schema, "allOf") {
             for part in all {
                 self.check(part, value, path, depth + 1);
@@ -223,9 +284,13 @@ impl<'s> Walk<'s> {
         choices: &'s [Value],
         how: Matches,
         value: &mut Value,
-        path: &str,
+        path: &Path<'_>,
         depth: usize,
     ) {
+        // A choice may be meant that has to be put right.
+        if !self.corrects() {
+            return;
+        }
         let mut exact = 0;
         let mut fixed: Option<Value> = None;
         let mut closest: Option<Vec<Problem>> = None;
@@ -235,7 +300,7 @@ impl<'s> Walk<'s> {
                 return;
             }
             let mut attempt = value.clone();
-            let mut probe = Walk { root: self.root, steps: self.steps, errors: Vec::new() };
+            let mut probe = Walk { steps: self.steps, ..Walk::new(self.root, Mode::Correct) };
             probe.check(choice, &mut attempt, path, depth + 1);
             self.steps = probe.steps;
             if !probe.errors.is_empty() {
@@ -256,7 +321,7 @@ impl<'s> Walk<'s> {
             (0, Some(better), _) => *value = better,
             // One alternative was plainly meant: what is wrong within it says most.
             (0, None, Some(problems))
-                if problems.iter().all(|p| !p.fixed_value && p.error.path != place(path)) =>
+                if problems.iter().all(|p| !p.fixed_value && p.error.path != path.shown()) =>
             {
                 self.errors.extend(problems);
             }
@@ -273,7 +338,10 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn error(&mut self, path: &str, reason: impl Into<String>, received: &Value) {
+    fn error(&mut self, path: &Path<'_>, reason: impl Into<String>, received: &Value) {
+        if !self.corrects() {
+            return;
+        }
         self.steps = self.steps.saturating_add(weight(received));
         let text = received.to_string();
         let received = if text.len() > MAX_VALUE_SHOWN {
@@ -281,7 +349,7 @@ impl<'s> Walk<'s> {
         } else {
             received.clone()
         };
-        let error = ArgumentError::new(place(path), reason, received);
+        let error = ArgumentError::new(path.shown(), reason, received);
         self.errors.push(Problem { error, fixed_value: false });
     }
 }
@@ -310,11 +378,8 @@ fn weight(value: &Value) -> usize {
     }
 }
 
-/// Whether the value is one of `allowed`; it is put right when only its spelling differs.
+/// Whether the value is one of `allowed` but for its spelling, which is put right.
 fn one_of(allowed: &[Value], value: &mut Value) -> bool {
-    if allowed.iter().any(|a| same(a, value)) {
-        return true;
-    }
     let meant = allowed.iter().find(|a| match (a, &*value) {
         (Value::Number(_) | Value::Bool(_), Value::String(text)) => spelled(a) == text.trim(),
         (Value::String(a), Value::Number(_) | Value::Bool(_)) => *a == spelled(value),
@@ -329,13 +394,4 @@ fn one_of(allowed: &[Value], value: &mut Value) -> bool {
 
 fn spelled(value: &Value) -> String {
     value.to_string()
-}
-
-/// A path as errors have it.
-fn place(path: &str) -> String {
-    if path.is_empty() { String::from("(root)") } else { shown(path, MAX_VALUE_SHOWN) }
-}
-
-fn joined(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }

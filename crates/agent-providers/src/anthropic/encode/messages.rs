@@ -5,10 +5,11 @@ use agent_core::{ImageContent, StreamConfig, ThinkingContent};
 
 use super::MARKER;
 use crate::anthropic::config::is_vendor;
-use crate::claude::turns::{Mark, Marks, NO_MARK};
+use crate::claude::turns::Mark;
 use crate::claude::writer::{self, ASSISTANT, Writer};
 use crate::handoff::{self, Handoff};
 use crate::json::Members;
+use crate::marks::Marks;
 
 /// Stands before a conversation that begins with a reply, which the API does not take.
 const OPENING: &[u8] = br#"{"role":"user","content":[{"type":"text","text":"[the beginning of the conversation is not shown]"}]}"#;
@@ -21,28 +22,22 @@ pub(super) fn write(out: &mut Vec<u8>, request: &StreamConfig, marked: bool) {
     let mut marks = Marks::default();
     out.push(b'[');
     let start = out.len();
-    for unit in request.history.units().filter(|u| Handoff::shows(u)) {
-        unit.wire().with(
-            key,
-            || writer.unit(unit).encoded(),
-            |encoded| {
-                if encoded.bytes().is_empty() {
-                    return;
-                }
-                if out.len() > start {
-                    out.push(b',');
-                } else if encoded.bytes().starts_with(ASSISTANT) {
-                    out.extend_from_slice(OPENING);
-                    out.push(b',');
-                }
-                let base = out.len();
-                out.extend_from_slice(encoded.bytes());
-                for mark in encoded.marks() {
-                    marks.push((*mark != NO_MARK).then(|| base + *mark as usize));
-                }
-            },
-        );
-    }
+    Handoff::each_form(
+        &request.history,
+        key,
+        |unit| writer.unit(unit).encoded(),
+        |form| {
+            if out.len() > start {
+                out.push(b',');
+            } else if form.bytes().starts_with(ASSISTANT) {
+                out.extend_from_slice(OPENING);
+                out.push(b',');
+            }
+            let base = out.len();
+            out.extend_from_slice(form.bytes());
+            marks.extend(form, base);
+        },
+    );
     if let Some(at) = marks.before_last().filter(|_| marked) {
         out.splice(at..at, MARKER.iter().copied());
     }

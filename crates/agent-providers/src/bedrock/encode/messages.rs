@@ -7,10 +7,11 @@ use agent_core::{
 
 use super::CACHE_POINT;
 use crate::bedrock::family::Family;
-use crate::claude::turns::{Mark, Marks, NO_MARK};
+use crate::claude::turns::Mark;
 use crate::claude::writer::{self, ASSISTANT, USER, Writer};
 use crate::handoff::{self, Handoff, ImageOut};
 use crate::json::Members;
+use crate::marks::Marks;
 use crate::request::refuse;
 
 /// A unit that cannot be said, because it holds a picture by its address, or one of a kind that is not taken.
@@ -89,7 +90,8 @@ impl Turns<'_> {
         }
         let base = self.out.len();
         self.out.extend_from_slice(bytes.get(skipped..).unwrap_or_default());
-        let place = |mark: u32| (mark != NO_MARK).then(|| (base + mark as usize).saturating_sub(skipped));
+        let place =
+            |mark: u32| (mark != Encoded::NO_MARK).then(|| (base + mark as usize).saturating_sub(skipped));
         let mut side = first;
         for (n, mark) in unit.marks().iter().enumerate() {
             let mark = place(*mark);

@@ -457,3 +457,53 @@ proptest! {
         prop_assert_eq!(&alike, &frames(|n| json!([n])));
     }
 }
+
+/// The frames of a reply, of this id, that says `text` piece by piece.
+fn saying(id: &str, text: &[&str]) -> Vec<String> {
+    let said = text.iter().map(|t| json!({"id": id, "choices": [{"index": 0, "delta": {"content": t}}]}));
+    said.map(|frame| frame.to_string()).chain([finish("stop")]).collect()
+}
+
+#[test]
+fn a_reply_is_read_the_same_when_earlier_ones_had_the_same_frames() {
+    let events = |id: &str| {
+        let frames = saying(id, &["a", "b\n", "c", "\u{e9}"]);
+        read(&frames.iter().map(String::as_str).collect::<Vec<_>>()).events
+    };
+    let named = |id: &str| OwnedStreamEvent::from(StreamEvent::Start { response_id: Some(id), model: None });
+    let first = events("one");
+    assert_eq!(first[0], named("one"));
+    for id in ["two", "three", "one"] {
+        let again = events(id);
+        assert_eq!(again[0], named(id));
+        assert_eq!(again[1..], first[1..]);
+    }
+}
+
+#[test]
+fn a_reply_ends_for_its_own_reason_and_not_for_that_of_an_earlier_one() {
+    let ends = |id: &str, reason: &str| {
+        let said =
+            json!({"id": id, "choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": null}]});
+        let last = json!({"id": id, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]});
+        read(&[&said.to_string(), &last.to_string()]).reason
+    };
+    for _ in 0..3 {
+        assert_eq!(ends("1", "stop"), Some(StopReason::Stop));
+        assert_eq!(ends("2", "length"), Some(StopReason::Length));
+        assert_eq!(ends("3", "content_filter"), None, "it is withheld");
+        assert_eq!(ends("4", ""), None, "no reason is given");
+        assert_eq!(ends("5", "some other"), None, "it is not known");
+    }
+}
+
+/// Without names, the first frame of a reply looks like any other.
+#[test]
+fn a_reply_begins_also_where_its_first_frame_looks_like_those_of_earlier_replies() {
+    let frame = |t: &str| json!({"choices": [{"index": 0, "delta": {"content": t}}]}).to_string();
+    let frames = [frame("a"), frame("b"), frame("c"), finish("stop")];
+    let events = || read(&frames.each_ref().map(String::as_str)).events;
+    let first = events();
+    assert_eq!(first[0], OwnedStreamEvent::from(StreamEvent::Start { response_id: None, model: None }));
+    assert_eq!((&events(), &events()), (&first, &first));
+}

@@ -429,6 +429,54 @@ fn a_later_request_begins_with_the_bytes_of_the_earlier_one() {
     assert!(second.starts_with(common));
 }
 
+/// A hundred exchanges and what stands before them.
+fn very_long_history() -> History {
+    let mut messages = vec![Message::user("start")];
+    for n in 0..100 {
+        let id = format!("c{n}");
+        messages.push(reply(vec![Content::text("next"), call(&id, "{}")]).into());
+        messages.push(result(&id, vec![Content::text("done")]));
+        if n % 9 == 0 {
+            messages.push(Message::user("and?"));
+        }
+    }
+    history(messages)
+}
+
+/// D14: what is old is kept in pieces of many messages.
+#[test]
+fn a_long_conversation_has_the_same_bytes_however_often_it_is_sent() {
+    let mut bridged = model();
+    bridged.dialect.assistant_after_tool_result = Some(true);
+    for model in [model(), ModelConfig::openrouter("anthropic/claude", "k"), bridged] {
+        let history = very_long_history();
+        let sent = |history: &History| super::request(&with(model.clone(), history.clone())).unwrap().body;
+        let fresh = sent(&History::repaired(history.to_vec()).0);
+        for _ in 0..4 {
+            assert_eq!(sent(&history), fresh);
+        }
+        let mut longer = history.clone();
+        for n in 0..40 {
+            longer.push(AgentMessage::user(n.to_string())).unwrap();
+            let alone = sent(&History::repaired(longer.to_vec()).0);
+            assert_eq!(sent(&longer), alone, "{n}");
+        }
+    }
+}
+
+/// REQ-126: the marker goes where it does in a short conversation.
+#[test]
+fn the_marker_of_a_long_conversation_stays_behind_the_second_to_last_message_that_can_carry_one() {
+    let history = very_long_history();
+    let request = with(ModelConfig::openrouter("anthropic/claude", "k"), history.clone());
+    let first = markers(&request);
+    assert_eq!((first.len(), markers(&request), markers(&request)), (1, first.clone(), first.clone()));
+    let users = history.llm_messages().enumerate().filter(|(_, message)| message.role() == "user");
+    let places: Vec<usize> = users.map(|(place, _)| place).collect();
+    assert_eq!(places.last(), Some(&(history.len() - 1)), "the last message is a user's, and is not marked");
+    assert_eq!(first, [format!("user {}", places[places.len() - 2])]);
+}
+
 #[test]
 fn a_unit_and_the_tools_are_encoded_once_for_a_target() {
     let (history, _) = long_history();

@@ -13,9 +13,6 @@ use super::super::wire::REASONING_FIELDS;
 use crate::handoff::{Handoff, IdRule, ImageOut, ThinkingOut, image_address, text};
 use crate::json::{Members, write};
 
-/// The mark of a message that cannot carry a cache marker.
-pub(super) const NO_MARK: u32 = u32::MAX;
-
 /// What comes before the pictures that tools gave: a tool message cannot hold them (B-141).
 const FROM_TOOLS: &str = "The pictures that the tools above returned:";
 
@@ -40,13 +37,13 @@ impl Out {
         if !self.bytes.is_empty() {
             self.bytes.push(b',');
         }
-        self.marks.push(NO_MARK);
+        self.marks.push(Encoded::NO_MARK);
         Members::open(&mut self.bytes)
     }
 
     /// The place before the brackets `}]}` that end the last message, whose content is a list of parts.
     fn mark_last_part(&mut self) {
-        let at = u32::try_from(self.bytes.len().saturating_sub(3)).unwrap_or(NO_MARK);
+        let at = u32::try_from(self.bytes.len().saturating_sub(3)).unwrap_or(Encoded::NO_MARK);
         if let Some(mark) = self.marks.last_mut() {
             *mark = at;
         }
@@ -75,7 +72,10 @@ impl<'r> UnitEncoder<'r> {
     }
 
     pub(super) fn encode(&self, unit: &Unit) -> Encoded {
-        let mut out = Out { bytes: Vec::with_capacity(reserved(unit)), marks: Vec::with_capacity(1) };
+        let mut out = Out {
+            bytes: Vec::with_capacity(reserved(unit)),
+            marks: Vec::with_capacity(unit.entries().len()),
+        };
         match unit.first().and_then(AgentMessage::as_llm) {
             Some(Message::User(message)) => self.user(&mut out, message),
             Some(Message::Assistant(reply)) => {

@@ -39,7 +39,7 @@ const UNUSUAL: &[&str] = &[
 
 /// A chunk that nothing came before.
 fn chunk(json: &str) -> Option<Chunk<'_>> {
-    after(json, &mut Opening::default())
+    whole(json).map(|(chunk, _)| chunk)
 }
 
 /// Both readers; the quick one may decline.
@@ -60,19 +60,19 @@ fn usual_chunks_are_read_as_the_general_reader_reads_them() {
 
 #[test]
 fn a_chunk_that_opens_like_one_before_it_is_read_from_its_choices_on() {
-    let mut opening = Opening::default();
     let first = r#"{"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"a"}}],"usage":null}"#;
-    assert_eq!(after(first, &mut opening).unwrap().id.as_str(), "c");
+    let (read, opening) = whole(first).unwrap();
+    assert_eq!(read.id.as_str(), "c");
+    let opening = opening.unwrap();
     let check = |json: &str, expect: Option<&str>| {
-        let mut opening = Opening(opening.0.clone());
-        let read = after(json, &mut opening);
+        let read = opening.behind(json).and_then(rest);
         assert_eq!(read.map(|chunk| format!("{:?}", chunk.choices)).as_deref(), expect, "{json}");
     };
     let choices = |json: &str| format!("{:?}", chunk(json).unwrap().choices);
     let second = r#"{"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"b"}}]}"#;
     check(second, Some(&choices(second)));
-    let other = r#"{"id":"d","model":"m","choices":[]}"#;
-    check(other, Some(&choices(other)));
+    assert_eq!(opening.behind(r#"{"id":"d","model":"m","choices":[]}"#), None);
+    assert_eq!(Opening::default().behind(second), None);
     for repeated in [
         r#"{"id":"c","model":"m","choices":[],"id":"d"}"#,
         r#"{"id":"c","model":"m","choices":[],"choices":[]}"#,
@@ -82,9 +82,9 @@ fn a_chunk_that_opens_like_one_before_it_is_read_from_its_choices_on() {
         check(repeated, None);
     }
     // What is read in full each time stands before the choices.
-    let mut opening = Opening::default();
-    assert!(after(r#"{"usage":{"prompt_tokens":1},"choices":[]}"#, &mut opening).is_some());
-    assert!(opening.0.is_empty());
+    assert!(whole(r#"{"usage":{"prompt_tokens":1},"choices":[]}"#).unwrap().1.is_none());
+    let long = format!(r#"{{"id":"{}","choices":[]}}"#, "x".repeat(MAX_OPENING));
+    assert!(whole(&long).unwrap().1.is_none());
 }
 
 #[test]

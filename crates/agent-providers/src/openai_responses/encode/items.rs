@@ -228,7 +228,7 @@ impl<'r> Writer<'r> {
             item.field("arguments", arguments);
         }
         for (key, value) in mark.iter().filter(|(key, _)| named && !matches!(key.as_str(), "id" | "type")) {
-            item.field(key, value);
+            item.named(key, value);
         }
         item.close();
     }

@@ -1,0 +1,34 @@
+//! A place in the arguments. It is written out only where an error says it.
+
+use std::fmt;
+
+use super::{MAX_VALUE_SHOWN, shown};
+
+/// Where in the arguments something stands.
+#[derive(Clone, Copy)]
+pub(super) enum Path<'p> {
+    Root,
+    Member(&'p Path<'p>, &'p str),
+    Item(&'p Path<'p>, usize),
+}
+
+impl Path<'_> {
+    /// As errors have it.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Root => String::from("(root)"),
+            Self::Member(..) | Self::Item(..) => shown(&self.to_string(), MAX_VALUE_SHOWN),
+        }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Member(Self::Root, name) => f.write_str(name),
+            Self::Member(parent, name) => write!(f, "{parent}.{name}"),
+            Self::Item(parent, at) => write!(f, "{parent}[{at}]"),
+        }
+    }
+}

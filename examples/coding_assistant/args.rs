@@ -34,7 +34,9 @@ usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [-
   --answer ID A  answer the first question of a session with yes or no; --resume goes on then
   --record FILE  write down what the model and the tools say, for --replay; wants a task
   --replay FILE  run a recorded task again: no model is asked, no tool is run, and what differs is shown
-  task           what to do; without it a prompt loop
+  task           what to do; without it a prompt loop. After -- it may begin with a dash
+
+A value may stand behind its option or, as in --model=M, in the same word.
 
 Keys are read from ANTHROPIC_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, GROQ_API_KEY, XAI_API_KEY, DEEPSEEK_API_KEY and
 MISTRAL_API_KEY; the key of a server that --base-url names without a provider from LOCAL_API_KEY. Without any of them, and without an Ollama server on this machine, a built-in recording shows how it looks.";
@@ -67,9 +69,20 @@ impl Args {
     /// The arguments; `None` when help is wanted.
     pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
         let mut args = Self::default();
+        let mut only_task = false;
         while let Some(word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("{word} wants a value"));
-            match word.as_str() {
+            if only_task || !word.starts_with('-') {
+                args.take_task(word)?;
+                continue;
+            }
+            let (flag, mut inline) = match word.split_once('=') {
+                Some((flag, value)) if flag.starts_with("--") => (flag, Some(value.to_owned())),
+                _ => (word.as_str(), None),
+            };
+            let mut value =
+                || inline.take().or_else(|| words.next()).ok_or_else(|| format!("{flag} wants a value"));
+            match flag {
+                "--" => only_task = true,
                 "--help" | "-h" => return Ok(None),
                 "--provider" => args.provider = Some(value()?),
                 "--model" => args.model = Some(value()?),
@@ -100,10 +113,10 @@ impl Args {
                 "--answer" => args.answer = Some((value()?, value()?)),
                 "--record" => args.record = Some(PathBuf::from(value()?)),
                 "--replay" => args.replay = Some(PathBuf::from(value()?)),
-                flag if flag.starts_with('-') => return Err(format!("there is no option {flag}")),
-                task if task.trim().is_empty() => return Err("the task is empty".to_owned()),
-                _ if args.task.is_some() => return Err("one task at a time; put it in quotes".to_owned()),
-                _ => args.task = Some(word),
+                _ => return Err(format!("there is no option {flag}")),
+            }
+            if inline.is_some() {
+                return Err(format!("{flag} takes no value"));
             }
         }
         if args.yes && args.wait {
@@ -113,6 +126,16 @@ impl Args {
             return Err("--record wants a task, and a conversation that begins with it".to_owned());
         }
         Ok(Some(args))
+    }
+
+    fn take_task(&mut self, word: String) -> Result<(), String> {
+        if word.trim().is_empty() {
+            return Err("the task is empty".to_owned());
+        }
+        if self.task.replace(word).is_some() {
+            return Err("one task at a time; put it in quotes".to_owned());
+        }
+        Ok(())
     }
 }
 

@@ -28,10 +28,26 @@ impl Server {
 pub(crate) async fn find() -> Option<Server> {
     let host = std::env::var("OLLAMA_HOST").ok().filter(|h| !h.is_empty());
     let host = host.unwrap_or_else(|| "127.0.0.1:11434".to_owned());
-    let address = host.trim_start_matches("http://").trim_end_matches('/').to_owned();
-    let address = if address.contains(':') { address } else { format!("{address}:11434") };
+    let address = address(&host)?;
     let models = tokio::time::timeout(PATIENCE, tags(&address)).await.ok()??;
     Some(Server { url: format!("http://{address}"), models })
+}
+
+/// Host and port of what stands in `OLLAMA_HOST`, for example `box`, `box:8080`, `http://box` or `::1`. A server behind TLS is
+/// not looked for; `--provider ollama --base-url` names it.
+fn address(host: &str) -> Option<String> {
+    const PORT: u16 = 11434;
+    let host = host.trim().trim_end_matches('/');
+    let host = match host.split_once("://") {
+        None => host,
+        Some(("http", host)) => host,
+        Some(_) => return None,
+    };
+    if host.parse::<std::net::Ipv6Addr>().is_ok() {
+        return Some(format!("[{host}]:{PORT}"));
+    }
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    Some(if has_port { host.to_owned() } else { format!("{host}:{PORT}") })
 }
 
 async fn tags(address: &str) -> Option<Vec<String>> {

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use looptree::prelude::*;
 use tokio::task::JoinHandle;
@@ -12,6 +12,8 @@ const DIM: &str = "\x1b[2m";
 const BOLD: &str = "\x1b[1m";
 const RED: &str = "\x1b[31m";
 const RESET: &str = "\x1b[0m";
+/// After so long a silence the spinner says how long it is.
+const SILENT: Duration = Duration::from_secs(5);
 const FRAMES: &[char] = &['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 /// Characters of arguments and results that one line shows.
 const SHOWN: usize = 100;
@@ -32,6 +34,8 @@ struct State {
     /// Whether the spinner may be drawn.
     waiting: bool,
     spinner_drawn: bool,
+    /// When something was last shown.
+    shown: Instant,
 }
 
 /// The terminal. A clone writes to the same one.
@@ -58,7 +62,8 @@ impl Drop for Spinner {
 impl Screen {
     pub(crate) fn new() -> Self {
         let terminal = std::io::stdout().is_terminal();
-        let state = State { flow: Flow::Nothing, waiting: false, spinner_drawn: false };
+        let state =
+            State { flow: Flow::Nothing, waiting: false, spinner_drawn: false, shown: Instant::now() };
         Self {
             state: Arc::new(Mutex::new(state)),
             gone: Arc::default(),
@@ -118,14 +123,23 @@ impl Screen {
     /// Draws a spinner while nothing else is written, until what it gives is dropped.
     pub(crate) fn spin(&self) -> Spinner {
         let screen = self.clone();
-        screen.state().waiting = true;
+        {
+            let mut state = screen.state();
+            (state.waiting, state.shown) = (true, Instant::now());
+        }
         let task = tokio::spawn(async move {
             let mut beat = tokio::time::interval(Duration::from_millis(100));
             for frame in FRAMES.iter().cycle() {
                 beat.tick().await;
                 let mut state = screen.state();
                 if screen.live && state.waiting && state.flow == Flow::Nothing {
-                    screen.put(&format!("\r{frame} "));
+                    let silent = state.shown.elapsed();
+                    let words = if silent < SILENT {
+                        String::new()
+                    } else {
+                        format!("{} s; Ctrl-C aborts ", silent.as_secs())
+                    };
+                    screen.put(&format!("\r{frame} {words}"));
                     state.spinner_drawn = true;
                 }
             }
@@ -140,6 +154,7 @@ impl Screen {
     }
 
     fn break_flow(&self, state: &mut State) {
+        state.shown = Instant::now();
         self.clear_spinner(state);
         if state.flow != Flow::Nothing {
             self.put(if self.colours && state.flow == Flow::Thinking { "\x1b[0m\n" } else { "\n" });

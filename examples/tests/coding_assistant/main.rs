@@ -197,3 +197,22 @@ async fn a_recorded_task_is_replayed_without_its_model_and_its_tools() {
     let (code, said) = run(dir.path(), &["--record", "x.json"]).await;
     assert!(code == 2 && said.contains("--record wants a task"), "{said}");
 }
+
+#[tokio::test]
+async fn what_cannot_be_read_of_the_command_line_is_said_and_nothing_is_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let (code, said) = run(dir.path(), &["--cwd=.", "--pending"]).await;
+    assert_eq!((code, said.trim()), (0, "no question waits"));
+    for (words, expect) in [
+        (&["--yes=1", "task"][..], "--yes takes no value"),
+        (&["--modle=x"], "there is no option --modle"),
+        (&["--model"], "--model wants a value"),
+        (&["--budget=much"], "--budget: "),
+        (&["one", "two"], "one task at a time"),
+        (&["--yes", "--wait", "--", "-x"], "--yes asks nobody"),
+        (&["--", " "], "the task is empty"),
+    ] {
+        let (code, said) = run(dir.path(), words).await;
+        assert!(code == 2 && said.contains(expect), "{words:?}: {code} {said}");
+    }
+}

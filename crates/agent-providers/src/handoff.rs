@@ -53,7 +53,8 @@ impl IdRule {
     }
 
     fn accepts(&self, id: &str) -> bool {
-        !id.is_empty() && id.chars().all(self.allow) && id.chars().count() <= self.max
+        let fits = id.len() <= self.max || id.chars().count() <= self.max;
+        fits && !id.is_empty() && id.chars().all(self.allow)
     }
 }
 

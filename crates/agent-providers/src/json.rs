@@ -49,12 +49,7 @@ impl<'o> Members<'o> {
     }
 
     /// Writes a member of a name that may be any.
-    #[cfg(any(
-        feature = "anthropic",
-        feature = "google",
-        feature = "openai-chat",
-        feature = "openai-responses"
-    ))]
+    #[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
     pub(crate) fn named<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> &mut Self {
         if !std::mem::take(&mut self.empty) {
             self.out.push(b',');

@@ -169,7 +169,7 @@ impl ReplyLog {
     #[must_use]
     pub fn content(&self) -> Vec<Content> {
         let log = lock(&self.shared);
-        log.fold(log.entries.len()).into_iter().filter_map(Block::complete).collect()
+        contents(log.fold(log.entries.len()), Block::complete)
     }
 
     /// The blocks of a reply that broke off: calls whose end had not arrived are dropped, and so are blocks without
@@ -177,7 +177,7 @@ impl ReplyLog {
     #[must_use]
     pub fn partial_content(&self) -> Vec<Content> {
         let log = lock(&self.shared);
-        log.fold(log.entries.len()).into_iter().filter_map(Block::partial).collect()
+        contents(log.fold(log.entries.len()), Block::partial)
     }
 
     /// The calls that had begun and not ended, as far as they had arrived.
@@ -218,7 +218,7 @@ impl MessageSnapshot {
     #[must_use]
     pub fn content(&self) -> Vec<Content> {
         let log = lock(&self.shared);
-        log.fold(self.entries).into_iter().filter_map(Block::complete).collect()
+        contents(log.fold(self.entries), Block::complete)
     }
 
     /// The reply so far as a message. Its stop reason is `Stop`, since none is known.
@@ -305,6 +305,13 @@ impl Log {
         blocks.sort_by_key(|b| b.index);
         blocks
     }
+}
+
+/// A list of its own, and not what is left of the blocks' memory: a reply is kept as long as its conversation.
+fn contents<'l>(blocks: Vec<Block<'l>>, content: fn(Block<'l>) -> Option<Content>) -> Vec<Content> {
+    let mut contents = Vec::with_capacity(blocks.len());
+    contents.extend(blocks.into_iter().filter_map(content));
+    contents
 }
 
 /// The first non-empty id or name stays: some servers send another one with a later piece.

@@ -1,5 +1,7 @@
 //! Reads the answer, chunk by chunk. No I/O, no clock.
 
+mod usual;
+
 #[cfg(test)]
 mod tests;
 
@@ -17,8 +19,9 @@ use crate::blocks::Blocks;
 use crate::call_ids::CallIds;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::VendorError;
-use crate::shape::{Shape, Shapes};
+use crate::shape::Shape;
 use crate::surrogates::Surrogates;
+use usual::{SHAPES, Usual, usual};
 
 /// The data of the last event.
 const DONE: &str = "[DONE]";
@@ -55,32 +58,6 @@ enum Ending {
     Filtered,
     /// The provider failed in the middle of it.
     Broken,
-}
-
-/// What the one string of a usual chunk is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Usual {
-    Text,
-    /// Thinking in this field.
-    Thought(&'static str),
-    /// Arguments of the call with this number.
-    Arguments(Option<u64>),
-    /// Why the reply ends.
-    Reason,
-}
-
-/// Shapes from earlier replies.
-static SHAPES: Shapes<Usual> = Shapes::new();
-
-impl Usual {
-    fn member(self) -> &'static str {
-        match self {
-            Self::Text => "content",
-            Self::Thought(field) => field,
-            Self::Arguments(_) => "arguments",
-            Self::Reason => "finish_reason",
-        }
-    }
 }
 
 /// State between two chunks.
@@ -374,31 +351,6 @@ impl Decode for Decoder {
                 })
             }
         }
-    }
-}
-
-/// The string that is the whole effect of a choice with this delta and reason, when there is only one.
-fn usual<'d>(delta: &'d Delta<'_>, reason: Option<&'d str>) -> Option<(Usual, &'d str)> {
-    let Body::Text(content) = &delta.content else { return None };
-    if delta.refusal.filled().is_some() || delta.reasoning_details.is_some() {
-        return None;
-    }
-    let thoughts = [&delta.reasoning_content, &delta.reasoning, &delta.reasoning_text];
-    let mut thoughts =
-        thoughts.iter().zip(REASONING_FIELDS).filter_map(|(text, field)| Some((text.filled()?, field)));
-    let calls = delta.tool_calls.as_deref().unwrap_or_default();
-    match (content.filled(), thoughts.next(), calls, reason) {
-        (Some(text), None, [], None) => Some((Usual::Text, text)),
-        (None, Some((text, field)), [], None) if thoughts.next().is_none() => {
-            Some((Usual::Thought(field), text))
-        }
-        (None, None, [call], None) => {
-            let piece = Piece::of(call);
-            let bare = piece.id.is_empty() && piece.name.is_empty() && piece.signature.is_none();
-            bare.then_some((Usual::Arguments(piece.wire), piece.arguments))
-        }
-        (None, None, [], Some(reason)) => Some((Usual::Reason, reason)),
-        _ => None,
     }
 }
 

@@ -181,3 +181,17 @@ proptest! {
         prop_assert_eq!(content.iter().filter_map(Content::as_text).collect::<Vec<_>>(), texts);
     }
 }
+
+/// It is kept as long as its conversation.
+#[test]
+fn a_reply_holds_no_more_room_than_its_blocks_take() {
+    let mut log = ReplyLog::new();
+    log.push(&StreamEvent::ToolCallStart { index: 0, id: "a", name: "f" });
+    for delta in ["{\"path\":", "\"x\"", "}"] {
+        log.push(&StreamEvent::ToolCallDelta { index: 0, delta });
+    }
+    log.push(&StreamEvent::BlockEnd { index: 0 });
+    for content in [log.content(), log.partial_content(), log.snapshot().content()] {
+        assert_eq!((content.len(), content.capacity()), (1, 1));
+    }
+}

@@ -51,6 +51,12 @@ impl ExecutionLimits {
         Self { max_turns: None, max_total_tokens: None, max_duration: None }
     }
 
+    /// Whether it sets no limit at all.
+    #[must_use]
+    pub fn is_unlimited(&self) -> bool {
+        *self == Self::unlimited()
+    }
+
     /// The same with another limit of turns; `None` switches it off.
     #[must_use]
     pub fn with_max_turns(mut self, turns: impl Into<Option<u32>>) -> Self {
@@ -78,6 +84,7 @@ impl ExecutionLimits {
 #[non_exhaustive]
 pub struct ExecutionTracker {
     /// How far it may go.
+    #[serde(default = "ExecutionLimits::unlimited", skip_serializing_if = "ExecutionLimits::is_unlimited")]
     pub limits: ExecutionLimits,
     /// Turns that have ended.
     pub turns: u32,

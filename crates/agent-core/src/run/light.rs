@@ -49,11 +49,22 @@ pub struct LightRun {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum LightPhase {
     Gate(GateAt),
-    GateAsked { gate: GateAt, question: Question },
+    GateAsked {
+        gate: GateAt,
+        question: Question,
+    },
     Compacting(CompactionTask),
-    Reserving { retry: Option<Retry>, forced: bool },
+    Reserving {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry: Option<Retry>,
+        forced: bool,
+    },
     BudgetAsked(Box<Asked>),
-    Calling { started: bool, retry: Option<Retry> },
+    Calling {
+        started: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry: Option<Retry>,
+    },
     Backoff(Retry),
     Tools(LightOpen),
     Done(Ended),
@@ -62,7 +73,9 @@ enum LightPhase {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct LightOpen {
     group: usize,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     aborting: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     interrupted: Option<String>,
     slots: Vec<LightSlot>,
 }

@@ -74,9 +74,9 @@ impl Places {
 /// An event as it is written: with places, straight from its fields where it is of a frequent kind.
 pub(crate) enum PlacedEvent<'a> {
     /// The beginning of a message.
-    Start(&'a LoopId, PlacedMessage<'a>),
+    Start(Of<'a>, PlacedMessage<'a>),
     /// The end of a message, its tokens, and whether it was superseded.
-    End(&'a LoopId, PlacedMessage<'a>, u64, bool),
+    End(Of<'a>, PlacedMessage<'a>, u64, bool),
     /// The end of a turn.
     TurnEnd(TurnEnd<'a>),
     /// One that names no message.
@@ -86,12 +86,15 @@ pub(crate) enum PlacedEvent<'a> {
 }
 
 pub(crate) struct TurnEnd<'a> {
-    loop_id: &'a LoopId,
+    of: Of<'a>,
     message: Option<PlacedMessage<'a>>,
     usage: &'a Usage,
     timestamp: Timestamp,
     tool_results: Vec<PlacedMessage<'a>>,
 }
+
+/// The loop of an event, where it is not the one whose events are written.
+type Of<'a> = Option<&'a LoopId>;
 
 /// A message by its place, or as it is where it has none.
 pub(crate) enum PlacedMessage<'a> {
@@ -102,23 +105,29 @@ pub(crate) enum PlacedMessage<'a> {
 }
 
 impl<'a> PlacedEvent<'a> {
-    pub(crate) fn of(event: &'a RecordedEvent, places: &Places) -> Result<Self, serde_json::Error> {
+    /// The event as it is written among those of a loop.
+    pub(crate) fn of(
+        event: &'a RecordedEvent,
+        written: &LoopId,
+        places: &Places,
+    ) -> Result<Self, serde_json::Error> {
         let known = match event {
             RecordedEvent::Foreign(value) => return Ok(Self::Whole(value.clone())),
             RecordedEvent::Known(known) => &**known,
         };
+        let of = |loop_id: &'a LoopId| Some(loop_id).filter(|loop_id| *loop_id != written);
         let placed = |message: &'a MessageRef| match places.get(message) {
             Some(place) => PlacedMessage::At(place),
             None => PlacedMessage::Here(message),
         };
         Ok(match known {
-            AgentEvent::MessageStart { loop_id, message } => Self::Start(loop_id, placed(message)),
+            AgentEvent::MessageStart { loop_id, message } => Self::Start(of(loop_id), placed(message)),
             AgentEvent::MessageEnd { loop_id, message, tokens, superseded } => {
-                Self::End(loop_id, placed(message), *tokens, *superseded)
+                Self::End(of(loop_id), placed(message), *tokens, *superseded)
             }
             AgentEvent::TurnEnd { loop_id, message, usage, timestamp, tool_results } => {
                 Self::TurnEnd(TurnEnd {
-                    loop_id,
+                    of: of(loop_id),
                     message: message.as_ref().map(placed),
                     usage,
                     timestamp: *timestamp,
@@ -136,6 +145,7 @@ impl<'a> PlacedEvent<'a> {
     pub(crate) fn before(
         event: &'a RecordedEvent,
         later: impl Iterator<Item = &'a RecordedEvent>,
+        written: &LoopId,
         places: &Places,
     ) -> Result<Self, serde_json::Error> {
         if let RecordedEvent::Known(known) = event
@@ -143,9 +153,10 @@ impl<'a> PlacedEvent<'a> {
             && let Some(end) = later.into_iter().find(|e| is_message_end(e))
             && let Some(place) = begun(event, end, places)
         {
-            return Ok(Self::Start(loop_id, PlacedMessage::Begins(place)));
+            let of = Some(loop_id).filter(|loop_id| *loop_id != written);
+            return Ok(Self::Start(of, PlacedMessage::Begins(place)));
         }
-        Self::of(event, places)
+        Self::of(event, written, places)
     }
 }
 
@@ -156,17 +167,17 @@ fn is_message_end(event: &RecordedEvent) -> bool {
 impl Serialize for PlacedEvent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Start(loop_id, message) => {
+            Self::Start(of, message) => {
                 let mut fields = serializer.serialize_struct("MessageStart", 3)?;
                 fields.serialize_field("type", "MessageStart")?;
-                fields.serialize_field("loop_id", loop_id)?;
+                write_loop(&mut fields, *of)?;
                 fields.serialize_field("message", message)?;
                 fields.end()
             }
-            Self::End(loop_id, message, tokens, superseded) => {
+            Self::End(of, message, tokens, superseded) => {
                 let mut fields = serializer.serialize_struct("MessageEnd", 4 + usize::from(*superseded))?;
                 fields.serialize_field("type", "MessageEnd")?;
-                fields.serialize_field("loop_id", loop_id)?;
+                write_loop(&mut fields, *of)?;
                 fields.serialize_field("message", message)?;
                 fields.serialize_field("tokens", tokens)?;
                 if *superseded {
@@ -177,7 +188,7 @@ impl Serialize for PlacedEvent<'_> {
             Self::TurnEnd(end) => {
                 let mut fields = serializer.serialize_struct("TurnEnd", 6)?;
                 fields.serialize_field("type", "TurnEnd")?;
-                fields.serialize_field("loop_id", end.loop_id)?;
+                write_loop(&mut fields, end.of)?;
                 fields.serialize_field("message", &end.message)?;
                 fields.serialize_field("usage", end.usage)?;
                 fields.serialize_field("timestamp", &end.timestamp)?;
@@ -188,6 +199,10 @@ impl Serialize for PlacedEvent<'_> {
             Self::Whole(value) => value.serialize(serializer),
         }
     }
+}
+
+fn write_loop<S: SerializeStruct>(fields: &mut S, of: Of<'_>) -> Result<(), S::Error> {
+    of.map_or(Ok(()), |loop_id| fields.serialize_field("loop_id", loop_id))
 }
 
 impl Serialize for Place {

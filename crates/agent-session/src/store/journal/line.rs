@@ -125,7 +125,8 @@ impl Serialize for Events<'_> {
         let mut list = serializer.serialize_seq(Some(line.events.len()))?;
         for (n, event) in line.events.iter().enumerate() {
             let later = line.events.iter().skip(n + 1).map(|e| &e.event);
-            let placed = PlacedEvent::before(&event.event, later, places).map_err(S::Error::custom)?;
+            let placed =
+                PlacedEvent::before(&event.event, later, line.loop_id, places).map_err(S::Error::custom)?;
             list.serialize_element(&placed)?;
         }
         list.end()

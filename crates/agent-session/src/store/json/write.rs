@@ -23,6 +23,8 @@ pub(super) struct JsonWriter {
     file: Arc<File>,
     /// Whether the journal's first line is there.
     begun: bool,
+    /// What is written next, kept for its room.
+    bytes: Vec<u8>,
     /// Let go last, after everything is written.
     _lock: WriteLock,
 }
@@ -48,7 +50,8 @@ impl JsonWriter {
         let file = options.open(&journal).map_err(SessionError::io(&journal, "opened"))?;
         file.set_len(0).map_err(SessionError::io(&journal, "emptied"))?;
         flush_directory(&journal);
-        let writer = Self { store: store.clone(), journal, file: Arc::new(file), begun: false, _lock: lock };
+        let (store, file) = (store.clone(), Arc::new(file));
+        let writer = Self { store, journal, file, begun: false, bytes: Vec::new(), _lock: lock };
         Ok((writer, found))
     }
 }
@@ -56,17 +59,17 @@ impl JsonWriter {
 impl SessionWriter for JsonWriter {
     fn append(&mut self, record: &SessionRecord<'_>) -> Result<Option<WriteJob>, SessionError> {
         let encode = |source| SessionError::Encode { what: "a record of the journal", source };
-        let mut bytes = Vec::with_capacity(record.line.len() + 1);
+        self.bytes.clear();
         if !self.begun {
             // The session as it was before the record: its number is not in it yet.
             let head = record.session.head_value().map_err(encode)?;
             let first = json!({ "journal": SESSION_VERSION, "head": head });
-            serde_json::to_writer(&mut bytes, &first).map_err(encode)?;
-            bytes.push(b'\n');
+            serde_json::to_writer(&mut self.bytes, &first).map_err(encode)?;
+            self.bytes.push(b'\n');
         }
-        bytes.extend_from_slice(record.line);
-        bytes.push(b'\n');
-        (&*self.file).write_all(&bytes).map_err(SessionError::io(&self.journal, "written"))?;
+        self.bytes.extend_from_slice(record.line);
+        self.bytes.push(b'\n');
+        (&*self.file).write_all(&self.bytes).map_err(SessionError::io(&self.journal, "written"))?;
         self.begun = true;
         if record.durability == Durability::Buffered {
             return Ok(None);

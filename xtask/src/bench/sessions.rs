@@ -12,6 +12,8 @@ use crate::cargo;
 const SIZE: f64 = 1.5;
 /// Microseconds of CPU that recording may add to a round of workload w2, without flushing.
 const ROUND: f64 = 15.0;
+/// Runs of each kind that are measured.
+const RUNS: usize = 15;
 /// Bytes of a tool's result in workload w2, and in a session whose growth is looked at.
 const W2: &str = "2";
 const LONG: &str = "2048";
@@ -28,21 +30,23 @@ pub(super) fn session(root: &Path) -> anyhow::Result<bool> {
     let mut good = true;
     let size = ask(&program, &["size", "1000"])?;
     good &= row("bytes of the file, against its messages", number(&size, "ratio"), Some(SIZE));
-    // The least of several runs: what else the machine does only adds.
     let cpu = |how: &str, bytes: &str| -> anyhow::Result<f64> {
-        let mut least = f64::MAX;
-        for _ in 0..9 {
-            let used = ask(&program, &["record", how, "1000", bytes])?;
-            least = least.min(number(&used, "user") + number(&used, "system"));
-        }
-        Ok(least / 1e3)
+        let used = ask(&program, &["record", how, "1000", bytes])?;
+        Ok((number(&used, "user") + number(&used, "system")) / 1e3)
     };
-    let off = cpu("off", W2)?;
-    good &= row("CPU of recording a round of w2, not flushed, µs", cpu("json", W2)? - off, Some(ROUND));
-    row("the same, flushed at the end of each turn, µs", cpu("flushed", W2)? - off, None);
-    row("the same in the database, µs", cpu("sqlite", W2)? - off, None);
-    let long = cpu("json", LONG)? - cpu("off", LONG)?;
-    row("CPU of recording a round with 2 KiB, not flushed, µs", long, None);
+    // In turns, and the least of each: what else the machine does only adds.
+    let added = |how: &str, bytes: &str| -> anyhow::Result<f64> {
+        let (mut with, mut without) = (f64::MAX, f64::MAX);
+        for _ in 0..RUNS {
+            without = without.min(cpu("off", bytes)?);
+            with = with.min(cpu(how, bytes)?);
+        }
+        Ok(with - without)
+    };
+    good &= row("CPU of recording a round of w2, not flushed, µs", added("json", W2)?, Some(ROUND));
+    row("the same, flushed at the end of each turn, µs", added("flushed", W2)?, None);
+    row("the same in the database, µs", added("sqlite", W2)?, None);
+    row("CPU of recording a round with 2 KiB, not flushed, µs", added("json", LONG)?, None);
     let of = |how: &str, rounds: &str, key: &str| {
         anyhow::Ok(number(&ask(&program, &["record", how, rounds, LONG])?, key))
     };

@@ -155,10 +155,12 @@ impl Recording {
             record.open_run = None;
             return;
         }
-        let new = Box::new(run.light());
         match &mut record.open_run {
-            Some(OpenRun::Known { light, .. }) => *light = new,
-            other => *other = Some(OpenRun::Known { setup: Box::new(run.setup().clone()), light: new }),
+            Some(OpenRun::Known { light, .. }) => **light = run.light(),
+            other => {
+                let (setup, light) = (Box::new(run.setup().clone()), Box::new(run.light()));
+                *other = Some(OpenRun::Known { setup, light });
+            }
         }
     }
 

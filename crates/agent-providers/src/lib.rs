@@ -62,6 +62,8 @@ pub mod bedrock;
 #[cfg(any(feature = "openai-chat", feature = "ollama", feature = "google"))]
 mod blocks;
 #[cfg(feature = "http-protocols")]
+mod body_buffer;
+#[cfg(feature = "http-protocols")]
 mod call_ids;
 pub mod catalogue;
 #[cfg(any(feature = "anthropic", feature = "bedrock"))]

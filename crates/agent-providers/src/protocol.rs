@@ -6,6 +6,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use crate::body_buffer;
 use crate::transport::tap::Tap;
 use agent_core::{
     Completion, ErrorContext, ErrorKind, EventSink, History, Message, ModelConfig, ProviderError,
@@ -162,7 +163,7 @@ pub(crate) trait Protocol: Send + Sync {
         // Not by the builder, which puts each header in again.
         let mut sent = reqwest::Request::new(reqwest::Method::POST, url);
         *sent.headers_mut() = headers;
-        *sent.body_mut() = Some(body.into());
+        *sent.body_mut() = Some(body_buffer::sent(body).into());
         if let Some(tap) = tap {
             tap.sent(&sent);
         }

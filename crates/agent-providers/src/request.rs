@@ -81,9 +81,14 @@ fn last_address() -> MutexGuard<'static, Option<Address>> {
     LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// An empty buffer for the body of this request.
+pub(crate) fn body_buffer(request: &StreamConfig) -> Vec<u8> {
+    crate::body_buffer::buffer(room(request))
+}
+
 /// Room for the body of a request with this conversation, in bytes: a guess that is seldom too small. A body that grows
 /// while it is written is copied each time.
-pub(crate) fn room(request: &StreamConfig) -> usize {
+fn room(request: &StreamConfig) -> usize {
     /// An estimated token is four bytes of text; quotes and line ends are two in JSON.
     const TOKEN: usize = 5;
     /// The names around a message, which are not counted as tokens.

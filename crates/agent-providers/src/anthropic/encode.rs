@@ -36,7 +36,7 @@ pub(super) fn body(request: &StreamConfig) -> Result<Vec<u8>, ProviderError> {
     let plan = thinking::plan(request, facts, choice.is_forced(), controls_binding(request));
     let caching = request.model.prompt_cache;
 
-    let mut out = Vec::with_capacity(crate::request::room(request));
+    let mut out = crate::request::body_buffer(request);
     let mut body = Members::open(&mut out);
     body.field("model", &request.model.id).field("max_tokens", &plan.max_tokens).field("stream", &true);
     if let Some(temperature) = request.temperature.filter(|t| t.is_finite() && plan.takes_temperature) {

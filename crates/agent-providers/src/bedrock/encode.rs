@@ -47,7 +47,7 @@ pub(super) fn body(request: &StreamConfig) -> Result<Vec<u8>, ProviderError> {
     let caching = model.prompt_cache && family.caches(model);
     let fields = fields::plan(request, family, &plan);
 
-    let mut out = Vec::with_capacity(4 * 1_024);
+    let mut out = crate::request::body_buffer(request);
     let mut body = Members::open(&mut out);
     write_inference(&mut body, request, &fields, &plan);
     fields.write(&mut body, &plan);

@@ -54,7 +54,7 @@ pub(super) fn dispatch(
     (ready, tap): (HttpRequest, Option<Arc<Tap>>),
 ) -> Dispatched {
     let HttpRequest { url, headers, body } = ready;
-    let body = Bytes::from(body);
+    let body = crate::body_buffer::sent(body);
     let answer = Answer::default();
     let connector = Connector {
         client: client.clone(),

@@ -33,7 +33,7 @@ pub(crate) fn body(request: &StreamConfig) -> Result<Vec<u8>, ProviderError> {
     let known = Known::of(&request.model.id);
     let format = format::choose(request, known);
     let choice = choice(request, &format)?;
-    let mut out = Vec::with_capacity(crate::request::room(request));
+    let mut out = crate::request::body_buffer(request);
     let mut body = Members::open(&mut out);
     if !request.system_prompt.trim().is_empty() {
         let out = body.key("systemInstruction");

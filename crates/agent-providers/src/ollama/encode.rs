@@ -30,7 +30,7 @@ pub(super) fn request(request: &StreamConfig) -> Result<HttpRequest, ProviderErr
     if let Some(key) = request.key().filter(|k| !k.is_empty()) {
         headers.insert(header::AUTHORIZATION, request::credential(model, "Bearer ", key)?);
     }
-    let mut body = Vec::new();
+    let mut body = request::body_buffer(request);
     let mut members = Members::open(&mut body);
     members.field("model", &model.id).field("stream", &true);
     options(&mut members, request)?;

@@ -52,7 +52,7 @@ pub(super) fn request(request: &StreamConfig) -> Result<HttpRequest, ProviderErr
 }
 
 fn body(request: &StreamConfig, dialect: &Dialect) -> Vec<u8> {
-    let mut out = Vec::with_capacity(request::room(request));
+    let mut out = request::body_buffer(request);
     let mut members = Members::open(&mut out);
     members.field("model", &request.model.id).field("stream", &true);
     options::write(&mut members, request, dialect);

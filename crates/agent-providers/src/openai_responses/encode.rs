@@ -21,7 +21,7 @@ use crate::tool_schema::declared;
 /// # Errors
 /// When the request cannot be said in this protocol.
 pub(crate) fn body(request: &StreamConfig) -> Result<Vec<u8>, ProviderError> {
-    let mut out = Vec::with_capacity(crate::request::room(request));
+    let mut out = crate::request::body_buffer(request);
     let mut body = Members::open(&mut out);
     body.field("model", &request.model.id).field("stream", &true);
     options::write(&mut body, request)?;

@@ -26,7 +26,7 @@ pub(super) fn request(remote: &Remote, request: &StreamConfig) -> Result<HttpReq
 }
 
 fn body(request: &StreamConfig) -> Vec<u8> {
-    let mut out = Vec::new();
+    let mut out = crate::request::body_buffer(request);
     let mut members = Members::open(&mut out);
     members.field("version", &VERSION);
     members.field("provider", &request.model.provider).field("model", &request.model.id);

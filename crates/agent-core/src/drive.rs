@@ -27,6 +27,7 @@
 
 mod compact;
 mod config;
+mod decide;
 mod gates;
 mod halt;
 mod ledger;

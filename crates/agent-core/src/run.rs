@@ -25,6 +25,7 @@ mod apply;
 mod budget;
 mod call;
 mod gate;
+mod ids;
 mod input;
 mod light;
 mod look;

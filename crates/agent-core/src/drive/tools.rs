@@ -12,22 +12,18 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::decide::{Allowed, Decision};
 use super::halt::Halt;
 use super::shell::{Shell, contained, panic_text};
 use super::signals::Signals;
 use crate::budget::Budget;
 use crate::environment::{BoxFuture, Environment, TaskHandle};
 use crate::event::AgentEvent;
-use crate::hooks::{HookError, ToolCallInfo, ToolEnded, ToolUpdateInfo, Verdict};
+use crate::hooks::{HookError, ToolEnded, ToolUpdateInfo, Verdict};
 use crate::identity::{LoopId, ToolCallId};
-use crate::journal::Durability;
-use crate::message::{Content, MAX_ARGUMENTS_SHOWN, ToolCall};
+use crate::message::{Content, ToolCall};
 use crate::run::{CallStage, Input, PendingCall, ToolChange, ToolOutcome, ToolVerdict};
-use crate::tool::{AgentTool, Effects, ToolContext, ToolError, ToolResult, ToolSignal, ToolUpdates};
-
-/// What is asked about a call that began before the run was cut off (X6).
-const CUT_QUESTION: &str =
-    "This call had begun when the run was cut off, and what came of it is not known. Run it again?";
+use crate::tool::{AgentTool, ToolContext, ToolError, ToolResult, ToolSignal, ToolUpdates};
 
 /// A call that may run.
 struct Ready {
@@ -46,33 +42,6 @@ struct Ended {
     result: Result<ToolResult, ToolError>,
     duration_ms: u64,
     budget: Option<Budget>,
-}
-
-/// What a call is decided to be.
-enum Decision {
-    Run(Box<Allowed>),
-    Not(ToolVerdict),
-}
-
-/// A call that may run, and all that has to be known of its tool.
-struct Allowed {
-    tool: Arc<dyn AgentTool>,
-    arguments: Value,
-    verdict: ToolVerdict,
-    durability: Durability,
-    limit: Option<Duration>,
-}
-
-impl Decision {
-    /// Asks the tool all that has to be known of it.
-    fn run(tool: Arc<dyn AgentTool>, arguments: Value, verdict: ToolVerdict) -> Self {
-        let durability = match tool.effects(&arguments) {
-            Effects::Once => Durability::Flushed,
-            Effects::ReadOnly | Effects::Idempotent => Durability::Buffered,
-        };
-        let limit = tool.timeout();
-        Self::Run(Box::new(Allowed { tool, arguments, verdict, durability, limit }))
-    }
 }
 
 impl Shell {
@@ -138,92 +107,6 @@ impl Shell {
             environment: self.config.environment.clone(),
             journal: self.config.journal.clone(),
             budget: self.till.as_ref().map(|till| till.share_for(&pending.call)),
-        }
-    }
-
-    async fn decide(&self, pending: &PendingCall) -> Decision {
-        let call = &pending.call;
-        let Some(tool) = self.tools.find(call.name.as_str()) else {
-            return Decision::Not(ToolVerdict::refuse(
-                ToolError::NotFound(call.name.to_string()).to_string(),
-            ));
-        };
-        let tool = Arc::clone(tool);
-        let (given, fresh, cut) = match &pending.stage {
-            CallStage::New => (None, true, false),
-            CallStage::Approved(arguments) => (arguments.clone(), false, false),
-            CallStage::Began(arguments) => (arguments.clone(), false, true),
-            CallStage::Ended => (None, false, false),
-        };
-        let checked = match &given {
-            // What a hook or a person gave instead is not checked again (B-093).
-            Some(arguments) => Ok(arguments.clone()),
-            None => self.checked_arguments(&*tool, call),
-        };
-        let arguments = match checked {
-            Ok(arguments) => arguments,
-            Err(text) => return Decision::Not(ToolVerdict::refuse(text)),
-        };
-        if cut && tool.effects(&arguments) == Effects::Once {
-            return Decision::Not(ToolVerdict::Ask(CUT_QUESTION.to_owned()));
-        }
-        let kept = given.map_or(ToolVerdict::Run, ToolVerdict::RunWith);
-        if !fresh {
-            return Decision::run(tool, arguments, kept);
-        }
-        match self.ask_before(pending, &*tool, &arguments).await {
-            Err(text) => Decision::Not(ToolVerdict::refuse(text)),
-            Ok(Verdict::Go) => match tool.question(&arguments) {
-                Some(question) => Decision::Not(ToolVerdict::Ask(question)),
-                None => Decision::run(tool, arguments, kept),
-            },
-            Ok(Verdict::GoWith(other)) => Decision::run(tool, other.clone(), ToolVerdict::RunWith(other)),
-            Ok(Verdict::Deny(reason)) => Decision::Not(ToolVerdict::refuse(denied(reason))),
-            Ok(Verdict::DenyAndEnd(reason)) => {
-                let result = ToolResult::error(denied(reason)).terminating();
-                Decision::Not(ToolVerdict::Refuse(Box::new(result)))
-            }
-            Ok(Verdict::Ask(question)) => Decision::Not(ToolVerdict::Ask(question)),
-        }
-    }
-
-    /// The arguments as the tool gets them: parsed, put right, checked, coerced (D26).
-    fn checked_arguments(&self, tool: &dyn AgentTool, call: &ToolCall) -> Result<Value, String> {
-        let value = call.arguments.value().map_err(|error| {
-            format!(
-                "The arguments of {} are not valid JSON ({error}). Received: {}",
-                call.name,
-                shown(call.arguments.text())
-            )
-        })?;
-        let prepared = tool.prepare_arguments(value.clone());
-        let Some(schema) = self.tools.schema(call.name.as_str()) else { return Ok(prepared) };
-        self.config
-            .validator
-            .validate(schema, prepared)
-            .map_err(|errors| format!("The arguments of {} do not fit its schema.\n{errors}", call.name))
-    }
-
-    async fn ask_before(
-        &self,
-        pending: &PendingCall,
-        tool: &dyn AgentTool,
-        arguments: &Value,
-    ) -> Result<Verdict, String> {
-        let Some(hook) = &self.config.hooks.tool.before else { return Ok(Verdict::Go) };
-        let Some(run) = self.run() else { return Ok(Verdict::Go) };
-        let info = ToolCallInfo {
-            loop_id: run.loop_id().clone(),
-            step_key: pending.key.clone(),
-            call: pending.call.clone(),
-            arguments: arguments.clone(),
-            effects: tool.effects(arguments),
-            history: run.history().clone(),
-        };
-        match contained(async { hook(info).await }).await {
-            Ok(Ok(verdict)) => Ok(verdict),
-            Ok(Err(error)) => Err(format!("before_tool_execution failed: {error}")),
-            Err(panic) => Err(format!("before_tool_execution panicked: {panic}")),
         }
     }
 
@@ -405,22 +288,4 @@ impl Drop for Spawned {
             handle.abort();
         }
     }
-}
-
-/// What the model is told of a denial.
-fn denied(reason: String) -> String {
-    if reason.is_empty() {
-        "Tool execution was denied by a before_tool_execution hook.".to_owned()
-    } else {
-        reason
-    }
-}
-
-/// The beginning of a text, at most [`MAX_ARGUMENTS_SHOWN`] bytes.
-fn shown(text: &str) -> String {
-    if text.len() <= MAX_ARGUMENTS_SHOWN {
-        return text.to_owned();
-    }
-    let end = text.floor_char_boundary(MAX_ARGUMENTS_SHOWN);
-    format!("{}… ({} bytes in all)", text.get(..end).unwrap_or_default(), text.len())
 }

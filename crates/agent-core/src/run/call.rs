@@ -7,8 +7,8 @@ use super::open::Open;
 use super::{CompactionTask, Phase, Retry, Run, tools};
 use crate::event::{AgentEvent, CompactionEnded, CompactionReason, Ended, RetryNote};
 use crate::history::{Entry, MessageRef, Splice};
-use crate::identity::{Timestamp, ToolCallId, stable_hash};
-use crate::message::{AssistantMessage, Content, LlmMessage, Message, StopReason, Usage};
+use crate::identity::Timestamp;
+use crate::message::{AssistantMessage, LlmMessage, Message, StopReason, Usage};
 use crate::prefix::CacheBreak;
 use crate::provider::ErrorKind;
 
@@ -243,32 +243,6 @@ impl Run {
         let _ = self.history.push_entry(entry);
         self.close_turn(Some(shared), Vec::new(), out);
         self.after_turn(false, out);
-    }
-
-    /// Call ids are made non-empty and unique in the whole history.
-    fn name_calls(&self, message: &mut AssistantMessage) {
-        let mut seen = std::collections::BTreeSet::new();
-        let calls = message.content.iter_mut().filter_map(|c| match c {
-            Content::ToolCall(call) => Some(call),
-            _ => None,
-        });
-        let mut calls = calls.enumerate().peekable();
-        while let Some((n, call)) = calls.next() {
-            let mut salt = 0_u32;
-            while call.id.as_str().trim().is_empty()
-                || seen.contains(&call.id)
-                || self.history.has_call(call.id.as_str())
-            {
-                let place = format!("{n}/{salt}");
-                let key = self.model_key();
-                let hash = stable_hash(&[self.setup.loop_id.as_str(), key.as_str(), &place]);
-                call.id = ToolCallId::from(format!("call_{:012x}", hash >> 16));
-                salt += 1;
-            }
-            if calls.peek().is_some() {
-                seen.insert(call.id.clone());
-            }
-        }
     }
 
     /// Stop with more prompt than the window, or a length stop without a word at its edge (B-161).

@@ -58,8 +58,8 @@ pub use loaded::LoadedSession;
 pub use markdown::to_markdown;
 #[doc(inline)]
 pub use model::{
-    ChildLoopRef, LoopBase, LoopEvent, LoopRecord, LoopStatus, OpenRun, ParallelGroupRecord, RecordedEvent,
-    SESSION_VERSION, Session, SessionFormation, SessionScope, SpawnRef, Turn,
+    ChildLoopRef, ForkRef, LoopBase, LoopEvent, LoopRecord, LoopStatus, OpenRun, ParallelGroupRecord, Point,
+    RecordedEvent, SESSION_VERSION, Session, SessionFormation, SessionScope, SpawnRef, Turn,
 };
 #[doc(inline)]
 pub use recorder::{Flushing, SessionRecorder};
@@ -77,7 +77,7 @@ pub use store::{
 #[doc(inline)]
 pub use store::{MAX_SESSION_BYTES, SqliteStore};
 #[doc(inline)]
-pub use travel::{Arrival, Comparison, ForkRef, OutlineTurn, Point, TimeTravel};
+pub use travel::{Arrival, Comparison, OutlineTurn, TimeTravel};
 #[doc(inline)]
 pub use waiting::{OpenRuns, Unfinished, UnfinishedSessions};
 

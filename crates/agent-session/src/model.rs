@@ -16,9 +16,12 @@
 mod event;
 mod extra;
 mod fold;
+mod fork;
 pub(crate) mod form;
 mod group;
 pub(crate) mod place;
+mod point;
+pub(crate) mod recording;
 pub(crate) mod texts;
 mod tree;
 
@@ -30,11 +33,12 @@ use agent_core::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::travel::ForkRef;
 pub use event::{LoopEvent, RecordedEvent};
 pub(crate) use extra::Extra;
 pub(crate) use fold::fold_loop;
+pub use fork::ForkRef;
 pub use group::ParallelGroupRecord;
+pub use point::Point;
 pub(crate) use tree::{HeadMark, head_of};
 
 /// The version that sessions are written with. It rises when a reader of this version could misread a file; new fields

@@ -31,7 +31,6 @@ mod groups;
 mod known;
 mod links;
 mod offline;
-mod recording;
 mod write;
 
 #[cfg(test)]
@@ -47,10 +46,10 @@ use agent_core::{BasicAgent, LoopId, SessionId};
 
 use crate::error::SessionError;
 use crate::model::Session;
+use crate::model::recording::Recording;
 use crate::store::SessionStore;
 use disk::Disk;
 pub(crate) use offline::apply_offline;
-pub(crate) use recording::{Recording, record_of_setup, record_of_start};
 
 /// Records sessions. A clone is another handle on the same recorder; when the last one goes, agents' among them, what is
 /// open is saved.

@@ -34,6 +34,7 @@ mod salvage;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod summary;
+mod version;
 mod words;
 mod write_lock;
 

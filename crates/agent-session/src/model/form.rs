@@ -10,10 +10,9 @@ use serde_json::{Map, Value, json};
 use super::place::{Places, read_event, shorten_start, write_event};
 use super::texts::{LONG_TEXT, NoReferences, Resolve, pack, unpack};
 use super::{
-    AgentId, Extra, LoopEvent, LoopRecord, OpenRun, RecordedEvent, SESSION_VERSION, Session,
+    AgentId, Extra, ForkRef, LoopEvent, LoopRecord, OpenRun, RecordedEvent, SESSION_VERSION, Session,
     SessionFormation, SessionId, SessionScope, SpawnRef, Timestamp,
 };
-use crate::travel::ForkRef;
 
 /// A session without its loops.
 #[derive(Serialize, Deserialize)]

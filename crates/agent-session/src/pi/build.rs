@@ -15,8 +15,8 @@ use super::entry::{File, text};
 use super::message::{from_pi, to_pi, user};
 use super::strands::{Strand, strands};
 use crate::error::SessionError;
+use crate::model::recording::{Recording, record_of_start};
 use crate::model::{LoopBase, RecordedEvent, Session};
-use crate::recorder::{Recording, record_of_start};
 use crate::store::Loss;
 
 /// The agent of imported sessions.

@@ -5,8 +5,8 @@ use agent_core::run::Run;
 use agent_core::{AgentEvent, Entry, History, LoopId, SessionId};
 
 use super::known::KnownEnds;
-use super::recording::{Recording, record_of_setup, session_of_loop};
 use crate::error::SessionError;
+use crate::model::recording::{Recording, record_of_setup, session_of_loop};
 use crate::model::{LoopBase, OpenRun, RecordedEvent, Session};
 use crate::store::journal::{Line, LineWriter};
 use crate::store::{SessionRecord, SessionStore, SessionWriter, WriteJob};

@@ -5,8 +5,9 @@ use std::sync::PoisonError;
 use agent_core::{AgentEvent, SessionId};
 
 use super::groups::session_of_group;
-use super::recording::{record_of_start, session_of_loop};
-use super::{Recording, SessionRecorder, State, Tracked};
+use super::{SessionRecorder, State, Tracked};
+use crate::model::recording::Recording;
+use crate::model::recording::{record_of_start, session_of_loop};
 use crate::model::{LoopStatus, RecordedEvent, Session};
 
 impl SessionRecorder {

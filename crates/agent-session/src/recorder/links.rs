@@ -3,7 +3,7 @@
 use agent_core::{AgentEvent, AgentStart, LoopId, SessionId, ToolCallId, ToolExecutionEnd, ToolName};
 
 use super::State;
-use super::recording::session_of_id;
+use crate::model::recording::session_of_id;
 use crate::model::{LoopRecord, SpawnRef};
 
 impl State {

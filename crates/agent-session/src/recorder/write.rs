@@ -9,9 +9,10 @@ use async_trait::async_trait;
 
 use super::disk::{Disk, session_of_entry};
 use super::groups::{session_of_group, session_of_start};
-use super::{Inner, Recording, State, Tracked};
+use super::{Inner, State, Tracked};
 use crate::error::SessionError;
 use crate::model::Session;
+use crate::model::recording::Recording;
 use crate::store::{SessionStore, WriteJob};
 
 /// Writes what runs say to a recorder's store.

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use agent_core::SessionId;
 
 pub use listing::AgentSessions;
-pub(super) use read::{check_version, read_json};
+pub(super) use read::read_json;
 
 use super::merge::merge;
 use super::write_lock::{self, WriteLock};

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::journal::{self, Replayed};
 use super::{JsonStore, files};
 use crate::error::SessionError;
+use crate::model::recording::Recording;
 use crate::model::{LoopRecord, Session};
-use crate::recorder::Recording;
 
 /// What can be read of a session, and what cannot.
 #[derive(Debug, Clone, PartialEq)]

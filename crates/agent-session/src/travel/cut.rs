@@ -4,8 +4,8 @@ use agent_core::fold::Fold;
 use agent_core::{AgentEvent, History, Message};
 
 use crate::error::SessionError;
+use crate::model::recording::Recording;
 use crate::model::{LoopRecord, LoopStatus, OpenRun};
-use crate::recorder::Recording;
 
 /// A loop up to a place.
 pub(super) struct Cut {

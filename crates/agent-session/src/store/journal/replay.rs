@@ -8,13 +8,13 @@ use agent_core::{AgentEvent, LoopId, MessageRef, Timestamp};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::super::json::check_version;
+use super::super::version::check_version;
 use crate::error::SessionError;
 use crate::model::form::{budget_for, spend};
 use crate::model::place::read_event;
+use crate::model::recording::{Recording, record_of_setup};
 use crate::model::texts::{Resolve, unpack};
 use crate::model::{LoopBase, LoopRecord, OpenRun, Session};
-use crate::recorder::{Recording, record_of_setup};
 
 /// The long texts of a journal that is being read, in their order.
 struct ReadTexts {

@@ -3,10 +3,10 @@
 use agent_core::{LoopId, SessionId};
 
 use super::super::query::{FoundSession, FoundSessions, HITS, SessionQuery, TextHit};
+use super::super::version::check_version_number;
 use super::super::{SessionSummary, files, words, write_lock};
 use super::JsonStore;
 use super::light::LightSession;
-use super::read::check_version_number;
 use crate::error::SessionError;
 use crate::model::{LoopStatus, Session};
 

@@ -6,11 +6,12 @@ use serde_json::Value;
 
 use super::super::files;
 use super::super::journal::{self, Replayed};
+use super::super::version::check_version;
 use super::JsonStore;
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
-use crate::model::{SESSION_VERSION, Session};
-use crate::recorder::Recording;
+use crate::model::Session;
+use crate::model::recording::Recording;
 
 impl JsonStore {
     /// The session as it lies there; open loops are as they were left.
@@ -51,27 +52,4 @@ pub(in crate::store) fn read_json(path: &Path, bytes: &[u8]) -> Result<Session, 
         .map_err(|e| SessionError::corrupt(path, format!("line {}, column {}", e.line(), e.column()), e))?;
     check_version(path, "version", value.get("version"))?;
     Session::from_value(value).map_err(|e| SessionError::corrupt(path, e.place, e.reason))
-}
-
-pub(in crate::store) fn check_version(
-    path: &Path,
-    place: &str,
-    version: Option<&Value>,
-) -> Result<(), SessionError> {
-    let Some(found) = version.and_then(Value::as_u64) else {
-        return Err(SessionError::corrupt(path, place, "there is no version; this is no session"));
-    };
-    check_version_number(path, found)
-}
-
-pub(in crate::store) fn check_version_number(path: &Path, found: u64) -> Result<(), SessionError> {
-    if found > u64::from(SESSION_VERSION) || found == 0 {
-        let found = u32::try_from(found).unwrap_or(u32::MAX);
-        return Err(SessionError::UnsupportedVersion {
-            path: path.to_owned(),
-            found,
-            known: SESSION_VERSION,
-        });
-    }
-    Ok(())
 }

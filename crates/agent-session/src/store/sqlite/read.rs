@@ -4,12 +4,12 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use serde_json::Value;
 
 use super::super::journal::Lines;
-use super::super::json::check_version;
 use super::super::salvage::{self, Loss, Salvaged};
+use super::super::version::check_version;
 use super::{Failure, SqliteStore};
 use crate::error::SessionError;
 use crate::model::Session;
-use crate::recorder::Recording;
+use crate::model::recording::Recording;
 
 /// The rows of a session.
 struct Rows {

@@ -1,5 +1,7 @@
 //! From events to a session: one that is being recorded.
 
+mod groups;
+
 use std::collections::BTreeMap;
 
 use agent_core::run::{Run, RunSetup};
@@ -125,7 +127,7 @@ impl Recording {
     }
 
     /// Loops of groups go on beside others; a branch that waits belongs to whoever holds its outcome, and can still be answered.
-    pub(super) fn interrupt_others(&mut self, parent: Option<&LoopId>) {
+    fn interrupt_others(&mut self, parent: Option<&LoopId>) {
         let mut kept: Vec<&LoopId> = Vec::new();
         let mut next = parent;
         while let Some(id) = next {

@@ -1,0 +1,29 @@
+//! Whether this version can read a session.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::error::SessionError;
+use crate::model::SESSION_VERSION;
+
+/// Refuses what says no version, and what is of a later one; `place` is where it says it.
+pub(super) fn check_version(path: &Path, place: &str, version: Option<&Value>) -> Result<(), SessionError> {
+    let Some(found) = version.and_then(Value::as_u64) else {
+        return Err(SessionError::corrupt(path, place, "there is no version; this is no session"));
+    };
+    check_version_number(path, found)
+}
+
+/// Refuses a later version.
+pub(super) fn check_version_number(path: &Path, found: u64) -> Result<(), SessionError> {
+    if found > u64::from(SESSION_VERSION) || found == 0 {
+        let found = u32::try_from(found).unwrap_or(u32::MAX);
+        return Err(SessionError::UnsupportedVersion {
+            path: path.to_owned(),
+            found,
+            known: SESSION_VERSION,
+        });
+    }
+    Ok(())
+}

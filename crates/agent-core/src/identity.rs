@@ -237,6 +237,22 @@ pub enum TurnTrigger {
     Branch,
 }
 
+/// Why an agent is in a session that it was not in before (REQ-215).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SessionOrigin {
+    /// Somebody asked for a new one.
+    Explicit,
+    /// The one before had been silent for long.
+    Inactivity {
+        /// How long it had to be silent, in seconds.
+        threshold_secs: u64,
+        /// The one before.
+        previous_session_id: SessionId,
+    },
+}
+
 /// Where in a session a message entered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

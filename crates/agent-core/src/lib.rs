@@ -91,8 +91,8 @@ pub use history::{Entry, History, HistoryError, MessageRef, Repair, Splice, Spli
 pub use hooks::{Decision, FilterResult, HookError, Hooks, InputFilter, ToolPolicy, ToolRule, Verdict};
 #[doc(inline)]
 pub use identity::{
-    AgentId, ContinuationKind, GroupMember, GroupRole, LoopId, QuestionId, SessionId, StepKey, Timestamp,
-    ToolCallId, ToolName, TurnId, TurnTrigger,
+    AgentId, ContinuationKind, GroupMember, GroupRole, LoopId, QuestionId, SessionId, SessionOrigin, StepKey,
+    Timestamp, ToolCallId, ToolName, TurnId, TurnTrigger,
 };
 #[doc(inline)]
 pub use limits::{ExecutionLimits, ExecutionTracker, LimitReason};

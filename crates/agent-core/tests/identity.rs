@@ -16,7 +16,8 @@ use std::time::Duration;
 use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
     AgentContext, AgentEvent, AgentLoopConfig, AgentStart, BasicAgent, CancellationToken, ContinuationKind,
-    History, ModelConfig, ThinkingLevel, TurnTrigger, agent_loop, agent_loop_continue, event_channel,
+    History, ModelConfig, SessionOrigin, ThinkingLevel, TurnTrigger, agent_loop, agent_loop_continue,
+    event_channel,
 };
 use serde_json::json;
 
@@ -183,6 +184,8 @@ async fn a_new_session_has_a_new_id_and_counts_its_loops_from_one() {
     let next = start(&run(&agent, "three").await);
     assert!(next.loop_id.as_str().starts_with(id.as_str()) && next.loop_id.as_str().ends_with(".1"));
     assert_eq!(next.agent_id, first.agent_id);
+    assert_eq!((first.session_origin, next.session_origin), (None, Some(SessionOrigin::Explicit)));
+    assert_eq!(start(&run(&agent, "four").await).session_origin, None, "said once");
 }
 
 /// REQ-215.
@@ -202,4 +205,6 @@ async fn a_session_is_rotated_when_the_last_run_began_longer_ago_than_the_thresh
     let rotated = agent.check_and_rotate(minute).expect("it is time");
     assert_eq!(agent.session_id(), rotated);
     assert_ne!(before, rotated);
+    let origin = SessionOrigin::Inactivity { threshold_secs: 60, previous_session_id: before };
+    assert_eq!(start(&run(&agent, "Again").await).session_origin, Some(origin));
 }

@@ -28,7 +28,7 @@ mod tree;
 use agent_core::run::{LightRun, RunSetup};
 use agent_core::{
     AgentId, ContinuationKind, Ended, Entry, GroupMember, LoopConfigSnapshot, LoopId, MessageRef, SessionId,
-    Timestamp, ToolCallId, ToolName, TurnId, TurnTrigger, Usage,
+    SessionOrigin, Timestamp, ToolCallId, ToolName, TurnId, TurnTrigger, Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -96,6 +96,23 @@ pub enum SessionFormation {
         /// When.
         timestamp: Timestamp,
     },
+}
+
+impl SessionFormation {
+    /// What an agent said of its new session; `None` for what this version does not know.
+    pub(crate) fn of(origin: &SessionOrigin, timestamp: Timestamp) -> Option<Self> {
+        match origin {
+            SessionOrigin::Explicit => Some(Self::Explicit { timestamp }),
+            SessionOrigin::Inactivity { threshold_secs, previous_session_id } => {
+                Some(Self::InactivityTimeout {
+                    threshold_secs: *threshold_secs,
+                    previous_session_id: Some(previous_session_id.clone()),
+                    timestamp,
+                })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// How long a session is meant to be kept. Nothing here deletes one; it is a note for programs that do.

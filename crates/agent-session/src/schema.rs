@@ -240,6 +240,12 @@ fn trigger() -> Value {
     json!({ "enum": ["User", "SubAgent", "Continuation", "Branch"] })
 }
 
+/// Why an agent went to a new session.
+fn origin() -> Value {
+    let silent = object(&[("threshold_secs", natural()), ("previous_session_id", text())], &[]);
+    any(&[json!({ "enum": ["explicit"] }), variant("inactivity", silent)])
+}
+
 /// The place of a loop in a group.
 fn member() -> Value {
     let branch = variant("branch", object(&[("index", natural())], &[]));

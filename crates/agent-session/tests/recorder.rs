@@ -1,12 +1,15 @@
 //! Recording in memory: sessions from events.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
-use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
     AgentEvent, BasicAgent, ContinuationKind, ErrorKind, Hooks, Message, ModelConfig, RetryConfig, SessionId,
-    ToolResult, TurnTrigger, Usage, Verdict,
+    Timestamp, ToolResult, TurnTrigger, Usage, Verdict,
 };
-use agent_session::{JsonStore, LoopStatus, ParallelGroupRecord, Session, SessionRecorder};
+use agent_session::{JsonStore, LoopStatus, ParallelGroupRecord, Session, SessionFormation, SessionRecorder};
 use serde_json::json;
 
 fn agent(replies: impl IntoIterator<Item = ScriptedReply>) -> BasicAgent {
@@ -119,6 +122,39 @@ async fn branches_of_a_group_find_each_other_and_a_ring_of_parents_is_walked_onc
     assert_eq!(session.loops.iter().filter(|r| selected(&r.parallel_group)).count(), 1);
     assert_eq!(session.loop_chain_to("s-1.m.1").len(), 2);
     assert_eq!(session.root_loops().count(), 0);
+}
+
+/// REQ-215: from events and from a journal, a session says why it was begun.
+#[tokio::test]
+async fn a_session_that_an_agent_went_to_says_why() {
+    let clock = ManualEnvironment::at(1_000);
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path()).unwrap();
+    let agent = agent(["a", "b", "c"].map(ScriptedReply::text)).with_environment(Arc::new(clock.clone()));
+    let (heard, written) = (listening(&agent), SessionRecorder::attach(&agent, store.clone()));
+    prompt(&agent, "one").await;
+    let asked = agent.new_session();
+    prompt(&agent, "two").await;
+    clock.advance(Duration::from_secs(61));
+    let silent = agent.check_and_rotate(Duration::from_secs(60)).unwrap();
+    prompt(&agent, "three").await;
+    written.close().unwrap();
+    let later = Timestamp(62_000);
+    for (id, expect) in [
+        ("s-1", SessionFormation::FirstLoop { timestamp: Timestamp(1_000) }),
+        (asked.as_str(), SessionFormation::Explicit { timestamp: Timestamp(1_000) }),
+        (
+            silent.as_str(),
+            SessionFormation::InactivityTimeout {
+                threshold_secs: 60,
+                previous_session_id: Some(asked.clone()),
+                timestamp: later,
+            },
+        ),
+    ] {
+        assert_eq!(heard.session(id).unwrap().formation, expect);
+        assert_eq!(store.load_session(id).unwrap().formation, expect);
+    }
 }
 
 /// REQ-214.

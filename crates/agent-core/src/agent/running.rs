@@ -286,12 +286,14 @@ impl BasicAgent {
                 group: None,
             };
             let mut setup = run_setup(&config, &tools, ids, continuation);
+            setup.session_origin.clone_from(&state.session_origin);
             (setup.steering_mode, setup.follow_up_mode) = self.inner.mailbox.modes();
             let waiting = self.inner.mailbox.open();
             let started = start_run(&config, setup, state.history.clone(), prompts, waiting.clone());
             let (run, events) = started.inspect_err(|_| self.inner.mailbox.close(waiting))?;
             self.inner.mailbox.publish(run.queues());
             state.left = Some(Left { system_prompt: Arc::clone(&system_prompt), ..Left::default() });
+            state.session_origin = None;
             state.begin(loop_id, segment, config.environment.now(), cancel.clone());
             (run, events)
         };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::BasicAgent;
-use crate::identity::{AgentId, LoopId, SessionId, Timestamp};
+use crate::identity::{AgentId, LoopId, SessionId, SessionOrigin, Timestamp};
 
 impl BasicAgent {
     /// The agent's id; the same for its life.
@@ -44,18 +44,28 @@ impl BasicAgent {
 
     /// Begins a new session: a new id, and loops counted from 1 again. The conversation stays.
     pub fn new_session(&self) -> SessionId {
+        self.go_to_new_session(SessionOrigin::Explicit)
+    }
+
+    fn go_to_new_session(&self, origin: SessionOrigin) -> SessionId {
         let id = SessionId::from(self.settings().config.environment.random_id());
         let mut state = self.lock();
         state.session_id = id.clone();
         state.loop_counters.clear();
         state.last_loop_id = None;
+        state.session_origin = Some(origin);
         id
     }
 
-    /// Begins a new session when the last run began more than `threshold` ago; then its id comes back.
+    /// Begins a new session when the last run began more than `threshold` ago; then its id comes back. The new session's first
+    /// [`AgentStart`](crate::AgentStart) says so, and which session it was before.
     pub fn check_and_rotate(&self, threshold: Duration) -> Option<SessionId> {
         let now = self.settings().config.environment.now();
         let last = self.last_active_at()?;
-        (Duration::from_millis(now.millis_since(last)) > threshold).then(|| self.new_session())
+        let is_old = Duration::from_millis(now.millis_since(last)) > threshold;
+        is_old.then(|| {
+            let (threshold_secs, previous_session_id) = (threshold.as_secs(), self.session_id());
+            self.go_to_new_session(SessionOrigin::Inactivity { threshold_secs, previous_session_id })
+        })
     }
 }

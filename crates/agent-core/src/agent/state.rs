@@ -10,7 +10,7 @@ use super::running::Finished;
 use crate::budget::BudgetSnapshot;
 use crate::event::AgentEvent;
 use crate::history::{History, MessageRef};
-use crate::identity::{LoopId, Part, SessionId, Timestamp, ToolCallId, joined};
+use crate::identity::{LoopId, Part, SessionId, SessionOrigin, Timestamp, ToolCallId, joined};
 use crate::message::{Message, StopReason};
 use crate::model::{ModelConfig, ThinkingLevel};
 use crate::provider::MessageSnapshot;
@@ -45,6 +45,8 @@ pub struct AgentState {
 pub(super) struct State {
     pub(super) session_id: SessionId,
     pub(super) loop_counters: BTreeMap<String, u64>,
+    /// Why the agent is in a new session, until its first loop has said so.
+    pub(super) session_origin: Option<SessionOrigin>,
     pub(super) last_loop_id: Option<LoopId>,
     pub(super) last_active_at: Option<Timestamp>,
     /// The closed conversation, as of the last run that ended.
@@ -73,6 +75,7 @@ impl State {
         Self {
             session_id,
             loop_counters: BTreeMap::new(),
+            session_origin: None,
             last_loop_id: None,
             last_active_at: None,
             history: History::new(),

@@ -317,6 +317,7 @@ pub(crate) fn run_setup(
         loop_id: ids.of_loop,
         parent_loop_id: ids.parent,
         continuation,
+        session_origin: None,
         group: ids.group,
         first_turn_trigger: config.first_turn_trigger,
         config: Arc::new(config.snapshot()),

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::budget::{BudgetRefusal, Spending};
 use crate::history::MessageRef;
-use crate::identity::{AgentId, ContinuationKind, GroupMember, LoopId, SessionId, Timestamp};
+use crate::identity::{AgentId, ContinuationKind, GroupMember, LoopId, SessionId, SessionOrigin, Timestamp};
 use crate::message::Usage;
 use crate::provider::ErrorKind;
 
@@ -30,6 +30,9 @@ pub struct AgentStart {
     /// Its place in a group of parallel loops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupMember>,
+    /// Why there is a new session, on the first loop of one that the agent went to from another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_origin: Option<SessionOrigin>,
     /// When.
     pub timestamp: Timestamp,
     /// What it runs with.

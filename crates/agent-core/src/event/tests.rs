@@ -9,7 +9,9 @@ use super::{
     ParallelLoopEnd, ParallelLoopStart, Question, RetryNote, RouteChange, StreamDelta, ToolExecutionEnd,
 };
 use crate::history::{MessageRef, Splice};
-use crate::identity::{ContinuationKind, GroupMember, GroupRole, LoopId, Timestamp, TurnTrigger};
+use crate::identity::{
+    ContinuationKind, GroupMember, GroupRole, LoopId, SessionOrigin, Timestamp, TurnTrigger,
+};
 use crate::message::{Content, Message, ToolArguments, ToolCall, Usage, UserMessage};
 use crate::provider::{ErrorKind, MessageSnapshot, ReplyLog, StreamEvent};
 use crate::route::RouteName;
@@ -101,6 +103,7 @@ fn runs_turns_and_messages_have_their_shapes() {
         parent_loop_id: None,
         continuation_kind: None,
         group: None,
+        session_origin: None,
         timestamp: Timestamp(5),
         config: Arc::new(LoopConfigSnapshot {
             model: "m".into(),
@@ -117,11 +120,16 @@ fn runs_turns_and_messages_have_their_shapes() {
         parent_loop_id: Some("s.a.0".into()),
         continuation_kind: Some(ContinuationKind::Branch { tag: "t".into() }),
         group: Some(GroupMember { group_id: "s.g".into(), role: GroupRole::Branch { index: 2 } }),
+        session_origin: Some(SessionOrigin::Inactivity {
+            threshold_secs: 60,
+            previous_session_id: "r".into(),
+        }),
         metadata: json!({"user": 7}),
         ..start
     };
     let more = json!({"parent_loop_id": "s.a.0", "continuation_kind": {"Branch": {"tag": "t"}},
-        "group": {"group_id": "s.g", "role": {"branch": {"index": 2}}}, "metadata": {"user": 7}});
+        "group": {"group_id": "s.g", "role": {"branch": {"index": 2}}}, "metadata": {"user": 7},
+        "session_origin": {"inactivity": {"threshold_secs": 60, "previous_session_id": "r"}}});
     shape.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     check(&AgentEvent::AgentStart(Box::new(branch)), "AgentStart", shape);
 

@@ -20,6 +20,7 @@ impl Run {
             parent_loop_id: setup.parent_loop_id.clone(),
             continuation_kind: setup.continuation.clone(),
             group: setup.group.clone(),
+            session_origin: setup.session_origin.clone(),
             timestamp: self.now,
             config: setup.config.clone(),
             metadata: setup.metadata.clone(),

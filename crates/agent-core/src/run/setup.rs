@@ -10,7 +10,9 @@ use super::queues::{QueueMode, SteeringPolicy};
 use crate::budget::AtLimit;
 use crate::context::ContextConfig;
 use crate::event::LoopConfigSnapshot;
-use crate::identity::{AgentId, ContinuationKind, GroupMember, LoopId, SessionId, ToolName, TurnTrigger};
+use crate::identity::{
+    AgentId, ContinuationKind, GroupMember, LoopId, SessionId, SessionOrigin, ToolName, TurnTrigger,
+};
 use crate::limits::ExecutionLimits;
 use crate::message::CostConfig;
 use crate::model::ApiProtocol;
@@ -35,6 +37,9 @@ pub struct RunSetup {
     /// Its place in a group of parallel loops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupMember>,
+    /// Why there is a new session; `None` where there is none, and for an agent's first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_origin: Option<SessionOrigin>,
     /// What the first turn of a first loop is opened by.
     pub first_turn_trigger: TurnTrigger,
     /// What `AgentStart` says of the configuration.
@@ -115,6 +120,7 @@ impl RunSetup {
             parent_loop_id: None,
             continuation: None,
             group: None,
+            session_origin: None,
             first_turn_trigger: TurnTrigger::User,
             config: Arc::default(),
             metadata: Value::Null,

@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 use agent_core::run::{Run, RunSetup};
 use agent_core::{
     AgentEnd, AgentEvent, AgentStart, ContinuationKind, Ended, LoopId, Message, MessageRef, SessionId,
-    Timestamp, TurnId,
+    SessionOrigin, Timestamp, TurnId,
 };
 
 use crate::model::place::Places;
-use crate::model::{ChildLoopRef, LoopEvent, LoopRecord, LoopStatus, OpenRun, RecordedEvent, Session, Turn};
+use crate::model::{
+    ChildLoopRef, LoopEvent, LoopRecord, LoopStatus, OpenRun, RecordedEvent, Session, SessionFormation, Turn,
+};
 
 /// A session that grows.
 #[derive(Debug, Clone)]
@@ -249,9 +251,17 @@ fn fill_from_start(record: &mut LoopRecord, start: &AgentStart) {
     record.started_at = start.timestamp;
 }
 
-/// The session that a new loop opens.
-pub(crate) fn session_of_loop(record: &LoopRecord, id: &SessionId) -> Session {
-    Session::new(id.clone(), record.agent_id.clone(), record.started_at)
+/// The session that a new loop opens, and why.
+pub(crate) fn session_of_loop(
+    record: &LoopRecord,
+    id: &SessionId,
+    origin: Option<&SessionOrigin>,
+) -> Session {
+    let mut session = Session::new(id.clone(), record.agent_id.clone(), record.started_at);
+    if let Some(formation) = origin.and_then(|origin| SessionFormation::of(origin, record.started_at)) {
+        session.formation = formation;
+    }
+    session
 }
 
 fn apply(record: &mut LoopRecord, places: &mut Places, event: &AgentEvent) -> Option<Timestamp> {

@@ -206,5 +206,5 @@ impl Disk {
 /// The session that a first record opens.
 pub(super) fn session_of_entry(entry: &JournalEntry<'_>) -> Session {
     let record = record_of_setup(entry.run.setup(), entry.now);
-    session_of_loop(&record, &record.session_id)
+    session_of_loop(&record, &record.session_id, entry.run.setup().session_origin.as_ref())
 }

@@ -119,7 +119,7 @@ impl State {
             let id = start.session_id.clone();
             self.routes.insert(start.loop_id.clone(), id.clone());
             let tracked = self.sessions.entry(id.clone()).or_insert_with(|| Tracked {
-                recording: Recording::new(session_of_loop(&record, &id)),
+                recording: Recording::new(session_of_loop(&record, &id, start.session_origin.as_ref())),
                 disk: None,
                 completed: false,
                 changed: true,

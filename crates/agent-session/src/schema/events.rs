@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    any, config, continuation, data, ended, flag, list, long, member, natural, object, place, reference,
-    refusal, spending, text, trigger,
+    any, config, continuation, data, ended, flag, list, long, member, natural, object, origin, place,
+    reference, refusal, spending, text, trigger,
 };
 
 /// What the shape is called that any kind of a later version has.
@@ -99,6 +99,7 @@ fn kinds() -> Vec<Value> {
                 ("parent_loop_id", text()),
                 ("continuation_kind", continuation()),
                 ("group", member()),
+                ("session_origin", origin()),
                 ("metadata", data()),
             ],
         ),

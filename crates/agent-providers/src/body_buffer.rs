@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 /// Smaller bodies are not worth a lock: the allocator has pieces of their size at hand.
-const LEAST: usize = 16 << 10;
+const LEAST: usize = 64 << 10;
 
 /// A larger buffer is let go: a process that sent one such body need not hold it for ever.
 const LARGEST: usize = 4 << 20;

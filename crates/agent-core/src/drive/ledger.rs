@@ -24,6 +24,9 @@ pub(super) struct Ledger {
     is_behind: bool,
 }
 
+/// That nothing is left to be written down: what the run decided may be done.
+pub(super) struct Written(());
+
 impl Ledger {
     /// Begins with what a run said at its start.
     pub(super) fn of(events: Vec<AgentEvent>) -> Self {
@@ -63,7 +66,7 @@ impl Shell {
         let taken = self.take(input);
         async move {
             taken?;
-            self.settle().await
+            self.settle().await.map(drop)
         }
     }
 
@@ -79,7 +82,7 @@ impl Shell {
         self.ledger.is_behind = taken.is_ok() && self.may_leave();
         async move {
             taken?;
-            if self.is_behind() { Ok(()) } else { self.settle().await }
+            if self.is_behind() { Ok(()) } else { self.settle().await.map(drop) }
         }
     }
 
@@ -95,12 +98,12 @@ impl Shell {
     }
 
     /// Writes down and passes on what is left of earlier inputs.
-    pub(super) async fn settle(&mut self) -> Result<(), Halt> {
+    pub(super) async fn settle(&mut self) -> Result<Written, Halt> {
         self.ledger.is_behind = false;
         if !self.ledger.inputs.is_empty() {
             Box::pin(self.record()).await?;
         }
-        self.forward().await
+        self.forward().await.map(|()| Written(()))
     }
 
     /// Whether something is left that is to be written down or passed on.

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::decide::{Allowed, Decision};
 use super::halt::Halt;
+use super::ledger::Written;
 use super::shell::{Shell, contained, panic_text};
 use super::signals::Signals;
 use crate::budget::Budget;
@@ -85,8 +86,8 @@ impl Shell {
                 }
             }
         }
-        self.settle().await?;
-        self.execute(ready, &signals).await
+        let written = self.settle().await?;
+        self.execute(ready, &signals, written).await
     }
 
     fn may_begin(&self, id: &ToolCallId) -> bool {
@@ -112,7 +113,12 @@ impl Shell {
 
     /// Runs the calls, at most so many at once, and takes each end in as it comes. After an abort they are given their
     /// time to end.
-    async fn execute(&mut self, mut waiting: VecDeque<Ready>, signals: &Signals) -> Result<(), Halt> {
+    async fn execute(
+        &mut self,
+        mut waiting: VecDeque<Ready>,
+        signals: &Signals,
+        _: Written,
+    ) -> Result<(), Halt> {
         let most = self.config.max_concurrent_tools.unwrap_or(usize::MAX).max(1);
         let env = Arc::clone(&self.config.environment);
         let (limit, grace) = (self.config.tool_timeout, self.config.grace);

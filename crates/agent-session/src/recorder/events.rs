@@ -6,8 +6,7 @@ use agent_core::{AgentEvent, SessionId};
 
 use super::groups::session_of_group;
 use super::{SessionRecorder, State, Tracked};
-use crate::model::recording::Recording;
-use crate::model::recording::{record_of_start, session_of_loop};
+use crate::model::recording::{Recording, record_of_start, session_of_loop};
 use crate::model::{LoopStatus, RecordedEvent, Session};
 
 impl SessionRecorder {

@@ -150,7 +150,7 @@ fn forked_from() -> Value {
 /// The number of a message of its loop, of another one, one of these before anything of it had arrived, or a message.
 fn place() -> Value {
     let other = object(&[("other", natural())], &[]);
-    let begins = object(&[("begins", any(&[natural(), other.clone()]))], &[]);
+    let begins = object(&[("begins", any(&[natural(), other.clone()]))], &[("timestamp", natural())]);
     any(&[natural(), other, begins, reference("message")])
 }
 

@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
-use agent_core::{BasicAgent, ExecutionLimits, ModelConfig, ToolResult};
+use agent_core::testing::{Latch, ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
+use agent_core::{AgentEvent, BasicAgent, ExecutionLimits, ModelConfig, ToolResult};
 use agent_session::{JsonStore, SessionRecorder};
 use serde_json::json;
 
@@ -81,4 +82,37 @@ async fn a_new_prompt_does_not_write_the_conversation_again() {
     let (first, last) = (steps[0], steps[19]);
     assert!(last <= first + 40, "a loop cost {first} bytes, the 20th {last}");
     drop(recorder);
+}
+
+/// A reply that takes its time is written no other way than one that is there at once, in the journal and in the file.
+#[tokio::test]
+async fn how_long_a_reply_takes_costs_the_bytes_of_a_time() {
+    async fn sizes(each: u64) -> (u64, u64, usize) {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = ManualEnvironment::at(1_800_000_000_000);
+        let (ticking, latch) = (clock.clone(), Latch::new());
+        let model = ScriptedProvider::new([ScriptedReply::text("one").and_wait(&latch).and_text("two")]);
+        let agent = BasicAgent::new(ModelConfig::default())
+            .with_environment(Arc::new(clock))
+            .with_provider(model)
+            .with_session_id("s-1");
+        let store = JsonStore::open(dir.path()).unwrap();
+        let recorder = SessionRecorder::attach(&agent, store.clone());
+        let mut events = agent.prompt("go").unwrap();
+        while let Some(event) = events.recv().await {
+            if matches!(event, AgentEvent::MessageUpdate { .. }) {
+                ticking.advance(Duration::from_millis(each));
+                latch.open();
+            }
+        }
+        let journal = std::fs::metadata(dir.path().join("s-1.journal.jsonl")).unwrap().len();
+        let held = recorder.session("s-1").unwrap();
+        recorder.close().unwrap();
+        let loaded = store.load_session("s-1").unwrap();
+        assert_eq!(loaded.loops[0].events, held.loops[0].events, "nothing of it is lost");
+        (journal, std::fs::metadata(dir.path().join("s-1.json")).unwrap().len(), held.loops[0].events.len())
+    }
+    let (at_once, slow) = (sizes(0).await, sizes(5_000).await);
+    assert_eq!(at_once.2, slow.2);
+    assert!(slow.0 <= at_once.0 + 40 && slow.1 <= at_once.1 + 100, "{at_once:?}, then {slow:?}");
 }

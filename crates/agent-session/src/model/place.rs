@@ -124,8 +124,8 @@ type Of<'a> = Option<&'a LoopId>;
 /// A message by its place, or as it is where it has none.
 pub(crate) enum PlacedMessage<'a> {
     At(Place),
-    /// The beginning of the message at this place.
-    Begins(Place),
+    /// The beginning of the message at a place.
+    Begins(Begun),
     Here(&'a MessageRef),
 }
 
@@ -176,10 +176,10 @@ impl<'a> PlacedEvent<'a> {
         if let RecordedEvent::Known(known) = event
             && let AgentEvent::MessageStart { loop_id, .. } = &**known
             && let Some(end) = later.into_iter().find(|e| is_message_end(e))
-            && let Some(place) = begun(event, end, places)
+            && let Some(begun) = begun(event, end, places)
         {
             let of = Some(loop_id).filter(|loop_id| *loop_id != written);
-            return Ok(Self::Start(of, PlacedMessage::Begins(place)));
+            return Ok(Self::Start(of, PlacedMessage::Begins(begun)));
         }
         Self::of(event, written, places)
     }
@@ -247,11 +247,7 @@ impl Serialize for PlacedMessage<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::At(place) => place.serialize(serializer),
-            Self::Begins(place) => {
-                let mut map = serializer.serialize_map(Some(1))?;
-                map.serialize_entry("begins", place)?;
-                map.end()
-            }
+            Self::Begins(begun) => begun.serialize(serializer),
             Self::Here(message) => message.serialize(serializer),
         }
     }
@@ -317,13 +313,22 @@ fn set(value: &mut Value, key: &str, new: Value) {
     }
 }
 
-/// The beginning of a reply as it is before anything of it has arrived.
-fn beginning(message: &AgentMessage) -> Option<AgentMessage> {
+/// A message as it was before anything of it had arrived.
+#[derive(Serialize)]
+pub(crate) struct Begun {
+    begins: Place,
+    /// When that was, where the whole message has another time: it took longer than a moment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timestamp: Option<Timestamp>,
+}
+
+/// The beginning of a reply as it is before anything of it has arrived, at this time or at that of the whole.
+fn beginning(message: &AgentMessage, timestamp: Option<Timestamp>) -> Option<AgentMessage> {
     let AgentMessage::Llm(whole) = message else { return None };
     let reply = whole.message.as_assistant()?;
     let mut begun = AssistantMessage::new(reply.provider.clone(), reply.model.clone(), StopReason::Stop);
     begun.api = reply.api;
-    begun.timestamp = reply.timestamp;
+    begun.timestamp = timestamp.unwrap_or(reply.timestamp);
     let mut message = LlmMessage::new(begun.into());
     message.turn_id.clone_from(&whole.turn_id);
     Some(message.into())
@@ -336,19 +341,21 @@ pub(crate) fn shorten_start(
     end: Option<&RecordedEvent>,
     places: &Places,
 ) {
-    if let Some(place) = end.and_then(|end| begun(event, end, places)) {
-        set(value, "message", json!({ "begins": place }));
+    if let Some(begun) = end.and_then(|end| begun(event, end, places)) {
+        set(value, "message", json!(begun));
     }
 }
 
-/// The place of the reply of which this start is the beginning, where it can be read from that.
-fn begun(event: &RecordedEvent, end: &RecordedEvent, places: &Places) -> Option<Place> {
+/// The reply of which this start is the beginning, where it can be read from that.
+fn begun(event: &RecordedEvent, end: &RecordedEvent, places: &Places) -> Option<Begun> {
     let (RecordedEvent::Known(event), RecordedEvent::Known(end)) = (event, end) else { return None };
     let (AgentEvent::MessageStart { message: start, .. }, AgentEvent::MessageEnd { message, .. }) =
         (&**event, &**end)
     else {
         return None;
     };
-    let place = places.get(message).filter(|_| places.get(start).is_none())?;
-    (beginning(message).as_ref() == Some(&**start)).then_some(place)
+    let begins = places.get(message).filter(|_| places.get(start).is_none())?;
+    let time = |message: &AgentMessage| message.as_llm()?.as_assistant().map(|reply| reply.timestamp);
+    let timestamp = time(start).filter(|at| Some(*at) != time(message));
+    (beginning(message, timestamp).as_ref() == Some(&**start)).then_some(Begun { begins, timestamp })
 }

@@ -1,6 +1,6 @@
 //! From events with places to events with messages.
 
-use agent_core::{AgentEvent, Entry, MessageRef};
+use agent_core::{AgentEvent, Entry, MessageRef, Timestamp};
 use serde_json::{Value, json};
 
 use super::beginning;
@@ -106,7 +106,8 @@ fn read_place(place: &Value, record: &LoopRecord) -> Result<MessageRef, String> 
     };
     if let Some(whole) = place.get("begins") {
         let whole = read_place(whole, record)?;
-        let begun = beginning(&whole).ok_or("an event names the beginning of what is no reply")?;
+        let timestamp = place.get("timestamp").and_then(Value::as_u64).map(Timestamp);
+        let begun = beginning(&whole, timestamp).ok_or("an event names the beginning of what is no reply")?;
         return Ok(MessageRef::new(begun));
     }
     if let Some(n) = place.as_u64() {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use looptree::{
-    CancellationToken, Completion, EventSink, ProviderError, StopReason, StreamConfig, StreamEvent,
+    CancellationToken, Completion, EventSink, ModelRequest, ProviderError, StopReason, StreamEvent,
     StreamProvider, Usage,
 };
 
@@ -25,7 +25,7 @@ impl StreamProvider for Editor {
 
     async fn stream(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         sink: &mut EventSink<'_>,
         _cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
@@ -57,7 +57,7 @@ impl StreamProvider for Judge {
 
     async fn stream(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         sink: &mut EventSink<'_>,
         _cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {

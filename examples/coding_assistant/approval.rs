@@ -45,7 +45,7 @@ pub(crate) fn hooks(mode: Mode) -> Hooks {
     }
     Hooks::new().before_tool(move |call| async move {
         if call.call.name != "bash" {
-            Verdict::Go
+            Verdict::Allow
         } else if mode == Mode::AskForBash {
             let command = call.arguments.get("command").and_then(|c| c.as_str()).unwrap_or_default();
             Verdict::Ask(format!("run {command}"))

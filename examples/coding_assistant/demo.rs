@@ -43,7 +43,7 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<ExitCode> {
     let agent = BasicAgent::new(recording::model())
         .with_provider(recording::Recording)
         .with_system_prompt(crate::SYSTEM_PROMPT)
-        .with_tools(Toolset::new(workspace).with_bash(shell).tools());
+        .with_tools(CodingTools::new(workspace).with_bash(shell).tools());
     let recorder = SessionRecorder::attach(&agent, JsonStore::open(sessions_of(&root))?);
     let ending = talk::turn(&agent, TASK, Asking::Here, screen, &mut Keyboard::open()).await?;
     screen.line("usage: 0 tokens, 0 dollars: a recording uses none");

@@ -104,7 +104,7 @@ async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<Exit
     let watch = FileWatch::new(&root);
     let mut agent = looptree::agent(model)
         .with_system_prompt(SYSTEM_PROMPT)
-        .with_tools(Toolset::new(workspace).with_bash(shell).tools())
+        .with_tools(CodingTools::new(workspace).with_bash(shell).tools())
         .with_hooks(watch.hooks(approval::hooks(mode)))
         .with_budget(money::budget(args, money::at_limit()));
     let tape = Tape::of(args, mode, &agent.model());

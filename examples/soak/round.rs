@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use looptree::prelude::*;
 use looptree::testing::{ScriptedProvider, ScriptedReply};
 use looptree::tools::SubAgentTool;
-use looptree::{AgentEvent, ApiProtocol, Ended, Message, StreamConfig};
+use looptree::{AgentEvent, ApiProtocol, Ended, Message, ModelRequest};
 use serde_json::{Value, json};
 
 /// The file that a round writes and edits.
@@ -58,7 +58,7 @@ fn model(id: &str) -> ModelConfig {
 
 /// The scripted model, for the agent and its helpers.
 fn provider(round: usize) -> ScriptedProvider {
-    ScriptedProvider::responding(move |request: &StreamConfig| {
+    ScriptedProvider::responding(move |request: &ModelRequest| {
         let replies = request.messages().filter(|m| matches!(m, Message::Assistant(_))).count();
         if request.model.id == "helper" {
             return match replies {

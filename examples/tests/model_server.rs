@@ -15,7 +15,7 @@ use looptree::providers::RemoteProvider;
 use looptree::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool};
 use looptree::{
     AgentEvent, BasicAgent, CancellationToken, Completion, Ended, ErrorKind, EventSink, Message, ModelConfig,
-    ProviderError, RetryConfig, StopReason, StreamConfig, StreamDelta, StreamEvent, StreamProvider, Usage,
+    ModelRequest, ProviderError, RetryConfig, StopReason, StreamDelta, StreamEvent, StreamProvider, Usage,
 };
 use looptree_examples::model_server::{Limits, Server, Tokens, serve};
 use serde_json::json;
@@ -297,7 +297,7 @@ impl StreamProvider for Talking {
 
     async fn stream(
         &self,
-        _: &StreamConfig,
+        _: &ModelRequest,
         sink: &mut EventSink<'_>,
         _: &CancellationToken,
     ) -> Result<Completion, ProviderError> {

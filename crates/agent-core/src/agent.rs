@@ -57,7 +57,7 @@ use crate::identity::AgentId;
 use crate::model::ModelConfig;
 use crate::prefix::Prefixes;
 use crate::run::QueueMode;
-use crate::tool::Toolkit;
+use crate::tool::Tools;
 use listeners::Listeners;
 use state::State;
 
@@ -103,7 +103,7 @@ struct Inner {
 struct Settings {
     agent_id: AgentId,
     system_prompt: Arc<str>,
-    tools: Toolkit,
+    tools: Tools,
     config: Arc<AgentLoopConfig>,
 }
 
@@ -116,7 +116,7 @@ impl BasicAgent {
         let settings = Settings {
             agent_id: AgentId::from(config.environment.random_id()),
             system_prompt: Arc::from(""),
-            tools: Toolkit::default(),
+            tools: Tools::default(),
             config: Arc::new(config),
         };
         let state = State::new(settings.config.environment.random_id().into());

@@ -12,7 +12,7 @@
 //! let hooks = Hooks::new()
 //!     .before_turn(|turn| async move { turn.index < 20 })
 //!     .before_tool(|call| async move {
-//!         if call.call.name == "bash" { Verdict::Ask("Run this command?".into()) } else { Verdict::Go }
+//!         if call.call.name == "bash" { Verdict::Ask("Run this command?".into()) } else { Verdict::Allow }
 //!     });
 //! assert!(hooks.turn.before.is_some());
 //! ```
@@ -108,7 +108,7 @@ pub struct ContextHooks {
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ToolHooks {
-    /// Before the call; its arguments fit the schema. What [`Verdict::GoWith`] gives is not checked again (B-093).
+    /// Before the call; its arguments fit the schema. What [`Verdict::AllowWith`] gives is not checked again (B-093).
     pub before: Option<Gate<ToolCallInfo>>,
     /// After a call that ran.
     pub after: Option<ToolReview>,

@@ -116,9 +116,9 @@ pub use parallel::{
 pub use prefix::{CacheBreak, CacheBreakCause, CacheFigures};
 #[doc(inline)]
 pub use provider::{
-    Completion, ErrorContext, ErrorKind, ErrorRecord, EventSink, MessageSnapshot, OnRequest, OnResponse,
-    OwnedStreamEvent, ProviderError, Received, ReceivedPart, ReplyLog, RequestHook, SentRequest,
-    StreamConfig, StreamEvent, StreamProvider, WireHooks, complete, stream_to,
+    Completion, ErrorContext, ErrorKind, ErrorRecord, EventSink, MessageSnapshot, ModelRequest, OnRequest,
+    OnResponse, OwnedStreamEvent, ProviderError, Received, ReceivedPart, ReplyLog, RequestHook, SentRequest,
+    StreamEvent, StreamProvider, WireHooks, complete, stream_to,
 };
 #[doc(inline)]
 pub use recording::{Divergence, Recorder, Recording, RecordingError, Replay, Replayed};
@@ -134,8 +134,8 @@ pub use tool::validate::{
 };
 #[doc(inline)]
 pub use tool::{
-    AgentTool, Effects, ToolConcurrency, ToolContext, ToolDefinition, ToolError, ToolExecutionStrategy,
-    ToolResult, ToolSet, ToolSignal, ToolUpdates, Toolkit,
+    AgentTool, Effects, ToolConcurrency, ToolContext, ToolDefinition, ToolDefinitions, ToolError,
+    ToolExecutionStrategy, ToolResult, ToolSignal, ToolUpdates, Tools,
 };
 #[doc(inline)]
 pub use tool::{FunctionTool, Tool, TypedTool, argument_schema, tool_fn};

@@ -35,7 +35,7 @@ pub use error::{ErrorContext, ErrorKind, ErrorRecord, ProviderError};
 pub use event::{Completion, EventSink, StreamEvent};
 pub use fold::{MessageSnapshot, ReplyLog};
 pub use owned::{OwnedStreamEvent, complete, stream_to};
-pub use request::{RequestHook, StreamConfig};
+pub use request::{ModelRequest, RequestHook};
 pub use wire_hooks::{HIDDEN, OnRequest, OnResponse, Received, ReceivedPart, SentRequest, WireHooks};
 
 use crate::model::ModelConfig;
@@ -53,7 +53,7 @@ pub trait StreamProvider: Send + Sync {
     /// [`ProviderError::Cancelled`] at once.
     async fn stream(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         sink: &mut EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError>;
@@ -75,7 +75,7 @@ pub trait StreamProvider: Send + Sync {
 
     /// The body that this request would be sent with, before a `request_hook` sees it. Sends nothing. `None` where it
     /// cannot be said; then cache breaks are found by what a request holds and not by its bytes.
-    fn body(&self, request: &StreamConfig) -> Option<Vec<u8>> {
+    fn body(&self, request: &ModelRequest) -> Option<Vec<u8>> {
         let _ = request;
         None
     }

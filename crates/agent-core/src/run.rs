@@ -57,7 +57,7 @@ pub use input::{
     BudgetVerdict, Failure, GateVerdict, Input, InputVerdict, PartialReply, Reply, ReplyError, ToolChange,
     ToolOutcome, ToolVerdict,
 };
-pub use light::{LightRun, RestoreError};
+pub use light::{RestoreError, RunCheckpoint};
 pub use queues::{QueueKind, QueueMode, Queued, SteeringPolicy};
 pub use setup::{BudgetSetup, Gates, RunSetup};
 pub use step::{CallStage, CompactionTask, Gate, PendingCall, Step};

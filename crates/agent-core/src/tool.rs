@@ -28,8 +28,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use context::{ToolContext, ToolSignal, ToolUpdates};
-pub use definition::{ToolDefinition, ToolSet};
-pub use kit::Toolkit;
+pub use definition::{ToolDefinition, ToolDefinitions};
+pub use kit::Tools;
 pub use result::{ToolError, ToolResult};
 pub(crate) use typed::plain_schema;
 pub use typed::{FunctionTool, Tool, TypedTool, argument_schema, tool_fn};

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_core::hooks::Hooks;
-use agent_core::provider::{Completion, ErrorKind, EventSink, ProviderError, StreamConfig};
+use agent_core::provider::{Completion, ErrorKind, EventSink, ModelRequest, ProviderError};
 use agent_core::testing::{
     Latch, ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript,
 };
@@ -62,7 +62,7 @@ impl StreamProvider for Deaf {
 
     async fn stream(
         &self,
-        _: &StreamConfig,
+        _: &ModelRequest,
         _: &mut EventSink<'_>,
         _: &CancellationToken,
     ) -> Result<Completion, ProviderError> {

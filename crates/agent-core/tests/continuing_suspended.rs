@@ -30,7 +30,7 @@ fn two_calls() -> ScriptedReply {
 
 fn ask_about_rm() -> Hooks {
     Hooks::new().before_tool(|call| async move {
-        if call.call.name == "rm" { Verdict::Ask("Really?".into()) } else { Verdict::Go }
+        if call.call.name == "rm" { Verdict::Ask("Really?".into()) } else { Verdict::Allow }
     })
 }
 

@@ -13,7 +13,7 @@ mod runs;
 use std::sync::{Arc, Mutex};
 
 use agent_core::provider::{
-    Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StreamConfig, StreamProvider,
+    Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StreamProvider,
 };
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
 use agent_core::{
@@ -243,7 +243,7 @@ impl StreamProvider for Picky {
 
     async fn stream(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         sink: &mut EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {

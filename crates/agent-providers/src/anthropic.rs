@@ -19,7 +19,7 @@ mod encode;
 mod error;
 mod wire;
 
-use agent_core::{ProviderError, StreamConfig};
+use agent_core::{ModelRequest, ProviderError};
 
 use crate::http_provider::http_provider;
 use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
@@ -29,7 +29,7 @@ use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
 pub(crate) struct Anthropic;
 
 impl Protocol for Anthropic {
-    fn encode(&self, request: &StreamConfig) -> Result<HttpRequest, ProviderError> {
+    fn encode(&self, request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
         let url = config::endpoint(&request.model)?;
         let headers = config::headers(request)?;
         let body = encode::body(request)?;
@@ -40,11 +40,11 @@ impl Protocol for Anthropic {
         Framing::Sse
     }
 
-    fn decoder(&self, request: &StreamConfig) -> Box<dyn Decode> {
+    fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
         Box::new(decode::Decoder::new(request))
     }
 
-    fn rejected(&self, request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {
+    fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
         error::rejected(request, rejection)
     }
 }

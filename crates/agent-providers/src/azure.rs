@@ -16,7 +16,7 @@
 mod config;
 mod error;
 
-use agent_core::{ProviderError, StreamConfig};
+use agent_core::{ModelRequest, ProviderError};
 
 use crate::http_provider::http_provider;
 use crate::openai_responses::{OpenAiResponses, body};
@@ -27,7 +27,7 @@ use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
 pub(crate) struct Azure;
 
 impl Protocol for Azure {
-    fn encode(&self, request: &StreamConfig) -> Result<HttpRequest, ProviderError> {
+    fn encode(&self, request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
         let url = config::endpoint(&request.model)?;
         let headers = config::headers(request)?;
         let body = body(request)?;
@@ -38,11 +38,11 @@ impl Protocol for Azure {
         OpenAiResponses.framing()
     }
 
-    fn decoder(&self, request: &StreamConfig) -> Box<dyn Decode> {
+    fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
         OpenAiResponses.decoder(request)
     }
 
-    fn rejected(&self, request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {
+    fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
         error::rejected(request, rejection)
     }
 }

@@ -35,7 +35,7 @@ mod wire;
 use std::sync::Arc;
 
 use agent_core::{
-    CancellationToken, Completion, EventSink, ModelConfig, ProviderError, StreamConfig, StreamProvider,
+    CancellationToken, Completion, EventSink, ModelConfig, ModelRequest, ProviderError, StreamProvider,
 };
 use async_trait::async_trait;
 
@@ -55,7 +55,7 @@ pub(crate) struct Bedrock {
 }
 
 impl Protocol for Bedrock {
-    fn encode(&self, request: &StreamConfig) -> Result<HttpRequest, ProviderError> {
+    fn encode(&self, request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
         let url = config::endpoint(&request.model, self.source.as_ref())?;
         config::auth(request, self.source.as_ref())?;
         let body = encode::body(request)?;
@@ -66,13 +66,13 @@ impl Protocol for Bedrock {
         Framing::EventStream
     }
 
-    fn decoder(&self, request: &StreamConfig) -> Box<dyn Decode> {
+    fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
         Box::new(decode::Decoder::new(request))
     }
 
     fn dispatch(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         client: &reqwest::Client,
         ready: HttpRequest,
         tap: Option<Arc<Tap>>,
@@ -86,14 +86,14 @@ impl Protocol for Bedrock {
 
     fn rejected_as(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         rejection: &Rejection<'_>,
         error_type: Option<&str>,
     ) -> ProviderError {
         error::rejected(request, rejection, error_type)
     }
 
-    fn rejected(&self, request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {
+    fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
         error::rejected(request, rejection, None)
     }
 }
@@ -158,7 +158,7 @@ impl BedrockProvider {
     /// The protocol, with what the chain knows where this call needs it.
     async fn protocol(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         cancel: &CancellationToken,
     ) -> Result<Bedrock, ProviderError> {
         let _ = (request, cancel);
@@ -182,7 +182,7 @@ impl StreamProvider for BedrockProvider {
 
     async fn stream(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         sink: &mut EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
@@ -200,7 +200,7 @@ impl StreamProvider for BedrockProvider {
         self.protocol.check(model)
     }
 
-    fn body(&self, request: &StreamConfig) -> Option<Vec<u8>> {
+    fn body(&self, request: &ModelRequest) -> Option<Vec<u8>> {
         self.protocol.encode(request).ok().map(|ready| ready.body)
     }
 }

@@ -15,8 +15,8 @@
 use std::collections::BTreeSet;
 
 use agent_core::{
-    AssistantMessage, Completion, History, Message, ModelConfig, OwnedStreamEvent, ProviderError, ReplyLog,
-    ResponseFormat, StreamConfig, StreamEvent, ToolDefinition,
+    AssistantMessage, Completion, History, Message, ModelConfig, ModelRequest, OwnedStreamEvent,
+    ProviderError, ReplyLog, ResponseFormat, StreamEvent, ToolDefinition,
 };
 use serde_json::json;
 
@@ -258,9 +258,9 @@ fn answer(protocol: &dyn Protocol, model: ModelConfig, data: &[u8]) {
     }
 }
 
-fn request(model: ModelConfig, form: bool) -> StreamConfig {
+fn request(model: ModelConfig, form: bool) -> ModelRequest {
     let (history, _) = History::repaired([agent_core::AgentMessage::from(Message::user("?"))]);
-    let mut request = StreamConfig::new(model, history);
+    let mut request = ModelRequest::new(model, history);
     if form {
         let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
         request.tools = [ToolDefinition::new("get_weather", "?", schema.clone())].into_iter().collect();
@@ -280,7 +280,7 @@ struct Heard {
 
 fn hear(
     protocol: &dyn Protocol,
-    request: &StreamConfig,
+    request: &ModelRequest,
     feed: &mut dyn FnMut(&mut dyn Decode, Framing, &mut Sink<'_>) -> Result<(), ProviderError>,
 ) -> Heard {
     let mut decoder = protocol.decoder(request);

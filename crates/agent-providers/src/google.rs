@@ -21,7 +21,7 @@ mod error;
 mod generation;
 mod wire;
 
-use agent_core::{ProviderError, StreamConfig};
+use agent_core::{ModelRequest, ProviderError};
 
 use crate::http_provider::http_provider;
 use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
@@ -37,7 +37,7 @@ pub(crate) use error::rejected;
 pub(crate) struct Google;
 
 impl Protocol for Google {
-    fn encode(&self, request: &StreamConfig) -> Result<HttpRequest, ProviderError> {
+    fn encode(&self, request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
         let url = config::endpoint(&request.model)?;
         let headers = config::headers(request)?;
         let body = body(request)?;
@@ -48,11 +48,11 @@ impl Protocol for Google {
         Framing::SseOrJson
     }
 
-    fn decoder(&self, request: &StreamConfig) -> Box<dyn Decode> {
+    fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
         Box::new(Decoder::new(request))
     }
 
-    fn rejected(&self, request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {
+    fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
         rejected(request, rejection)
     }
 }

@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    AssistantMessage, Content, Encoded, History, ImageContent, OpaqueContent, StreamConfig, TextContent,
+    AssistantMessage, Content, Encoded, History, ImageContent, ModelRequest, OpaqueContent, TextContent,
     ThinkingContent, ToolCallId, Unit, UnitKind, WireKey,
 };
 
@@ -30,7 +30,7 @@ const HASH_CHARS: usize = 12;
 
 /// The key under which the encoded form of a unit or of the tools is kept: everything its bytes depend on besides
 /// the unit itself. `extra` holds what only the protocol knows, such as its dialect or its own switches.
-pub(crate) fn wire_key(request: &StreamConfig, extra: &[&str]) -> WireKey {
+pub(crate) fn wire_key(request: &ModelRequest, extra: &[&str]) -> WireKey {
     let model = &request.model;
     let images = if model.images { "images" } else { "text-only" };
     let thinking = if request.foreign_thinking_as_text { "thinking-as-text" } else { "thinking-dropped" };
@@ -81,13 +81,13 @@ pub(crate) enum ImageOut {
 /// The rules for one request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Handoff<'r> {
-    request: &'r StreamConfig,
+    request: &'r ModelRequest,
     ids: IdRule,
 }
 
 impl<'r> Handoff<'r> {
     /// The rules for the model of `request`, whose server takes ids of this kind.
-    pub(crate) fn new(request: &'r StreamConfig, ids: IdRule) -> Self {
+    pub(crate) fn new(request: &'r ModelRequest, ids: IdRule) -> Self {
         Self { request, ids }
     }
 

@@ -32,7 +32,7 @@ macro_rules! http_provider {
 
             async fn stream(
                 &self,
-                request: &agent_core::StreamConfig,
+                request: &agent_core::ModelRequest,
                 sink: &mut agent_core::EventSink<'_>,
                 cancel: &agent_core::CancellationToken,
             ) -> Result<agent_core::Completion, agent_core::ProviderError> {
@@ -43,7 +43,7 @@ macro_rules! http_provider {
                 $crate::protocol::Protocol::check(&$protocol, model)
             }
 
-            fn body(&self, request: &agent_core::StreamConfig) -> Option<Vec<u8>> {
+            fn body(&self, request: &agent_core::ModelRequest) -> Option<Vec<u8>> {
                 $crate::protocol::Protocol::encode(&$protocol, request).ok().map(|ready| ready.body)
             }
         }

@@ -6,7 +6,7 @@
 //! server takes a small one and cuts the conversation in silence.
 //!
 //! What Ollama has no word for is refused before anything is sent: a demand to call a tool, a picture by address.
-//! How long a model stays loaded is the server's setting; a [request hook](agent_core::StreamConfig::request_hook)
+//! How long a model stays loaded is the server's setting; a [request hook](agent_core::ModelRequest::request_hook)
 //! can add `keep_alive`.
 //!
 //! ```
@@ -22,7 +22,7 @@ mod decode;
 mod encode;
 mod wire;
 
-use agent_core::{ErrorKind, ProviderError, StreamConfig};
+use agent_core::{ErrorKind, ModelRequest, ProviderError};
 
 use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
 
@@ -39,7 +39,7 @@ crate::http_provider::http_provider! {
 }
 
 impl Protocol for Ollama {
-    fn encode(&self, request: &StreamConfig) -> Result<HttpRequest, ProviderError> {
+    fn encode(&self, request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
         encode::request(request)
     }
 
@@ -47,11 +47,11 @@ impl Protocol for Ollama {
         Framing::Lines
     }
 
-    fn decoder(&self, request: &StreamConfig) -> Box<dyn Decode> {
+    fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
         Box::new(decode::Decoder::new(request))
     }
 
-    fn rejected(&self, request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {
+    fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
         let error = crate::rejection::read(request, rejection);
         if error.kind() == ErrorKind::ModelNotFound {
             return error.map_context(|c| {

@@ -26,7 +26,7 @@ mod options;
 mod quick;
 mod wire;
 
-use agent_core::{ProviderError, StreamConfig};
+use agent_core::{ModelRequest, ProviderError};
 
 use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
 
@@ -43,7 +43,7 @@ crate::http_provider::http_provider! {
 pub type OpenAiCompatProvider = OpenAiChatProvider;
 
 impl Protocol for OpenAiChat {
-    fn encode(&self, request: &StreamConfig) -> Result<HttpRequest, ProviderError> {
+    fn encode(&self, request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
         encode::request(request)
     }
 
@@ -51,11 +51,11 @@ impl Protocol for OpenAiChat {
         Framing::Sse
     }
 
-    fn decoder(&self, request: &StreamConfig) -> Box<dyn Decode> {
+    fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
         Box::new(decode::Decoder::new(request))
     }
 
-    fn rejected(&self, request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {
+    fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
         crate::rejection::read(request, rejection)
     }
 }

@@ -24,7 +24,7 @@ mod error;
 mod marks;
 mod wire;
 
-use agent_core::{ProviderError, StreamConfig};
+use agent_core::{ModelRequest, ProviderError};
 
 use crate::http_provider::http_provider;
 use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
@@ -37,7 +37,7 @@ pub(crate) use encode::body;
 pub(crate) struct OpenAiResponses;
 
 impl Protocol for OpenAiResponses {
-    fn encode(&self, request: &StreamConfig) -> Result<HttpRequest, ProviderError> {
+    fn encode(&self, request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
         let url = config::endpoint(&request.model)?;
         let headers = config::headers(request)?;
         let body = body(request)?;
@@ -48,11 +48,11 @@ impl Protocol for OpenAiResponses {
         Framing::Sse
     }
 
-    fn decoder(&self, request: &StreamConfig) -> Box<dyn Decode> {
+    fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
         Box::new(Decoder::new(request))
     }
 
-    fn rejected(&self, request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {
+    fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
         crate::rejection::read(request, rejection)
     }
 }

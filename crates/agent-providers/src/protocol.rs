@@ -9,8 +9,8 @@ use std::sync::Arc;
 use crate::body_buffer;
 use crate::transport::tap::Tap;
 use agent_core::{
-    Completion, ErrorContext, ErrorKind, EventSink, History, Message, ModelConfig, ProviderError,
-    StreamConfig,
+    Completion, ErrorContext, ErrorKind, EventSink, History, Message, ModelConfig, ModelRequest,
+    ProviderError,
 };
 use futures_util::TryFutureExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -122,11 +122,11 @@ pub(crate) trait Protocol: Send + Sync {
     ///
     /// # Errors
     /// When the request cannot be said in this protocol, or a credential or address is missing; nothing was sent.
-    fn encode(&self, request: &StreamConfig) -> Result<HttpRequest, ProviderError>;
+    fn encode(&self, request: &ModelRequest) -> Result<HttpRequest, ProviderError>;
 
     /// What says who calls, where that has to be asked for. The transport waits for it before it sends the request, and
     /// drops it when the caller cancels.
-    fn authorise<'r>(&'r self, _request: &'r StreamConfig) -> Option<Fetching<'r>> {
+    fn authorise<'r>(&'r self, _request: &'r ModelRequest) -> Option<Fetching<'r>> {
         None
     }
 
@@ -134,7 +134,7 @@ pub(crate) trait Protocol: Send + Sync {
     fn framing(&self) -> Framing;
 
     /// A decoder for the answer to `request`.
-    fn decoder(&self, request: &StreamConfig) -> Box<dyn Decode>;
+    fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode>;
 
     /// Whether a call with this model could be made. Sends nothing: the usual way is to write a small request.
     ///
@@ -142,13 +142,13 @@ pub(crate) trait Protocol: Send + Sync {
     /// What is missing and how to supply it.
     fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
         let (history, _) = History::repaired([agent_core::AgentMessage::from(Message::user("?"))]);
-        self.encode(&StreamConfig::new(model.clone(), history)).map(|_| ())
+        self.encode(&ModelRequest::new(model.clone(), history)).map(|_| ())
     }
 
     /// Sends a request over `client`, and shows it to `tap` as it goes out. The usual way is to send it as it is.
     fn dispatch(
         &self,
-        _request: &StreamConfig,
+        _request: &ModelRequest,
         client: &reqwest::Client,
         ready: HttpRequest,
         tap: Option<Arc<Tap>>,
@@ -173,7 +173,7 @@ pub(crate) trait Protocol: Send + Sync {
     /// Reads an error answer whose head names the kind of error, where a protocol knows such a header.
     fn rejected_as(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         rejection: &Rejection<'_>,
         _error_type: Option<&str>,
     ) -> ProviderError {
@@ -181,5 +181,5 @@ pub(crate) trait Protocol: Send + Sync {
     }
 
     /// Reads an error answer.
-    fn rejected(&self, request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError;
+    fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError;
 }

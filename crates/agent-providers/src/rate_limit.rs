@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_core::{
-    CancellationToken, Completion, EventSink, ModelConfig, ProviderError, Secret, StreamConfig, StreamEvent,
+    CancellationToken, Completion, EventSink, ModelConfig, ModelRequest, ProviderError, Secret, StreamEvent,
     StreamProvider, Usage,
 };
 use async_trait::async_trait;
@@ -106,7 +106,7 @@ impl RateLimited {
         self
     }
 
-    fn lane(&self, request: &StreamConfig, limit: RateLimit) -> Lane {
+    fn lane(&self, request: &ModelRequest, limit: RateLimit) -> Lane {
         let (provider, key) = (&request.model.provider, request.key());
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(lane) = lanes.iter().find(|l| l.provider == *provider && l.key.as_ref() == key) {
@@ -167,7 +167,7 @@ impl StreamProvider for RateLimited {
 
     async fn stream(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         sink: &mut EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
@@ -208,13 +208,13 @@ impl StreamProvider for RateLimited {
         self.provider.check(model)
     }
 
-    fn body(&self, request: &StreamConfig) -> Option<Vec<u8>> {
+    fn body(&self, request: &ModelRequest) -> Option<Vec<u8>> {
         self.provider.body(request)
     }
 }
 
 /// Tokens of the prompt, before anybody has counted them.
-fn estimate(request: &StreamConfig) -> u64 {
+fn estimate(request: &ModelRequest) -> u64 {
     let tools = request.tools.definitions().iter();
     let told: usize =
         tools.map(|t| t.name.len() + t.description.len() + t.parameters.to_string().len()).sum();

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use agent_core::{
     ApiProtocol, CancellationToken, Completion, ErrorContext, ErrorKind, EventSink, ModelConfig,
-    ProviderError, StreamConfig, StreamProvider,
+    ModelRequest, ProviderError, StreamProvider,
 };
 
 /// Providers by protocol. A clone shares them.
@@ -142,7 +142,7 @@ impl StreamProvider for ProviderRegistry {
     // through with each piece of the answer.
     fn stream<'s, 'r, 'e, 'f, 'c, 'async_trait>(
         &'s self,
-        request: &'r StreamConfig,
+        request: &'r ModelRequest,
         sink: &'e mut EventSink<'f>,
         cancel: &'c CancellationToken,
     ) -> Pin<Box<dyn Future<Output = Result<Completion, ProviderError>> + Send + 'async_trait>>
@@ -171,7 +171,7 @@ impl StreamProvider for ProviderRegistry {
         self.provider(model)?.check(model)
     }
 
-    fn body(&self, request: &StreamConfig) -> Option<Vec<u8>> {
+    fn body(&self, request: &ModelRequest) -> Option<Vec<u8>> {
         self.provider(&request.model).ok()?.body(request)
     }
 }

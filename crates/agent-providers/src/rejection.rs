@@ -8,7 +8,7 @@ mod tests;
 
 use agent_core::provider::error::classify_kind;
 use agent_core::provider::overflow;
-use agent_core::{ErrorContext, ErrorKind, ModelConfig, ProviderError, StreamConfig};
+use agent_core::{ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderError};
 use serde_json::Value;
 
 use crate::protocol::Rejection;
@@ -22,7 +22,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// The target of `request`.
-    pub(crate) fn of(request: &StreamConfig) -> Self {
+    pub(crate) fn of(request: &ModelRequest) -> Self {
         Self { provider: request.model.provider.clone(), model: request.model.id.clone() }
     }
 
@@ -203,7 +203,7 @@ fn is_error(value: &Value) -> bool {
 }
 
 /// Reads an error answer of any vendor here. Who was asked, the request id and the wait are added by the transport.
-pub(crate) fn read(request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {
+pub(crate) fn read(request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
     let model = &request.model;
     let status = rejection.status;
     if is_html(rejection.body) {

@@ -29,7 +29,7 @@ mod tests;
 use std::fmt;
 
 use agent_core::{
-    CancellationToken, Completion, EventSink, ModelConfig, ProviderError, Secret, StreamConfig,
+    CancellationToken, Completion, EventSink, ModelConfig, ModelRequest, ProviderError, Secret,
     StreamProvider,
 };
 use async_trait::async_trait;
@@ -86,7 +86,7 @@ impl StreamProvider for RemoteProvider {
 
     async fn stream(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         sink: &mut EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
@@ -106,7 +106,7 @@ impl StreamProvider for RemoteProvider {
 }
 
 impl Protocol for Remote {
-    fn encode(&self, request: &StreamConfig) -> Result<HttpRequest, ProviderError> {
+    fn encode(&self, request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
         encode::request(self, request)
     }
 
@@ -114,11 +114,11 @@ impl Protocol for Remote {
         Framing::Sse
     }
 
-    fn decoder(&self, _request: &StreamConfig) -> Box<dyn Decode> {
+    fn decoder(&self, _request: &ModelRequest) -> Box<dyn Decode> {
         Box::new(decode::Decoder::default())
     }
 
-    fn rejected(&self, request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {
+    fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
         error::rejected(request, rejection)
     }
 }

@@ -5,7 +5,7 @@ mod tests;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use agent_core::{ErrorContext, ErrorKind, ModelConfig, ProviderError, Secret, StreamConfig};
+use agent_core::{ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderError, Secret};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 /// How this library names itself to servers.
@@ -82,13 +82,13 @@ fn last_address() -> MutexGuard<'static, Option<Address>> {
 }
 
 /// An empty buffer for the body of this request.
-pub(crate) fn body_buffer(request: &StreamConfig) -> Vec<u8> {
+pub(crate) fn body_buffer(request: &ModelRequest) -> Vec<u8> {
     crate::body_buffer::buffer(room(request))
 }
 
 /// Room for the body of a request with this conversation, in bytes: a guess that is seldom too small. A body that grows
 /// while it is written is copied each time.
-fn room(request: &StreamConfig) -> usize {
+fn room(request: &ModelRequest) -> usize {
     /// An estimated token is four bytes of text; quotes and line ends are two in JSON.
     const TOKEN: usize = 5;
     /// The names around a message, which are not counted as tokens.
@@ -153,19 +153,19 @@ pub(crate) fn key_missing(model: &ModelConfig) -> ProviderError {
 }
 
 /// Whether the caller sets this header by hand.
-pub(crate) fn sets_header(request: &StreamConfig, name: &str) -> bool {
+pub(crate) fn sets_header(request: &ModelRequest, name: &str) -> bool {
     let both = request.headers.iter().chain(&request.model.headers);
     both.filter(|(_, value)| value.is_some()).any(|(key, _)| key.eq_ignore_ascii_case(name))
 }
 
 /// Whether the caller says something of one of these headers: its value, or that it is not to be sent.
-pub(crate) fn names_header(request: &StreamConfig, names: &[&HeaderName]) -> bool {
+pub(crate) fn names_header(request: &ModelRequest, names: &[&HeaderName]) -> bool {
     let mut said = request.model.headers.keys().chain(request.headers.keys());
     said.any(|key| names.iter().any(|name| key.eq_ignore_ascii_case(name.as_str())))
 }
 
 /// The name of the session, as far as OpenAI's servers take one as `prompt_cache_key`.
-pub(crate) fn prompt_cache_key(request: &StreamConfig) -> Option<String> {
+pub(crate) fn prompt_cache_key(request: &ModelRequest) -> Option<String> {
     let session = request.session_id.as_deref().filter(|s| !s.is_empty())?;
     Some(session.chars().take(MAX_CACHE_KEY).collect())
 }
@@ -174,7 +174,7 @@ pub(crate) fn prompt_cache_key(request: &StreamConfig) -> Option<String> {
 ///
 /// # Errors
 /// When a name or a value cannot be sent; the value is not shown.
-pub(crate) fn apply_custom(headers: &mut HeaderMap, request: &StreamConfig) -> Result<(), ProviderError> {
+pub(crate) fn apply_custom(headers: &mut HeaderMap, request: &ModelRequest) -> Result<(), ProviderError> {
     for (name, value) in request.model.headers.iter().chain(&request.headers) {
         let wrong = |what: &str| {
             let context = ErrorContext::new(format!("the header {name:?} {what}"))

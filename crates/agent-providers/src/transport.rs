@@ -29,7 +29,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use agent_core::{CancellationToken, Completion, EventSink, ProviderError, StreamConfig};
+use agent_core::{CancellationToken, Completion, EventSink, ModelRequest, ProviderError};
 
 use crate::protocol::Protocol;
 #[cfg(fuzzing)]
@@ -146,7 +146,7 @@ impl Transport {
     pub(crate) async fn call(
         &self,
         protocol: &dyn Protocol,
-        request: &StreamConfig,
+        request: &ModelRequest,
         sink: &mut EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {

@@ -31,7 +31,7 @@ mod token;
 use std::sync::Arc;
 
 use agent_core::{
-    CancellationToken, Completion, EventSink, ModelConfig, ProviderError, StreamConfig, StreamProvider,
+    CancellationToken, Completion, EventSink, ModelConfig, ModelRequest, ProviderError, StreamProvider,
 };
 use async_trait::async_trait;
 
@@ -48,14 +48,14 @@ pub(crate) struct Vertex {
 }
 
 impl Protocol for Vertex {
-    fn encode(&self, request: &StreamConfig) -> Result<HttpRequest, ProviderError> {
+    fn encode(&self, request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
         let url = config::endpoint(request)?;
         let headers = config::headers(request)?;
         let body = google::body(request)?;
         Ok(HttpRequest { url, headers, body })
     }
 
-    fn authorise<'r>(&'r self, request: &'r StreamConfig) -> Option<Fetching<'r>> {
+    fn authorise<'r>(&'r self, request: &'r ModelRequest) -> Option<Fetching<'r>> {
         match config::credential(request) {
             Credential::Default => Some(Box::pin(self.tokens.of_default(&request.model))),
             Credential::Account(json) => Some(Box::pin(self.tokens.of_account(&request.model, json))),
@@ -67,11 +67,11 @@ impl Protocol for Vertex {
         Framing::SseOrJson
     }
 
-    fn decoder(&self, request: &StreamConfig) -> Box<dyn Decode> {
+    fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
         Box::new(google::Decoder::new(request))
     }
 
-    fn rejected(&self, request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {
+    fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
         google::rejected(request, rejection)
     }
 }
@@ -105,7 +105,7 @@ impl StreamProvider for VertexProvider {
 
     async fn stream(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         sink: &mut EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
@@ -116,7 +116,7 @@ impl StreamProvider for VertexProvider {
         self.protocol.check(model)
     }
 
-    fn body(&self, request: &StreamConfig) -> Option<Vec<u8>> {
+    fn body(&self, request: &ModelRequest) -> Option<Vec<u8>> {
         self.protocol.encode(request).ok().map(|ready| ready.body)
     }
 }

@@ -16,8 +16,8 @@ mod anthropic_server;
 use std::path::{Path, PathBuf};
 
 use agent_core::{
-    CancellationToken, Completion, Content, ErrorKind, History, Message, ModelConfig, ProviderError,
-    ReplyLog, StreamConfig, StreamProvider,
+    CancellationToken, Completion, Content, ErrorKind, History, Message, ModelConfig, ModelRequest,
+    ProviderError, ReplyLog, StreamProvider,
 };
 use agent_providers::AnthropicProvider;
 use anthropic_server::{Answer, Server};
@@ -28,9 +28,9 @@ fn fixtures() -> Option<PathBuf> {
     root.join("MANIFEST.json").is_file().then_some(root)
 }
 
-fn request(url: &str, model: &str) -> StreamConfig {
+fn request(url: &str, model: &str) -> ModelRequest {
     let (history, _) = History::repaired([agent_core::AgentMessage::from(Message::user("?"))]);
-    StreamConfig::new(ModelConfig::anthropic(model, "Claude", "key").with_base_url(url), history)
+    ModelRequest::new(ModelConfig::anthropic(model, "Claude", "key").with_base_url(url), history)
 }
 
 /// What came of one call.

@@ -17,8 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::{
-    AgentMessage, CancellationToken, Content, ErrorKind, History, ModelConfig, OwnedStreamEvent,
-    ProviderError, ReplyLog, StopReason, StreamConfig, StreamProvider, ToolDefinition, complete, stream_to,
+    AgentMessage, CancellationToken, Content, ErrorKind, History, ModelConfig, ModelRequest,
+    OwnedStreamEvent, ProviderError, ReplyLog, StopReason, StreamProvider, ToolDefinition, complete,
+    stream_to,
 };
 use agent_providers::AnthropicProvider;
 use anthropic_server::{Answer, End, Server};
@@ -47,16 +48,16 @@ const REPLY: &str = concat!(
     "\n\n",
 );
 
-fn request(url: &str) -> StreamConfig {
+fn request(url: &str) -> ModelRequest {
     let mut history = History::new();
     history.push(AgentMessage::user("hi")).unwrap();
     let model = ModelConfig::anthropic("claude-test", "Claude", "sk-ant-secret").with_base_url(url);
-    let mut request = StreamConfig::new(model, history);
+    let mut request = ModelRequest::new(model, history);
     request.tools = vec![ToolDefinition::new("read", "Reads.", json!({"type": "object"}))].into();
     request
 }
 
-async fn run(request: &StreamConfig) -> (ReplyLog, Result<agent_core::Completion, ProviderError>) {
+async fn run(request: &ModelRequest) -> (ReplyLog, Result<agent_core::Completion, ProviderError>) {
     let mut log = ReplyLog::new();
     let end = AnthropicProvider::new()
         .stream(request, &mut |event| log.push(&event), &CancellationToken::new())

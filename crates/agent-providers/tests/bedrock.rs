@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_core::{
-    CancellationToken, Content, ErrorKind, ModelConfig, OwnedStreamEvent, StopReason, StreamConfig,
+    CancellationToken, Content, ErrorKind, ModelConfig, ModelRequest, OwnedStreamEvent, StopReason,
     StreamEvent, StreamProvider, ToolChoice, ToolDefinition, complete,
 };
 use agent_providers::bedrock::Credentials;
@@ -405,7 +405,7 @@ async fn the_registry_serves_it_and_checks_before_sending() {
     assert_eq!(registry.check(&odd).unwrap_err().kind(), ErrorKind::Auth);
     let outcome = call(&registry, &hello(model(&server))).await;
     assert!(matches!(outcome.events.first(), Some(OwnedStreamEvent::Start { .. })));
-    let mut asked: StreamConfig = hello(model(&server));
+    let mut asked: ModelRequest = hello(model(&server));
     asked.tool_choice = ToolChoice::Required;
     assert!(call(&registry, &asked).await.error().to_string().contains("names no tools"));
     assert_eq!(server.asked().len(), 1);

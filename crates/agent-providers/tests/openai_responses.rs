@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::{
-    CancellationToken, Content, ErrorKind, Message, ModelConfig, OwnedStreamEvent, ProviderError, StopReason,
-    StreamConfig, StreamEvent, StreamProvider, ThinkingLevel, ToolDefinition, complete,
+    CancellationToken, Content, ErrorKind, Message, ModelConfig, ModelRequest, OwnedStreamEvent,
+    ProviderError, StopReason, StreamEvent, StreamProvider, ThinkingLevel, ToolDefinition, complete,
 };
 use agent_providers::{AzureOpenAiProvider, OpenAiResponsesProvider, ProviderRegistry};
 use serde_json::{Value, json};
@@ -178,7 +178,7 @@ async fn refused(
     provider: &dyn StreamProvider,
     status: u16,
     body: &str,
-    request: &StreamConfig,
+    request: &ModelRequest,
 ) -> ProviderError {
     let mut request = request.clone();
     let server = Server::start(vec![vec![head(status, "application/json"), piece(body), Act::End]]).await;

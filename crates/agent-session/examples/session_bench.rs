@@ -23,7 +23,7 @@ use std::time::Instant;
 use agent_core::testing::ScriptedTool;
 use agent_core::{
     AgentMessage, BasicAgent, CancellationToken, Completion, CostConfig, Ended, EventSink, Finished, LoopId,
-    Message, MessageRef, ModelConfig, ProviderError, StopReason, StreamConfig, StreamEvent, StreamProvider,
+    Message, MessageRef, ModelConfig, ModelRequest, ProviderError, StopReason, StreamEvent, StreamProvider,
     Timestamp, Usage,
 };
 use agent_session::{
@@ -82,7 +82,7 @@ impl StreamProvider for Rounds {
 
     async fn stream(
         &self,
-        _: &StreamConfig,
+        _: &ModelRequest,
         sink: &mut EventSink<'_>,
         _: &CancellationToken,
     ) -> Result<Completion, ProviderError> {

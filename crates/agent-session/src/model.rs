@@ -25,7 +25,7 @@ pub(crate) mod recording;
 pub(crate) mod texts;
 mod tree;
 
-use agent_core::run::{LightRun, RunSetup};
+use agent_core::run::{RunCheckpoint, RunSetup};
 use agent_core::{
     AgentId, ContinuationKind, Ended, Entry, GroupMember, LoopConfigSnapshot, LoopId, MessageRef, SessionId,
     SessionOrigin, Timestamp, ToolCallId, ToolName, TurnId, TurnTrigger, Usage,
@@ -303,7 +303,7 @@ pub enum OpenRun {
         /// What it is decided by.
         setup: Box<RunSetup>,
         /// Its state without its messages.
-        light: Box<LightRun>,
+        light: Box<RunCheckpoint>,
     },
     /// A state that another version wrote. It is kept, and closed like a crash.
     Foreign(Value),

@@ -94,7 +94,7 @@ fn events(c: &mut Choices, id: &str, history: History, tally: &Tally) -> Vec<Age
                     CallStage::New if c.one_in(5) => {
                         vec![Input::ToolBegan { id, verdict: ToolVerdict::Ask("May I?".into()) }]
                     }
-                    _ => vec![Input::ToolBegan { id: id.clone(), verdict: ToolVerdict::Run }],
+                    _ => vec![Input::ToolBegan { id: id.clone(), verdict: ToolVerdict::Allow }],
                 }
             }
             other => panic!("{other:?}"),

@@ -45,7 +45,7 @@ mod scan;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent_core::{AgentTool, Toolkit};
+use agent_core::{AgentTool, Tools};
 
 pub use error::BranchWorkspaceError;
 pub use git::WorktreeStart;
@@ -273,7 +273,7 @@ impl BranchWorkspace {
 
     /// Tools that work in this branch's folder, by a factory that is the same for each branch.
     #[must_use]
-    pub fn toolkit(&self, factory: impl FnOnce(&Workspace) -> Vec<Arc<dyn AgentTool>>) -> Toolkit {
+    pub fn toolkit(&self, factory: impl FnOnce(&Workspace) -> Vec<Arc<dyn AgentTool>>) -> Tools {
         factory(&self.workspace).into()
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Six tools that a coding agent needs, all with bounds: [`BashTool`], [`ReadFileTool`], [`WriteFileTool`],
 //! [`EditFileTool`], [`ListFilesTool`], [`SearchTool`]. [`default_tools`] gives all six; [`Workspace::open`] keeps the
-//! five file tools inside one folder and starts the shell there. A [`Toolset`] adds a [sandbox] for commands and an
+//! five file tools inside one folder and starts the shell there. A [`CodingTools`] adds a [sandbox] for commands and an
 //! [`OutputStore`] that keeps big outputs whole, with [`ReadOutputTool`] to page through them.
 //!
 //! ```
@@ -22,6 +22,7 @@
 
 pub mod bash;
 pub mod branch_workspace;
+pub mod coding_tools;
 pub mod edit_file;
 mod glob;
 pub mod list_files;
@@ -43,7 +44,6 @@ mod secrets;
 pub mod skills;
 pub mod sub_agent;
 mod text;
-pub mod toolset;
 mod walk;
 pub mod workspace;
 pub mod write_file;
@@ -54,6 +54,8 @@ pub use bash::{Background, BashTool, ConfirmFn, DenyPattern};
 pub use branch_workspace::{
     BranchWorkspace, BranchWorkspaceError, BranchWorkspaces, Change, ChangeKind, Ignored, WorktreeStart,
 };
+#[doc(inline)]
+pub use coding_tools::CodingTools;
 #[doc(inline)]
 pub use edit_file::EditFileTool;
 #[doc(inline)]
@@ -73,8 +75,6 @@ pub use search::SearchTool;
 pub use skills::{SkillSet, WithSkills};
 #[doc(inline)]
 pub use sub_agent::SubAgentTool;
-#[doc(inline)]
-pub use toolset::Toolset;
 #[doc(inline)]
 pub use workspace::{PathError, Workspace};
 #[doc(inline)]

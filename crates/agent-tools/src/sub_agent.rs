@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use agent_core::{
     AgentLoopConfig, AgentTool, BudgetLimits, Effects, ExecutionLimits, LoopId, ModelConfig, StreamProvider,
-    ThinkingLevel, ToolContext, ToolError, ToolResult, Toolkit,
+    ThinkingLevel, ToolContext, ToolError, ToolResult, Tools,
 };
 use async_trait::async_trait;
 use serde_json::Value;
@@ -65,7 +65,7 @@ pub struct SubAgentTool {
     model: Arc<ModelConfig>,
     provider: Option<Arc<dyn StreamProvider>>,
     system_prompt: Arc<str>,
-    tools: Toolkit,
+    tools: Tools,
     limits: ExecutionLimits,
     budget: Option<BudgetLimits>,
     thinking: ThinkingLevel,
@@ -85,7 +85,7 @@ impl SubAgentTool {
             model: model.into(),
             provider: None,
             system_prompt: Arc::from(""),
-            tools: Toolkit::default(),
+            tools: Tools::default(),
             limits: ExecutionLimits::default()
                 .with_max_turns(MAX_TURNS)
                 .with_max_total_tokens(MAX_TOKENS)
@@ -120,7 +120,7 @@ impl SubAgentTool {
 
     /// The child's tools, which others may share.
     #[must_use]
-    pub fn with_toolkit(mut self, tools: Toolkit) -> Self {
+    pub fn with_toolkit(mut self, tools: Tools) -> Self {
         self.tools = tools;
         self
     }

@@ -4,7 +4,7 @@
 
 mod support;
 
-use agent_tools::{BashTool, OutputStore, ReadOutputTool, Toolset, Workspace};
+use agent_tools::{BashTool, CodingTools, OutputStore, ReadOutputTool, Workspace};
 use serde_json::{Value, json};
 use support::{call, folder, text};
 
@@ -15,7 +15,7 @@ fn body(page: &str) -> &str {
 
 #[test]
 fn the_toolset_has_the_six_and_the_reader() {
-    let tools = Toolset::new(Workspace::unconfined()).tools();
+    let tools = CodingTools::new(Workspace::unconfined()).tools();
     let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
     assert_eq!(
         names,
@@ -29,7 +29,7 @@ fn the_toolset_has_the_six_and_the_reader() {
 #[tokio::test]
 async fn what_a_command_said_is_shown_cut_and_can_be_read_to_its_end() {
     let folder = folder();
-    let tools = Toolset::new(folder.workspace.clone()).tools();
+    let tools = CodingTools::new(folder.workspace.clone()).tools();
     let result = call(tools[0].as_ref(), json!({"command": "seq 200000; seq 300000 >&2"})).await.unwrap();
     let shown = result.joined_text();
     assert!(shown.len() < 2 * 256 * 1024 + 2048, "{}", shown.len());
@@ -132,7 +132,7 @@ async fn commands_side_by_side_have_keys_of_their_own() {
 
 #[tokio::test]
 async fn a_short_output_and_a_tool_without_a_store_are_as_before() {
-    let tools = Toolset::new(Workspace::unconfined()).tools();
+    let tools = CodingTools::new(Workspace::unconfined()).tools();
     let result = call(tools[0].as_ref(), json!({"command": "echo hi"})).await.unwrap();
     assert_eq!(
         (result.joined_text(), result.details),

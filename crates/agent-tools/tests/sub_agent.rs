@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed};
 use agent_core::{
-    AgentEvent, AgentTool, ApiProtocol, BasicAgent, Ended, ErrorKind, Message, ModelConfig, Recorder,
-    RetryConfig, StreamConfig, ToolContext, ToolExecutionEnd, Usage, Verdict,
+    AgentEvent, AgentTool, ApiProtocol, BasicAgent, Ended, ErrorKind, Message, ModelConfig, ModelRequest,
+    Recorder, RetryConfig, ToolContext, ToolExecutionEnd, Usage, Verdict,
 };
 use agent_tools::SubAgentTool;
 use agent_tools::sub_agent::NO_TEXT;
@@ -28,13 +28,13 @@ fn model(id: &str) -> ModelConfig {
 
 /// A world in which the caller's model is `boss` and the children's are others.
 fn world(
-    boss: impl Fn(&StreamConfig) -> ScriptedReply + Send + Sync + 'static,
-    child: impl Fn(&StreamConfig) -> ScriptedReply + Send + Sync + 'static,
+    boss: impl Fn(&ModelRequest) -> ScriptedReply + Send + Sync + 'static,
+    child: impl Fn(&ModelRequest) -> ScriptedReply + Send + Sync + 'static,
 ) -> ScriptedProvider {
     ScriptedProvider::responding(move |r| if r.model.id == "boss" { boss(r) } else { child(r) })
 }
 
-fn delegate(calls: usize) -> impl Fn(&StreamConfig) -> ScriptedReply + Send + Sync {
+fn delegate(calls: usize) -> impl Fn(&ModelRequest) -> ScriptedReply + Send + Sync {
     move |request| {
         if request.messages().count() > 1 {
             return "done".into();
@@ -173,7 +173,7 @@ async fn children_of_one_reply_run_beside_each_other() {
 #[tokio::test]
 async fn however_the_child_ends_the_caller_is_told() {
     async fn check(
-        child: impl Fn(&StreamConfig) -> ScriptedReply + Send + Sync + 'static,
+        child: impl Fn(&ModelRequest) -> ScriptedReply + Send + Sync + 'static,
         tool: fn(SubAgentTool) -> SubAgentTool,
         words: &'static [&'static str],
         is_error: bool,
@@ -185,12 +185,12 @@ async fn however_the_child_ends_the_caller_is_told() {
         assert!(words.iter().all(|w| text.contains(w)), "{text}");
     }
     let fails =
-        |_: &StreamConfig| ScriptedReply::text("so far").failing(ErrorKind::Quota, "credit is used up");
+        |_: &ModelRequest| ScriptedReply::text("so far").failing(ErrorKind::Quota, "credit is used up");
     check(fails, |t| t, &["so far", "the sub-agent failed", "credit is used up"], true).await;
-    let dead = |_: &StreamConfig| ScriptedReply::error(ErrorKind::Auth, "wrong key");
+    let dead = |_: &ModelRequest| ScriptedReply::error(ErrorKind::Auth, "wrong key");
     check(dead, |t| t, &[NO_TEXT, "wrong key"], true).await;
     check(|_| ScriptedReply::new().and_thinking("hm", None), |t| t, &[NO_TEXT], false).await;
-    let endless = |_: &StreamConfig| ScriptedReply::text("more").and_call("", "nothing", json!({}));
+    let endless = |_: &ModelRequest| ScriptedReply::text("more").and_call("", "nothing", json!({}));
     check(endless, |t| t.with_max_turns(3), &["more", "the sub-agent was stopped: max turns"], false).await;
     check(|_| panic!("broken"), |t| t, &["panicked"], true).await;
 }

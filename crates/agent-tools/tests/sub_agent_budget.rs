@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, assert_well_formed};
 use agent_core::{
-    AgentEvent, ApiProtocol, BasicAgent, Budget, BudgetLimits, CostConfig, Ended, ModelConfig, Spending,
-    StreamConfig, Usage,
+    AgentEvent, ApiProtocol, BasicAgent, Budget, BudgetLimits, CostConfig, Ended, ModelConfig, ModelRequest,
+    Spending, Usage,
 };
 use agent_tools::SubAgentTool;
 use serde_json::json;
@@ -28,7 +28,7 @@ fn model(id: &str, price: u64) -> ModelConfig {
 
 /// The caller delegates once, with so many tasks, and then answers; a child goes on looking for ever.
 fn provider(tasks: usize) -> ScriptedProvider {
-    let look = |request: &StreamConfig| {
+    let look = |request: &ModelRequest| {
         let id = format!("look{}", request.history.len());
         ScriptedReply::text("so far").and_call(&id, "nobody", json!({})).using(Usage::new(100, 100, 0, 0))
     };

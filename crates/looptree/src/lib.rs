@@ -67,7 +67,7 @@ pub mod prelude {
         AtLimit, BasicAgent, Branch, BranchSpec, Budget, BudgetLimits, CancellationToken, ChatToken, Content,
         Ended, ErrorKind, EventSender, ExecutionLimits, Finished, Hooks, ImageContent, LlmJudgeEvaluation,
         Message, ModelConfig, PickFirstEvaluation, Question, Route, StreamDelta, ThinkingLevel, Tool,
-        ToolContext, ToolError, ToolExecutionStrategy, ToolResult, Toolkit, Verdict, agent_loop_parallel,
+        ToolContext, ToolError, ToolExecutionStrategy, ToolResult, Tools, Verdict, agent_loop_parallel,
         tool_fn,
     };
     pub use agent_providers::ProviderRegistry;
@@ -84,7 +84,7 @@ pub mod prelude {
     };
     #[cfg(feature = "tools")]
     pub use agent_tools::{
-        BranchWorkspaces, OutputStore, Sandbox, SandboxRules, Toolset, Workspace, default_tools,
+        BranchWorkspaces, CodingTools, OutputStore, Sandbox, SandboxRules, Workspace, default_tools,
     };
 }
 

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 
 use looptree::prelude::*;
 use looptree::tools::SubAgentTool;
-use looptree::{ApiProtocol, History, StreamConfig, ToolDefinition, argument_schema};
+use looptree::{ApiProtocol, History, ModelRequest, ToolDefinition, argument_schema};
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
@@ -175,7 +175,7 @@ fn tools() -> Vec<ToolDefinition> {
 async fn sent(model: &ModelConfig) -> (Value, Vec<(String, Value)>) {
     let mut history = History::new();
     history.push("hello".into()).unwrap();
-    let mut asking = StreamConfig::new(model.clone(), history);
+    let mut asking = ModelRequest::new(model.clone(), history);
     asking.tools = tools().into();
     let bodies = Arc::new(Mutex::new(Vec::new()));
     let book = Arc::clone(&bodies);

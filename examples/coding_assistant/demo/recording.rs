@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use looptree::{
-    ApiProtocol, CancellationToken, Completion, EventSink, ModelConfig, ProviderError, StopReason,
-    StreamConfig, StreamEvent, StreamProvider,
+    ApiProtocol, CancellationToken, Completion, EventSink, ModelConfig, ModelRequest, ProviderError,
+    StopReason, StreamEvent, StreamProvider,
 };
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ impl StreamProvider for Recording {
 
     async fn stream(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         sink: &mut EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
@@ -84,7 +84,7 @@ impl StreamProvider for Recording {
 }
 
 /// The last words follow what the last run of the tests really gave.
-fn report(request: &StreamConfig) -> Part {
+fn report(request: &ModelRequest) -> Part {
     let last = request.messages().filter_map(looptree::Message::as_tool_result).last();
     let text = last
         .map(|r| r.content.iter().filter_map(looptree::Content::as_text).collect::<String>())

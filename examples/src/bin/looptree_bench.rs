@@ -14,7 +14,7 @@ use looptree::history::Entry;
 use looptree::provider::complete;
 use looptree::{
     AgentEvent, AgentMessage, AgentTool, AssistantMessage, CancellationToken, Content, Effects, Ended,
-    History, Message, ModelConfig, ProviderRegistry, StopReason, StreamConfig, StreamDelta, ToolCall,
+    History, Message, ModelConfig, ModelRequest, ProviderRegistry, StopReason, StreamDelta, ToolCall,
     ToolCallId, ToolContext, ToolError, ToolResult, ToolResultMessage,
 };
 use serde_json::{Value, json};
@@ -115,7 +115,7 @@ async fn ask(base: &str, units: usize, count: usize) -> Result<()> {
         let result = ToolResultMessage::new(id, "fill".into(), vec![Content::text("x".repeat(RESULT_BYTES))]);
         history.push_exchange(entry(Message::from(reply)), vec![entry(Message::from(result))])?;
     }
-    let request = StreamConfig::new(ModelConfig::local(format!("{base}/v1"), "text-1", "sk-test"), history);
+    let request = ModelRequest::new(ModelConfig::local(format!("{base}/v1"), "text-1", "sk-test"), history);
     let registry = ProviderRegistry::default();
     for _ in 0..count {
         complete(&registry, &request, &CancellationToken::new()).await?;

@@ -16,7 +16,7 @@ use std::time::Instant;
 use looptree::session::{Flushing, JsonStore, SessionRecorder};
 use looptree::{
     AgentEvent, AgentTool, BasicAgent, Effects, Ended, ModelConfig, StreamDelta, ToolContext, ToolError,
-    ToolResult, Toolkit,
+    ToolResult, Tools,
 };
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ struct Bench {
     first: bool,
     counters: Counters,
     /// One for all agents.
-    kit: OnceLock<Toolkit>,
+    kit: OnceLock<Tools>,
     recorder: Option<SessionRecorder>,
 }
 
@@ -108,7 +108,7 @@ impl Bench {
         let agent = looptree::agent(model)
             .with_system_prompt("You are a helpful assistant.")
             .with_toolkit(
-                self.kit.get_or_init(|| Toolkit::from(vec![Arc::new(Noop(Arc::clone(self))) as _])).clone(),
+                self.kit.get_or_init(|| Tools::from(vec![Arc::new(Noop(Arc::clone(self))) as _])).clone(),
             )
             .with_execution_limits(None);
         if let Some(recorder) = &self.recorder {

@@ -10,7 +10,7 @@ use axum::body::Bytes;
 use futures_util::Stream;
 use looptree::providers::remote::{end_frame, event_frame};
 use looptree::{
-    CancellationToken, ErrorContext, ErrorKind, EventSink, ProviderError, StreamConfig, StreamEvent,
+    CancellationToken, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent,
     StreamProvider,
 };
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -27,7 +27,7 @@ const SIGN_OF_LIFE: &[u8] = b": still here\n\n";
 /// Calls the model in a task of its own; the pieces come by the stream. Dropped, it ends the call.
 pub(super) fn start(
     provider: Arc<dyn StreamProvider>,
-    config: StreamConfig,
+    config: ModelRequest,
     limits: Limits,
     permit: OwnedSemaphorePermit,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
@@ -39,7 +39,7 @@ pub(super) fn start(
     futures_util::stream::poll_fn(move |cx| rx.poll_recv(cx).map(|piece| piece.map(Ok)))
 }
 
-async fn run(provider: &dyn StreamProvider, config: &StreamConfig, limits: Limits, tx: &mpsc::Sender<Bytes>) {
+async fn run(provider: &dyn StreamProvider, config: &ModelRequest, limits: Limits, tx: &mpsc::Sender<Bytes>) {
     let arrived = Mutex::new(Vec::new());
     let mut sink = |event: StreamEvent<'_>| {
         event_frame(&mut arrived.lock().unwrap_or_else(PoisonError::into_inner), event);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent_core::{
     ApiProtocol, CancellationToken, Completion, Content, ErrorKind, History, Message, ModelConfig,
-    ProviderError, ReplyLog, StopReason, StreamConfig, StreamEvent, StreamProvider as _, ToolCall, Usage,
+    ModelRequest, ProviderError, ReplyLog, StopReason, StreamEvent, StreamProvider as _, ToolCall, Usage,
 };
 use agent_providers::ProviderRegistry;
 
@@ -92,7 +92,7 @@ async fn ask(model: Arc<ModelConfig>) -> Found {
     if let Err(error) = history.push(Message::user("Hello").into()) {
         return Found::broken(error.to_string());
     }
-    let request = StreamConfig::new(model, history);
+    let request = ModelRequest::new(model, history);
     let mut tape = Tape::default();
     let registry = ProviderRegistry::default();
     let end = registry.stream(&request, &mut |event| tape.push(&event), &CancellationToken::new()).await;

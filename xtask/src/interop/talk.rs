@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agent_core::{
     AgentEvent, AssistantMessage, BasicAgent, CancellationToken, CompactionReason, Completion, Ended,
-    ErrorKind, EventSink, IntoPrompt, Message, ModelConfig, ProviderError, RetryConfig, StreamConfig,
+    ErrorKind, EventSink, IntoPrompt, Message, ModelConfig, ModelRequest, ProviderError, RetryConfig,
     StreamProvider, ToolResultMessage, Usage,
 };
 use agent_providers::ProviderRegistry;
@@ -39,7 +39,7 @@ impl StreamProvider for Watched {
 
     async fn stream(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         sink: &mut EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {

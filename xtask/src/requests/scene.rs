@@ -7,7 +7,7 @@ mod ollama;
 mod openai_chat;
 mod responses;
 
-use agent_core::{ApiProtocol, Content, History, ModelConfig, ResponseFormat, StreamConfig, ThinkingLevel};
+use agent_core::{ApiProtocol, Content, History, ModelConfig, ModelRequest, ResponseFormat, ThinkingLevel};
 use serde_json::json;
 
 use super::past::{self, Past};
@@ -16,7 +16,7 @@ use super::tools::{self, PIXEL};
 /// A request under a name.
 pub(super) struct Scene {
     pub(super) what: String,
-    pub(super) request: StreamConfig,
+    pub(super) request: ModelRequest,
 }
 
 /// The requests of a protocol.
@@ -38,9 +38,9 @@ fn scene(
     what: impl Into<String>,
     model: &ModelConfig,
     history: History,
-    change: impl FnOnce(&mut StreamConfig),
+    change: impl FnOnce(&mut ModelRequest),
 ) -> Scene {
-    let mut request = StreamConfig::new(model.clone(), history);
+    let mut request = ModelRequest::new(model.clone(), history);
     change(&mut request);
     Scene { what: what.into(), request }
 }

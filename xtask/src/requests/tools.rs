@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::{
-    AgentTool, Content, Tool, ToolContext, ToolDefinition, ToolError, ToolResult, ToolSet, tool_fn,
+    AgentTool, Content, Tool, ToolContext, ToolDefinition, ToolDefinitions, ToolError, ToolResult, tool_fn,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -148,7 +148,7 @@ pub(super) fn tools() -> Vec<Arc<dyn AgentTool>> {
 }
 
 /// All of them, as a request names them.
-pub(super) fn definitions() -> ToolSet {
+pub(super) fn definitions() -> ToolDefinitions {
     let definition =
         |t: &Arc<dyn AgentTool>| ToolDefinition::new(t.name(), t.description(), t.parameters_schema());
     tools().iter().map(definition).collect()

@@ -14,7 +14,7 @@ use crate::identity::{GroupRole, LoopId};
 use crate::journal::GroupEntry;
 use crate::message::AgentMessage;
 use crate::parallel::{Branch, ParallelError, ParallelLoopOutcome, ParallelLoopResult, Plan, Prepared};
-use crate::tool::Toolkit;
+use crate::tool::Tools;
 
 type Change = Box<dyn FnOnce(&mut AgentLoopConfig) + Send>;
 
@@ -23,7 +23,7 @@ type Change = Box<dyn FnOnce(&mut AgentLoopConfig) + Send>;
 pub struct BranchSpec {
     prompts: Vec<AgentMessage>,
     change: Option<Change>,
-    tools: Option<Toolkit>,
+    tools: Option<Tools>,
     system_prompt: Option<Arc<str>>,
     history: Option<History>,
 }
@@ -56,7 +56,7 @@ impl BranchSpec {
 
     /// The same branch with tools of its own, for example those of a workspace that only this branch writes in.
     #[must_use]
-    pub fn with_tools(mut self, tools: impl Into<Toolkit>) -> Self {
+    pub fn with_tools(mut self, tools: impl Into<Tools>) -> Self {
         self.tools = Some(tools.into());
         self
     }

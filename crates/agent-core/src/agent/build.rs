@@ -17,7 +17,7 @@ use crate::retry::RetryConfig;
 use crate::route::Route;
 use crate::run::{QueueKind, QueueMode, SteeringPolicy};
 use crate::tool::validate::ArgumentValidator;
-use crate::tool::{AgentTool, ToolExecutionStrategy, Toolkit};
+use crate::tool::{AgentTool, ToolExecutionStrategy, Tools};
 
 /// Builders. They change the agent behind the handle, so they also act for its clones.
 impl BasicAgent {
@@ -83,7 +83,7 @@ impl BasicAgent {
 
     /// Tools that many agents share, in place of those that were there.
     #[must_use]
-    pub fn with_toolkit(self, tools: Toolkit) -> Self {
+    pub fn with_toolkit(self, tools: Tools) -> Self {
         self.settings().tools = tools;
         self
     }

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::environment::Environment;
 use crate::model::ModelConfig;
 use crate::provider::{
-    Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StreamConfig, StreamProvider,
+    Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StreamProvider,
 };
 
 /// The provider of an agent that has none. One for the process: each agent begins with it.
@@ -28,7 +28,7 @@ impl StreamProvider for MissingProvider {
 
     async fn stream(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         _sink: &mut EventSink<'_>,
         _cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {

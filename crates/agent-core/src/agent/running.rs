@@ -17,7 +17,7 @@ use crate::history::MessageRef;
 use crate::identity::{ContinuationKind, QuestionId};
 use crate::message::AgentMessage;
 use crate::run::{Input, Run};
-use crate::tool::Toolkit;
+use crate::tool::Tools;
 
 /// How the last run came back.
 #[derive(Debug, Clone, PartialEq)]
@@ -357,7 +357,7 @@ impl BasicAgent {
     fn shell(
         &self,
         config: Arc<AgentLoopConfig>,
-        tools: Toolkit,
+        tools: Tools,
         system_prompt: Arc<str>,
         tx: EventSender,
         cancel: CancellationToken,

@@ -10,7 +10,7 @@ use crate::environment::Environment;
 use crate::message::Usage;
 use crate::model::ModelConfig;
 use crate::provider::{
-    Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StreamConfig, StreamEvent, StreamProvider,
+    Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent, StreamProvider,
 };
 
 /// A provider whose calls are reserved and settled, for code that asks a model outside of a run: a judge, a compaction, a
@@ -35,12 +35,12 @@ impl MeteredProvider {
 }
 
 /// What a prompt is estimated at: messages, tools and instructions.
-pub(crate) fn prompt_estimate(request: &StreamConfig) -> u64 {
+pub(crate) fn prompt_estimate(request: &ModelRequest) -> u64 {
     request.history.tokens().saturating_add(head_estimate(&request.system_prompt, &request.tools))
 }
 
 /// What stands before the messages.
-pub(crate) fn head_estimate(system_prompt: &str, tools: &crate::tool::ToolSet) -> u64 {
+pub(crate) fn head_estimate(system_prompt: &str, tools: &crate::tool::ToolDefinitions) -> u64 {
     tools.tokens().saturating_add(crate::context::estimate_tokens(system_prompt))
 }
 
@@ -59,7 +59,7 @@ impl StreamProvider for MeteredProvider {
 
     async fn stream(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         sink: &mut EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
@@ -113,7 +113,7 @@ impl StreamProvider for MeteredProvider {
         self.inner.check(model)
     }
 
-    fn body(&self, request: &StreamConfig) -> Option<Vec<u8>> {
+    fn body(&self, request: &ModelRequest) -> Option<Vec<u8>> {
         self.inner.body(request)
     }
 }
@@ -121,7 +121,7 @@ impl StreamProvider for MeteredProvider {
 /// What is known of a call that is being made.
 struct Bill<'r> {
     reservation: Option<super::Reservation>,
-    request: &'r StreamConfig,
+    request: &'r ModelRequest,
     usage: Usage,
     answered: bool,
     prompt: u64,

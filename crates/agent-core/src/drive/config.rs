@@ -24,7 +24,7 @@ use crate::retry::RetryConfig;
 use crate::route::Route;
 use crate::run::{BudgetSetup, Gates, QueueMode, Run, RunSetup, SteeringPolicy};
 use crate::tool::validate::{ArgumentValidator, SchemaValidator};
-use crate::tool::{AgentTool, ToolExecutionStrategy, Toolkit};
+use crate::tool::{AgentTool, ToolExecutionStrategy, Tools};
 
 /// How long an aborted tool may take to end before it is left behind (D2).
 pub const GRACE: Duration = Duration::from_millis(500);
@@ -225,7 +225,7 @@ pub struct AgentContext {
     /// The conversation; the loop puts the longer one here.
     pub history: History,
     /// The tools.
-    pub tools: Toolkit,
+    pub tools: Tools,
     /// The agent.
     pub agent_id: Option<AgentId>,
     /// The session.
@@ -259,7 +259,7 @@ impl AgentContext {
 
     /// The same context with these tools, which others may share.
     #[must_use]
-    pub fn with_toolkit(mut self, tools: Toolkit) -> Self {
+    pub fn with_toolkit(mut self, tools: Tools) -> Self {
         self.tools = tools;
         self
     }
@@ -307,7 +307,7 @@ pub(crate) struct LoopIds {
 /// What a run with this configuration and these tools is decided by.
 pub(crate) fn run_setup(
     config: &AgentLoopConfig,
-    tools: &Toolkit,
+    tools: &Tools,
     ids: LoopIds,
     continuation: Option<ContinuationKind>,
 ) -> RunSetup {

@@ -48,9 +48,7 @@ impl Shell {
     pub(super) async fn decide(&self, pending: &PendingCall) -> Decision {
         let call = &pending.call;
         let Some(tool) = self.tools.find(call.name.as_str()) else {
-            return Decision::Not(ToolVerdict::refuse(
-                ToolError::NotFound(call.name.to_string()).to_string(),
-            ));
+            return Decision::Not(ToolVerdict::deny(ToolError::NotFound(call.name.to_string()).to_string()));
         };
         let tool = Arc::clone(tool);
         let (given, fresh, cut) = match &pending.stage {
@@ -66,26 +64,28 @@ impl Shell {
         };
         let arguments = match checked {
             Ok(arguments) => arguments,
-            Err(text) => return Decision::Not(ToolVerdict::refuse(text)),
+            Err(text) => return Decision::Not(ToolVerdict::deny(text)),
         };
         if cut && tool.effects(&arguments) == Effects::Once {
             return Decision::Not(ToolVerdict::Ask(CUT_QUESTION.to_owned()));
         }
-        let kept = given.map_or(ToolVerdict::Run, ToolVerdict::RunWith);
+        let kept = given.map_or(ToolVerdict::Allow, ToolVerdict::AllowWith);
         if !fresh {
             return Decision::run(tool, arguments, kept);
         }
         match self.ask_before(pending, &*tool, &arguments).await {
-            Err(text) => Decision::Not(ToolVerdict::refuse(text)),
-            Ok(Verdict::Go) => match tool.question(&arguments) {
+            Err(text) => Decision::Not(ToolVerdict::deny(text)),
+            Ok(Verdict::Allow) => match tool.question(&arguments) {
                 Some(question) => Decision::Not(ToolVerdict::Ask(question)),
                 None => Decision::run(tool, arguments, kept),
             },
-            Ok(Verdict::GoWith(other)) => Decision::run(tool, other.clone(), ToolVerdict::RunWith(other)),
-            Ok(Verdict::Deny(reason)) => Decision::Not(ToolVerdict::refuse(denied(reason))),
+            Ok(Verdict::AllowWith(other)) => {
+                Decision::run(tool, other.clone(), ToolVerdict::AllowWith(other))
+            }
+            Ok(Verdict::Deny(reason)) => Decision::Not(ToolVerdict::deny(denied(reason))),
             Ok(Verdict::DenyAndEnd(reason)) => {
                 let result = ToolResult::error(denied(reason)).terminating();
-                Decision::Not(ToolVerdict::Refuse(Box::new(result)))
+                Decision::Not(ToolVerdict::Deny(Box::new(result)))
             }
             Ok(Verdict::Ask(question)) => Decision::Not(ToolVerdict::Ask(question)),
         }
@@ -114,8 +114,8 @@ impl Shell {
         tool: &dyn AgentTool,
         arguments: &Value,
     ) -> Result<Verdict, String> {
-        let Some(hook) = &self.config.hooks.tool.before else { return Ok(Verdict::Go) };
-        let Some(run) = self.run() else { return Ok(Verdict::Go) };
+        let Some(hook) = &self.config.hooks.tool.before else { return Ok(Verdict::Allow) };
+        let Some(run) = self.run() else { return Ok(Verdict::Allow) };
         let info = ToolCallInfo {
             loop_id: run.loop_id().clone(),
             step_key: pending.key.clone(),

@@ -15,12 +15,12 @@ impl Shell {
         let asked = async {
             match gate {
                 Gate::Loop => {
-                    let Some(hook) = &hooks.run.before else { return decided(GateVerdict::Go) };
+                    let Some(hook) = &hooks.run.before else { return decided(GateVerdict::Allow) };
                     let info = LoopInfo { loop_id, history };
                     decided(verdict("before_loop", contained(async { hook(info).await }).await))
                 }
                 Gate::Turn { turn } => {
-                    let Some(hook) = &hooks.turn.before else { return decided(GateVerdict::Go) };
+                    let Some(hook) = &hooks.turn.before else { return decided(GateVerdict::Allow) };
                     let info = TurnInfo { loop_id, history, index: turn };
                     decided(verdict("before_turn", contained(async { hook(info).await }).await))
                 }
@@ -40,16 +40,16 @@ impl Shell {
                             Ok(FilterResult::Pass) => {}
                             Ok(FilterResult::Warn(warning)) => warnings.push(warning),
                             Ok(FilterResult::Reject(reason)) => {
-                                return filtered(InputVerdict::Reject { reason });
+                                return filtered(InputVerdict::Deny { reason });
                             }
                             // A filter that cannot decide does not let anything through.
                             Err(panic) => {
                                 let reason = format!("an input filter panicked: {panic}");
-                                return filtered(InputVerdict::Reject { reason });
+                                return filtered(InputVerdict::Deny { reason });
                             }
                         }
                     }
-                    filtered(InputVerdict::Pass { warnings })
+                    filtered(InputVerdict::Allow { warnings })
                 }
             }
         };
@@ -72,7 +72,7 @@ fn filtered(verdict: InputVerdict) -> Input {
 
 fn verdict(hook: &str, answer: Result<Result<Verdict, crate::hooks::HookError>, String>) -> GateVerdict {
     match answer {
-        Ok(Ok(Verdict::Go | Verdict::GoWith(_))) => GateVerdict::Go,
+        Ok(Ok(Verdict::Allow | Verdict::AllowWith(_))) => GateVerdict::Allow,
         Ok(Ok(Verdict::Deny(reason) | Verdict::DenyAndEnd(reason))) if reason.is_empty() => {
             GateVerdict::Deny(format!("{hook} said no"))
         }

@@ -19,7 +19,7 @@ use crate::message::{AgentMessage, AssistantMessage, LlmMessage, Message, StopRe
 use crate::model::{ModelConfig, Secret};
 use crate::prefix::Found;
 use crate::provider::{
-    Completion, ErrorContext, ErrorKind, EventSink, ProviderError, ReplyLog, StreamConfig, StreamEvent,
+    Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, ReplyLog, StreamEvent,
     StreamProvider,
 };
 use crate::run::{Failure, Input, PartialReply, Reply};
@@ -133,7 +133,7 @@ impl Shell {
     /// Where the request parts from the last one to its model.
     fn compare(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         provider: &dyn StreamProvider,
         key: &StepKey,
     ) -> Option<Box<Found>> {
@@ -147,7 +147,7 @@ impl Shell {
     async fn stream(
         &mut self,
         provider: Arc<dyn StreamProvider>,
-        request: &StreamConfig,
+        request: &ModelRequest,
         log: &mut ReplyLog,
         key: StepKey,
         attempt: u32,
@@ -279,7 +279,7 @@ impl Shell {
         &self,
         history: History,
         route: u32,
-    ) -> Result<(Arc<dyn StreamProvider>, Box<StreamConfig>), String> {
+    ) -> Result<(Arc<dyn StreamProvider>, Box<ModelRequest>), String> {
         let config = &self.config;
         let (provider, model) = self.target(route)?;
         let hooks = &config.hooks.context;
@@ -300,9 +300,9 @@ impl Shell {
     }
 
     /// The request, as everything but its model and its conversation was set when the run began.
-    fn written(&self, model: Arc<ModelConfig>, history: History, api_key: Option<Secret>) -> StreamConfig {
+    fn written(&self, model: Arc<ModelConfig>, history: History, api_key: Option<Secret>) -> ModelRequest {
         let config = &self.config;
-        StreamConfig {
+        ModelRequest {
             system_prompt: self.system_prompt.clone(),
             tools: self.tools.definitions().clone(),
             thinking_level: config.thinking_level.clamp_to(&model.thinking_levels),
@@ -334,7 +334,7 @@ async fn changed(name: &str, hook: Option<&Transform>, history: History) -> Resu
     }
 }
 
-fn endless(request: &StreamConfig) -> ProviderError {
+fn endless(request: &ModelRequest) -> ProviderError {
     let context = ErrorContext::new(format!("the reply is longer than {} MiB", MAX_REPLY_BYTES >> 20))
         .with_target(&request.model.provider, &request.model.id)
         .with_advice("ask for less at once, or see what server is at the other end");

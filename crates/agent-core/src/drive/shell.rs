@@ -22,7 +22,7 @@ use crate::message::AgentMessage;
 use crate::prefix::Prefixes;
 use crate::provider::ReplyLog;
 use crate::run::{Input, PartialReply, QueueKind, Queued, Run, RunSetup, Step};
-use crate::tool::Toolkit;
+use crate::tool::Tools;
 
 /// How a driven run came back.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ enum Start {
 /// Drives one run.
 pub(crate) struct Shell {
     pub(super) config: Arc<AgentLoopConfig>,
-    pub(super) tools: Toolkit,
+    pub(super) tools: Tools,
     pub(super) system_prompt: Arc<str>,
     pub(super) output: Output,
     pub(super) cancel: CancellationToken,
@@ -114,7 +114,7 @@ pub(crate) struct Shell {
 impl Shell {
     pub(crate) fn new(
         config: Arc<AgentLoopConfig>,
-        tools: Toolkit,
+        tools: Tools,
         system_prompt: Arc<str>,
         output: Output,
         cancel: CancellationToken,

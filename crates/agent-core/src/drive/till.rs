@@ -119,14 +119,14 @@ impl Shell {
                 };
                 let known = budget.snapshot(self.now());
                 match reserved {
-                    Err(refusal) => BudgetVerdict::Refused { refusal, known },
+                    Err(refusal) => BudgetVerdict::Deny { refusal, known },
                     Ok(reservation) => {
                         let max_output = reservation.output().and_then(|n| u32::try_from(n).ok());
                         let amounts = reservation.amounts();
                         if let Some(till) = &mut self.till {
                             till.open = Some(reservation);
                         }
-                        BudgetVerdict::Granted { amounts, prompt_tokens, max_output, known }
+                        BudgetVerdict::Allow { amounts, prompt_tokens, max_output, known }
                     }
                 }
             }
@@ -169,7 +169,7 @@ impl Shell {
             Err(refusal) => refusal,
         };
         let arguments = match verdict {
-            ToolVerdict::RunWith(arguments) => Some(arguments.clone()),
+            ToolVerdict::AllowWith(arguments) => Some(arguments.clone()),
             _ => None,
         };
         Some(ToolVerdict::OverBudget { refusal, arguments })

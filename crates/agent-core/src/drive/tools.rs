@@ -63,7 +63,7 @@ impl Shell {
             let decided = tokio::select! {
                 biased;
                 decision = contained(self.decide(&pending)) => Some(decision.unwrap_or_else(|panic| {
-                    Decision::Not(ToolVerdict::refuse(format!("The tool panicked before it ran: {panic}")))
+                    Decision::Not(ToolVerdict::deny(format!("The tool panicked before it ran: {panic}")))
                 })),
                 () = cancel.cancelled() => None,
             };
@@ -218,7 +218,7 @@ impl Shell {
         let info = ToolUpdateInfo { loop_id: loop_id.clone(), call, partial };
         if let Some(hook) = &self.config.hooks.tool.before_update {
             let go = contained(async { hook(info.clone()).await }).await;
-            if !matches!(go, Ok(Ok(Verdict::Go | Verdict::GoWith(_)))) {
+            if !matches!(go, Ok(Ok(Verdict::Allow | Verdict::AllowWith(_)))) {
                 return Ok(());
             }
         }

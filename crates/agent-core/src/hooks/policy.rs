@@ -200,7 +200,7 @@ impl ToolPolicy {
         let ruling = denied.or_else(|| fitting.next());
         let text = ruling.and_then(|r| r.rule.text.clone());
         match ruling.map_or(self.otherwise, |r| r.decision) {
-            Decision::Allow => Verdict::Go,
+            Decision::Allow => Verdict::Allow,
             Decision::Ask => {
                 Verdict::Ask(text.unwrap_or_else(|| format!("Run this call of {}?", call.call.name)))
             }

@@ -9,10 +9,10 @@ use crate::run::ToolChange;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Go on.
-    Go,
-    /// Go on with other arguments. For tool calls; elsewhere the same as `Go`.
-    GoWith(Value),
+    /// Continue.
+    Allow,
+    /// Continue with these arguments instead. Applies to tool calls; elsewhere it is the same as [`Allow`](Self::Allow).
+    AllowWith(Value),
     /// Do not, for this reason; for a tool call the model is told.
     Deny(String),
     /// Do not run this call, and let the loop end if its other calls say so, too (B-103).
@@ -77,7 +77,7 @@ impl IntoVerdict for Verdict {
 /// `false` is a denial without a reason of its own.
 impl IntoVerdict for bool {
     fn into_verdict(self) -> Result<Verdict, HookError> {
-        Ok(if self { Verdict::Go } else { Verdict::Deny(String::new()) })
+        Ok(if self { Verdict::Allow } else { Verdict::Deny(String::new()) })
     }
 }
 

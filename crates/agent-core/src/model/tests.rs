@@ -7,14 +7,14 @@ use super::{
     ThinkingBudgets, ThinkingForm, ThinkingLevel, ToolChoice,
 };
 use crate::history::History;
-use crate::provider::StreamConfig;
+use crate::provider::ModelRequest;
 
 const KEY: &str = "sk-test-0123456789";
 
 #[test]
 fn no_debug_text_holds_a_secret() {
     let model = ModelConfig::anthropic("claude", "Claude", KEY).with_header("x-other", KEY);
-    let mut request = StreamConfig::new(model.clone(), History::new());
+    let mut request = ModelRequest::new(model.clone(), History::new());
     request.api_key = Some(Secret::new(KEY));
     request.headers.insert("authorization".into(), Some(KEY.into()));
     for text in [
@@ -52,7 +52,7 @@ fn a_secret_is_taken_out_of_texts_unless_it_is_too_short_to_be_one() {
 
 #[test]
 fn the_key_of_a_call_wins_over_that_of_the_model_and_an_empty_key_is_none() {
-    let mut request = StreamConfig::new(ModelConfig::openai("gpt", "GPT", "model"), History::new());
+    let mut request = ModelRequest::new(ModelConfig::openai("gpt", "GPT", "model"), History::new());
     assert_eq!(request.key().map(Secret::expose), Some("model"));
     request.api_key = Some(Secret::new("call"));
     assert_eq!(request.key().map(Secret::expose), Some("call"));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::drive::AgentLoopConfig;
 use crate::history::History;
 use crate::message::AgentMessage;
-use crate::tool::Toolkit;
+use crate::tool::Tools;
 
 /// One of several alternatives: a configuration, and what differs from the shared context. Whatever is not set here is the
 /// context's.
@@ -16,7 +16,7 @@ pub struct Branch {
     /// How its loop behaves.
     pub config: AgentLoopConfig,
     /// Tools of its own, for example those of a workspace that only this branch writes in.
-    pub tools: Option<Toolkit>,
+    pub tools: Option<Tools>,
     /// A system prompt of its own.
     pub system_prompt: Option<Arc<str>>,
     /// A conversation of its own: another past, such as one with another tool result.
@@ -34,7 +34,7 @@ impl Branch {
 
     /// The same branch with tools of its own.
     #[must_use]
-    pub fn with_tools(mut self, tools: impl Into<Toolkit>) -> Self {
+    pub fn with_tools(mut self, tools: impl Into<Tools>) -> Self {
         self.tools = Some(tools.into());
         self
     }

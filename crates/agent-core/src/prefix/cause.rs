@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::CacheBreakCause;
 use crate::context::estimate_tokens;
 use crate::history::{History, Unit, UnitKind};
-use crate::provider::StreamConfig;
-use crate::tool::{ToolDefinition, ToolSet};
+use crate::provider::ModelRequest;
+use crate::tool::{ToolDefinition, ToolDefinitions};
 
 /// What became of a past that is not the same any more, as far as the driver knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,20 +26,20 @@ pub(super) struct Difference {
 }
 
 /// Whether the new request surely begins as the old one: the same objects, and more behind them. O(what is new).
-pub(super) fn extends(old: &StreamConfig, new: &StreamConfig) -> bool {
+pub(super) fn extends(old: &ModelRequest, new: &ModelRequest) -> bool {
     same_prompt(old, new)
-        && (ToolSet::same(&old.tools, &new.tools) || old.tools == new.tools)
+        && (ToolDefinitions::same(&old.tools, &new.tools) || old.tools == new.tools)
         && setting(old, new).is_none()
         && (Arc::ptr_eq(&old.model, &new.model) || old.model == new.model)
         && new.history.extends(&old.history)
 }
 
-fn same_prompt(old: &StreamConfig, new: &StreamConfig) -> bool {
+fn same_prompt(old: &ModelRequest, new: &ModelRequest) -> bool {
     Arc::ptr_eq(&old.system_prompt, &new.system_prompt) || old.system_prompt == new.system_prompt
 }
 
 /// The first setting that is another one.
-fn setting(old: &StreamConfig, new: &StreamConfig) -> Option<&'static str> {
+fn setting(old: &ModelRequest, new: &ModelRequest) -> Option<&'static str> {
     if old.thinking_level != new.thinking_level || old.thinking_budgets != new.thinking_budgets {
         Some("thinking")
     } else if old.tool_choice != new.tool_choice {
@@ -54,7 +54,7 @@ fn setting(old: &StreamConfig, new: &StreamConfig) -> Option<&'static str> {
 }
 
 /// What is different, in the order in which a cache would see it.
-pub(super) fn difference(old: &StreamConfig, new: &StreamConfig, known: Known) -> Option<Difference> {
+pub(super) fn difference(old: &ModelRequest, new: &ModelRequest, known: Known) -> Option<Difference> {
     let shared = new.history.shared_units(&old.history);
     let prompt = estimate_tokens(&new.system_prompt);
     let all = || kept(&old.history, &new.history, 0);

@@ -8,7 +8,7 @@ use super::{CacheBreak, CacheBreakCause, CacheFigures, bytes};
 use crate::identity::{LoopId, StepKey};
 use crate::message::Usage;
 use crate::model::{CacheConfig, CacheStrategy, ModelConfig};
-use crate::provider::{StreamConfig, StreamProvider, WireHooks};
+use crate::provider::{ModelRequest, StreamProvider, WireHooks};
 
 /// Models whose last request is kept. A conversation that changes among more has lost its caches anyhow.
 const MAX_MODELS: usize = 4;
@@ -27,7 +27,7 @@ struct Memory {
 }
 
 struct Sent {
-    request: Box<StreamConfig>,
+    request: Box<ModelRequest>,
     usage: Usage,
 }
 
@@ -56,7 +56,7 @@ impl Prefixes {
     /// Compares a request with the last one to its model.
     pub(crate) fn compare(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         provider: &dyn StreamProvider,
         place: (&LoopId, &StepKey),
         hooked: bool,
@@ -76,7 +76,7 @@ impl Prefixes {
     }
 
     /// Keeps a request that was answered.
-    pub(crate) fn keep(&self, mut request: Box<StreamConfig>, usage: Usage) {
+    pub(crate) fn keep(&self, mut request: Box<ModelRequest>, usage: Usage) {
         // The caller's closures are not needed to write it again.
         request.request_hook = None;
         request.wire_hooks = WireHooks::default();
@@ -105,7 +105,7 @@ fn is_same_model(a: &ModelConfig, b: &ModelConfig) -> bool {
 }
 
 /// A conversation that goes on with a model that has not seen it.
-fn switched(last: &Sent, request: &StreamConfig, (loop_id, step): (&LoopId, &StepKey)) -> Option<Box<Found>> {
+fn switched(last: &Sent, request: &ModelRequest, (loop_id, step): (&LoopId, &StepKey)) -> Option<Box<Found>> {
     let rebilled_tokens = cause::common(&last.request.history, &request.history);
     let (from, to) = (last.request.model.id.clone(), request.model.id.clone());
     let found = CacheBreak {
@@ -125,7 +125,7 @@ fn switched(last: &Sent, request: &StreamConfig, (loop_id, step): (&LoopId, &Ste
 
 fn explain(
     last: &Sent,
-    request: &StreamConfig,
+    request: &ModelRequest,
     provider: &dyn StreamProvider,
     (loop_id, step): (&LoopId, &StepKey),
     known: Known,
@@ -162,7 +162,7 @@ fn explain(
 }
 
 /// The body of a request without cache markers, written with the key of the call that is being made.
-fn body(provider: &dyn StreamProvider, request: &StreamConfig, call: &StreamConfig) -> Option<Vec<u8>> {
+fn body(provider: &dyn StreamProvider, request: &ModelRequest, call: &ModelRequest) -> Option<Vec<u8>> {
     let mut plain = request.clone();
     let enabled = call.cache_config.enabled;
     plain.cache_config = CacheConfig { enabled, strategy: CacheStrategy::Disabled };

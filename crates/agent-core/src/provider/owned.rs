@@ -5,7 +5,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
-use super::{Completion, ProviderError, ReplyLog, StreamConfig, StreamEvent, StreamProvider};
+use super::{Completion, ModelRequest, ProviderError, ReplyLog, StreamEvent, StreamProvider};
 use crate::message::{AssistantMessage, Usage};
 
 /// A [`StreamEvent`] that owns its text, for channels, streams and remote ends. After the events of a reply exactly
@@ -128,7 +128,7 @@ impl OwnedStreamEvent {
 /// As [`StreamProvider::stream`].
 pub async fn complete(
     provider: &dyn StreamProvider,
-    request: &StreamConfig,
+    request: &ModelRequest,
     cancel: &CancellationToken,
 ) -> Result<AssistantMessage, ProviderError> {
     let mut log = ReplyLog::new();
@@ -145,7 +145,7 @@ pub async fn complete(
 /// As [`StreamProvider::stream`].
 pub async fn stream_to(
     provider: &dyn StreamProvider,
-    request: &StreamConfig,
+    request: &ModelRequest,
     tx: &UnboundedSender<OwnedStreamEvent>,
     cancel: &CancellationToken,
 ) -> Result<AssistantMessage, ProviderError> {

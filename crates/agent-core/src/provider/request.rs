@@ -12,7 +12,7 @@ use crate::message::Message;
 use crate::model::{
     CacheConfig, ModelConfig, ResponseFormat, Secret, ThinkingBudgets, ThinkingLevel, ToolChoice,
 };
-use crate::tool::ToolSet;
+use crate::tool::ToolDefinitions;
 
 /// Sees the body of a request before it is sent, and may replace it (B-156).
 pub type RequestHook = Arc<dyn Fn(&Value) -> Option<Value> + Send + Sync>;
@@ -20,7 +20,7 @@ pub type RequestHook = Arc<dyn Fn(&Value) -> Option<Value> + Send + Sync>;
 /// One request to a model. The history is closed: every call in it has its result.
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct StreamConfig {
+pub struct ModelRequest {
     /// The model.
     pub model: Arc<ModelConfig>,
     /// The system prompt; empty for none.
@@ -28,7 +28,7 @@ pub struct StreamConfig {
     /// The conversation.
     pub history: History,
     /// The tools that the model is told of.
-    pub tools: ToolSet,
+    pub tools: ToolDefinitions,
     /// How much it is asked to think.
     pub thinking_level: ThinkingLevel,
     /// What the levels mean in tokens.
@@ -59,7 +59,7 @@ pub struct StreamConfig {
     pub wire_hooks: WireHooks,
 }
 
-impl StreamConfig {
+impl ModelRequest {
     /// A request with nothing but a model and a conversation.
     #[must_use]
     pub fn new(model: impl Into<Arc<ModelConfig>>, history: History) -> Self {
@@ -67,7 +67,7 @@ impl StreamConfig {
             model: model.into(),
             system_prompt: Arc::from(""),
             history,
-            tools: ToolSet::default(),
+            tools: ToolDefinitions::default(),
             thinking_level: ThinkingLevel::Off,
             thinking_budgets: ThinkingBudgets::default(),
             api_key: None,
@@ -98,9 +98,9 @@ impl StreamConfig {
     }
 }
 
-impl fmt::Debug for StreamConfig {
+impl fmt::Debug for ModelRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamConfig")
+        f.debug_struct("ModelRequest")
             .field("model", &self.model)
             .field("messages", &self.history.len())
             .field("tools", &self.tools.definitions().len())

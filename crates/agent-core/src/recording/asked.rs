@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::history::{Unit, UnitKind};
 use crate::model::{ResponseFormat, ThinkingLevel, ToolChoice};
-use crate::provider::StreamConfig;
+use crate::provider::ModelRequest;
 use crate::wire::{Encoded, WireKey};
 
 /// Fields of a message that no model sees.
@@ -12,7 +12,7 @@ const NOT_SEEN: [&str; 4] = ["timestamp", "durationMs", "usage", "details"];
 
 /// Everything but the messages, as one line of JSON. What is as usual is left out: an option that a later version adds is
 /// no difference to a recording that does not know it.
-pub(super) fn setup(request: &StreamConfig) -> String {
+pub(super) fn setup(request: &ModelRequest) -> String {
     let mut said = Map::new();
     let mut say = |name: &str, value: Value| {
         said.insert(name.to_owned(), value);
@@ -44,7 +44,7 @@ pub(super) fn setup(request: &StreamConfig) -> String {
 }
 
 /// Calls `see` with each message of the request as one line of JSON. Each is made once and kept beside it.
-pub(super) fn each_message(request: &StreamConfig, mut see: impl FnMut(&str)) {
+pub(super) fn each_message(request: &ModelRequest, mut see: impl FnMut(&str)) {
     let key = WireKey::new(&["recording"]);
     for unit in request.history.units().filter(|unit| unit.kind() != UnitKind::Failed) {
         unit.wire().with(

@@ -16,7 +16,7 @@ use super::form::{
 };
 use crate::agent::BasicAgent;
 use crate::environment::Environment;
-use crate::provider::{StreamConfig, StreamProvider};
+use crate::provider::{ModelRequest, StreamProvider};
 use crate::route::Route;
 use crate::tool::AgentTool;
 
@@ -159,7 +159,7 @@ impl State {
     }
 
     /// The request by numbers; what is new in it is added to the tables.
-    fn request(&mut self, request: &StreamConfig) -> RecordedRequest {
+    fn request(&mut self, request: &ModelRequest) -> RecordedRequest {
         let setup = number(&mut self.setups, &mut self.recording.setups, &asked::setup(request));
         let mut runs: Vec<(u32, u32)> = Vec::new();
         asked::each_message(request, |line| {

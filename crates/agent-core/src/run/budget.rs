@@ -68,13 +68,13 @@ pub(super) fn decided(
     let retry = retry.clone();
     run.now = now;
     match verdict {
-        BudgetVerdict::Granted { amounts, prompt_tokens, max_output, known } => {
+        BudgetVerdict::Allow { amounts, prompt_tokens, max_output, known } => {
             run.budget.known = known;
             run.budget.granted = Some(Granted { amounts, prompt: prompt_tokens, max_output });
             run.say_budget(BudgetNote::Reserved { amounts, max_output }, out);
             run.phase = Phase::Calling { started: false, retry };
         }
-        BudgetVerdict::Refused { refusal, known } => {
+        BudgetVerdict::Deny { refusal, known } => {
             run.budget.known = known;
             run.refused(refusal, retry, out);
         }

@@ -45,7 +45,7 @@ pub(super) fn decided(
     };
     run.now = now;
     match verdict {
-        GateVerdict::Go => pass(run, gate, out),
+        GateVerdict::Allow => pass(run, gate, out),
         GateVerdict::Deny(reason) => veto(run, gate, reason, out),
         GateVerdict::Ask(text) => {
             let id = match gate {
@@ -101,12 +101,12 @@ pub(super) fn filtered(
     }
     run.now = now;
     match verdict {
-        InputVerdict::Reject { reason } => {
+        InputVerdict::Deny { reason } => {
             let loop_id = run.setup.loop_id.clone();
             out.push(AgentEvent::InputRejected { loop_id, reason: reason.clone() });
             run.end(Ended::InputRejected { reason }, out);
         }
-        InputVerdict::Pass { warnings } => {
+        InputVerdict::Allow { warnings } => {
             if !warnings.is_empty() {
                 warn(&mut run.prompts, &warnings);
             }

@@ -161,8 +161,9 @@ impl Input {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GateVerdict {
-    /// Go on.
-    Go,
+    /// Continue.
+    #[serde(rename = "go")]
+    Allow,
     /// End here.
     Deny(String),
     /// Ask somebody first.
@@ -175,7 +176,8 @@ pub enum GateVerdict {
 #[non_exhaustive]
 pub enum BudgetVerdict {
     /// The call may be made.
-    Granted {
+    #[serde(rename = "granted")]
+    Allow {
         /// What is set aside for it.
         amounts: Spending,
         /// What the prompt is estimated at.
@@ -187,7 +189,8 @@ pub enum BudgetVerdict {
         known: BudgetSnapshot,
     },
     /// A limit does not allow it.
-    Refused {
+    #[serde(rename = "refused")]
+    Deny {
         /// Which, with the figures.
         refusal: Box<BudgetRefusal>,
         /// The accounts.
@@ -206,12 +209,14 @@ pub enum BudgetVerdict {
 #[non_exhaustive]
 pub enum InputVerdict {
     /// Go on; these warnings are shown to the model.
-    Pass {
+    #[serde(rename = "pass")]
+    Allow {
         /// The warnings, in the order of the filters.
         warnings: Vec<String>,
     },
     /// Refuse the prompt.
-    Reject {
+    #[serde(rename = "reject")]
+    Deny {
         /// Why.
         reason: String,
     },

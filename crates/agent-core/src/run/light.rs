@@ -24,7 +24,7 @@ use crate::route::LostRoutes;
 
 /// A run without its setup and its messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LightRun {
+pub struct RunCheckpoint {
     now: Timestamp,
     /// Messages in the history, to notice a log that does not belong to it.
     messages: usize,
@@ -43,11 +43,11 @@ pub struct LightRun {
     #[serde(default, skip_serializing_if = "BudgetState::is_empty")]
     budget: BudgetState,
     turn: Turn,
-    phase: LightPhase,
+    phase: CheckpointPhase,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-enum LightPhase {
+enum CheckpointPhase {
     Gate(GateAt),
     GateAsked {
         gate: GateAt,
@@ -116,30 +116,30 @@ impl Run {
     /// The run without its setup and its messages. With the setup and the fold of all events that it has said, it gives
     /// the run back.
     #[must_use]
-    pub fn light(&self) -> LightRun {
+    pub fn light(&self) -> RunCheckpoint {
         let phase = match &self.phase {
-            Phase::Gate(at) => LightPhase::Gate(*at),
+            Phase::Gate(at) => CheckpointPhase::Gate(*at),
             Phase::GateAsked { gate, question } => {
-                LightPhase::GateAsked { gate: *gate, question: question.clone() }
+                CheckpointPhase::GateAsked { gate: *gate, question: question.clone() }
             }
-            Phase::Compacting(task) => LightPhase::Compacting(*task),
+            Phase::Compacting(task) => CheckpointPhase::Compacting(*task),
             Phase::Reserving { retry, forced } => {
-                LightPhase::Reserving { retry: retry.clone(), forced: *forced }
+                CheckpointPhase::Reserving { retry: retry.clone(), forced: *forced }
             }
-            Phase::BudgetAsked(asked) => LightPhase::BudgetAsked(asked.clone()),
+            Phase::BudgetAsked(asked) => CheckpointPhase::BudgetAsked(asked.clone()),
             Phase::Calling { started, retry } => {
-                LightPhase::Calling { started: *started, retry: retry.clone() }
+                CheckpointPhase::Calling { started: *started, retry: retry.clone() }
             }
-            Phase::Backoff(retry) => LightPhase::Backoff(retry.clone()),
-            Phase::Tools(open) => LightPhase::Tools(LightOpen {
+            Phase::Backoff(retry) => CheckpointPhase::Backoff(retry.clone()),
+            Phase::Tools(open) => CheckpointPhase::Tools(LightOpen {
                 group: open.group,
                 aborting: open.aborting,
                 interrupted: open.interrupted.clone(),
                 slots: open.slots.iter().map(LightSlot::from).collect(),
             }),
-            Phase::Done(ended) => LightPhase::Done(ended.clone()),
+            Phase::Done(ended) => CheckpointPhase::Done(ended.clone()),
         };
-        LightRun {
+        RunCheckpoint {
             now: self.now,
             messages: self.history.len(),
             prompts: self.prompts.clone(),
@@ -161,7 +161,7 @@ impl Run {
     /// When they do not belong together.
     pub fn restore(
         setup: impl Into<Arc<RunSetup>>,
-        light: LightRun,
+        light: RunCheckpoint,
         fold: &Fold,
     ) -> Result<Self, RestoreError> {
         let mismatch = |reason: String| RestoreError { reason };
@@ -170,15 +170,15 @@ impl Run {
             return Err(mismatch(format!("the log gives {has} messages, the checkpoint has {wants}")));
         }
         let phase = match light.phase {
-            LightPhase::Gate(at) => Phase::Gate(at),
-            LightPhase::GateAsked { gate, question } => Phase::GateAsked { gate, question },
-            LightPhase::Compacting(task) => Phase::Compacting(task),
-            LightPhase::Reserving { retry, forced } => Phase::Reserving { retry, forced },
-            LightPhase::BudgetAsked(asked) => Phase::BudgetAsked(asked),
-            LightPhase::Calling { started, retry } => Phase::Calling { started, retry },
-            LightPhase::Backoff(retry) => Phase::Backoff(retry),
-            LightPhase::Tools(open) => Phase::Tools(Box::new(open.restore(fold).map_err(mismatch)?)),
-            LightPhase::Done(ended) => Phase::Done(ended),
+            CheckpointPhase::Gate(at) => Phase::Gate(at),
+            CheckpointPhase::GateAsked { gate, question } => Phase::GateAsked { gate, question },
+            CheckpointPhase::Compacting(task) => Phase::Compacting(task),
+            CheckpointPhase::Reserving { retry, forced } => Phase::Reserving { retry, forced },
+            CheckpointPhase::BudgetAsked(asked) => Phase::BudgetAsked(asked),
+            CheckpointPhase::Calling { started, retry } => Phase::Calling { started, retry },
+            CheckpointPhase::Backoff(retry) => Phase::Backoff(retry),
+            CheckpointPhase::Tools(open) => Phase::Tools(Box::new(open.restore(fold).map_err(mismatch)?)),
+            CheckpointPhase::Done(ended) => Phase::Done(ended),
         };
         Ok(Self {
             setup: setup.into(),

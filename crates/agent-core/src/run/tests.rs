@@ -59,9 +59,9 @@ fn life() -> Vec<Input> {
     vec![
         Input::GateDecided { verdict: GateVerdict::Ask("Begin?".into()) },
         Input::Answer { question_id: "loop".into(), answer: Answer::Allow },
-        Input::Filtered { verdict: InputVerdict::Pass { warnings: vec!["odd".into()] } },
+        Input::Filtered { verdict: InputVerdict::Allow { warnings: vec!["odd".into()] } },
         Input::SetQueueMode { kind: QueueKind::FollowUp, mode: QueueMode::All },
-        Input::GateDecided { verdict: GateVerdict::Go },
+        Input::GateDecided { verdict: GateVerdict::Allow },
         Input::ReplyStarted,
         Input::ModelFailed { failure: limited, partial: Some(Box::new(partial)) },
         Input::Slept,
@@ -69,18 +69,18 @@ fn life() -> Vec<Input> {
         calls(&["c1", "c2", "c3"]),
         queue(QueueKind::FollowUp, "later"),
         began("c1", ToolVerdict::Ask("Really?".into())),
-        began("c2", ToolVerdict::RunWith(json!({"other": true}))),
+        began("c2", ToolVerdict::AllowWith(json!({"other": true}))),
         ended("c2"),
         reviewed("c2"),
-        began("c3", ToolVerdict::refuse("not that")),
+        began("c3", ToolVerdict::deny("not that")),
         Input::Answer { question_id: "c1".into(), answer: Answer::AllowWith(json!({"safe": 1})) },
-        began("c1", ToolVerdict::RunWith(json!({"safe": 1}))),
+        began("c1", ToolVerdict::AllowWith(json!({"safe": 1}))),
         queue(QueueKind::Steering, "now"),
         ended("c1"),
         reviewed("c1"),
-        Input::GateDecided { verdict: GateVerdict::Go },
+        Input::GateDecided { verdict: GateVerdict::Allow },
         reply(vec![Content::text("done")], StopReason::Stop),
-        Input::GateDecided { verdict: GateVerdict::Go },
+        Input::GateDecided { verdict: GateVerdict::Allow },
         reply(vec![Content::text("bye")], StopReason::Stop),
     ]
 }
@@ -92,7 +92,7 @@ fn begin(events: &mut Vec<AgentEvent>) -> Run {
 /// One input of each kind that fits nowhere in this state.
 fn misfits(step: &Step) -> Vec<Input> {
     let mut misfits = vec![
-        began("nobody", ToolVerdict::Run),
+        began("nobody", ToolVerdict::Allow),
         ended("nobody"),
         reviewed("nobody"),
         Input::Answer { question_id: "nobody".into(), answer: Answer::Allow },
@@ -101,8 +101,8 @@ fn misfits(step: &Step) -> Vec<Input> {
         Input::ModelFailed { failure: Failure::new(ErrorKind::Cancelled, "cancelled"), partial: None },
     ];
     if !matches!(step, Step::Gate { .. }) {
-        misfits.push(Input::GateDecided { verdict: GateVerdict::Go });
-        misfits.push(Input::Filtered { verdict: InputVerdict::Pass { warnings: vec![] } });
+        misfits.push(Input::GateDecided { verdict: GateVerdict::Allow });
+        misfits.push(Input::Filtered { verdict: InputVerdict::Allow { warnings: vec![] } });
     }
     if !matches!(step, Step::CallModel { .. }) {
         misfits.push(Input::ReplyStarted);
@@ -232,13 +232,13 @@ fn after_an_abort_no_call_begins() {
     let mut setup = RunSetup::new("s.m.1");
     setup.strategy = ToolExecutionStrategy::Sequential;
     let mut run = Run::start(setup, History::new(), vec!["Hi".into()], Timestamp(1), &mut events).unwrap();
-    for input in [calls(&["c1", "c2"]), began("c1", ToolVerdict::Run), Input::abort(None)] {
+    for input in [calls(&["c1", "c2"]), began("c1", ToolVerdict::Allow), Input::abort(None)] {
         run.apply(Timestamp(2), input, &mut events).unwrap();
     }
     let Step::RunTools { calls, .. } = run.next() else { panic!("the call that runs is waited for") };
     assert_eq!(calls.len(), 1);
     assert_eq!(calls[0].stage, CallStage::Began(None));
-    assert!(run.apply(Timestamp(3), began("c2", ToolVerdict::Run), &mut events).is_err());
+    assert!(run.apply(Timestamp(3), began("c2", ToolVerdict::Allow), &mut events).is_err());
     run.apply(Timestamp(4), ended("c1"), &mut events).unwrap();
     assert_eq!(run.ended(), Some(&Ended::Aborted));
     assert_well_formed(&events);

@@ -37,7 +37,10 @@ pub(super) fn began(
     match (&slot.stage, &verdict) {
         (
             _,
-            ToolVerdict::Run | ToolVerdict::RunWith(_) | ToolVerdict::Ask(_) | ToolVerdict::OverBudget { .. },
+            ToolVerdict::Allow
+            | ToolVerdict::AllowWith(_)
+            | ToolVerdict::Ask(_)
+            | ToolVerdict::OverBudget { .. },
         ) if aborting => {
             return Err("the run was aborted; no call begins any more, and nobody is asked".into());
         }
@@ -48,9 +51,9 @@ pub(super) fn began(
     run.now = now;
     let pauses = run.setup.budget.as_ref().is_some_and(|b| b.at_limit == crate::budget::AtLimit::Pause);
     let mut over = None;
-    let runs = matches!(verdict, ToolVerdict::Run | ToolVerdict::RunWith(_));
+    let runs = matches!(verdict, ToolVerdict::Allow | ToolVerdict::AllowWith(_));
     match verdict {
-        ToolVerdict::Run => {
+        ToolVerdict::Allow => {
             let arguments = match &slot.stage {
                 Stage::Approved(arguments) | Stage::Began(arguments) => arguments.clone(),
                 _ => None,
@@ -58,11 +61,11 @@ pub(super) fn began(
             say_start(slot, &loop_id, out);
             slot.stage = Stage::Began(arguments);
         }
-        ToolVerdict::RunWith(arguments) => {
+        ToolVerdict::AllowWith(arguments) => {
             say_start(slot, &loop_id, out);
             slot.stage = Stage::Began(Some(arguments));
         }
-        ToolVerdict::Refuse(result) => {
+        ToolVerdict::Deny(result) => {
             close(slot, &loop_id, ToolResult { is_error: true, ..*result }, now, out)
         }
         ToolVerdict::Ask(text) => {

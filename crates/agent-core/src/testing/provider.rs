@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 use super::reply::{Act, ScriptedReply};
 use super::strict;
 use crate::provider::{
-    Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StreamConfig, StreamProvider,
+    Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StreamProvider,
 };
 
-type Responder = dyn Fn(&StreamConfig) -> ScriptedReply + Send + Sync;
+type Responder = dyn Fn(&ModelRequest) -> ScriptedReply + Send + Sync;
 
 /// Gives its replies one after the other (REQ-030). When they are used up it answers with an empty stop, or, after
 /// [`exhaustive`](Self::exhaustive), with an error. A clone shares the script and the record of requests.
@@ -24,7 +24,7 @@ pub struct ScriptedProvider {
 struct Inner {
     script: VecDeque<ScriptedReply>,
     responder: Option<Arc<Responder>>,
-    requests: Vec<StreamConfig>,
+    requests: Vec<ModelRequest>,
     exhaustive: bool,
     allow_empty: bool,
 }
@@ -52,7 +52,7 @@ impl ScriptedProvider {
 
     /// A reply that depends on the request, after the script is used up.
     #[must_use]
-    pub fn responding(responder: impl Fn(&StreamConfig) -> ScriptedReply + Send + Sync + 'static) -> Self {
+    pub fn responding(responder: impl Fn(&ModelRequest) -> ScriptedReply + Send + Sync + 'static) -> Self {
         let provider = Self::new(Vec::<ScriptedReply>::new());
         provider.lock().responder = Some(Arc::new(responder));
         provider
@@ -79,7 +79,7 @@ impl ScriptedProvider {
 
     /// The requests so far. The last one is the newest.
     #[must_use]
-    pub fn requests(&self) -> Vec<StreamConfig> {
+    pub fn requests(&self) -> Vec<ModelRequest> {
         self.lock().requests.clone()
     }
 
@@ -93,7 +93,7 @@ impl ScriptedProvider {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn next_reply(&self, request: &StreamConfig) -> Result<ScriptedReply, ProviderError> {
+    fn next_reply(&self, request: &ModelRequest) -> Result<ScriptedReply, ProviderError> {
         let (reply, responder) = {
             let mut inner = self.lock();
             inner.requests.push(request.clone());
@@ -132,7 +132,7 @@ impl StreamProvider for ScriptedProvider {
     #[expect(clippy::panic, reason = "a script may ask for a panic")]
     async fn stream(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         sink: &mut EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {

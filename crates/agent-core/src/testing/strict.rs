@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use crate::history::UnitKind;
 use crate::message::{AssistantMessage, Content, Message};
-use crate::provider::StreamConfig;
+use crate::provider::ModelRequest;
 
 /// The longest name of a tool that every vendor accepts.
 const MAX_TOOL_NAME: usize = 64;
 
 /// Why a real API would refuse the request.
-pub(super) fn check(request: &StreamConfig, allow_empty: bool) -> Result<(), String> {
+pub(super) fn check(request: &ModelRequest, allow_empty: bool) -> Result<(), String> {
     check_tools(request)?;
     let mut ids = BTreeSet::new();
     let mut last = None;
@@ -38,7 +38,7 @@ pub(super) fn check(request: &StreamConfig, allow_empty: bool) -> Result<(), Str
     }
 }
 
-fn check_tools(request: &StreamConfig) -> Result<(), String> {
+fn check_tools(request: &ModelRequest) -> Result<(), String> {
     let mut names = BTreeSet::new();
     for tool in request.tools.definitions() {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';

@@ -28,7 +28,7 @@ impl ToolDefinition {
 
 /// The definitions of a run. They are encoded once for each target.
 #[derive(Debug, Clone, Default)]
-pub struct ToolSet {
+pub struct ToolDefinitions {
     inner: Arc<Inner>,
 }
 
@@ -39,7 +39,7 @@ struct Inner {
     tokens: OnceLock<u64>,
 }
 
-impl ToolSet {
+impl ToolDefinitions {
     /// The definitions, in the order in which the model is told of them.
     #[must_use]
     pub fn definitions(&self) -> &[ToolDefinition] {
@@ -75,7 +75,7 @@ impl ToolSet {
     }
 }
 
-impl FromIterator<ToolDefinition> for ToolSet {
+impl FromIterator<ToolDefinition> for ToolDefinitions {
     fn from_iter<I: IntoIterator<Item = ToolDefinition>>(iter: I) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -87,13 +87,13 @@ impl FromIterator<ToolDefinition> for ToolSet {
     }
 }
 
-impl From<Vec<ToolDefinition>> for ToolSet {
+impl From<Vec<ToolDefinition>> for ToolDefinitions {
     fn from(definitions: Vec<ToolDefinition>) -> Self {
         definitions.into_iter().collect()
     }
 }
 
-impl PartialEq for ToolSet {
+impl PartialEq for ToolDefinitions {
     fn eq(&self, other: &Self) -> bool {
         self.definitions() == other.definitions()
     }

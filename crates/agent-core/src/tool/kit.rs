@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde_json::Value;
 
-use super::{AgentTool, ToolConcurrency, ToolDefinition, ToolSet};
+use super::{AgentTool, ToolConcurrency, ToolDefinition, ToolDefinitions};
 use crate::identity::ToolName;
 
 /// Tools, in the order in which a model is told of them. A clone shares them.
@@ -19,7 +19,7 @@ use crate::identity::ToolName;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use agent_core::{Toolkit, tool_fn};
+/// use agent_core::{Tools, tool_fn};
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Zone {
@@ -27,12 +27,12 @@ use crate::identity::ToolName;
 /// }
 ///
 /// let clock = tool_fn("clock", "Tells the time.", |zone: Zone, _| async move { Ok(format!("noon in {}", zone.name)) });
-/// let kit = Toolkit::from(vec![Arc::new(clock) as _]);
+/// let kit = Tools::from(vec![Arc::new(clock) as _]);
 /// assert_eq!(kit.definitions().definitions()[0].name, "clock");
 /// assert_eq!(kit.clone().len(), 1);
 /// ```
 #[derive(Clone)]
-pub struct Toolkit {
+pub struct Tools {
     inner: Arc<Inner>,
 }
 
@@ -45,11 +45,11 @@ struct Inner {
 
 struct Ready {
     by_name: BTreeMap<String, Arc<dyn AgentTool>>,
-    set: ToolSet,
+    set: ToolDefinitions,
     sequential: BTreeSet<ToolName>,
 }
 
-impl Toolkit {
+impl Tools {
     /// How many tools there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -78,7 +78,7 @@ impl Toolkit {
 
     /// What a model is told.
     #[must_use]
-    pub fn definitions(&self) -> &ToolSet {
+    pub fn definitions(&self) -> &ToolDefinitions {
         &self.ready().set
     }
 
@@ -121,7 +121,7 @@ impl Ready {
     }
 }
 
-impl Default for Toolkit {
+impl Default for Tools {
     /// No tools. One for the process: every agent begins with it.
     fn default() -> Self {
         static NONE: LazyLock<Arc<Inner>> = LazyLock::new(Arc::default);
@@ -129,19 +129,19 @@ impl Default for Toolkit {
     }
 }
 
-impl From<Vec<Arc<dyn AgentTool>>> for Toolkit {
+impl From<Vec<Arc<dyn AgentTool>>> for Tools {
     fn from(tools: Vec<Arc<dyn AgentTool>>) -> Self {
         Self { inner: Arc::new(Inner { tools, ready: OnceLock::new() }) }
     }
 }
 
-impl FromIterator<Arc<dyn AgentTool>> for Toolkit {
+impl FromIterator<Arc<dyn AgentTool>> for Tools {
     fn from_iter<I: IntoIterator<Item = Arc<dyn AgentTool>>>(tools: I) -> Self {
         Self::from(tools.into_iter().collect::<Vec<_>>())
     }
 }
 
-impl fmt::Debug for Toolkit {
+impl fmt::Debug for Tools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.inner.tools.iter().map(|t| t.name())).finish()
     }

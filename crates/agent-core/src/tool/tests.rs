@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    AgentTool, Effects, ToolConcurrency, ToolContext, ToolDefinition, ToolError, ToolExecutionStrategy,
-    ToolResult, ToolSet, ToolSignal, ToolUpdates,
+    AgentTool, Effects, ToolConcurrency, ToolContext, ToolDefinition, ToolDefinitions, ToolError,
+    ToolExecutionStrategy, ToolResult, ToolSignal, ToolUpdates,
 };
 use crate::environment::SystemEnvironment;
 use crate::message::Content;
@@ -133,11 +133,11 @@ fn a_definition_is_name_description_and_parameters() {
     let shape = json!({"name": "bash", "description": "Runs", "parameters": {"type": "object"}});
     assert_eq!(serde_json::to_value(&definition).unwrap(), shape);
     assert_eq!(serde_json::from_value::<ToolDefinition>(shape).unwrap(), definition);
-    let set = ToolSet::from(vec![definition.clone()]);
+    let set = ToolDefinitions::from(vec![definition.clone()]);
     assert_eq!(set.definitions(), [definition]);
-    assert!(!set.is_empty() && ToolSet::default().is_empty());
+    assert!(!set.is_empty() && ToolDefinitions::default().is_empty());
     assert_eq!(set, set.clone());
-    assert_ne!(set, ToolSet::default());
+    assert_ne!(set, ToolDefinitions::default());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use agent_core::testing::{Latch, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
     AgentEvent, Budget, BudgetNote, CancellationToken, CompactionContext, CompactionError, CompactionOutcome,
-    CompactionStrategy, ContextConfig, ErrorKind, History, Spending, StreamConfig, Usage, complete,
+    CompactionStrategy, ContextConfig, ErrorKind, History, ModelRequest, Spending, Usage, complete,
 };
 use serde_json::json;
 
@@ -139,7 +139,7 @@ impl CompactionStrategy for Asking {
     ) -> Result<CompactionOutcome, CompactionError> {
         let mut asked = History::new();
         asked.push("shorten".into()).unwrap();
-        let request = StreamConfig::new(cx.model.clone().unwrap(), asked);
+        let request = ModelRequest::new(cx.model.clone().unwrap(), asked);
         let own: std::sync::Arc<dyn agent_core::StreamProvider> = std::sync::Arc::new(self.own.clone());
         let provider = if self.through_the_run { cx.provider.clone().unwrap() } else { own };
         let reply = complete(&*provider, &request, &CancellationToken::new()).await.unwrap();

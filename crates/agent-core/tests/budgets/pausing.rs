@@ -115,7 +115,7 @@ async fn a_call_of_a_tool_over_the_limit_is_asked_about_and_runs_with_what_the_h
                 |args, _| async move { Ok(agent_core::ToolResult::text(args.to_string())) },
             );
         let hooks = Hooks::new().before_tool(|call| async move {
-            if call.call.id.as_str() == "b" { Verdict::GoWith(json!({"n": 20})) } else { Verdict::Go }
+            if call.call.id.as_str() == "b" { Verdict::AllowWith(json!({"n": 20})) } else { Verdict::Allow }
         });
         let agent = agent.with_tool(tool).with_hooks(hooks);
         let first = run(&agent, "Go.").await;

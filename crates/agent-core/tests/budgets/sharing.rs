@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply};
-use agent_core::{Budget, CancellationToken, ErrorKind, History, Spending, StreamConfig, Usage, complete};
+use agent_core::{Budget, CancellationToken, ErrorKind, History, ModelRequest, Spending, Usage, complete};
 
 use crate::room::{agent, none, priced, reply};
 use crate::runs::within;
@@ -71,10 +71,10 @@ async fn a_call_that_waits_can_be_aborted() {
     assert_eq!((root.reserved(), root.spent().tokens), (Spending::default(), 0));
 }
 
-fn request() -> StreamConfig {
+fn request() -> ModelRequest {
     let mut history = History::new();
     history.push("judge this".into()).unwrap();
-    StreamConfig::new(priced(), history)
+    ModelRequest::new(priced(), history)
 }
 
 /// X4: a judge outside of every run takes from the same account.

@@ -6,7 +6,7 @@ use agent_core::drive::MAX_REPLY_BYTES;
 use agent_core::testing::{Latch, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
     AgentEvent, BasicAgent, Completion, Ended, ErrorKind, EventSink, Finished, HookError, Hooks, Message,
-    ModelConfig, ProviderError, StopReason, StreamConfig, StreamDelta, StreamEvent, StreamProvider,
+    ModelConfig, ModelRequest, ProviderError, StopReason, StreamDelta, StreamEvent, StreamProvider,
 };
 use async_trait::async_trait;
 use serde_json::json;
@@ -52,7 +52,7 @@ impl StreamProvider for Endless {
 
     async fn stream(
         &self,
-        _: &StreamConfig,
+        _: &ModelRequest,
         sink: &mut EventSink<'_>,
         _: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
@@ -94,7 +94,7 @@ impl StreamProvider for Broken {
 
     async fn stream(
         &self,
-        _: &StreamConfig,
+        _: &ModelRequest,
         _: &mut EventSink<'_>,
         _: &CancellationToken,
     ) -> Result<Completion, ProviderError> {

@@ -3,16 +3,16 @@
 use agent_core::testing::{MockProvider, ScriptedProvider, ScriptedReply};
 use agent_core::{
     AgentMessage, AssistantMessage, CancellationToken, Content, ErrorKind, History, Message, ModelConfig,
-    StopReason, StreamConfig, ToolDefinition, complete,
+    ModelRequest, StopReason, ToolDefinition, complete,
 };
 use serde_json::json;
 
-fn asking(messages: &[AgentMessage]) -> StreamConfig {
+fn asking(messages: &[AgentMessage]) -> ModelRequest {
     let mut history = History::new();
     for message in messages {
         history.push(message.clone()).unwrap();
     }
-    StreamConfig::new(ModelConfig::default(), history)
+    ModelRequest::new(ModelConfig::default(), history)
 }
 
 #[track_caller]
@@ -22,7 +22,7 @@ fn check(outcome: Result<AssistantMessage, agent_core::ProviderError>, expect: &
     assert!(error.to_string().contains(expect), "{error}");
 }
 
-async fn ask(request: &StreamConfig) -> Result<AssistantMessage, agent_core::ProviderError> {
+async fn ask(request: &ModelRequest) -> Result<AssistantMessage, agent_core::ProviderError> {
     complete(&ScriptedProvider::texts(["hello"]), request, &CancellationToken::new()).await
 }
 

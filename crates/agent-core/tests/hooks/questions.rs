@@ -12,7 +12,7 @@ use crate::room::{agent, boxed, model, result, run, said};
 fn asked(model: &ScriptedProvider) -> (BasicAgent, ScriptedTool) {
     let tool = ScriptedTool::new("t", |args, _| async move { Ok(ToolResult::text(args.to_string())) });
     let hooks = Hooks::new().before_tool(|call| async move {
-        if call.call.id == *"a" { Verdict::Ask("May it?".into()) } else { Verdict::Go }
+        if call.call.id == *"a" { Verdict::Ask("May it?".into()) } else { Verdict::Allow }
     });
     (agent(model).with_tools(boxed([tool.clone()])).with_hooks(hooks), tool)
 }

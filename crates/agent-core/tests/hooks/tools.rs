@@ -33,7 +33,7 @@ async fn under(hooks: Hooks) -> Seen {
 
 fn on_a(verdict: Verdict) -> Hooks {
     Hooks::new().before_tool(move |call| {
-        let verdict = if call.call.id == *"a" { verdict.clone() } else { Verdict::Go };
+        let verdict = if call.call.id == *"a" { verdict.clone() } else { Verdict::Allow };
         async move { verdict }
     })
 }
@@ -57,7 +57,7 @@ async fn a_denied_call_does_not_run_and_the_model_is_told_why() {
 /// B-093.
 #[tokio::test]
 async fn other_arguments_reach_the_tool_unchecked_and_the_transcript_keeps_the_models() {
-    let seen = under(on_a(Verdict::GoWith(json!({"n": "not a number"})))).await;
+    let seen = under(on_a(Verdict::AllowWith(json!({"n": "not a number"})))).await;
     assert_eq!(said(&seen.results[0]), r#"{"n":"not a number"}"#);
     let sent = seen.events.iter().find_map(|e| match e {
         AgentEvent::ToolExecutionStart { args, .. } => Some(args.text().to_owned()),

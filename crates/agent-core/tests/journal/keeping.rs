@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use agent_core::AgentEvent;
 use agent_core::journal::{AppliedInput, Durability, Journal, JournalEntry, JournalError};
-use agent_core::run::{LightRun, Run};
+use agent_core::run::{Run, RunCheckpoint};
 use agent_core::testing::transcript;
 use async_trait::async_trait;
 
@@ -25,7 +25,7 @@ impl Kept {
         serde_json::from_str(&self.run).unwrap()
     }
 
-    pub(crate) fn light(&self) -> LightRun {
+    pub(crate) fn light(&self) -> RunCheckpoint {
         serde_json::from_str(&self.light).unwrap()
     }
 

@@ -126,7 +126,8 @@ async fn a_call_that_is_not_to_run_again_is_answered_with_the_reason() {
 async fn a_call_that_may_run_again_does_with_the_same_arguments_and_key() {
     for effects in [Effects::ReadOnly, Effects::Idempotent] {
         let (tool, keys) = keyed(effects);
-        let hooks = || Hooks::new().before_tool(|_| async { agent_core::Verdict::GoWith(json!({"n": 10})) });
+        let hooks =
+            || Hooks::new().before_tool(|_| async { agent_core::Verdict::AllowWith(json!({"n": 10})) });
         let journal = recorded(tool.clone(), hooks()).await;
         keys.lock().unwrap().clear();
         let asked = crate::room::Notes::default();
@@ -197,7 +198,8 @@ async fn a_run_that_was_cut_while_it_was_being_aborted_ends_aborted() {
     let mut cut = journal.first("tool_began").run();
     cut.apply(Timestamp(2_000), Input::abort(None), &mut Vec::new()).unwrap();
     assert_eq!(cut.ended(), None, "a call that began is given its time");
-    for verdict in [ToolVerdict::Run, ToolVerdict::RunWith(json!({})), ToolVerdict::Ask("May it?".into())] {
+    for verdict in [ToolVerdict::Allow, ToolVerdict::AllowWith(json!({})), ToolVerdict::Ask("May it?".into())]
+    {
         let input = Input::ToolBegan { id: "a".into(), verdict };
         cut.clone().apply(Timestamp(2_001), input, &mut Vec::new()).unwrap_err();
     }
@@ -240,7 +242,7 @@ fn a_checkpoint_keeps_null_apart_from_nothing() {
         assert_eq!(read, *run);
     };
     apply(&mut run, Input::ModelReplied { reply });
-    apply(&mut run, Input::ToolBegan { id: "a".into(), verdict: ToolVerdict::RunWith(json!(null)) });
+    apply(&mut run, Input::ToolBegan { id: "a".into(), verdict: ToolVerdict::AllowWith(json!(null)) });
     let outcome = ToolOutcome::new(ToolResult::text("ok").with_details(json!({"old": 1})), None);
     apply(&mut run, Input::ToolEnded { id: "a".into(), outcome: Box::new(outcome) });
     let change = ToolChange::none().with_details(json!(null));

@@ -85,9 +85,9 @@ pub(crate) fn hooks(shared: &Shared) -> Hooks {
             let verdict = match drawn {
                 9 => Verdict::Deny("no".into()),
                 8 => Verdict::Ask("May it?".into()),
-                7 => Verdict::GoWith(json!({"n": 2})),
+                7 => Verdict::AllowWith(json!({"n": 2})),
                 6 => panic!("lost"),
-                _ => Verdict::Go,
+                _ => Verdict::Allow,
             };
             async move { verdict }
         })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent_core::fold::Fold;
-use agent_core::run::{Input, LightRun, Run, RunSetup, Step};
+use agent_core::run::{Input, Run, RunCheckpoint, RunSetup, Step};
 use agent_core::testing::assert_well_formed;
 use agent_core::{AgentEvent, Entry, History, Timestamp};
 use proptest::prelude::*;
@@ -81,7 +81,7 @@ impl<'t> Machine<'t> {
         let mut light = run.light();
         if self.written {
             let text = serde_json::to_string(&light).unwrap();
-            light = serde_json::from_str::<LightRun>(&text).unwrap();
+            light = serde_json::from_str::<RunCheckpoint>(&text).unwrap();
         }
         let restored = Run::restore(Arc::clone(&self.setup), light, &self.fold).unwrap();
         assert_eq!(restored, *run, "the light form and the log give the run");

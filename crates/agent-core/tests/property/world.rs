@@ -92,9 +92,9 @@ fn refusal(c: &mut Choices) -> (Box<BudgetRefusal>, BudgetSnapshot) {
 fn budget_verdict(c: &mut Choices) -> BudgetVerdict {
     let (refusal, known) = refusal(c);
     match c.below(12) {
-        0 | 1 => BudgetVerdict::Refused { refusal, known },
+        0 | 1 => BudgetVerdict::Deny { refusal, known },
         2 if c.once_in(4) => BudgetVerdict::Failed { message: "there is no budget here".into() },
-        _ => BudgetVerdict::Granted {
+        _ => BudgetVerdict::Allow {
             amounts: Spending::of_tokens(40),
             prompt_tokens: 20,
             max_output: c.one_of(&[None, Some(20)]),
@@ -252,10 +252,10 @@ fn verdict(c: &mut Choices) -> ToolVerdict {
             let arguments = c.once_in(2).then(|| value(c));
             ToolVerdict::OverBudget { refusal: refusal(c).0, arguments }
         }
-        0..=3 => ToolVerdict::Run,
-        4 => ToolVerdict::RunWith(value(c)),
-        5 => ToolVerdict::refuse("vetoed"),
-        6 => ToolVerdict::Refuse(Box::new(result(c))),
+        0..=3 => ToolVerdict::Allow,
+        4 => ToolVerdict::AllowWith(value(c)),
+        5 => ToolVerdict::deny("vetoed"),
+        6 => ToolVerdict::Deny(Box::new(result(c))),
         _ => ToolVerdict::Ask("May it?".into()),
     }
 }
@@ -273,15 +273,15 @@ fn gate_verdict(c: &mut Choices) -> GateVerdict {
     match c.below(16) {
         15 => GateVerdict::Deny("closed".into()),
         13 | 14 => GateVerdict::Ask("Go on?".into()),
-        _ => GateVerdict::Go,
+        _ => GateVerdict::Allow,
     }
 }
 
 fn input_verdict(c: &mut Choices) -> InputVerdict {
     match c.below(12) {
-        11 => InputVerdict::Reject { reason: "bad words".into() },
-        4 => InputVerdict::Pass { warnings: vec!["careful".into(), "very".into()] },
-        _ => InputVerdict::Pass { warnings: Vec::new() },
+        11 => InputVerdict::Deny { reason: "bad words".into() },
+        4 => InputVerdict::Allow { warnings: vec!["careful".into(), "very".into()] },
+        _ => InputVerdict::Allow { warnings: Vec::new() },
     }
 }
 

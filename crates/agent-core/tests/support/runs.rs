@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply};
-use agent_core::{AgentEvent, AgentMessage, BasicAgent, Message, MessageRef, ModelConfig, StreamConfig};
+use agent_core::{AgentEvent, AgentMessage, BasicAgent, Message, MessageRef, ModelConfig, ModelRequest};
 
 /// Far more than anything here takes: a test that would hang fails instead.
 const HANG: Duration = Duration::from_secs(30);
@@ -55,7 +55,7 @@ fn show(message: &Message) -> String {
 }
 
 /// What the model was shown.
-pub(crate) fn asked(request: &StreamConfig) -> String {
+pub(crate) fn asked(request: &ModelRequest) -> String {
     shown(request.messages())
 }
 

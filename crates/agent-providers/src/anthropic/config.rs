@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use agent_core::{AnthropicAuth, ModelConfig, ProviderError, StreamConfig};
+use agent_core::{AnthropicAuth, ModelConfig, ModelRequest, ProviderError};
 use http::header::{ACCEPT, AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -55,7 +55,7 @@ pub(super) fn is_vendor(model: &ModelConfig) -> bool {
 ///
 /// # Errors
 /// When there is no key, or it cannot be sent.
-pub(super) fn headers(request: &StreamConfig) -> Result<HeaderMap, ProviderError> {
+pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError> {
     let model = &*request.model;
     let mut headers = request::json_headers();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -83,7 +83,7 @@ pub(super) fn headers(request: &StreamConfig) -> Result<HeaderMap, ProviderError
 
 /// Whether a request says that thinking whose past has changed is to be dropped. Without it a model that binds its
 /// thinking would refuse every request after a compaction. A caller who names betas by hand decides alone.
-pub(super) fn controls_binding(request: &StreamConfig) -> bool {
+pub(super) fn controls_binding(request: &ModelRequest) -> bool {
     let model = &request.model;
     let mut by_hand = request.model.headers.iter().chain(&request.headers);
     let by_hand = by_hand.rfind(|(name, _)| name.eq_ignore_ascii_case(ANTHROPIC_BETA.as_str()));

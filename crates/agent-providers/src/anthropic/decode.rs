@@ -9,7 +9,7 @@ mod end;
 #[cfg(test)]
 mod tests;
 
-use agent_core::{Completion, ErrorKind, EventSink, ProviderError, StreamConfig, StreamEvent, Usage};
+use agent_core::{Completion, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent, Usage};
 use serde::Deserialize;
 
 use super::encode::response_tool;
@@ -66,7 +66,7 @@ enum Takes {
 
 impl Decoder {
     /// A decoder for the answer to `request`.
-    pub(super) fn new(request: &StreamConfig) -> Self {
+    pub(super) fn new(request: &ModelRequest) -> Self {
         Self {
             target: Target::of(request),
             response_tool: response_tool(request),

@@ -9,7 +9,7 @@ mod messages;
 #[cfg(test)]
 mod tests;
 
-use agent_core::{Encoded, ProviderError, StreamConfig, ToolDefinition, WireKey};
+use agent_core::{Encoded, ModelRequest, ProviderError, ToolDefinition, WireKey};
 
 use super::config::{controls_binding, is_vendor};
 use crate::catalogue::{self, ModelFacts};
@@ -29,7 +29,7 @@ const MARKER: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 ///
 /// # Errors
 /// When the request cannot be said in this protocol.
-pub(super) fn body(request: &StreamConfig) -> Result<Vec<u8>, ProviderError> {
+pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     let facts = catalogue::find(&request.model.provider, &request.model.id);
     let format = format::choose(request, facts, native(request, facts))?;
     let choice = choose(request, &format, facts)?;
@@ -82,12 +82,12 @@ fn write_choice(choice: &Choice<'_>, body: &mut Members<'_>) {
 }
 
 /// A model that nobody has heard of is likely a new one, and new models of the vendor hold to a schema by themselves.
-fn native(request: &StreamConfig, facts: Option<&ModelFacts>) -> Native {
+fn native(request: &ModelRequest, facts: Option<&ModelFacts>) -> Native {
     Native::of(facts, is_vendor(&request.model))
 }
 
 /// The tool whose arguments are the answer, when this request has one.
-pub(super) fn response_tool(request: &StreamConfig) -> Option<String> {
+pub(super) fn response_tool(request: &ModelRequest) -> Option<String> {
     let facts = catalogue::find(&request.model.provider, &request.model.id);
     format::response_tool(request, native(request, facts))
 }
@@ -113,7 +113,7 @@ fn write_output_config(body: &mut Members<'_>, effort: Option<&str>, format: &fo
 }
 
 /// The tools do not depend on the model, so all models of this protocol share their encoded form.
-fn write_tools(out: &mut Vec<u8>, request: &StreamConfig, format: &format::Format<'_>, marked: bool) {
+fn write_tools(out: &mut Vec<u8>, request: &ModelRequest, format: &format::Format<'_>, marked: bool) {
     out.push(b'[');
     let key = WireKey::new(&[request.model.api.as_str(), "tools"]);
     let start = out.len();

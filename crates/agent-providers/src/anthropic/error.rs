@@ -5,7 +5,7 @@ mod tests;
 
 use agent_core::provider::error::classify_kind;
 use agent_core::provider::overflow::{is_overflow_text, is_quota_text};
-use agent_core::{ErrorKind, ProviderError, StreamConfig};
+use agent_core::{ErrorKind, ModelRequest, ProviderError};
 
 use super::wire::{ErrorAnswer, ErrorBody};
 use crate::protocol::Rejection;
@@ -15,7 +15,7 @@ use crate::rejection::{self, Target};
 const NO_ROOM: &str = "exceed context limit";
 
 /// Reads an error answer. The wait and, where the body names none, the request id are added by the transport.
-pub(super) fn rejected(request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {
+pub(super) fn rejected(request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
     if rejection::is_html(rejection.body) {
         return rejection::read(request, rejection);
     }

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use agent_core::{ErrorKind, ModelConfig, ProviderError, StreamConfig};
+use agent_core::{ErrorKind, ModelConfig, ModelRequest, ProviderError};
 use http::header::{ACCEPT, AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -67,7 +67,7 @@ pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderErro
 ///
 /// # Errors
 /// When there is no key, or it cannot be sent.
-pub(super) fn headers(request: &StreamConfig) -> Result<HeaderMap, ProviderError> {
+pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError> {
     let model = &*request.model;
     let mut headers = request::json_headers();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));

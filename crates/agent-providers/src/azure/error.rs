@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use agent_core::{ErrorKind, ProviderError, StreamConfig};
+use agent_core::{ErrorKind, ModelRequest, ProviderError};
 use serde_json::Value;
 
 use crate::protocol::Rejection;
@@ -11,7 +11,7 @@ use crate::rejection;
 
 /// Reads an error answer. Where the content filter refused, the text says which of its filters did; where nothing is
 /// found at the address, what that may mean.
-pub(super) fn rejected(request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {
+pub(super) fn rejected(request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
     let error = rejection::read(request, rejection);
     let body: Value = serde_json::from_slice(rejection.body).unwrap_or_default();
     let filters = filters(&body);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::{CancellationToken, History, Message, ModelConfig, ProviderError, StreamConfig};
+use agent_core::{CancellationToken, History, Message, ModelConfig, ModelRequest, ProviderError};
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
@@ -42,7 +42,7 @@ impl fmt::Debug for Chain {
 }
 
 /// Whether a call needs more than its model says.
-pub(super) fn is_needed(request: &StreamConfig) -> bool {
+pub(super) fn is_needed(request: &ModelRequest) -> bool {
     config::auth(request, None).is_err() && request.key().is_none_or(agent_core::Secret::is_empty)
         || config::region(&request.model, None).is_none()
 }
@@ -71,7 +71,7 @@ impl Chain {
     /// Whether a call could be made, as far as that can be known before looking.
     pub(super) fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
         let (history, _) = History::repaired([agent_core::AgentMessage::from(Message::user("?"))]);
-        let request = StreamConfig::new(model.clone(), history);
+        let request = ModelRequest::new(model.clone(), history);
         let source = self.found.get().map(|found| Source::Config(Box::new(found.clone())));
         if source.is_some() || !is_needed(&request) {
             config::endpoint(model, source.as_ref())?;

@@ -6,7 +6,7 @@ mod tests;
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use agent_core::{ErrorContext, ErrorKind, ModelConfig, ProviderError, Secret, StreamConfig};
+use agent_core::{ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderError, Secret};
 use aws_sdk_bedrockruntime::config::endpoint::{DefaultResolver, Params, ResolveEndpoint};
 use futures_util::FutureExt as _;
 use http::header::{ACCEPT, AUTHORIZATION, USER_AGENT};
@@ -49,7 +49,7 @@ pub(super) enum Auth {
 ///
 /// # Errors
 /// When there is neither, or a key makes no sense.
-pub(super) fn auth(request: &StreamConfig, source: Option<&Source>) -> Result<Auth, ProviderError> {
+pub(super) fn auth(request: &ModelRequest, source: Option<&Source>) -> Result<Auth, ProviderError> {
     let model = &*request.model;
     let mut by_hand = request.model.headers.keys().chain(request.headers.keys());
     if by_hand.any(|name| name.eq_ignore_ascii_case(AUTHORIZATION.as_str())) {

@@ -13,7 +13,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use agent_core::{
-    Content, Encoded, ErrorKind, ProviderError, ResponseFormat, StreamConfig, ToolDefinition, WireKey,
+    Content, Encoded, ErrorKind, ModelRequest, ProviderError, ResponseFormat, ToolDefinition, WireKey,
 };
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ const GONE: &str = "This tool can no longer be called.";
 ///
 /// # Errors
 /// When the request cannot be said in this protocol.
-pub(super) fn body(request: &StreamConfig) -> Result<Vec<u8>, ProviderError> {
+pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     let model = &*request.model;
     let family = Family::of(model);
     let facts = catalogue::find(&model.provider, &model.id);
@@ -80,17 +80,17 @@ fn native(facts: Option<&ModelFacts>) -> Native {
 }
 
 /// The tool whose arguments are the answer, when this request has one.
-pub(super) fn response_tool(request: &StreamConfig) -> Option<String> {
+pub(super) fn response_tool(request: &ModelRequest) -> Option<String> {
     format::response_tool(request, native(catalogue::find(&request.model.provider, &request.model.id)))
 }
 
-fn stop_sequences(request: &StreamConfig) -> Vec<&String> {
+fn stop_sequences(request: &ModelRequest) -> Vec<&String> {
     request.stop_sequences.iter().filter(|s| !s.trim().is_empty()).collect()
 }
 
 fn write_inference(
     body: &mut Members<'_>,
-    request: &StreamConfig,
+    request: &ModelRequest,
     fields: &fields::Fields,
     plan: &thinking::Plan,
 ) {
@@ -109,7 +109,7 @@ fn write_inference(
     config.close();
 }
 
-fn write_format(body: &mut Members<'_>, request: &StreamConfig, format: &Format<'_>) {
+fn write_format(body: &mut Members<'_>, request: &ModelRequest, format: &Format<'_>) {
     let Format::Native(schema) = format else { return };
     let mut config = Members::open(body.key("outputConfig"));
     let mut text = Members::open(config.key("textFormat"));
@@ -131,7 +131,7 @@ fn write_format(body: &mut Members<'_>, request: &StreamConfig, format: &Format<
 
 fn write_tools(
     body: &mut Members<'_>,
-    request: &StreamConfig,
+    request: &ModelRequest,
     format: &Format<'_>,
     choice: &Choice<'_>,
     marked: bool,
@@ -164,7 +164,7 @@ fn write_tools(
 
 /// The names of the tools that were called in the conversation, where the request brings no tools: the API wants every
 /// conversation with calls to name tools.
-fn called(request: &StreamConfig) -> BTreeSet<String> {
+fn called(request: &ModelRequest) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let none = request.tools.is_empty() || request.tool_choice == agent_core::ToolChoice::None;
     if !none {
@@ -183,7 +183,7 @@ fn called(request: &StreamConfig) -> BTreeSet<String> {
 /// The tools do not depend on the model, so all models of this protocol share their encoded form.
 fn write_list(
     out: &mut Vec<u8>,
-    request: &StreamConfig,
+    request: &ModelRequest,
     format: &Format<'_>,
     called: &BTreeSet<String>,
     marked: bool,

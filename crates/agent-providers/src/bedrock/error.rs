@@ -5,7 +5,7 @@ mod tests;
 
 use agent_core::provider::error::classify_kind;
 use agent_core::provider::overflow::{is_overflow_text, is_quota_text};
-use agent_core::{ErrorContext, ErrorKind, ProviderError, StreamConfig};
+use agent_core::{ErrorContext, ErrorKind, ModelRequest, ProviderError};
 
 use super::wire::ErrorBody;
 use crate::protocol::Rejection;
@@ -25,7 +25,7 @@ const MIN_REDACTED: usize = 8;
 
 /// Reads an error answer. The wait and the request id are added by the transport.
 pub(super) fn rejected(
-    request: &StreamConfig,
+    request: &ModelRequest,
     rejection: &Rejection<'_>,
     error_type: Option<&str>,
 ) -> ProviderError {
@@ -72,7 +72,7 @@ pub(super) fn unreadable(target: &Target, cause: serde_json::Error) -> ProviderE
 }
 
 /// The request could not be signed.
-pub(super) fn unsigned(request: &StreamConfig, kind: ErrorKind, message: &str) -> ProviderError {
+pub(super) fn unsigned(request: &ModelRequest, kind: ErrorKind, message: &str) -> ProviderError {
     let model = &request.model;
     let context = ErrorContext::new(redact(request, message))
         .with_target(&*model.provider, &*model.id)
@@ -132,7 +132,7 @@ fn kind_of(status: Option<u16>, code: &str, message: &str) -> ErrorKind {
     }
 }
 
-fn advice(kind: ErrorKind, message: &str, request: &StreamConfig) -> Option<String> {
+fn advice(kind: ErrorKind, message: &str, request: &ModelRequest) -> Option<String> {
     let lower = message.to_lowercase();
     if lower.contains("on-demand throughput") {
         return Some(format!(
@@ -157,7 +157,7 @@ fn advice(kind: ErrorKind, message: &str, request: &StreamConfig) -> Option<Stri
 }
 
 /// The text without the parts of a key, and without what was signed.
-fn redact(request: &StreamConfig, message: &str) -> String {
+fn redact(request: &ModelRequest, message: &str) -> String {
     let mut text = message.split(SIGNED).next().unwrap_or_default().trim_end().to_owned();
     if let Some(key) = request.key() {
         for part in key.expose().split(':').filter(|p| p.len() >= MIN_REDACTED) {

@@ -13,7 +13,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use agent_core::{ErrorKind, StreamConfig};
+use agent_core::{ErrorKind, ModelRequest};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_bedrockruntime::Client;
@@ -49,7 +49,7 @@ pub(super) struct Signer {
 /// Signs and sends.
 pub(super) fn dispatch(
     signer: Signer,
-    request: &StreamConfig,
+    request: &ModelRequest,
     client: &reqwest::Client,
     (ready, tap): (HttpRequest, Option<Arc<Tap>>),
 ) -> Dispatched {
@@ -145,7 +145,7 @@ fn written(
 struct Unwritable;
 
 /// What the caller said by hand about headers that the SDK writes after everybody else.
-fn by_hand(request: &StreamConfig, headers: &HeaderMap) -> Vec<(HeaderName, Option<HeaderValue>)> {
+fn by_hand(request: &ModelRequest, headers: &HeaderMap) -> Vec<(HeaderName, Option<HeaderValue>)> {
     let said = request.model.headers.iter().chain(&request.headers);
     let mut out = Vec::new();
     for (name, value) in said {
@@ -160,7 +160,7 @@ fn by_hand(request: &StreamConfig, headers: &HeaderMap) -> Vec<(HeaderName, Opti
 }
 
 /// Why nothing was sent.
-fn refused(request: &StreamConfig, error: Option<&(dyn Error + 'static)>) -> agent_core::ProviderError {
+fn refused(request: &ModelRequest, error: Option<&(dyn Error + 'static)>) -> agent_core::ProviderError {
     let mut chain: Vec<&(dyn Error + 'static)> = Vec::new();
     let mut next = error;
     while let Some(error) = next {

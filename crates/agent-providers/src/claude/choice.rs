@@ -1,6 +1,6 @@
 //! Which tools a model must, may or must not call.
 
-use agent_core::{ErrorKind, ProviderError, StreamConfig, ToolChoice};
+use agent_core::{ErrorKind, ModelRequest, ProviderError, ToolChoice};
 
 use super::format;
 use crate::catalogue::ModelFacts;
@@ -31,7 +31,7 @@ impl Choice<'_> {
 /// # Errors
 /// When a call is demanded that cannot be made.
 pub(crate) fn choose<'r>(
-    request: &'r StreamConfig,
+    request: &'r ModelRequest,
     format: &'r format::Format<'r>,
     facts: Option<&ModelFacts>,
 ) -> Result<Choice<'r>, ProviderError> {

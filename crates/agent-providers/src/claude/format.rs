@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use agent_core::{ErrorKind, ProviderError, ResponseFormat, StreamConfig};
+use agent_core::{ErrorKind, ModelRequest, ProviderError, ResponseFormat};
 use serde_json::{Value, json};
 
 use super::schema;
@@ -50,7 +50,7 @@ impl Native {
 /// # Errors
 /// When the model knows neither way.
 pub(crate) fn choose<'r>(
-    request: &'r StreamConfig,
+    request: &'r ModelRequest,
     facts: Option<&ModelFacts>,
     native: Native,
 ) -> Result<Format<'r>, ProviderError> {
@@ -84,7 +84,7 @@ pub(crate) fn choose<'r>(
 }
 
 /// The tool whose arguments are the answer, when this request has one: the decoder shows them as text.
-pub(crate) fn response_tool(request: &StreamConfig, native: Native) -> Option<String> {
+pub(crate) fn response_tool(request: &ModelRequest, native: Native) -> Option<String> {
     let by_tool = match &request.response_format {
         ResponseFormat::JsonObject => true,
         ResponseFormat::JsonSchema { schema, .. } => held_to(schema, native).is_none(),

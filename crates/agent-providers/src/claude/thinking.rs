@@ -1,6 +1,6 @@
 //! How much a model is asked to think, and what that leaves for the answer (REQ-129, D13, B-149).
 
-use agent_core::{Content, StreamConfig, ThinkingForm, ThinkingLevel, UnitKind};
+use agent_core::{Content, ModelRequest, ThinkingForm, ThinkingLevel, UnitKind};
 
 use crate::catalogue::{ModelFacts, ThinkingOff};
 use crate::handoff::{Handoff, IdRule};
@@ -40,7 +40,7 @@ enum Thinking {
 /// Plans. `forced` says that a tool call is demanded, which the API does not combine with thinking: the demand wins.
 /// `drops_unbound` says that thinking whose past has changed is to be dropped, where the API can be told so.
 pub(crate) fn plan(
-    request: &StreamConfig,
+    request: &ModelRequest,
     facts: Option<&ModelFacts>,
     forced: bool,
     drops_unbound: bool,
@@ -93,7 +93,7 @@ pub(crate) fn plan(
 
 /// Whether the model is to go on from results of calls that it made without thinking first, or that another model
 /// made: with a budget, the API then refuses to think.
-fn continues_without_thought(request: &StreamConfig) -> bool {
+fn continues_without_thought(request: &ModelRequest) -> bool {
     // Who wrote a reply is all that is asked; the rule for ids plays no part in it.
     let rules = Handoff::new(request, IdRule::word(64));
     let last = request.history.units().filter(|u| Handoff::shows(u)).last();
@@ -106,7 +106,7 @@ fn continues_without_thought(request: &StreamConfig) -> bool {
 
 /// The limit, raised as far as the model allows where the budget needs it, and the budget below it. `None` when
 /// not even the smallest budget fits.
-fn budget(request: &StreamConfig, level: ThinkingLevel, limit: u32) -> Option<(u32, u32)> {
+fn budget(request: &ModelRequest, level: ThinkingLevel, limit: u32) -> Option<(u32, u32)> {
     let wanted = request.thinking_budgets.for_level(level)?.max(MIN_BUDGET);
     let needed = wanted.saturating_add(MIN_ANSWER);
     let max_tokens = limit.max(needed.min(request.model.max_tokens));

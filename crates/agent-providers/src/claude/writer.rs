@@ -1,7 +1,7 @@
 //! Writes a unit of history, in the blocks of either protocol: what is sent, in which order, and what is left out.
 
 use agent_core::{
-    AgentMessage, AssistantMessage, Content, ImageContent, Message, StreamConfig, ThinkingContent, ToolCall,
+    AgentMessage, AssistantMessage, Content, ImageContent, Message, ModelRequest, ThinkingContent, ToolCall,
     ToolResultMessage, Unit, UserMessage,
 };
 
@@ -46,7 +46,7 @@ pub(crate) struct Writer<'r, F> {
 
 impl<'r, F: Form> Writer<'r, F> {
     /// A writer for the model of `request`.
-    pub(crate) fn new(request: &'r StreamConfig, form: F) -> Self {
+    pub(crate) fn new(request: &'r ModelRequest, form: F) -> Self {
         Self { rules: Handoff::new(request, IDS), form }
     }
 

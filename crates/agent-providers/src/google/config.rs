@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use agent_core::{ErrorContext, ErrorKind, ModelConfig, ProviderError, StreamConfig};
+use agent_core::{ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderError};
 use http::header::{ACCEPT, AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -68,7 +68,7 @@ pub(crate) fn segment<'n>(model: &ModelConfig, what: &str, name: &'n str) -> Res
 ///
 /// # Errors
 /// When there is no key, or it cannot be sent.
-pub(super) fn headers(request: &StreamConfig) -> Result<HeaderMap, ProviderError> {
+pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError> {
     let model = &*request.model;
     let mut headers = request::json_headers();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));

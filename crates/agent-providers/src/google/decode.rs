@@ -12,7 +12,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use agent_core::{
-    ApiProtocol, Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StreamConfig, StreamEvent,
+    ApiProtocol, Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent,
     Usage,
 };
 use serde::de::IgnoredAny;
@@ -62,7 +62,7 @@ pub(crate) struct Decoder {
 
 impl Decoder {
     /// A decoder for the answer to `request`.
-    pub(crate) fn new(request: &StreamConfig) -> Self {
+    pub(crate) fn new(request: &ModelRequest) -> Self {
         let id = request.model.id.as_str();
         Self {
             asked: id.rsplit('/').next().unwrap_or_default().to_owned(),

@@ -11,7 +11,7 @@ mod thinking;
 #[cfg(test)]
 mod tests;
 
-use agent_core::{Encoded, ErrorKind, ProviderError, StreamConfig, ToolChoice, WireKey};
+use agent_core::{Encoded, ErrorKind, ModelRequest, ProviderError, ToolChoice, WireKey};
 
 use super::generation::Known;
 use crate::declaration;
@@ -29,7 +29,7 @@ const SCHEMA: &str = "parametersJsonSchema";
 ///
 /// # Errors
 /// When the request cannot be said in this protocol.
-pub(crate) fn body(request: &StreamConfig) -> Result<Vec<u8>, ProviderError> {
+pub(crate) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     let known = Known::of(&request.model.id);
     let format = format::choose(request, known);
     let choice = choice(request, &format)?;
@@ -76,7 +76,7 @@ impl Choice<'_> {
     }
 }
 
-fn choice<'r>(request: &'r StreamConfig, format: &'r Format<'r>) -> Result<Choice<'r>, ProviderError> {
+fn choice<'r>(request: &'r ModelRequest, format: &'r Format<'r>) -> Result<Choice<'r>, ProviderError> {
     let none = request.tools.is_empty();
     Ok(match (&request.tool_choice, format) {
         (ToolChoice::Tool(name), _) if !none => Choice::Tool(name),
@@ -97,7 +97,7 @@ fn choice<'r>(request: &'r StreamConfig, format: &'r Format<'r>) -> Result<Choic
     })
 }
 
-fn write_config(body: &mut Members<'_>, request: &StreamConfig, known: Known, format: &Format<'_>) {
+fn write_config(body: &mut Members<'_>, request: &ModelRequest, known: Known, format: &Format<'_>) {
     let plan = thinking::plan(request, known);
     let mut config = Members::open(body.key("generationConfig"));
     config.field("maxOutputTokens", &plan.max_tokens);
@@ -118,7 +118,7 @@ fn write_config(body: &mut Members<'_>, request: &StreamConfig, known: Known, fo
     config.close();
 }
 
-fn write_tools(body: &mut Members<'_>, request: &StreamConfig, format: &Format<'_>) {
+fn write_tools(body: &mut Members<'_>, request: &ModelRequest, format: &Format<'_>) {
     let by_tool = matches!(format, Format::Tool { .. });
     if request.tools.is_empty() && !by_tool {
         return;

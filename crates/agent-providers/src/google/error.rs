@@ -6,7 +6,7 @@ mod tests;
 use std::time::Duration;
 
 use agent_core::provider::overflow::is_quota_text;
-use agent_core::{ApiProtocol, ErrorContext, ErrorKind, ProviderError, StreamConfig};
+use agent_core::{ApiProtocol, ErrorContext, ErrorKind, ModelRequest, ProviderError};
 use serde_json::Value;
 
 use super::wire::{Detail, ErrorBody};
@@ -34,7 +34,7 @@ const REASONS: &[(&str, ErrorKind)] = &[
 const CANCELLED: u16 = 499;
 
 /// Reads an error answer. The wait of a header and the request id are added by the transport.
-pub(crate) fn rejected(request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {
+pub(crate) fn rejected(request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
     match serde_json::from_slice::<Value>(rejection.body) {
         Ok(body) => match read(&body, Some(rejection.status)) {
             Some(error) => advised(error.map_context(|c| c.status = Some(rejection.status)), request),
@@ -108,7 +108,7 @@ fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(number).ok()
 }
 
-fn advised(error: ProviderError, request: &StreamConfig) -> ProviderError {
+fn advised(error: ProviderError, request: &ModelRequest) -> ProviderError {
     let kind = error.kind();
     let advice = match (request.model.api, kind) {
         (ApiProtocol::GoogleVertex, ErrorKind::Auth) => Some(

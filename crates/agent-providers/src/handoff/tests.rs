@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn request(images: bool) -> StreamConfig {
-    StreamConfig::new(ModelConfig::anthropic("claude", "Claude", "k").with_images(images), History::new())
+fn request(images: bool) -> ModelRequest {
+    ModelRequest::new(ModelConfig::anthropic("claude", "Claude", "k").with_images(images), History::new())
 }
 
 fn reply(provider: &str, model: &str, api: Option<ApiProtocol>) -> AssistantMessage {
@@ -176,7 +176,7 @@ fn the_wire_key_differs_in_everything_the_bytes_depend_on() {
     let base = request(true);
     let mut as_text = base.clone();
     as_text.foreign_thinking_as_text = true;
-    let other = StreamConfig::new(
+    let other = ModelRequest::new(
         ModelConfig::anthropic("claude-2", "Claude", "k").with_images(true),
         History::new(),
     );

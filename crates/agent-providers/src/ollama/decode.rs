@@ -4,7 +4,7 @@
 mod tests;
 
 use agent_core::{
-    Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StopReason, StreamConfig, StreamEvent,
+    Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StopReason, StreamEvent,
     Usage,
 };
 use serde::Deserialize;
@@ -30,7 +30,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    pub(super) fn new(request: &StreamConfig) -> Self {
+    pub(super) fn new(request: &ModelRequest) -> Self {
         Self {
             begun: false,
             blocks: Blocks::default(),

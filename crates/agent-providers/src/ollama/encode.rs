@@ -6,7 +6,7 @@ mod tests;
 
 use agent_core::{
     AgentMessage, AssistantMessage, Content, Encoded, ErrorContext, ErrorKind, ImageContent, Message,
-    ProviderError, ResponseFormat, StreamConfig, ThinkingForm, ThinkingLevel, ToolChoice, Unit, UserMessage,
+    ModelRequest, ProviderError, ResponseFormat, ThinkingForm, ThinkingLevel, ToolChoice, Unit, UserMessage,
 };
 use http::header;
 
@@ -23,7 +23,7 @@ const CANNOT_BE_SAID: u32 = u32::MAX;
 /// What comes before the pictures that tools gave (B-141).
 const FROM_TOOLS: &str = "The pictures that the tools above returned:";
 
-pub(super) fn request(request: &StreamConfig) -> Result<HttpRequest, ProviderError> {
+pub(super) fn request(request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
     let model = &request.model;
     let url = request::endpoint(model, super::DEFAULT_BASE_URL, "/api/chat")?;
     let mut headers = request::json_headers();
@@ -40,7 +40,7 @@ pub(super) fn request(request: &StreamConfig) -> Result<HttpRequest, ProviderErr
     Ok(HttpRequest { url, headers, body })
 }
 
-fn options(members: &mut Members<'_>, request: &StreamConfig) -> Result<(), ProviderError> {
+fn options(members: &mut Members<'_>, request: &ModelRequest) -> Result<(), ProviderError> {
     let model = &request.model;
     let level = request.thinking_level.clamp_to(&model.thinking_levels);
     match (model.thinking, level) {
@@ -98,11 +98,11 @@ fn options(members: &mut Members<'_>, request: &StreamConfig) -> Result<(), Prov
 
 /// Whether the model is told of tools. A server that holds an answer to a form lets its model call none, so beside tools
 /// the form is said in the system prompt instead.
-fn offers_tools(request: &StreamConfig) -> bool {
+fn offers_tools(request: &ModelRequest) -> bool {
     !request.tools.is_empty() && request.tool_choice != ToolChoice::None
 }
 
-fn tools(members: &mut Members<'_>, request: &StreamConfig) {
+fn tools(members: &mut Members<'_>, request: &ModelRequest) {
     if !offers_tools(request) {
         return;
     }
@@ -130,7 +130,7 @@ fn tools(members: &mut Members<'_>, request: &StreamConfig) {
         .with(wire_key(request, &["ollama tools"]), make, |e| out.extend_from_slice(e.bytes()));
 }
 
-fn messages(out: &mut Vec<u8>, request: &StreamConfig) -> Result<(), ProviderError> {
+fn messages(out: &mut Vec<u8>, request: &ModelRequest) -> Result<(), ProviderError> {
     out.push(b'[');
     let start = out.len();
     let told = if offers_tools(request) { answer_words::of(&request.response_format) } else { None };
@@ -171,7 +171,7 @@ fn messages(out: &mut Vec<u8>, request: &StreamConfig) -> Result<(), ProviderErr
     Ok(())
 }
 
-fn cannot(request: &StreamConfig, what: &str, advice: &str) -> ProviderError {
+fn cannot(request: &ModelRequest, what: &str, advice: &str) -> ProviderError {
     let context =
         ErrorContext::new(what).with_target(&request.model.provider, &request.model.id).with_advice(advice);
     ProviderError::new(ErrorKind::Other, context)

@@ -8,7 +8,7 @@ mod tests;
 use std::sync::Arc;
 
 use agent_core::{
-    Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StopReason, StreamConfig, StreamEvent,
+    Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StopReason, StreamEvent,
 };
 use serde_json::Value;
 
@@ -79,7 +79,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    pub(super) fn new(request: &StreamConfig) -> Self {
+    pub(super) fn new(request: &ModelRequest) -> Self {
         Self {
             begun: false,
             blocks: Blocks::default(),

@@ -7,7 +7,7 @@ mod tests;
 
 use std::borrow::Cow;
 
-use agent_core::{ModelConfig, ReasoningField, StreamConfig, ThinkingFormat, WireKey};
+use agent_core::{ModelConfig, ModelRequest, ReasoningField, ThinkingFormat, WireKey};
 
 use crate::handoff::wire_key;
 
@@ -336,7 +336,7 @@ impl Dialect {
     }
 
     /// The key of everything that the bytes of a unit depend on.
-    pub(super) fn unit_key(&self, request: &StreamConfig) -> WireKey {
+    pub(super) fn unit_key(&self, request: &ModelRequest) -> WireKey {
         let (replay, field) = match self.replay {
             Replay::Omit => ("omit", ""),
             Replay::AsReceived => ("as received", ""),

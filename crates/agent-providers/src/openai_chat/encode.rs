@@ -8,7 +8,7 @@ mod unit;
 #[cfg(test)]
 mod tests;
 
-use agent_core::{Encoded, ProviderError, StreamConfig, UnitKind, WireKey};
+use agent_core::{Encoded, ModelRequest, ProviderError, UnitKind, WireKey};
 use http::header::{self, HeaderName, HeaderValue};
 
 use super::dialect::{Auth, Dialect};
@@ -27,7 +27,7 @@ const BRIDGE: &[u8] = br#"{"role":"assistant","content":"I have the results of t
 /// What is put in at a mark to make the message before it the end of a cached prefix.
 const CACHE_MARKER: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 
-pub(super) fn request(request: &StreamConfig) -> Result<HttpRequest, ProviderError> {
+pub(super) fn request(request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
     let model = &request.model;
     let dialect = Dialect::of(model);
     let url = request::endpoint(model, dialect.base, "/chat/completions")?;
@@ -51,7 +51,7 @@ pub(super) fn request(request: &StreamConfig) -> Result<HttpRequest, ProviderErr
     Ok(HttpRequest { url, headers, body: body(request, &dialect) })
 }
 
-fn body(request: &StreamConfig, dialect: &Dialect) -> Vec<u8> {
+fn body(request: &ModelRequest, dialect: &Dialect) -> Vec<u8> {
     let mut out = request::body_buffer(request);
     let mut members = Members::open(&mut out);
     members.field("model", &request.model.id).field("stream", &true);
@@ -62,7 +62,7 @@ fn body(request: &StreamConfig, dialect: &Dialect) -> Vec<u8> {
     out
 }
 
-fn tools(members: &mut Members<'_>, request: &StreamConfig, dialect: &Dialect) {
+fn tools(members: &mut Members<'_>, request: &ModelRequest, dialect: &Dialect) {
     if request.tools.is_empty() {
         return;
     }
@@ -97,7 +97,7 @@ fn tools(members: &mut Members<'_>, request: &StreamConfig, dialect: &Dialect) {
     });
 }
 
-fn messages(out: &mut Vec<u8>, request: &StreamConfig, dialect: &Dialect) {
+fn messages(out: &mut Vec<u8>, request: &ModelRequest, dialect: &Dialect) {
     out.push(b'[');
     let start = out.len();
     system(out, request, dialect);
@@ -128,7 +128,7 @@ fn messages(out: &mut Vec<u8>, request: &StreamConfig, dialect: &Dialect) {
 /// Writes the conversation with a word of the assistant wherever something else follows the results of tools.
 fn bridged(
     out: &mut Vec<u8>,
-    request: &StreamConfig,
+    request: &ModelRequest,
     (key, encoder): (WireKey, &unit::UnitEncoder<'_>),
     mut write: impl FnMut(&mut Vec<u8>, &Encoded),
 ) {
@@ -153,7 +153,7 @@ fn bridged(
     }
 }
 
-fn system(out: &mut Vec<u8>, request: &StreamConfig, dialect: &Dialect) {
+fn system(out: &mut Vec<u8>, request: &ModelRequest, dialect: &Dialect) {
     let told = if dialect.json_schema { None } else { answer_words::of(&request.response_format) };
     let prompt = &*answer_words::behind(&request.system_prompt, told);
     if prompt.trim().is_empty() {

@@ -1,6 +1,6 @@
 //! Everything of a request but the conversation and the tools: limits, thinking, form of the answer, caching.
 
-use agent_core::{ResponseFormat, StreamConfig, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice};
+use agent_core::{ModelRequest, ResponseFormat, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice};
 use serde_json::json;
 
 use super::dialect::Dialect;
@@ -12,14 +12,14 @@ use crate::request::prompt_cache_key;
 const MIN_BUDGET: u32 = 1_024;
 
 /// Whether the system prompt goes under `developer`: only models that think know that role.
-pub(super) fn wants_developer(request: &StreamConfig, dialect: &Dialect) -> bool {
+pub(super) fn wants_developer(request: &ModelRequest, dialect: &Dialect) -> bool {
     match request.model.dialect.developer_role {
         Some(set) => set,
         None => dialect.developer_role && request.model.thinking != ThinkingForm::None,
     }
 }
 
-pub(super) fn write(members: &mut Members<'_>, request: &StreamConfig, dialect: &Dialect) {
+pub(super) fn write(members: &mut Members<'_>, request: &ModelRequest, dialect: &Dialect) {
     if dialect.usage_in_stream {
         members.key("stream_options").extend_from_slice(br#"{"include_usage":true}"#);
     }
@@ -49,7 +49,7 @@ pub(super) fn write(members: &mut Members<'_>, request: &StreamConfig, dialect: 
     }
 }
 
-fn thinking(members: &mut Members<'_>, request: &StreamConfig, dialect: &Dialect, level: ThinkingLevel) {
+fn thinking(members: &mut Members<'_>, request: &ModelRequest, dialect: &Dialect, level: ThinkingLevel) {
     let form = request.model.thinking;
     if form == ThinkingForm::None {
         return;
@@ -99,7 +99,7 @@ fn response_format(members: &mut Members<'_>, format: &ResponseFormat, dialect: 
     }
 }
 
-fn tool_choice(members: &mut Members<'_>, request: &StreamConfig) {
+fn tool_choice(members: &mut Members<'_>, request: &ModelRequest) {
     if request.tools.is_empty() {
         return;
     }

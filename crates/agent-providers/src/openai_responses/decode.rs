@@ -14,7 +14,7 @@ mod tests;
 
 use std::borrow::Cow;
 
-use agent_core::{Completion, EventSink, ProviderError, StreamConfig, StreamEvent};
+use agent_core::{Completion, EventSink, ModelRequest, ProviderError, StreamEvent};
 use serde::Deserialize;
 
 use super::error;
@@ -47,7 +47,7 @@ pub(super) struct Decoder {
 
 impl Decoder {
     /// A decoder for the answer to `request`.
-    pub(super) fn new(request: &StreamConfig) -> Self {
+    pub(super) fn new(request: &ModelRequest) -> Self {
         Self {
             model: request.model.id.clone(),
             begun: false,

@@ -9,7 +9,7 @@ mod options;
 #[cfg(test)]
 mod tests;
 
-use agent_core::{Encoded, ProviderError, StreamConfig, ToolDefinition, Unit};
+use agent_core::{Encoded, ModelRequest, ProviderError, ToolDefinition, Unit};
 
 use crate::handoff::{Handoff, wire_key};
 use crate::json::Members;
@@ -20,7 +20,7 @@ use crate::tool_schema::declared;
 ///
 /// # Errors
 /// When the request cannot be said in this protocol.
-pub(crate) fn body(request: &StreamConfig) -> Result<Vec<u8>, ProviderError> {
+pub(crate) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     let mut out = crate::request::body_buffer(request);
     let mut body = Members::open(&mut out);
     body.field("model", &request.model.id).field("stream", &true);
@@ -39,7 +39,7 @@ pub(crate) fn body(request: &StreamConfig) -> Result<Vec<u8>, ProviderError> {
     Ok(out)
 }
 
-fn tools(body: &mut Members<'_>, request: &StreamConfig) {
+fn tools(body: &mut Members<'_>, request: &ModelRequest) {
     if request.tools.is_empty() {
         return;
     }
@@ -72,7 +72,7 @@ fn encode_tools(definitions: &[ToolDefinition], strict: bool) -> Vec<u8> {
 }
 
 /// Writes the conversation, behind this system prompt.
-fn input(out: &mut Vec<u8>, request: &StreamConfig, system: Option<&str>) {
+fn input(out: &mut Vec<u8>, request: &ModelRequest, system: Option<&str>) {
     let writer = items::Writer::new(request);
     let key = writer.key(request);
     out.push(b'[');

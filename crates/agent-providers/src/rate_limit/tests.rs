@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_core::{
-    AgentMessage, ApiProtocol, CancellationToken, ErrorKind, History, ModelConfig, ProviderError,
-    StreamConfig, StreamProvider as _, Usage,
+    AgentMessage, ApiProtocol, CancellationToken, ErrorKind, History, ModelConfig, ModelRequest,
+    ProviderError, StreamProvider as _, Usage,
 };
 use proptest::prelude::*;
 use tokio::time::Instant;
@@ -23,14 +23,14 @@ fn limited(limit: RateLimit, reply: impl Fn(usize) -> ScriptedReply + Send + Syn
 }
 
 /// A prompt of about `tokens` tokens.
-fn request(key: &str, tokens: usize) -> StreamConfig {
+fn request(key: &str, tokens: usize) -> ModelRequest {
     let mut history = History::new();
     history.push(AgentMessage::user("a".repeat(tokens * 4))).unwrap();
-    StreamConfig::new(ModelConfig::new(ApiProtocol::AnthropicMessages, "p", "m").with_api_key(key), history)
+    ModelRequest::new(ModelConfig::new(ApiProtocol::AnthropicMessages, "p", "m").with_api_key(key), history)
 }
 
 /// Makes calls one after the other, and says in which second each began.
-async fn seconds(provider: &RateLimited, calls: &[StreamConfig]) -> Vec<u64> {
+async fn seconds(provider: &RateLimited, calls: &[ModelRequest]) -> Vec<u64> {
     let (begin, mut all) = (Instant::now(), Vec::new());
     for call in calls {
         let mut at = None;
@@ -140,7 +140,7 @@ async fn keys_that_are_not_used_any_more_are_forgotten() {
 async fn another_provider_is_not_limited_and_no_key_is_shown() {
     let provider = limited(RateLimit::requests(1), |_| "hi".into()).with_limit("other", RateLimit::tokens(1));
     let free =
-        StreamConfig::new(ModelConfig::new(ApiProtocol::OllamaChat, "free", "m"), request("k", 1).history);
+        ModelRequest::new(ModelConfig::new(ApiProtocol::OllamaChat, "free", "m"), request("k", 1).history);
     assert_eq!(seconds(&provider, &[free.clone(), free.clone(), free]).await, [0, 0, 0]);
     seconds(&provider, &[request("sk-very-secret", 1)]).await;
     assert!(!format!("{provider:?}").contains("very-secret"));

@@ -14,7 +14,7 @@ impl StreamProvider for Fixed {
 
     async fn stream(
         &self,
-        _: &StreamConfig,
+        _: &ModelRequest,
         _: &mut EventSink<'_>,
         _: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
@@ -36,7 +36,7 @@ async fn a_call_goes_to_who_speaks_the_models_protocol() {
     for (model, expect) in
         [(ModelConfig::anthropic("m", "M", "k"), "a"), (ModelConfig::openai("m", "M", "k"), "b")]
     {
-        let request = StreamConfig::new(model, History::new());
+        let request = ModelRequest::new(model, History::new());
         let completion = registry.stream(&request, &mut |_| {}, &CancellationToken::new()).await.unwrap();
         assert_eq!(completion.vendor_reason.as_deref(), Some(expect));
         assert_eq!(registry.provider_id_for(&request.model), expect);
@@ -46,7 +46,7 @@ async fn a_call_goes_to_who_speaks_the_models_protocol() {
 /// REQ-042.
 #[tokio::test]
 async fn a_protocol_that_nobody_speaks_is_an_error_that_names_the_feature() {
-    let request = StreamConfig::new(ModelConfig::ollama("m"), History::new());
+    let request = ModelRequest::new(ModelConfig::ollama("m"), History::new());
     let registry = two();
     let error = registry.stream(&request, &mut |_| {}, &CancellationToken::new()).await.unwrap_err();
     for error in [error, registry.check(&request.model).unwrap_err()] {

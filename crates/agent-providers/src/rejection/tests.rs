@@ -4,7 +4,7 @@ use super::*;
 
 #[track_caller]
 fn check(status: u16, body: &str, kind: ErrorKind, message: &str) {
-    let request = StreamConfig::new(ModelConfig::openai("gpt-x", "X", "sk-key"), agent_core::History::new());
+    let request = ModelRequest::new(ModelConfig::openai("gpt-x", "X", "sk-key"), agent_core::History::new());
     let error = read(&request, &Rejection { status, body: body.as_bytes() });
     assert_eq!(error.kind(), kind, "{status} {body}");
     assert_eq!(error.context().unwrap().message, message, "{status} {body}");
@@ -85,7 +85,7 @@ fn an_error_in_a_stream_without_a_status_is_judged_by_its_words() {
 
 #[test]
 fn advice_names_where_the_key_is_kept() {
-    let request = StreamConfig::new(ModelConfig::openai("gpt-x", "X", "sk-key"), agent_core::History::new());
+    let request = ModelRequest::new(ModelConfig::openai("gpt-x", "X", "sk-key"), agent_core::History::new());
     let error = read(&request, &Rejection { status: 401, body: b"" });
     assert!(error.to_string().contains("OPENAI_API_KEY"), "{error}");
 }

@@ -1,6 +1,6 @@
 //! Writes the request. Each unit of the history is encoded once.
 
-use agent_core::{Encoded, ProviderError, StreamConfig, Unit, WireKey};
+use agent_core::{Encoded, ModelRequest, ProviderError, Unit, WireKey};
 use http::header::{self, HeaderValue};
 
 use super::Remote;
@@ -16,7 +16,7 @@ pub const PATH: &str = "/v1/stream";
 /// The address that is shown when one is missing.
 const EXAMPLE: &str = "https://host:port";
 
-pub(super) fn request(remote: &Remote, request: &StreamConfig) -> Result<HttpRequest, ProviderError> {
+pub(super) fn request(remote: &Remote, request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
     let server = request.model.as_ref().clone().with_base_url(&remote.base_url);
     let url = request::endpoint(&server, EXAMPLE, PATH)?;
     let mut headers = request::json_headers();
@@ -25,7 +25,7 @@ pub(super) fn request(remote: &Remote, request: &StreamConfig) -> Result<HttpReq
     Ok(HttpRequest { url, headers, body: body(request) })
 }
 
-fn body(request: &StreamConfig) -> Vec<u8> {
+fn body(request: &ModelRequest) -> Vec<u8> {
     let mut out = crate::request::body_buffer(request);
     let mut members = Members::open(&mut out);
     members.field("version", &VERSION);
@@ -44,7 +44,7 @@ fn body(request: &StreamConfig) -> Vec<u8> {
     out
 }
 
-fn messages(out: &mut Vec<u8>, request: &StreamConfig) {
+fn messages(out: &mut Vec<u8>, request: &ModelRequest) {
     // The form of a message depends on nothing but the message.
     let key = WireKey::new(&["remote"]);
     out.push(b'[');

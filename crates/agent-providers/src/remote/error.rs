@@ -1,11 +1,11 @@
 //! Reads refusals of the server itself.
 
-use agent_core::{ErrorKind, ProviderError, StreamConfig};
+use agent_core::{ErrorKind, ModelRequest, ProviderError};
 
 use crate::protocol::Rejection;
 use crate::rejection;
 
-pub(super) fn rejected(request: &StreamConfig, rejected: &Rejection<'_>) -> ProviderError {
+pub(super) fn rejected(request: &ModelRequest, rejected: &Rejection<'_>) -> ProviderError {
     let error = rejection::read(request, rejected);
     let kind = error.kind();
     error.map_context(|context| {

@@ -1,6 +1,6 @@
 use agent_core::{
     AgentMessage, CancellationToken, Completion, Content, ErrorContext, ErrorKind, EventSink, History,
-    Message, ModelConfig, OwnedStreamEvent, ProviderError, ReplyLog, StopReason, StreamConfig, StreamEvent,
+    Message, ModelConfig, ModelRequest, OwnedStreamEvent, ProviderError, ReplyLog, StopReason, StreamEvent,
     StreamProvider as _, ThinkingLevel, ToolChoice, ToolDefinition, Usage,
 };
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn remote() -> Remote {
     Remote { base_url: "http://127.0.0.1:1".into(), token: "sekret-token".into() }
 }
 
-fn asked() -> StreamConfig {
+fn asked() -> ModelRequest {
     let mut history = History::new();
     history.push(AgentMessage::user("look")).unwrap();
     let mut reply = agent_core::AssistantMessage::new("anthropic", "claude", StopReason::ToolUse);
@@ -29,7 +29,7 @@ fn asked() -> StreamConfig {
     history.push(AgentMessage::extension("note", json!(1))).unwrap();
     let model =
         ModelConfig::anthropic("claude", "Claude", "sk-do-not-send").with_header("x-secret", "do-not-send");
-    let mut request = StreamConfig::new(model, history);
+    let mut request = ModelRequest::new(model, history);
     request.system_prompt = "Be brief.".into();
     request.tools = vec![ToolDefinition::new("look", "Looks.", json!({"type": "object"}))].into();
     request.thinking_level = ThinkingLevel::High;

@@ -2,7 +2,7 @@
 
 use agent_core::{
     AgentMessage, CacheConfig, Completion, ErrorKind, ErrorRecord, History, Message, ModelConfig,
-    OwnedStreamEvent, ProviderError, ResponseFormat, StreamConfig, StreamEvent, ThinkingBudgets,
+    ModelRequest, OwnedStreamEvent, ProviderError, ResponseFormat, StreamEvent, ThinkingBudgets,
     ThinkingLevel, ToolChoice, ToolDefinition,
 };
 use serde::{Deserialize, Serialize};
@@ -83,9 +83,9 @@ impl RemoteRequest {
     /// The request to `model`, which the server has for [`provider`](Self::provider) and [`model`](Self::model). A
     /// conversation that no model may be shown is repaired: it comes from elsewhere.
     #[must_use]
-    pub fn into_config(self, model: ModelConfig) -> StreamConfig {
+    pub fn into_config(self, model: ModelConfig) -> ModelRequest {
         let (history, _) = History::repaired(self.messages.into_iter().map(AgentMessage::from));
-        let mut config = StreamConfig::new(model, history);
+        let mut config = ModelRequest::new(model, history);
         config.system_prompt = self.system_prompt.into();
         config.tools = self.tools.into();
         config.thinking_level = self.thinking_level;

@@ -45,7 +45,7 @@ fn custom_headers_override_and_none_removes() {
         .with_header("X-A", "1")
         .with_header("x-b", "1")
         .without_header("user-agent");
-    let mut request = StreamConfig::new(model, History::new());
+    let mut request = ModelRequest::new(model, History::new());
     request.headers.insert("x-a".into(), Some("2".into()));
     request.headers.insert("x-b".into(), None);
     let mut headers = json_headers();
@@ -60,7 +60,7 @@ fn custom_headers_override_and_none_removes() {
 fn a_header_that_cannot_be_sent_is_named_without_its_value() {
     for (name, value) in [("x-key", "hunter2\n"), ("bad name", "hunter2"), ("Content-Length", "hunter2")] {
         let request =
-            StreamConfig::new(ModelConfig::openai("m", "M", "k").with_header(name, value), History::new());
+            ModelRequest::new(ModelConfig::openai("m", "M", "k").with_header(name, value), History::new());
         let error = apply_custom(&mut HeaderMap::new(), &request).unwrap_err();
         assert!(error.to_string().contains(name), "{error}");
         assert!(!format!("{error:?}").contains("hunter2"));

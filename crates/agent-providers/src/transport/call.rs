@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::{CancellationToken, Completion, ErrorKind, EventSink, ProviderError, StreamConfig};
+use agent_core::{CancellationToken, Completion, ErrorKind, EventSink, ModelRequest, ProviderError};
 use http::{HeaderName, HeaderValue, StatusCode};
 
 use super::body::{Body, Next};
@@ -28,7 +28,7 @@ const MIN_REDACTED: usize = 8;
 pub(super) async fn call(
     inner: &Inner,
     protocol: &dyn Protocol,
-    request: &StreamConfig,
+    request: &ModelRequest,
     sink: &mut EventSink<'_>,
     cancel: &CancellationToken,
 ) -> Result<Completion, ProviderError> {
@@ -40,7 +40,7 @@ pub(super) async fn call(
 async fn exchange(
     inner: &Inner,
     protocol: &dyn Protocol,
-    request: &StreamConfig,
+    request: &ModelRequest,
     sink: &mut EventSink<'_>,
     cancel: &CancellationToken,
     head: &mut Head,
@@ -105,7 +105,7 @@ async fn fetched(
 async fn refused(
     inner: &Inner,
     protocol: &dyn Protocol,
-    request: &StreamConfig,
+    request: &ModelRequest,
     body: &mut Body<'_>,
     (status, error_type): (StatusCode, Option<&str>),
 ) -> ProviderError {
@@ -332,7 +332,7 @@ async fn whole(
 
 /// Adds who was asked, the request id and the wait, takes every credential out of the texts, and heeds
 /// `x-should-retry`.
-fn dress(error: ProviderError, request: &StreamConfig, head: &Head) -> ProviderError {
+fn dress(error: ProviderError, request: &ModelRequest, head: &Head) -> ProviderError {
     let model = &request.model;
     let error = match (head.retry, error) {
         (Some(true), ProviderError::Api(context) | ProviderError::Other(context)) => {
@@ -362,7 +362,7 @@ fn dress(error: ProviderError, request: &StreamConfig, head: &Head) -> ProviderE
     })
 }
 
-fn redact(text: &mut String, request: &StreamConfig) {
+fn redact(text: &mut String, request: &ModelRequest) {
     let keys = [request.api_key.as_ref(), request.model.api_key.as_ref()];
     for key in keys.into_iter().flatten() {
         if text.contains(key.expose()) {

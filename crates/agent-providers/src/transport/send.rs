@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use agent_core::{CancellationToken, ProviderError, StreamConfig};
+use agent_core::{CancellationToken, ModelRequest, ProviderError};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::body::RINGS;
@@ -73,7 +73,7 @@ impl Head {
 pub(super) fn send(
     inner: &Inner,
     protocol: &dyn Protocol,
-    request: &StreamConfig,
+    request: &ModelRequest,
     fetched: Option<(HeaderName, HeaderValue)>,
     tap: Option<Arc<Tap>>,
 ) -> Result<(reqwest::Url, Dispatched), ProviderError> {

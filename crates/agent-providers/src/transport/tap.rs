@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use agent_core::provider::HIDDEN;
-use agent_core::{Received, ReceivedPart, SentRequest, StreamConfig, WireHooks};
+use agent_core::{ModelRequest, Received, ReceivedPart, SentRequest, WireHooks};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// What is shorter is no credential that could be told from other text.
@@ -57,7 +57,7 @@ pub(crate) struct Tap {
 
 impl Tap {
     /// A tap, if anybody looks.
-    pub(crate) fn of(request: &StreamConfig) -> Option<Arc<Self>> {
+    pub(crate) fn of(request: &ModelRequest) -> Option<Arc<Self>> {
         static EXCHANGES: AtomicU64 = AtomicU64::new(1);
         if !request.wire_hooks.is_set() {
             return None;

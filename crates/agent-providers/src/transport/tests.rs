@@ -46,7 +46,7 @@ fn the_default_transport_is_one_for_the_process() {
 #[test]
 fn a_waiting_call_is_small() {
     let model = agent_core::ModelConfig::local("http://localhost:1/v1", "m", "");
-    let request = StreamConfig::new(model, agent_core::History::new());
+    let request = ModelRequest::new(model, agent_core::History::new());
     let (transport, cancel) = (Transport::default(), CancellationToken::new());
     let mut sink = |_: agent_core::StreamEvent<'_>| {};
     let call = transport.call(&crate::openai_chat::OpenAiChat, &request, &mut sink, &cancel);

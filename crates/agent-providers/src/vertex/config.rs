@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use agent_core::{ErrorContext, ErrorKind, ModelConfig, ProviderError, Secret, StreamConfig};
+use agent_core::{ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderError, Secret};
 use http::header::{ACCEPT, AUTHORIZATION};
 use http::{HeaderMap, HeaderValue};
 
@@ -38,7 +38,7 @@ pub(super) enum Credential<'r> {
 }
 
 /// Tells who calls.
-pub(super) fn credential(request: &StreamConfig) -> Credential<'_> {
+pub(super) fn credential(request: &ModelRequest) -> Credential<'_> {
     match request.key().filter(|key| !key.is_empty()) {
         Some(key) if key.expose().trim_start().starts_with('{') => Credential::Account(key),
         Some(key) if project(&request.model).is_none() || is_api_key(key) => Credential::Key(key),
@@ -65,7 +65,7 @@ fn region(model: &ModelConfig) -> &str {
 ///
 /// # Errors
 /// When it is no address of the web, there is neither a project nor an API key, or a name cannot stand in an address.
-pub(super) fn endpoint(request: &StreamConfig) -> Result<reqwest::Url, ProviderError> {
+pub(super) fn endpoint(request: &ModelRequest) -> Result<reqwest::Url, ProviderError> {
     let model = &*request.model;
     let id = segment(model, "model id", &model.id)?;
     let place = word(model, "region", region(model), "")?;
@@ -131,7 +131,7 @@ fn project_missing(model: &ModelConfig) -> ProviderError {
 ///
 /// # Errors
 /// When the key cannot be sent.
-pub(super) fn headers(request: &StreamConfig) -> Result<HeaderMap, ProviderError> {
+pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError> {
     let model = &*request.model;
     let mut headers = request::json_headers();
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));

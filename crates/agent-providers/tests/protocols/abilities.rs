@@ -3,7 +3,7 @@
 
 use agent_core::{
     AgentMessage, AssistantMessage, CacheConfig, Content, Entry, ErrorKind, ImageContent, Message,
-    StopReason, StreamConfig, ToolChoice, ToolDefinition, ToolResultMessage,
+    ModelRequest, StopReason, ToolChoice, ToolDefinition, ToolResultMessage,
 };
 use agent_providers::ProviderRegistry;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ enum Expect {
 use Expect::{At, Nothing, Refused};
 
 /// Makes a request with tools and a wish, and gives what arrived, if it was sent.
-async fn send(vendor: Vendor, wish: &dyn Fn(&mut StreamConfig)) -> Result<Asked, String> {
+async fn send(vendor: Vendor, wish: &dyn Fn(&mut ModelRequest)) -> Result<Asked, String> {
     let server = Server::start(vec![vendor.answer(&Said::text("done"))]).await;
     let mut request = hello(vendor.at(&format!("http://{}", server.address)));
     request.tools = vec![
@@ -49,7 +49,7 @@ async fn send(vendor: Vendor, wish: &dyn Fn(&mut StreamConfig)) -> Result<Asked,
     }
 }
 
-async fn check(vendor: Vendor, what: &str, wish: &dyn Fn(&mut StreamConfig), expects: Vec<Expect>) {
+async fn check(vendor: Vendor, what: &str, wish: &dyn Fn(&mut ModelRequest), expects: Vec<Expect>) {
     assert!(!expects.is_empty());
     let sent = send(vendor, wish).await;
     for expect in expects {
@@ -69,7 +69,7 @@ async fn check(vendor: Vendor, what: &str, wish: &dyn Fn(&mut StreamConfig), exp
 }
 
 /// The table of a wish: a line for each of the eight.
-async fn table(what: &str, wish: &dyn Fn(&mut StreamConfig), rows: [(Vendor, Vec<Expect>); 8]) {
+async fn table(what: &str, wish: &dyn Fn(&mut ModelRequest), rows: [(Vendor, Vec<Expect>); 8]) {
     for vendor in ALL {
         assert!(rows.iter().any(|(v, _)| *v == vendor), "{what}: nothing is said of {}", vendor.name);
     }
@@ -80,7 +80,7 @@ async fn table(what: &str, wish: &dyn Fn(&mut StreamConfig), rows: [(Vendor, Vec
 
 #[tokio::test]
 async fn stop_sequences() {
-    let wish = |r: &mut StreamConfig| r.stop_sequences = vec!["END".into(), "\n\n".into()];
+    let wish = |r: &mut ModelRequest| r.stop_sequences = vec!["END".into(), "\n\n".into()];
     let both = || json!(["END", "\n\n"]);
     // Claude takes none of white space only.
     let rows = [
@@ -98,7 +98,7 @@ async fn stop_sequences() {
 
 #[tokio::test]
 async fn tools_that_must_not_be_called() {
-    let wish = |r: &mut StreamConfig| r.tool_choice = ToolChoice::None;
+    let wish = |r: &mut ModelRequest| r.tool_choice = ToolChoice::None;
     let mode = "/toolConfig/functionCallingConfig/mode";
     let rows = [
         (ANTHROPIC, vec![At("/tool_choice", json!({"type": "none"})), At("/tools/0/name", json!("look"))]),
@@ -116,7 +116,7 @@ async fn tools_that_must_not_be_called() {
 
 #[tokio::test]
 async fn tools_of_which_one_must_be_called() {
-    let wish = |r: &mut StreamConfig| r.tool_choice = ToolChoice::Required;
+    let wish = |r: &mut ModelRequest| r.tool_choice = ToolChoice::Required;
     let mode = "/toolConfig/functionCallingConfig/mode";
     let rows = [
         (ANTHROPIC, vec![At("/tool_choice", json!({"type": "any"}))]),
@@ -133,7 +133,7 @@ async fn tools_of_which_one_must_be_called() {
 
 #[tokio::test]
 async fn a_tool_that_must_be_called() {
-    let wish = |r: &mut StreamConfig| r.tool_choice = ToolChoice::Tool("draw".into());
+    let wish = |r: &mut ModelRequest| r.tool_choice = ToolChoice::Tool("draw".into());
     let any_of = || json!({"mode": "ANY", "allowedFunctionNames": ["draw"]});
     let rows = [
         (ANTHROPIC, vec![At("/tool_choice", json!({"type": "tool", "name": "draw"}))]),
@@ -151,7 +151,7 @@ async fn a_tool_that_must_be_called() {
 /// B-147, B-148.
 #[tokio::test]
 async fn caching_where_the_protocol_lets_one_say_something_of_it() {
-    let said = |r: &mut StreamConfig| {
+    let said = |r: &mut ModelRequest| {
         r.session_id = Some("the-session".into());
         r.system_prompt = "Be brief.".into();
         r.history.push("And more.".into()).unwrap();
@@ -178,7 +178,7 @@ async fn caching_where_the_protocol_lets_one_say_something_of_it() {
     ];
     table("caching", &said, rows).await;
     for vendor in ALL {
-        let without = |r: &mut StreamConfig| {
+        let without = |r: &mut ModelRequest| {
             said(r);
             r.cache_config = CacheConfig::default();
             r.cache_config.enabled = false;
@@ -198,7 +198,7 @@ fn picture() -> Content {
 
 #[tokio::test]
 async fn pictures_in_prompts() {
-    let wish = |r: &mut StreamConfig| {
+    let wish = |r: &mut ModelRequest| {
         r.history.push(Message::user_content(vec![Content::text("See:"), picture()]).into()).unwrap();
     };
     let data = || json!("data:image/png;base64,aGVsbG8=");
@@ -229,7 +229,7 @@ async fn pictures_in_prompts() {
 #[tokio::test]
 async fn pictures_by_their_address() {
     let url = "https://example.org/cat.png";
-    let wish = |r: &mut StreamConfig| {
+    let wish = |r: &mut ModelRequest| {
         let picture = Content::Image(ImageContent::Url { url: url.into() });
         r.history.push(Message::user_content(vec![picture]).into()).unwrap();
     };
@@ -250,7 +250,7 @@ async fn pictures_by_their_address() {
 /// B-142.
 #[tokio::test]
 async fn pictures_in_the_results_of_tools() {
-    let wish = |r: &mut StreamConfig| {
+    let wish = |r: &mut ModelRequest| {
         let entry = |message: Message| Entry::from(AgentMessage::from(message));
         let mut reply = AssistantMessage::new("other", "model", StopReason::ToolUse);
         reply.content = vec![Content::tool_call("c1", "look", json!({}))];
@@ -305,7 +305,7 @@ async fn pictures_in_the_results_of_tools() {
 #[tokio::test]
 async fn headers_of_a_call_win_over_the_models_and_over_the_protocols() {
     for vendor in ALL {
-        let wish = |r: &mut StreamConfig| {
+        let wish = |r: &mut ModelRequest| {
             let model = agent_core::ModelConfig::clone(&r.model)
                 .with_header("X-Team", "of the model")
                 .with_header("X-Kept", "of the model")

@@ -1,7 +1,7 @@
 //! What each protocol is: where a request goes and who it says it is from, what a reply is made of, why it stopped. And
 //! that the page of each protocol says so.
 
-use agent_core::{ApiProtocol, Content, ErrorKind, StopReason, StreamConfig, ToolDefinition};
+use agent_core::{ApiProtocol, Content, ErrorKind, ModelRequest, StopReason, ToolDefinition};
 use agent_providers::ProviderRegistry;
 use serde_json::json;
 
@@ -79,7 +79,7 @@ const CONTRACTS: [Contract; 8] = [
 
 async fn ask(vendor: Vendor, said: &Said) -> (Outcome, Asked) {
     let server = Server::start(vec![vendor.answer(said)]).await;
-    let mut request: StreamConfig = hello(vendor.at(&format!("http://{}", server.address)));
+    let mut request: ModelRequest = hello(vendor.at(&format!("http://{}", server.address)));
     request.tools =
         vec![ToolDefinition::new("look", "Looks.", json!({"type": "object", "properties": {}}))].into();
     let outcome = call(&ProviderRegistry::default(), &request).await;

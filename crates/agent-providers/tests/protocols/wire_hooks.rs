@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use agent_core::provider::HIDDEN;
 use agent_core::{
-    BasicAgent, ModelConfig, Received, ReceivedPart, RetryConfig, SentRequest, StreamConfig, StreamProvider,
+    BasicAgent, ModelConfig, ModelRequest, Received, ReceivedPart, RetryConfig, SentRequest, StreamProvider,
 };
 use agent_providers::{ProviderRegistry, RemoteProvider, Transport, TransportConfig};
 use serde_json::json;
@@ -68,7 +68,7 @@ fn answer(log: &Log, part: &ReceivedPart<'_>) {
     }
 }
 
-fn watched(mut request_: StreamConfig) -> (StreamConfig, Log) {
+fn watched(mut request_: ModelRequest) -> (ModelRequest, Log) {
     let log = Log::default();
     let (one, two) = (Arc::clone(&log), Arc::clone(&log));
     request_.wire_hooks.on_request = Some(Arc::new(move |sent| request(&one, sent)));
@@ -122,7 +122,7 @@ fn assert_same(seen: &Request, asked: &Asked, base: &str) {
     }
 }
 
-async fn check(vendor: Vendor, change: impl FnOnce(&mut StreamConfig)) -> Seen {
+async fn check(vendor: Vendor, change: impl FnOnce(&mut ModelRequest)) -> Seen {
     let script = vendor.answer(&Said { thinks: true, ..Said::text("Grüße — 日本") });
     let server = Server::start(vec![script.clone()]).await;
     let base = format!("http://{}", server.address);

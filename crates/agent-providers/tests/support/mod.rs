@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_core::{
-    CancellationToken, Completion, History, ModelConfig, OwnedStreamEvent, ProviderError, StreamConfig,
+    CancellationToken, Completion, History, ModelConfig, ModelRequest, OwnedStreamEvent, ProviderError,
     StreamProvider,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -215,13 +215,13 @@ impl Outcome {
     }
 }
 
-pub async fn call(provider: &dyn StreamProvider, request: &StreamConfig) -> Outcome {
+pub async fn call(provider: &dyn StreamProvider, request: &ModelRequest) -> Outcome {
     call_until(provider, request, &CancellationToken::new()).await
 }
 
 pub async fn call_until(
     provider: &dyn StreamProvider,
-    request: &StreamConfig,
+    request: &ModelRequest,
     cancel: &CancellationToken,
 ) -> Outcome {
     let mut events = Vec::new();
@@ -237,8 +237,8 @@ pub async fn call_until(
 }
 
 /// A request that says hello to this model.
-pub fn hello(model: ModelConfig) -> StreamConfig {
+pub fn hello(model: ModelConfig) -> ModelRequest {
     let mut history = History::new();
     history.push("hello".into()).unwrap();
-    StreamConfig::new(model, history)
+    ModelRequest::new(model, history)
 }

@@ -90,7 +90,7 @@ impl FileWatch {
                 let paths = watch.paths(&call.arguments);
                 let verdict = match before {
                     Some(before) => before(call).await?,
-                    None => Verdict::Go,
+                    None => Verdict::Allow,
                 };
                 if !paths.is_empty() {
                     watch.blocking(move |watch| watch.meet(&paths)).await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use agent_core::AgentEvent;
-use agent_core::run::{LightRun, RunSetup};
+use agent_core::run::{RunCheckpoint, RunSetup};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
@@ -324,7 +324,7 @@ impl<'de> Deserialize<'de> for OpenRun {
         #[derive(Deserialize)]
         struct Known {
             setup: Box<RunSetup>,
-            light: Box<LightRun>,
+            light: Box<RunCheckpoint>,
         }
         let value = Value::deserialize(deserializer)?;
         Ok(match serde_json::from_value::<Known>(value.clone()) {

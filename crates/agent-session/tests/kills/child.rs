@@ -12,7 +12,7 @@ use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError};
 use agent_core::testing::ScriptedTool;
 use agent_core::{
     AgentEvent, Answer, BasicAgent, CancellationToken, Completion, Effects, EventSink, Finished, ModelConfig,
-    ProviderError, StopReason, StreamConfig, StreamEvent, StreamProvider, ToolResult,
+    ModelRequest, ProviderError, StopReason, StreamEvent, StreamProvider, ToolResult,
 };
 use agent_session::{LoopStatus, RestoreSession, Session, SessionRecorder};
 use async_trait::async_trait;
@@ -92,7 +92,7 @@ impl StreamProvider for Model {
 
     async fn stream(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         sink: &mut EventSink<'_>,
         _: &CancellationToken,
     ) -> Result<Completion, ProviderError> {

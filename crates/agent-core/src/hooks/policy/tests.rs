@@ -21,7 +21,7 @@ fn call(tool: &str, arguments: Value, effects: Effects) -> ToolCallInfo {
 #[track_caller]
 fn check(policy: &ToolPolicy, tool: &str, arguments: Value, effects: Effects, expect: &str) {
     let verdict = match policy.decide(&call(tool, arguments, effects)) {
-        Verdict::Go => "go".to_owned(),
+        Verdict::Allow => "go".to_owned(),
         Verdict::Ask(text) => format!("ask {text}"),
         Verdict::Deny(text) => format!("deny {text}"),
         other => format!("{other:?}"),

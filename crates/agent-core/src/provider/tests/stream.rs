@@ -9,7 +9,7 @@ use crate::history::History;
 use crate::message::{AgentMessage, StopReason, Usage};
 use crate::model::{ApiProtocol, ModelConfig, ResponseFormat, ThinkingLevel, ToolChoice};
 use crate::provider::{
-    Completion, ErrorKind, EventSink, OwnedStreamEvent, ProviderError, StreamConfig, StreamEvent,
+    Completion, ErrorKind, EventSink, ModelRequest, OwnedStreamEvent, ProviderError, StreamEvent,
     StreamProvider, complete, stream_to,
 };
 
@@ -26,7 +26,7 @@ impl StreamProvider for Fixed {
 
     async fn stream(
         &self,
-        _: &StreamConfig,
+        _: &ModelRequest,
         sink: &mut EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
@@ -45,10 +45,10 @@ impl StreamProvider for Fixed {
     }
 }
 
-fn request() -> StreamConfig {
+fn request() -> ModelRequest {
     let (history, _) =
         History::repaired([AgentMessage::extension("note", json!("secret")), AgentMessage::user("hi")]);
-    StreamConfig::new(ModelConfig::anthropic("claude", "Claude", "k"), history)
+    ModelRequest::new(ModelConfig::anthropic("claude", "Claude", "k"), history)
 }
 
 /// REQ-020.

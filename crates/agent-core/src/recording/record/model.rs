@@ -11,7 +11,7 @@ use super::Shared;
 use crate::drive::panic_text;
 use crate::model::ModelConfig;
 use crate::provider::{
-    Completion, ErrorKind, ErrorRecord, EventSink, OwnedStreamEvent, ProviderError, StreamConfig,
+    Completion, ErrorKind, ErrorRecord, EventSink, ModelRequest, OwnedStreamEvent, ProviderError,
     StreamEvent, StreamProvider,
 };
 use crate::recording::form::{RecordedEffect, RecordedModelEnd, provider_name};
@@ -47,7 +47,7 @@ impl StreamProvider for RecordingProvider {
 
     async fn stream(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         sink: &mut EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::Shared;
 use crate::model::ModelConfig;
 use crate::provider::{
-    Completion, ErrorContext, ErrorKind, EventSink, OwnedStreamEvent, ProviderError, StreamConfig,
+    Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, OwnedStreamEvent, ProviderError,
     StreamProvider,
 };
 use crate::recording::error::Divergence;
@@ -33,7 +33,7 @@ impl StreamProvider for ReplayProvider {
 
     async fn stream(
         &self,
-        request: &StreamConfig,
+        request: &ModelRequest,
         sink: &mut EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
@@ -61,7 +61,7 @@ impl StreamProvider for ReplayProvider {
     }
 }
 
-fn refused(request: &StreamConfig, divergence: Divergence) -> ProviderError {
+fn refused(request: &ModelRequest, divergence: Divergence) -> ProviderError {
     let context = ErrorContext::new(divergence.to_string())
         .with_target(&request.model.provider, &request.model.id)
         .with_source(divergence);

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{Shared, Strictness};
-use crate::provider::StreamConfig;
+use crate::provider::ModelRequest;
 use crate::recording::error::Divergence;
 use crate::recording::form::{RecordedEffect, RecordedRequest};
 use crate::recording::{asked, diff};
 
 impl Shared {
     /// Takes the recorded call of a model that this request gets its answer from.
-    pub(super) fn take_model(&self, request: &StreamConfig) -> Result<usize, Divergence> {
+    pub(super) fn take_model(&self, request: &ModelRequest) -> Result<usize, Divergence> {
         let setup = asked::setup(request);
         let setup_place = self.setups.get(&setup);
         // By numbers; a message that the recording does not have is none.

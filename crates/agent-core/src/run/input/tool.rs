@@ -13,11 +13,14 @@ use crate::tool::ToolResult;
 #[non_exhaustive]
 pub enum ToolVerdict {
     /// It runs with what the model sent.
-    Run,
+    #[serde(rename = "run")]
+    Allow,
     /// It runs with other arguments.
-    RunWith(Value),
+    #[serde(rename = "run_with")]
+    AllowWith(Value),
     /// It does not run; this is its error result.
-    Refuse(Box<ToolResult>),
+    #[serde(rename = "refuse")]
+    Deny(Box<ToolResult>),
     /// Somebody is asked first.
     Ask(String),
     /// A limit of the budget does not allow it: it is asked about where the run pauses at limits, else it does not run, and
@@ -38,8 +41,8 @@ pub enum ToolVerdict {
 impl ToolVerdict {
     /// It does not run; the model is told `text`.
     #[must_use]
-    pub fn refuse(text: impl Into<String>) -> Self {
-        Self::Refuse(Box::new(ToolResult::error(text)))
+    pub fn deny(text: impl Into<String>) -> Self {
+        Self::Deny(Box::new(ToolResult::error(text)))
     }
 }
 

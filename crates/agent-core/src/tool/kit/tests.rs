@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::Toolkit;
+use super::Tools;
 use crate::identity::ToolName;
 use crate::tool::{AgentTool, ToolConcurrency, ToolContext, ToolError, ToolResult};
 
@@ -35,7 +35,7 @@ impl AgentTool for Asked {
     }
 }
 
-fn kit(tools: &[(&'static str, &'static str)]) -> (Toolkit, Arc<AtomicUsize>) {
+fn kit(tools: &[(&'static str, &'static str)]) -> (Tools, Arc<AtomicUsize>) {
     let times = Arc::new(AtomicUsize::new(0));
     let tool = |(name, description): &(&'static str, &'static str)| {
         Arc::new(Asked { name, description, times: Arc::clone(&times) }) as Arc<dyn AgentTool>
@@ -49,7 +49,7 @@ fn a_tool_describes_itself_once_for_all_who_share_it() {
     assert_eq!(times.load(SeqCst), 0, "not before it is needed");
     let other = kit.clone();
     let names =
-        |kit: &Toolkit| kit.definitions().definitions().iter().map(|d| d.name.clone()).collect::<Vec<_>>();
+        |kit: &Tools| kit.definitions().definitions().iter().map(|d| d.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&kit), ["read", "write"]);
     assert_eq!(names(&other), names(&kit));
     assert_eq!(times.load(SeqCst), 2);
@@ -72,6 +72,6 @@ fn one_more_tool_leaves_the_kit_as_it_was() {
     let (more, _) = self::kit(&[("write", "y")]);
     let both = kit.with(Arc::clone(&more.tools()[0]));
     assert_eq!((kit.len(), both.len()), (1, 2));
-    assert!(!both.is_empty() && Toolkit::default().is_empty());
+    assert!(!both.is_empty() && Tools::default().is_empty());
     assert_eq!(format!("{both:?}"), r#"["read", "write"]"#);
 }

@@ -41,7 +41,7 @@ fn only_the_vendors_own_host_is_the_vendor() {
 
 #[track_caller]
 fn sent(model: ModelConfig) -> Vec<(String, String)> {
-    let request = StreamConfig::new(model, History::new());
+    let request = ModelRequest::new(model, History::new());
     let headers = headers(&request).unwrap();
     headers.iter().map(|(n, v)| (n.to_string(), v.to_str().unwrap().to_owned())).collect()
 }
@@ -98,22 +98,22 @@ fn the_headers_of_the_vendors_client_are_sent_only_when_asked_for() {
 #[test]
 fn a_missing_key_is_an_error_unless_the_headers_sign_in_themselves() {
     let keyless = || ModelConfig::anthropic("claude-test", "Claude", "");
-    let error = headers(&StreamConfig::new(keyless(), History::new())).unwrap_err();
+    let error = headers(&ModelRequest::new(keyless(), History::new())).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Auth);
     assert!(error.to_string().contains("API key"), "{error}");
     assert!(
-        headers(&StreamConfig::new(keyless().with_header("Authorization", "Basic x"), History::new()))
+        headers(&ModelRequest::new(keyless().with_header("Authorization", "Basic x"), History::new()))
             .is_ok()
     );
     assert!(!sent(keyless().without_header("x-api-key")).iter().any(|(n, _)| n == "x-api-key"));
-    let mut called = StreamConfig::new(keyless(), History::new());
+    let mut called = ModelRequest::new(keyless(), History::new());
     called.api_key = Some("of-the-call".into());
     assert_eq!(headers(&called).unwrap()["x-api-key"], "of-the-call");
 }
 
 #[track_caller]
 fn check_betas(model: ModelConfig, expect: &[&str]) {
-    let request = StreamConfig::new(model, History::new());
+    let request = ModelRequest::new(model, History::new());
     let headers = headers(&request).unwrap();
     let found: Vec<&str> = headers.get_all("anthropic-beta").iter().map(|v| v.to_str().unwrap()).collect();
     assert_eq!(found, expect);
@@ -144,11 +144,11 @@ fn a_model_that_binds_its_thinking_is_told_to_drop_what_no_longer_fits() {
 
 #[test]
 fn a_credential_is_marked_and_never_shown() {
-    let request = StreamConfig::new(model(), History::new());
+    let request = ModelRequest::new(model(), History::new());
     assert!(headers(&request).unwrap()["x-api-key"].is_sensitive());
     assert!(!format!("{:?}", headers(&request).unwrap()).contains("sk-secret"));
     let broken = ModelConfig::anthropic("claude-test", "Claude", "sk-sec\nret");
-    let error = headers(&StreamConfig::new(broken, History::new())).unwrap_err();
+    let error = headers(&ModelRequest::new(broken, History::new())).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Auth);
     assert!(!format!("{error:?} {error}").contains("sk-sec"));
 }

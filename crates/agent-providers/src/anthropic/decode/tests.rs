@@ -6,15 +6,15 @@ mod stream;
 mod whole;
 
 use agent_core::{
-    Completion, ErrorKind, History, ModelConfig, OwnedStreamEvent as Event, ProviderError, ReplyLog,
-    ResponseFormat, StreamConfig,
+    Completion, ErrorKind, History, ModelConfig, ModelRequest, OwnedStreamEvent as Event, ProviderError,
+    ReplyLog, ResponseFormat,
 };
 use serde_json::{Value, json};
 
 use super::*;
 
-fn request() -> StreamConfig {
-    StreamConfig::new(ModelConfig::anthropic("claude-test", "Claude", "key"), History::new())
+fn request() -> ModelRequest {
+    ModelRequest::new(ModelConfig::anthropic("claude-test", "Claude", "key"), History::new())
 }
 
 /// What came of a stream.
@@ -32,7 +32,7 @@ impl Read {
 }
 
 /// Pushes frames as the transport does: until one says that it is the last, or fails.
-fn read_as(request: &StreamConfig, frames: &[&str]) -> Read {
+fn read_as(request: &ModelRequest, frames: &[&str]) -> Read {
     let (mut events, mut log) = (vec![], ReplyLog::new());
     let mut sink = |event: StreamEvent<'_>| {
         log.push(&event);

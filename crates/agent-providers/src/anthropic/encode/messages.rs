@@ -1,7 +1,7 @@
 //! Writes the conversation: each unit of history once, with the offset at which a cache marker may go into each of
 //! its messages.
 
-use agent_core::{ImageContent, StreamConfig, ThinkingContent};
+use agent_core::{ImageContent, ModelRequest, ThinkingContent};
 
 use super::MARKER;
 use crate::anthropic::config::is_vendor;
@@ -15,7 +15,7 @@ use crate::marks::Marks;
 const OPENING: &[u8] = br#"{"role":"user","content":[{"type":"text","text":"[the beginning of the conversation is not shown]"}]}"#;
 
 /// Writes the list of messages; with `marked`, the second-to-last one ends a cacheable prefix (REQ-126, D14).
-pub(super) fn write(out: &mut Vec<u8>, request: &StreamConfig, marked: bool) {
+pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest, marked: bool) {
     let keeps_unsigned = !is_vendor(&request.model);
     let writer = Writer::new(request, Form { keeps_unsigned });
     let key = handoff::wire_key(request, &[if keeps_unsigned { "unsigned" } else { "signed" }]);

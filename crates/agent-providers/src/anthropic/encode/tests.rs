@@ -9,8 +9,8 @@ mod thinking;
 use std::sync::Arc;
 
 use agent_core::{
-    AgentMessage, ApiProtocol, AssistantMessage, Content, Entry, History, Message, ModelConfig, StopReason,
-    StreamConfig, ToolDefinition, ToolResultMessage,
+    AgentMessage, ApiProtocol, AssistantMessage, Content, Entry, History, Message, ModelConfig, ModelRequest,
+    StopReason, ToolDefinition, ToolResultMessage,
 };
 use serde_json::{Value, json};
 
@@ -19,17 +19,17 @@ fn model() -> ModelConfig {
     ModelConfig::anthropic("claude-test", "Claude", "key")
 }
 
-fn request(messages: Vec<AgentMessage>) -> StreamConfig {
+fn request(messages: Vec<AgentMessage>) -> ModelRequest {
     let (history, repairs) = History::repaired(messages);
     assert!(repairs.is_empty(), "{repairs:?}");
-    StreamConfig::new(model(), history)
+    ModelRequest::new(model(), history)
 }
 
-fn asking(text: &str) -> StreamConfig {
+fn asking(text: &str) -> ModelRequest {
     request(vec![AgentMessage::user(text)])
 }
 
-fn with_model(mut request: StreamConfig, change: impl FnOnce(&mut ModelConfig)) -> StreamConfig {
+fn with_model(mut request: ModelRequest, change: impl FnOnce(&mut ModelConfig)) -> ModelRequest {
     change(Arc::make_mut(&mut request.model));
     request
 }
@@ -70,17 +70,17 @@ fn tools(names: &[&str]) -> Vec<ToolDefinition> {
 }
 
 #[track_caller]
-fn text(request: &StreamConfig) -> String {
+fn text(request: &ModelRequest) -> String {
     String::from_utf8(super::body(request).unwrap()).unwrap()
 }
 
 #[track_caller]
-fn body(request: &StreamConfig) -> Value {
+fn body(request: &ModelRequest) -> Value {
     serde_json::from_str(&text(request)).unwrap()
 }
 
 #[track_caller]
-fn messages(mut request: StreamConfig) -> Value {
+fn messages(mut request: ModelRequest) -> Value {
     request.cache_config = agent_core::CacheConfig::disabled();
     body(&request)["messages"].take()
 }
@@ -94,7 +94,7 @@ fn exchange(history: &mut History, id: &str, content: Vec<Content>, output: &str
 }
 
 /// One of everything that a run can hold.
-fn varied() -> StreamConfig {
+fn varied() -> ModelRequest {
     let mut asked = request(vec![
         Message::user_content(vec!["look".into(), Content::image("aGVsbG8=", "image/png")]).into(),
         said(foreign(vec![

@@ -5,7 +5,7 @@ use super::*;
 #[track_caller]
 fn refused(status: u16, body: &str) -> ProviderError {
     let model = ModelConfig::anthropic("claude-test", "Claude", "key");
-    let request = StreamConfig::new(model, History::new());
+    let request = ModelRequest::new(model, History::new());
     let error = rejected(&request, &Rejection { status, body: body.as_bytes() });
     assert_eq!(error.status(), Some(status));
     error

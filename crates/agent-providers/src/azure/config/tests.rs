@@ -56,7 +56,7 @@ fn a_missing_or_wrong_address_is_named() {
 }
 
 fn sent(model: ModelConfig) -> HeaderMap {
-    headers(&StreamConfig::new(model, History::new())).unwrap()
+    headers(&ModelRequest::new(model, History::new())).unwrap()
 }
 
 /// REQ-124, B-158.
@@ -78,7 +78,7 @@ fn a_header_by_hand_stands_in_for_the_key() {
     let by_hand = model("https://h").with_header("Authorization", "Bearer own");
     assert!(sent(by_hand).get("api-key").is_none(), "not both");
     let none = ModelConfig::azure("https://h", "my-gpt", "");
-    let error = headers(&StreamConfig::new(none.clone(), History::new())).unwrap_err();
+    let error = headers(&ModelRequest::new(none.clone(), History::new())).unwrap_err();
     assert!(error.kind() == ErrorKind::Auth && error.to_string().contains("AZURE_OPENAI_API_KEY"), "{error}");
-    assert!(headers(&StreamConfig::new(none.with_header("api-key", "own"), History::new())).is_ok());
+    assert!(headers(&ModelRequest::new(none.with_header("api-key", "own"), History::new())).is_ok());
 }

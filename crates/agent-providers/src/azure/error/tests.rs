@@ -7,7 +7,7 @@ use super::*;
 
 fn read(status: u16, body: &Value) -> ProviderError {
     let model = ModelConfig::azure("https://h", "my-gpt", "k");
-    let request = StreamConfig::new(model, History::new());
+    let request = ModelRequest::new(model, History::new());
     rejected(&request, &Rejection { status, body: body.to_string().as_bytes() })
 }
 

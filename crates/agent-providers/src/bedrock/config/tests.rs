@@ -8,9 +8,9 @@ fn model() -> ModelConfig {
     ModelConfig::bedrock("eu-west-1", "anthropic.claude-test-v1:0")
 }
 
-fn request(model: ModelConfig) -> StreamConfig {
+fn request(model: ModelConfig) -> ModelRequest {
     let (history, _) = History::repaired([AgentMessage::user("hi")]);
-    StreamConfig::new(model, history)
+    ModelRequest::new(model, history)
 }
 
 #[track_caller]

@@ -6,16 +6,16 @@ mod stream;
 mod whole;
 
 use agent_core::{
-    Completion, Content, ErrorKind, History, ModelConfig, OwnedStreamEvent as Event, ProviderError, ReplyLog,
-    ResponseFormat, StopReason, StreamConfig,
+    Completion, Content, ErrorKind, History, ModelConfig, ModelRequest, OwnedStreamEvent as Event,
+    ProviderError, ReplyLog, ResponseFormat, StopReason,
 };
 use serde_json::{Value, json};
 
 use super::*;
 
-fn request() -> StreamConfig {
+fn request() -> ModelRequest {
     let model = ModelConfig::bedrock("eu-west-1", "vendor.model-1").with_api_key("some-api-key");
-    StreamConfig::new(model, History::new())
+    ModelRequest::new(model, History::new())
 }
 
 /// What came of a stream.
@@ -26,7 +26,7 @@ struct Read {
 }
 
 /// Pushes events as the transport does: until one says that it is the last, or fails.
-fn read_as(request: &StreamConfig, frames: &[(Option<&str>, String)]) -> Read {
+fn read_as(request: &ModelRequest, frames: &[(Option<&str>, String)]) -> Read {
     let (mut events, mut log) = (vec![], ReplyLog::new());
     let mut sink = |event: StreamEvent<'_>| {
         log.push(&event);

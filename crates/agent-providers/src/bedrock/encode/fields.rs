@@ -1,6 +1,6 @@
 //! What is said beside the common form, in the words of the model's own vendor: how much it thinks.
 
-use agent_core::{StreamConfig, ThinkingForm, ThinkingLevel};
+use agent_core::{ModelRequest, ThinkingForm, ThinkingLevel};
 
 use crate::bedrock::family::Family;
 use crate::claude::thinking::Plan;
@@ -20,7 +20,7 @@ pub(super) enum Fields {
 }
 
 /// Chooses them.
-pub(super) fn plan(request: &StreamConfig, family: Family, plan: &Plan) -> Fields {
+pub(super) fn plan(request: &ModelRequest, family: Family, plan: &Plan) -> Fields {
     let model = &*request.model;
     let level = request.thinking_level.clamp_to(&model.thinking_levels);
     let by_word = matches!(model.thinking, ThinkingForm::Effort | ThinkingForm::Adaptive);
@@ -44,7 +44,7 @@ fn word(level: ThinkingLevel) -> &'static str {
 
 impl Fields {
     /// The limit of the answer, where it may be said.
-    pub(super) fn max_tokens(self, request: &StreamConfig, plan: &Plan) -> Option<u32> {
+    pub(super) fn max_tokens(self, request: &ModelRequest, plan: &Plan) -> Option<u32> {
         match self {
             Self::Claude => Some(plan.max_tokens),
             // Nova refuses a limit beside its highest effort.

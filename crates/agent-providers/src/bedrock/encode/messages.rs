@@ -2,7 +2,7 @@
 //! its messages.
 
 use agent_core::{
-    Content, Encoded, ErrorKind, ImageContent, Message, ProviderError, StreamConfig, ThinkingContent, Unit,
+    Content, Encoded, ErrorKind, ImageContent, Message, ModelRequest, ProviderError, ThinkingContent, Unit,
 };
 
 use super::CACHE_POINT;
@@ -28,7 +28,7 @@ const OPENING: &[u8] =
 /// When a picture cannot be sent.
 pub(super) fn write(
     out: &mut Vec<u8>,
-    request: &StreamConfig,
+    request: &ModelRequest,
     family: Family,
     marked: bool,
 ) -> Result<(), ProviderError> {

@@ -2,10 +2,10 @@ use agent_core::{AgentMessage, History, ModelConfig};
 
 use super::*;
 
-fn request() -> StreamConfig {
+fn request() -> ModelRequest {
     let (history, _) = History::repaired([AgentMessage::user("hi")]);
     let model = ModelConfig::bedrock("eu-west-1", "vendor.model-1");
-    StreamConfig::new(model.with_api_key("AKIDEXAMPLE:wJalrXUtnFEMI:FwoGZXIvYXdz"), history)
+    ModelRequest::new(model.with_api_key("AKIDEXAMPLE:wJalrXUtnFEMI:FwoGZXIvYXdz"), history)
 }
 
 fn refused(status: u16, body: &str, error_type: Option<&str>) -> ProviderError {

@@ -3,9 +3,9 @@ use http::header::AUTHORIZATION;
 
 use super::*;
 
-fn request() -> StreamConfig {
+fn request() -> ModelRequest {
     let (history, _) = History::repaired([AgentMessage::user("hi")]);
-    StreamConfig::new(ModelConfig::bedrock("eu-west-1", "m"), history)
+    ModelRequest::new(ModelConfig::bedrock("eu-west-1", "m"), history)
 }
 
 fn connector(by_hand: Vec<(HeaderName, Option<HeaderValue>)>) -> Connector {

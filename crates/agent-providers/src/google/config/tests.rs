@@ -59,7 +59,7 @@ fn what_is_no_address_and_what_would_change_one_is_refused() {
 /// REQ-120.
 #[test]
 fn the_key_is_a_sensitive_header() {
-    let request = StreamConfig::new(model(None, "m"), History::new());
+    let request = ModelRequest::new(model(None, "m"), History::new());
     let headers = headers(&request).unwrap();
     assert_eq!(headers["x-goog-api-key"], "AIza-secret");
     assert!(headers["x-goog-api-key"].is_sensitive());
@@ -69,12 +69,12 @@ fn the_key_is_a_sensitive_header() {
 
 #[test]
 fn a_missing_key_is_an_error_that_says_where_it_usually_is() {
-    let request = StreamConfig::new(ModelConfig::google("m", "M", ""), History::new());
+    let request = ModelRequest::new(ModelConfig::google("m", "M", ""), History::new());
     let error = headers(&request).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Auth);
     assert!(error.to_string().contains("GEMINI_API_KEY"), "{error}");
     let by_hand = ModelConfig::google("m", "M", "").with_header("Authorization", "Bearer x");
-    assert!(headers(&StreamConfig::new(by_hand, History::new())).is_ok());
+    assert!(headers(&ModelRequest::new(by_hand, History::new())).is_ok());
     let nobody = ModelConfig::google("m", "M", "").without_header("X-Goog-Api-Key");
-    assert!(headers(&StreamConfig::new(nobody, History::new())).is_ok());
+    assert!(headers(&ModelRequest::new(nobody, History::new())).is_ok());
 }

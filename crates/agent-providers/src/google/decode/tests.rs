@@ -12,11 +12,11 @@ struct Read {
     log: ReplyLog,
 }
 
-fn request() -> StreamConfig {
-    StreamConfig::new(ModelConfig::google("gemini-3.5-flash", "Flash", "k"), History::new())
+fn request() -> ModelRequest {
+    ModelRequest::new(ModelConfig::google("gemini-3.5-flash", "Flash", "k"), History::new())
 }
 
-fn read_for(request: &StreamConfig, pieces: &[Value]) -> Read {
+fn read_for(request: &ModelRequest, pieces: &[Value]) -> Read {
     let (mut decoder, mut log) = (Decoder::new(request), ReplyLog::new());
     let mut sink = |event: StreamEvent<'_>| log.push(&event);
     let mut end = Ok(());
@@ -121,7 +121,7 @@ fn calls_without_an_id_are_numbered_over_the_whole_history() {
         }
         let (history, _) = History::repaired(past);
         let calls: Vec<Value> = given.iter().map(|id| call(*id)).collect();
-        let read = read_for(&StreamConfig::new(model, history), &[parts(json!(calls)), end("STOP")]);
+        let read = read_for(&ModelRequest::new(model, history), &[parts(json!(calls)), end("STOP")]);
         read.end.unwrap().tool_calls().map(|c| c.id.as_str().to_owned()).collect()
     };
     let google = || ModelConfig::google("gemini-2.5-pro", "P", "k");
@@ -306,7 +306,7 @@ fn a_whole_body_is_read_as_a_stream_of_one_and_a_list_as_a_stream() {
 
 #[test]
 fn the_call_that_is_the_answer_is_shown_as_text() {
-    let mut request = StreamConfig::new(ModelConfig::google("gemini-2.5-flash", "F", "k"), History::new());
+    let mut request = ModelRequest::new(ModelConfig::google("gemini-2.5-flash", "F", "k"), History::new());
     request.tools = vec![agent_core::ToolDefinition::new("t", "T", json!({"type": "object"}))].into();
     request.response_format = agent_core::ResponseFormat::JsonObject;
     let call = parts(json!([{"functionCall": {"name": "respond_json", "args": {"n": 1}}}]));

@@ -2,7 +2,7 @@
 
 use agent_core::{
     AgentMessage, ApiProtocol, AssistantMessage, Content, Encoded, ErrorKind, ImageContent, Message,
-    ProviderError, StreamConfig, ToolCall, ToolCallId, ToolResultMessage, Unit, UserMessage,
+    ModelRequest, ProviderError, ToolCall, ToolCallId, ToolResultMessage, Unit, UserMessage,
 };
 
 use crate::call_ids::Prefix;
@@ -42,7 +42,7 @@ const CANNOT_BE_SAID: u32 = u32::MAX;
 ///
 /// # Errors
 /// When it holds a picture by an address that does not tell its type, and the API must be told.
-pub(super) fn write(out: &mut Vec<u8>, request: &StreamConfig, known: Known) -> Result<(), ProviderError> {
+pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest, known: Known) -> Result<(), ProviderError> {
     let door = match request.model.api {
         ApiProtocol::GoogleVertex => Door::Vertex,
         _ => Door::Gemini,

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use agent_core::{ResponseFormat, StreamConfig, ToolChoice};
+use agent_core::{ModelRequest, ResponseFormat, ToolChoice};
 use serde_json::{Value, json};
 
 use crate::google::generation::Known;
@@ -25,7 +25,7 @@ pub(super) enum Format<'r> {
 }
 
 /// Chooses.
-pub(super) fn choose(request: &StreamConfig, known: Known) -> Format<'_> {
+pub(super) fn choose(request: &ModelRequest, known: Known) -> Format<'_> {
     let schema = match &request.response_format {
         ResponseFormat::JsonSchema { schema, .. } => Some(schema),
         ResponseFormat::JsonObject => None,
@@ -39,7 +39,7 @@ pub(super) fn choose(request: &StreamConfig, known: Known) -> Format<'_> {
 }
 
 /// The function whose arguments are the answer, when this request has one: the decoder shows them as text.
-pub(in crate::google) fn answer_tool(request: &StreamConfig) -> Option<String> {
+pub(in crate::google) fn answer_tool(request: &ModelRequest) -> Option<String> {
     match choose(request, Known::of(&request.model.id)) {
         Format::Tool { name, .. } => Some(name),
         Format::Free | Format::Native(_) => None,
@@ -47,7 +47,7 @@ pub(in crate::google) fn answer_tool(request: &StreamConfig) -> Option<String> {
 }
 
 /// Before Gemini 3 a request that declares functions and wants JSON is refused.
-fn is_native(request: &StreamConfig, known: Known) -> bool {
+fn is_native(request: &ModelRequest, known: Known) -> bool {
     let demanded = matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Tool(_));
     (request.tools.is_empty() && !demanded) || known.answers_in_json_with_tools()
 }

@@ -14,12 +14,12 @@ fn model(id: &str) -> ModelConfig {
     crate::catalogue::configure(ModelConfig::google(id, id, "AIza-secret"))
 }
 
-fn hello(id: &str) -> StreamConfig {
+fn hello(id: &str) -> ModelRequest {
     let (history, _) = History::repaired([AgentMessage::user("hello")]);
-    StreamConfig::new(model(id), history)
+    ModelRequest::new(model(id), history)
 }
 
-fn written(request: &StreamConfig) -> Value {
+fn written(request: &ModelRequest) -> Value {
     serde_json::from_slice(&body(request).unwrap()).unwrap()
 }
 
@@ -54,7 +54,7 @@ fn look() -> Vec<ToolDefinition> {
 }
 
 /// Everything that can be said, at once.
-fn varied() -> StreamConfig {
+fn varied() -> ModelRequest {
     let author = model("gemini-3.5-flash");
     let (history, _) = History::repaired([
         AgentMessage::from(Message::user_content(vec![
@@ -85,7 +85,7 @@ fn varied() -> StreamConfig {
             .into(),
         AgentMessage::user("Sure?"),
     ]);
-    let mut request = StreamConfig::new(author, history);
+    let mut request = ModelRequest::new(author, history);
     request.system_prompt = "Be brief.".into();
     request.tools = look().into();
     request.tool_choice = ToolChoice::Tool("look".to_owned());

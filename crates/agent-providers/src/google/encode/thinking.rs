@@ -3,7 +3,7 @@
 //! Since Gemini 3 a word says how much; before, a budget in tokens that the limit of the answer includes. Models that
 //! always think are told the least when thinking is off.
 
-use agent_core::{StreamConfig, ThinkingForm, ThinkingLevel};
+use agent_core::{ModelRequest, ThinkingForm, ThinkingLevel};
 
 use crate::catalogue::{self, ThinkingOff};
 use crate::google::generation::Known;
@@ -38,7 +38,7 @@ enum Thinking {
 }
 
 /// Plans.
-pub(super) fn plan(request: &StreamConfig, known: Known) -> Plan {
+pub(super) fn plan(request: &ModelRequest, known: Known) -> Plan {
     let model = &request.model;
     let limit = request.max_tokens.unwrap_or(model.max_tokens).max(1);
     let unsaid = Plan { max_tokens: limit, thinking: Thinking::Unsaid };

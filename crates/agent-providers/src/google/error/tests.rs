@@ -5,12 +5,12 @@ use serde_json::json;
 
 use super::*;
 
-fn request(api: ApiProtocol) -> StreamConfig {
+fn request(api: ApiProtocol) -> ModelRequest {
     let model = match api {
         ApiProtocol::GoogleVertex => ModelConfig::vertex("p", "r", "gemini-x"),
         _ => ModelConfig::google("gemini-x", "X", "AIza-secret"),
     };
-    StreamConfig::new(model, History::new())
+    ModelRequest::new(model, History::new())
 }
 
 fn refused(status: u16, body: &str) -> ProviderError {

@@ -13,7 +13,7 @@ struct Read {
 }
 
 fn decoder() -> Decoder {
-    Decoder::new(&StreamConfig::new(ModelConfig::ollama("m"), History::new()))
+    Decoder::new(&ModelRequest::new(ModelConfig::ollama("m"), History::new()))
 }
 
 fn read(lines: &[&str]) -> Read {

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn with(model: ModelConfig, messages: Vec<Message>) -> StreamConfig {
+fn with(model: ModelConfig, messages: Vec<Message>) -> ModelRequest {
     let (history, repairs) = History::repaired(messages.into_iter().map(AgentMessage::from));
     assert!(repairs.is_empty(), "{repairs:?}");
-    StreamConfig::new(model, history)
+    ModelRequest::new(model, history)
 }
 
-fn json_of(request: &StreamConfig) -> Value {
+fn json_of(request: &ModelRequest) -> Value {
     serde_json::from_slice(&super::request(request).unwrap().body).unwrap()
 }
 

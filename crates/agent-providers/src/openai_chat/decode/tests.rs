@@ -17,7 +17,7 @@ struct Read {
 }
 
 fn decoder() -> Decoder {
-    Decoder::new(&StreamConfig::new(ModelConfig::local("http://h", "m", ""), History::new()))
+    Decoder::new(&ModelRequest::new(ModelConfig::local("http://h", "m", ""), History::new()))
 }
 
 /// Reads frames; `None` stands for the end of the stream without `[DONE]`.

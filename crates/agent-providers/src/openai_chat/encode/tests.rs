@@ -15,11 +15,11 @@ fn model() -> ModelConfig {
     ModelConfig::local("http://localhost:1/v1", "m", "")
 }
 
-fn with(model: ModelConfig, history: History) -> StreamConfig {
-    StreamConfig::new(model, history)
+fn with(model: ModelConfig, history: History) -> ModelRequest {
+    ModelRequest::new(model, history)
 }
 
-fn json_of(request: &StreamConfig) -> Value {
+fn json_of(request: &ModelRequest) -> Value {
     serde_json::from_slice(&super::request(request).unwrap().body).unwrap()
 }
 
@@ -504,7 +504,7 @@ fn each_model_gets_its_own_bytes_from_the_same_history() {
     }
 }
 
-fn markers(request: &StreamConfig) -> Vec<String> {
+fn markers(request: &ModelRequest) -> Vec<String> {
     let sent = json_of(request);
     let mut found = Vec::new();
     let marked = |value: &Value| value.get("cache_control") == Some(&json!({"type": "ephemeral"}));

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    AgentMessage, AssistantMessage, Content, Encoded, ImageContent, Message, StreamConfig, ToolCall,
+    AgentMessage, AssistantMessage, Content, Encoded, ImageContent, Message, ModelRequest, ToolCall,
     ToolCallId, Unit, UserMessage,
 };
 
@@ -63,7 +63,7 @@ enum Part<'c> {
 }
 
 impl<'r> UnitEncoder<'r> {
-    pub(super) fn new(request: &'r StreamConfig, dialect: &'r Dialect) -> Self {
+    pub(super) fn new(request: &'r ModelRequest, dialect: &'r Dialect) -> Self {
         let rule = match dialect.ids {
             Ids::Word(max) => IdRule::word(max),
             Ids::NineAlphanumeric => IdRule::word(64),

@@ -39,7 +39,7 @@ fn models_of_the_vendor_are_known_by_provider_host_and_protocol() {
 
 #[test]
 fn a_key_is_a_bearer_token_and_is_shown_nowhere() {
-    let sent = headers(&StreamConfig::new(model(), History::new())).unwrap();
+    let sent = headers(&ModelRequest::new(model(), History::new())).unwrap();
     assert_eq!(sent.get("authorization").unwrap(), "Bearer sk-secret");
     assert!(!format!("{sent:?}").contains("sk-secret"));
 }
@@ -47,7 +47,7 @@ fn a_key_is_a_bearer_token_and_is_shown_nowhere() {
 /// REQ-123.
 #[test]
 fn a_missing_key_is_named_before_anything_is_sent_unless_nobody_needs_one() {
-    let of = |model: ModelConfig| headers(&StreamConfig::new(model, History::new()));
+    let of = |model: ModelConfig| headers(&ModelRequest::new(model, History::new()));
     let mut none = model();
     none.api_key = None;
     let error = of(none.clone()).unwrap_err();

@@ -2,7 +2,7 @@
 
 mod whole;
 
-use agent_core::{ErrorKind, EventSink, ProviderError, StreamConfig, StreamEvent};
+use agent_core::{ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -52,7 +52,7 @@ pub(super) struct Output {
 
 impl Output {
     /// The output of the reply to `request`.
-    pub(super) fn new(request: &StreamConfig) -> Self {
+    pub(super) fn new(request: &ModelRequest) -> Self {
         Self {
             items: Vec::new(),
             numbers: Numbers::default(),

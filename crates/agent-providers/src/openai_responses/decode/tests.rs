@@ -32,7 +32,7 @@ impl Read {
 
 fn decoder() -> Decoder {
     let model = ModelConfig::openai_responses("gpt-test", "GPT", "sk-test");
-    Decoder::new(&StreamConfig::new(model, History::new()))
+    Decoder::new(&ModelRequest::new(model, History::new()))
 }
 
 /// Feeds a decoder, gathers what it says, and asks for the end.

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    AgentMessage, AssistantMessage, Content, ImageContent, Message, OpaqueContent, StreamConfig,
+    AgentMessage, AssistantMessage, Content, ImageContent, Message, ModelRequest, OpaqueContent,
     ThinkingContent, ToolCall, ToolResultMessage, Unit, UserMessage, WireKey,
 };
 use serde_json::{Map, Value};
@@ -63,13 +63,13 @@ struct Plan {
 }
 
 impl<'r> Writer<'r> {
-    pub(super) fn new(request: &'r StreamConfig) -> Self {
+    pub(super) fn new(request: &'r ModelRequest) -> Self {
         let takes_words = if is_vendor(&request.model) { TakesWords::No } else { TakesWords::Yes };
         Self { rules: Handoff::new(request, IDS), takes_words }
     }
 
     /// The key of everything that the bytes of a unit depend on.
-    pub(super) fn key(&self, request: &StreamConfig) -> WireKey {
+    pub(super) fn key(&self, request: &ModelRequest) -> WireKey {
         let words = if self.takes_words == TakesWords::Yes { "words" } else { "encrypted" };
         wire_key(request, &["responses", words])
     }

@@ -1,7 +1,7 @@
 //! Everything of a request but the conversation and the tools: limits, thinking, form of the answer, caching.
 
 use agent_core::{
-    ErrorKind, ProviderError, ResponseFormat, StreamConfig, ThinkingForm, ThinkingLevel, ToolChoice,
+    ErrorKind, ModelRequest, ProviderError, ResponseFormat, ThinkingForm, ThinkingLevel, ToolChoice,
 };
 use serde_json::json;
 
@@ -17,7 +17,7 @@ const MIN_OUTPUT: u32 = 16;
 ///
 /// # Errors
 /// When the request cannot be said in this protocol.
-pub(super) fn write(body: &mut Members<'_>, request: &StreamConfig) -> Result<(), ProviderError> {
+pub(super) fn write(body: &mut Members<'_>, request: &ModelRequest) -> Result<(), ProviderError> {
     let model = &request.model;
     let facts = facts(request);
     let thinks = model.thinking != ThinkingForm::None
@@ -61,7 +61,7 @@ pub(super) fn write(body: &mut Members<'_>, request: &StreamConfig) -> Result<()
 }
 
 /// What is known of the model. A deployment on Azure often has the name of its model.
-fn facts(request: &StreamConfig) -> Option<&'static ModelFacts> {
+fn facts(request: &ModelRequest) -> Option<&'static ModelFacts> {
     let model = &request.model;
     let provider = if model.provider.starts_with("azure") { "openai" } else { &model.provider };
     catalogue::find(&model.provider, &model.id).or_else(|| catalogue::find(provider, &model.id))
@@ -85,7 +85,7 @@ fn format(body: &mut Members<'_>, format: &ResponseFormat) {
     }
 }
 
-fn choice(body: &mut Members<'_>, request: &StreamConfig) -> Result<(), ProviderError> {
+fn choice(body: &mut Members<'_>, request: &ModelRequest) -> Result<(), ProviderError> {
     match &request.tool_choice {
         ToolChoice::Required | ToolChoice::Tool(_) if request.tools.is_empty() => {
             let message = "the request demands a tool call and names no tools";

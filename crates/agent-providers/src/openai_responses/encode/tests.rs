@@ -18,11 +18,11 @@ fn model() -> ModelConfig {
     ModelConfig::openai_responses("gpt-test", "GPT", "sk-test")
 }
 
-fn with(model: ModelConfig, history: History) -> StreamConfig {
-    StreamConfig::new(model, history)
+fn with(model: ModelConfig, history: History) -> ModelRequest {
+    ModelRequest::new(model, history)
 }
 
-fn json_of(request: &StreamConfig) -> Value {
+fn json_of(request: &ModelRequest) -> Value {
     serde_json::from_slice(&body(request).unwrap()).unwrap()
 }
 

@@ -4,8 +4,8 @@ use agent_core::History;
 
 use super::*;
 
-fn request(model: ModelConfig) -> StreamConfig {
-    StreamConfig::new(model, History::new())
+fn request(model: ModelConfig) -> ModelRequest {
+    ModelRequest::new(model, History::new())
 }
 
 #[track_caller]

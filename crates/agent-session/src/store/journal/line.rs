@@ -1,7 +1,7 @@
 //! Writing a line.
 
 use agent_core::journal::AppliedInput;
-use agent_core::run::{LightRun, RunSetup};
+use agent_core::run::{RunCheckpoint, RunSetup};
 use agent_core::{AgentEvent, LoopId, MessageRef, Timestamp};
 use serde::ser::{Error as _, SerializeSeq, SerializeStruct};
 use serde::{Serialize, Serializer};
@@ -28,7 +28,7 @@ pub(crate) struct Line<'a> {
     pub(crate) other: &'a [MessageRef],
     pub(crate) events: &'a [LoopEvent],
     /// Where the run stands; absent when it has ended.
-    pub(crate) light: Option<&'a LightRun>,
+    pub(crate) light: Option<&'a RunCheckpoint>,
 }
 
 /// Writes the lines between two saves, which share their long texts.

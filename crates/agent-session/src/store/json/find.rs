@@ -6,7 +6,7 @@ use super::super::query::{FoundSession, FoundSessions, HITS, SessionQuery, TextH
 use super::super::version::check_version_number;
 use super::super::{SessionSummary, files, words, write_lock};
 use super::JsonStore;
-use super::light::LightSession;
+use super::light::SessionHeader;
 use crate::error::SessionError;
 use crate::model::{LoopStatus, Session};
 
@@ -57,10 +57,10 @@ fn look(
     Ok(Some(FoundSession { summary, hits }))
 }
 
-fn read_light(store: &JsonStore, id: &SessionId) -> Result<LightSession, SessionError> {
+fn read_light(store: &JsonStore, id: &SessionId) -> Result<SessionHeader, SessionError> {
     let path = store.path_of(id)?;
     let bytes = files::read(&path, store.max_file_bytes)?.ok_or_else(|| store.not_found(id.as_str()))?;
-    let session: LightSession = serde_json::from_slice(&bytes)
+    let session: SessionHeader = serde_json::from_slice(&bytes)
         .map_err(|e| SessionError::corrupt(&path, format!("line {}, column {}", e.line(), e.column()), e))?;
     check_version_number(&path, session.version)?;
     if session.session_id != *id {

@@ -10,7 +10,7 @@ use crate::model::{HeadMark, LoopStatus, ParallelGroupRecord, SpawnRef, head_of}
 
 /// What is read of a file.
 #[derive(Deserialize)]
-pub(super) struct LightSession {
+pub(super) struct SessionHeader {
     pub(super) version: u64,
     pub(super) session_id: SessionId,
     agent_id: AgentId,
@@ -83,7 +83,7 @@ impl LightMessage {
     }
 }
 
-impl LightSession {
+impl SessionHeader {
     pub(super) fn summary(&self) -> SessionSummary {
         let mut summary = SessionSummary {
             session_id: self.session_id.clone(),

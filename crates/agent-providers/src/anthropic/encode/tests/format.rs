@@ -7,7 +7,7 @@ fn schema() -> Value {
     json!({"type": "object", "properties": {"list": {"type": "array", "items": {"type": "object", "properties": {}}}}})
 }
 
-fn wanting(id: &str, format: ResponseFormat) -> StreamConfig {
+fn wanting(id: &str, format: ResponseFormat) -> ModelRequest {
     let mut asked = with_model(asking("hi"), |m| m.id = id.into());
     asked.response_format = format;
     asked

@@ -3,11 +3,11 @@ use agent_core::{ImageContent, ToolArguments, ToolCall};
 use super::*;
 
 #[track_caller]
-fn check(request: StreamConfig, expect: Value) {
+fn check(request: ModelRequest, expect: Value) {
     assert_eq!(messages(request), expect);
 }
 
-fn one_call(reply: AssistantMessage, result: AgentMessage) -> StreamConfig {
+fn one_call(reply: AssistantMessage, result: AgentMessage) -> ModelRequest {
     request(vec![AgentMessage::user("go"), said(reply), result])
 }
 

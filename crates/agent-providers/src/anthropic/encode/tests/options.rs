@@ -87,7 +87,7 @@ fn a_schema_without_a_type_gets_the_one_that_the_api_demands() {
 }
 
 /// Where the markers are: system, tools, and the index of a message.
-fn marks(request: &StreamConfig) -> (bool, Vec<usize>, Vec<usize>) {
+fn marks(request: &ModelRequest) -> (bool, Vec<usize>, Vec<usize>) {
     let sent = body(request);
     let marked = |v: &Value| v.get("cache_control").is_some_and(|c| *c == json!({"type": "ephemeral"}));
     let places = |key: &str, inner: fn(&Value) -> &Value| {
@@ -104,7 +104,7 @@ fn marks(request: &StreamConfig) -> (bool, Vec<usize>, Vec<usize>) {
     found
 }
 
-fn long() -> StreamConfig {
+fn long() -> ModelRequest {
     let mut asked = asking("go");
     exchange(&mut asked.history, "a", vec!["first".into()], "one");
     exchange(&mut asked.history, "b", vec![], "two");

@@ -9,12 +9,12 @@ use crate::claude::tests::any_step;
 const MARKER: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
 /// The body without markers and without what closes it.
-fn unmarked(request: &StreamConfig) -> String {
+fn unmarked(request: &ModelRequest) -> String {
     let text = text(request).replace(MARKER, "");
     text.strip_suffix("]}").unwrap().to_owned()
 }
 
-fn start() -> StreamConfig {
+fn start() -> ModelRequest {
     let mut asked = asking("go");
     asked.system_prompt = "Be brief.".into();
     asked.tools = tools(&["read", "write"]).into();

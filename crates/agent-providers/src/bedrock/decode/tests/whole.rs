@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn whole(request: &StreamConfig, body: Value) -> Read {
+fn whole(request: &ModelRequest, body: Value) -> Read {
     let (mut events, mut log) = (vec![], ReplyLog::new());
     let mut sink = |event: StreamEvent<'_>| {
         log.push(&event);

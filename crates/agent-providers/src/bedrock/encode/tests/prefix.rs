@@ -10,12 +10,12 @@ const POINT: &str = r#",{"cachePoint":{"type":"default"}}"#;
 
 /// The body without cache points and without what closes it: the last message, the list, the body. What the same side
 /// says next goes into the last message.
-fn unmarked(request: &StreamConfig) -> String {
+fn unmarked(request: &ModelRequest) -> String {
     let text = text(request).replace(POINT, "");
     text.strip_suffix("]}]}").unwrap().to_owned()
 }
 
-fn start() -> StreamConfig {
+fn start() -> ModelRequest {
     let mut asked = asking("go");
     asked.system_prompt = "Be brief.".into();
     asked.tools = tools(&["read", "write"]).into();

@@ -6,7 +6,7 @@ use super::*;
 
 fn contents(model: ModelConfig, messages: Vec<AgentMessage>) -> Value {
     let (history, _) = History::repaired(messages);
-    written(&StreamConfig::new(model, history))["contents"].clone()
+    written(&ModelRequest::new(model, history))["contents"].clone()
 }
 
 fn calls_by(author: &ModelConfig, signature: Option<&str>) -> Vec<AgentMessage> {
@@ -134,7 +134,7 @@ fn a_picture_by_address_is_a_file_whose_type_vertex_must_be_told() {
     let said = |model: ModelConfig, url: &str| {
         let messages = [AgentMessage::from(Message::user_content(vec![Content::image_url(url)]))];
         let (history, _) = History::repaired(messages);
-        body(&StreamConfig::new(model, history)).map(|b| {
+        body(&ModelRequest::new(model, history)).map(|b| {
             let body: Value = serde_json::from_slice(&b).unwrap();
             body["contents"][0]["parts"][0]["fileData"].clone()
         })
@@ -173,7 +173,7 @@ fn blank_and_failed_things_are_left_out_and_two_replies_in_a_row_are_one() {
     failed.stop_reason = StopReason::Error;
     history.push_failed(agent_core::Entry::from(AgentMessage::from(Message::from(failed)))).unwrap();
     history.push(AgentMessage::user("b")).unwrap();
-    let said = written(&StreamConfig::new(author, history))["contents"].to_string();
+    let said = written(&ModelRequest::new(author, history))["contents"].to_string();
     assert!(!said.contains("half of"), "{said}");
 }
 
@@ -209,7 +209,7 @@ proptest! {
             let answer = result(&format!("k{n}"), vec![Content::text(text)], false);
             let entry = |message: AgentMessage| agent_core::Entry::from(message);
             history.push_exchange(entry(reply.into()), vec![entry(answer)]).unwrap();
-            let now = body(&StreamConfig::new(author.clone(), history.clone())).unwrap();
+            let now = body(&ModelRequest::new(author.clone(), history.clone())).unwrap();
             if let Some(before) = before {
                 let kept = before.len() - "]}".len();
                 prop_assert!(now.starts_with(&before[..kept]));

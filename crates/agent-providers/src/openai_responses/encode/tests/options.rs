@@ -6,13 +6,13 @@ use agent_core::{
 
 use super::*;
 
-fn question(change: impl FnOnce(&mut StreamConfig)) -> StreamConfig {
+fn question(change: impl FnOnce(&mut ModelRequest)) -> ModelRequest {
     let mut request = with(model(), history(vec![Message::user("hi")]));
     change(&mut request);
     request
 }
 
-fn tools(request: &mut StreamConfig) {
+fn tools(request: &mut ModelRequest) {
     request.tools = vec![ToolDefinition::new("look", "Looks", json!({"type": "object"}))].into();
 }
 
@@ -44,12 +44,12 @@ fn nothing_is_said_that_need_not_be() {
 }
 
 #[track_caller]
-fn check(change: impl FnOnce(&mut StreamConfig), member: &str, expect: Value) {
+fn check(change: impl FnOnce(&mut ModelRequest), member: &str, expect: Value) {
     let sent = json_of(&question(change));
     assert_eq!(sent.get(member).cloned().unwrap_or_default(), expect);
 }
 
-fn thinks(request: &mut StreamConfig, form: ThinkingForm, level: ThinkingLevel) {
+fn thinks(request: &mut ModelRequest, form: ThinkingForm, level: ThinkingLevel) {
     request.model = model().with_thinking_form(form, []).into();
     request.thinking_level = level;
 }
@@ -67,7 +67,7 @@ fn thinking_is_asked_for_by_effort_and_comes_back_encrypted() {
     let encrypted = json!(["reasoning.encrypted_content"]);
     check(|r| thinks(r, ThinkingForm::Effort, ThinkingLevel::Off), "include", encrypted);
     check(|r| thinks(r, ThinkingForm::None, ThinkingLevel::High), "include", json!(null));
-    let known = |r: &mut StreamConfig| {
+    let known = |r: &mut ModelRequest| {
         r.model = ModelConfig::openai_responses("gpt-4.1", "GPT", "k").into();
         r.thinking_level = ThinkingLevel::High;
     };
@@ -79,7 +79,7 @@ fn thinking_is_asked_for_by_effort_and_comes_back_encrypted() {
 fn a_temperature_is_not_sent_with_thinking() {
     check(|r| r.temperature = Some(0.5), "temperature", json!(0.5));
     check(|r| r.temperature = Some(f32::NAN), "temperature", json!(null));
-    let both = |r: &mut StreamConfig| {
+    let both = |r: &mut ModelRequest| {
         r.temperature = Some(0.5);
         r.thinking_level = ThinkingLevel::Low;
     };
@@ -100,13 +100,13 @@ fn the_form_of_the_answer_and_the_choice_of_tools_are_said() {
         "text",
         json!({"format": {"type": "json_object"}}),
     );
-    let schema = |r: &mut StreamConfig| {
+    let schema = |r: &mut ModelRequest| {
         r.response_format = ResponseFormat::JsonSchema { name: "n".into(), schema: json!({}), strict: false };
     };
     let format = json!({"type": "json_schema", "name": "n", "schema": {}, "strict": false});
     check(schema, "text", json!({ "format": format }));
     let choose = |choice: ToolChoice| {
-        move |r: &mut StreamConfig| {
+        move |r: &mut ModelRequest| {
             tools(r);
             r.tool_choice = choice;
         }
@@ -120,7 +120,7 @@ fn the_form_of_the_answer_and_the_choice_of_tools_are_said() {
 fn a_session_names_the_cache_unless_caching_is_off() {
     check(|r| r.session_id = Some("s".into()), "prompt_cache_key", json!("s"));
     check(|r| r.session_id = Some(String::new()), "prompt_cache_key", json!(null));
-    let off = |r: &mut StreamConfig| {
+    let off = |r: &mut ModelRequest| {
         r.session_id = Some("s".into());
         r.cache_config = CacheConfig::disabled();
     };

@@ -1,9 +1,9 @@
 //! The built-in tools together, with one sandbox and one store of outputs.
 //!
 //! ```
-//! use agent_tools::{Toolset, Workspace};
+//! use agent_tools::{CodingTools, Workspace};
 //! let workspace = Workspace::open(std::env::temp_dir())?;
-//! let tools = Toolset::new(workspace).tools();
+//! let tools = CodingTools::new(workspace).tools();
 //! let names: Vec<_> = tools.iter().map(|tool| tool.name()).collect();
 //! assert_eq!(names, ["bash", "read_file", "write_file", "edit_file", "list_files", "search", "read_output"]);
 //! # Ok::<(), agent_tools::PathError>(())
@@ -17,13 +17,13 @@ use crate::{BashTool, OutputStore, ReadOutputTool, Sandbox, Workspace};
 
 /// The six tools of a workspace, and `read_output` for what `bash` has cut.
 #[derive(Debug, Clone)]
-pub struct Toolset {
+pub struct CodingTools {
     workspace: Workspace,
     bash: BashTool,
     store: OutputStore,
 }
 
-impl Toolset {
+impl CodingTools {
     /// For this workspace, with the usual bounds, without a sandbox, and with a store of its own.
     #[must_use]
     pub fn new(workspace: Workspace) -> Self {

@@ -1,7 +1,10 @@
-//! The agent: a handle that can be cloned and used from any thread.
+//! The agent: an owner that holds the settings, and cheap handles that run it.
 //!
-//! It keeps the conversation, the queues and the listeners, and starts runs. A run works on what was set when it began;
-//! setters act on the next one. [`prompt`](BasicAgent::prompt) returns at once, the run goes on in a task of its own.
+//! [`BasicAgent`] is built once and owns the model, the tools, the prompt and the hooks. It is not `Clone`; setters take
+//! `&mut self` and act on the next run. [`AgentHandle`] starts and steers runs from any thread. `BasicAgent` dereferences
+//! to its handle, so every method of the handle can be called on the agent itself.
+//!
+//! Dropping the owner does not abort a run: the run continues in its own task until it ends.
 //!
 //! ```
 //! use agent_core::testing::ScriptedProvider;
@@ -12,78 +15,113 @@
 //!     .with_provider(ScriptedProvider::texts(["4", "8"]))
 //!     .with_system_prompt("Answer with a number.");
 //! assert_eq!(agent.chat("What is 2 + 2?").await?, "4");
-//! assert_eq!(agent.chat("And twice that?").await?, "8");
+//!
+//! let handle = agent.handle(); // Clone + Send + Sync
+//! assert_eq!(handle.chat("And twice that?").await?, "8");
 //! assert_eq!(agent.messages().len(), 4);
 //! # Ok::<(), agent_core::AgentError>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! A clone of the handle never changes the agent's settings, and the agent itself cannot be cloned:
+//!
+//! ```compile_fail
+//! # use agent_core::{BasicAgent, ModelConfig};
+//! let base = BasicAgent::new(ModelConfig::default()).with_system_prompt("You are an engineer.");
+//! let pirate = base.clone().with_system_prompt("You are a pirate.");
+//! ```
+//!
+//! [`BasicAgent::with_same_settings`] returns a second, independent agent:
+//!
+//! ```
+//! # use agent_core::{BasicAgent, ModelConfig};
+//! let base = BasicAgent::new(ModelConfig::default()).with_system_prompt("You are an engineer.");
+//! let pirate = base.with_same_settings().with_system_prompt("You are a pirate.");
+//! assert_eq!(&*base.state().system_prompt, "You are an engineer.");
+//! # drop(pirate);
+//! ```
 
 mod branches;
 mod build;
-mod chat;
-mod control;
 mod error;
+mod handle;
 mod listeners;
-mod messages;
 mod missing;
+mod path;
 mod prompt;
-mod resume;
+mod request;
 mod running;
-mod session;
 mod snapshot;
 mod state;
-mod typed;
 
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::Notify;
 
 pub use branches::{BranchSpec, Exploration, ExploredBranch};
-pub use chat::ChatToken;
 pub use error::AgentError;
+pub use handle::ChatToken;
 pub use listeners::Subscription;
 pub use prompt::IntoPrompt;
-pub use running::Finished;
+pub use request::{Request, TypedRequest, TypedRun};
 pub use snapshot::{AgentSnapshot, SNAPSHOT_VERSION};
 pub use state::AgentState;
 
 use crate::drive::{AgentLoopConfig, Mailbox};
 use crate::identity::AgentId;
-use crate::model::ModelConfig;
 use crate::prefix::Prefixes;
-use crate::run::QueueMode;
 use crate::tool::Tools;
 use listeners::Listeners;
 use state::State;
 
-/// An agent. A clone is another handle on the same agent.
-#[derive(Clone)]
+/// An agent: a model with tools, hooks and a conversation. It owns the settings of the runs that it starts.
+///
+/// `with_*` methods build it, `set_*` methods change it, and both act on the next run. All other methods are those of
+/// [`AgentHandle`], to which it dereferences.
 pub struct BasicAgent {
+    handle: AgentHandle,
+}
+
+/// A cheap handle to an agent, usable from any thread. Clones refer to the same agent.
+///
+/// A handle starts, steers, observes and ends runs. It cannot change the agent's settings, except for tools that come and
+/// go by themselves ([`update_tools`](Self::update_tools)).
+#[derive(Clone)]
+pub struct AgentHandle {
     inner: Arc<Inner>,
 }
 
-/// A handle that does not keep the agent alive: for tools and listeners of that same agent.
+/// A handle that does not keep the agent alive. Tools and listeners of an agent use it to refer to their own agent.
 #[derive(Clone)]
 pub struct WeakAgent {
     inner: Weak<Inner>,
 }
 
 impl WeakAgent {
-    /// The agent, if it is still there.
+    /// Returns a handle, or `None` if the agent and all its handles have been dropped.
     #[must_use]
-    pub fn upgrade(&self) -> Option<BasicAgent> {
-        self.inner.upgrade().map(|inner| BasicAgent { inner })
+    pub fn upgrade(&self) -> Option<AgentHandle> {
+        self.inner.upgrade().map(|inner| AgentHandle { inner })
     }
 }
 
 impl fmt::Debug for WeakAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("WeakAgent")
+    }
+}
+
+impl Deref for BasicAgent {
+    type Target = AgentHandle;
+
+    fn deref(&self) -> &AgentHandle {
+        &self.handle
     }
 }
 
@@ -94,11 +132,11 @@ struct Inner {
     listeners: Listeners,
     /// The last requests of the conversation.
     prefixes: Prefixes,
-    /// Told when a run has ended or waits for an answer: `state.is_streaming` is false then.
+    /// Notified when a run has ended or waits for an answer: `state.is_streaming` is false then.
     idle: Notify,
 }
 
-/// What the next run works on.
+/// The settings of the next run.
 #[derive(Clone)]
 struct Settings {
     agent_id: AgentId,
@@ -107,69 +145,39 @@ struct Settings {
     config: Arc<AgentLoopConfig>,
 }
 
-impl BasicAgent {
-    /// An agent for this model, with the defaults of REQ-024. Its provider comes by
-    /// [`with_provider`](Self::with_provider); `looptree::agent` brings one for every protocol that is enabled.
-    #[must_use]
-    pub fn new(model: ModelConfig) -> Self {
-        let config = AgentLoopConfig::new(missing::provider(), model, missing::environment());
-        let settings = Settings {
-            agent_id: AgentId::from(config.environment.random_id()),
-            system_prompt: Arc::from(""),
-            tools: Tools::default(),
-            config: Arc::new(config),
-        };
-        let state = State::new(settings.config.environment.random_id().into());
-        Self {
-            inner: Arc::new(Inner {
-                settings: Mutex::new(settings),
-                state: Mutex::new(state),
-                mailbox: Arc::new(Mailbox::new(QueueMode::default(), QueueMode::default())),
-                listeners: Listeners::default(),
-                prefixes: Prefixes::default(),
-                idle: Notify::new(),
-            }),
-        }
-    }
-
-    /// A handle that does not keep the agent alive.
-    #[must_use]
-    pub fn downgrade(&self) -> WeakAgent {
-        WeakAgent { inner: Arc::downgrade(&self.inner) }
-    }
-
-    fn settings(&self) -> MutexGuard<'_, Settings> {
-        self.inner.settings.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.inner.state()
-    }
-}
-
 impl Settings {
-    /// Changes the configuration; a run that is open keeps the one it has.
+    /// Changes the configuration. A run that is open keeps the one with which it started.
     fn change(&mut self, change: impl FnOnce(&mut AgentLoopConfig)) {
         change(Arc::make_mut(&mut self.config));
     }
 }
 
 impl Inner {
+    fn settings(&self) -> MutexGuard<'_, Settings> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for BasicAgent {
+impl fmt::Debug for AgentHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let settings = self.settings().clone();
-        let state = self.lock();
-        f.debug_struct("BasicAgent")
+        let settings = self.inner.settings().clone();
+        let state = self.inner.state();
+        f.debug_struct("AgentHandle")
             .field("agent_id", &settings.agent_id)
             .field("session_id", &state.session_id)
             .field("model", &settings.config.model)
             .field("messages", &state.message_count())
             .field("is_streaming", &state.is_streaming)
             .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for BasicAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BasicAgent").field(&self.handle).finish()
     }
 }

@@ -49,16 +49,16 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-pub use config::{AgentContext, AgentLoopConfig, GRACE};
+pub use config::{AgentContext, AgentLoopConfig, Services};
 pub use model::MAX_REPLY_BYTES;
 pub use output::EventSender;
-pub use receiver::{EventReceiver, MergingReceiver, event_channel, merging_channel};
+pub use receiver::{EventReceiver, event_channel, merging_channel};
 pub use shell::{DriveError, Outcome};
 pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};
 
 pub(crate) use config::{LoopIds, run_setup};
 pub(crate) use halt::Halt;
-pub(crate) use mailbox::{Mailbox, QueueView};
+pub(crate) use mailbox::Mailbox;
 pub(crate) use output::{Audience, ListenerPanicked, Output};
 pub(crate) use shell::{Shell, ask_sources, counted, panic_text, start_run};
 
@@ -167,7 +167,7 @@ pub async fn agent_loop_answer(
     let Some(run) = &context.suspended else { return Err(LoopError::NotSuspended) };
     let input = Input::Answer { question_id, answer };
     let mut probe = (**run).clone();
-    probe.apply(config.environment.now(), input.clone(), &mut Vec::new())?;
+    probe.apply(config.services.environment.now(), input.clone(), &mut Vec::new())?;
     config.check_budget()?;
     let Some(run) = context.suspended.take() else { return Err(LoopError::NotSuspended) };
     let shell = shell(context, config, tx, cancel).load(*run, Vec::new());

@@ -17,6 +17,7 @@ mod group;
 mod notes;
 mod question;
 mod run;
+mod run_end;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,7 @@ pub use group::{ParallelLoopEnd, ParallelLoopStart};
 pub use notes::{BudgetEvent, BudgetNote, CompactionEnded, CompactionReason, RetryNote, RouteChange};
 pub use question::{Answer, Question};
 pub use run::{AgentEnd, AgentStart, Ended, LoopConfigSnapshot};
+pub use run_end::{RunEnd, RunFailure, RunReply, StopCause};
 
 use crate::history::MessageRef;
 use crate::identity::{LoopId, QuestionId, StepKey, Timestamp, ToolCallId, ToolName, TurnTrigger};

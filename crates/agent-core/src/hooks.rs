@@ -1,11 +1,21 @@
-//! Everything that a caller may hang into the loop, in firing order (REQ-182..185, D4, D37).
+//! Hooks that run at fixed points of the loop.
 //!
-//! `before_loop` → AgentStart → input filters … `before_turn` → TurnStart … `transform_context` → `convert_to_llm` →
-//! `api_key` → the model … `before_tool` → ToolExecutionStart … (`before_tool_update` → ToolExecutionUpdate →
-//! `after_tool_update`)* … ToolExecutionEnd → `after_tool` … `on_error` … TurnEnd → `after_turn` … AgentEnd → `after_loop`.
+//! They run in this order: `before_loop`, `AgentStart`, input filters; for each turn `before_turn`, `TurnStart`,
+//! `transform_context`, `convert_to_llm`, `api_key`, the model call; for each tool call `before_tool`,
+//! `ToolExecutionStart`, (`before_tool_update`, `ToolExecutionUpdate`, `after_tool_update`) for each partial result,
+//! `ToolExecutionEnd`, `after_tool`; then `on_error` after a failed reply, `TurnEnd`, `after_turn`; finally `AgentEnd`
+//! and `after_loop`.
 //!
-//! Hooks that can veto are async and answer with a [`Verdict`], a `bool`, or a `Result` of either. A hook that fails or
-//! panics never ends the process: its failure becomes a refusal, an error result, or the run's error.
+//! Several hooks can be added for each point. They run in the order in which they were added, and adding one never removes
+//! another. Hooks that can deny are async and return a [`Verdict`], a `bool`, or a `Result` of either. A hook that fails
+//! or panics never ends the process: its failure becomes a denial, an error result, or the run's error.
+//!
+//! # Several `before_tool` hooks
+//!
+//! Every hook receives the arguments as the hooks before it left them. The first [`Verdict::Deny`] denies the call. If no
+//! hook denies and at least one returns [`Verdict::Ask`], the run asks about the final arguments, after every
+//! [`Verdict::AllowWith`]. An approval applies to exactly these arguments: the run stores them with the question, and no
+//! hook runs again before the call is executed.
 //!
 //! ```
 //! use agent_core::hooks::{Hooks, Verdict};
@@ -14,12 +24,12 @@
 //!     .before_tool(|call| async move {
 //!         if call.call.name == "bash" { Verdict::Ask("Run this command?".into()) } else { Verdict::Allow }
 //!     });
-//! assert!(hooks.turn.before.is_some());
+//! assert_eq!(hooks.tool.before.len(), 1);
 //! ```
 
 mod filter;
 pub mod policy;
-mod told;
+mod info;
 mod verdict;
 
 use std::fmt;
@@ -28,7 +38,7 @@ use std::sync::Arc;
 
 pub use filter::{FilterResult, InputFilter};
 pub use policy::{Decision, ToolPolicy, ToolRule};
-pub use told::{LoopInfo, ToolCallInfo, ToolEnded, ToolUpdateInfo, TurnEnded, TurnInfo};
+pub use info::{LoopInfo, ToolCallInfo, ToolEnded, ToolUpdateInfo, TurnEnded, TurnInfo};
 pub use verdict::{HookError, IntoToolChange, IntoVerdict, Verdict};
 
 use crate::environment::BoxFuture;
@@ -38,209 +48,234 @@ use crate::message::AgentMessage;
 use crate::model::Secret;
 use crate::run::ToolChange;
 
+/// An async hook.
 type Async<A, R> = Arc<dyn Fn(A) -> BoxFuture<'static, R> + Send + Sync>;
-type Observer<A> = Arc<dyn Fn(&A) + Send + Sync>;
+/// A hook that observes and cannot change anything. A panic in it is logged and has no other effect.
+pub type Observer<A> = Arc<dyn Fn(&A) + Send + Sync>;
 
-/// A hook that may stop what it is asked about.
+/// A hook that can deny the action it is called for. It runs before the action and receives the action's arguments.
 pub type Gate<A> = Async<A, Result<Verdict, HookError>>;
-/// A hook that changes what the model is shown; the stored history stays as it is.
+/// A hook that changes the conversation as the model sees it. The stored history does not change.
 pub type Transform = Async<History, Result<History, HookError>>;
-/// A hook that finds the key for a provider, before every call; `None` leaves the model's own.
+/// A hook that returns the API key for a provider's name. `None` falls back to the key in the model's configuration.
 pub type KeySource = Async<String, Result<Option<Secret>, HookError>>;
-/// A hook that may change what a tool gave.
+/// A hook that can change the result of a tool call.
 pub type ToolReview = Async<ToolEnded, Result<ToolChange, HookError>>;
-/// A source of messages that is asked before each step.
+/// A source of queued messages that the driver polls before each step.
 pub type MessageSource = Arc<dyn Fn() -> Vec<AgentMessage> + Send + Sync>;
 
-/// All hooks. Each is absent by default.
+/// The hooks of an agent. All are optional; an agent without hooks allows everything and observes nothing.
+///
+/// The methods add hooks; the fields are lists in the order of execution.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Hooks {
-    /// Around the whole run.
+    /// Hooks that run before and after the whole run.
     pub run: LoopHooks,
-    /// Over the prompts, before they enter (REQ-068).
+    /// Filters over the text of the prompts. They run before the prompts enter the conversation.
     pub input_filters: Vec<Arc<dyn InputFilter>>,
-    /// Around each turn.
+    /// Hooks that run at the start and the end of each turn.
     pub turn: TurnHooks,
-    /// Before each call of the model.
+    /// Hooks that run before each model call.
     pub context: ContextHooks,
-    /// Around each tool call.
+    /// Hooks that run before, during and after each tool call.
     pub tool: ToolHooks,
-    /// Where else messages come from (REQ-029).
+    /// Sources of queued messages beside the agent's own queues.
     pub queues: QueueHooks,
 }
 
-/// Around the whole run.
+/// Hooks that run before and after the whole run.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct LoopHooks {
-    /// Before `AgentStart`.
-    pub before: Option<Gate<LoopInfo>>,
-    /// After `AgentEnd`.
-    pub after: Option<Observer<AgentEnd>>,
+    /// Run before `AgentStart`. Denying ends the run.
+    pub before: Vec<Gate<LoopInfo>>,
+    /// Run after `AgentEnd`.
+    pub after: Vec<Observer<AgentEnd>>,
 }
 
-/// Around each turn.
+/// Hooks that run at the start and the end of each turn.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct TurnHooks {
-    /// Before `TurnStart`; limits have been checked.
-    pub before: Option<Gate<TurnInfo>>,
-    /// After `TurnEnd`, once for each turn, on every path (REQ-092).
-    pub after: Option<Observer<TurnEnded>>,
-    /// After the `MessageEnd` of a reply that ended in an error (REQ-093).
-    pub on_error: Option<Observer<String>>,
+    /// Run before `TurnStart`, after the limits have been checked. Denying ends the run.
+    pub before: Vec<Gate<TurnInfo>>,
+    /// Run after each `TurnEnd`, exactly once per turn, whether or not the turn succeeded.
+    pub after: Vec<Observer<TurnEnded>>,
+    /// Run after the `MessageEnd` of a reply that ended with an error. They receive the error's text.
+    pub on_error: Vec<Observer<String>>,
 }
 
-/// Before each call of the model.
+/// Hooks that run before each model call.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ContextHooks {
-    /// Prunes, reorders or adds (REQ-145).
-    pub transform: Option<Transform>,
-    /// Turns notes into messages; without it notes are not shown (REQ-044, REQ-145).
-    pub convert: Option<Transform>,
-    /// Finds the key (B-022).
-    pub api_key: Option<KeySource>,
+    /// Prune, reorder or extend the conversation that is sent. Each receives the result of the one before.
+    pub transform: Vec<Transform>,
+    /// Turn notes into messages, after `transform`. Without one, notes are not sent.
+    pub convert: Vec<Transform>,
+    /// Return the API key. The first key wins.
+    pub api_key: Vec<KeySource>,
 }
 
-/// Around each tool call.
+/// Hooks that run before, during and after each tool call.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ToolHooks {
-    /// Before the call; its arguments fit the schema. What [`Verdict::AllowWith`] gives is not checked again (B-093).
-    pub before: Option<Gate<ToolCallInfo>>,
-    /// After a call that ran.
-    pub after: Option<ToolReview>,
-    /// Before a partial result is shown; a denial keeps it to itself (REQ-184).
-    pub before_update: Option<Gate<ToolUpdateInfo>>,
-    /// After a partial result was shown.
-    pub after_update: Option<Observer<ToolUpdateInfo>>,
+    /// Run before a call whose arguments fit the schema. Arguments from [`Verdict::AllowWith`] are not validated again.
+    pub before: Vec<Gate<ToolCallInfo>>,
+    /// Run after a call that was executed. Each receives the result as the hooks before it changed it.
+    pub after: Vec<ToolReview>,
+    /// Run before a partial result is emitted. Denying suppresses it.
+    pub before_update: Vec<Gate<ToolUpdateInfo>>,
+    /// Run after a partial result was emitted.
+    pub after_update: Vec<Observer<ToolUpdateInfo>>,
 }
 
-/// Where else messages come from.
+/// Sources of queued messages beside the agent's own queues.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct QueueHooks {
-    /// Steering messages.
-    pub steering: Option<MessageSource>,
-    /// Follow-ups.
-    pub follow_up: Option<MessageSource>,
+    /// Return steering messages.
+    pub steering: Vec<MessageSource>,
+    /// Return follow-up messages.
+    pub follow_up: Vec<MessageSource>,
 }
 
 impl Hooks {
-    /// No hooks.
+    /// Returns an empty set of hooks.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asked before `AgentStart`; a denial ends the run with `AgentEnd` alone.
+    /// Adds all hooks of `other` after those that are already there.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.run.before.extend(other.run.before);
+        self.run.after.extend(other.run.after);
+        self.input_filters.extend(other.input_filters);
+        self.turn.before.extend(other.turn.before);
+        self.turn.after.extend(other.turn.after);
+        self.turn.on_error.extend(other.turn.on_error);
+        self.context.transform.extend(other.context.transform);
+        self.context.convert.extend(other.context.convert);
+        self.context.api_key.extend(other.context.api_key);
+        self.tool.before.extend(other.tool.before);
+        self.tool.after.extend(other.tool.after);
+        self.tool.before_update.extend(other.tool.before_update);
+        self.tool.after_update.extend(other.tool.after_update);
+        self.queues.steering.extend(other.queues.steering);
+        self.queues.follow_up.extend(other.queues.follow_up);
+        self
+    }
+
+    /// Adds a hook that runs before `AgentStart`. Denying ends the run with `AgentEnd` alone.
     #[must_use]
     pub fn before_loop<F, R>(mut self, hook: impl Fn(LoopInfo) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = R> + Send + 'static,
         R: IntoVerdict,
     {
-        self.run.before = Some(gate(hook));
+        self.run.before.push(gate(hook));
         self
     }
 
-    /// Told after `AgentEnd`, once, whenever there was an `AgentStart`.
+    /// Adds an observer of `AgentEnd`. It runs once for every run that emitted `AgentStart`.
     #[must_use]
     pub fn after_loop(mut self, hook: impl Fn(&AgentEnd) + Send + Sync + 'static) -> Self {
-        self.run.after = Some(Arc::new(hook));
+        self.run.after.push(Arc::new(hook));
         self
     }
 
-    /// One more filter over the prompts.
+    /// Adds a filter over the text of the prompts.
     #[must_use]
     pub fn input_filter(mut self, filter: impl InputFilter + 'static) -> Self {
         self.input_filters.push(Arc::new(filter));
         self
     }
 
-    /// Asked before each `TurnStart`; a denial ends the run.
+    /// Adds a hook that runs before each `TurnStart`. Denying ends the run.
     #[must_use]
     pub fn before_turn<F, R>(mut self, hook: impl Fn(TurnInfo) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = R> + Send + 'static,
         R: IntoVerdict,
     {
-        self.turn.before = Some(gate(hook));
+        self.turn.before.push(gate(hook));
         self
     }
 
-    /// Told after each `TurnEnd`.
+    /// Adds an observer of `TurnEnd`. It runs exactly once per turn, whether or not the turn succeeded.
     #[must_use]
     pub fn after_turn(mut self, hook: impl Fn(&TurnEnded) + Send + Sync + 'static) -> Self {
-        self.turn.after = Some(Arc::new(hook));
+        self.turn.after.push(Arc::new(hook));
         self
     }
 
-    /// Told of a reply that ended in an error.
+    /// Adds an observer of replies that ended with an error. It receives the error's text.
     #[must_use]
     pub fn on_error(mut self, hook: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.turn.on_error = Some(Arc::new(move |text: &String| hook(text)));
+        self.turn.on_error.push(Arc::new(move |text: &String| hook(text)));
         self
     }
 
-    /// Changes what the model is shown, before every call.
+    /// Adds a hook that changes the conversation as the model sees it. It runs before every model call.
     #[must_use]
     pub fn transform_context<F>(mut self, hook: impl Fn(History) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<History, HookError>> + Send + 'static,
     {
-        self.context.transform = Some(Arc::new(move |history| Box::pin(hook(history))));
+        self.context.transform.push(Arc::new(move |history| Box::pin(hook(history))));
         self
     }
 
-    /// Turns notes into messages, before every call and after `transform_context`.
+    /// Adds a hook that turns notes into messages. It runs before every model call, after `transform_context`.
     #[must_use]
     pub fn convert_to_llm<F>(mut self, hook: impl Fn(History) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<History, HookError>> + Send + 'static,
     {
-        self.context.convert = Some(Arc::new(move |history| Box::pin(hook(history))));
+        self.context.convert.push(Arc::new(move |history| Box::pin(hook(history))));
         self
     }
 
-    /// Finds the key for a provider, before every call.
+    /// Adds a hook that returns the API key for a provider. It runs before every model call.
     #[must_use]
     pub fn api_key<F>(mut self, hook: impl Fn(String) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Option<Secret>, HookError>> + Send + 'static,
     {
-        self.context.api_key = Some(Arc::new(move |provider| Box::pin(hook(provider))));
+        self.context.api_key.push(Arc::new(move |provider| Box::pin(hook(provider))));
         self
     }
 
-    /// Asked before each tool call.
+    /// Adds a hook that runs before each tool call. See the [module documentation](self) for how several hooks combine.
     #[must_use]
     pub fn before_tool<F, R>(mut self, hook: impl Fn(ToolCallInfo) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = R> + Send + 'static,
         R: IntoVerdict,
     {
-        self.tool.before = Some(gate(hook));
+        self.tool.before.push(gate(hook));
         self
     }
 
-    /// Asked after each call that ran; what it gives changes the result message, not the event.
+    /// Adds a hook that runs after each executed call. It can change the result message, but not the event.
     #[must_use]
     pub fn after_tool<F, R>(mut self, hook: impl Fn(ToolEnded) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = R> + Send + 'static,
         R: IntoToolChange,
     {
-        self.tool.after = Some(Arc::new(move |end| {
+        self.tool.after.push(Arc::new(move |end| {
             let answer = hook(end);
             Box::pin(async move { answer.await.into_tool_change() })
         }));
         self
     }
 
-    /// Asked before a partial result is shown.
+    /// Adds a hook that runs before a partial result is emitted. Denying suppresses the event.
     #[must_use]
     pub fn before_tool_update<F, R>(
         mut self,
@@ -250,34 +285,34 @@ impl Hooks {
         F: Future<Output = R> + Send + 'static,
         R: IntoVerdict,
     {
-        self.tool.before_update = Some(gate(hook));
+        self.tool.before_update.push(gate(hook));
         self
     }
 
-    /// Told after a partial result was shown.
+    /// Adds an observer of partial results.
     #[must_use]
     pub fn after_tool_update(mut self, hook: impl Fn(&ToolUpdateInfo) + Send + Sync + 'static) -> Self {
-        self.tool.after_update = Some(Arc::new(hook));
+        self.tool.after_update.push(Arc::new(hook));
         self
     }
 
-    /// A source of steering messages, asked before each step.
+    /// Adds a source of steering messages. The driver polls it before each step.
     #[must_use]
     pub fn steering_messages(
         mut self,
         source: impl Fn() -> Vec<AgentMessage> + Send + Sync + 'static,
     ) -> Self {
-        self.queues.steering = Some(Arc::new(source));
+        self.queues.steering.push(Arc::new(source));
         self
     }
 
-    /// A source of follow-ups, asked before each step.
+    /// Adds a source of follow-up messages. The driver polls it before each step.
     #[must_use]
     pub fn follow_up_messages(
         mut self,
         source: impl Fn() -> Vec<AgentMessage> + Send + Sync + 'static,
     ) -> Self {
-        self.queues.follow_up = Some(Arc::new(source));
+        self.queues.follow_up.push(Arc::new(source));
         self
     }
 }
@@ -293,27 +328,27 @@ where
     })
 }
 
-/// Says which hooks there are.
+/// Lists the points that have hooks.
 impl fmt::Debug for Hooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = [
-            ("before_loop", self.run.before.is_some()),
-            ("after_loop", self.run.after.is_some()),
-            ("input_filters", !self.input_filters.is_empty()),
-            ("before_turn", self.turn.before.is_some()),
-            ("after_turn", self.turn.after.is_some()),
-            ("on_error", self.turn.on_error.is_some()),
-            ("transform_context", self.context.transform.is_some()),
-            ("convert_to_llm", self.context.convert.is_some()),
-            ("api_key", self.context.api_key.is_some()),
-            ("before_tool", self.tool.before.is_some()),
-            ("after_tool", self.tool.after.is_some()),
-            ("before_tool_update", self.tool.before_update.is_some()),
-            ("after_tool_update", self.tool.after_update.is_some()),
-            ("steering_messages", self.queues.steering.is_some()),
-            ("follow_up_messages", self.queues.follow_up.is_some()),
+            ("before_loop", self.run.before.is_empty()),
+            ("after_loop", self.run.after.is_empty()),
+            ("input_filters", self.input_filters.is_empty()),
+            ("before_turn", self.turn.before.is_empty()),
+            ("after_turn", self.turn.after.is_empty()),
+            ("on_error", self.turn.on_error.is_empty()),
+            ("transform_context", self.context.transform.is_empty()),
+            ("convert_to_llm", self.context.convert.is_empty()),
+            ("api_key", self.context.api_key.is_empty()),
+            ("before_tool", self.tool.before.is_empty()),
+            ("after_tool", self.tool.after.is_empty()),
+            ("before_tool_update", self.tool.before_update.is_empty()),
+            ("after_tool_update", self.tool.after_update.is_empty()),
+            ("steering_messages", self.queues.steering.is_empty()),
+            ("follow_up_messages", self.queues.follow_up.is_empty()),
         ];
-        f.debug_set().entries(named.iter().filter(|(_, there)| *there).map(|(name, _)| name)).finish()
+        f.debug_set().entries(named.iter().filter(|(_, empty)| !*empty).map(|(name, _)| name)).finish()
     }
 }
 

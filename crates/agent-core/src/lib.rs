@@ -17,6 +17,7 @@
 pub mod agent;
 pub mod answer;
 pub mod budget;
+pub mod compat;
 pub mod context;
 pub mod drive;
 pub mod environment;
@@ -37,6 +38,7 @@ pub mod recording;
 pub mod retry;
 pub mod route;
 pub mod run;
+mod shared;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod tool;
@@ -44,8 +46,8 @@ mod wire;
 
 #[doc(inline)]
 pub use agent::{
-    AgentError, AgentSnapshot, AgentState, BasicAgent, BranchSpec, ChatToken, Exploration, ExploredBranch,
-    Finished, IntoPrompt, SNAPSHOT_VERSION, Subscription, WeakAgent,
+    AgentError, AgentHandle, AgentSnapshot, AgentState, BasicAgent, BranchSpec, ChatToken, Exploration, ExploredBranch,
+    IntoPrompt, Request, TypedRequest, TypedRun, SNAPSHOT_VERSION, Subscription, WeakAgent,
 };
 #[doc(inline)]
 pub use answer::{ANSWER_RETRIES, AnswerError, AnswerFault, AnswerForm};
@@ -64,8 +66,8 @@ pub use context::{
 };
 #[doc(inline)]
 pub use drive::{
-    AgentContext, AgentLoopConfig, AgentLoopResult, AgentLoopStream, EventReceiver, EventSender, LoopError,
-    MergingReceiver, agent_loop, agent_loop_answer, agent_loop_continue, agent_loop_stream, event_channel,
+    AgentContext, AgentLoopConfig, Services, AgentLoopResult, AgentLoopStream, EventReceiver, EventSender, LoopError,
+    agent_loop, agent_loop_answer, agent_loop_continue, agent_loop_stream, event_channel,
     merging_channel,
 };
 #[cfg(feature = "system")]
@@ -83,7 +85,7 @@ pub use evaluation::{
 pub use event::{
     AgentEnd, AgentEvent, AgentStart, Answer, BudgetEvent, BudgetNote, CompactionEnded, CompactionReason,
     Ended, LoopConfigSnapshot, ParallelLoopEnd, ParallelLoopStart, Question, RetryNote, RouteChange,
-    StreamDelta, ToolExecutionEnd,
+    StreamDelta, ToolExecutionEnd, RunEnd, RunFailure, RunReply, StopCause,
 };
 #[doc(inline)]
 pub use history::{Entry, History, HistoryError, MessageRef, Repair, Splice, SpliceError, Unit, UnitKind};
@@ -117,7 +119,7 @@ pub use prefix::{CacheBreak, CacheBreakCause, CacheFigures};
 #[doc(inline)]
 pub use provider::{
     Completion, ErrorContext, ErrorKind, ErrorRecord, EventSink, MessageSnapshot, ModelRequest, OnRequest,
-    OnResponse, OwnedStreamEvent, ProviderError, Received, ReceivedPart, ReplyLog, RequestHook, SentRequest,
+    OnResponse, OwnedStreamEvent, ProviderError, RequestOptions, Received, ReceivedPart, ReplyLog, RequestHook, SentRequest,
     StreamEvent, StreamProvider, WireHooks, complete, stream_to,
 };
 #[doc(inline)]
@@ -125,7 +127,8 @@ pub use recording::{Divergence, Recorder, Recording, RecordingError, Replay, Rep
 #[doc(inline)]
 pub use retry::RetryConfig;
 pub use route::{Route, RouteName, RouteSetup};
-pub use run::{QueueKind, QueueMode, SteeringPolicy, ToolChange};
+pub use shared::Shared;
+pub use run::{LoopPolicy, QueueKind, ToolQuestion, QueueMode, SteeringPolicy, ToolChange};
 #[doc(inline)]
 pub use tokio_util::sync::CancellationToken;
 #[doc(inline)]

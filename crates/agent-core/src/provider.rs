@@ -19,6 +19,7 @@ pub mod error;
 mod event;
 mod fold;
 pub mod overflow;
+mod options;
 mod owned;
 mod request;
 mod wire_hooks;
@@ -35,7 +36,8 @@ pub use error::{ErrorContext, ErrorKind, ErrorRecord, ProviderError};
 pub use event::{Completion, EventSink, StreamEvent};
 pub use fold::{MessageSnapshot, ReplyLog};
 pub use owned::{OwnedStreamEvent, complete, stream_to};
-pub use request::{ModelRequest, RequestHook};
+pub use options::{RequestHook, RequestOptions};
+pub use request::ModelRequest;
 pub use wire_hooks::{HIDDEN, OnRequest, OnResponse, Received, ReceivedPart, SentRequest, WireHooks};
 
 use crate::model::ModelConfig;

@@ -30,6 +30,7 @@ mod input;
 mod light;
 mod look;
 mod open;
+mod policy;
 mod present;
 mod queues;
 mod routes;
@@ -54,10 +55,12 @@ use crate::message::{AgentMessage, Usage};
 use crate::route::LostRoutes;
 
 pub use input::{
+    ToolQuestion,
     BudgetVerdict, Failure, GateVerdict, Input, InputVerdict, PartialReply, Reply, ReplyError, ToolChange,
     ToolOutcome, ToolVerdict,
 };
 pub use light::{RestoreError, RunCheckpoint};
+pub use policy::{GRACE, LoopPolicy};
 pub use queues::{QueueKind, QueueMode, Queued, SteeringPolicy};
 pub use setup::{BudgetSetup, Gates, RunSetup};
 pub use step::{CallStage, CompactionTask, Gate, PendingCall, Step};
@@ -223,9 +226,9 @@ impl Run {
     ) -> Result<Self, HistoryError> {
         let setup = setup.into();
         prompts.iter().try_for_each(History::may_enter_alone)?;
-        let limits = setup.limits.unwrap_or_else(ExecutionLimits::unlimited);
+        let limits = setup.policy.limits.unwrap_or_else(ExecutionLimits::unlimited);
         let mut run = Self {
-            queues: Queues::new(setup.steering_mode, setup.follow_up_mode),
+            queues: Queues::new(setup.policy.steering_mode, setup.policy.follow_up_mode),
             tracker: ExecutionTracker::new(limits, now),
             context: ContextTracker::default(),
             setup,

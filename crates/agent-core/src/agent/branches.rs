@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{AgentError, BasicAgent, IntoPrompt};
+use super::{AgentError, AgentHandle, IntoPrompt};
 use crate::drive::{AgentContext, AgentLoopConfig, EventReceiver, EventSender, event_channel};
 use crate::evaluation::EvaluationStrategy;
 use crate::history::History;
@@ -148,7 +148,7 @@ impl Exploration {
     }
 }
 
-impl BasicAgent {
+impl AgentHandle {
     /// Runs several branches of the conversation side by side, each with its own events, and returns at once. The agent's own
     /// conversation stays as it is, and the agent is idle meanwhile; [`adopt_branch`](Self::adopt_branch) takes over one of
     /// the outcomes. The agent's listeners do not hear of branches. [`abort`](Self::abort) ends them, too.
@@ -198,8 +198,8 @@ impl BasicAgent {
         if now.unit_count() != before.unit_count() || !now.extends(&before) {
             // The record must not say that the conversation goes on from this branch.
             let config = self.config();
-            if let (Some(journal), Some(end)) = (&config.journal, Prepared::not_taken(&result, &config)) {
-                journal.append_group(GroupEntry::new(config.environment.now(), &end)).await?;
+            if let (Some(journal), Some(end)) = (&config.services.journal, Prepared::not_taken(&result, &config)) {
+                journal.append_group(GroupEntry::new(config.services.environment.now(), &end)).await?;
             }
             return Err(AgentError::ConversationWentOn);
         }
@@ -220,18 +220,18 @@ impl BasicAgent {
             Some(GroupRole::Branch { index }) => Some(index),
             Some(GroupRole::Judge) | None => None,
         };
-        if let (Some(journal), Some(end)) = (&config.journal, Prepared::selection(outcome, index, &config)) {
-            journal.append_group(GroupEntry::new(config.environment.now(), &end)).await?;
+        if let (Some(journal), Some(end)) = (&config.services.journal, Prepared::selection(outcome, index, &config)) {
+            journal.append_group(GroupEntry::new(config.services.environment.now(), &end)).await?;
         }
         self.take_over(outcome)
     }
 
     fn take_over(&self, outcome: &ParallelLoopOutcome) -> Result<(), AgentError> {
-        let mut snapshot = self.checkpoint();
+        let mut snapshot = self.snapshot();
         snapshot.history = outcome.context.history.clone();
         snapshot.last_loop_id = Some(outcome.loop_id.clone());
         snapshot.suspended.clone_from(&outcome.context.suspended);
-        self.clone().restore(snapshot).map(drop)
+        self.take_over_snapshot(snapshot)
     }
 
     fn prepare(
@@ -239,13 +239,13 @@ impl BasicAgent {
         branches: impl IntoIterator<Item = BranchSpec>,
         tx: &EventSender,
     ) -> Result<(CancellationToken, Prepared), AgentError> {
-        let settings = self.for_a_run();
+        let settings = self.settings_of_run();
         let branches = branches.into_iter().map(|spec| spec.into_branch(&settings.config)).collect();
-        let mut base = AgentContext::new(settings.system_prompt).with_toolkit(settings.tools);
+        let mut base = AgentContext::new(settings.system_prompt).with_tools(settings.tools);
         base.agent_id = Some(settings.agent_id);
         self.check_idle()?;
         let cancel = {
-            let state = self.lock();
+            let state = self.inner.state();
             base.history = state.history.clone();
             base.session_id = Some(state.session_id.clone());
             base.loop_id.clone_from(&state.last_loop_id);

@@ -1,377 +1,245 @@
-//! Builders and setters. Each acts on the next run; queue modes act at once.
+//! Building an agent, and changing its settings.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
-use super::{AgentError, BasicAgent};
+use super::listeners::Listeners;
+use super::state::State;
+use super::{AgentHandle, BasicAgent, Inner, Settings, missing};
 use crate::budget::Budget;
-use crate::context::{CompactionStrategy, ContextConfig, TokenCounter};
-use crate::drive::AgentLoopConfig;
+use crate::context::{CompactionStrategy, TokenCounter};
+use crate::drive::{AgentLoopConfig, Mailbox};
 use crate::environment::Environment;
-use crate::hooks::{Hooks, InputFilter};
+use crate::hooks::Hooks;
+use crate::identity::{AgentId, SessionId};
 use crate::journal::Journal;
 use crate::limits::ExecutionLimits;
-use crate::model::{CacheConfig, ModelConfig, ResponseFormat, ThinkingBudgets, ThinkingLevel, ToolChoice};
-use crate::provider::{ReceivedPart, RequestHook, SentRequest, StreamProvider};
-use crate::retry::RetryConfig;
+use crate::model::{ModelConfig, ThinkingLevel};
+use crate::prefix::Prefixes;
+use crate::provider::StreamProvider;
 use crate::route::Route;
-use crate::run::{QueueKind, QueueMode, SteeringPolicy};
-use crate::tool::validate::ArgumentValidator;
-use crate::tool::{AgentTool, ToolExecutionStrategy, Tools};
+use crate::run::{QueueKind, QueueMode};
+use crate::tool::{AgentTool, Tools};
 
-/// Builders. They change the agent behind the handle, so they also act for its clones.
+/// Building.
 impl BasicAgent {
-    /// Changes the configuration of the next run.
+    /// Returns an agent for this model with default settings and no provider.
+    ///
+    /// Set the provider with [`with_provider`](Self::with_provider), or use `looptree::agent`, which brings one for every
+    /// protocol whose feature is enabled. Without a provider the first run fails with an error that names the feature.
     #[must_use]
-    pub fn configure(self, change: impl FnOnce(&mut AgentLoopConfig)) -> Self {
-        let modes = {
-            let mut settings = self.settings();
-            settings.change(change);
-            (settings.config.steering_mode, settings.config.follow_up_mode)
+    pub fn new(model: ModelConfig) -> Self {
+        let config = AgentLoopConfig::new(missing::provider(), model, missing::environment());
+        Self::of(Arc::new(config), Arc::from(""), Tools::default())
+    }
+
+    fn of(config: Arc<AgentLoopConfig>, system_prompt: Arc<str>, tools: Tools) -> Self {
+        let environment = &config.services.environment;
+        let agent_id = AgentId::from(environment.random_id());
+        let state = State::new(environment.random_id().into());
+        let modes = (config.policy.steering_mode, config.policy.follow_up_mode);
+        let inner = Inner {
+            settings: Mutex::new(Settings { agent_id, system_prompt, tools, config }),
+            state: Mutex::new(state),
+            mailbox: Arc::new(Mailbox::new(modes.0, modes.1)),
+            listeners: Listeners::default(),
+            prefixes: Prefixes::default(),
+            idle: tokio::sync::Notify::new(),
         };
-        if modes != self.inner.mailbox.modes() {
-            self.inner.mailbox.set_mode(QueueKind::Steering, modes.0);
-            self.inner.mailbox.set_mode(QueueKind::FollowUp, modes.1);
+        Self { handle: AgentHandle { inner: Arc::new(inner) } }
+    }
+
+    /// Returns a second agent with the same settings, its own id and session, and an empty conversation.
+    ///
+    /// Changing one of the two later does not change the other. Both share the provider, the budget and the tools. The
+    /// second agent has no journal: a journal belongs to one agent.
+    #[must_use]
+    pub fn with_same_settings(&self) -> Self {
+        let Settings { system_prompt, tools, mut config, .. } = self.inner.settings().clone();
+        if config.services.journal.is_some() {
+            Arc::make_mut(&mut config).services.journal = None;
         }
+        Self::of(config, system_prompt, tools)
+    }
+
+    /// Returns a handle to this agent.
+    #[must_use]
+    pub fn handle(&self) -> AgentHandle {
+        self.handle.clone()
+    }
+
+    /// Changes the configuration of the next run.
+    ///
+    /// ```
+    /// # use agent_core::{BasicAgent, ModelConfig};
+    /// let agent = BasicAgent::new(ModelConfig::default()).configure(|c| {
+    ///     c.request.temperature = Some(0.2);
+    ///     c.policy.max_concurrent_tools = Some(4);
+    /// });
+    /// # drop(agent);
+    /// ```
+    #[must_use]
+    pub fn configure(mut self, change: impl FnOnce(&mut AgentLoopConfig)) -> Self {
+        self.set_config(change);
         self
     }
 
-    /// The configuration of the next run.
-    #[must_use]
-    pub fn config(&self) -> AgentLoopConfig {
-        AgentLoopConfig::clone(&self.settings().config)
-    }
-
-    /// Calls models through this provider.
+    /// Calls models through this provider. An `Arc<dyn StreamProvider>` is a provider, too.
     #[must_use]
     pub fn with_provider(self, provider: impl StreamProvider + 'static) -> Self {
-        self.with_provider_override(Arc::new(provider))
+        self.configure(|c| c.services.provider = Arc::new(provider))
     }
 
-    /// Calls models through this shared provider (REQ-025).
-    #[must_use]
-    pub fn with_provider_override(self, provider: Arc<dyn StreamProvider>) -> Self {
-        self.configure(|c| c.provider = provider)
-    }
-
-    /// Takes time, sleep and tasks from here.
+    /// Takes time, sleep, tasks and random ids from this environment.
     #[must_use]
     pub fn with_environment(self, environment: Arc<dyn Environment>) -> Self {
-        self.configure(|c| c.environment = environment)
+        self.configure(|c| c.services.environment = environment)
     }
 
-    /// The system prompt.
+    /// Sets the system prompt. Default: none.
     #[must_use]
-    pub fn with_system_prompt(self, text: impl Into<Arc<str>>) -> Self {
+    pub fn with_system_prompt(mut self, text: impl Into<Arc<str>>) -> Self {
         self.set_system_prompt(text);
         self
     }
 
-    /// The model.
+    /// Replaces the model.
     #[must_use]
-    pub fn with_model_config(self, model: ModelConfig) -> Self {
+    pub fn with_model(mut self, model: ModelConfig) -> Self {
         self.set_model(model);
         self
     }
 
-    /// The tools, in place of those that were there.
-    #[must_use]
-    pub fn with_tools(self, tools: Vec<Arc<dyn AgentTool>>) -> Self {
-        self.set_tools(tools);
-        self
-    }
-
-    /// Tools that many agents share, in place of those that were there.
-    #[must_use]
-    pub fn with_toolkit(self, tools: Tools) -> Self {
-        self.settings().tools = tools;
-        self
-    }
-
-    /// One more tool.
+    /// Adds a tool. Two tools of one name are an error when a run starts.
     #[must_use]
     pub fn with_tool(self, tool: impl AgentTool + 'static) -> Self {
-        let mut settings = self.settings();
-        settings.tools = settings.tools.with(Arc::new(tool));
-        drop(settings);
+        {
+            let mut settings = self.inner.settings();
+            settings.tools = settings.tools.with(Arc::new(tool));
+        }
         self
     }
 
-    /// The most tokens of an answer.
+    /// Adds tools: a list, or a [`Tools`] that many agents share. Two tools of one name are an error when a run starts.
     #[must_use]
-    pub fn with_max_tokens(self, tokens: u32) -> Self {
-        self.configure(|c| c.max_tokens = Some(tokens))
+    pub fn with_tools(self, tools: impl Into<Tools>) -> Self {
+        {
+            let mut settings = self.inner.settings();
+            settings.tools = settings.tools.with_all(tools);
+        }
+        self
     }
 
-    /// Randomness.
+    /// Adds hooks after those that the agent already has.
     #[must_use]
-    pub fn with_temperature(self, temperature: f32) -> Self {
-        self.configure(|c| c.temperature = Some(temperature))
+    pub fn with_hooks(self, hooks: Hooks) -> Self {
+        self.configure(|c| c.hooks = std::mem::take(&mut c.hooks).and(hooks))
     }
 
-    /// How much the model is asked to think.
-    #[must_use]
-    pub fn with_thinking(self, level: ThinkingLevel) -> Self {
-        self.configure(|c| c.thinking_level = level)
-    }
-
-    /// What the thinking levels mean in tokens.
-    #[must_use]
-    pub fn with_thinking_budgets(self, budgets: ThinkingBudgets) -> Self {
-        self.configure(|c| c.thinking_budgets = budgets)
-    }
-
-    /// The budget of the context; `None` switches compaction off.
-    #[must_use]
-    pub fn with_context_config(self, config: impl Into<Option<ContextConfig>>) -> Self {
-        let config = config.into();
-        self.configure(|c| c.context_config = config)
-    }
-
-    /// Limits of a run; `None` for none.
-    #[must_use]
-    pub fn with_execution_limits(self, limits: impl Into<Option<ExecutionLimits>>) -> Self {
-        let limits = limits.into();
-        self.configure(|c| c.execution_limits = limits)
-    }
-
-    /// Retries.
-    #[must_use]
-    pub fn with_retry_config(self, config: RetryConfig) -> Self {
-        self.configure(|c| c.retry_config = config)
-    }
-
-    /// Prompt caching.
-    #[must_use]
-    pub fn with_cache_config(self, config: CacheConfig) -> Self {
-        self.configure(|c| c.cache_config = config)
-    }
-
-    /// How the calls of a reply are run.
-    #[must_use]
-    pub fn with_tool_execution(self, strategy: ToolExecutionStrategy) -> Self {
-        self.configure(|c| c.tool_execution = strategy)
-    }
-
-    /// The most calls that run at once within a group.
-    #[must_use]
-    pub fn with_max_concurrent_tools(self, most: usize) -> Self {
-        self.configure(|c| c.max_concurrent_tools = Some(most))
-    }
-
-    /// The longest that a call may take, unless its tool says otherwise.
-    #[must_use]
-    pub fn with_tool_timeout(self, timeout: Duration) -> Self {
-        self.configure(|c| c.tool_timeout = Some(timeout))
-    }
-
-    /// One more model to ask when those before it fail.
+    /// Adds a model to try when a call of the models before it fails.
     #[must_use]
     pub fn with_route(self, route: Route) -> Self {
         self.configure(|c| c.routes.push(route))
     }
 
-    /// What steering does to calls that have not begun.
+    /// Sets how much the model thinks before it answers. Default: [`ThinkingLevel::Off`].
     #[must_use]
-    pub fn with_steering_policy(self, policy: SteeringPolicy) -> Self {
-        self.configure(|c| c.steering_policy = policy)
+    pub fn with_thinking(self, level: ThinkingLevel) -> Self {
+        self.configure(|c| c.request.thinking_level = level)
     }
 
-    /// How many steering messages are taken at once.
+    /// Sets the maximum number of tokens of one answer. Default: the model's maximum.
     #[must_use]
-    pub fn with_steering_mode(self, mode: QueueMode) -> Self {
-        self.set_steering_mode(mode);
-        self
+    pub fn with_max_tokens(self, tokens: u32) -> Self {
+        self.configure(|c| c.request.max_tokens = Some(tokens))
     }
 
-    /// How many follow-ups are taken at once.
+    /// Sets the limits of a run; `None` removes them. Default: 50 turns, 1,000,000 tokens, 600 seconds.
     #[must_use]
-    pub fn with_follow_up_mode(self, mode: QueueMode) -> Self {
-        self.set_follow_up_mode(mode);
-        self
+    pub fn with_limits(self, limits: impl Into<Option<ExecutionLimits>>) -> Self {
+        let limits = limits.into();
+        self.configure(|c| c.policy.limits = limits)
     }
 
-    /// How the history is shortened (REQ-146).
-    #[must_use]
-    pub fn with_compaction_strategy(self, strategy: impl CompactionStrategy + 'static) -> Self {
-        self.configure(|c| c.compaction_strategy = Some(Arc::new(strategy)))
-    }
-
-    /// Counts tokens (REQ-162).
-    #[must_use]
-    pub fn with_token_counter(self, counter: impl TokenCounter + 'static) -> Self {
-        self.configure(|c| c.token_counter = Arc::new(counter))
-    }
-
-    /// Checks the arguments of calls.
-    #[must_use]
-    pub fn with_argument_validator(self, validator: impl ArgumentValidator + 'static) -> Self {
-        self.configure(|c| c.validator = Arc::new(validator))
-    }
-
-    /// Hooks, in place of those that were there.
-    #[must_use]
-    pub fn with_hooks(self, hooks: Hooks) -> Self {
-        self.configure(|c| c.hooks = hooks)
-    }
-
-    /// One more filter over the prompts (REQ-068).
-    #[must_use]
-    pub fn with_input_filter(self, filter: impl InputFilter + 'static) -> Self {
-        self.configure(|c| c.hooks.input_filters.push(Arc::new(filter)))
-    }
-
-    /// Whether tools must be called.
-    #[must_use]
-    pub fn with_tool_choice(self, choice: ToolChoice) -> Self {
-        self.configure(|c| c.tool_choice = choice)
-    }
-
-    /// The form of the answer.
-    #[must_use]
-    pub fn with_response_format(self, format: ResponseFormat) -> Self {
-        self.configure(|c| c.response_format = format)
-    }
-
-    /// Sees and may replace the body of each request (B-156).
-    #[must_use]
-    pub fn with_request_hook(self, hook: RequestHook) -> Self {
-        self.configure(|c| c.request_hook = Some(hook))
-    }
-
-    /// Sees each request as it goes out: the exact bytes, without the credentials.
-    #[must_use]
-    pub fn with_on_request(self, hook: impl Fn(&SentRequest<'_>) + Send + Sync + 'static) -> Self {
-        self.configure(|c| c.wire_hooks.on_request = Some(Arc::new(hook)))
-    }
-
-    /// Sees each part of an answer as it arrives: the exact bytes, without the credentials.
-    #[must_use]
-    pub fn with_on_response(self, hook: impl Fn(&ReceivedPart<'_>) + Send + Sync + 'static) -> Self {
-        self.configure(|c| c.wire_hooks.on_response = Some(Arc::new(hook)))
-    }
-
-    /// The middle of the loops' ids (REQ-187).
-    #[must_use]
-    pub fn with_config_id(self, id: impl Into<String>) -> Self {
-        self.configure(|c| c.config_id = Some(id.into()))
-    }
-
-    /// Does not compare requests to find broken prompt caches.
-    #[must_use]
-    pub fn without_cache_watch(self) -> Self {
-        self.configure(|c| c.watch_cache = false)
-    }
-
-    /// What may be spent, by all runs of this agent and by everybody else who has the budget; `None` for no limit.
+    /// Sets the budget that all runs of this agent draw from; `None` removes it. Default: none.
     #[must_use]
     pub fn with_budget(self, budget: impl Into<Option<Budget>>) -> Self {
         let budget = budget.into();
-        self.configure(|c| c.budget = budget)
+        self.configure(|c| c.services.budget = budget)
     }
 
-    /// Where runs are written down before anything is done.
+    /// Sets the strategy that shortens the history when it outgrows the context. Default: the built-in cascade.
     #[must_use]
-    pub fn with_journal(self, journal: Arc<dyn Journal>) -> Self {
-        self.configure(|c| c.journal = Some(journal))
+    pub fn with_compaction_strategy(self, strategy: impl CompactionStrategy + 'static) -> Self {
+        self.configure(|c| c.services.compaction = Some(Arc::new(strategy)))
+    }
+
+    /// Sets the counter that estimates the tokens of messages.
+    #[must_use]
+    pub fn with_token_counter(self, counter: impl TokenCounter + 'static) -> Self {
+        self.configure(|c| c.services.token_counter = Arc::new(counter))
+    }
+
+    /// Records every run in this journal before the run acts. `None` stops recording.
+    #[must_use]
+    pub fn with_journal(self, journal: impl Into<Option<Arc<dyn Journal>>>) -> Self {
+        let journal = journal.into();
+        self.configure(|c| c.services.journal = journal)
+    }
+
+    /// Sets the id of the session that the next run belongs to. Default: a random id.
+    #[must_use]
+    pub fn with_session_id(self, id: impl Into<SessionId>) -> Self {
+        self.inner.state().session_id = id.into();
+        self
     }
 }
 
-/// Setters. During a run they act on the next one.
+/// Setters. They replace, and act on the next run.
 impl BasicAgent {
-    /// The system prompt.
-    pub fn set_system_prompt(&self, text: impl Into<Arc<str>>) {
-        self.settings().system_prompt = text.into();
+    /// Changes the configuration of the next run; [`configure`](Self::configure) for an agent that is already built.
+    pub fn set_config(&mut self, change: impl FnOnce(&mut AgentLoopConfig)) {
+        let modes = {
+            let mut settings = self.inner.settings();
+            settings.change(change);
+            (settings.config.policy.steering_mode, settings.config.policy.follow_up_mode)
+        };
+        self.inner.set_queue_modes(modes);
     }
 
-    /// The model.
-    pub fn set_model(&self, model: ModelConfig) {
-        self.settings().change(|c| c.model = Arc::new(model));
+    /// Replaces the system prompt.
+    pub fn set_system_prompt(&mut self, text: impl Into<Arc<str>>) {
+        self.inner.settings().system_prompt = text.into();
     }
 
-    /// How much the model is asked to think.
-    pub fn set_thinking_level(&self, level: ThinkingLevel) {
-        self.settings().change(|c| c.thinking_level = level);
+    /// Replaces the model. The conversation stays.
+    pub fn set_model(&mut self, model: ModelConfig) {
+        self.inner.settings().change(|c| c.model = Arc::new(model));
     }
 
-    /// The tools.
-    pub fn set_tools(&self, tools: Vec<Arc<dyn AgentTool>>) {
-        self.settings().tools = tools.into();
+    /// Replaces all tools.
+    pub fn set_tools(&mut self, tools: impl Into<Tools>) {
+        self.inner.settings().tools = tools.into();
     }
 
-    /// Changes the tools in one step, so that no change of somebody else's is lost in between. `change` must not use
-    /// this agent.
-    pub fn change_tools(&self, change: impl FnOnce(&mut Vec<Arc<dyn AgentTool>>)) {
-        let mut settings = self.settings();
-        let mut tools = settings.tools.tools().to_vec();
-        change(&mut tools);
-        settings.tools = tools.into();
-    }
-
-    /// Where runs are written down.
-    pub fn set_journal(&self, journal: Option<Arc<dyn Journal>>) {
-        self.settings().change(|c| c.journal = journal);
-    }
-
-    /// How many steering messages are taken at once; also for the open run (B-042).
-    pub fn set_steering_mode(&self, mode: QueueMode) {
-        self.settings().change(|c| c.steering_mode = mode);
-        self.inner.mailbox.set_mode(QueueKind::Steering, mode);
-    }
-
-    /// How many follow-ups are taken at once; also for the open run.
-    pub fn set_follow_up_mode(&self, mode: QueueMode) {
-        self.settings().change(|c| c.follow_up_mode = mode);
-        self.inner.mailbox.set_mode(QueueKind::FollowUp, mode);
-    }
-
-    /// Changes the model, after the provider has been asked whether it could serve it. The conversation stays (seed 003).
-    ///
-    /// # Errors
-    /// What is missing. The agent keeps the model it had.
-    pub fn switch_provider(&self, model: ModelConfig) -> Result<(), AgentError> {
-        let provider = Arc::clone(&self.settings().config.provider);
-        provider.check(&model)?;
-        self.set_model(model);
-        Ok(())
-    }
-
-    /// Changes model and provider together, after the provider has been asked.
-    ///
-    /// # Errors
-    /// What is missing. The agent keeps what it had.
-    pub fn switch_provider_to(
-        &self,
-        provider: Arc<dyn StreamProvider>,
-        model: ModelConfig,
-    ) -> Result<(), AgentError> {
-        provider.check(&model)?;
-        let mut settings = self.settings();
-        settings.change(|c| {
-            c.provider = provider;
-            c.model = Arc::new(model);
-        });
-        Ok(())
+    /// Replaces all hooks.
+    pub fn set_hooks(&mut self, hooks: Hooks) {
+        self.inner.settings().change(|c| c.hooks = hooks);
     }
 }
 
-/// Getters.
 impl BasicAgent {
-    /// The system prompt.
-    #[must_use]
-    pub fn system_prompt(&self) -> Arc<str> {
-        Arc::clone(&self.settings().system_prompt)
+    /// Gives the agent the id that it had when its run was recorded.
+    pub(crate) fn set_agent_id(&self, id: AgentId) {
+        self.inner.settings().agent_id = id;
     }
+}
 
-    /// The model.
-    #[must_use]
-    pub fn model(&self) -> Arc<ModelConfig> {
-        Arc::clone(&self.settings().config.model)
-    }
-
-    /// The tools.
-    #[must_use]
-    pub fn tools(&self) -> Vec<Arc<dyn AgentTool>> {
-        self.settings().tools.tools().to_vec()
+impl Inner {
+    /// Sets the modes of the queues, also for the open run.
+    pub(super) fn set_queue_modes(&self, modes: (QueueMode, QueueMode)) {
+        if modes != self.mailbox.modes() {
+            self.mailbox.set_mode(QueueKind::Steering, modes.0);
+            self.mailbox.set_mode(QueueKind::FollowUp, modes.1);
+        }
     }
 }

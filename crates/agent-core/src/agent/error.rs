@@ -1,30 +1,51 @@
-//! Why an agent did not do what it was asked.
+//! The errors of an agent.
 
 use crate::answer::AnswerError;
 use crate::budget::BudgetError;
 use crate::environment::NoRuntime;
-use crate::event::Question;
+use crate::event::{Question, RunEnd};
 use crate::history::HistoryError;
-use crate::identity::ToolCallId;
+use crate::identity::{ToolCallId, ToolName};
 use crate::journal::JournalError;
 use crate::parallel::ParallelError;
-use crate::provider::{ErrorKind, ProviderError};
-use crate::run::Misplaced;
+use crate::provider::ProviderError;
+use crate::run::{Misplaced, Run};
 
-/// Why an agent did not do what it was asked. Its state is as it was, unless a variant says otherwise.
+/// The error of an agent's method. The agent's state is unchanged, unless a variant says otherwise.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
-    /// A run is open (REQ-107).
+    /// A run is open. Queue the message with `steer` or `follow_up`, or wait for the end.
     #[error(
         "the agent is already running; queue the message with steer() or follow_up(), or wait for finish()"
     )]
     Busy,
-    /// A run waits for answers.
+    /// A run waits for answers to questions.
     #[error("the agent waits for an answer to {} question(s); answer them with answer(), or abort()", .questions.len())]
     Suspended {
-        /// What is asked.
+        /// The open questions.
         questions: Vec<Question>,
+    },
+    /// A run was interrupted, by a crash for example, and has not ended.
+    #[error("the last run was interrupted; continue it with resume(), or end it with abort()")]
+    Interrupted,
+    /// Two tools have the same name.
+    #[error("two tools have the name {name}; rename one of them or remove it with set_tools")]
+    DuplicateTool {
+        /// The name.
+        name: ToolName,
+    },
+    /// The agent was restored from a recorded session and records nothing.
+    #[error(
+        "this agent was restored from a recorded session, but has no journal: its effects would not be recorded. Restore it \
+         with restore_session(store), which records, or call resume_unrecorded()"
+    )]
+    Unrecorded,
+    /// The run needs something that this agent does not have.
+    #[error("the run needs {what}, which this agent does not have; build the agent with it, then call resume()")]
+    Lacks {
+        /// What is missing: a tool, a hook or a route.
+        what: String,
     },
     /// No run waits for an answer.
     #[error("the agent waits for no answer")]
@@ -83,12 +104,15 @@ pub enum AgentError {
     /// What was asked for could not be written down.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The run ended without an answer. The conversation is kept.
-    #[error("{message}")]
-    Run {
-        /// What it means; `None` when the run was aborted, vetoed or limited.
-        kind: Option<ErrorKind>,
-        /// What happened and what to do.
-        message: String,
-    },
+    /// The run did not complete. The conversation is retained.
+    #[error("{0}")]
+    Run(Box<RunEnd>),
+}
+
+impl AgentError {
+    /// Why nothing else can start while this run waits.
+    pub(super) fn waiting(run: &Run) -> Self {
+        let questions = run.questions();
+        if questions.is_empty() { Self::Interrupted } else { Self::Suspended { questions } }
+    }
 }

@@ -1,19 +1,18 @@
-//! Those who hear every event of an agent, in the order in which they subscribed.
+//! Listeners: callbacks that receive every event of an agent, in the order in which they subscribed.
 
 use std::fmt;
-use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use futures_util::FutureExt;
 
-use super::{BasicAgent, Inner};
+use super::Inner;
 use crate::environment::BoxFuture;
 use crate::event::AgentEvent;
 
 #[derive(Clone)]
-enum Call {
+pub(super) enum Call {
     Sync(Arc<dyn Fn(&AgentEvent) + Send + Sync>),
     Async(Arc<dyn Fn(AgentEvent) -> BoxFuture<'static, ()> + Send + Sync>),
 }
@@ -29,14 +28,14 @@ pub(super) struct Listeners {
     count: AtomicUsize,
 }
 
-/// A listener's place. Dropping it changes nothing; [`unsubscribe`](Self::unsubscribe) ends it.
+/// A subscription. Dropping it keeps the listener subscribed; [`unsubscribe`](Self::unsubscribe) removes it.
 pub struct Subscription {
     inner: Weak<Inner>,
     listener: Arc<Listener>,
 }
 
 impl Subscription {
-    /// Ends it: no later event is heard. May be called from inside the listener.
+    /// Removes the listener: it receives no later event. Can be called from the listener itself.
     pub fn unsubscribe(self) {
         self.listener.gone.store(true, Ordering::Release);
         if let Some(inner) = self.inner.upgrade() {
@@ -51,33 +50,13 @@ impl fmt::Debug for Subscription {
     }
 }
 
-impl BasicAgent {
-    /// Calls `listener` with every event of every run, after the agent's state has taken it in and before the receiver
-    /// of the run gets it. Nothing is delivered on subscribing.
-    pub fn subscribe(&self, listener: impl Fn(&AgentEvent) + Send + Sync + 'static) -> Subscription {
-        self.listen(Call::Sync(Arc::new(listener)))
-    }
-
-    /// Like [`subscribe`](Self::subscribe), with a listener that is waited for: the run goes on when it is done (B-074),
-    /// and a run is over when it has heard of the end (B-073).
-    pub fn subscribe_async<F>(
-        &self,
-        listener: impl Fn(AgentEvent) -> F + Send + Sync + 'static,
-    ) -> Subscription
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        self.listen(Call::Async(Arc::new(move |event| Box::pin(listener(event)))))
-    }
-
-    fn listen(&self, call: Call) -> Subscription {
-        let listener = Arc::new(Listener { call, gone: AtomicBool::new(false) });
-        self.inner.listeners.add(Arc::clone(&listener));
-        Subscription { inner: Arc::downgrade(&self.inner), listener }
-    }
-}
-
 impl Listeners {
+    pub(super) fn subscribe(&self, inner: &Arc<Inner>, call: Call) -> Subscription {
+        let listener = Arc::new(Listener { call, gone: AtomicBool::new(false) });
+        self.add(Arc::clone(&listener));
+        Subscription { inner: Arc::downgrade(inner), listener }
+    }
+
     fn add(&self, listener: Arc<Listener>) {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::make_mut(&mut list).push(listener);
@@ -94,7 +73,7 @@ impl Listeners {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// Tells each in turn and waits for it. What the first panic said comes back.
+    /// Notifies each listener in turn and waits for it. Returns the text of the first panic.
     pub(super) async fn tell(&self, event: &AgentEvent) -> Result<(), String> {
         let mut told = Ok(());
         for listener in self.current().iter().filter(|l| !l.gone.load(Ordering::Acquire)) {
@@ -112,7 +91,7 @@ impl Listeners {
         told
     }
 
-    /// Tells those that need no waiting.
+    /// Notifies the listeners that are not async.
     pub(super) fn tell_now(&self, event: &AgentEvent) {
         for listener in self.current().iter().filter(|l| !l.gone.load(Ordering::Acquire)) {
             if let Call::Sync(call) = &listener.call {

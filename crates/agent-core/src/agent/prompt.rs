@@ -8,6 +8,13 @@ pub trait IntoPrompt {
     fn into_prompt(self) -> Vec<AgentMessage>;
 }
 
+/// No message.
+impl IntoPrompt for () {
+    fn into_prompt(self) -> Vec<AgentMessage> {
+        Vec::new()
+    }
+}
+
 impl IntoPrompt for &str {
     fn into_prompt(self) -> Vec<AgentMessage> {
         vec![AgentMessage::user(self)]

@@ -1,43 +1,22 @@
-//! Starting runs, and waiting for their ends.
+//! Starting and resuming runs.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use super::resume::Left;
-use super::{AgentError, BasicAgent, Inner, IntoPrompt, Settings};
+use super::path::Left;
+use super::{AgentError, AgentHandle, Inner, Settings};
 use crate::drive::{
-    AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, LoopIds, MergingReceiver,
-    Output, Shell, ask_sources, counted, event_channel, merging_channel, run_setup, start_run,
+    AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, LoopIds, Output, Shell, ask_sources,
+    counted, event_channel, run_setup, start_run,
 };
 use crate::environment::NoRuntime;
-use crate::event::{AgentEvent, Answer, Ended, Question};
-use crate::history::MessageRef;
-use crate::identity::{ContinuationKind, QuestionId};
-use crate::message::AgentMessage;
-use crate::run::{Input, Run};
+use crate::event::{AgentEvent, RunEnd};
+use crate::identity::{ContinuationKind, ToolCallId};
+use crate::message::{AgentMessage, Content};
+use crate::run::{Input, QueueKind, Queues, Run, Step};
 use crate::tool::Tools;
-
-/// How the last run came back.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Finished {
-    /// It ended.
-    Ended {
-        /// How.
-        ended: Ended,
-        /// Its messages.
-        messages: Vec<MessageRef>,
-    },
-    /// It waits for answers.
-    Suspended {
-        /// What is asked.
-        questions: Vec<Question>,
-    },
-    /// There was none.
-    Idle,
-}
 
 /// The agent as its runs see it.
 #[async_trait]
@@ -67,10 +46,8 @@ impl Audience for Inner {
         {
             let mut state = self.state();
             state.finished = match run.ended() {
-                Some(ended) => {
-                    Finished::Ended { ended: ended.clone(), messages: run.new_messages().to_vec() }
-                }
-                None => Finished::Suspended { questions: run.questions() },
+                Some(ended) => Some(RunEnd::new(ended, run.new_messages().to_vec(), run.usage())),
+                None => Some(RunEnd::Suspended(run.questions())),
             };
             state.settle(run);
             output.release();
@@ -79,176 +56,20 @@ impl Audience for Inner {
     }
 }
 
-impl BasicAgent {
-    /// Starts a run with a prompt and returns at once; the events come by the receiver. Dropping it does not stop the
-    /// run, [`abort`](Self::abort) does.
-    ///
-    /// # Errors
-    /// When a run is open or waits for an answer, when a message may not enter alone, and outside a runtime.
-    pub fn prompt(&self, prompt: impl IntoPrompt) -> Result<EventReceiver, AgentError> {
-        let (tx, rx) = event_channel();
-        self.prompt_messages_with_sender(prompt.into_prompt(), tx)?;
-        Ok(rx)
-    }
-
-    /// Like [`prompt`](Self::prompt), with a receiver that holds about `capacity` events and merges deltas when its reader
-    /// lags.
-    ///
-    /// # Errors
-    /// As [`prompt`](Self::prompt).
-    pub fn prompt_merging(
-        &self,
-        prompt: impl IntoPrompt,
-        capacity: usize,
-    ) -> Result<MergingReceiver, AgentError> {
-        let (tx, rx) = merging_channel(capacity);
-        self.prompt_messages_with_sender(prompt.into_prompt(), tx)?;
-        Ok(rx)
-    }
-
-    /// Like [`prompt`](Self::prompt), with a sender of the caller's, which may serve many prompts (REQ-144).
-    ///
-    /// # Errors
-    /// As [`prompt`](Self::prompt).
-    pub fn prompt_with_sender(
-        &self,
-        prompt: impl IntoPrompt,
-        tx: impl Into<EventSender>,
-    ) -> Result<(), AgentError> {
-        self.prompt_messages_with_sender(prompt.into_prompt(), tx)
-    }
-
-    /// Like [`prompt_with_sender`](Self::prompt_with_sender), for a list of messages (REQ-035).
-    ///
-    /// # Errors
-    /// As [`prompt`](Self::prompt).
-    pub fn prompt_messages_with_sender(
-        &self,
-        messages: Vec<AgentMessage>,
-        tx: impl Into<EventSender>,
-    ) -> Result<(), AgentError> {
-        self.start(messages, None, tx.into())
-    }
-
-    /// Goes on from what is there: a user message, a tool result, or a reply with something queued.
-    ///
-    /// # Errors
-    /// When there is nothing to go on from, and as [`prompt`](Self::prompt).
-    pub fn continue_run(&self) -> Result<EventReceiver, AgentError> {
-        self.continue_as(ContinuationKind::Default)
-    }
-
-    /// Seed 001's name for [`continue_run`](Self::continue_run).
-    ///
-    /// # Errors
-    /// As [`continue_run`](Self::continue_run).
-    pub fn continue_from_context(&self) -> Result<EventReceiver, AgentError> {
-        self.continue_run()
-    }
-
-    /// Like [`continue_run`](Self::continue_run), noted as this kind. An empty tag is filled with the time; `Initial` counts
-    /// as `Default`.
-    ///
-    /// # Errors
-    /// As [`continue_run`](Self::continue_run).
-    pub fn continue_as(&self, kind: ContinuationKind) -> Result<EventReceiver, AgentError> {
-        let (tx, rx) = event_channel();
-        self.continue_with_sender(kind, tx)?;
-        Ok(rx)
-    }
-
-    /// Like [`continue_as`](Self::continue_as), with a sender of the caller's.
-    ///
-    /// # Errors
-    /// As [`continue_run`](Self::continue_run).
-    pub fn continue_with_sender(
-        &self,
-        kind: ContinuationKind,
-        tx: impl Into<EventSender>,
-    ) -> Result<(), AgentError> {
-        self.check_idle()?;
-        {
-            let state = self.lock();
-            match state.history.last() {
-                None => return Err(AgentError::EmptyTranscript),
-                Some(last) if last.role() == "assistant" => {
-                    let queued = self.inner.mailbox.view();
-                    if !queued.wakes() && !queued.has_follow_up() {
-                        return Err(AgentError::AssistantTail);
-                    }
-                }
-                Some(_) => {}
-            }
-        }
-        self.start(Vec::new(), Some(self.tagged(kind)), tx.into())
-    }
-
-    /// Answers a question and goes on with the run that waits for it.
-    ///
-    /// # Errors
-    /// When no run waits, when the answer does not fit (the run goes on waiting), and outside a runtime.
-    pub fn answer(
-        &self,
-        question: impl Into<QuestionId>,
-        answer: Answer,
-    ) -> Result<EventReceiver, AgentError> {
-        let (tx, rx) = event_channel();
-        let input = Input::Answer { question_id: question.into(), answer };
-        self.resume_with(Some(input), tx)?;
-        Ok(rx)
-    }
-
-    /// Goes on with a run that waits, with what was queued since: steering closes open questions where the policy says so.
-    /// A question that is still open suspends the run again.
-    ///
-    /// # Errors
-    /// When no run waits, and outside a runtime.
-    pub fn resume(&self) -> Result<EventReceiver, AgentError> {
-        let (tx, rx) = event_channel();
-        self.resume_with(None, tx)?;
-        Ok(rx)
-    }
-
-    /// Waits until no run is open, and its last listener has heard of the end.
-    pub async fn wait_for_idle(&self) {
-        loop {
-            // Asked for before the look: what is told in between is not missed.
-            let told = self.inner.idle.notified();
-            if !self.is_streaming() {
-                return;
-            }
-            told.await;
-        }
-    }
-
-    /// Waits for the open run, if there is one, and says how the last one came back.
-    pub async fn finish(&self) -> Finished {
-        self.wait_for_idle().await;
-        self.lock().finished.clone()
-    }
-
+impl AgentHandle {
     pub(super) fn check_idle(&self) -> Result<(), AgentError> {
-        let state = self.lock();
+        let state = self.inner.state();
         if state.is_streaming {
             return Err(AgentError::Busy);
         }
         match &state.suspended {
-            Some(run) => Err(AgentError::Suspended { questions: run.questions() }),
+            Some(run) => Err(AgentError::waiting(run)),
             None => Ok(()),
         }
     }
 
-    pub(super) fn start(
-        &self,
-        prompts: Vec<AgentMessage>,
-        continuation: Option<ContinuationKind>,
-        tx: EventSender,
-    ) -> Result<(), AgentError> {
-        self.start_with(self.for_a_run(), prompts, continuation, tx)
-    }
-
-    /// Starts a run that works on these settings, which need not be the agent's own.
-    pub(super) fn start_with(
+    /// Starts a run with these settings, which need not be the agent's own.
+    pub(super) fn start_run(
         &self,
         settings: Settings,
         prompts: Vec<AgentMessage>,
@@ -256,24 +77,24 @@ impl BasicAgent {
         tx: EventSender,
     ) -> Result<(), AgentError> {
         let Settings { agent_id, system_prompt, tools, config } = settings;
-        self.may_run(&config)?;
-        let cancel = CancellationToken::new();
         self.check_idle()?;
+        self.check_can_run(&config, &tools)?;
+        let cancel = CancellationToken::new();
         // The caller's own code runs before the state is locked: it may look at the agent.
         let prompts = prompts.into_iter().map(|m| counted(&config, m)).collect();
         let segment = config.config_segment();
         ask_sources(&config).into_iter().for_each(|queued| self.inner.mailbox.queue(queued));
         let (run, events) = {
-            let mut state = self.lock();
+            let mut state = self.inner.state();
             if state.is_streaming {
                 return Err(AgentError::Busy);
             }
             if let Some(run) = &state.suspended {
-                return Err(AgentError::Suspended { questions: run.questions() });
+                return Err(AgentError::waiting(run));
             }
             let continuation = match continuation {
                 None if state.rewound && state.last_loop_id.is_some() => {
-                    Some(ContinuationKind::Branch { tag: config.environment.now().to_rfc3339() })
+                    Some(ContinuationKind::Branch { tag: config.services.environment.now().to_rfc3339() })
                 }
                 other => other,
             };
@@ -287,36 +108,50 @@ impl BasicAgent {
             };
             let mut setup = run_setup(&config, &tools, ids, continuation);
             setup.session_origin.clone_from(&state.session_origin);
-            (setup.steering_mode, setup.follow_up_mode) = self.inner.mailbox.modes();
+            let modes = self.inner.mailbox.modes();
+            if modes != (setup.policy.steering_mode, setup.policy.follow_up_mode) {
+                (setup.policy.steering_mode, setup.policy.follow_up_mode) = modes;
+            }
             let waiting = self.inner.mailbox.open();
             let started = start_run(&config, setup, state.history.clone(), prompts, waiting.clone());
             let (run, events) = started.inspect_err(|_| self.inner.mailbox.close(waiting))?;
             self.inner.mailbox.publish(run.queues());
             state.left = Some(Left { system_prompt: Arc::clone(&system_prompt), ..Left::default() });
             state.session_origin = None;
-            state.begin(loop_id, segment, config.environment.now(), cancel.clone());
+            state.begin(loop_id, segment, config.services.environment.now(), cancel.clone());
             (run, events)
         };
-        let environment = Arc::clone(&config.environment);
+        let environment = Arc::clone(&config.services.environment);
         let shell = self.shell(config, tools, system_prompt, tx, cancel).load(run, events);
         // A task that cannot be had after all drops the shell, which ends the run.
         environment.spawn(Box::pin(shell.begin_for_audience()))?;
         Ok(())
     }
 
-    pub(super) fn resume_with(&self, input: Option<Input>, tx: EventSender) -> Result<(), AgentError> {
-        let Settings { system_prompt, tools, config, .. } = self.for_a_run();
-        self.may_run(&config)?;
+    /// Resumes the run that waits, with `input` first. The returned receiver gets its events.
+    pub(super) fn resume_run(
+        &self,
+        input: Option<Input>,
+        sender: Option<EventSender>,
+    ) -> Result<EventReceiver, AgentError> {
+        let (own, rx) = event_channel();
+        let tx = sender.unwrap_or(own);
+        let Settings { system_prompt, tools, config, .. } = self.settings_of_run();
+        self.check_can_run(&config, &tools)?;
         let cancel = CancellationToken::new();
         let run = {
-            let mut state = self.lock();
+            let mut state = self.inner.state();
             if state.is_streaming {
                 return Err(AgentError::Busy);
             }
             let Some(run) = state.suspended.take() else { return Err(AgentError::NotSuspended) };
+            if let Some(lacks) = lacks(&run, &config, &tools).filter(|_| !is_abort(input.as_ref())) {
+                state.suspended = Some(run);
+                return Err(AgentError::Lacks { what: lacks });
+            }
             if let Some(input) = &input {
                 let mut probe = (*run).clone();
-                if let Err(error) = probe.apply(config.environment.now(), input.clone(), &mut Vec::new()) {
+                if let Err(error) = probe.apply(config.services.environment.now(), input.clone(), &mut Vec::new()) {
                     state.suspended = Some(run);
                     return Err(error.into());
                 }
@@ -325,30 +160,36 @@ impl BasicAgent {
             state.cancel = Some(cancel.clone());
             run
         };
-        let environment = Arc::clone(&config.environment);
+        let environment = Arc::clone(&config.services.environment);
         let shell = self.shell(config, tools, system_prompt, tx, cancel).load(*run, Vec::new());
         environment.spawn(Box::pin(shell.go_on_for_audience(input.map(Box::new))))?;
-        Ok(())
+        Ok(rx)
     }
 
-    /// Whether there is somebody to drive a run, and its budget can be kept. Asked before anything changes; what a snapshot
-    /// knew of the budget is taken over then.
-    fn may_run(&self, config: &AgentLoopConfig) -> Result<(), AgentError> {
-        if !config.environment.can_spawn() {
+    /// Checks that tasks can be spawned, that the tools have distinct names, that a recorded agent records, and that the
+    /// budget can be kept. Called before anything changes; afterwards the budget knows what a snapshot had spent.
+    fn check_can_run(&self, config: &AgentLoopConfig, tools: &Tools) -> Result<(), AgentError> {
+        if let Some(name) = tools.duplicate_name() {
+            return Err(AgentError::DuplicateTool { name: name.into() });
+        }
+        if config.services.journal.is_none() && self.inner.state().must_record {
+            return Err(AgentError::Unrecorded);
+        }
+        if !config.services.environment.can_spawn() {
             return Err(NoRuntime.into());
         }
         config.check_budget()?;
-        if let Some(budget) = &config.budget
-            && let Some(known) = self.lock().spent_before.take()
+        if let Some(budget) = &config.services.budget
+            && let Some(known) = self.inner.state().spent_before.take()
         {
             budget.restore(&known);
         }
         Ok(())
     }
 
-    /// What a run works on, taken now.
-    pub(super) fn for_a_run(&self) -> Settings {
-        let settings = self.settings().clone();
+    /// The settings of a run that starts now.
+    pub(super) fn settings_of_run(&self) -> Settings {
+        let settings = self.inner.settings().clone();
         // The tools' own code runs before the state is locked: it may look at the agent.
         let _ = settings.tools.definitions();
         settings
@@ -366,4 +207,103 @@ impl BasicAgent {
         Shell::new(config, tools, system_prompt, output, cancel, self.inner.prefixes.shared())
             .with_mailbox(Arc::clone(&self.inner.mailbox))
     }
+}
+
+impl AgentHandle {
+    /// Checks that the conversation can continue without a new message.
+    pub(super) fn check_continues(&self, kind: &ContinuationKind) -> Result<(), AgentError> {
+        self.check_idle()?;
+        let state = self.inner.state();
+        // Asked to repeat or to branch, the model is called again after a reply that failed.
+        if !matches!(kind, ContinuationKind::Default | ContinuationKind::Initial) && state.history.awaits_reply() {
+            return Ok(());
+        }
+        match state.history.last() {
+            None => Err(AgentError::EmptyTranscript),
+            Some(last) if last.role() == "assistant" => {
+                let queued = self.inner.mailbox.view();
+                let continues = queued.wakes() || queued.has_follow_up();
+                if continues { Ok(()) } else { Err(AgentError::AssistantTail) }
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Ends a run that waits. It is driven to its end like any other, with journal and hooks; without a runtime its end is
+    /// applied here.
+    pub(super) fn abort_suspended(&self) {
+        let waits = self.inner.state().suspended.is_some();
+        if !waits || self.resume_run(Some(Input::abort(None)), Some(EventSender::none())).is_ok() {
+            return;
+        }
+        let now = self.inner.settings().config.services.environment.now();
+        let suspended = self.inner.state().suspended.take();
+        let Some(mut run) = suspended else { return };
+        let mut events = Vec::new();
+        // A run that was interrupted elsewhere may wait for calls that nothing executes; the second abort ends these.
+        for _ in 0..2 {
+            if run.ended().is_none() {
+                let _ = run.apply(now, Input::abort(None), &mut events);
+            }
+        }
+        for event in &events {
+            self.inner.state().reduce(event);
+            self.inner.listeners.tell_now(event);
+        }
+        self.inner.settle(*run, &Output::to(EventSender::none()));
+    }
+}
+
+/// What [`SeedVerbs`](crate::compat::SeedVerbs) is built on.
+impl AgentHandle {
+    pub(crate) fn queue(&self, kind: QueueKind, message: AgentMessage) {
+        self.inner.queue(kind, message);
+    }
+
+    pub(crate) fn queues(&self) -> Queues {
+        self.inner.mailbox.view()
+    }
+
+    pub(crate) fn clear_queue(&self, kind: QueueKind) {
+        self.inner.mailbox.clear(kind);
+    }
+
+    pub(crate) fn next_continuation(&self) -> ContinuationKind {
+        self.inner.continuation_kind()
+    }
+
+    pub(crate) fn change_tool_result(&self, call: ToolCallId, content: &[Content]) -> Result<(), AgentError> {
+        self.check_idle()?;
+        self.inner.replace_tool_result(&call, content)
+    }
+}
+
+fn is_abort(input: Option<&Input>) -> bool {
+    matches!(input, Some(Input::Abort { .. }))
+}
+
+/// Names the first thing that a run needs to continue and that the agent does not have.
+fn lacks(run: &Run, config: &AgentLoopConfig, tools: &Tools) -> Option<String> {
+    let setup = run.setup();
+    if config.routes.len() < setup.routes.len() {
+        return Some(format!("route {} of {}", config.routes.len() + 1, setup.routes.len()));
+    }
+    let hooks = &config.hooks;
+    let gates = [
+        ("before_loop", setup.gates.before_loop, hooks.run.before.is_empty()),
+        ("input_filter", setup.gates.input, hooks.input_filters.is_empty()),
+        ("before_turn", setup.gates.before_turn, hooks.turn.before.is_empty()),
+        ("after_tool", setup.gates.after_tool, hooks.tool.after.is_empty()),
+    ];
+    if let Some((name, ..)) = gates.iter().find(|(_, needed, missing)| *needed && *missing) {
+        return Some(format!("the hook {name}"));
+    }
+    let known = |name: &str| tools.find(name).is_some();
+    let pending = match run.next() {
+        Step::RunTools { calls, .. } => calls.into_iter().map(|call| call.call.name).collect(),
+        _ => Vec::new(),
+    };
+    let asked = run.questions().into_iter().filter_map(|question| question.call.map(|call| call.name));
+    let recorded = pending.into_iter().chain(asked).find(|name| !known(name.as_str()));
+    recorded.map(|name| format!("the tool {name}"))
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::resume::Left;
-use super::{AgentError, BasicAgent, Finished};
+use super::path::Left;
+use super::{AgentError, AgentHandle, BasicAgent};
 use crate::budget::BudgetSnapshot;
+use crate::event::RunEnd;
 use crate::history::History;
 use crate::identity::{AgentId, LoopId, SessionId};
 use crate::run::{Queued, Run};
@@ -48,22 +49,25 @@ pub struct AgentSnapshot {
     /// A run that waits for an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspended: Option<Box<Run>>,
+    /// Whether the agent was recorded by a journal, so that its runs must not continue without one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recorded: bool,
     /// What is known of its budget: what was spent stays spent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetSnapshot>,
 }
 
-impl BasicAgent {
-    /// The agent as data.
+impl AgentHandle {
+    /// Returns the agent as data: the conversation, the ids, the queues, and a run that waits. Without keys, tools and hooks.
     #[must_use]
-    pub fn checkpoint(&self) -> AgentSnapshot {
+    pub fn snapshot(&self) -> AgentSnapshot {
         let (agent_id, system_prompt, config) = {
-            let settings = self.settings();
+            let settings = self.inner.settings();
             (settings.agent_id.clone(), settings.system_prompt.to_string(), Arc::clone(&settings.config))
         };
-        let budget = config.budget.as_ref().map(|b| b.snapshot(config.environment.now()));
+        let budget = config.services.budget.as_ref().map(|b| b.snapshot(config.services.environment.now()));
         let queued = self.inner.mailbox.view().take_all();
-        let state = self.lock();
+        let state = self.inner.state();
         let changed = state.left.as_ref().is_some_and(|left| left.differs(&state.history, &system_prompt));
         AgentSnapshot {
             version: SNAPSHOT_VERSION,
@@ -77,29 +81,43 @@ impl BasicAgent {
             changed,
             rewound: state.rewound,
             suspended: state.suspended.clone(),
+            recorded: config.services.journal.is_some() || state.must_record,
             budget: budget.or_else(|| state.spent_before.clone()),
         }
     }
 
-    /// Takes over what a snapshot holds. Model, provider, tools and hooks stay those of this agent; so does the system
-    /// prompt where one is set.
+}
+
+impl BasicAgent {
+    /// Replaces the agent's conversation, ids and queues by those of a snapshot. Model, provider, tools and hooks stay those
+    /// of this agent; so does the system prompt if one is set.
+    ///
+    /// If the snapshot was taken of a recorded agent, runs need a journal from then on: without one they fail with
+    /// [`AgentError::Unrecorded`], unless [`resume_unrecorded`](AgentHandle::resume_unrecorded) is called.
     ///
     /// # Errors
-    /// When a run is open here, or the snapshot was written by a later version.
+    /// [`AgentError::Busy`] when a run is open here, and [`AgentError::SnapshotVersion`] when a later version wrote it.
     pub fn restore(self, snapshot: AgentSnapshot) -> Result<Self, AgentError> {
+        self.take_over_snapshot(snapshot)?;
+        Ok(self)
+    }
+}
+
+impl AgentHandle {
+    pub(super) fn take_over_snapshot(&self, snapshot: AgentSnapshot) -> Result<(), AgentError> {
         self.check_idle()?;
         if snapshot.version > SNAPSHOT_VERSION {
             return Err(AgentError::SnapshotVersion { found: snapshot.version, known: SNAPSHOT_VERSION });
         }
         let left_prompt: Arc<str> = snapshot.system_prompt.into();
         {
-            let mut settings = self.settings();
+            let mut settings = self.inner.settings();
             settings.agent_id = snapshot.agent_id;
             if settings.system_prompt.is_empty() {
                 settings.system_prompt = Arc::clone(&left_prompt);
             }
         }
-        self.clear_all_queues();
+        self.clear_queues();
         self.inner.prefixes.forget();
         match &snapshot.suspended {
             // A run that waits holds its queue itself; what was queued later came by way of the snapshot's list.
@@ -107,7 +125,8 @@ impl BasicAgent {
             None => snapshot.queued.into_iter().for_each(|queued| self.inner.mailbox.queue(queued)),
         }
         {
-            let mut state = self.lock();
+            let mut state = self.inner.state();
+            state.must_record = snapshot.recorded;
             state.session_id = snapshot.session_id;
             state.last_loop_id = snapshot.last_loop_id;
             state.loop_counters = snapshot.loop_counters;
@@ -121,11 +140,11 @@ impl BasicAgent {
             state.history = snapshot.history;
             state.tail.clear();
             if let Some(run) = snapshot.suspended {
-                state.finished = Finished::Suspended { questions: run.questions() };
+                state.finished = Some(RunEnd::Suspended(run.questions()));
                 state.tail.extend(run.open_reply().cloned());
                 state.suspended = Some(run);
             }
         }
-        Ok(self)
+        Ok(())
     }
 }

@@ -1,23 +1,22 @@
-//! What an agent knows at a moment, and how events change it.
+//! The state of an agent, and how events change it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::resume::Left;
-use super::running::Finished;
+use super::path::Left;
 use crate::budget::BudgetSnapshot;
-use crate::event::AgentEvent;
+use crate::event::{AgentEvent, RunEnd};
 use crate::history::{History, MessageRef};
 use crate::identity::{LoopId, Part, SessionId, SessionOrigin, Timestamp, ToolCallId, joined};
 use crate::message::{Message, StopReason};
 use crate::model::{ModelConfig, ThinkingLevel};
 use crate::provider::MessageSnapshot;
-use crate::run::Run;
+use crate::run::{Queued, Run};
 use crate::tool::AgentTool;
 
-/// What an agent knows at a moment (seeds 001 and 004).
+/// A snapshot of what an agent knows. [`AgentHandle::state`](super::AgentHandle::state) returns it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AgentState {
@@ -25,20 +24,28 @@ pub struct AgentState {
     pub system_prompt: Arc<str>,
     /// The model.
     pub model: Arc<ModelConfig>,
-    /// How much it thinks.
+    /// How much the model thinks.
     pub thinking_level: ThinkingLevel,
     /// The tools.
     pub tools: Vec<Arc<dyn AgentTool>>,
-    /// The messages, those of an exchange that is still open included.
+    /// The messages, including those of an exchange that is still open.
     pub messages: Vec<MessageRef>,
-    /// Whether a run is open. Still true while listeners hear of its end.
+    /// Whether a run is open. Still true while listeners are notified of its end.
     pub is_streaming: bool,
+    /// Whether a run waits, for an answer or because it was interrupted.
+    pub is_suspended: bool,
     /// The reply that is arriving.
     pub stream_message: Option<MessageSnapshot>,
-    /// Calls that have begun and not ended.
+    /// The calls that have started and not ended.
     pub pending_tool_calls: BTreeSet<ToolCallId>,
+    /// The messages that are queued, steering before follow-ups.
+    pub queued: Vec<Queued>,
     /// The error of the last run.
     pub error_message: Option<String>,
+    /// The last loop that was started.
+    pub last_loop_id: Option<LoopId>,
+    /// When the last run started.
+    pub last_active_at: Option<Timestamp>,
 }
 
 /// The part that runs change.
@@ -63,7 +70,10 @@ pub(super) struct State {
     pub(super) suspended: Option<Box<Run>>,
     /// What a snapshot knew of the budget, until the next run takes it over.
     pub(super) spent_before: Option<BudgetSnapshot>,
-    pub(super) finished: Finished,
+    /// How the last run ended.
+    pub(super) finished: Option<RunEnd>,
+    /// Whether the conversation comes from a recorded session, so that no run may start without a journal.
+    pub(super) must_record: bool,
     /// What the last loop left; absent where nobody knows.
     pub(super) left: Option<Left>,
     /// Whether the conversation was set back: what is prompted next is another path.
@@ -88,10 +98,22 @@ impl State {
             explorations: CancellationToken::new(),
             suspended: None,
             spent_before: None,
-            finished: Finished::Idle,
+            finished: None,
+            must_record: false,
             left: None,
             rewound: false,
         }
+    }
+
+    /// Forgets the conversation and the error.
+    pub(super) fn forget(&mut self) {
+        self.history = History::new();
+        self.rewound = false;
+        self.tail.clear();
+        self.error = None;
+        self.pending.clear();
+        self.stream_message = None;
+        self.suspended = None;
     }
 
     pub(super) fn message_count(&self) -> usize {

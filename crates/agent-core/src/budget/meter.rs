@@ -70,7 +70,7 @@ impl StreamProvider for MeteredProvider {
         };
         self.budget.check(model).map_err(|error| refused(error.to_string()))?;
         let prompt = prompt_estimate(request);
-        let most = u64::from(request.max_tokens.unwrap_or(model.max_tokens));
+        let most = u64::from(request.options.max_tokens.unwrap_or(model.max_tokens));
         let ask = Ask::model_call(prompt, most, &model.cost);
         let reservation = tokio::select! {
             biased;
@@ -84,7 +84,7 @@ impl StreamProvider for MeteredProvider {
             None => request,
             Some(output) => {
                 let mut lower = request.clone();
-                lower.max_tokens = Some(u32::try_from(output).unwrap_or(u32::MAX));
+                lower.options.max_tokens = Some(u32::try_from(output).unwrap_or(u32::MAX));
                 bounded = lower;
                 &bounded
             }

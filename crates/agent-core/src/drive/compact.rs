@@ -10,10 +10,10 @@ use crate::run::{CompactionTask, Input};
 impl Shell {
     pub(super) async fn compact(&mut self, task: CompactionTask, history: History) -> Result<(), Halt> {
         self.prefixes.compacted();
-        let config = self.config.context_config.clone().unwrap_or_default();
-        let counter = &self.config.token_counter;
+        let config = self.config.policy.context.clone().unwrap_or_default();
+        let counter = &self.config.services.token_counter;
         let mut fallback = None;
-        if let Some(strategy) = self.config.compaction_strategy.clone() {
+        if let Some(strategy) = self.config.services.compaction.clone() {
             let before = self.till.as_ref().map(|till| till.spent_aside());
             let cx = CompactionContext::new(task.budget)
                 .with_counter(counter.clone())

@@ -1,118 +1,102 @@
 //! What a loop runs with (REQ-028, REQ-029).
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
-
-use serde_json::Value;
 
 use crate::budget::{Budget, BudgetError};
-use crate::context::{CompactionStrategy, ContextConfig, HeuristicTokenCounter, TokenCounter};
+use crate::context::{CompactionStrategy, HeuristicTokenCounter, TokenCounter};
 use crate::environment::Environment;
 use crate::event::LoopConfigSnapshot;
 use crate::history::History;
 use crate::hooks::Hooks;
-use crate::identity::{AgentId, ContinuationKind, GroupMember, LoopId, SessionId, TurnTrigger};
+use crate::identity::{AgentId, ContinuationKind, GroupMember, LoopId, SessionId};
 use crate::journal::Journal;
-use crate::limits::ExecutionLimits;
 use crate::message::CostConfig;
-use crate::model::{CacheConfig, ModelConfig, ResponseFormat, ThinkingBudgets, ThinkingLevel, ToolChoice};
+use crate::model::{ModelConfig, ThinkingLevel};
 use crate::prefix::Prefixes;
-use crate::provider::{RequestHook, StreamProvider, WireHooks};
-use crate::retry::RetryConfig;
+use crate::provider::{RequestOptions, StreamProvider};
 use crate::route::Route;
-use crate::run::{BudgetSetup, Gates, QueueMode, Run, RunSetup, SteeringPolicy};
+use crate::run::{BudgetSetup, Gates, LoopPolicy, Run, RunSetup};
+use crate::shared::Shared;
 use crate::tool::validate::{ArgumentValidator, SchemaValidator};
-use crate::tool::{AgentTool, ToolExecutionStrategy, Tools};
+use crate::tool::Tools;
 
-/// How long an aborted tool may take to end before it is left behind (D2).
-pub const GRACE: Duration = Duration::from_millis(500);
-
-/// The counter and the validator of every configuration that names no other.
-static COUNTER: LazyLock<Arc<dyn TokenCounter>> = LazyLock::new(|| Arc::new(HeuristicTokenCounter));
-static VALIDATOR: LazyLock<Arc<dyn ArgumentValidator>> = LazyLock::new(|| Arc::new(SchemaValidator));
-
-/// How a loop behaves. Everything but provider, model and environment has a default.
+/// The services of a loop: what calls models, keeps time, counts tokens, validates arguments and records the run.
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct AgentLoopConfig {
-    /// Calls the model.
+pub struct Services {
+    /// Calls models.
     pub provider: Arc<dyn StreamProvider>,
-    /// The model.
-    pub model: Arc<ModelConfig>,
-    /// Time, sleep, tasks, ids.
+    /// Provides time, sleep, tasks and random ids.
     pub environment: Arc<dyn Environment>,
-    /// How much the model is asked to think.
-    pub thinking_level: ThinkingLevel,
-    /// What the levels mean in tokens.
-    pub thinking_budgets: ThinkingBudgets,
-    /// The most tokens of an answer.
-    pub max_tokens: Option<u32>,
-    /// Randomness.
-    pub temperature: Option<f32>,
-    /// Prompt caching.
-    pub cache_config: CacheConfig,
-    /// Whether tools must be called.
-    pub tool_choice: ToolChoice,
-    /// The form of the answer.
-    pub response_format: ResponseFormat,
-    /// Texts at which the model stops.
-    pub stop_sequences: Vec<String>,
-    /// Headers for each call.
-    pub headers: BTreeMap<String, Option<String>>,
-    /// Whether the readable thinking of another model is shown as text.
-    pub foreign_thinking_as_text: bool,
-    /// Sees and may replace the body of each request.
-    pub request_hook: Option<RequestHook>,
-    /// Look at the bytes of each exchange.
-    pub wire_hooks: WireHooks,
-    /// How the calls of a reply are run.
-    pub tool_execution: ToolExecutionStrategy,
-    /// The most calls that run at once, within a group; `None` for all.
-    pub max_concurrent_tools: Option<usize>,
-    /// The longest that a call may take, unless its tool says otherwise.
-    pub tool_timeout: Option<Duration>,
-    /// How long an aborted call may take to end (D2).
-    pub grace: Duration,
-    /// What steering does to calls that have not begun.
-    pub steering_policy: SteeringPolicy,
-    /// How many steering messages are taken at once.
-    pub steering_mode: QueueMode,
-    /// How many follow-ups are taken at once.
-    pub follow_up_mode: QueueMode,
-    /// Limits.
-    pub execution_limits: Option<ExecutionLimits>,
-    /// Retries.
-    pub retry_config: RetryConfig,
-    /// Who is asked when the model fails, in order.
-    pub routes: Vec<Route>,
-    /// The budget of the context; `None` switches compaction off.
-    pub context_config: Option<ContextConfig>,
-    /// How the history is shortened; the default cascade when absent.
-    pub compaction_strategy: Option<Arc<dyn CompactionStrategy>>,
-    /// Counts tokens.
+    /// Counts the tokens of a message when it enters the conversation. Default: [`HeuristicTokenCounter`].
     pub token_counter: Arc<dyn TokenCounter>,
-    /// Checks the arguments of calls.
+    /// Validates the arguments of tool calls. Default: [`SchemaValidator`].
     pub validator: Arc<dyn ArgumentValidator>,
-    /// Hooks.
-    pub hooks: Hooks,
-    /// The middle of the loop's id; found from provider and model when absent (REQ-187).
-    pub config_id: Option<String>,
-    /// What opens the first turn of a first loop.
-    pub first_turn_trigger: TurnTrigger,
-    /// Noted in `AgentStart`.
-    pub metadata: Value,
-    /// Where the run is written down before anything is done.
+    /// Shortens the history when it outgrows the context. Default: the built-in cascade of three levels.
+    pub compaction: Option<Arc<dyn CompactionStrategy>>,
+    /// Records each input of a run before the run acts on it. Default: none, the run is not recorded.
     pub journal: Option<Arc<dyn Journal>>,
-    /// Whether each request is compared with the last one, to say where a prompt cache is broken; on unless said otherwise.
-    pub watch_cache: bool,
-    /// What may be spent, together with everybody who has the same account or one below it.
+    /// A budget that this loop shares with all other holders of the same account. Default: none.
     pub budget: Option<Budget>,
 }
 
+impl Services {
+    /// Returns services with this provider and environment, and defaults for everything else.
+    #[must_use]
+    pub fn new(provider: Arc<dyn StreamProvider>, environment: Arc<dyn Environment>) -> Self {
+        Self {
+            provider,
+            environment,
+            token_counter: Arc::clone(&COUNTER),
+            validator: Arc::clone(&VALIDATOR),
+            compaction: None,
+            journal: None,
+            budget: None,
+        }
+    }
+}
+
+impl fmt::Debug for Services {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Services")
+            .field("provider", &self.provider.provider_id())
+            .field("is_recorded", &self.journal.is_some())
+            .field("has_budget", &self.budget.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The token counter and the argument validator of every configuration that sets no other.
+static COUNTER: LazyLock<Arc<dyn TokenCounter>> = LazyLock::new(|| Arc::new(HeuristicTokenCounter));
+static VALIDATOR: LazyLock<Arc<dyn ArgumentValidator>> = LazyLock::new(|| Arc::new(SchemaValidator));
+/// The options and the policy with which every configuration starts.
+static OPTIONS: LazyLock<Shared<RequestOptions>> = LazyLock::new(Shared::default);
+static POLICY: LazyLock<Shared<LoopPolicy>> = LazyLock::new(Shared::default);
+
+/// The configuration of a loop. Everything except the model, the provider and the environment has a default.
+///
+/// Options and policy are [`Shared`]: a clone of the configuration costs a few reference counts, and assigning to a field of
+/// a clone leaves the original unchanged.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct AgentLoopConfig {
+    /// The model to call.
+    pub model: Arc<ModelConfig>,
+    /// Models to try, in order, when a call of `model` fails.
+    pub routes: Vec<Route>,
+    /// How models are asked.
+    pub request: Shared<RequestOptions>,
+    /// How the loop behaves.
+    pub policy: Shared<LoopPolicy>,
+    /// What the loop works with.
+    pub services: Services,
+    /// Hooks that run at fixed points of the loop.
+    pub hooks: Hooks,
+}
+
 impl AgentLoopConfig {
-    /// The defaults, for this provider and model.
+    /// Returns the default configuration for this provider and model.
     #[must_use]
     pub fn new(
         provider: Arc<dyn StreamProvider>,
@@ -120,42 +104,12 @@ impl AgentLoopConfig {
         environment: Arc<dyn Environment>,
     ) -> Self {
         Self {
-            provider,
             model: model.into(),
-            environment,
-            thinking_level: ThinkingLevel::Off,
-            thinking_budgets: ThinkingBudgets::default(),
-            max_tokens: None,
-            temperature: None,
-            cache_config: CacheConfig::default(),
-            tool_choice: ToolChoice::Auto,
-            response_format: ResponseFormat::Text,
-            stop_sequences: Vec::new(),
-            headers: BTreeMap::new(),
-            foreign_thinking_as_text: false,
-            request_hook: None,
-            wire_hooks: WireHooks::default(),
-            tool_execution: ToolExecutionStrategy::default(),
-            max_concurrent_tools: None,
-            tool_timeout: None,
-            grace: GRACE,
-            steering_policy: SteeringPolicy::default(),
-            steering_mode: QueueMode::default(),
-            follow_up_mode: QueueMode::default(),
-            execution_limits: Some(ExecutionLimits::default()),
-            retry_config: RetryConfig::default(),
             routes: Vec::new(),
-            context_config: Some(ContextConfig::default()),
-            compaction_strategy: None,
-            token_counter: Arc::clone(&COUNTER),
-            validator: Arc::clone(&VALIDATOR),
+            request: OPTIONS.clone(),
+            policy: POLICY.clone(),
+            services: Services::new(provider, environment),
             hooks: Hooks::default(),
-            config_id: None,
-            first_turn_trigger: TurnTrigger::User,
-            metadata: Value::Null,
-            journal: None,
-            watch_cache: true,
-            budget: None,
         }
     }
 
@@ -170,11 +124,11 @@ impl AgentLoopConfig {
     /// model's id that is neither a letter, a digit nor `-` replaced by `-` (REQ-187).
     #[must_use]
     pub fn config_segment(&self) -> String {
-        if let Some(id) = &self.config_id {
+        if let Some(id) = &self.policy.config_id {
             return id.clone();
         }
-        let thinking = if self.thinking_level == ThinkingLevel::Off { "" } else { ".thinking" };
-        let mut segment = self.provider.provider_id_for(&self.model);
+        let thinking = if self.request.thinking_level == ThinkingLevel::Off { "" } else { ".thinking" };
+        let mut segment = self.services.provider.provider_id_for(&self.model);
         segment.reserve_exact(1 + self.model.id.len() + thinking.len());
         segment.push('.');
         segment.extend(self.model.id.chars().map(|c| if c.is_alphanumeric() || c == '-' { c } else { '-' }));
@@ -184,7 +138,7 @@ impl AgentLoopConfig {
 
     /// Whether what the models cost can be counted.
     pub(crate) fn check_budget(&self) -> Result<(), BudgetError> {
-        let Some(budget) = &self.budget else { return Ok(()) };
+        let Some(budget) = &self.services.budget else { return Ok(()) };
         let routes = self.routes.iter().map(|route| &route.model);
         std::iter::once(&self.model).chain(routes).try_for_each(|model| budget.check(model))
     }
@@ -193,13 +147,13 @@ impl AgentLoopConfig {
         LoopConfigSnapshot {
             model: self.model.id.clone(),
             provider: self.model.provider.clone(),
-            config_id: self.config_id.clone(),
+            config_id: self.policy.config_id.clone(),
             name: Some(self.model.name.clone()),
             api: Some(self.model.api),
             context_window: Some(self.model.context_window),
-            max_tokens: self.max_tokens.or(Some(self.model.max_tokens)),
-            thinking_level: Some(self.thinking_level),
-            temperature: self.temperature,
+            max_tokens: self.request.max_tokens.or(Some(self.model.max_tokens)),
+            thinking_level: Some(self.request.thinking_level),
+            temperature: self.request.temperature,
             prices: (self.model.cost != CostConfig::default()).then(|| self.model.cost.clone()),
         }
     }
@@ -209,8 +163,8 @@ impl fmt::Debug for AgentLoopConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentLoopConfig")
             .field("model", &self.model)
-            .field("thinking_level", &self.thinking_level)
-            .field("tool_execution", &self.tool_execution)
+            .field("request", &self.request)
+            .field("policy", &self.policy)
             .field("hooks", &self.hooks)
             .finish_non_exhaustive()
     }
@@ -251,16 +205,10 @@ impl AgentContext {
         Self { system_prompt: system_prompt.into(), ..Self::default() }
     }
 
-    /// The same context with these tools.
+    /// Adds these tools: a list, or a [`Tools`] that other contexts share.
     #[must_use]
-    pub fn with_tools(self, tools: Vec<Arc<dyn AgentTool>>) -> Self {
-        self.with_toolkit(tools.into())
-    }
-
-    /// The same context with these tools, which others may share.
-    #[must_use]
-    pub fn with_toolkit(mut self, tools: Tools) -> Self {
-        self.tools = tools;
+    pub fn with_tools(mut self, tools: impl Into<Tools>) -> Self {
+        self.tools = self.tools.with_all(tools);
         self
     }
 
@@ -273,7 +221,7 @@ impl AgentContext {
 
     /// Makes the ids that are missing.
     pub(crate) fn fill_ids(&mut self, config: &AgentLoopConfig) {
-        let env = &config.environment;
+        let env = &config.services.environment;
         self.agent_id.get_or_insert_with(|| AgentId::from(env.random_id()));
         let session = self.session_id.get_or_insert_with(|| SessionId::from(env.random_id())).clone();
         self.loop_id.get_or_insert_with(|| LoopId::from(format!("{session}.{}.1", config.config_segment())));
@@ -319,27 +267,19 @@ pub(crate) fn run_setup(
         continuation,
         session_origin: None,
         group: ids.group,
-        first_turn_trigger: config.first_turn_trigger,
+        policy: config.policy.clone(),
         config: Arc::new(config.snapshot()),
-        metadata: config.metadata.clone(),
         api: Some(config.model.api),
         gates: Gates {
-            before_loop: config.hooks.run.before.is_some(),
+            before_loop: !config.hooks.run.before.is_empty(),
             input: !config.hooks.input_filters.is_empty(),
-            before_turn: config.hooks.turn.before.is_some(),
-            after_tool: config.hooks.tool.after.is_some(),
+            before_turn: !config.hooks.turn.before.is_empty(),
+            after_tool: !config.hooks.tool.after.is_empty(),
         },
-        strategy: config.tool_execution,
         sequential_tools: tools.sequential().clone(),
-        steering_policy: config.steering_policy,
-        steering_mode: config.steering_mode,
-        follow_up_mode: config.follow_up_mode,
-        limits: config.execution_limits,
-        retry: config.retry_config,
         routes: config.routes.iter().map(Route::setup).collect(),
-        context: config.context_config.clone(),
         context_window: Some(config.model.context_window),
-        budget: config.budget.as_ref().map(|b| BudgetSetup::new(b.policy(), config.model.cost.clone())),
+        budget: config.services.budget.as_ref().map(|b| BudgetSetup::new(b.policy(), config.model.cost.clone())),
     }
 }
 

@@ -9,7 +9,7 @@ use super::shell::{Shell, contained};
 use crate::hooks::{ToolCallInfo, Verdict};
 use crate::journal::Durability;
 use crate::message::{MAX_ARGUMENTS_SHOWN, ToolCall};
-use crate::run::{CallStage, PendingCall, ToolVerdict};
+use crate::run::{CallStage, PendingCall, ToolQuestion, ToolVerdict};
 use crate::tool::{AgentTool, Effects, ToolError, ToolResult};
 
 /// What is asked about a call that began before the run was cut off (X6).
@@ -67,27 +67,25 @@ impl Shell {
             Err(text) => return Decision::Not(ToolVerdict::deny(text)),
         };
         if cut && tool.effects(&arguments) == Effects::Once {
-            return Decision::Not(ToolVerdict::Ask(CUT_QUESTION.to_owned()));
+            return Decision::Not(ToolVerdict::Ask(CUT_QUESTION.into()));
         }
         let kept = given.map_or(ToolVerdict::Allow, ToolVerdict::AllowWith);
         if !fresh {
             return Decision::run(tool, arguments, kept);
         }
-        match self.ask_before(pending, &*tool, &arguments).await {
-            Err(text) => Decision::Not(ToolVerdict::deny(text)),
-            Ok(Verdict::Allow) => match tool.question(&arguments) {
-                Some(question) => Decision::Not(ToolVerdict::Ask(question)),
-                None => Decision::run(tool, arguments, kept),
-            },
-            Ok(Verdict::AllowWith(other)) => {
-                Decision::run(tool, other.clone(), ToolVerdict::AllowWith(other))
+        match self.run_before_tool(pending, &*tool, arguments).await {
+            Err(result) => Decision::Not(ToolVerdict::Deny(result)),
+            Ok(Checked { arguments, changed, mut questions }) => {
+                if questions.is_empty() {
+                    questions.extend(tool.question(&arguments));
+                }
+                if !questions.is_empty() {
+                    let arguments = changed.then_some(arguments);
+                    return Decision::Not(ToolVerdict::Ask(ToolQuestion { text: questions.join("\n"), arguments }));
+                }
+                let verdict = if changed { ToolVerdict::AllowWith(arguments.clone()) } else { ToolVerdict::Allow };
+                Decision::run(tool, arguments, verdict)
             }
-            Ok(Verdict::Deny(reason)) => Decision::Not(ToolVerdict::deny(denied(reason))),
-            Ok(Verdict::DenyAndEnd(reason)) => {
-                let result = ToolResult::error(denied(reason)).terminating();
-                Decision::Not(ToolVerdict::Deny(Box::new(result)))
-            }
-            Ok(Verdict::Ask(question)) => Decision::Not(ToolVerdict::Ask(question)),
         }
     }
 
@@ -103,33 +101,56 @@ impl Shell {
         let prepared = tool.prepare_arguments(value.clone());
         let Some(schema) = self.tools.schema(call.name.as_str()) else { return Ok(prepared) };
         self.config
-            .validator
+            .services.validator
             .validate(schema, prepared)
             .map_err(|errors| format!("The arguments of {} do not fit its schema.\n{errors}", call.name))
     }
 
-    async fn ask_before(
+    /// Runs the `before_tool` hooks in order. A denial ends the sequence with the call's error result; otherwise the
+    /// returned arguments are final, and the questions of all hooks refer to them.
+    async fn run_before_tool(
         &self,
         pending: &PendingCall,
         tool: &dyn AgentTool,
-        arguments: &Value,
-    ) -> Result<Verdict, String> {
-        let Some(hook) = &self.config.hooks.tool.before else { return Ok(Verdict::Allow) };
-        let Some(run) = self.run() else { return Ok(Verdict::Allow) };
-        let info = ToolCallInfo {
-            loop_id: run.loop_id().clone(),
-            step_key: pending.key.clone(),
-            call: pending.call.clone(),
-            arguments: arguments.clone(),
-            effects: tool.effects(arguments),
-            history: run.history().clone(),
-        };
-        match contained(async { hook(info).await }).await {
-            Ok(Ok(verdict)) => Ok(verdict),
-            Ok(Err(error)) => Err(format!("before_tool_execution failed: {error}")),
-            Err(panic) => Err(format!("before_tool_execution panicked: {panic}")),
+        arguments: Value,
+    ) -> Result<Checked, Box<ToolResult>> {
+        let mut checked = Checked { arguments, changed: false, questions: Vec::new() };
+        let Some(run) = self.run() else { return Ok(checked) };
+        for hook in &self.config.hooks.tool.before {
+            let info = ToolCallInfo {
+                loop_id: run.loop_id().clone(),
+                step_key: pending.key.clone(),
+                call: pending.call.clone(),
+                arguments: checked.arguments.clone(),
+                effects: tool.effects(&checked.arguments),
+                history: run.history().clone(),
+            };
+            let failed = |text: String| Box::new(ToolResult::error(format!("before_tool_execution {text}")));
+            match contained(async { hook(info).await }).await {
+                Ok(Ok(Verdict::Allow)) => {}
+                Ok(Ok(Verdict::AllowWith(other))) => {
+                    checked.arguments = other;
+                    checked.changed = true;
+                }
+                Ok(Ok(Verdict::Ask(question))) => checked.questions.push(question),
+                Ok(Ok(Verdict::Deny(reason))) => return Err(Box::new(ToolResult::error(denied(reason)))),
+                Ok(Ok(Verdict::DenyAndEnd(reason))) => {
+                    return Err(Box::new(ToolResult::error(denied(reason)).terminating()));
+                }
+                Ok(Err(error)) => return Err(failed(format!("failed: {error}"))),
+                Err(panic) => return Err(failed(format!("panicked: {panic}"))),
+            }
         }
+        Ok(checked)
     }
+}
+
+/// A call as the `before_tool` hooks left it.
+struct Checked {
+    arguments: Value,
+    /// Whether a hook replaced the arguments.
+    changed: bool,
+    questions: Vec<String>,
 }
 
 /// What the model is told of a denial.

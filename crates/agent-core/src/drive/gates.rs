@@ -2,7 +2,7 @@
 
 use super::halt::Halt;
 use super::shell::{Shell, contained};
-use crate::hooks::{FilterResult, LoopInfo, TurnInfo, Verdict};
+use crate::hooks::{self, FilterResult, LoopInfo, TurnInfo, Verdict};
 use crate::message::{Content, Message};
 use crate::run::{Gate, GateVerdict, Input, InputVerdict};
 
@@ -15,14 +15,12 @@ impl Shell {
         let asked = async {
             match gate {
                 Gate::Loop => {
-                    let Some(hook) = &hooks.run.before else { return decided(GateVerdict::Allow) };
                     let info = LoopInfo { loop_id, history };
-                    decided(verdict("before_loop", contained(async { hook(info).await }).await))
+                    decided(verdict_of_all("before_loop", &hooks.run.before, &info).await)
                 }
                 Gate::Turn { turn } => {
-                    let Some(hook) = &hooks.turn.before else { return decided(GateVerdict::Allow) };
                     let info = TurnInfo { loop_id, history, index: turn };
-                    decided(verdict("before_turn", contained(async { hook(info).await }).await))
+                    decided(verdict_of_all("before_turn", &hooks.turn.before, &info).await)
                 }
                 Gate::Input { prompts } => {
                     let texts: Vec<String> = prompts
@@ -68,6 +66,19 @@ fn decided(verdict: GateVerdict) -> Input {
 
 fn filtered(verdict: InputVerdict) -> Input {
     Input::Filtered { verdict }
+}
+
+/// Runs the hooks of a gate in order. The first denial decides; otherwise all questions are asked together.
+async fn verdict_of_all<A: Clone>(name: &str, hooks: &[hooks::Gate<A>], info: &A) -> GateVerdict {
+    let mut questions = Vec::new();
+    for hook in hooks {
+        match verdict(name, contained(async { hook(info.clone()).await }).await) {
+            GateVerdict::Allow => {}
+            GateVerdict::Ask(question) => questions.push(question),
+            denied @ GateVerdict::Deny(_) => return denied,
+        }
+    }
+    if questions.is_empty() { GateVerdict::Allow } else { GateVerdict::Ask(questions.join("\n")) }
 }
 
 fn verdict(hook: &str, answer: Result<Result<Verdict, crate::hooks::HookError>, String>) -> GateVerdict {

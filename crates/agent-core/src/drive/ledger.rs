@@ -115,18 +115,18 @@ impl Shell {
     /// before the next input.
     fn may_leave(&self) -> bool {
         let hooks = &self.config.hooks;
-        let asks = hooks.queues.steering.is_some()
-            || hooks.queues.follow_up.is_some()
-            || hooks.tool.before.is_some()
-            || hooks.turn.on_error.is_some();
-        self.config.journal.is_some() && !asks && !self.output.is_heard() && !self.ledger.rests()
+        let asks = !hooks.queues.steering.is_empty()
+            || !hooks.queues.follow_up.is_empty()
+            || !hooks.tool.before.is_empty()
+            || !hooks.turn.on_error.is_empty();
+        self.config.services.journal.is_some() && !asks && !self.output.is_heard() && !self.ledger.rests()
     }
 
     /// Applies an input, which is kept where it is to be written down.
     fn take(&mut self, input: Input) -> Result<(), Halt> {
         let now = self.now();
         let Some(run) = &mut self.run else { return Ok(()) };
-        let journalled = self.config.journal.is_some().then(|| AppliedInput { now, input: input.clone() });
+        let journalled = self.config.services.journal.is_some().then(|| AppliedInput { now, input: input.clone() });
         match &mut self.till {
             None => run.apply(now, input, &mut self.ledger.events)?,
             Some(till) => till.apply(run, now, input, &mut self.ledger.events)?,
@@ -141,7 +141,7 @@ impl Shell {
     /// Writes down what the run has said and what it said it to.
     pub(super) async fn record(&mut self) -> Result<(), Halt> {
         let ledger = &mut self.ledger;
-        let (Some(journal), Some(run)) = (&self.config.journal, &self.run) else { return Ok(()) };
+        let (Some(journal), Some(run)) = (&self.config.services.journal, &self.run) else { return Ok(()) };
         let durability = if ledger.rests() { Durability::Flushed } else { ledger.durability };
         let entry =
             JournalEntry { now: run.now(), inputs: &ledger.inputs, events: &ledger.events, run, durability };

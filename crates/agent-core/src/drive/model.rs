@@ -60,7 +60,7 @@ impl Shell {
         let (provider, request) = match built {
             Ok((provider, mut request)) => {
                 if max_output.is_some() {
-                    request.max_tokens = max_output;
+                    request.options.max_tokens = max_output;
                 }
                 (provider, request)
             }
@@ -120,7 +120,7 @@ impl Shell {
             self.apply(Input::CacheBroke { found }).await?;
         }
         // A request that nobody answered is in nobody's cache.
-        if self.config.watch_cache && (matches!(input, Input::ModelReplied { .. }) || !log.usage().is_zero())
+        if self.config.policy.watch_cache && (matches!(input, Input::ModelReplied { .. }) || !log.usage().is_zero())
         {
             self.prefixes.keep(request, log.usage());
         } else {
@@ -137,9 +137,9 @@ impl Shell {
         provider: &dyn StreamProvider,
         key: &StepKey,
     ) -> Option<Box<Found>> {
-        let run = self.run().filter(|_| self.config.watch_cache)?;
+        let run = self.run().filter(|_| self.config.policy.watch_cache)?;
         let hooks = &self.config.hooks.context;
-        let hooked = hooks.transform.is_some() || hooks.convert.is_some();
+        let hooked = !hooks.transform.is_empty() || !hooks.convert.is_empty();
         self.prefixes.compare(request, provider, (run.loop_id(), key), hooked)
     }
 
@@ -252,7 +252,7 @@ impl Shell {
     /// The tokens of a reply by the caller's counter.
     fn counted_reply(&self, reply: AssistantMessage) -> (u64, AssistantMessage) {
         let message = AgentMessage::from(Message::from(reply));
-        let tokens = self.config.token_counter.count_message(&message);
+        let tokens = self.config.services.token_counter.count_message(&message);
         match message {
             AgentMessage::Llm(LlmMessage { message: Message::Assistant(reply), .. }) => (tokens, reply),
             AgentMessage::Llm(_) | AgentMessage::Extension(_) => {
@@ -265,14 +265,14 @@ impl Shell {
     pub(super) fn target(&self, route: u32) -> Result<(Arc<dyn StreamProvider>, Arc<ModelConfig>), String> {
         let config = &self.config;
         let Some(at) = route.checked_sub(1) else {
-            return Ok((config.provider.clone(), config.model.clone()));
+            return Ok((config.services.provider.clone(), config.model.clone()));
         };
         let found = usize::try_from(at).ok().and_then(|at| config.routes.get(at));
         // A run that was begun elsewhere may know more routes than this agent.
         let route = found.ok_or_else(|| {
             format!("the run goes on with its route {route}, which this agent does not have; give it the same routes")
         })?;
-        Ok((route.provider.as_ref().unwrap_or(&config.provider).clone(), route.model.clone()))
+        Ok((route.provider.as_ref().unwrap_or(&config.services.provider).clone(), route.model.clone()))
     }
 
     async fn request(
@@ -283,55 +283,51 @@ impl Shell {
         let config = &self.config;
         let (provider, model) = self.target(route)?;
         let hooks = &config.hooks.context;
-        let history = changed("transform_context", hooks.transform.as_ref(), history).await?;
-        let history = changed("convert_to_llm", hooks.convert.as_ref(), history).await?;
-        let api_key = match &hooks.api_key {
-            None => None,
-            Some(source) => {
-                let asked = async { source(model.provider.clone()).await };
-                contained(asked)
-                    .await
-                    .map_err(|panic| HookError::new(format!("it panicked: {panic}")))
-                    .and_then(|answer| answer)
-                    .map_err(|e| format!("api_key failed: {e}"))?
+        let history = changed("transform_context", &hooks.transform, history).await?;
+        let history = changed("convert_to_llm", &hooks.convert, history).await?;
+        let mut api_key = None;
+        for source in &hooks.api_key {
+            let asked = async { source(model.provider.clone()).await };
+            api_key = contained(asked)
+                .await
+                .map_err(|panic| HookError::new(format!("it panicked: {panic}")))
+                .and_then(|answer| answer)
+                .map_err(|e| format!("api_key failed: {e}"))?;
+            if api_key.is_some() {
+                break;
             }
-        };
+        }
         Ok((provider, Box::new(self.written(model, history, api_key))))
     }
 
     /// The request, as everything but its model and its conversation was set when the run began.
     fn written(&self, model: Arc<ModelConfig>, history: History, api_key: Option<Secret>) -> ModelRequest {
-        let config = &self.config;
+        let mut options = self.config.request.clone();
+        let level = options.thinking_level.clamp_to(&model.thinking_levels);
+        if level != options.thinking_level {
+            options.thinking_level = level;
+        }
         ModelRequest {
             system_prompt: self.system_prompt.clone(),
             tools: self.tools.definitions().clone(),
-            thinking_level: config.thinking_level.clamp_to(&model.thinking_levels),
-            thinking_budgets: config.thinking_budgets,
             api_key,
-            max_tokens: config.max_tokens,
-            temperature: config.temperature,
-            cache_config: config.cache_config,
             session_id: self.run().map(|r| r.setup().session_id.as_str().to_owned()),
-            tool_choice: config.tool_choice.clone(),
-            response_format: config.response_format.clone(),
-            stop_sequences: config.stop_sequences.clone(),
-            headers: config.headers.clone(),
-            foreign_thinking_as_text: config.foreign_thinking_as_text,
-            request_hook: config.request_hook.clone(),
-            wire_hooks: config.wire_hooks.clone(),
+            options,
             model,
             history,
         }
     }
 }
 
-async fn changed(name: &str, hook: Option<&Transform>, history: History) -> Result<History, String> {
-    let Some(hook) = hook else { return Ok(history) };
-    match contained(async { hook(history).await }).await {
-        Ok(Ok(history)) => Ok(history),
-        Ok(Err(error)) => Err(format!("{name} failed: {error}")),
-        Err(panic) => Err(format!("{name} panicked: {panic}")),
+async fn changed(name: &str, hooks: &[Transform], mut history: History) -> Result<History, String> {
+    for hook in hooks {
+        history = match contained(async { hook(history).await }).await {
+            Ok(Ok(history)) => history,
+            Ok(Err(error)) => return Err(format!("{name} failed: {error}")),
+            Err(panic) => return Err(format!("{name} panicked: {panic}")),
+        };
     }
+    Ok(history)
 }
 
 fn endless(request: &ModelRequest) -> ProviderError {

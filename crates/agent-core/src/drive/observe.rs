@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 
 use super::shell::Shell;
 use crate::event::{AgentEnd, AgentEvent};
-use crate::hooks::{ToolUpdateInfo, TurnEnded};
+use crate::hooks::{Observer, ToolUpdateInfo, TurnEnded};
 use crate::message::{Message, StopReason};
 
 /// What hooks are told after an event was passed on.
@@ -21,13 +21,13 @@ impl Shell {
         match event {
             AgentEvent::MessageEnd { message, superseded: false, .. } => {
                 let Some(Message::Assistant(reply)) = message.as_llm() else { return None };
-                self.config.hooks.turn.on_error.as_ref()?;
+                self.config.hooks.turn.on_error.first()?;
                 (reply.stop_reason == StopReason::Error).then(|| {
                     Note::Error(reply.error_message.clone().unwrap_or_else(|| "Unknown error".to_owned()))
                 })
             }
             AgentEvent::TurnEnd { loop_id, message, usage, tool_results, .. } => {
-                self.config.hooks.turn.after.as_ref()?;
+                self.config.hooks.turn.after.first()?;
                 Some(Note::Turn(TurnEnded {
                     loop_id: loop_id.clone(),
                     history: self.run().map(|r| r.history().clone()).unwrap_or_default(),
@@ -37,7 +37,7 @@ impl Shell {
                 }))
             }
             AgentEvent::AgentEnd(end) => {
-                self.config.hooks.run.after.as_ref()?;
+                self.config.hooks.run.after.first()?;
                 self.started.then(|| Note::Loop(end.clone()))
             }
             AgentEvent::RetryStart(retry) => {
@@ -67,18 +67,24 @@ impl Shell {
     pub(super) fn observe(&self, note: Option<Note>) {
         let Some(note) = note else { return };
         let hooks = &self.config.hooks;
-        let told = std::panic::catch_unwind(AssertUnwindSafe(|| match &note {
-            Note::Error(text) => hooks.turn.on_error.iter().for_each(|h| h(text)),
-            Note::Turn(turn) => hooks.turn.after.iter().for_each(|h| h(turn)),
-            Note::Loop(end) => hooks.run.after.iter().for_each(|h| h(end)),
-            Note::Update(update) => hooks.tool.after_update.iter().for_each(|h| h(update)),
-        }));
-        if told.is_err() {
-            tracing::error!("an observing hook panicked");
+        match &note {
+            Note::Error(text) => call_each(&hooks.turn.on_error, text),
+            Note::Turn(turn) => call_each(&hooks.turn.after, turn),
+            Note::Loop(end) => call_each(&hooks.run.after, end),
+            Note::Update(update) => call_each(&hooks.tool.after_update, update),
         }
     }
 
     pub(super) fn observe_update(&self, update: ToolUpdateInfo) {
         self.observe(Some(Note::Update(update)));
+    }
+}
+
+/// Calls each observer. A panic of one does not keep the others from running.
+fn call_each<A>(observers: &[Observer<A>], value: &A) {
+    for observer in observers {
+        if std::panic::catch_unwind(AssertUnwindSafe(|| observer(value))).is_err() {
+            tracing::error!("an observing hook panicked");
+        }
     }
 }

@@ -20,6 +20,8 @@ enum Target {
     Nobody,
     Channel(UnboundedSender<AgentEvent>),
     Queue(ChannelSender),
+    /// Everything goes to the first sender, and what ends a run to the second one, too.
+    WithEnd(Arc<(EventSender, EventSender)>),
 }
 
 impl EventSender {
@@ -39,6 +41,11 @@ impl EventSender {
         Self(Target::Queue(tx))
     }
 
+    /// Returns a sender that also sends the event that ends a run to `end`.
+    pub(crate) fn with_end_to(self, end: Self) -> Self {
+        Self(Target::WithEnd(Arc::new((self, end))))
+    }
+
     /// Sends an event.
     pub fn send(&self, event: AgentEvent) {
         match &self.0 {
@@ -47,6 +54,12 @@ impl EventSender {
                 let _ = tx.send(event);
             }
             Target::Queue(tx) => tx.send(event),
+            Target::WithEnd(both) => {
+                if event.is_terminal() {
+                    both.1.send(event.clone());
+                }
+                both.0.send(event);
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The two ends of a stream of events.
 //!
-//! The default channel is unbounded: the loop never waits for a reader (REQ-032). A [`MergingReceiver`] is bounded: when
-//! its reader lags, deltas of one block are merged, and nothing else is ever dropped (D36).
+//! The default channel is unbounded: the loop never waits for a reader. A [`merging_channel`] is bounded: when its reader
+//! lags, deltas of one block are merged, and nothing is dropped.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,17 +13,18 @@ use std::task::{Context, Poll, Waker};
 use futures_util::Stream;
 
 use super::output::EventSender;
-use crate::event::{AgentEvent, StreamDelta};
+use crate::event::{AgentEvent, RunEnd, RunFailure, StreamDelta};
 
 /// Events that a channel keeps room for when it has been read empty.
 const ROOM: usize = 64;
 
-/// Receives events, in order, as they happen. Dropping it does not stop the run.
+/// Receives the events of a run in order, as they happen. Dropping it does not stop the run.
 pub struct EventReceiver {
     channel: Arc<Channel>,
+    end: Option<RunEnd>,
 }
 
-/// An unbounded channel of events.
+/// Returns an unbounded channel of events.
 ///
 /// ```
 /// let (tx, mut rx) = agent_core::event_channel();
@@ -32,22 +33,43 @@ pub struct EventReceiver {
 /// ```
 #[must_use]
 pub fn event_channel() -> (EventSender, EventReceiver) {
-    let channel = Channel::new(usize::MAX);
-    (EventSender::queued(ChannelSender(Arc::clone(&channel))), EventReceiver { channel })
+    EventReceiver::with_capacity(usize::MAX)
 }
 
 impl EventReceiver {
-    /// The next event; `None` when the stream has ended.
+    fn with_capacity(capacity: usize) -> (EventSender, Self) {
+        let channel = Channel::new(capacity);
+        (EventSender::queued(ChannelSender(Arc::clone(&channel))), Self { channel, end: None })
+    }
+
+    /// Waits for the next event. Returns `None` when the stream has ended.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses no event.
     pub async fn recv(&mut self) -> Option<AgentEvent> {
-        self.channel.next().await
+        poll_fn(|cx| self.poll_recv(cx)).await
     }
 
-    /// The next event, if it is there.
+    /// Returns the next event if one waits.
     pub fn try_recv(&mut self) -> Option<AgentEvent> {
-        self.channel.lock().take()
+        let event = self.channel.lock().take();
+        self.note_end(event.as_ref());
+        event
     }
 
-    /// All events until the end.
+    /// Waits until the stream has ended, discards the events on the way, and returns how the run ended.
+    ///
+    /// Call it after reading the events, or alone if the events do not matter. If the events of several runs go through the
+    /// stream, it returns the end of the last one.
+    pub async fn end(&mut self) -> RunEnd {
+        while self.recv().await.is_some() {}
+        self.end.clone().unwrap_or_else(|| {
+            let reason = "its events ended without an end of the run".to_owned();
+            RunEnd::Failed(RunFailure::Interrupted { reason })
+        })
+    }
+
+    /// Waits until the stream has ended and returns all events.
     pub async fn collect(mut self) -> Vec<AgentEvent> {
         let mut events = Vec::new();
         while let Some(event) = self.recv().await {
@@ -55,13 +77,39 @@ impl EventReceiver {
         }
         events
     }
+
+    /// Returns the number of events that wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.channel.lock().events.len()
+    }
+
+    /// Returns whether no event waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
+        let polled = self.channel.poll_next(cx);
+        if let Poll::Ready(event) = &polled {
+            self.note_end(event.as_ref());
+        }
+        polled
+    }
+
+    fn note_end(&mut self, event: Option<&AgentEvent>) {
+        if let Some(end) = event.and_then(RunEnd::of) {
+            self.end = Some(end);
+        }
+    }
 }
 
 impl Stream for EventReceiver {
     type Item = AgentEvent;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
-        self.channel.poll_next(cx)
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
+        self.poll_recv(cx)
     }
 }
 
@@ -77,48 +125,13 @@ impl fmt::Debug for EventReceiver {
     }
 }
 
-/// A bounded receiver that merges deltas when it lags.
-pub struct MergingReceiver {
-    channel: Arc<Channel>,
-}
-
-/// A channel that holds about `capacity` events: from there on a delta is merged into the last event where that is a
-/// delta of the same block.
+/// Returns a channel that holds about `capacity` waiting events (at least 1).
+///
+/// When more events wait, a delta is merged into the last waiting event if that is a delta of the same block. Events of
+/// other kinds are never merged or dropped, so the channel can hold more than `capacity` of them.
 #[must_use]
-pub fn merging_channel(capacity: usize) -> (EventSender, MergingReceiver) {
-    let channel = Channel::new(capacity.max(1));
-    (EventSender::queued(ChannelSender(Arc::clone(&channel))), MergingReceiver { channel })
-}
-
-impl MergingReceiver {
-    /// The next event; `None` when the stream has ended.
-    pub async fn recv(&mut self) -> Option<AgentEvent> {
-        self.channel.next().await
-    }
-
-    /// How many events wait.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.channel.lock().events.len()
-    }
-
-    /// Whether none waits.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-impl Drop for MergingReceiver {
-    fn drop(&mut self) {
-        self.channel.leave();
-    }
-}
-
-impl fmt::Debug for MergingReceiver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("MergingReceiver")
-    }
+pub fn merging_channel(capacity: usize) -> (EventSender, EventReceiver) {
+    EventReceiver::with_capacity(capacity.max(1))
 }
 
 /// What both ends share. Its own and not tokio's: that one takes 4 KiB before the first event, for each of thousands of
@@ -155,10 +168,6 @@ impl Channel {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    async fn next(&self) -> Option<AgentEvent> {
-        poll_fn(|cx| self.poll_next(cx)).await
     }
 
     fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {

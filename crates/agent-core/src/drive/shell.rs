@@ -58,7 +58,7 @@ pub(crate) fn start_run(
 ) -> Result<(Run, Vec<AgentEvent>), HistoryError> {
     // The start of loop, turn and prompt, and the prompt's end.
     let mut events = Vec::with_capacity(4);
-    let run = Run::start_queued(setup, history, prompts, queued, config.environment.now(), &mut events)?;
+    let run = Run::start_queued(setup, history, prompts, queued, config.services.environment.now(), &mut events)?;
     Ok((run, events))
 }
 
@@ -67,8 +67,7 @@ pub(crate) fn ask_sources(config: &AgentLoopConfig) -> Vec<Queued> {
     let hooks = &config.hooks.queues;
     let sources = [(QueueKind::Steering, &hooks.steering), (QueueKind::FollowUp, &hooks.follow_up)];
     let mut queued = Vec::new();
-    for (kind, source) in sources {
-        let Some(source) = source else { continue };
+    for (kind, source) in sources.into_iter().flat_map(|(kind, list)| list.iter().map(move |s| (kind, s))) {
         let messages = std::panic::catch_unwind(AssertUnwindSafe(|| source())).unwrap_or_default();
         queued.extend(messages.into_iter().map(|m| Queued::new(kind, counted(config, m))));
     }
@@ -77,7 +76,7 @@ pub(crate) fn ask_sources(config: &AgentLoopConfig) -> Vec<Queued> {
 
 /// An entry with the caller's count.
 pub(crate) fn counted(config: &AgentLoopConfig, message: AgentMessage) -> Entry {
-    let tokens = config.token_counter.count_message(&message);
+    let tokens = config.services.token_counter.count_message(&message);
     Entry::new(MessageRef::new(message), tokens)
 }
 
@@ -222,7 +221,7 @@ impl Shell {
     async fn work(&mut self) -> Result<(), Halt> {
         match std::mem::replace(&mut self.start, Start::GoOn(None)) {
             Start::Begin => {
-                if self.config.journal.is_some() {
+                if self.config.services.journal.is_some() {
                     Box::pin(self.record()).await?;
                 }
                 self.forward().await?;
@@ -276,7 +275,7 @@ impl Shell {
     }
 
     async fn wait(&mut self, delay_ms: u64) -> Result<(), Halt> {
-        let sleep = self.config.environment.sleep(Duration::from_millis(delay_ms));
+        let sleep = self.config.services.environment.sleep(Duration::from_millis(delay_ms));
         let slept = tokio::select! {
             biased;
             () = sleep => true,
@@ -326,7 +325,7 @@ impl Shell {
     }
 
     pub(super) fn now(&self) -> Timestamp {
-        self.config.environment.now()
+        self.config.services.environment.now()
     }
 
     pub(super) async fn emit(&self, event: AgentEvent) -> Result<(), Halt> {
@@ -335,7 +334,7 @@ impl Shell {
 
     /// Ends a run that cannot go on. Nothing is waited for.
     fn cut_off(&mut self, reason: &str) {
-        let now = self.config.environment.now();
+        let now = self.config.services.environment.now();
         let Some(run) = &mut self.run else { return };
         let mut events = self.ledger.take_untold();
         let mut partial = self.arriving.take().map(|log| Box::new(PartialReply::of(&log)));

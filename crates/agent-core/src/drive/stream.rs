@@ -47,7 +47,7 @@ pub fn agent_loop_stream(
 ) -> Result<AgentLoopStream, NoRuntime> {
     let (tx, events) = event_channel();
     let (done, result) = oneshot::channel();
-    let env = Arc::clone(&config.environment);
+    let env = Arc::clone(&config.services.environment);
     env.spawn(Box::pin(async move {
         let ran = agent_loop(prompts, &mut context, &config, tx, cancel).await;
         let outcome = ran.map(|messages| {

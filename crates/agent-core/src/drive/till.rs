@@ -38,11 +38,11 @@ pub(crate) struct Till {
 impl Till {
     /// What the run knows is taken over: it may have been begun in another process.
     pub(super) fn open(config: &AgentLoopConfig, run: &Run) -> Option<Box<Self>> {
-        let budget = config.budget.clone()?;
+        let budget = config.services.budget.clone()?;
         budget.restore(run.budget());
         let open = run.granted().map(|amounts| budget.force(&Ask::exactly(amounts)));
         let aside = budget.child("compaction", crate::budget::BudgetLimits::none());
-        let running = budget.clock(Arc::clone(&config.environment));
+        let running = budget.clock(Arc::clone(&config.services.environment));
         Some(Box::new(Self { budget, open, aside, _running: running }))
     }
 
@@ -106,7 +106,7 @@ impl Shell {
             Ok((prompt_tokens, ask)) => {
                 let budget = self.till.as_ref().map(|till| till.budget.clone());
                 let Some(budget) = budget else { return Ok(()) };
-                let environment = Arc::clone(&self.config.environment);
+                let environment = Arc::clone(&self.config.services.environment);
                 let cancel = self.cancel.clone();
                 let reserved = if forced {
                     Ok(budget.force(&ask))
@@ -150,8 +150,8 @@ impl Shell {
         } else {
             tokens.saturating_add(head_estimate(&self.system_prompt, self.tools.definitions()))
         };
-        let most = u64::from(self.config.max_tokens.unwrap_or(model.max_tokens));
-        let thinks = self.config.thinking_level != ThinkingLevel::Off;
+        let most = u64::from(self.config.request.max_tokens.unwrap_or(model.max_tokens));
+        let thinks = self.config.request.thinking_level != ThinkingLevel::Off;
         let most = if thinks { most.max(LEAST_WITH_THINKING) } else { most };
         Ok((prompt, Ask::model_call(prompt, most, &model.cost)))
     }
@@ -187,10 +187,10 @@ impl Shell {
 
     /// The run's provider for a compaction that asks a model: with a budget, its calls are reserved.
     pub(super) fn metered_provider(&self) -> Arc<dyn StreamProvider> {
-        let provider = Arc::clone(&self.config.provider);
+        let provider = Arc::clone(&self.config.services.provider);
         match &self.till {
             None => provider,
-            Some(till) => Arc::new(till.aside.meter(provider, Arc::clone(&self.config.environment))),
+            Some(till) => Arc::new(till.aside.meter(provider, Arc::clone(&self.config.services.environment))),
         }
     }
 

@@ -104,9 +104,9 @@ impl Shell {
             step_key: pending.key.clone(),
             cancel: self.cancel.child_token(),
             updates,
-            provider: Some(self.config.provider.clone()),
-            environment: self.config.environment.clone(),
-            journal: self.config.journal.clone(),
+            provider: Some(self.config.services.provider.clone()),
+            environment: self.config.services.environment.clone(),
+            journal: self.config.services.journal.clone(),
             budget: self.till.as_ref().map(|till| till.share_for(&pending.call)),
         }
     }
@@ -119,9 +119,9 @@ impl Shell {
         signals: &Signals,
         _: Written,
     ) -> Result<(), Halt> {
-        let most = self.config.max_concurrent_tools.unwrap_or(usize::MAX).max(1);
-        let env = Arc::clone(&self.config.environment);
-        let (limit, grace) = (self.config.tool_timeout, self.config.grace);
+        let most = self.config.policy.max_concurrent_tools.unwrap_or(usize::MAX).max(1);
+        let env = Arc::clone(&self.config.services.environment);
+        let (limit, grace) = (self.config.policy.tool_timeout, self.config.policy.grace);
         let mut running = FuturesUnordered::new();
         let cancel = self.cancel.clone();
         let mut grace_over: Option<BoxFuture<'static, ()>> = None;
@@ -173,8 +173,8 @@ impl Shell {
         }
         self.check_mail().await?;
         let result = ended.result.unwrap_or_else(ToolResult::from);
-        let tokens = result.content.iter().map(|c| self.config.token_counter.count_content(c)).sum::<u64>()
-            + self.config.token_counter.count_text(ended.call.name.as_str())
+        let tokens = result.content.iter().map(|c| self.config.services.token_counter.count_content(c)).sum::<u64>()
+            + self.config.services.token_counter.count_text(ended.call.name.as_str())
             + 8;
         let spent = ended.budget.and_then(|share| self.spent_by_tool(&share, &result));
         let mut outcome = Box::new(ToolOutcome::new(result, Some(ended.duration_ms)).counted(tokens));
@@ -186,20 +186,20 @@ impl Shell {
     /// Asks the hook that may change a result.
     async fn review(&mut self, call: ToolCall) -> Result<(), Halt> {
         let Some(end) = self.run().and_then(|r| r.result_up_for_review(&call.id)) else { return Ok(()) };
-        let change = match &self.config.hooks.tool.after {
-            None => ToolChange::none(),
-            Some(hook) => {
-                let asked =
-                    contained(async { hook(ToolEnded { call: call.clone(), end: Box::new(end) }).await });
-                asked
-                    .await
-                    .unwrap_or_else(|panic| Err(HookError::new(format!("it panicked: {panic}"))))
-                    .unwrap_or_else(|error| {
-                        let text = format!("after_tool_execution failed: {error}");
-                        ToolChange { is_error: Some(true), ..ToolChange::content(vec![Content::text(text)]) }
-                    })
-            }
-        };
+        let (mut end, mut change) = (Box::new(end), ToolChange::none());
+        for hook in &self.config.hooks.tool.after {
+            let info = ToolEnded { call: call.clone(), end: end.clone() };
+            let answer = contained(async { hook(info).await }).await;
+            let next = answer
+                .unwrap_or_else(|panic| Err(HookError::new(format!("it panicked: {panic}"))))
+                .unwrap_or_else(|error| {
+                    let text = format!("after_tool_execution failed: {error}");
+                    ToolChange { is_error: Some(true), ..ToolChange::content(vec![Content::text(text)]) }
+                });
+            next.clone().apply_to(&mut end.result);
+            end.is_error = end.result.is_error;
+            change = change.then(next);
+        }
         self.apply(Input::ToolReviewed { id: call.id, change: Box::new(change) }).await
     }
 
@@ -216,9 +216,9 @@ impl Shell {
             ToolSignal::Update(partial) => partial,
         };
         let info = ToolUpdateInfo { loop_id: loop_id.clone(), call, partial };
-        if let Some(hook) = &self.config.hooks.tool.before_update {
-            let go = contained(async { hook(info.clone()).await }).await;
-            if !matches!(go, Ok(Ok(Verdict::Allow | Verdict::AllowWith(_)))) {
+        for hook in &self.config.hooks.tool.before_update {
+            let answer = contained(async { hook(info.clone()).await }).await;
+            if !matches!(answer, Ok(Ok(Verdict::Allow | Verdict::AllowWith(_)))) {
                 return Ok(());
             }
         }

@@ -73,7 +73,7 @@ impl LlmJudgeEvaluation {
     /// Tokens that the judge may read.
     fn content_budget(&self) -> u64 {
         let config = &self.judge_config;
-        let window = match &config.context_config {
+        let window = match &config.policy.context {
             Some(context) => context.max_context_tokens,
             None => u64::from(config.model.context_window),
         };
@@ -84,13 +84,13 @@ impl LlmJudgeEvaluation {
         let group = evaluation.group;
         let mut config = self.judge_config.clone();
         // What it reads has been made to fit already; its one message cannot be shortened by dropping others.
-        config.context_config = None;
-        config.first_turn_trigger = TurnTrigger::SubAgent;
-        if config.journal.is_none() {
-            config.journal = group.journals.first().cloned();
+        config.policy.context = None;
+        config.policy.first_turn_trigger = TurnTrigger::SubAgent;
+        if config.services.journal.is_none() {
+            config.services.journal = group.journals.first().cloned();
         }
-        if config.budget.is_none() {
-            config.budget = evaluation.budget.cloned();
+        if config.services.budget.is_none() {
+            config.services.budget = evaluation.budget.cloned();
         }
         let mut context = AgentContext::new(Arc::clone(&self.system_prompt));
         context.loop_id = Some(group.judge_id(&config.config_segment()));
@@ -117,7 +117,7 @@ impl EvaluationStrategy for LlmJudgeEvaluation {
             return Ok(Evaluated::select(first.index));
         }
         let parts = Parts::of(evaluation.prompts, &first.original_context, &candidates);
-        let fitted = fit::fit(parts, self.content_budget(), &*self.judge_config.token_counter);
+        let fitted = fit::fit(parts, self.content_budget(), &*self.judge_config.services.token_counter);
         if let Some(text) = fitted.note() {
             evaluation.say("judge-compaction", NAME, text);
         }

@@ -123,7 +123,7 @@ impl Member {
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.config.environment.now()
+        self.config.services.environment.now()
     }
 }
 

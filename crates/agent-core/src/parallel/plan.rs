@@ -12,7 +12,7 @@ use super::error::ParallelError;
 use super::group::{Announced, ParallelGroup};
 use super::member::{Driven, Driving, Member};
 use super::outcome::{BranchEnd, ParallelLoopOutcome, ParallelLoopResult, ParallelUsage};
-use crate::drive::{AgentContext, AgentLoopConfig, EventSender, GRACE, LoopError, panic_text};
+use crate::drive::{AgentContext, AgentLoopConfig, EventSender, LoopError, panic_text};
 use crate::evaluation::{Evaluated, Evaluation, EvaluationDecision, EvaluationError, EvaluationStrategy};
 use crate::event::{AgentEvent, Ended, ParallelLoopEnd};
 use crate::history::{Entry, History};
@@ -43,7 +43,7 @@ impl Plan {
     ) -> Result<Prepared, ParallelError> {
         let Self { mut base, prompts, branches } = self;
         let Some(first) = branches.first() else { return Err(ParallelError::NoBranches) };
-        let env = Arc::clone(&first.config.environment);
+        let env = Arc::clone(&first.config.services.environment);
         let agent_id = base.agent_id.get_or_insert_with(|| env.random_id().into()).clone();
         let session_id = base.session_id.get_or_insert_with(|| env.random_id().into()).clone();
         let parent = base.loop_id.take().or_else(|| base.parent_loop_id.take());
@@ -65,7 +65,7 @@ impl Plan {
             context.continuation_kind = Some(ContinuationKind::Branch { tag: tag.clone() });
             context.group = Some(group.member(GroupRole::Branch { index }));
             group.loop_ids.push(loop_id);
-            group.write_to(config.journal.as_ref());
+            group.write_to(config.services.journal.as_ref());
             let (tx, cancel) = (tx.clone(), cancel.child_token());
             members.push(Member { context, config: Arc::new(config), prompts, tx, cancel });
         }
@@ -105,7 +105,7 @@ impl Prepared {
         if cancel.is_cancelled() {
             return abort(&group, announced, outcomes).await;
         }
-        let budget = members.iter().find_map(|m| m.config.budget.as_ref());
+        let budget = members.iter().find_map(|m| m.config.services.budget.as_ref());
         let evaluation =
             Evaluation { prompts: &prompts, outcomes: &outcomes, group: &group, budget, tx, cancel };
         let selected = match evaluate(strategy, evaluation).await {
@@ -147,7 +147,7 @@ impl Prepared {
             evaluation_usage: Usage::default(),
             judge_loop_id: None,
             reason: None,
-            timestamp: config.environment.now(),
+            timestamp: config.services.environment.now(),
         })))
     }
 
@@ -164,7 +164,7 @@ impl Prepared {
                 "branch {} was selected and not taken over: the conversation had gone on",
                 result.selected.loop_id
             )),
-            timestamp: config.environment.now(),
+            timestamp: config.services.environment.now(),
         })))
     }
 
@@ -209,7 +209,7 @@ async fn evaluate(
     let asked = AssertUnwindSafe(async { strategy.evaluate(evaluation).await }).catch_unwind();
     let given_up = async {
         cancel.cancelled().await;
-        env.sleep(GRACE).await;
+        env.sleep(crate::run::GRACE).await;
     };
     let evaluated = tokio::select! {
         biased;

@@ -40,13 +40,13 @@ fn same_prompt(old: &ModelRequest, new: &ModelRequest) -> bool {
 
 /// The first setting that is another one.
 fn setting(old: &ModelRequest, new: &ModelRequest) -> Option<&'static str> {
-    if old.thinking_level != new.thinking_level || old.thinking_budgets != new.thinking_budgets {
+    if old.options.thinking_level != new.options.thinking_level || old.options.thinking_budgets != new.options.thinking_budgets {
         Some("thinking")
-    } else if old.tool_choice != new.tool_choice {
+    } else if old.options.tool_choice != new.options.tool_choice {
         Some("tool_choice")
-    } else if old.response_format != new.response_format {
+    } else if old.options.response_format != new.options.response_format {
         Some("response_format")
-    } else if old.foreign_thinking_as_text != new.foreign_thinking_as_text {
+    } else if old.options.foreign_thinking_as_text != new.options.foreign_thinking_as_text {
         Some("foreign_thinking_as_text")
     } else {
         None

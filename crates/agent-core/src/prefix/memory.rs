@@ -78,8 +78,8 @@ impl Prefixes {
     /// Keeps a request that was answered.
     pub(crate) fn keep(&self, mut request: Box<ModelRequest>, usage: Usage) {
         // The caller's closures are not needed to write it again.
-        request.request_hook = None;
-        request.wire_hooks = WireHooks::default();
+        request.options.request_hook = None;
+        request.options.wire_hooks = WireHooks::default();
         let mut memory = self.lock();
         memory.last.retain(|sent| !is_same_model(&sent.request.model, &request.model));
         if memory.last.len() >= MAX_MODELS {
@@ -164,8 +164,8 @@ fn explain(
 /// The body of a request without cache markers, written with the key of the call that is being made.
 fn body(provider: &dyn StreamProvider, request: &ModelRequest, call: &ModelRequest) -> Option<Vec<u8>> {
     let mut plain = request.clone();
-    let enabled = call.cache_config.enabled;
-    plain.cache_config = CacheConfig { enabled, strategy: CacheStrategy::Disabled };
+    let enabled = call.options.cache_config.enabled;
+    plain.options.cache_config = CacheConfig { enabled, strategy: CacheStrategy::Disabled };
     plain.api_key.clone_from(&call.api_key);
     provider.body(&plain)
 }

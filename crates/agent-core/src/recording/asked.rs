@@ -21,24 +21,24 @@ pub(super) fn setup(request: &ModelRequest) -> String {
     say("model", json!(request.model.id));
     say("systemPrompt", json!(&*request.system_prompt));
     say("tools", json!(request.tools.definitions()));
-    if request.thinking_level != ThinkingLevel::Off {
-        say("thinkingLevel", json!(request.thinking_level));
-        say("thinkingBudgets", json!(request.thinking_budgets));
+    if request.options.thinking_level != ThinkingLevel::Off {
+        say("thinkingLevel", json!(request.options.thinking_level));
+        say("thinkingBudgets", json!(request.options.thinking_budgets));
     }
-    if let Some(tokens) = request.max_tokens {
+    if let Some(tokens) = request.options.max_tokens {
         say("maxTokens", json!(tokens));
     }
-    if let Some(temperature) = request.temperature {
+    if let Some(temperature) = request.options.temperature {
         say("temperature", json!(temperature));
     }
-    if request.tool_choice != ToolChoice::Auto {
-        say("toolChoice", json!(request.tool_choice));
+    if request.options.tool_choice != ToolChoice::Auto {
+        say("toolChoice", json!(request.options.tool_choice));
     }
-    if request.response_format != ResponseFormat::Text {
-        say("responseFormat", json!(request.response_format));
+    if request.options.response_format != ResponseFormat::Text {
+        say("responseFormat", json!(request.options.response_format));
     }
-    if !request.stop_sequences.is_empty() {
-        say("stopSequences", json!(request.stop_sequences));
+    if !request.options.stop_sequences.is_empty() {
+        say("stopSequences", json!(request.options.stop_sequences));
     }
     Value::from(said).to_string()
 }

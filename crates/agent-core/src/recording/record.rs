@@ -70,15 +70,15 @@ impl Recorder {
     #[must_use]
     pub fn attach(&self, agent: BasicAgent) -> BasicAgent {
         let (agent_id, session_id) = (agent.agent_id(), agent.session_id());
-        let tools: Vec<_> = agent.tools().into_iter().map(|tool| self.tool(tool)).collect();
+        let tools: Vec<_> = agent.state().tools.into_iter().map(|tool| self.tool(tool)).collect();
         {
             let mut state = self.shared.lock();
             state.recording.agent_id = Some(agent_id);
             state.recording.session_id = Some(session_id);
         }
         agent.with_tools(tools).configure(|config| {
-            config.provider = self.provider(Arc::clone(&config.provider));
-            config.environment = self.environment(Arc::clone(&config.environment));
+            config.services.provider = self.provider(Arc::clone(&config.services.provider));
+            config.services.environment = self.environment(Arc::clone(&config.services.environment));
             for route in &mut config.routes {
                 if let Some(provider) = route.provider.take() {
                     *route = Route { provider: Some(self.route_provider(provider)), ..route.clone() };

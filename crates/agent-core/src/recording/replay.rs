@@ -116,7 +116,7 @@ impl Replay {
     /// [`tools`](Self::tools) are those of the recording.
     #[must_use]
     pub fn attach(&self, agent: BasicAgent) -> BasicAgent {
-        let tools: Vec<_> = agent.tools().into_iter().map(|tool| self.tool(tool)).collect();
+        let tools: Vec<_> = agent.state().tools.into_iter().map(|tool| self.tool(tool)).collect();
         if let Some(id) = &self.shared.recording.agent_id {
             agent.set_agent_id(id.clone());
         }
@@ -125,8 +125,8 @@ impl Replay {
             None => agent,
         };
         agent.with_tools(tools).configure(|config| {
-            config.provider = self.provider();
-            config.environment = self.environment(Arc::clone(&config.environment));
+            config.services.provider = self.provider();
+            config.services.environment = self.environment(Arc::clone(&config.services.environment));
             for route in &mut config.routes {
                 route.provider = None;
             }

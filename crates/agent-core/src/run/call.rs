@@ -61,7 +61,7 @@ pub(super) fn replied(
     run.now = now;
     let (message, tokens) = reply.into_parts();
     run.settle_call(message.usage, true, tokens.unwrap_or_default(), out);
-    if run.is_silent_overflow(&message) && run.setup.context.is_some() {
+    if run.is_silent_overflow(&message) && run.setup.policy.context.is_some() {
         let failure =
             Failure::new(ErrorKind::ContextOverflow, "the model was shown less than the whole conversation");
         let partial = PartialReply::new(message.content, message.usage, message.response_id);
@@ -97,7 +97,7 @@ pub(super) fn failed(
     run.close_retry(retry, Some(&failure.message), out);
     if failure.kind == ErrorKind::ContextOverflow
         && run.turn.overflow.is_none()
-        && run.setup.context.is_some()
+        && run.setup.policy.context.is_some()
     {
         run.supersede(started, partial, failure, out);
         run.recover_overflow(failure.message.clone(), out);
@@ -231,7 +231,7 @@ impl Run {
                 .as_llm()
                 .and_then(Message::as_assistant)
                 .is_some_and(|m| m.tool_calls().any(|c| self.setup.sequential_tools.contains(&c.name)));
-            let group = if sequential { 1 } else { self.setup.strategy.group_size(calls) };
+            let group = if sequential { 1 } else { self.setup.policy.tool_execution.group_size(calls) };
             self.phase = Phase::Tools(Box::new(Open::new(entry).grouped(group)));
             if stop == StopReason::Length {
                 tools::close_all(self, tools::LENGTH_CUT, out);
@@ -285,13 +285,13 @@ impl Run {
         self.turn.compacted = true;
         self.turn.attempt += 1;
         let shorter = self.history.tokens().saturating_mul(OVERFLOW_SHARE_PERCENT) / 100;
-        let budget = self.setup.context.as_ref().map_or(shorter, |c| c.budget().min(shorter));
+        let budget = self.setup.policy.context.as_ref().map_or(shorter, |c| c.budget().min(shorter));
         self.start_compaction(CompactionTask { reason: CompactionReason::Overflow, budget }, out);
     }
 
     /// The wait before the next attempt, or why there is none.
     fn next_retry(&self, failure: &Failure) -> Result<Retry, String> {
-        let config = &self.setup.retry;
+        let config = &self.setup.policy.retry;
         if !failure.kind.is_retryable() {
             return Err(failure.message.clone());
         }

@@ -23,7 +23,7 @@ impl Run {
             session_origin: setup.session_origin.clone(),
             timestamp: self.now,
             config: setup.config.clone(),
-            metadata: setup.metadata.clone(),
+            metadata: setup.policy.metadata.clone(),
         })));
         if setup.gates.input && !self.prompts.is_empty() {
             self.phase = Phase::Gate(GateAt::Input);

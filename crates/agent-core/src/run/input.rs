@@ -12,7 +12,7 @@ use crate::identity::{QuestionId, ToolCallId};
 use crate::message::{AssistantMessage, Content, StopReason, Usage};
 use crate::prefix::CacheBreak;
 use crate::provider::{ErrorKind, ProviderError, ReplyLog};
-pub use tool::{ToolChange, ToolOutcome, ToolVerdict};
+pub use tool::{ToolChange, ToolOutcome, ToolQuestion, ToolVerdict};
 
 /// Something that happened. Each is one entry of the journal, together with its time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

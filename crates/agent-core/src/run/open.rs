@@ -190,18 +190,8 @@ impl Closed {
     /// With the change taken in.
     fn changed(mut self) -> Self {
         let Some(change) = self.change.take() else { return self };
-        if let Some(content) = change.content {
-            self.result.content = content;
+        if change.apply_to(&mut self.result) {
             self.tokens = None;
-        }
-        if let Some(details) = change.details {
-            self.result.details = details;
-        }
-        if let Some(is_error) = change.is_error {
-            self.result.is_error = is_error;
-        }
-        if let Some(terminate) = change.terminate {
-            self.result.terminate = terminate;
         }
         self
     }

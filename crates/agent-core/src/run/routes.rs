@@ -64,6 +64,6 @@ impl Run {
 
     /// How often a failed call is made again on this route.
     pub(super) fn max_retries(&self) -> u32 {
-        self.route().and_then(|r| r.max_retries).unwrap_or(self.setup.retry.max_retries)
+        self.route().and_then(|r| r.max_retries).unwrap_or(self.setup.policy.retry.max_retries)
     }
 }

@@ -4,21 +4,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::queues::{QueueMode, SteeringPolicy};
+use super::policy::LoopPolicy;
 use crate::budget::AtLimit;
-use crate::context::ContextConfig;
 use crate::event::LoopConfigSnapshot;
 use crate::identity::{
-    AgentId, ContinuationKind, GroupMember, LoopId, SessionId, SessionOrigin, ToolName, TurnTrigger,
+    AgentId, ContinuationKind, GroupMember, LoopId, SessionId, SessionOrigin, ToolName,
 };
-use crate::limits::ExecutionLimits;
 use crate::message::CostConfig;
 use crate::model::ApiProtocol;
-use crate::retry::RetryConfig;
 use crate::route::RouteSetup;
-use crate::tool::ToolExecutionStrategy;
+use crate::shared::Shared;
 
 /// What a run is decided by.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,40 +36,25 @@ pub struct RunSetup {
     /// Why there is a new session; `None` where there is none, and for an agent's first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_origin: Option<SessionOrigin>,
-    /// What the first turn of a first loop is opened by.
-    pub first_turn_trigger: TurnTrigger,
     /// What `AgentStart` says of the configuration.
     pub config: Arc<LoopConfigSnapshot>,
-    /// What the caller wants to have noted in `AgentStart`.
-    pub metadata: Value,
     /// The protocol, for replies that the run makes itself.
     pub api: Option<ApiProtocol>,
     /// Which gates there are. Without a hook there is no step.
     pub gates: Gates,
-    /// How the calls of a reply are run.
-    pub strategy: ToolExecutionStrategy,
     /// Tools whose presence makes a reply's calls run one after the other (B-099).
     pub sequential_tools: BTreeSet<ToolName>,
-    /// What steering does to calls that have not begun (D1).
-    pub steering_policy: SteeringPolicy,
-    /// How many steering messages are taken at once.
-    pub steering_mode: QueueMode,
-    /// How many follow-ups are taken at once.
-    pub follow_up_mode: QueueMode,
-    /// Limits; `None` for none.
-    pub limits: Option<ExecutionLimits>,
-    /// Retries.
-    pub retry: RetryConfig,
     /// Who is asked when the model fails, in order; the model itself is route 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<RouteSetup>,
-    /// The budget of the context; `None` switches compaction off.
-    pub context: Option<ContextConfig>,
     /// The model's window in tokens, to notice a prompt that was cut in silence (B-161).
     pub context_window: Option<u32>,
     /// The budget that each call is reserved in; `None` for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetSetup>,
+    /// How the loop behaves.
+    #[serde(flatten)]
+    pub policy: Shared<LoopPolicy>,
 }
 
 /// What a run has to know of its budget.
@@ -121,22 +102,14 @@ impl RunSetup {
             continuation: None,
             group: None,
             session_origin: None,
-            first_turn_trigger: TurnTrigger::User,
             config: Arc::default(),
-            metadata: Value::Null,
             api: None,
             gates: Gates::default(),
-            strategy: ToolExecutionStrategy::default(),
             sequential_tools: BTreeSet::new(),
-            steering_policy: SteeringPolicy::default(),
-            steering_mode: QueueMode::default(),
-            follow_up_mode: QueueMode::default(),
-            limits: Some(ExecutionLimits::default()),
-            retry: RetryConfig::default(),
             routes: Vec::new(),
-            context: Some(ContextConfig::default()),
             context_window: None,
             budget: None,
+            policy: Shared::default(),
         }
     }
 }

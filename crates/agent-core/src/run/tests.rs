@@ -18,7 +18,7 @@ use crate::tool::{ToolExecutionStrategy, ToolResult};
 fn setup() -> RunSetup {
     let mut setup = RunSetup::new("s.m.1");
     setup.gates = Gates { before_loop: true, input: true, before_turn: true, after_tool: true };
-    setup.strategy = ToolExecutionStrategy::Batched { size: 2 };
+    setup.policy.tool_execution = ToolExecutionStrategy::Batched { size: 2 };
     setup
 }
 
@@ -230,7 +230,7 @@ fn an_abort_ends_every_state_with_all_closing_events() {
 fn after_an_abort_no_call_begins() {
     let mut events = Vec::new();
     let mut setup = RunSetup::new("s.m.1");
-    setup.strategy = ToolExecutionStrategy::Sequential;
+    setup.policy.tool_execution = ToolExecutionStrategy::Sequential;
     let mut run = Run::start(setup, History::new(), vec!["Hi".into()], Timestamp(1), &mut events).unwrap();
     for input in [calls(&["c1", "c2"]), began("c1", ToolVerdict::Allow), Input::abort(None)] {
         run.apply(Timestamp(2), input, &mut events).unwrap();

@@ -1,14 +1,14 @@
 //! The calls of a reply: verdicts, ends, questions, skipping, and closing the exchange.
 
 use super::budget::sentence;
-use super::input::{ToolChange, ToolOutcome, ToolVerdict};
+use super::input::{ToolChange, ToolOutcome, ToolQuestion, ToolVerdict};
 use super::open::{Closed, Open, Slot, Stage};
 use super::queues::SteeringPolicy;
 use super::{Phase, Run};
 use crate::event::{AgentEvent, Answer, BudgetNote, Ended, Question, ToolExecutionEnd};
 use crate::history::{Entry, MessageRef};
 use crate::identity::{LoopId, QuestionId, StepKey, Timestamp, ToolCallId};
-use crate::message::{LlmMessage, Message, StopReason, ToolResultMessage};
+use crate::message::{LlmMessage, Message, StopReason, ToolArguments, ToolResultMessage};
 use crate::tool::ToolResult;
 
 type Refusal = String;
@@ -68,10 +68,14 @@ pub(super) fn began(
         ToolVerdict::Deny(result) => {
             close(slot, &loop_id, ToolResult { is_error: true, ..*result }, now, out)
         }
-        ToolVerdict::Ask(text) => {
+        ToolVerdict::Ask(ToolQuestion { text, arguments }) => {
             let id = QuestionId::from(id.as_str());
-            let call = Some(Box::new(slot.call.clone()));
-            let question = Question { id, text, call, budget: None };
+            let mut call = Box::new(slot.call.clone());
+            if let Some(arguments) = &arguments {
+                call.arguments = ToolArguments::from(arguments.clone());
+            }
+            let question = Question { id, text, call: Some(call), budget: None };
+            slot.kept = arguments;
             out.push(AgentEvent::QuestionAsked { loop_id, question: question.clone() });
             slot.stage = Stage::Asked(question);
         }
@@ -228,7 +232,7 @@ pub(super) fn settle(run: &mut Run, out: &mut Vec<AgentEvent>) {
 /// Between two groups, and while nothing but a question is open, waiting steering skips what has not begun (D1): a person
 /// who steers expects an answer to what they say.
 pub(super) fn skip_if_steered(run: &mut Run, out: &mut Vec<AgentEvent>) {
-    let steered = run.setup.steering_policy == SteeringPolicy::SkipRemaining && run.queues.wakes();
+    let steered = run.setup.policy.steering_policy == SteeringPolicy::SkipRemaining && run.queues.wakes();
     let (now, loop_id) = (run.now, run.setup.loop_id.clone());
     let Phase::Tools(open) = &mut run.phase else { return };
     if !steered || open.is_closed() {

@@ -63,7 +63,7 @@ impl Run {
         match &self.setup.continuation {
             _ if self.turn.index > 0 => TurnTrigger::Continuation,
             Some(ContinuationKind::Branch { .. }) => TurnTrigger::Branch,
-            Some(ContinuationKind::Initial) | None => self.setup.first_turn_trigger,
+            Some(ContinuationKind::Initial) | None => self.setup.policy.first_turn_trigger,
             Some(_) => TurnTrigger::Continuation,
         }
     }
@@ -90,7 +90,7 @@ impl Run {
 
     /// What must be reached when the context is over its budget.
     fn over_budget(&self) -> Option<CompactionTask> {
-        let config = self.setup.context.as_ref()?;
+        let config = self.setup.policy.context.as_ref()?;
         self.context.is_over_budget(&self.history, config).then(|| CompactionTask {
             reason: CompactionReason::Budget,
             budget: self.context.compaction_budget(&self.history, config),

@@ -47,6 +47,7 @@ struct Ready {
     by_name: BTreeMap<String, Arc<dyn AgentTool>>,
     set: ToolDefinitions,
     sequential: BTreeSet<ToolName>,
+    duplicate: Option<String>,
 }
 
 impl Tools {
@@ -74,6 +75,24 @@ impl Tools {
         let mut tools = self.inner.tools.clone();
         tools.push(tool);
         Self::from(tools)
+    }
+
+    /// These tools, and `tools` after them.
+    #[must_use]
+    pub fn with_all(&self, tools: impl Into<Self>) -> Self {
+        let added = tools.into();
+        if self.is_empty() {
+            return added;
+        }
+        let mut tools = self.inner.tools.clone();
+        tools.extend(added.tools().iter().cloned());
+        Self::from(tools)
+    }
+
+    /// The name that more than one tool has.
+    #[must_use]
+    pub fn duplicate_name(&self) -> Option<&str> {
+        self.ready().duplicate.as_deref()
     }
 
     /// What a model is told.
@@ -106,10 +125,13 @@ impl Tools {
 impl Ready {
     fn new(tools: &[Arc<dyn AgentTool>]) -> Self {
         let by_name = tools.iter().map(|t| (t.name().to_owned(), Arc::clone(t))).collect();
+        let mut duplicate = None;
         let mut told = BTreeSet::new();
         let mut definitions: Vec<ToolDefinition> = Vec::with_capacity(tools.len());
         for tool in tools.iter().rev() {
-            if told.insert(tool.name()) {
+            if !told.insert(tool.name()) {
+                duplicate = Some(tool.name().to_owned());
+            } else {
                 let schema = tool.parameters_schema();
                 definitions.push(ToolDefinition::new(tool.name(), tool.description(), schema));
             }
@@ -117,7 +139,7 @@ impl Ready {
         definitions.reverse();
         let sequential = tools.iter().filter(|t| t.concurrency() == ToolConcurrency::Sequential);
         let sequential = sequential.map(|t| t.name().into()).collect();
-        Self { by_name, set: definitions.into(), sequential }
+        Self { by_name, set: definitions.into(), sequential, duplicate }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a shell tells a run of its calls.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::budget::{BudgetRefusal, Spending};
@@ -21,8 +21,8 @@ pub enum ToolVerdict {
     /// It does not run; this is its error result.
     #[serde(rename = "refuse")]
     Deny(Box<ToolResult>),
-    /// Somebody is asked first.
-    Ask(String),
+    /// The approver is asked first.
+    Ask(ToolQuestion),
     /// A limit of the budget does not allow it: it is asked about where the run pauses at limits, else it does not run, and
     /// the run ends after the other calls of the reply.
     OverBudget {
@@ -43,6 +43,48 @@ impl ToolVerdict {
     #[must_use]
     pub fn deny(text: impl Into<String>) -> Self {
         Self::Deny(Box::new(ToolResult::error(text)))
+    }
+}
+
+/// A question about a call before it runs.
+///
+/// In JSON it is the text alone, or an object with `text` and `arguments` where a hook replaced the arguments.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolQuestion {
+    /// The text that the approver sees.
+    pub text: String,
+    /// The arguments that the question is about and that an approval runs, where they differ from the model's.
+    pub arguments: Option<Value>,
+}
+
+impl<T: Into<String>> From<T> for ToolQuestion {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), arguments: None }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum QuestionForm {
+    Text(String),
+    WithArguments { text: String, arguments: Value },
+}
+
+impl Serialize for ToolQuestion {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.arguments.clone() {
+            None => serializer.serialize_str(&self.text),
+            Some(arguments) => QuestionForm::WithArguments { text: self.text.clone(), arguments }.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolQuestion {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match QuestionForm::deserialize(deserializer)? {
+            QuestionForm::Text(text) => Self { text, arguments: None },
+            QuestionForm::WithArguments { text, arguments } => Self { text, arguments: Some(arguments) },
+        })
     }
 }
 
@@ -112,6 +154,35 @@ impl ToolChange {
     #[must_use]
     pub fn is_error(is_error: bool) -> Self {
         Self { is_error: Some(is_error), ..Self::default() }
+    }
+
+    /// Returns the change that has the effect of this one followed by `later`.
+    #[must_use]
+    pub fn then(self, later: Self) -> Self {
+        Self {
+            content: later.content.or(self.content),
+            details: later.details.or(self.details),
+            is_error: later.is_error.or(self.is_error),
+            terminate: later.terminate.or(self.terminate),
+        }
+    }
+
+    /// Applies the change to `result`. Returns whether it replaced the content.
+    pub fn apply_to(self, result: &mut ToolResult) -> bool {
+        let replaced = self.content.is_some();
+        if let Some(content) = self.content {
+            result.content = content;
+        }
+        if let Some(details) = self.details {
+            result.details = details;
+        }
+        if let Some(is_error) = self.is_error {
+            result.is_error = is_error;
+        }
+        if let Some(terminate) = self.terminate {
+            result.terminate = terminate;
+        }
+        replaced
     }
 
     /// The same change, with another word on whether the loop may end.

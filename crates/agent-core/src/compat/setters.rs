@@ -1,0 +1,268 @@
+//! One setter for each option of an agent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use crate::agent::{AgentError, BasicAgent};
+use crate::context::ContextConfig;
+use crate::hooks::{Hooks, InputFilter};
+use crate::journal::Journal;
+use crate::limits::ExecutionLimits;
+use crate::model::{CacheConfig, ModelConfig, ResponseFormat, ThinkingBudgets, ThinkingLevel, ToolChoice};
+use crate::provider::{ReceivedPart, RequestHook, SentRequest, StreamProvider};
+use crate::retry::RetryConfig;
+use crate::run::{QueueMode, SteeringPolicy};
+use crate::tool::ToolExecutionStrategy;
+use crate::tool::validate::ArgumentValidator;
+
+/// The maximum number of turns of an agent from [`SeedSetters::from_legacy`].
+const LEGACY_TURNS: u32 = 10;
+
+/// One builder or setter for each option, as short forms of [`BasicAgent::configure`] and [`BasicAgent::set_config`].
+pub trait SeedSetters: Sized {
+    /// Returns an agent for an Ollama model with its host, a system prompt, and at most ten turns.
+    fn from_legacy(model: Option<&str>, host: Option<&str>, system_prompt: Option<&str>) -> Self;
+    /// [`BasicAgent::with_provider`] for a shared provider.
+    #[must_use]
+    fn with_provider_override(self, provider: Arc<dyn StreamProvider>) -> Self;
+    /// [`BasicAgent::with_model`].
+    #[must_use]
+    fn with_model_config(self, model: ModelConfig) -> Self;
+    /// Sets `request.temperature`.
+    #[must_use]
+    fn with_temperature(self, temperature: f32) -> Self;
+    /// Sets `request.thinking_budgets`.
+    #[must_use]
+    fn with_thinking_budgets(self, budgets: ThinkingBudgets) -> Self;
+    /// Sets `request.cache_config`.
+    #[must_use]
+    fn with_cache_config(self, config: CacheConfig) -> Self;
+    /// Sets `request.tool_choice`.
+    #[must_use]
+    fn with_tool_choice(self, choice: ToolChoice) -> Self;
+    /// Sets `request.response_format`.
+    #[must_use]
+    fn with_response_format(self, format: ResponseFormat) -> Self;
+    /// Sets `request.response_format` to the JSON schema of `T`.
+    #[must_use]
+    fn with_answers_of<T: JsonSchema + DeserializeOwned>(self) -> Self;
+    /// Sets `request.request_hook`.
+    #[must_use]
+    fn with_request_hook(self, hook: RequestHook) -> Self;
+    /// Sets `request.wire_hooks.on_request`.
+    #[must_use]
+    fn with_on_request(self, hook: impl Fn(&SentRequest<'_>) + Send + Sync + 'static) -> Self;
+    /// Sets `request.wire_hooks.on_response`.
+    #[must_use]
+    fn with_on_response(self, hook: impl Fn(&ReceivedPart<'_>) + Send + Sync + 'static) -> Self;
+    /// Sets `policy.context`; `None` switches compaction off.
+    #[must_use]
+    fn with_context_config(self, config: impl Into<Option<ContextConfig>>) -> Self;
+    /// [`BasicAgent::with_limits`].
+    #[must_use]
+    fn with_execution_limits(self, limits: impl Into<Option<ExecutionLimits>>) -> Self;
+    /// Sets `policy.retry`.
+    #[must_use]
+    fn with_retry_config(self, config: RetryConfig) -> Self;
+    /// Sets `policy.tool_execution`.
+    #[must_use]
+    fn with_tool_execution(self, strategy: ToolExecutionStrategy) -> Self;
+    /// Sets `policy.max_concurrent_tools`.
+    #[must_use]
+    fn with_max_concurrent_tools(self, most: usize) -> Self;
+    /// Sets `policy.tool_timeout`.
+    #[must_use]
+    fn with_tool_timeout(self, timeout: Duration) -> Self;
+    /// Sets `policy.steering_policy`.
+    #[must_use]
+    fn with_steering_policy(self, policy: SteeringPolicy) -> Self;
+    /// Sets `policy.steering_mode`, also for the open run.
+    #[must_use]
+    fn with_steering_mode(self, mode: QueueMode) -> Self;
+    /// Sets `policy.follow_up_mode`, also for the open run.
+    #[must_use]
+    fn with_follow_up_mode(self, mode: QueueMode) -> Self;
+    /// Sets `policy.config_id`.
+    #[must_use]
+    fn with_config_id(self, id: impl Into<String>) -> Self;
+    /// Clears `policy.watch_cache`.
+    #[must_use]
+    fn without_cache_watch(self) -> Self;
+    /// Sets `services.validator`.
+    #[must_use]
+    fn with_argument_validator(self, validator: impl ArgumentValidator + 'static) -> Self;
+    /// [`BasicAgent::with_hooks`] with one input filter.
+    #[must_use]
+    fn with_input_filter(self, filter: impl InputFilter + 'static) -> Self;
+    /// Sets `request.thinking_level`.
+    fn set_thinking_level(&mut self, level: ThinkingLevel);
+    /// Sets `policy.steering_mode`, also for the open run.
+    fn set_steering_mode(&mut self, mode: QueueMode);
+    /// Sets `policy.follow_up_mode`, also for the open run.
+    fn set_follow_up_mode(&mut self, mode: QueueMode);
+    /// Sets `services.journal`.
+    fn set_journal(&mut self, journal: Option<Arc<dyn Journal>>);
+    /// [`BasicAgent::set_model`], after the provider has checked that it can serve the model.
+    ///
+    /// # Errors
+    /// [`AgentError::Provider`] with what is missing. The agent keeps its model.
+    fn switch_provider(&mut self, model: ModelConfig) -> Result<(), AgentError>;
+    /// Replaces model and provider together, after the provider has checked that it can serve the model.
+    ///
+    /// # Errors
+    /// [`AgentError::Provider`] with what is missing. The agent keeps its model and provider.
+    fn switch_provider_to(
+        &mut self,
+        provider: Arc<dyn StreamProvider>,
+        model: ModelConfig,
+    ) -> Result<(), AgentError>;
+}
+
+impl SeedSetters for BasicAgent {
+    fn from_legacy(model: Option<&str>, host: Option<&str>, system_prompt: Option<&str>) -> Self {
+        let mut config = model.map_or_else(ModelConfig::default, ModelConfig::ollama);
+        if let Some(host) = host {
+            config = config.with_base_url(host);
+        }
+        Self::new(config)
+            .with_system_prompt(system_prompt.unwrap_or_default())
+            .with_limits(ExecutionLimits::default().with_max_turns(LEGACY_TURNS))
+    }
+
+    fn with_provider_override(self, provider: Arc<dyn StreamProvider>) -> Self {
+        self.configure(|c| c.services.provider = provider)
+    }
+
+    fn with_model_config(self, model: ModelConfig) -> Self {
+        self.with_model(model)
+    }
+
+    fn with_temperature(self, temperature: f32) -> Self {
+        self.configure(|c| c.request.temperature = Some(temperature))
+    }
+
+    fn with_thinking_budgets(self, budgets: ThinkingBudgets) -> Self {
+        self.configure(|c| c.request.thinking_budgets = budgets)
+    }
+
+    fn with_cache_config(self, config: CacheConfig) -> Self {
+        self.configure(|c| c.request.cache_config = config)
+    }
+
+    fn with_tool_choice(self, choice: ToolChoice) -> Self {
+        self.configure(|c| c.request.tool_choice = choice)
+    }
+
+    fn with_response_format(self, format: ResponseFormat) -> Self {
+        self.configure(|c| c.request.response_format = format)
+    }
+
+    fn with_answers_of<T: JsonSchema + DeserializeOwned>(self) -> Self {
+        self.with_response_format(ResponseFormat::of::<T>())
+    }
+
+    fn with_request_hook(self, hook: RequestHook) -> Self {
+        self.configure(|c| c.request.request_hook = Some(hook))
+    }
+
+    fn with_on_request(self, hook: impl Fn(&SentRequest<'_>) + Send + Sync + 'static) -> Self {
+        self.configure(|c| c.request.wire_hooks.on_request = Some(Arc::new(hook)))
+    }
+
+    fn with_on_response(self, hook: impl Fn(&ReceivedPart<'_>) + Send + Sync + 'static) -> Self {
+        self.configure(|c| c.request.wire_hooks.on_response = Some(Arc::new(hook)))
+    }
+
+    fn with_context_config(self, config: impl Into<Option<ContextConfig>>) -> Self {
+        let config = config.into();
+        self.configure(|c| c.policy.context = config)
+    }
+
+    fn with_execution_limits(self, limits: impl Into<Option<ExecutionLimits>>) -> Self {
+        self.with_limits(limits)
+    }
+
+    fn with_retry_config(self, config: RetryConfig) -> Self {
+        self.configure(|c| c.policy.retry = config)
+    }
+
+    fn with_tool_execution(self, strategy: ToolExecutionStrategy) -> Self {
+        self.configure(|c| c.policy.tool_execution = strategy)
+    }
+
+    fn with_max_concurrent_tools(self, most: usize) -> Self {
+        self.configure(|c| c.policy.max_concurrent_tools = Some(most))
+    }
+
+    fn with_tool_timeout(self, timeout: Duration) -> Self {
+        self.configure(|c| c.policy.tool_timeout = Some(timeout))
+    }
+
+    fn with_steering_policy(self, policy: SteeringPolicy) -> Self {
+        self.configure(|c| c.policy.steering_policy = policy)
+    }
+
+    fn with_steering_mode(mut self, mode: QueueMode) -> Self {
+        self.set_steering_mode(mode);
+        self
+    }
+
+    fn with_follow_up_mode(mut self, mode: QueueMode) -> Self {
+        self.set_follow_up_mode(mode);
+        self
+    }
+
+    fn with_config_id(self, id: impl Into<String>) -> Self {
+        self.configure(|c| c.policy.config_id = Some(id.into()))
+    }
+
+    fn without_cache_watch(self) -> Self {
+        self.configure(|c| c.policy.watch_cache = false)
+    }
+
+    fn with_argument_validator(self, validator: impl ArgumentValidator + 'static) -> Self {
+        self.configure(|c| c.services.validator = Arc::new(validator))
+    }
+
+    fn with_input_filter(self, filter: impl InputFilter + 'static) -> Self {
+        self.with_hooks(Hooks::new().input_filter(filter))
+    }
+
+    fn set_thinking_level(&mut self, level: ThinkingLevel) {
+        self.set_config(|c| c.request.thinking_level = level);
+    }
+
+    fn set_steering_mode(&mut self, mode: QueueMode) {
+        self.set_config(|c| c.policy.steering_mode = mode);
+    }
+
+    fn set_follow_up_mode(&mut self, mode: QueueMode) {
+        self.set_config(|c| c.policy.follow_up_mode = mode);
+    }
+
+    fn set_journal(&mut self, journal: Option<Arc<dyn Journal>>) {
+        self.set_config(|c| c.services.journal = journal);
+    }
+
+    fn switch_provider(&mut self, model: ModelConfig) -> Result<(), AgentError> {
+        self.config().services.provider.check(&model)?;
+        self.set_model(model);
+        Ok(())
+    }
+
+    fn switch_provider_to(
+        &mut self,
+        provider: Arc<dyn StreamProvider>,
+        model: ModelConfig,
+    ) -> Result<(), AgentError> {
+        provider.check(&model)?;
+        self.set_config(|c| {
+            c.services.provider = provider;
+            c.model = Arc::new(model);
+        });
+        Ok(())
+    }
+}

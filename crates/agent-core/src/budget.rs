@@ -13,7 +13,7 @@
 //!
 //! ```
 //! use agent_core::testing::{ScriptedProvider, ScriptedReply};
-//! use agent_core::{BasicAgent, Budget, BudgetLimits, CostConfig, Ended, Finished, ModelConfig, Usage};
+//! use agent_core::{BasicAgent, Budget, BudgetLimits, CostConfig, Ended, RunEnd, StopCause, ModelConfig, Usage};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let model = ModelConfig::default().with_cost(CostConfig::per_million(3_000_000, 15_000_000, 300_000, 3_750_000));
@@ -28,7 +28,7 @@
 //! assert_eq!(budget.spent().money.to_string(), "0.009");
 //! let _ = budget.charge(budget.spent()); // as another agent on the same account would
 //! agent.chat("Go on.").await.expect_err("nothing is left for a call");
-//! let Finished::Ended { ended: Ended::Budget { refusal }, .. } = agent.finish().await else { panic!() };
+//! let Some(RunEnd::Stopped(StopCause::Budget { refusal })) = agent.finish().await else { panic!() };
 //! let text = "the budget of 0.02 in money is used up: 0.018 is spent, and the next call may cost ";
 //! assert!(refusal.to_string().starts_with(text));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

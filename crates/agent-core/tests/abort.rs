@@ -10,6 +10,8 @@
 #[path = "support/runs.rs"]
 mod runs;
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,7 +23,7 @@ use agent_core::testing::{
 };
 use agent_core::{
     AgentContext, AgentEvent, AgentLoopConfig, AssistantMessage, BasicAgent, CancellationToken, Content,
-    Ended, Finished, Message, ModelConfig, OwnedStreamEvent, StopReason, StreamProvider,
+    Ended, RunEnd, Message, ModelConfig, OwnedStreamEvent, StopReason, StreamProvider,
     ToolExecutionStrategy, ToolResult, agent_loop, event_channel,
 };
 use async_trait::async_trait;
@@ -96,8 +98,7 @@ async fn the_text_that_had_arrived_is_kept_and_marked() {
     assert_eq!((reply.text().as_str(), reply.stop_reason), ("Half a word", StopReason::Aborted));
     assert!(reply.error_message.is_some());
     assert_eq!(said(&agent), "user(Hi) assistant(Half a word)");
-    let Finished::Ended { ended, messages } = agent.finish().await else { panic!("it ended") };
-    assert_eq!((ended, messages.len()), (Ended::Aborted, 2));
+    assert_eq!(agent.finish().await, Some(RunEnd::Aborted));
 }
 
 /// B-054, REQ-067.
@@ -131,7 +132,7 @@ async fn an_abort_without_a_run_does_nothing() {
 #[tokio::test]
 async fn one_after_the_other_later_calls_never_start() {
     let (agent, model) = agent([calls(&["c1", "c2", "c3"])]);
-    let handle = agent.clone();
+    let handle = agent.handle();
     let tool = ScriptedTool::new("work", move |_, _| {
         handle.abort();
         async { Ok(ToolResult::text("done")) }
@@ -155,7 +156,7 @@ async fn side_by_side_calls_that_were_prepared_and_had_not_started_end_as_aborte
     // The hook of the last call aborts: those before it have been let through and none has started.
     let (agent, _) = agent([calls(&["c1", "c2", "c3"])]);
     let tool = ScriptedTool::saying("work", "done");
-    let handle = agent.clone();
+    let handle = agent.handle();
     let agent = agent.with_tool(tool.clone()).with_hooks(Hooks::new().before_tool(move |info| {
         if info.call.id == "c3" {
             handle.abort();
@@ -204,7 +205,7 @@ async fn a_hook_that_allows_a_call_during_an_abort_is_not_heeded() {
     for strategy in [ToolExecutionStrategy::Sequential, ToolExecutionStrategy::Parallel] {
         let (agent, _) = agent([calls(&["c1"])]);
         let tool = ScriptedTool::saying("work", "done");
-        let handle = agent.clone();
+        let handle = agent.handle();
         let hooks = Hooks::new().before_tool(move |_| {
             handle.abort();
             async { true }
@@ -476,7 +477,7 @@ async fn wherever_it_comes_an_abort_ends_the_run_as_aborted() {
     type Build = fn(BasicAgent) -> (BasicAgent, Vec<ScriptedReply>);
     let cases: [(&str, Build); 6] = [
         ("before_loop", |agent| {
-            let handle = agent.clone();
+            let handle = agent.handle();
             let hooks = Hooks::new().before_loop(move |_| {
                 handle.abort();
                 async { true }
@@ -484,7 +485,7 @@ async fn wherever_it_comes_an_abort_ends_the_run_as_aborted() {
             (agent.with_hooks(hooks), vec![])
         }),
         ("before_turn", |agent| {
-            let handle = agent.clone();
+            let handle = agent.handle();
             let hooks = Hooks::new().before_turn(move |_| {
                 handle.abort();
                 async { true }
@@ -492,7 +493,7 @@ async fn wherever_it_comes_an_abort_ends_the_run_as_aborted() {
             (agent.with_hooks(hooks), vec![])
         }),
         ("transform", |agent| {
-            let handle = agent.clone();
+            let handle = agent.handle();
             let hooks = Hooks::new().transform_context(move |history| {
                 handle.abort();
                 async { Ok(history) }
@@ -500,7 +501,7 @@ async fn wherever_it_comes_an_abort_ends_the_run_as_aborted() {
             (agent.with_hooks(hooks), vec![])
         }),
         ("filter", |agent| {
-            let handle = agent.clone();
+            let handle = agent.handle();
             let agent = agent.with_input_filter(move |_: &str| {
                 handle.abort();
                 agent_core::FilterResult::Pass
@@ -508,7 +509,7 @@ async fn wherever_it_comes_an_abort_ends_the_run_as_aborted() {
             (agent, vec![])
         }),
         ("tool", |agent| {
-            let handle = agent.clone();
+            let handle = agent.handle();
             let tool = ScriptedTool::new("work", move |_, _| {
                 handle.abort();
                 async { Ok(ToolResult::text("x")) }
@@ -516,7 +517,7 @@ async fn wherever_it_comes_an_abort_ends_the_run_as_aborted() {
             (agent.with_tool(tool), vec![calls(&["c1"])])
         }),
         ("listener at the end of a turn", |agent| {
-            let handle = agent.clone();
+            let handle = agent.handle();
             let _listening = agent.subscribe(move |event| {
                 if matches!(event, AgentEvent::TurnEnd { .. }) {
                     handle.abort();
@@ -568,7 +569,7 @@ async fn an_abort_at_any_event_of_a_run_leaves_a_closed_conversation() {
                 tokio::task::yield_now().await;
                 ctx.check_cancelled().map(|()| ToolResult::text("done"))
             }));
-        let (handle, seen) = (agent.clone(), AtomicUsize::new(0));
+        let (handle, seen) = (agent.handle(), AtomicUsize::new(0));
         let _listening = agent.subscribe(move |_| {
             if seen.fetch_add(1, Ordering::SeqCst) == rounds {
                 handle.abort();

@@ -10,6 +10,8 @@
 #[path = "support/runs.rs"]
 mod runs;
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
     AgentEvent, AgentMessage, AgentTool, BasicAgent, CacheBreak, CacheBreakCause, ContextConfig, Entry,
@@ -78,7 +80,7 @@ async fn each_cause_is_named_with_its_field() {
         run(&agent, LONG).await;
         agent
     };
-    let agent = fresh().await;
+    let mut agent = fresh().await;
     agent.set_system_prompt("Be very brief.");
     let found = broken(&agent).await;
     assert_eq!(
@@ -110,7 +112,7 @@ async fn each_cause_is_named_with_its_field() {
     };
     assert_eq!((added.as_slice(), removed.as_slice()), (&["read".to_owned()][..], &["look".to_owned()][..]));
 
-    let agent = fresh().await;
+    let mut agent = fresh().await;
     agent.set_thinking_level(ThinkingLevel::High);
     let found = broken(&agent).await;
     assert_eq!(found.cause, CacheBreakCause::Setting { name: "thinking".into() });
@@ -128,7 +130,7 @@ async fn each_cause_is_named_with_its_field() {
     let again: u64 = agent.history().entries().skip(1).take(2).map(Entry::tokens).sum();
     assert_eq!(found.rebilled_tokens, again, "the first reply and the second question were sent before");
 
-    let agent = fresh().await;
+    let mut agent = fresh().await;
     agent.set_model(ModelConfig::ollama("another"));
     let found = broken(&agent).await;
     let from = ModelConfig::default().id;
@@ -209,7 +211,7 @@ async fn what_the_provider_reports_is_in_the_event() {
         ScriptedReply::text(LONG).using(Usage::new(10, 5, 0, 900)),
         ScriptedReply::text(LONG).using(Usage::new(30, 5, 200, 700)),
     ]);
-    let agent = agent().with_provider(provider);
+    let mut agent = agent().with_provider(provider);
     run(&agent, LONG).await;
     agent.set_system_prompt("Other.");
     let figures = broken(&agent).await.reported.unwrap();
@@ -219,12 +221,12 @@ async fn what_the_provider_reports_is_in_the_event() {
 /// A new conversation owes nothing to the old one, and who does not want to know is not told.
 #[tokio::test]
 async fn a_new_conversation_breaks_nothing_and_the_watch_can_be_off() {
-    let agent = agent();
+    let mut agent = agent();
     run(&agent, LONG).await;
     agent.clear_messages().unwrap();
     agent.set_system_prompt("Other.");
     assert!(breaks(&run(&agent, LONG).await).is_empty());
-    let agent = agent.without_cache_watch();
+    let mut agent = agent.without_cache_watch();
     agent.set_system_prompt("And another.");
     assert!(breaks(&run(&agent, "On.").await).is_empty());
 }

@@ -10,6 +10,8 @@
 #[path = "support/runs.rs"]
 mod runs;
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use std::sync::{Arc, Mutex};
 
 use agent_core::context::SyncCompaction;
@@ -138,19 +140,19 @@ async fn each_call_names_the_session_and_a_new_session_shows_in_the_next_call() 
 #[tokio::test]
 async fn the_request_carries_what_the_builders_set() {
     let (agent, model) = agent(["a", "b"]);
-    let agent = agent.with_system_prompt("Be kind.").with_max_tokens(77).with_temperature(0.5);
+    let mut agent = agent.with_system_prompt("Be kind.").with_max_tokens(77).with_temperature(0.5);
     run(&agent, "one").await;
     agent.set_thinking_level(ThinkingLevel::High);
     run(&agent, "two").await;
     let requests = model.requests();
-    assert_eq!(requests[0].thinking_level, ThinkingLevel::Off);
-    assert_ne!(requests[1].thinking_level, ThinkingLevel::Off);
+    assert_eq!(requests[0].options.thinking_level, ThinkingLevel::Off);
+    assert_ne!(requests[1].options.thinking_level, ThinkingLevel::Off);
     assert_eq!(
-        requests[1].thinking_level,
+        requests[1].options.thinking_level,
         ThinkingLevel::High.clamp_to(&ModelConfig::default().thinking_levels)
     );
     assert_eq!(&*requests[0].system_prompt, "Be kind.");
-    assert_eq!((requests[0].max_tokens, requests[0].temperature), (Some(77), Some(0.5)));
+    assert_eq!((requests[0].options.max_tokens, requests[0].options.temperature), (Some(77), Some(0.5)));
 }
 
 fn failing_hooks() -> Vec<(&'static str, Hooks)> {

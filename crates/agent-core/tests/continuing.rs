@@ -10,6 +10,7 @@
 #[path = "support/runs.rs"]
 mod runs;
 
+use agent_core::compat::SeedVerbs as _;
 use std::sync::Arc;
 
 use agent_core::testing::{

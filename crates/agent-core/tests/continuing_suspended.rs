@@ -10,6 +10,8 @@
 #[path = "support/runs.rs"]
 mod runs;
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,7 +19,7 @@ use agent_core::hooks::{Hooks, Verdict};
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
 use agent_core::{
     AgentContext, AgentError, AgentEvent, AgentLoopConfig, AgentSnapshot, Answer, BasicAgent,
-    CancellationToken, Ended, Finished, LoopError, Message, ModelConfig, QueueKind, SteeringPolicy,
+    CancellationToken, RunEnd, LoopError, Message, ModelConfig, QueueKind, SteeringPolicy,
     ToolExecutionStrategy, agent_loop, agent_loop_answer, event_channel,
 };
 use serde_json::json;
@@ -63,7 +65,7 @@ async fn a_question_lets_the_other_calls_run_first_and_then_the_run_waits_as_dat
     let questions = agent.questions();
     assert_eq!((questions.len(), questions[0].text.as_str()), (1, "Really?"));
     assert_eq!(questions[0].call.as_ref().map(|c| c.name.as_str()), Some("rm"));
-    assert_eq!(within(agent.finish()).await, Finished::Suspended { questions });
+    assert_eq!(within(agent.finish()).await, Some(RunEnd::Suspended(questions)));
     assert!(
         matches!(agent.prompt("Hello?"), Err(AgentError::Suspended { questions }) if questions.len() == 1)
     );
@@ -183,7 +185,7 @@ async fn after_turn_steering_leaves_questions_open_and_comes_after_the_answer() 
     let agent = agent.with_steering_policy(SteeringPolicy::AfterTurn);
     // The policy of a run is that of its start; this one began with the default.
     let snapshot = agent.checkpoint();
-    assert_eq!(snapshot.suspended.unwrap().setup().steering_policy, SteeringPolicy::SkipRemaining);
+    assert_eq!(snapshot.suspended.unwrap().setup().policy.steering_policy, SteeringPolicy::SkipRemaining);
 
     let (later, second) = runs::agent([two_calls(), "ok".into()]);
     let later = later
@@ -220,8 +222,7 @@ async fn an_abort_ends_a_run_that_waits_with_all_its_closing_events() {
         async {}
     });
     agent.abort();
-    let Finished::Ended { ended: how, .. } = within(agent.finish()).await else { panic!("it ended") };
-    assert_eq!(how, Ended::Aborted);
+    assert_eq!(within(agent.finish()).await, Some(RunEnd::Aborted));
     assert!(!agent.is_suspended() && rm.calls().is_empty());
     assert_eq!(results(&agent), "Operation aborted | a b");
     let all: Vec<AgentEvent> = before.into_iter().chain(heard.lock().unwrap().clone()).collect();
@@ -260,7 +261,7 @@ async fn a_run_that_waits_goes_on_in_another_agent_that_was_given_the_snapshot()
         other.with_tool(rm.clone()).with_tool(ScriptedTool::saying("ls", "x")).restore(snapshot).unwrap();
     assert!(other.is_suspended());
     assert!(
-        matches!(within(other.finish()).await, Finished::Suspended { questions } if questions.len() == 1)
+        matches!(within(other.finish()).await, Some(RunEnd::Suspended(questions)) if questions.len() == 1)
     );
     assert_eq!((other.agent_id(), other.session_id()), (agent.agent_id(), agent.session_id()));
     assert_eq!(said(&other), said(&agent));

@@ -10,6 +10,7 @@
 #[path = "support/runs.rs"]
 mod runs;
 
+use agent_core::compat::SeedSetters as _;
 use std::sync::{Arc, Mutex};
 
 use agent_core::hooks::{FilterResult, Hooks};

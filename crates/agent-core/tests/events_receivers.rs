@@ -10,6 +10,8 @@
 #[path = "support/runs.rs"]
 mod runs;
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use std::sync::Arc;
 use std::time::Duration;
 

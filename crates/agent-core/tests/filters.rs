@@ -10,6 +10,7 @@
 #[path = "support/runs.rs"]
 mod runs;
 
+use agent_core::compat::SeedSetters as _;
 use std::sync::{Arc, Mutex};
 
 use agent_core::testing::{ScriptedProvider, assert_well_formed, transcript};

@@ -10,6 +10,8 @@
 #[path = "support/runs.rs"]
 mod runs;
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,7 +62,7 @@ async fn all_runs_of_an_agent_share_its_id_and_its_session() {
 #[tokio::test]
 async fn loops_are_counted_for_each_configuration() {
     let model = ScriptedProvider::responding(|_| "ok".into());
-    let agent = BasicAgent::new(ModelConfig::anthropic("claude-x.1", "X", "k"))
+    let mut agent = BasicAgent::new(ModelConfig::anthropic("claude-x.1", "X", "k"))
         .with_provider(model)
         .with_session_id("s");
     assert!(agent.last_loop_id().is_none());
@@ -74,7 +76,7 @@ async fn loops_are_counted_for_each_configuration() {
         (ThinkingLevel::Off, Some("my-config")),
     ] {
         agent.set_thinking_level(level);
-        let agent = agent.clone().configure(|c| c.config_id = config.map(str::to_owned));
+        agent.set_config(|c| c.policy.config_id = config.map(str::to_owned));
         let id = start(&run(&agent, "Hi").await).loop_id;
         assert_eq!(agent.last_loop_id(), Some(id.clone()));
         ids.push(id.to_string());
@@ -138,7 +140,7 @@ async fn the_first_turn_of_a_first_loop_is_what_the_configuration_says() {
     for trigger in [TurnTrigger::User, TurnTrigger::SubAgent] {
         let model = ScriptedProvider::new([ScriptedReply::call("c1", "gone", json!({})), "ok".into()]);
         let mut config = AgentLoopConfig::system(Arc::new(model), ModelConfig::default());
-        config.first_turn_trigger = trigger;
+        config.policy.first_turn_trigger = trigger;
         let (tx, rx) = event_channel();
         let mut context = AgentContext::new("");
         within(agent_loop(vec!["Hi".into()], &mut context, &config, tx, CancellationToken::new()))

@@ -10,6 +10,8 @@
 #[path = "support/runs.rs"]
 mod runs;
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use std::sync::{Arc, Mutex};
 
 use agent_core::provider::{
@@ -18,7 +20,7 @@ use agent_core::provider::{
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
 use agent_core::{
     AgentError, AgentEvent, AgentMessage, ApiProtocol, BasicAgent, CacheConfig, CacheStrategy,
-    CancellationToken, ChatToken, Content, ContextConfig, ExecutionLimits, Finished, ImageContent, Message,
+    CancellationToken, ChatToken, Content, ContextConfig, ExecutionLimits, ImageContent, RunEnd, RunFailure, Message,
     ModelConfig, QueueKind, QueueMode, RetryConfig, ThinkingLevel, ToolExecutionStrategy,
 };
 use async_trait::async_trait;
@@ -39,16 +41,16 @@ fn a_new_agent_has_the_documented_defaults() {
     let agent = BasicAgent::new(ModelConfig::anthropic("m", "M", "k"));
     let config = agent.config();
     assert!(agent.messages().is_empty() && agent.tools().is_empty() && agent.system_prompt().is_empty());
-    assert_eq!(config.thinking_level, ThinkingLevel::Off);
-    assert_eq!(config.tool_execution, ToolExecutionStrategy::Parallel);
-    assert_eq!((config.steering_mode, config.follow_up_mode), (QueueMode::OneAtATime, QueueMode::OneAtATime));
-    assert_eq!(config.context_config, Some(ContextConfig::default()));
-    assert_eq!(config.execution_limits, Some(ExecutionLimits::default()));
-    assert_eq!(config.retry_config, RetryConfig::default());
+    assert_eq!(config.request.thinking_level, ThinkingLevel::Off);
+    assert_eq!(config.policy.tool_execution, ToolExecutionStrategy::Parallel);
+    assert_eq!((config.policy.steering_mode, config.policy.follow_up_mode), (QueueMode::OneAtATime, QueueMode::OneAtATime));
+    assert_eq!(config.policy.context, Some(ContextConfig::default()));
+    assert_eq!(config.policy.limits, Some(ExecutionLimits::default()));
+    assert_eq!(config.policy.retry, RetryConfig::default());
     assert!(
-        config.max_tokens.is_none() && config.temperature.is_none() && config.compaction_strategy.is_none()
+        config.request.max_tokens.is_none() && config.request.temperature.is_none() && config.services.compaction.is_none()
     );
-    assert!(config.config_id.is_none() && config.journal.is_none() && config.request_hook.is_none());
+    assert!(config.policy.config_id.is_none() && config.services.journal.is_none() && config.request.request_hook.is_none());
     assert_eq!(format!("{:?}", config.hooks), "{}", "no hooks");
     assert!(!agent.is_streaming() && !agent.is_suspended() && agent.error_message().is_none());
     let state = agent.state();
@@ -79,14 +81,14 @@ async fn every_builder_sets_its_field() {
         .with_follow_up_mode(QueueMode::All);
     let config = agent.config();
     assert_eq!((&*agent.system_prompt(), agent.model().id.as_str()), ("Be kind.", "gpt"));
-    assert_eq!((config.max_tokens, config.temperature), (Some(123), Some(0.25)));
-    assert_eq!(config.thinking_level, ThinkingLevel::Low);
+    assert_eq!((config.request.max_tokens, config.request.temperature), (Some(123), Some(0.25)));
+    assert_eq!(config.request.thinking_level, ThinkingLevel::Low);
     assert_eq!(agent.tools().iter().map(|t| t.name().to_owned()).collect::<Vec<_>>(), ["a", "b"]);
-    assert_eq!(config.context_config.map(|c| c.keep_first), Some(7));
-    assert_eq!(config.execution_limits.and_then(|l| l.max_turns), Some(3));
-    assert_eq!(config.retry_config.max_retries, 9);
-    assert_eq!(config.cache_config.strategy, CacheStrategy::Disabled);
-    assert_eq!(config.tool_execution, ToolExecutionStrategy::Sequential);
+    assert_eq!(config.policy.context.as_ref().map(|c| c.keep_first), Some(7));
+    assert_eq!(config.policy.limits.and_then(|l| l.max_turns), Some(3));
+    assert_eq!(config.policy.retry.max_retries, 9);
+    assert_eq!(config.request.cache_config.strategy, CacheStrategy::Disabled);
+    assert_eq!(config.policy.tool_execution, ToolExecutionStrategy::Sequential);
     assert_eq!((agent.steering_mode(), agent.follow_up_mode()), (QueueMode::All, QueueMode::All));
     let events = run(&agent, "Hi").await;
     assert!(transcript(&events).ends_with("agent_end(completed)"), "a used-up model says nothing, and stops");
@@ -214,7 +216,7 @@ async fn setters_during_a_run_act_on_the_next_one() {
     let latch = Latch::new();
     let (agent, model) =
         agent([ScriptedReply::call("c1", "old", json!({})).and_wait(&latch), "a".into(), "b".into()]);
-    let agent = agent.with_tool(ScriptedTool::saying("old", "x"));
+    let mut agent = agent.with_tool(ScriptedTool::saying("old", "x"));
     let events = agent.prompt("Hi").unwrap();
     within(latch.reached()).await;
     agent.set_model(ModelConfig::ollama("other"));
@@ -265,7 +267,7 @@ impl StreamProvider for Picky {
 async fn switching_keeps_the_conversation_and_on_an_error_the_old_provider() {
     let first = ScriptedProvider::texts(["a", "b"]).exhaustive();
     let second = ScriptedProvider::texts(["c"]).exhaustive();
-    let agent = BasicAgent::new(ModelConfig::ollama("one")).with_provider(Picky(first.clone()));
+    let mut agent = BasicAgent::new(ModelConfig::ollama("one")).with_provider(Picky(first.clone()));
     assert_eq!(agent.chat("1").await.unwrap(), "a");
     let error = agent.switch_provider(ModelConfig::ollama("bad")).unwrap_err();
     assert!(matches!(&error, AgentError::Provider(e) if e.kind() == ErrorKind::Auth), "{error}");
@@ -290,7 +292,7 @@ async fn chat_gives_the_last_text_or_an_error_that_says_what_to_do() {
     let agent = agent.with_tool(ScriptedTool::saying("look", "x"));
     assert_eq!(agent.chat("2+2?").await.unwrap(), "4");
     let error = agent.chat("And?").await.unwrap_err();
-    assert!(matches!(error, AgentError::Run { kind: Some(ErrorKind::ModelNotFound), .. }), "{error:?}");
+    assert!(matches!(error, AgentError::Run(ref end) if matches!(**end, RunEnd::Failed(RunFailure::Model { kind: ErrorKind::ModelNotFound, .. }))), "{error:?}");
     assert!(error.to_string().contains("mock") && error.to_string().contains("no such model"), "{error}");
     assert_eq!(agent.messages().len(), 6, "the conversation is kept");
 
@@ -300,7 +302,7 @@ async fn chat_gives_the_last_text_or_an_error_that_says_what_to_do() {
         error.contains(ApiProtocol::feature(ModelConfig::default().api)) && error.contains("with_provider"),
         "{error}"
     );
-    assert!(matches!(bare.finish().await, Finished::Ended { .. }));
+    assert!(matches!(bare.finish().await, Some(RunEnd::Failed(_))));
 }
 
 #[tokio::test]
@@ -362,11 +364,11 @@ async fn waiting_for_idle_returns_at_once_without_a_run_and_else_after_it() {
     let latch = Latch::new();
     let (agent, _) = agent([ScriptedReply::text("a").and_wait(&latch)]);
     within(agent.wait_for_idle()).await;
-    assert_eq!(within(agent.finish()).await, Finished::Idle);
+    assert_eq!(within(agent.finish()).await, None);
     let _events = agent.prompt("Hi").unwrap();
     within(latch.reached()).await;
     let waiting = {
-        let agent = agent.clone();
+        let agent = agent.handle();
         tokio::spawn(async move { agent.wait_for_idle().await })
     };
     tokio::task::yield_now().await;

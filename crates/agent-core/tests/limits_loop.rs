@@ -10,6 +10,7 @@
 #[path = "support/runs.rs"]
 mod runs;
 
+use agent_core::compat::SeedSetters as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use agent_core::testing::{
     ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript,
 };
 use agent_core::{
-    AgentEvent, BasicAgent, Ended, ExecutionLimits, ExecutionTracker, Finished, ModelConfig, Timestamp,
+    AgentEvent, BasicAgent, Ended, ExecutionLimits, ExecutionTracker, ModelConfig, RunEnd, StopCause, Timestamp,
     ToolResult, Usage,
 };
 use serde_json::json;
@@ -106,8 +107,7 @@ async fn each_run_has_its_limits_to_itself_and_an_agent_goes_on_after_one() {
     run(&agent, "Go.").await;
     run(&agent, "On.").await;
     assert_eq!(model.requests().len(), 4);
-    let Finished::Ended { ended, .. } = within(agent.finish()).await else { panic!("it ended") };
-    assert!(matches!(ended, Ended::Limit { .. }));
+    assert!(matches!(within(agent.finish()).await, Some(RunEnd::Stopped(StopCause::Limit { .. }))));
     let error = agent.chat("And?").await.unwrap_err().to_string();
-    assert!(error.contains("max turns exceeded") && error.contains("with_execution_limits"), "{error}");
+    assert!(error.contains("max turns exceeded") && error.contains("with_limits"), "{error}");
 }

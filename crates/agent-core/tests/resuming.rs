@@ -10,6 +10,7 @@
 #[path = "support/runs.rs"]
 mod runs;
 
+use agent_core::compat::SeedVerbs as _;
 use agent_core::testing::{ScriptedReply, ScriptedTool};
 use agent_core::{
     AgentError, AgentEvent, AgentMessage, AgentSnapshot, AgentStart, BasicAgent, Content, ContinuationKind,

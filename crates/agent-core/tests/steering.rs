@@ -10,6 +10,8 @@
 #[path = "support/runs.rs"]
 mod runs;
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -31,7 +33,7 @@ fn calls(ids: &[&str]) -> ScriptedReply {
 
 /// A tool that queues a steering message while the call of this id runs.
 fn steering_tool(agent: &BasicAgent, at: &'static str) -> ScriptedTool {
-    let agent = agent.clone();
+    let agent = agent.handle();
     ScriptedTool::new("work", move |arguments, _| {
         if arguments["id"] == at {
             agent.steer("Stop that.");
@@ -54,7 +56,7 @@ async fn steering_that_was_queued_before_the_prompt_comes_right_after_it() {
     let (agent, model) = agent(["ok"]);
     agent.steer("Be short.");
     assert_eq!(agent.queued_messages(QueueKind::Steering), [AgentMessage::user("Be short.")]);
-    let elsewhere = agent.clone();
+    let elsewhere = agent.handle();
     let there = std::thread::spawn(move || elsewhere.queued_messages(QueueKind::Steering).len());
     assert_eq!(there.join().unwrap(), 1);
 
@@ -310,7 +312,7 @@ async fn a_queue_can_be_emptied_while_a_run_is_open() {
 #[tokio::test]
 async fn a_mode_that_changes_during_a_run_holds_for_the_next_drain() {
     let latch = Latch::new();
-    let (agent, _) = agent([ScriptedReply::text("a").and_wait(&latch), "b".into(), "c".into()]);
+    let (mut agent, _) = agent([ScriptedReply::text("a").and_wait(&latch), "b".into(), "c".into()]);
     let events = agent.prompt("Hi").unwrap();
     within(latch.reached()).await;
     agent.steer("s1");
@@ -328,8 +330,8 @@ async fn a_mode_that_changes_during_a_run_holds_for_the_next_drain() {
 fn a_mode_set_by_configure_is_the_mode() {
     let (agent, _) = agent(["x"]);
     let agent = agent.configure(|c| {
-        c.steering_mode = QueueMode::All;
-        c.follow_up_mode = QueueMode::All;
+        c.policy.steering_mode = QueueMode::All;
+        c.policy.follow_up_mode = QueueMode::All;
     });
     assert_eq!((agent.steering_mode(), agent.follow_up_mode()), (QueueMode::All, QueueMode::All));
 }
@@ -369,7 +371,7 @@ async fn passive_steering_does_not_wake_an_agent_that_would_stop() {
 #[tokio::test]
 async fn passive_steering_is_delivered_where_the_run_goes_on_anyway_and_skips_nothing() {
     let (agent, model) = agent([calls(&["c1", "c2"]), "ok".into()]);
-    let handle = agent.clone();
+    let handle = agent.handle();
     let tool = ScriptedTool::new("work", move |_, _| {
         handle.steer_passively("by the way");
         async { Ok(ToolResult::text("done")) }
@@ -396,7 +398,7 @@ async fn steering_from_eight_threads_is_neither_lost_nor_doubled_and_each_keeps_
     let mut events = agent.prompt("Hi").unwrap();
     let threads: Vec<_> = (0..8)
         .map(|thread| {
-            let agent = agent.clone();
+            let agent = agent.handle();
             std::thread::spawn(move || {
                 for n in 0..EACH {
                     agent.steer(format!("{thread}:{n}"));
@@ -438,7 +440,7 @@ async fn steering_from_eight_threads_is_neither_lost_nor_doubled_and_each_keeps_
 #[tokio::test]
 async fn what_is_queued_while_the_end_is_being_told_waits_for_the_next_run() {
     let (agent, model) = agent(["a", "b"]);
-    let handle = agent.clone();
+    let handle = agent.handle();
     let listening = agent.subscribe(move |event| {
         if let AgentEvent::AgentEnd(_) = event {
             handle.steer("too late");
@@ -477,7 +479,7 @@ fn the_queues_of_a_new_agent_are_there_and_empty() {
 
 /// A counter that looks at the agent, to be given to that agent.
 #[derive(Debug)]
-struct Curious(BasicAgent);
+struct Curious(agent_core::AgentHandle);
 
 impl agent_core::TokenCounter for Curious {
     fn count_text(&self, text: &str) -> u64 {
@@ -490,7 +492,7 @@ impl agent_core::TokenCounter for Curious {
 #[tokio::test]
 async fn a_source_of_messages_and_a_token_counter_may_look_at_the_agent() {
     let (agent, _) = agent(["a", "b"]);
-    let (handle, counted) = (agent.clone(), agent.clone());
+    let (handle, counted) = (agent.handle(), agent.handle());
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
     let noted = Arc::clone(&seen);
     let agent =
@@ -498,7 +500,7 @@ async fn a_source_of_messages_and_a_token_counter_may_look_at_the_agent() {
             noted.lock().unwrap().push(handle.state().messages.len());
             Vec::new()
         }));
-    let prompting = agent.clone();
+    let prompting = agent.handle();
     let (done, waiting) = std::sync::mpsc::channel();
     let runtime = tokio::runtime::Handle::current();
     std::thread::spawn(move || {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_core::{
-    AgentError, AgentEvent, AnswerFault, AnswerForm, BasicAgent, ErrorKind, ModelConfig, ResponseFormat,
+    AgentError, AgentEvent, AnswerFault, AnswerForm, BasicAgent, ErrorKind, ModelConfig, ResponseFormat, RunEnd, RunFailure,
     StopReason, ToolChoice, event_channel, tool_fn,
 };
 use schemars::JsonSchema;
@@ -41,8 +41,8 @@ async fn a_prompt_is_answered_by_a_value_and_only_that_run_has_the_form() {
     assert_eq!(verdict, Verdict { marks: 7, reason: "it works".into() });
     assert_eq!(agent.chat("And in your words?").await.unwrap(), "as you like");
     let asked = model.requests();
-    assert_eq!(asked[0].response_format, AnswerForm::<Verdict>::new().format());
-    assert_eq!(asked[1].response_format, ResponseFormat::Text);
+    assert_eq!(asked[0].options.response_format, AnswerForm::<Verdict>::new().format());
+    assert_eq!(asked[1].options.response_format, ResponseFormat::Text);
     assert_eq!(agent.messages().len(), 4, "the answer stays in the conversation");
 }
 
@@ -54,7 +54,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_with_its_faults() {
     assert_eq!(verdict.marks, 7);
     let told = agent.messages()[2].text();
     assert!(told.contains("marks: must be <= 10") && told.contains("reason"), "{told}");
-    let choices: Vec<ToolChoice> = model.requests().into_iter().map(|r| r.tool_choice).collect();
+    let choices: Vec<ToolChoice> = model.requests().into_iter().map(|r| r.options.tool_choice.clone()).collect();
     assert_eq!(choices, [ToolChoice::Auto, ToolChoice::None], "the last try holds the model to the form");
 }
 
@@ -64,7 +64,7 @@ async fn after_the_retries_the_error_shows_what_came() {
         let model = ScriptedProvider::responding(|_| ScriptedReply::from(BAD));
         let agent = agent(&model);
         let form = AnswerForm::<Verdict>::new().with_retries(retries);
-        let error = agent.prompt_for("How good is it?", &form).await.unwrap_err();
+        let error = agent.request("How good is it?").answering(form).start().unwrap().answer().await.unwrap_err();
         let AgentError::AnswerForm(wrong) = &error else { panic!("{error:?}") };
         assert!(matches!(&wrong.fault, AnswerFault::DoesNotFit { faults } if faults.len() == 2), "{wrong:?}");
         assert_eq!((wrong.received.as_str(), wrong.asked), (BAD, asked));
@@ -96,7 +96,7 @@ async fn an_answer_that_was_cut_off_is_said_to_be_so() {
     let model =
         ScriptedProvider::new([ScriptedReply::text(r#"{"marks": 7, "rea"#).stopping(StopReason::Length)]);
     let form = AnswerForm::<Verdict>::new().with_retries(0);
-    let error = agent(&model).prompt_for("How good?", &form).await.unwrap_err();
+    let error = agent(&model).request("How good?").answering(form).start().unwrap().answer().await.unwrap_err();
     let AgentError::AnswerForm(wrong) = error else { panic!("{error:?}") };
     assert_eq!(wrong.fault, AnswerFault::CutOff);
     assert!(wrong.correction().contains("shorter"));
@@ -106,7 +106,7 @@ async fn an_answer_that_was_cut_off_is_said_to_be_so() {
 async fn a_call_that_fails_is_the_error_of_the_call_and_is_not_asked_again() {
     let model = ScriptedProvider::new([ScriptedReply::error(ErrorKind::Auth, "wrong key")]);
     let error = agent(&model).prompt_typed::<Verdict>("How good?").await.unwrap_err();
-    assert!(matches!(error, AgentError::Run { kind: Some(ErrorKind::Auth), .. }), "{error:?}");
+    assert!(matches!(error, AgentError::Run(ref end) if matches!(**end, RunEnd::Failed(RunFailure::Model { kind: ErrorKind::Auth, .. }))), "{error:?}");
     assert_eq!(model.requests().len(), 1);
 }
 
@@ -114,8 +114,8 @@ async fn a_call_that_fails_is_the_error_of_the_call_and_is_not_asked_again() {
 async fn the_events_of_every_try_can_be_followed() {
     let model = ScriptedProvider::texts([BAD, GOOD]);
     let (tx, mut rx) = event_channel();
-    let form = AnswerForm::<Verdict>::new();
-    let verdict = agent(&model).prompt_for_with_sender("How good?", &form, tx).await.unwrap();
+    let request = agent(&model).request("How good?").typed::<Verdict>().events_to(tx);
+    let verdict = request.start().unwrap().answer().await.unwrap();
     assert_eq!(verdict.marks, 7);
     let mut ends = 0;
     while let Some(event) = rx.recv().await {

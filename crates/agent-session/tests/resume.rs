@@ -5,7 +5,7 @@ mod scene;
 
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed};
 use agent_core::{
-    AgentEvent, AgentSnapshot, Answer, BasicAgent, Finished, ModelConfig, ToolExecutionStrategy,
+    AgentEvent, AgentSnapshot, Answer, BasicAgent, RunEnd, ModelConfig, ToolExecutionStrategy,
 };
 use agent_session::{
     AgentSnapshotFile, JsonStore, LoopStatus, RestoreSession, SaveContext, SessionError, SessionRecorder,
@@ -59,7 +59,7 @@ async fn a_run_that_waits_for_an_answer_is_answered_by_another_process() {
     let first = agent(&plays, ToolExecutionStrategy::Parallel);
     let recorder = SessionRecorder::attach(&first, store.clone());
     drop(first.prompt("go").unwrap());
-    let Finished::Suspended { questions } = first.finish().await else { panic!() };
+    let Some(RunEnd::Suspended(questions)) = first.finish().await else { panic!() };
     recorder.close().unwrap();
     drop((first, recorder));
 

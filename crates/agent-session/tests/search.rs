@@ -6,7 +6,7 @@ mod scene;
 use std::sync::Arc;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
-use agent_core::{BasicAgent, CostConfig, Finished, ModelConfig, Timestamp, Usage};
+use agent_core::{BasicAgent, CostConfig, RunEnd, ModelConfig, Timestamp, Usage};
 use agent_session::{
     LoopStatus, MAX_PAGE, Order, RestoreSession, Session, SessionError, SessionQuery, SessionRecorder,
     SessionStore, SessionSummary, SortBy, SpawnRef,
@@ -175,7 +175,7 @@ fn a_run_that_waits_is_found_by_its_status_and_one_that_was_cut_off_too() {
             let waiting = asking().with_session_id("waits");
             let recorder = SessionRecorder::attach(&waiting, store.clone());
             drop(waiting.prompt("go").unwrap());
-            let Finished::Suspended { .. } = waiting.finish().await else { panic!() };
+            let Some(RunEnd::Suspended(_)) = waiting.finish().await else { panic!() };
 
             let latch = agent_core::testing::Latch::new();
             let provider =

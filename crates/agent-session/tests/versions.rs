@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use agent_core::tool::validate::{ArgumentValidator, SchemaValidator};
 use agent_core::{
-    Answer, BranchSpec, Budget, BudgetLimits, EventSender, Finished, LlmJudgeEvaluation, Spending, Timestamp,
+    Answer, BranchSpec, Budget, BudgetLimits, EventSender, RunEnd, LlmJudgeEvaluation, Spending, Timestamp,
     ToolExecutionStrategy,
 };
 use agent_session::{JsonStore, LoopStatus, Session, SessionRecorder, session_schema};
@@ -102,7 +102,7 @@ fn groups_budgets_and_forks_are_as_the_schema_says() {
             agent(&plays, ToolExecutionStrategy::Sequential).with_budget(Budget::new(limits).pausing());
         let recorder = SessionRecorder::attach(&agent, scene::Kind::Json.open(dir.path()));
         drop(agent.prompt("go").unwrap());
-        while let Finished::Suspended { questions } = agent.finish().await {
+        while let Some(RunEnd::Suspended(questions)) = agent.finish().await {
             let answer = Answer::Raise { by: Spending::of_tool_calls(1) };
             drop(agent.answer(questions[0].id.clone(), answer).unwrap());
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
-    AgentError, AgentEvent, Answer, BasicAgent, Effects, Ended, Finished, ModelConfig, Timestamp,
+    AgentError, AgentEvent, Answer, BasicAgent, Effects, Ended, RunEnd, ModelConfig, Timestamp,
 };
 use agent_session::{LoopStatus, OpenRuns, RestoreSession, SessionError, SessionRecorder, SessionStore};
 use scene::{KINDS, Kind};
@@ -61,7 +61,7 @@ fn the_first_process_asks() {
         let agent = agent(vec![deploys(&["c1"])]);
         let recorder = SessionRecorder::attach(&agent, Kind::noted(Path::new(".")).open(Path::new(".")));
         drop(agent.prompt("Deploy it, please.").unwrap());
-        assert!(matches!(agent.finish().await, Finished::Suspended { .. }));
+        assert!(matches!(agent.finish().await, Some(RunEnd::Suspended(_))));
         // Not closed: the process is gone before anybody could.
         std::mem::forget(recorder);
         std::process::exit(0);
@@ -109,7 +109,7 @@ fn a_question_of_one_process_is_answered_by_a_second_and_the_run_goes_on_in_a_th
                 .unwrap();
             let recorder = SessionRecorder::attach(&agent, store.clone());
             drop(agent.resume().unwrap());
-            let Finished::Ended { ended: Ended::Completed, .. } = agent.finish().await else { panic!() };
+            let Some(RunEnd::Completed(_)) = agent.finish().await else { panic!() };
             assert_eq!(tool.calls(), [json!({ "to": "c1" })], "allowed once, run once");
             recorder.close().unwrap();
             let session = store.load_session("s-1").unwrap();

@@ -241,7 +241,7 @@ impl AgentHandle {
     ) -> Result<(CancellationToken, Prepared), AgentError> {
         let settings = self.settings_of_run();
         let branches = branches.into_iter().map(|spec| spec.into_branch(&settings.config)).collect();
-        let mut base = AgentContext::new(settings.system_prompt).with_tools(settings.tools);
+        let mut base = AgentContext::new(settings.system_prompt).with_shared_tools(settings.tools);
         base.agent_id = Some(settings.agent_id);
         self.check_idle()?;
         let cancel = {

@@ -119,9 +119,15 @@ impl BasicAgent {
         self
     }
 
-    /// Adds tools: a list, or a [`Tools`] that many agents share. Two tools of one name are an error when a run starts.
+    /// Adds tools. Two tools of one name are an error when a run starts.
     #[must_use]
-    pub fn with_tools(self, tools: impl Into<Tools>) -> Self {
+    pub fn with_tools(self, tools: Vec<Arc<dyn AgentTool>>) -> Self {
+        self.with_shared_tools(tools.into())
+    }
+
+    /// Adds tools that many agents share: their definitions are built and encoded once for all of them.
+    #[must_use]
+    pub fn with_shared_tools(self, tools: Tools) -> Self {
         {
             let mut settings = self.inner.settings();
             settings.tools = settings.tools.with_all(tools);
@@ -179,11 +185,10 @@ impl BasicAgent {
         self.configure(|c| c.services.token_counter = Arc::new(counter))
     }
 
-    /// Records every run in this journal before the run acts. `None` stops recording.
+    /// Records every run in this journal before the run acts.
     #[must_use]
-    pub fn with_journal(self, journal: impl Into<Option<Arc<dyn Journal>>>) -> Self {
-        let journal = journal.into();
-        self.configure(|c| c.services.journal = journal)
+    pub fn with_journal(self, journal: Arc<dyn Journal>) -> Self {
+        self.configure(|c| c.services.journal = Some(journal))
     }
 
     /// Sets the id of the session that the next run belongs to. Default: a random id.
@@ -217,7 +222,7 @@ impl BasicAgent {
     }
 
     /// Replaces all tools.
-    pub fn set_tools(&mut self, tools: impl Into<Tools>) {
+    pub fn set_tools(&mut self, tools: Vec<Arc<dyn AgentTool>>) {
         self.inner.settings().tools = tools.into();
     }
 

@@ -19,7 +19,7 @@ use crate::route::Route;
 use crate::run::{BudgetSetup, Gates, LoopPolicy, Run, RunSetup};
 use crate::shared::Shared;
 use crate::tool::validate::{ArgumentValidator, SchemaValidator};
-use crate::tool::Tools;
+use crate::tool::{AgentTool, Tools};
 
 /// The services of a loop: what calls models, keeps time, counts tokens, validates arguments and records the run.
 #[derive(Clone)]
@@ -205,9 +205,15 @@ impl AgentContext {
         Self { system_prompt: system_prompt.into(), ..Self::default() }
     }
 
-    /// Adds these tools: a list, or a [`Tools`] that other contexts share.
+    /// Adds these tools.
     #[must_use]
-    pub fn with_tools(mut self, tools: impl Into<Tools>) -> Self {
+    pub fn with_tools(self, tools: Vec<Arc<dyn AgentTool>>) -> Self {
+        self.with_shared_tools(tools.into())
+    }
+
+    /// Adds tools that other contexts share.
+    #[must_use]
+    pub fn with_shared_tools(mut self, tools: Tools) -> Self {
         self.tools = self.tools.with_all(tools);
         self
     }

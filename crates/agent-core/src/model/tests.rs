@@ -16,7 +16,7 @@ fn no_debug_text_holds_a_secret() {
     let model = ModelConfig::anthropic("claude", "Claude", KEY).with_header("x-other", KEY);
     let mut request = ModelRequest::new(model.clone(), History::new());
     request.api_key = Some(Secret::new(KEY));
-    request.headers.insert("authorization".into(), Some(KEY.into()));
+    request.options.headers.insert("authorization".into(), Some(KEY.into()));
     for text in [
         format!("{model:?}"),
         format!("{model:#?}"),

@@ -68,7 +68,7 @@ impl Recorder {
     /// Puts the recorder between the agent and its provider, its routes, its tools and its environment, for the runs that
     /// begin from now on. Tools that are added later are not recorded; [`tool`](Self::tool) wraps one.
     #[must_use]
-    pub fn attach(&self, agent: BasicAgent) -> BasicAgent {
+    pub fn attach(&self, mut agent: BasicAgent) -> BasicAgent {
         let (agent_id, session_id) = (agent.agent_id(), agent.session_id());
         let tools: Vec<_> = agent.state().tools.into_iter().map(|tool| self.tool(tool)).collect();
         {
@@ -76,7 +76,8 @@ impl Recorder {
             state.recording.agent_id = Some(agent_id);
             state.recording.session_id = Some(session_id);
         }
-        agent.with_tools(tools).configure(|config| {
+        agent.set_tools(tools);
+        agent.configure(|config| {
             config.services.provider = self.provider(Arc::clone(&config.services.provider));
             config.services.environment = self.environment(Arc::clone(&config.services.environment));
             for route in &mut config.routes {

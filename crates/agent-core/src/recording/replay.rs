@@ -115,16 +115,16 @@ impl Replay {
     /// it had. The agent's tools still describe themselves, so that a changed description is a difference;
     /// [`tools`](Self::tools) are those of the recording.
     #[must_use]
-    pub fn attach(&self, agent: BasicAgent) -> BasicAgent {
+    pub fn attach(&self, mut agent: BasicAgent) -> BasicAgent {
         let tools: Vec<_> = agent.state().tools.into_iter().map(|tool| self.tool(tool)).collect();
         if let Some(id) = &self.shared.recording.agent_id {
             agent.set_agent_id(id.clone());
         }
-        let agent = match &self.shared.recording.session_id {
-            Some(id) => agent.with_session_id(id.clone()),
-            None => agent,
-        };
-        agent.with_tools(tools).configure(|config| {
+        if let Some(id) = &self.shared.recording.session_id {
+            agent = agent.with_session_id(id.clone());
+        }
+        agent.set_tools(tools);
+        agent.configure(|config| {
             config.services.provider = self.provider();
             config.services.environment = self.environment(Arc::clone(&config.services.environment));
             for route in &mut config.routes {

@@ -1,5 +1,6 @@
 //! What is counted, and at what.
 
+use agent_core::compat::SeedSetters as _;
 use std::time::Duration;
 
 use agent_core::testing::{Latch, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
@@ -93,7 +94,7 @@ async fn a_run_that_is_dropped_in_a_call_keeps_nothing_set_aside() {
     let latch = Latch::new();
     let model = agent_core::testing::ScriptedProvider::new([ScriptedReply::text("ok").and_wait(&latch)]);
     let mut config = agent_core::AgentLoopConfig::system(std::sync::Arc::new(model), crate::room::priced());
-    config.budget = Some(budget.clone());
+    config.services.budget = Some(budget.clone());
     let mut context = agent_core::AgentContext::new("");
     let (tx, _rx) = agent_core::event_channel();
     {

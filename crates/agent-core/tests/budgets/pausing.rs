@@ -2,7 +2,7 @@
 
 use agent_core::testing::{ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
-    Answer, BasicAgent, Budget, BudgetLimit, Ended, Finished, Hooks, Question, Spending, Usage, Verdict,
+    Answer, BasicAgent, Budget, BudgetLimit, RunEnd, Hooks, Question, Spending, Usage, Verdict,
 };
 use serde_json::json;
 
@@ -17,7 +17,7 @@ async fn asking(more: Vec<ScriptedReply>) -> (BasicAgent, Budget, Question) {
     let agent = agent.with_tool(ScriptedTool::saying("look", "x"));
     let events = run(&agent, "Go.").await;
     assert!(transcript(&events).ends_with("turn_start over_budget asked(budget-1.0) suspended"));
-    let Finished::Suspended { mut questions } = agent.finish().await else { panic!() };
+    let Some(RunEnd::Suspended(mut questions)) = agent.finish().await else { panic!() };
     (agent, budget, questions.remove(0))
 }
 
@@ -91,7 +91,7 @@ async fn a_run_that_asks_can_be_aborted_and_takes_no_answer_that_does_not_fit() 
     agent.prompt("More.").unwrap_err();
     agent.abort();
     within(agent.wait_for_idle()).await;
-    assert!(matches!(agent.finish().await, Finished::Ended { ended: Ended::Aborted, .. }));
+    assert!(matches!(agent.finish().await, Some(RunEnd::Aborted)));
 }
 
 /// X4: a call of a tool is asked about like a call of the model; the arguments that a hook gave it are kept.
@@ -121,7 +121,7 @@ async fn a_call_of_a_tool_over_the_limit_is_asked_about_and_runs_with_what_the_h
         let first = run(&agent, "Go.").await;
         let text = transcript(&first);
         assert!(text.ends_with("tool-(a) suspended"), "{text}");
-        let Finished::Suspended { questions } = agent.finish().await else { panic!() };
+        let Some(RunEnd::Suspended(questions)) = agent.finish().await else { panic!() };
         assert_eq!(questions[0].id.as_str(), "budget-b");
         assert_eq!(questions[0].call.as_ref().unwrap().id.as_str(), "b");
         assert!(questions[0].text.ends_with("Raise it and run look?"), "{}", questions[0].text);

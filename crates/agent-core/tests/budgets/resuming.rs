@@ -1,11 +1,12 @@
 //! What is spent stays spent: in a checkpoint, in a run as data, in a replay.
 
+use agent_core::compat::SeedVerbs as _;
 use std::sync::{Arc, Mutex};
 
 use agent_core::journal::{AppliedInput, Journal, JournalEntry, JournalError};
 use agent_core::run::Run;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
-use agent_core::{AgentSnapshot, Answer, BasicAgent, Budget, Finished, Spending, Usage};
+use agent_core::{AgentSnapshot, Answer, BasicAgent, Budget, RunEnd, Spending, Usage};
 use serde_json::json;
 
 use crate::room::{agent, none, priced, reply};
@@ -40,7 +41,7 @@ async fn a_run_that_asks_is_answered_in_another_process_and_what_was_spent_stays
         } else {
             elsewhere(vec![reply(700, 10)], &fresh).restore(snapshot).unwrap()
         };
-        let Finished::Suspended { questions } = agent.finish().await else { panic!() };
+        let Some(RunEnd::Suspended(questions)) = agent.finish().await else { panic!() };
         assert_eq!(questions[0].budget.as_ref().unwrap().spent, 650);
         let raise = Answer::Raise { by: Spending::of_tokens(2_000) };
         let events = within(agent.answer(questions[0].id.clone(), raise).unwrap().collect()).await;
@@ -140,8 +141,8 @@ async fn a_journal_replays_a_run_with_its_budget_and_every_entry_knows_what_was_
         let fresh = Budget::new(none().with_tokens(9_000));
         let model = ScriptedProvider::responding(|_| reply(30, 3));
         let mut config = agent_core::AgentLoopConfig::system(Arc::new(model.clone()), priced());
-        config.budget = Some(fresh.clone());
-        config.retry_config = agent_core::RetryConfig::none();
+        config.services.budget = Some(fresh.clone());
+        config.policy.retry = agent_core::RetryConfig::none();
         let context =
             agent_core::AgentContext::new("").with_tools(vec![Arc::new(ScriptedTool::saying("look", "x"))]);
         let sender = agent_core::EventSender::none();

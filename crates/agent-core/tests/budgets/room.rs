@@ -1,9 +1,10 @@
 //! What these tests share.
 
+use agent_core::compat::SeedSetters as _;
 use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_core::{
-    AgentEvent, BasicAgent, Budget, BudgetEvent, BudgetLimits, BudgetNote, ContextConfig, CostConfig, Ended,
-    Finished, ModelConfig, Money, RetryConfig, Spending, Usage,
+    AgentEvent, BasicAgent, Budget, BudgetEvent, BudgetLimits, BudgetNote, ContextConfig, CostConfig,
+    RunEnd, StopCause, ModelConfig, Money, RetryConfig, Spending, Usage,
 };
 
 /// 3 a million in, 15 out.
@@ -62,7 +63,7 @@ pub(crate) fn spent(events: &[AgentEvent]) -> Vec<Spending> {
 /// The refusal that the last run ended with.
 pub(crate) async fn refused(agent: &BasicAgent) -> String {
     match agent.finish().await {
-        Finished::Ended { ended: Ended::Budget { refusal }, .. } => refusal.to_string(),
+        Some(RunEnd::Stopped(StopCause::Budget { refusal })) => refusal.to_string(),
         other => panic!("{other:?}"),
     }
 }

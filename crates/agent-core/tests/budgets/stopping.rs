@@ -1,5 +1,6 @@
 //! A run that stops at a limit.
 
+use agent_core::compat::SeedSetters as _;
 use agent_core::testing::{ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
     AgentError, AgentEvent, Budget, BudgetError, CostConfig, Ended, ErrorKind, LoopError, ModelConfig, Route,
@@ -84,7 +85,7 @@ async fn at_a_limit_of_tool_calls_the_rest_is_answered_with_why_and_the_run_ends
 async fn a_limit_of_money_wants_to_know_what_the_model_and_each_route_cost() {
     let budget = Budget::new(none().with_money(money("1")));
     let (agent, _) = agent([reply(1, 1), reply(1, 1)], &budget);
-    let agent = agent.with_model_config(ModelConfig::local("http://localhost:1", "house-model", ""));
+    let mut agent = agent.with_model_config(ModelConfig::local("http://localhost:1", "house-model", ""));
     let error = agent.prompt("Go.").unwrap_err();
     let AgentError::Budget(BudgetError::NoPrices { ref model, ref provider, .. }) = error else {
         panic!("{error}")
@@ -95,7 +96,7 @@ async fn a_limit_of_money_wants_to_know_what_the_model_and_each_route_cost() {
     let agent = agent.with_route(Route::new(ModelConfig::ollama("spare")));
     assert!(matches!(agent.prompt("Go."), Err(AgentError::Budget(_))), "a route counts as well");
     assert!(agent.messages().is_empty());
-    let agent = agent.configure(|c| c.routes.clear());
+    let mut agent = agent.configure(|c| c.routes.clear());
     agent.set_model(ModelConfig::ollama("mine").with_cost(CostConfig::free()));
     assert_eq!(agent.chat("Go.").await.unwrap(), "ok");
     assert_eq!(budget.spent().money, money("0"));
@@ -120,7 +121,7 @@ async fn an_answer_is_bounded_by_what_is_left() {
     let (agent, model) = agent([reply(1, 1)], &budget);
     let agent = agent.with_max_tokens(64_000);
     let events = run(&agent, "12345678").await;
-    assert_eq!(model.requests()[0].max_tokens, Some(3_997));
+    assert_eq!(model.requests()[0].options.max_tokens, Some(3_997));
     let json = serde_json::to_value(&notes(&events)[0]).unwrap();
     assert_eq!(json["note"]["max_output"], 3_997);
 }

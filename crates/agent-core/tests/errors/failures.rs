@@ -1,11 +1,13 @@
 //! Runs that fail.
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use std::sync::Arc;
 
 use agent_core::drive::MAX_REPLY_BYTES;
 use agent_core::testing::{Latch, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
-    AgentEvent, BasicAgent, Completion, Ended, ErrorKind, EventSink, Finished, HookError, Hooks, Message,
+    AgentEvent, BasicAgent, Completion, Ended, ErrorKind, EventSink, RunEnd, RunFailure, HookError, Hooks, Message,
     ModelConfig, ModelRequest, ProviderError, StopReason, StreamDelta, StreamEvent, StreamProvider,
 };
 use async_trait::async_trait;
@@ -163,7 +165,7 @@ async fn what_had_arrived_of_a_broken_reply_is_kept_with_the_error() {
     );
     assert!(matches!(
         agent.finish().await,
-        Finished::Ended { ended: Ended::Error { kind: ErrorKind::Api, .. }, .. }
+        Some(RunEnd::Failed(RunFailure::Model { kind: ErrorKind::Api, .. }))
     ));
 }
 

@@ -1,9 +1,10 @@
 //! Those who listen to an agent.
 
+use agent_core::compat::SeedVerbs as _;
 use std::sync::{Arc, Mutex};
 
 use agent_core::testing::{Latch, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
-use agent_core::{AgentEvent, Ended, Finished, QueueKind, Subscription};
+use agent_core::{AgentEvent, RunEnd, RunFailure, QueueKind, Subscription};
 use serde_json::json;
 
 use crate::room::{Notes, agent, boxed, model, run};
@@ -139,7 +140,7 @@ async fn a_listener_may_unsubscribe_itself_and_the_others_hear_on() {
 /// B-076.
 #[tokio::test]
 async fn nothing_is_heard_but_runs() {
-    let agent = agent(&model(["hello".into()]));
+    let mut agent = agent(&model(["hello".into()]));
     let notes = Notes::default();
     let heard = notes.clone();
     agent.subscribe(move |_| heard.add("event"));
@@ -169,7 +170,7 @@ async fn a_panicking_listener_ends_the_run_and_the_agent_can_be_used_again() {
     });
     agent.subscribe(move |e| heard.add(transcript(std::slice::from_ref(e))));
     let events = run(&agent).await;
-    let Finished::Ended { ended: Ended::Interrupted { reason }, .. } = agent.finish().await else {
+    let Some(RunEnd::Failed(RunFailure::Interrupted { reason })) = agent.finish().await else {
         panic!("{}", transcript(&events))
     };
     assert!(reason.contains("out of ink"), "{reason}");

@@ -1,10 +1,11 @@
 //! What an agent knows and keeps.
 
+use agent_core::compat::SeedVerbs as _;
 use std::sync::Arc;
 
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed};
 use agent_core::{
-    AgentTool, BasicAgent, Content, ErrorKind, Finished, ImageContent, Message, ModelConfig, QueueKind,
+    AgentTool, BasicAgent, Content, ErrorKind, ImageContent, Message, ModelConfig, QueueKind,
     ThinkingLevel,
 };
 
@@ -25,7 +26,7 @@ fn a_new_agent_has_nothing_and_does_nothing() {
 async fn waiting_for_idle_without_a_run_returns_at_once() {
     let agent = agent(&model([]));
     agent.wait_for_idle().await;
-    assert_eq!(agent.finish().await, Finished::Idle);
+    assert_eq!(agent.finish().await, None);
 }
 
 /// B-078.
@@ -37,7 +38,7 @@ async fn a_run_works_on_what_was_set_when_it_began() {
         "one".into(),
         "two".into(),
     ]);
-    let agent =
+    let mut agent =
         agent(&model).with_tools(boxed([ScriptedTool::saying("old", "old")])).with_system_prompt("old");
     let events = agent.prompt("go").unwrap();
     latch.reached().await;
@@ -101,7 +102,7 @@ async fn clearing_the_messages_keeps_queues_and_error() {
 #[tokio::test]
 async fn what_a_caller_does_to_a_list_later_does_not_reach_the_agent() {
     let mut tools: Vec<Arc<dyn AgentTool>> = boxed([ScriptedTool::saying("a", "ok")]);
-    let agent = agent(&ScriptedProvider::texts(["hello"]));
+    let mut agent = agent(&ScriptedProvider::texts(["hello"]));
     agent.set_tools(tools.clone());
     tools.clear();
     assert_eq!(agent.tools().len(), 1);

@@ -1,5 +1,6 @@
 //! The order in which hooks fire.
 
+use agent_core::compat::SeedSetters as _;
 use agent_core::testing::{Latch, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
     AgentEvent, BasicAgent, ErrorKind, FilterResult, Hooks, ToolChange, ToolExecutionStrategy, ToolResult,

@@ -1,8 +1,10 @@
 //! Hooks and tools that ask a person.
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
-    AgentError, AgentEvent, Answer, BasicAgent, Ended, Finished, Hooks, ToolExecutionStrategy, ToolResult,
+    AgentError, AgentEvent, Answer, BasicAgent, RunEnd, StopCause, Hooks, ToolExecutionStrategy, ToolResult,
     Verdict,
 };
 use serde_json::json;
@@ -32,7 +34,7 @@ async fn a_question_suspends_the_run_after_the_other_calls_and_an_answer_goes_on
         "agent_start turn_start user assistant() asked(a) tool+(b) tool-(b) suspended"
     );
     assert_eq!(tool.calls(), [json!({"n": 2})]);
-    let Finished::Suspended { questions } = agent.finish().await else { panic!() };
+    let Some(RunEnd::Suspended(questions)) = agent.finish().await else { panic!() };
     assert_eq!((questions[0].text.as_str(), agent.is_suspended()), ("May it?", true));
     assert!(matches!(agent.prompt("now?"), Err(AgentError::Suspended { .. })));
     assert!(matches!(agent.answer("nobody", Answer::Allow), Err(AgentError::Answer(_))));
@@ -120,5 +122,5 @@ async fn a_loop_and_a_turn_may_be_asked_about() {
     assert_well_formed(&events);
     let events = agent.answer("turn-0", Answer::Deny { reason: "late".into() }).unwrap().collect().await;
     assert_eq!(transcript(&events), "answered(turn-0) user agent_end(turn_vetoed)");
-    assert!(matches!(agent.finish().await, Finished::Ended { ended: Ended::TurnVetoed { .. }, .. }));
+    assert!(matches!(agent.finish().await, Some(RunEnd::Stopped(StopCause::Hook { .. }))));
 }

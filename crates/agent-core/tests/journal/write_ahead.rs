@@ -1,5 +1,6 @@
 //! What a run decides is written down before anything is done about it.
 
+use agent_core::compat::SeedVerbs as _;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use agent_core::run::{Run, RunSetup};
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
 use agent_core::{AgentContext, AgentLoopConfig, ModelConfig};
 use agent_core::{
-    AgentEvent, BasicAgent, CancellationToken, Effects, Ended, ErrorKind, EventSender, Finished, History,
+    AgentEvent, BasicAgent, CancellationToken, Effects, ErrorKind, EventSender, RunEnd, RunFailure, History,
     Hooks, ToolResult, Verdict,
 };
 use serde_json::json;
@@ -91,11 +92,10 @@ async fn a_journal_that_fails_ends_the_run_and_nothing_further_is_done() {
         let notes = Notes::default();
         let agent = noting(&notes).with_journal(Arc::new(Keeping::noting(&notes).full_after(full_after)));
         let events = run(&agent).await;
-        let Finished::Ended { ended, .. } = agent.finish().await else { panic!() };
-        match ended {
-            Ended::Interrupted { reason } => assert!(reason.contains("the disk is full"), "{reason}"),
+        match agent.finish().await.unwrap() {
+            RunEnd::Failed(RunFailure::Interrupted { reason }) => assert!(reason.contains("the disk is full"), "{reason}"),
             // The last entry is the end itself: there is nothing left to cut off.
-            Ended::Completed => assert_eq!(full_after, entries - 1),
+            RunEnd::Completed(_) => assert_eq!(full_after, entries - 1),
             other => panic!("{other:?}"),
         }
         let done =
@@ -270,7 +270,7 @@ async fn drive_says_that_the_journal_failed() {
         Run::start(setup, History::new(), vec!["go".into()], agent_core::Timestamp(1), &mut events).unwrap();
     let mut config =
         AgentLoopConfig::system(Arc::new(ScriptedProvider::texts(["hello"])), ModelConfig::default());
-    config.journal = Some(Arc::new(Keeping::default().full_after(0)));
+    config.services.journal = Some(Arc::new(Keeping::default().full_after(0)));
     let context = AgentContext::new("");
     let driven = drive(run, &context, &config, EventSender::none(), CancellationToken::new()).await;
     assert!(matches!(driven, Err(DriveError::Journal(e)) if e.to_string().contains("the disk is full")));

@@ -1,5 +1,6 @@
 //! One agent for a very long time.
 
+use agent_core::compat::SeedSetters as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,5 +1,6 @@
 //! Many agents at once.
 
+use agent_core::compat::SeedVerbs as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -62,7 +63,7 @@ async fn one_agent_may_be_used_from_many_tasks_at_once() {
     let agent = BasicAgent::new(ModelConfig::default()).with_provider(model);
     let tasks: Vec<_> = (0..50)
         .map(|n| {
-            let agent = agent.clone();
+            let agent = agent.handle();
             tokio::spawn(async move {
                 match n % 5 {
                     0 => agent.abort(),

@@ -1,8 +1,10 @@
 //! The loop from end to end.
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use agent_core::testing::{Latch, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
-    AgentEvent, ContextConfig, Ended, ExecutionLimits, FilterResult, Finished, Message, ToolResult,
+    AgentEvent, ContextConfig, ExecutionLimits, FilterResult, RunEnd, StopCause, Message, ToolResult,
 };
 use serde_json::json;
 
@@ -88,7 +90,7 @@ async fn a_limit_ends_a_run_that_would_go_on() {
     let events = run(&agent).await;
     assert!(transcript(&events).ends_with("turn_end user agent_end(limit)"), "{}", transcript(&events));
     assert_eq!(model.requests().len(), 3);
-    let Finished::Ended { ended: Ended::Limit { reason }, .. } = agent.finish().await else { panic!() };
+    let Some(RunEnd::Stopped(StopCause::Limit { reason })) = agent.finish().await else { panic!() };
     assert_eq!(reason, "max turns exceeded");
 }
 

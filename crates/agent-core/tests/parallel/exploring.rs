@@ -1,10 +1,12 @@
 //! Branches of an agent.
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use std::sync::Arc;
 
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed};
 use agent_core::{
-    AgentError, AgentEvent, BasicAgent, BranchEnd, BranchSpec, Ended, Finished, LlmJudgeEvaluation,
+    AgentError, AgentEvent, BasicAgent, BranchEnd, BranchSpec, Ended, RunEnd, LlmJudgeEvaluation,
     ModelConfig, ParallelError, PickFirstEvaluation, event_channel,
 };
 use serde_json::json;
@@ -74,7 +76,7 @@ async fn a_branch_without_a_prompt_goes_on_over_the_past_that_it_is_given() {
 
 fn waiting(latch: &Latch) -> BranchSpec {
     let model = Arc::new(ScriptedProvider::new([ScriptedReply::new().and_text("so").and_wait(latch)]));
-    BranchSpec::asking("go").configure(move |c| c.provider = model)
+    BranchSpec::asking("go").configure(move |c| c.services.provider = model)
 }
 
 #[tokio::test]
@@ -146,6 +148,6 @@ async fn a_branch_that_waits_is_taken_over_as_one_that_waits() {
     agent.adopt_branch(&outcomes[0]).await.unwrap();
     assert!(agent.is_suspended());
     drop(agent.answer(questions[0].id.clone(), agent_core::Answer::Allow).unwrap());
-    let Finished::Ended { ended: Ended::Completed, .. } = within(agent.finish()).await else { panic!() };
+    let Some(RunEnd::Completed(_)) = within(agent.finish()).await else { panic!() };
     assert!(said(&agent).ends_with("assistant(sent)"));
 }

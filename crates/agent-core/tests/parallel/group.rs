@@ -24,7 +24,7 @@ pub(crate) fn config_of(model: &ScriptedProvider) -> AgentLoopConfig {
 /// The same, on a clock that stands still, and with ids that count up.
 pub(crate) fn still(config: AgentLoopConfig, env: &ManualEnvironment) -> AgentLoopConfig {
     let mut config = config;
-    config.environment = Arc::new(env.clone());
+    config.services.environment = Arc::new(env.clone());
     config
 }
 

@@ -48,12 +48,12 @@ impl Fate {
             Self::Limited | Self::Asks => call(),
         };
         let mut config: AgentLoopConfig = config([reply]);
-        config.retry_config = RetryConfig::none();
+        config.policy.retry = RetryConfig::none();
         if matches!(self, Self::Refused) {
             config.hooks = Hooks::new().before_loop(|_| async { false });
         }
         if matches!(self, Self::Limited) {
-            config.execution_limits = Some(ExecutionLimits::unlimited().with_max_turns(1));
+            config.policy.limits = Some(ExecutionLimits::unlimited().with_max_turns(1));
         }
         let mut tool = ScriptedTool::saying("send", "ok");
         if matches!(self, Self::Asks) {
@@ -70,7 +70,7 @@ impl Fate {
 fn strategies() -> Vec<(&'static str, Box<dyn EvaluationStrategy>)> {
     let judge = |text: &str| {
         let mut config = config(Vec::<ScriptedReply>::new());
-        config.provider = Arc::new(ScriptedProvider::texts([text]));
+        config.services.provider = Arc::new(ScriptedProvider::texts([text]));
         Box::new(LlmJudgeEvaluation::new(config))
     };
     vec![

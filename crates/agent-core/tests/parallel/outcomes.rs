@@ -173,9 +173,9 @@ async fn a_branch_that_fails_is_refused_or_panics_is_an_outcome_and_the_others_g
     let mut refused = config(["never"]);
     refused.hooks.input_filters.push(std::sync::Arc::new(Refuse));
     let mut panicking = config(["never"]);
-    panicking.token_counter = std::sync::Arc::new(Panicking);
+    panicking.services.token_counter = std::sync::Arc::new(Panicking);
     let mut later = config([used("late", 5)]);
-    later.token_counter = std::sync::Arc::new(PanickingLater);
+    later.services.token_counter = std::sync::Arc::new(PanickingLater);
     let provider = config([ScriptedReply::new().and_text("be").and_panic("the model is gone")]);
     let mut vetoed = config(["never"]);
     vetoed.hooks = agent_core::Hooks::new().before_loop(|_| async { false });
@@ -224,7 +224,7 @@ async fn a_branch_that_was_stopped_stands_in_only_where_none_completed() {
     let stopped = || {
         let call = ScriptedReply::call("c", "look", serde_json::json!({})).and_text("half");
         let mut config = config([call.using(Usage::new(1, 1, 0, 0))]);
-        config.execution_limits = Some(ExecutionLimits::unlimited().with_max_turns(1));
+        config.policy.limits = Some(ExecutionLimits::unlimited().with_max_turns(1));
         Branch::new(config).with_tools(vec![std::sync::Arc::new(ScriptedTool::saying("look", "seen")) as _])
     };
     let whole = || Branch::new(config([used("whole", 99)]));

@@ -15,14 +15,14 @@ fn said(text: &str) -> ScriptedReply {
 
 fn on(budget: &Budget, text: &str) -> Branch {
     let mut config = config([said(text)]);
-    config.budget = Some(budget.clone());
-    config.max_tokens = Some(200);
+    config.services.budget = Some(budget.clone());
+    config.request.max_tokens = Some(200);
     Branch::new(config)
 }
 
 fn judge(model: &ScriptedProvider) -> LlmJudgeEvaluation {
     let mut config = config_of(model);
-    config.max_tokens = Some(200);
+    config.request.max_tokens = Some(200);
     LlmJudgeEvaluation::new(config)
 }
 

@@ -9,7 +9,7 @@ use crate::group::{config, config_of, context, notes, run_over};
 fn judge(window: u64) -> (LlmJudgeEvaluation, ScriptedProvider) {
     let model = ScriptedProvider::texts(["2"]);
     let mut config = config_of(&model);
-    config.context_config = Some(ContextConfig::default().with_max_context_tokens(window));
+    config.policy.context = Some(ContextConfig::default().with_max_context_tokens(window));
     (LlmJudgeEvaluation::new(config), model)
 }
 
@@ -106,7 +106,7 @@ async fn where_even_the_last_tier_does_not_fit_people_are_warned_and_the_judge_i
 async fn a_judge_without_a_context_budget_has_its_models_window() {
     let model = ScriptedProvider::texts(["2"]);
     let mut judge_config = config_of(&model);
-    judge_config.context_config = None;
+    judge_config.policy.context = None;
     let mut small = (*judge_config.model).clone();
     small.context_window = 3_000;
     judge_config.model = small.into();

@@ -1,5 +1,7 @@
 //! Agents whose models, tools, hooks and callers do what they like.
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +14,7 @@ use agent_core::testing::{
 };
 use agent_core::{
     AgentEvent, AgentTool, Answer, BasicAgent, ContextConfig, Effects, Ended, Entry, ErrorKind,
-    ExecutionLimits, Finished, History, Hooks, ModelConfig, RetryConfig, SteeringPolicy, StopReason,
+    ExecutionLimits, RunEnd, History, Hooks, ModelConfig, RetryConfig, SteeringPolicy, StopReason,
     ToolExecutionStrategy, ToolResult, Usage, Verdict,
 };
 use proptest::prelude::*;
@@ -215,7 +217,7 @@ fn count(tally: &Tally, what: &'static str) {
 
 async fn live(c: Choices, tally: &Tally) {
     let shared: Shared = Arc::new(Mutex::new(c));
-    let agent = {
+    let mut agent = {
         let mut c = shared.lock().unwrap();
         agent(&mut c, &shared)
     };
@@ -227,7 +229,7 @@ async fn live(c: Choices, tally: &Tally) {
         read(stream, &agent, &shared, &mut events).await;
         assert!(events.last().is_some_and(AgentEvent::is_terminal), "the stream ends with a word");
         for round in 0.. {
-            let Finished::Suspended { questions } = agent.finish().await else { break };
+            let Some(RunEnd::Suspended(questions)) = agent.finish().await else { break };
             count(tally, "suspended");
             if round > 5 {
                 agent.abort();

@@ -20,14 +20,14 @@ use crate::choices::Choices;
 
 pub(crate) fn setup(c: &mut Choices) -> RunSetup {
     let mut setup = RunSetup::new("s.demo.1");
-    setup.strategy = match c.below(4) {
+    setup.policy.tool_execution = match c.below(4) {
         0 => ToolExecutionStrategy::Parallel,
         1 => ToolExecutionStrategy::Sequential,
         n => ToolExecutionStrategy::Batched { size: n },
     };
-    setup.steering_policy = c.one_of(&[SteeringPolicy::SkipRemaining, SteeringPolicy::AfterTurn]);
-    setup.steering_mode = c.one_of(&[QueueMode::OneAtATime, QueueMode::All]);
-    setup.follow_up_mode = c.one_of(&[QueueMode::OneAtATime, QueueMode::All]);
+    setup.policy.steering_policy = c.one_of(&[SteeringPolicy::SkipRemaining, SteeringPolicy::AfterTurn]);
+    setup.policy.steering_mode = c.one_of(&[QueueMode::OneAtATime, QueueMode::All]);
+    setup.policy.follow_up_mode = c.one_of(&[QueueMode::OneAtATime, QueueMode::All]);
     setup.gates = Gates {
         before_loop: c.once_in(4),
         input: c.once_in(4),
@@ -35,7 +35,7 @@ pub(crate) fn setup(c: &mut Choices) -> RunSetup {
         after_tool: c.once_in(2),
     };
     setup.sequential_tools = [c.one_of(&["never", "seq"]).into()].into();
-    setup.retry = RetryConfig::default().with_max_retries(c.below(4) as u32);
+    setup.policy.retry = RetryConfig::default().with_max_retries(c.below(4) as u32);
     let route = |on: &[ErrorKind]| {
         Route::new(ModelConfig::ollama("spare")).on(on.iter().copied()).with_max_retries(1)
     };
@@ -50,7 +50,7 @@ pub(crate) fn setup(c: &mut Choices) -> RunSetup {
     .iter()
     .map(Route::setup)
     .collect();
-    setup.context = match c.below(4) {
+    setup.policy.context = match c.below(4) {
         0 => None,
         1 => Some(ContextConfig::default()),
         _ => Some(
@@ -61,7 +61,7 @@ pub(crate) fn setup(c: &mut Choices) -> RunSetup {
         ),
     };
     setup.context_window = c.one_of(&[None, Some(60)]);
-    setup.limits = match c.below(4) {
+    setup.policy.limits = match c.below(4) {
         0 => None,
         1 => Some(ExecutionLimits::default().with_max_turns(c.below(8) as u32)),
         2 => Some(ExecutionLimits::unlimited().with_max_total_tokens(100 + c.below(600) as u64)),

@@ -1,5 +1,6 @@
 //! What differs is said, once, at its place.
 
+use agent_core::compat::SeedSetters as _;
 use agent_core::{AgentEvent, Ended};
 
 use super::*;

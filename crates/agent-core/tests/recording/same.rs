@@ -1,5 +1,6 @@
 //! The same program gives the same run.
 
+use agent_core::compat::SeedSetters as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 //! A retry is written into the log of the program.
 
+use agent_core::compat::SeedSetters as _;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 

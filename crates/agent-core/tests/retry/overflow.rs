@@ -1,8 +1,10 @@
 //! A conversation that is too long for its model.
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
 use agent_core::{
-    AgentEvent, AgentMessage, BasicAgent, CompactionReason, ContextConfig, Ended, ErrorKind, Finished,
+    AgentEvent, AgentMessage, BasicAgent, CompactionReason, ContextConfig, ErrorKind, RunEnd, RunFailure,
     Message, ModelConfig, StopReason, Usage,
 };
 use serde_json::json;
@@ -61,7 +63,7 @@ async fn a_second_overflow_is_the_turns_error() {
         transcript(&events),
         "agent_start turn_start user compact+ compact- assistant!() turn_end agent_end(error)"
     );
-    let Finished::Ended { ended: Ended::Error { kind, .. }, .. } = agent.finish().await else { panic!() };
+    let Some(RunEnd::Failed(RunFailure::Model { kind, .. })) = agent.finish().await else { panic!() };
     assert_eq!(kind, ErrorKind::ContextOverflow);
     assert!(agent.error_message().unwrap().contains("prompt is too long"));
 }
@@ -131,7 +133,7 @@ async fn a_prompt_that_is_cut_in_silence_twice_is_an_error() {
     let agent = with_past(&model).with_model_config(small_window());
     let events = run(&agent).await;
     assert_eq!(reasons(&events), [CompactionReason::Overflow]);
-    let Finished::Ended { ended: Ended::Error { kind, .. }, .. } = agent.finish().await else {
+    let Some(RunEnd::Failed(RunFailure::Model { kind, .. })) = agent.finish().await else {
         panic!("{}", transcript(&events))
     };
     assert_eq!(kind, ErrorKind::ContextOverflow);
@@ -141,7 +143,7 @@ async fn a_prompt_that_is_cut_in_silence_twice_is_an_error() {
 #[tokio::test]
 async fn an_overflow_of_the_model_before_compacts_nothing_for_the_next_one() {
     let model = model([overflow(), "hello".into()]);
-    let agent = with_past(&model).with_context_config(None);
+    let mut agent = with_past(&model).with_context_config(None);
     run(&agent).await;
     assert!(agent.history().last_reply().unwrap().is_context_overflow());
     agent.set_model(ModelConfig::anthropic("larger", "Larger", "key"));

@@ -1,10 +1,12 @@
 //! A failed call is made again.
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use std::time::Duration;
 
 use agent_core::testing::{ManualEnvironment, ScriptedReply, assert_well_formed, transcript};
 use agent_core::{
-    AgentEvent, Ended, Environment, ErrorKind, Finished, Message, RetryConfig, RetryNote, StopReason,
+    AgentEvent, Environment, ErrorKind, RunEnd, RunFailure, Message, RetryConfig, RetryNote, StopReason,
 };
 
 use crate::room::{agent, agent_in, model, run};
@@ -131,7 +133,7 @@ async fn what_waiting_cannot_help_is_not_tried_again() {
         let agent = agent(&model);
         let events = run(&agent).await;
         assert!(notes(&events).is_empty());
-        let Finished::Ended { ended: Ended::Error { kind: told, .. }, .. } = agent.finish().await else {
+        let Some(RunEnd::Failed(RunFailure::Model { kind: told, .. })) = agent.finish().await else {
             panic!()
         };
         assert_eq!(told, kind);

@@ -1,5 +1,6 @@
 //! Other models are asked when one fails.
 
+use agent_core::compat::SeedSetters as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -224,9 +225,8 @@ async fn a_route_has_its_own_provider_and_its_key_is_asked_for_by_its_name() {
     let second = ScriptedProvider::new(["hello"]);
     let route = Route::new(named("b")).with_provider(Arc::new(second.clone()));
     let agent = agent(&first, 0, vec![route]).configure(|c| {
-        c.hooks.context.api_key = Some(Arc::new(|provider: String| {
-            Box::pin(async move { Ok(Some(Secret::from(format!("key of {provider}")))) })
-        }));
+        c.hooks = agent_core::Hooks::new()
+            .api_key(|provider| async move { Ok(Some(Secret::from(format!("key of {provider}")))) });
     });
     run(&agent).await;
     let key = |model: &ScriptedProvider| model.requests()[0].api_key.as_ref().map(|k| k.expose().to_owned());

@@ -1,5 +1,7 @@
 //! What a tool is called with, and when it is not called.
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use agent_core::testing::{ScriptedReply, ScriptedTool, transcript};
 use agent_core::{
     AgentMessage, AgentTool, ContextConfig, Message, StopReason, ToolArguments, ToolContext, ToolError,

@@ -1,5 +1,6 @@
 //! Which calls run beside each other, and what steering skips.
 
+use agent_core::compat::SeedSetters as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -154,7 +155,7 @@ async fn steered(strategy: ToolExecutionStrategy, policy: SteeringPolicy) -> (St
 }
 
 fn steer_at_first_start(agent: &BasicAgent) {
-    let handle = agent.clone();
+    let handle = agent.handle();
     agent.subscribe(move |event| {
         if matches!(event, AgentEvent::ToolExecutionStart { tool_call_id, .. } if *tool_call_id == *"c0") {
             handle.steer("wait");

@@ -1,5 +1,6 @@
 //! What comes of a call.
 
+use agent_core::compat::SeedSetters as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
-use agent_core::{BasicAgent, Ended, Finished, ModelConfig};
+use agent_core::{BasicAgent, Ended, RunEnd, RunFailure, ModelConfig};
 use serde_json::json;
 
 use super::SessionRecorder;
@@ -45,7 +45,7 @@ async fn a_record_that_cannot_be_written_ends_the_run_and_memory_is_not_ahead_of
     });
     let recorder_sees = |store: &JsonStore| store.load_session("s-1").unwrap();
     drop(agent.prompt("go").unwrap());
-    let Finished::Ended { ended: Ended::Interrupted { reason }, .. } = agent.finish().await else { panic!() };
+    let Some(RunEnd::Failed(RunFailure::Interrupted { reason })) = agent.finish().await else { panic!() };
     assert!(reason.contains("s-1.journal.jsonl could not be written"), "{reason}");
     let found = recorder_sees(&store);
     assert_eq!(found.loops[0].status, LoopStatus::Interrupted);
@@ -55,7 +55,7 @@ async fn a_record_that_cannot_be_written_ends_the_run_and_memory_is_not_ahead_of
 
     // When there is room again, the agent goes on.
     drop(agent.prompt("again").unwrap());
-    let Finished::Ended { ended: Ended::Completed, .. } = agent.finish().await else { panic!() };
+    let Some(RunEnd::Completed(_)) = agent.finish().await else { panic!() };
     let found = recorder_sees(&store);
     assert_eq!(
         found.loops.iter().map(|r| r.status).collect::<Vec<_>>(),

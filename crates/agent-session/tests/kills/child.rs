@@ -11,7 +11,7 @@ use std::time::Duration;
 use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError};
 use agent_core::testing::ScriptedTool;
 use agent_core::{
-    AgentEvent, Answer, BasicAgent, CancellationToken, Completion, Effects, EventSink, Finished, ModelConfig,
+    AgentEvent, Answer, BasicAgent, CancellationToken, Completion, Effects, EventSink, RunEnd, ModelConfig,
     ModelRequest, ProviderError, StopReason, StreamEvent, StreamProvider, ToolResult,
 };
 use agent_session::{LoopStatus, RestoreSession, Session, SessionRecorder};
@@ -215,7 +215,7 @@ pub(crate) async fn live() {
 
 async fn finish(agent: &BasicAgent, seed: usize) {
     let mut n = seed;
-    while let Finished::Suspended { questions } = agent.finish().await {
+    while let Some(RunEnd::Suspended(questions)) = agent.finish().await {
         n += 1;
         let answer =
             if n.is_multiple_of(2) { Answer::Allow } else { Answer::Deny { reason: UNKNOWN.to_owned() } };

@@ -13,7 +13,7 @@ use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError};
 use agent_core::run::Run;
 use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
-    AgentMessage, Answer, BasicAgent, ContextConfig, ErrorKind, Finished, ModelConfig, ToolExecutionStrategy,
+    AgentMessage, Answer, BasicAgent, ContextConfig, ErrorKind, RunEnd, ModelConfig, ToolExecutionStrategy,
     Usage,
 };
 use agent_session::{JsonStore, LoadedSession, SessionStore};
@@ -195,7 +195,7 @@ pub(crate) async fn perform(agent: &BasicAgent, acts: &[Act]) {
 /// Answers every question until the run has ended.
 pub(crate) async fn settle(agent: &BasicAgent) {
     let mut n = 0;
-    while let Finished::Suspended { questions } = agent.finish().await {
+    while let Some(RunEnd::Suspended(questions)) = agent.finish().await {
         let answer = if n % 2 == 0 { Answer::Allow } else { Answer::Deny { reason: "no".into() } };
         n += 1;
         drop(agent.answer(questions[0].id.clone(), answer).unwrap());

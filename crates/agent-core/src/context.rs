@@ -22,7 +22,6 @@ mod compact;
 mod config;
 mod splices;
 mod strategy;
-mod tokens;
 mod tracker;
 
 #[cfg(test)]
@@ -39,5 +38,8 @@ pub use strategy::{
     CompactionChange, CompactionContext, CompactionOutcome, CompactionStrategy, DefaultCompaction,
     SyncCompaction,
 };
-pub use tokens::{HeuristicTokenCounter, TokenCounter, content_tokens, estimate_tokens, message_tokens};
 pub use tracker::ContextTracker;
+
+pub use crate::message::{
+    HeuristicTokenCounter, TokenCounter, content_tokens, estimate_tokens, message_tokens,
+};

@@ -32,10 +32,12 @@ mod gates;
 mod halt;
 mod ledger;
 mod mailbox;
+mod member;
 mod model;
 mod observe;
 mod output;
 mod receiver;
+mod services;
 mod shell;
 mod signals;
 mod stream;
@@ -53,12 +55,14 @@ pub use config::{AgentContext, AgentLoopConfig, GRACE};
 pub use model::MAX_REPLY_BYTES;
 pub use output::EventSender;
 pub use receiver::{EventReceiver, MergingReceiver, event_channel, merging_channel};
+pub use services::RunServices;
 pub use shell::{DriveError, Outcome};
 pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};
 
 pub(crate) use config::{LoopIds, run_setup};
 pub(crate) use halt::Halt;
 pub(crate) use mailbox::{Mailbox, QueueView};
+pub(crate) use member::{Driven, Driving, Member};
 pub(crate) use output::{Audience, ListenerPanicked, Output};
 pub(crate) use shell::{Shell, ask_sources, counted, panic_text, start_run};
 

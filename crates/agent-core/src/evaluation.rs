@@ -49,7 +49,9 @@
 //! ```
 
 mod choices;
+mod group;
 mod judge;
+mod outcome;
 
 use std::sync::Arc;
 
@@ -59,14 +61,17 @@ use tokio_util::sync::CancellationToken;
 pub use choices::{
     ElaborateEvaluation, PickFirstEvaluation, TokenEfficientEvaluation, TransparentEvaluation,
 };
+pub use group::ParallelGroup;
 pub use judge::{DEFAULT_JUDGE_PROMPT, LlmJudgeEvaluation};
+pub use outcome::{BranchEnd, ParallelLoopOutcome};
+
+pub(crate) use group::Announced;
 
 use crate::budget::Budget;
 use crate::drive::EventSender;
 use crate::event::AgentEvent;
 use crate::identity::{LoopId, ToolCallId, ToolName};
 use crate::message::{AgentMessage, Usage};
-use crate::parallel::{ParallelGroup, ParallelLoopOutcome};
 use crate::provider::error::BoxError;
 
 /// Selects one of several branches.

@@ -15,6 +15,8 @@
 mod agent_message;
 mod arguments;
 pub(crate) mod content;
+pub mod overflow;
+mod tokens;
 mod usage;
 
 #[cfg(test)]
@@ -25,10 +27,12 @@ use serde::{Deserialize, Serialize};
 pub use agent_message::{AgentMessage, ExtensionMessage, LlmMessage};
 pub use arguments::{MAX_ARGUMENTS_SHOWN, ToolArguments};
 pub use content::{Content, ImageContent, OpaqueContent, TextContent, ThinkingContent, ToolCall};
-pub use usage::{Cost, CostConfig, CostTier, Usage};
+pub use tokens::{HeuristicTokenCounter, TokenCounter, content_tokens, estimate_tokens, message_tokens};
+pub use usage::{Cost, Usage};
 
 use crate::identity::{LoopId, Timestamp, ToolCallId, ToolName};
 use crate::model::ApiProtocol;
+pub use crate::model::{CostConfig, CostTier};
 
 /// Why a reply ended (REQ-005).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -174,7 +178,7 @@ impl AssistantMessage {
     #[must_use]
     pub fn is_context_overflow(&self) -> bool {
         self.stop_reason == StopReason::Error
-            && self.error_message.as_deref().is_some_and(crate::provider::overflow::is_overflow_text)
+            && self.error_message.as_deref().is_some_and(overflow::is_overflow_text)
     }
 }
 

@@ -14,6 +14,7 @@
 mod cache;
 mod config;
 mod dialect;
+mod prices;
 mod secret;
 mod thinking;
 
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 pub use cache::{CacheConfig, CacheStrategy};
 pub use config::{AnthropicAuth, ModelConfig};
 pub use dialect::{ChatDialect, ReasoningField, ThinkingFormat};
+pub use prices::{CostConfig, CostTier};
 pub use secret::Secret;
 pub use thinking::{ThinkingBudgets, ThinkingForm, ThinkingLevel};
 

@@ -41,19 +41,16 @@
 
 mod branch;
 mod error;
-mod group;
-mod member;
-mod outcome;
 mod plan;
+mod result;
 
 use tokio_util::sync::CancellationToken;
 
 pub use branch::Branch;
 pub use error::ParallelError;
-pub use group::ParallelGroup;
-pub use outcome::{BranchEnd, ParallelLoopOutcome, ParallelLoopResult, ParallelUsage};
+pub use result::{ParallelLoopResult, ParallelUsage};
 
-pub(crate) use member::{Driven, Member};
+pub use crate::evaluation::{BranchEnd, ParallelGroup, ParallelLoopOutcome};
 pub(crate) use plan::{Plan, Prepared};
 
 use crate::drive::{AgentContext, EventSender};

@@ -18,7 +18,6 @@
 pub mod error;
 mod event;
 mod fold;
-pub mod overflow;
 mod owned;
 mod request;
 mod wire_hooks;
@@ -38,6 +37,7 @@ pub use owned::{OwnedStreamEvent, complete, stream_to};
 pub use request::{ModelRequest, RequestHook};
 pub use wire_hooks::{HIDDEN, OnRequest, OnResponse, Received, ReceivedPart, SentRequest, WireHooks};
 
+pub use crate::message::overflow;
 use crate::model::ModelConfig;
 
 /// Calls a model (REQ-020).

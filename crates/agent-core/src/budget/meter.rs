@@ -41,7 +41,7 @@ pub(crate) fn prompt_estimate(request: &ModelRequest) -> u64 {
 
 /// What stands before the messages.
 pub(crate) fn head_estimate(system_prompt: &str, tools: &crate::tool::ToolDefinitions) -> u64 {
-    tools.tokens().saturating_add(crate::context::estimate_tokens(system_prompt))
+    tools.tokens().saturating_add(crate::message::estimate_tokens(system_prompt))
 }
 
 /// What a call is settled at: what the provider said; where it said nothing of a call that it answered, an estimate, since

@@ -20,7 +20,7 @@ pub use level2::{SUMMARY_PREFIX, level2_summarize_old_turns};
 pub use level3::{DROP_MARKER_PREFIX, keep_within_budget, level3_drop_middle};
 
 use super::config::ContextConfig;
-use super::tokens::TokenCounter;
+use crate::message::TokenCounter;
 use crate::history::{History, Splice, SpliceError};
 use crate::message::AgentMessage;
 use crate::provider::ProviderError;

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::decide::{Allowed, Decision};
 use super::halt::Halt;
 use super::ledger::Written;
+use super::services::RunServices;
 use super::shell::{Shell, contained, panic_text};
 use super::signals::Signals;
 use crate::budget::Budget;
@@ -104,10 +105,12 @@ impl Shell {
             step_key: pending.key.clone(),
             cancel: self.cancel.child_token(),
             updates,
-            provider: Some(self.config.provider.clone()),
             environment: self.config.environment.clone(),
-            journal: self.config.journal.clone(),
-            budget: self.till.as_ref().map(|till| till.share_for(&pending.call)),
+            services: Some(Arc::new(RunServices {
+                provider: Some(self.config.provider.clone()),
+                journal: self.config.journal.clone(),
+                budget: self.till.as_ref().map(|till| till.share_for(&pending.call)),
+            })),
         }
     }
 
@@ -237,7 +240,7 @@ impl Shell {
 /// Runs a call in a task of its own, so that a tool that blocks stops neither the others nor an abort.
 async fn run_one(env: Arc<dyn Environment>, ready: Ready, limit: Option<Duration>, grace: Duration) -> Ended {
     let Ready { call, tool, arguments, limit: own, ctx } = ready;
-    let budget = ctx.budget.clone();
+    let budget = ctx.budget().cloned();
     let (updates, cancel) = (ctx.updates.clone(), ctx.cancel.clone());
     let limit = own.or(limit);
     let (tx, rx) = oneshot::channel();

@@ -12,12 +12,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Evaluated, Evaluation, EvaluationDecision, EvaluationError, EvaluationStrategy};
-use crate::drive::{AgentContext, AgentLoopConfig};
+use super::{
+    Evaluated, Evaluation, EvaluationDecision, EvaluationError, EvaluationStrategy, ParallelLoopOutcome,
+};
+use crate::drive::{AgentContext, AgentLoopConfig, Driven, Member};
 use crate::event::{Answer, Ended};
 use crate::identity::{GroupRole, TurnTrigger};
 use crate::message::{AgentMessage, AssistantMessage, Message, Usage};
-use crate::parallel::{Driven, Member, ParallelLoopOutcome};
 use crate::run::Run;
 use fit::{Fit, Parts};
 

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::HistoryError;
-use crate::context::message_tokens;
 use crate::identity::ToolCallId;
-use crate::message::{AgentMessage, AssistantMessage, Message, ToolResultMessage};
+use crate::message::{AgentMessage, AssistantMessage, Message, ToolResultMessage, message_tokens};
 use crate::wire::WireCache;
 
 /// A shared message. A clone costs one atomic count; it serialises as the message.

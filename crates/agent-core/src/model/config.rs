@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{ApiProtocol, ChatDialect, Secret, ThinkingForm, ThinkingLevel};
-use crate::message::CostConfig;
+use super::{ApiProtocol, ChatDialect, CostConfig, Secret, ThinkingForm, ThinkingLevel};
 
 /// Which model to call and how (REQ-147, REQ-186).
 #[derive(Clone, PartialEq)]

@@ -1,8 +1,7 @@
 //! Why no branch was selected.
 
-use super::ParallelLoopOutcome;
 use crate::drive::LoopError;
-use crate::evaluation::EvaluationError;
+use crate::evaluation::{EvaluationError, ParallelLoopOutcome};
 use crate::journal::JournalError;
 
 /// Why no branch was selected. What had become of the branches by then is in it.

@@ -9,11 +9,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::Branch;
 use super::error::ParallelError;
-use super::group::{Announced, ParallelGroup};
-use super::member::{Driven, Driving, Member};
-use super::outcome::{BranchEnd, ParallelLoopOutcome, ParallelLoopResult, ParallelUsage};
-use crate::drive::{AgentContext, AgentLoopConfig, EventSender, GRACE, LoopError, panic_text};
-use crate::evaluation::{Evaluated, Evaluation, EvaluationDecision, EvaluationError, EvaluationStrategy};
+use super::result::{ParallelLoopResult, ParallelUsage};
+use crate::drive::{
+    AgentContext, AgentLoopConfig, Driven, Driving, EventSender, GRACE, LoopError, Member, panic_text,
+};
+use crate::evaluation::{
+    Announced, BranchEnd, Evaluated, Evaluation, EvaluationDecision, EvaluationError, EvaluationStrategy,
+    ParallelGroup, ParallelLoopOutcome,
+};
 use crate::event::{AgentEvent, Ended, ParallelLoopEnd};
 use crate::history::{Entry, History};
 use crate::identity::{ContinuationKind, GroupRole};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::CacheBreakCause;
-use crate::context::estimate_tokens;
+use crate::message::estimate_tokens;
 use crate::history::{History, Unit, UnitKind};
 use crate::provider::ModelRequest;
 use crate::tool::{ToolDefinition, ToolDefinitions};

@@ -3,7 +3,7 @@
 use super::level2::{SUMMARY_PREFIX, spoken_for};
 use super::level3::{drop_others, marker_tokens};
 use super::{CompactionDraft, CompactionError};
-use crate::context::tokens::TokenCounter;
+use crate::message::TokenCounter;
 use crate::history::Entry;
 use crate::message::{AgentMessage, AssistantMessage, Content, Message};
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::context::tokens::TokenCounter;
+use crate::message::TokenCounter;
 use crate::history::{Entry, History, MessageRef, Splice};
 use crate::message::{AgentMessage, AssistantMessage, Message};
 

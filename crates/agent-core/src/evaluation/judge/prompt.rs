@@ -1,9 +1,9 @@
 //! What the judge reads.
 
 use super::fit::Parts;
+use crate::evaluation::ParallelLoopOutcome;
 use crate::history::History;
 use crate::message::{AgentMessage, Message};
-use crate::parallel::ParallelLoopOutcome;
 
 /// What stands for an answer without text.
 const NO_TEXT: &str = "(no text)";

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 
-use crate::drive::{
+use super::{
     AgentContext, AgentLoopConfig, Audience, EventSender, ListenerPanicked, LoopError, Output, Shell,
     ask_sources, counted, panic_text, start_run,
 };

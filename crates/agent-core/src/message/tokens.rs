@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::message::{AgentMessage, Content, ImageContent, Message};
+use super::{AgentMessage, Content, ImageContent, Message};
 
 /// Counts tokens. Only [`count_text`](Self::count_text) must be written.
 pub trait TokenCounter: Send + Sync + fmt::Debug {

@@ -35,7 +35,7 @@ pub struct ParallelGroup {
 impl ParallelGroup {
     /// A group that has no branch yet. Its name is drawn by the environment, so that it is no other group's of the session,
     /// whoever ran that one (D28).
-    pub(super) fn new(
+    pub(crate) fn new(
         session_id: SessionId,
         agent_id: AgentId,
         parent_loop_id: Option<LoopId>,
@@ -55,7 +55,7 @@ impl ParallelGroup {
     }
 
     /// The id of a branch: `{session}.{config}.{group}-{n}`, with n from 1.
-    pub(super) fn branch_id(&self, segment: &str, index: usize) -> LoopId {
+    pub(crate) fn branch_id(&self, segment: &str, index: usize) -> LoopId {
         LoopId::from(format!("{}.{segment}.{}-{}", self.session_id, self.tag, index.saturating_add(1)))
     }
 
@@ -69,7 +69,7 @@ impl ParallelGroup {
     }
 
     /// One more journal, unless it is there.
-    pub(super) fn write_to(&mut self, journal: Option<&Arc<dyn Journal>>) {
+    pub(crate) fn write_to(&mut self, journal: Option<&Arc<dyn Journal>>) {
         if let Some(journal) = journal
             && !self.journals.iter().any(|known| Arc::ptr_eq(known, journal))
         {
@@ -85,7 +85,7 @@ impl ParallelGroup {
     }
 
     /// Writes the announcement down and says it. From then on the group has an end.
-    pub(super) async fn announce<'a>(&'a self, tx: &'a EventSender) -> Result<Announced<'a>, JournalError> {
+    pub(crate) async fn announce<'a>(&'a self, tx: &'a EventSender) -> Result<Announced<'a>, JournalError> {
         let event = AgentEvent::ParallelLoopStart(Box::new(ParallelLoopStart {
             group_id: self.group_id.clone(),
             session_id: self.session_id.clone(),
@@ -99,7 +99,7 @@ impl ParallelGroup {
         Ok(Announced { group: self, tx, open: true })
     }
 
-    pub(super) fn end(&self, reason: Option<String>) -> ParallelLoopEnd {
+    pub(crate) fn end(&self, reason: Option<String>) -> ParallelLoopEnd {
         ParallelLoopEnd {
             group_id: self.group_id.clone(),
             session_id: self.session_id.clone(),
@@ -114,7 +114,7 @@ impl ParallelGroup {
 }
 
 /// A group whose end has not been said. Dropping it says that there was no selection.
-pub(super) struct Announced<'a> {
+pub(crate) struct Announced<'a> {
     group: &'a ParallelGroup,
     tx: &'a EventSender,
     open: bool,
@@ -122,7 +122,7 @@ pub(super) struct Announced<'a> {
 
 impl Announced<'_> {
     /// Writes the end down and says it.
-    pub(super) async fn close(mut self, end: ParallelLoopEnd) -> Result<(), JournalError> {
+    pub(crate) async fn close(mut self, end: ParallelLoopEnd) -> Result<(), JournalError> {
         let event = AgentEvent::ParallelLoopEnd(Box::new(end));
         let recorded = self.group.record(&event).await;
         self.open = false;

@@ -21,22 +21,20 @@
 //! ```
 
 mod abort;
-mod apply;
 mod budget;
-mod call;
+mod checkpoint;
+mod explicit_null;
 mod gate;
-mod ids;
 mod input;
-mod light;
-mod look;
-mod open;
-mod present;
+mod model_call;
+mod open_calls;
 mod queues;
-mod routes;
+mod reply;
 mod setup;
 mod step;
-mod tools;
+mod tool_calls;
 mod turn;
+mod view;
 
 #[cfg(test)]
 mod tests;
@@ -47,23 +45,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::ContextTracker;
 use crate::event::{AgentEnd, AgentEvent, Ended, Question};
+use crate::fold::Fold;
 use crate::history::{Entry, History, HistoryError, MessageRef};
 use crate::identity::{Timestamp, TurnId};
 use crate::limits::{ExecutionLimits, ExecutionTracker};
 use crate::message::{AgentMessage, Usage};
 use crate::route::LostRoutes;
 
+pub use checkpoint::{RestoreError, RunCheckpoint};
 pub use input::{
     BudgetVerdict, Failure, GateVerdict, Input, InputVerdict, PartialReply, Reply, ReplyError, ToolChange,
     ToolOutcome, ToolVerdict,
 };
-pub use light::{RestoreError, RunCheckpoint};
 pub use queues::{QueueKind, QueueMode, Queued, SteeringPolicy};
 pub use setup::{BudgetSetup, Gates, RunSetup};
 pub use step::{CallStage, CompactionTask, Gate, PendingCall, Step};
 
 use budget::BudgetState;
-use open::Open;
+use open_calls::OpenCalls;
 pub(crate) use queues::Queues;
 
 /// A run of the loop: its whole state.
@@ -148,7 +147,7 @@ enum Phase {
     /// The end of a wait before the next attempt.
     Backoff(Retry),
     /// The ends of tool calls.
-    Tools(Box<Open>),
+    Tools(Box<OpenCalls>),
     /// Nothing more.
     Done(Ended),
 }
@@ -268,7 +267,25 @@ impl Run {
         input: Input,
         out: &mut Vec<AgentEvent>,
     ) -> Result<(), Misplaced> {
-        apply::apply(self, now, input, out)
+        apply(self, now, input, out)
+    }
+
+    /// Returns the state of the run without its setup and its messages. [`restore`](Self::restore) rebuilds the run from it.
+    #[must_use]
+    pub fn checkpoint(&self) -> RunCheckpoint {
+        RunCheckpoint::of(self)
+    }
+
+    /// Rebuilds a run from a checkpoint, its setup, and the fold of the conversation before it and all its events so far.
+    ///
+    /// # Errors
+    /// [`RestoreError`] if the checkpoint does not belong to the folded events.
+    pub fn restore(
+        setup: impl Into<Arc<RunSetup>>,
+        checkpoint: RunCheckpoint,
+        fold: &Fold,
+    ) -> Result<Self, RestoreError> {
+        checkpoint.restore(setup.into(), fold)
     }
 
     fn turn_id(&self) -> TurnId {
@@ -276,13 +293,13 @@ impl Run {
     }
 
     /// Says a whole message and puts it on the list of this run's messages.
-    fn say_message(&mut self, entry: &Entry, out: &mut Vec<AgentEvent>) {
+    fn emit_message(&mut self, entry: &Entry, out: &mut Vec<AgentEvent>) {
         let message = entry.shared().clone();
         out.push(AgentEvent::MessageStart { loop_id: self.setup.loop_id.clone(), message });
-        self.say_message_end(entry, out);
+        self.emit_message_end(entry, out);
     }
 
-    fn say_message_end(&mut self, entry: &Entry, out: &mut Vec<AgentEvent>) {
+    fn emit_message_end(&mut self, entry: &Entry, out: &mut Vec<AgentEvent>) {
         out.push(AgentEvent::MessageEnd {
             loop_id: self.setup.loop_id.clone(),
             message: entry.shared().clone(),
@@ -293,7 +310,7 @@ impl Run {
     }
 
     /// An entry for a message that enters now: stamped with time and turn.
-    fn entered(&self, mut entry: Entry) -> Entry {
+    fn stamped(&self, mut entry: Entry) -> Entry {
         let message = entry.message_mut();
         message.stamp(self.now);
         if let AgentMessage::Llm(m) = message
@@ -316,5 +333,65 @@ impl Run {
             timestamp: self.now,
         })));
         self.phase = Phase::Done(ended);
+    }
+}
+
+/// Applies an input. Each handler checks its input completely before it changes the run.
+fn apply(run: &mut Run, now: Timestamp, input: Input, out: &mut Vec<AgentEvent>) -> Result<(), Misplaced> {
+    let name = input.name();
+    let refuse = |reason: String| Misplaced { input: name, reason };
+    if let Phase::Done(_) = run.phase {
+        return Err(refuse("the run has ended".into()));
+    }
+    match input {
+        Input::Queue { queued } => {
+            History::may_enter_alone(&queued.entry).map_err(|e| refuse(e.to_string()))?;
+            run.now = now;
+            run.queues.push(queued);
+            tool_calls::skip_if_steered(run, out);
+            Ok(())
+        }
+        Input::ClearQueue { kind } => {
+            run.now = now;
+            run.queues.clear(kind);
+            Ok(())
+        }
+        Input::SetQueueMode { kind, mode } => {
+            run.now = now;
+            run.queues.set_mode(kind, mode);
+            Ok(())
+        }
+        Input::Abort { partial, interrupted } => {
+            run.now = now;
+            abort::abort(run, partial, interrupted, out);
+            Ok(())
+        }
+        Input::GateDecided { verdict } => gate::decided(run, now, verdict, out).map_err(refuse),
+        Input::Filtered { verdict } => gate::filtered(run, now, verdict, out).map_err(refuse),
+        Input::BudgetDecided { verdict } => budget::decided(run, now, verdict, out).map_err(refuse),
+        Input::ReplyStarted => model_call::started(run, now, out).map_err(refuse),
+        Input::CacheBroke { found } => model_call::cache_broke(run, now, found, out).map_err(refuse),
+        Input::ModelReplied { reply } => model_call::replied(run, now, reply, out).map_err(refuse),
+        Input::ModelFailed { failure, partial } => {
+            model_call::failed(run, now, &failure, partial, out).map_err(refuse)
+        }
+        Input::Slept => model_call::slept(run, now).map_err(refuse),
+        Input::ToolBegan { id, verdict } => tool_calls::began(run, now, &id, verdict, out).map_err(refuse),
+        Input::ToolEnded { id, outcome } => tool_calls::ended(run, now, &id, *outcome, out).map_err(refuse),
+        Input::ToolReviewed { id, change } => {
+            tool_calls::reviewed(run, now, &id, *change, out).map_err(refuse)
+        }
+        Input::Compacted { splices, usage, fallback } => {
+            model_call::compacted(run, now, splices, usage, fallback, out).map_err(refuse)
+        }
+        Input::CompactionFailed { message } => {
+            model_call::compaction_failed(run, now, message, out).map_err(refuse)
+        }
+        Input::Answer { question_id, answer } => match &run.phase {
+            Phase::GateAsked { .. } => gate::answered(run, now, &question_id, answer, out).map_err(refuse),
+            Phase::BudgetAsked(_) => budget::answered(run, now, &question_id, answer, out).map_err(refuse),
+            Phase::Tools(_) => tool_calls::answered(run, now, &question_id, answer, out).map_err(refuse),
+            _ => Err(refuse("nothing is asked".into())),
+        },
     }
 }

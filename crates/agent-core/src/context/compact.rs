@@ -20,9 +20,9 @@ pub use level2::{SUMMARY_PREFIX, level2_summarize_old_turns};
 pub use level3::{DROP_MARKER_PREFIX, keep_within_budget, level3_drop_middle};
 
 use super::config::ContextConfig;
-use crate::message::TokenCounter;
 use crate::history::{History, Splice, SpliceError};
 use crate::message::AgentMessage;
+use crate::message::TokenCounter;
 use crate::provider::ProviderError;
 
 /// Why a conversation was not shortened.

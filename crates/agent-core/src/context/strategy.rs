@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 use super::compact::{CompactionError, compact_history_within};
 use super::config::ContextConfig;
 use super::splices::splices_between;
-use crate::message::{HeuristicTokenCounter, TokenCounter};
 use crate::event::CompactionReason;
 use crate::history::{History, MessageRef, Repair, Splice};
 use crate::message::{AgentMessage, Usage};
+use crate::message::{HeuristicTokenCounter, TokenCounter};
 use crate::model::ModelConfig;
 use crate::provider::StreamProvider;
 

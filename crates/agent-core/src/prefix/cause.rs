@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::CacheBreakCause;
-use crate::message::estimate_tokens;
 use crate::history::{History, Unit, UnitKind};
+use crate::message::estimate_tokens;
 use crate::provider::ModelRequest;
 use crate::tool::{ToolDefinition, ToolDefinitions};
 

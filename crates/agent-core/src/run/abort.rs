@@ -1,7 +1,7 @@
 //! Abort, in every phase.
 
 use super::input::PartialReply;
-use super::{GateAt, Phase, Run, tools};
+use super::{GateAt, Phase, Run, tool_calls};
 use crate::event::{AgentEvent, Ended};
 use crate::message::StopReason;
 
@@ -48,8 +48,8 @@ pub(super) fn abort(
         Phase::Tools(open) if !open.aborting => {
             open.interrupted = interrupted;
             open.abort(&loop_id, now, out);
-            tools::settle(run, out);
+            tool_calls::settle(run, out);
         }
-        Phase::Tools(_) => tools::close_all(run, tools::ABORTED, out),
+        Phase::Tools(_) => tool_calls::close_all(run, tool_calls::ABORTED, out),
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{GateAt, Phase, Run};
 use crate::event::{CompactionReason, Ended, Question};
 use crate::history::{Entry, History};
-use crate::identity::{Part, StepKey, joined};
+use crate::identity::StepKey;
 use crate::message::ToolCall;
 
 /// What is to be done. Its key is the same in every process that gets here (architecture: stable step keys).
@@ -205,14 +205,5 @@ pub(super) fn next(run: &Run) -> Step {
         },
         Phase::Tools(open) => open.next(turn),
         Phase::Done(ended) => Step::Done(ended.clone()),
-    }
-}
-
-impl Run {
-    /// The name of the model call that is open or comes next.
-    pub(super) fn model_key(&self) -> StepKey {
-        let (turn, attempt) = (self.turn.index.into(), self.turn.attempt.into());
-        let parts = [Part::Text("model-"), Part::Number(turn), Part::Text("."), Part::Number(attempt)];
-        StepKey::from(joined(&parts))
     }
 }

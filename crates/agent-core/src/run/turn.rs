@@ -1,11 +1,33 @@
 //! Turns: opening one, closing one, and whether another follows.
 
-use super::{CompactionTask, GateAt, Intake, Phase, QueueKind, Queued, Run, Turn};
-use crate::event::{AgentEvent, CompactionReason, Ended};
+use super::{CompactionTask, GateAt, Intake, Phase, QueueKind, Queued, Run, Turn, budget};
+use crate::event::{AgentEvent, AgentStart, CompactionReason, Ended};
 use crate::history::{Entry, MessageRef};
 use crate::identity::{ContinuationKind, TurnTrigger};
 
 impl Run {
+    /// `AgentStart`, and the prompts' gate if there is one.
+    pub(super) fn open_loop(&mut self, out: &mut Vec<AgentEvent>) {
+        let setup = &self.setup;
+        out.push(AgentEvent::AgentStart(Box::new(AgentStart {
+            agent_id: setup.agent_id.clone(),
+            session_id: setup.session_id.clone(),
+            loop_id: setup.loop_id.clone(),
+            parent_loop_id: setup.parent_loop_id.clone(),
+            continuation_kind: setup.continuation.clone(),
+            group: setup.group.clone(),
+            session_origin: setup.session_origin.clone(),
+            timestamp: self.now,
+            config: setup.config.clone(),
+            metadata: setup.metadata.clone(),
+        })));
+        if setup.gates.input && !self.prompts.is_empty() {
+            self.phase = Phase::Gate(GateAt::Input);
+        } else {
+            self.begin_run(out);
+        }
+    }
+
     /// The first turn, or none: a continuation after a reply goes on with what is queued.
     pub(super) fn begin_run(&mut self, out: &mut Vec<AgentEvent>) {
         if self.prompts.is_empty()
@@ -22,7 +44,7 @@ impl Run {
         if let Some(limit) = self.tracker.check_limits(self.now) {
             let reason = limit.to_string();
             self.enter_prompts(out);
-            self.say_stop(&reason, out);
+            budget::emit_stop(self, &reason, out);
             self.end(Ended::Limit { reason }, out);
         } else if self.setup.gates.before_turn {
             self.phase = Phase::Gate(GateAt::Turn);
@@ -70,9 +92,9 @@ impl Run {
 
     /// Says a message and puts it into the history. It was checked when it came, so the door is open to it.
     fn enter(&mut self, entry: Entry, out: &mut Vec<AgentEvent>) {
-        let entry = self.entered(entry);
+        let entry = self.stamped(entry);
         if self.history.push_entry(entry.clone()).is_ok() {
-            self.say_message(&entry, out);
+            self.emit_message(&entry, out);
         }
     }
 
@@ -84,7 +106,7 @@ impl Run {
             self.turn.compacted = true;
             self.start_compaction(task, out);
         } else {
-            self.await_call(None);
+            budget::await_call(self, None);
         }
     }
 

@@ -90,7 +90,7 @@ impl Journal for Keeping {
             inputs: entry.inputs.to_vec(),
             events: entry.events.to_vec(),
             run: serde_json::to_string(entry.run).unwrap(),
-            light: serde_json::to_string(&entry.run.light()).unwrap(),
+            light: serde_json::to_string(&entry.run.checkpoint()).unwrap(),
             durability: entry.durability,
         };
         for event in &kept.events {

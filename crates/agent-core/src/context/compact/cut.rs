@@ -3,8 +3,8 @@
 use super::level2::{SUMMARY_PREFIX, spoken_for};
 use super::level3::{drop_others, marker_tokens};
 use super::{CompactionDraft, CompactionError};
-use crate::message::TokenCounter;
 use crate::history::Entry;
+use crate::message::TokenCounter;
 use crate::message::{AgentMessage, AssistantMessage, Content, Message};
 
 /// What is left of a text of which nothing fits.

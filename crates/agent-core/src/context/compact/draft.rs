@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::message::TokenCounter;
 use crate::history::{Entry, History, MessageRef, Splice};
+use crate::message::TokenCounter;
 use crate::message::{AgentMessage, AssistantMessage, Message};
 
 use super::level3::is_drop_marker;

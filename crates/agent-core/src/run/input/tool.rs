@@ -32,7 +32,7 @@ pub enum ToolVerdict {
         #[serde(
             default,
             skip_serializing_if = "Option::is_none",
-            deserialize_with = "super::super::present::field"
+            deserialize_with = "super::super::explicit_null::field"
         )]
         arguments: Option<Value>,
     },
@@ -86,7 +86,7 @@ pub struct ToolChange {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "super::super::present::field"
+        deserialize_with = "super::super::explicit_null::field"
     )]
     pub details: Option<Value>,
     /// Whether it failed.

@@ -13,7 +13,7 @@ use crate::tool::ToolResult;
 
 /// An exchange that is not closed. It is not in the history (invariant 3).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Open {
+pub(super) struct OpenCalls {
     pub(super) reply: Entry,
     pub(super) slots: Vec<Slot>,
     /// Calls in a group.
@@ -35,24 +35,28 @@ pub(super) struct Slot {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) forced: bool,
     /// The arguments to run with when the budget's question is answered.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::present::field")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::explicit_null::field"
+    )]
     pub(super) kept: Option<Value>,
-    pub(super) closed: Option<Closed>,
+    pub(super) closed: Option<CallOutcome>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Stage {
     New,
     Asked(Question),
-    Approved(#[serde(with = "super::present")] Option<Value>),
-    Began(#[serde(with = "super::present")] Option<Value>),
+    Approved(#[serde(with = "super::explicit_null")] Option<Value>),
+    Began(#[serde(with = "super::explicit_null")] Option<Value>),
     Ended,
     Closed,
 }
 
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Closed {
+pub(super) struct CallOutcome {
     pub(super) result: ToolResult,
     pub(super) duration_ms: Option<u64>,
     pub(super) tokens: Option<u64>,
@@ -61,7 +65,7 @@ pub(super) struct Closed {
     pub(super) change: Option<ToolChange>,
 }
 
-impl Open {
+impl OpenCalls {
     pub(super) fn new(reply: Entry) -> Self {
         let calls: Option<Vec<ToolCall>> = reply
             .message()
@@ -125,7 +129,7 @@ impl Open {
         self.slots
             .chunks(self.group)
             .enumerate()
-            .find(|(_, slots)| slots.iter().any(Slot::can_go_on))
+            .find(|(_, slots)| slots.iter().any(Slot::is_actionable))
             .map(|(n, slots)| (n * self.group, slots))
     }
 
@@ -156,7 +160,8 @@ impl Open {
     }
 
     pub(super) fn may_begin(&self, id: &ToolCallId) -> bool {
-        self.current_group().is_some_and(|(_, slots)| slots.iter().any(|s| s.call.id == *id && s.can_go_on()))
+        self.current_group()
+            .is_some_and(|(_, slots)| slots.iter().any(|s| s.call.id == *id && s.is_actionable()))
     }
 
     pub(super) fn up_for_review(&self, id: &ToolCallId, loop_id: &LoopId) -> Option<ToolExecutionEnd> {
@@ -174,19 +179,19 @@ impl Open {
     }
 
     /// The reply and what came of its calls, in their order.
-    pub(super) fn into_parts(self) -> (Entry, Vec<(ToolCall, Closed)>) {
+    pub(super) fn into_parts(self) -> (Entry, Vec<(ToolCall, CallOutcome)>) {
         let slots = self.slots.into_iter().filter_map(|s| s.closed.map(|c| (s.call, c.changed()))).collect();
         (self.reply, slots)
     }
 }
 
 impl Slot {
-    pub(super) fn can_go_on(&self) -> bool {
+    pub(super) fn is_actionable(&self) -> bool {
         !matches!(self.stage, Stage::Asked(_) | Stage::Closed)
     }
 }
 
-impl Closed {
+impl CallOutcome {
     /// With the change taken in.
     fn changed(mut self) -> Self {
         let Some(change) = self.change.take() else { return self };

@@ -1,10 +1,11 @@
 //! What can be seen of a run.
 
 use super::{GateAt, Phase, QueueKind, Queued, Queues, Run, RunSetup, Step};
+use crate::budget::{AtLimit, BudgetSnapshot, Spending};
 use crate::event::{Ended, Question, ToolExecutionEnd};
 use crate::history::{History, MessageRef};
-use crate::identity::{LoopId, Timestamp, ToolCallId};
-use crate::message::Usage;
+use crate::identity::{LoopId, Part, StepKey, Timestamp, ToolCallId, joined};
+use crate::message::{CostConfig, Usage};
 
 impl Run {
     /// The loop's id.
@@ -143,5 +144,46 @@ impl Run {
     #[must_use]
     pub fn is_suspended(&self) -> bool {
         matches!(self.next(), Step::AwaitAnswer { .. })
+    }
+
+    pub(super) fn pauses_at_limit(&self) -> bool {
+        self.setup.budget.as_ref().is_some_and(|b| b.at_limit == AtLimit::Pause)
+    }
+
+    pub(super) fn prices(&self) -> &CostConfig {
+        static NONE: CostConfig = CostConfig::unknown();
+        match self.route() {
+            Some(route) => &route.prices,
+            None => self.setup.budget.as_ref().map_or(&NONE, |b| &b.prices),
+        }
+    }
+
+    /// What the run spent of its budget: its own calls, and its tools with their sub-agents. `None` without a budget.
+    #[must_use]
+    pub fn spent(&self) -> Option<Spending> {
+        self.setup.budget.as_ref().map(|_| self.budget.own.plus(&self.budget.tools))
+    }
+
+    /// The accounts of its budget as far as the run knows them, for another process that goes on with it.
+    #[must_use]
+    pub fn budget(&self) -> &BudgetSnapshot {
+        &self.budget.known
+    }
+
+    /// What its own calls cost so far.
+    pub(crate) fn own_spending(&self) -> Spending {
+        self.budget.own
+    }
+
+    /// What is set aside for the call of the model that is being made.
+    pub(crate) fn granted(&self) -> Option<Spending> {
+        self.budget.granted.as_ref().map(|g| g.amounts)
+    }
+
+    /// The name of the model call that is open or comes next.
+    pub(super) fn model_key(&self) -> StepKey {
+        let (turn, attempt) = (self.turn.index.into(), self.turn.attempt.into());
+        let parts = [Part::Text("model-"), Part::Number(turn), Part::Text("."), Part::Number(attempt)];
+        StepKey::from(joined(&parts))
     }
 }

@@ -1,169 +1,20 @@
-//! The call of the model: a reply, a failure, a retry, an overflow, a compaction.
+//! Model replies: applying a complete reply, superseding a failed attempt, retries, routes and context overflow.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::input::{Failure, PartialReply, Reply};
-use super::open::Open;
-use super::{CompactionTask, Phase, Retry, Run, tools};
-use crate::event::{AgentEvent, CompactionEnded, CompactionReason, Ended, RetryNote};
-use crate::history::{Entry, MessageRef, Splice};
-use crate::identity::Timestamp;
-use crate::message::{AssistantMessage, LlmMessage, Message, StopReason, Usage};
-use crate::prefix::CacheBreak;
+use super::input::{Failure, PartialReply};
+use super::open_calls::OpenCalls;
+use super::{CompactionTask, Phase, Retry, Run, budget, tool_calls};
+use crate::event::{AgentEvent, CompactionReason, Ended, RetryNote, RouteChange};
+use crate::history::{Entry, MessageRef};
+use crate::identity::{Timestamp, ToolCallId, stable_hash};
+use crate::message::{AssistantMessage, Content, LlmMessage, Message, StopReason, Usage};
 use crate::provider::ErrorKind;
-
-type Refusal = String;
+use crate::route::{RouteName, RouteSetup};
 
 /// Of the window, when the provider says that the conversation is too long: what the history is shortened to.
 const OVERFLOW_SHARE_PERCENT: u64 = 75;
-
-pub(super) fn started(run: &mut Run, now: Timestamp, out: &mut Vec<AgentEvent>) -> Result<(), Refusal> {
-    match &mut run.phase {
-        Phase::Calling { started: true, .. } => Err("the reply has already begun".into()),
-        Phase::Calling { started, .. } => {
-            *started = true;
-            run.now = now;
-            run.say_reply_start(out);
-            Ok(())
-        }
-        _ => Err("no model is being called".into()),
-    }
-}
-
-pub(super) fn slept(run: &mut Run, now: Timestamp) -> Result<(), Refusal> {
-    let Phase::Backoff(retry) = &run.phase else { return Err("no wait is open".into()) };
-    let retry = Some(retry.clone());
-    run.now = now;
-    run.await_call(retry);
-    Ok(())
-}
-
-pub(super) fn cache_broke(
-    run: &mut Run,
-    now: Timestamp,
-    found: Box<CacheBreak>,
-    out: &mut Vec<AgentEvent>,
-) -> Result<(), Refusal> {
-    let Phase::Calling { .. } = &run.phase else { return Err("no model is being called".into()) };
-    run.now = now;
-    out.push(AgentEvent::CacheBroken(found));
-    Ok(())
-}
-
-pub(super) fn replied(
-    run: &mut Run,
-    now: Timestamp,
-    reply: Reply,
-    out: &mut Vec<AgentEvent>,
-) -> Result<(), Refusal> {
-    let Phase::Calling { started, retry } = &run.phase else { return Err("no model is being called".into()) };
-    let (started, retry) = (*started, retry.clone());
-    run.now = now;
-    let (message, tokens) = reply.into_parts();
-    run.settle_call(message.usage, true, tokens.unwrap_or_default(), out);
-    if run.is_silent_overflow(&message) && run.setup.context.is_some() {
-        let failure =
-            Failure::new(ErrorKind::ContextOverflow, "the model was shown less than the whole conversation");
-        let partial = PartialReply::new(message.content, message.usage, message.response_id);
-        run.close_retry(retry, Some(&failure.message), out);
-        if run.turn.overflow.is_some() {
-            run.fail_turn(failure.kind, failure.message, Some(partial), out);
-        } else {
-            run.supersede(started, Some(partial), &failure, out);
-            run.recover_overflow(failure.message, out);
-        }
-        return Ok(());
-    }
-    run.close_retry(retry, None, out);
-    run.take_reply(started, message, tokens, out);
-    Ok(())
-}
-
-pub(super) fn failed(
-    run: &mut Run,
-    now: Timestamp,
-    failure: &Failure,
-    partial: Option<Box<PartialReply>>,
-    out: &mut Vec<AgentEvent>,
-) -> Result<(), Refusal> {
-    let Phase::Calling { started, retry } = &run.phase else { return Err("no model is being called".into()) };
-    if failure.kind == ErrorKind::Cancelled {
-        return Err("a call that the caller cancelled is an Abort".into());
-    }
-    let (started, retry) = (*started, retry.clone());
-    run.now = now;
-    run.settle_partial(partial.as_deref(), out);
-    let partial = partial.map(|p| *p);
-    run.close_retry(retry, Some(&failure.message), out);
-    if failure.kind == ErrorKind::ContextOverflow
-        && run.turn.overflow.is_none()
-        && run.setup.context.is_some()
-    {
-        run.supersede(started, partial, failure, out);
-        run.recover_overflow(failure.message.clone(), out);
-        return Ok(());
-    }
-    match run.next_retry(failure) {
-        Ok(retry) => {
-            out.push(AgentEvent::RetryStart(Box::new(run.retry_note(&retry, Some(&failure.message)))));
-            run.supersede(started, partial, failure, out);
-            run.turn.retries += 1;
-            run.turn.attempt += 1;
-            run.phase = Phase::Backoff(retry);
-        }
-        Err(message) => run.give_up(failure, message, started, partial, out),
-    }
-    Ok(())
-}
-
-pub(super) fn compacted(
-    run: &mut Run,
-    now: Timestamp,
-    splices: Vec<Splice>,
-    usage: Usage,
-    fallback: Option<String>,
-    out: &mut Vec<AgentEvent>,
-) -> Result<(), Refusal> {
-    let Phase::Compacting(task) = run.phase else { return Err("no compaction is open".into()) };
-    let history = run.history.spliced(&splices).map_err(|e| e.to_string())?;
-    run.now = now;
-    let (messages_before, tokens_before) = (run.history.len(), run.context_tokens());
-    run.history = history;
-    run.context.reset();
-    out.push(AgentEvent::CompactionEnded(Box::new(CompactionEnded {
-        loop_id: run.setup.loop_id.clone(),
-        reason: task.reason,
-        splices,
-        messages_before,
-        messages_after: run.history.len(),
-        estimated_tokens_before: tokens_before,
-        estimated_tokens_after: run.history.tokens(),
-        usage,
-        fallback,
-        timestamp: now,
-    })));
-    run.await_call(None);
-    Ok(())
-}
-
-pub(super) fn compaction_failed(
-    run: &mut Run,
-    now: Timestamp,
-    message: String,
-    out: &mut Vec<AgentEvent>,
-) -> Result<(), Refusal> {
-    if !matches!(run.phase, Phase::Compacting(_)) {
-        return Err("no compaction is open".into());
-    }
-    run.now = now;
-    run.phase = Phase::Calling { started: false, retry: None };
-    let text = match &run.turn.overflow {
-        Some(said) => format!("{said} (and the conversation cannot be shortened: {message})"),
-        None => message,
-    };
-    run.give_up(&Failure::new(ErrorKind::ContextOverflow, text.clone()), text, false, None, out);
-    Ok(())
-}
 
 impl Run {
     /// The call that is open ends without a whole reply.
@@ -171,11 +22,11 @@ impl Run {
         let Phase::Calling { started, .. } = self.phase else { return };
         let (usage, output) =
             partial.map_or((Usage::default(), 0), |p| (p.usage, crate::context::content_tokens(&p.content)));
-        self.settle_call(usage, started || output > 0, output, out);
+        budget::settle_call(self, usage, started || output > 0, output, out);
     }
 
     /// An empty reply, which a `MessageStart` shows.
-    fn say_reply_start(&mut self, out: &mut Vec<AgentEvent>) {
+    pub(super) fn emit_reply_start(&mut self, out: &mut Vec<AgentEvent>) {
         let message = self.own_reply(StopReason::Stop, None, PartialReply::default());
         out.push(AgentEvent::MessageStart { loop_id: self.setup.loop_id.clone(), message });
     }
@@ -198,14 +49,14 @@ impl Run {
         MessageRef::from(LlmMessage::new(Message::from(message)).in_turn(self.turn_id()))
     }
 
-    fn take_reply(
+    pub(super) fn apply_reply(
         &mut self,
         started: bool,
         mut message: AssistantMessage,
         tokens: Option<u64>,
         out: &mut Vec<AgentEvent>,
     ) {
-        self.name_calls(&mut message);
+        self.assign_call_ids(&mut message);
         if message.timestamp == Timestamp::default() {
             message.timestamp = self.now;
         }
@@ -223,7 +74,7 @@ impl Run {
                 message: shared.clone(),
             });
         }
-        self.say_message_end(&entry, out);
+        self.emit_message_end(&entry, out);
         if calls > 0 {
             // What the provider reports covers the history and this reply; results come on top.
             self.context.record_usage(&usage, &self.history, &entry);
@@ -232,9 +83,9 @@ impl Run {
                 .and_then(Message::as_assistant)
                 .is_some_and(|m| m.tool_calls().any(|c| self.setup.sequential_tools.contains(&c.name)));
             let group = if sequential { 1 } else { self.setup.strategy.group_size(calls) };
-            self.phase = Phase::Tools(Box::new(Open::new(entry).grouped(group)));
+            self.phase = Phase::Tools(Box::new(OpenCalls::new(entry).grouped(group)));
             if stop == StopReason::Length {
-                tools::close_all(self, tools::LENGTH_CUT, out);
+                tool_calls::close_all(self, tool_calls::LENGTH_CUT, out);
             }
             return;
         }
@@ -246,7 +97,7 @@ impl Run {
     }
 
     /// Stop with more prompt than the window, or a length stop without a word at its edge (B-161).
-    fn is_silent_overflow(&self, message: &AssistantMessage) -> bool {
+    pub(super) fn is_silent_overflow(&self, message: &AssistantMessage) -> bool {
         let window = self.route().map_or(self.setup.context_window, |r| r.context_window);
         let Some(window) = window.map(u64::from) else { return false };
         let prompt = message.usage.input.saturating_add(message.usage.cache_read);
@@ -280,7 +131,7 @@ impl Run {
         }
     }
 
-    fn recover_overflow(&mut self, said: String, out: &mut Vec<AgentEvent>) {
+    pub(super) fn recover_overflow(&mut self, said: String, out: &mut Vec<AgentEvent>) {
         self.turn.overflow = Some(said);
         self.turn.compacted = true;
         self.turn.attempt += 1;
@@ -290,7 +141,7 @@ impl Run {
     }
 
     /// The wait before the next attempt, or why there is none.
-    fn next_retry(&self, failure: &Failure) -> Result<Retry, String> {
+    pub(super) fn next_retry(&self, failure: &Failure) -> Result<Retry, String> {
         let config = &self.setup.retry;
         if !failure.kind.is_retryable() {
             return Err(failure.message.clone());
@@ -316,7 +167,7 @@ impl Run {
         Ok(Retry { attempt, delay_ms })
     }
 
-    fn retry_note(&self, retry: &Retry, error: Option<&str>) -> RetryNote {
+    pub(super) fn retry_note(&self, retry: &Retry, error: Option<&str>) -> RetryNote {
         RetryNote {
             loop_id: self.setup.loop_id.clone(),
             attempt: retry.attempt,
@@ -370,9 +221,96 @@ impl Run {
             out.push(AgentEvent::MessageStart { loop_id, message: message.clone() });
         }
         let entry = Entry::from(message.clone());
-        self.say_message_end(&entry, out);
+        self.emit_message_end(&entry, out);
         // It failed by construction.
         let _ = self.history.push_failed(entry);
         self.close_turn(Some(message), Vec::new(), out);
+    }
+
+    /// Call ids are made non-empty and unique in the whole history.
+    pub(super) fn assign_call_ids(&self, message: &mut AssistantMessage) {
+        let mut seen = BTreeSet::new();
+        let calls = message.content.iter_mut().filter_map(|c| match c {
+            Content::ToolCall(call) => Some(call),
+            _ => None,
+        });
+        let mut calls = calls.enumerate().peekable();
+        while let Some((n, call)) = calls.next() {
+            let mut salt = 0_u32;
+            while call.id.as_str().trim().is_empty()
+                || seen.contains(&call.id)
+                || self.history.has_call(call.id.as_str())
+            {
+                let place = format!("{n}/{salt}");
+                let key = self.model_key();
+                let hash = stable_hash(&[self.setup.loop_id.as_str(), key.as_str(), &place]);
+                call.id = ToolCallId::from(format!("call_{:012x}", hash >> 16));
+                salt += 1;
+            }
+            if calls.peek().is_some() {
+                seen.insert(call.id.clone());
+            }
+        }
+    }
+
+    /// This route is not tried again now: another one is, or the turn fails with `message`.
+    pub(super) fn give_up(
+        &mut self,
+        failure: &Failure,
+        message: String,
+        started: bool,
+        partial: Option<PartialReply>,
+        out: &mut Vec<AgentEvent>,
+    ) {
+        self.lost_routes.note(self.turn.route, failure.kind);
+        match self.lost_routes.after(&self.setup.routes, self.turn.route, failure.kind) {
+            Some(next) => self.switch_route(next, started, partial, failure, out),
+            None => self.fail_turn(failure.kind, message, partial, out),
+        }
+    }
+
+    /// The next attempt goes to another route. What was shown of this one is closed.
+    pub(super) fn switch_route(
+        &mut self,
+        next: u32,
+        started: bool,
+        partial: Option<PartialReply>,
+        failure: &Failure,
+        out: &mut Vec<AgentEvent>,
+    ) {
+        out.push(AgentEvent::RouteChanged(Box::new(RouteChange {
+            loop_id: self.setup.loop_id.clone(),
+            from: self.route_name(self.turn.route),
+            to: self.route_name(next),
+            kind: failure.kind,
+            error: failure.message.clone(),
+        })));
+        self.supersede(started, partial, failure, out);
+        self.turn.route = next;
+        self.turn.attempt += 1;
+        self.turn.retries = 0;
+        // Another window: it may be answered by compaction once more.
+        self.turn.overflow = None;
+        budget::await_call(self, None);
+    }
+
+    /// The route that is asked; `None` for the run's own model.
+    pub(super) fn route(&self) -> Option<&RouteSetup> {
+        let at = usize::try_from(self.turn.route.checked_sub(1)?).ok()?;
+        self.setup.routes.get(at)
+    }
+
+    pub(super) fn route_name(&self, index: u32) -> RouteName {
+        let config = &self.setup.config;
+        let at = index.checked_sub(1).and_then(|n| usize::try_from(n).ok());
+        match at.and_then(|at| self.setup.routes.get(at)) {
+            Some(route) => RouteName { index, provider: route.provider.clone(), model: route.model.clone() },
+            None => RouteName { index, provider: config.provider.clone(), model: config.model.clone() },
+        }
+    }
+
+    /// How often a failed call is made again on this route.
+    pub(super) fn max_retries(&self) -> u32 {
+        self.route().and_then(|r| r.max_retries).unwrap_or(self.setup.retry.max_retries)
     }
 }

@@ -2,9 +2,9 @@
 
 use super::budget::sentence;
 use super::input::{ToolChange, ToolOutcome, ToolVerdict};
-use super::open::{Closed, Open, Slot, Stage};
+use super::open_calls::{CallOutcome, OpenCalls, Slot, Stage};
 use super::queues::SteeringPolicy;
-use super::{Phase, Run};
+use super::{Phase, Run, budget};
 use crate::event::{AgentEvent, Answer, BudgetNote, Ended, Question, ToolExecutionEnd};
 use crate::history::{Entry, MessageRef};
 use crate::identity::{LoopId, QuestionId, StepKey, Timestamp, ToolCallId};
@@ -58,11 +58,11 @@ pub(super) fn began(
                 Stage::Approved(arguments) | Stage::Began(arguments) => arguments.clone(),
                 _ => None,
             };
-            say_start(slot, &loop_id, out);
+            emit_start(slot, &loop_id, out);
             slot.stage = Stage::Began(arguments);
         }
         ToolVerdict::AllowWith(arguments) => {
-            say_start(slot, &loop_id, out);
+            emit_start(slot, &loop_id, out);
             slot.stage = Stage::Began(Some(arguments));
         }
         ToolVerdict::Deny(result) => {
@@ -92,11 +92,11 @@ pub(super) fn began(
         }
     }
     if runs {
-        run.spend_tool_call();
+        budget::spend_tool_call(run);
     }
     if let Some(refusal) = over {
         let key = StepKey::from(format!("tool-{}-{id}", run.turn.index));
-        run.say_budget_of(key, BudgetNote::Refused { refusal: refusal.clone() }, out);
+        budget::emit_at(run, key, BudgetNote::Refused { refusal: refusal.clone() }, out);
         if !pauses {
             run.budget.over.get_or_insert(refusal);
         }
@@ -123,10 +123,10 @@ pub(super) fn ended(
     run.now = now;
     let ToolOutcome { result, duration_ms, tokens, spent } = outcome;
     run.tool_usage = run.tool_usage.combine(&result.usage.as_deref().copied().unwrap_or_default());
-    say_end(&slot.call, &loop_id, &result, duration_ms, out);
-    slot.closed = Some(Closed { result, duration_ms, tokens, at: now, change: None });
+    emit_end(&slot.call, &loop_id, &result, duration_ms, out);
+    slot.closed = Some(CallOutcome { result, duration_ms, tokens, at: now, change: None });
     slot.stage = if reviewed && !aborting { Stage::Ended } else { Stage::Closed };
-    run.spend_by_tool(spent.as_deref());
+    budget::spend_by_tool(run, spent.as_deref());
     settle(run, out);
     Ok(())
 }
@@ -192,7 +192,7 @@ pub(super) fn answered(
         Answer::Deny { reason } => close(slot, &loop_id, ToolResult::error(reason), now, out),
     }
     if let Some((level, by)) = raised {
-        run.raise(level, by, out);
+        budget::raise(run, level, by, out);
     }
     settle(run, out);
     Ok(())
@@ -276,7 +276,7 @@ fn close_exchange(run: &mut Run, out: &mut Vec<AgentEvent>) {
     }
     let messages: Vec<MessageRef> = entries.iter().map(|e| e.shared().clone()).collect();
     for entry in &entries {
-        run.say_message(entry, out);
+        run.emit_message(entry, out);
     }
     let reply_message = reply.shared().clone();
     // One closed slot for each call, in the order of the calls: the door is open by construction.
@@ -284,7 +284,7 @@ fn close_exchange(run: &mut Run, out: &mut Vec<AgentEvent>) {
     run.close_turn(Some(reply_message), messages, out);
     let over = run.budget.over.take();
     if let Some(refusal) = over.filter(|_| !aborting) {
-        run.say_stop(&refusal.to_string(), out);
+        budget::emit_stop(run, &refusal.to_string(), out);
         run.end(Ended::Budget { refusal }, out);
     } else if aborting {
         run.end(interrupted.map_or(Ended::Aborted, |reason| Ended::Interrupted { reason }), out);
@@ -301,13 +301,13 @@ pub(super) fn close(
     now: Timestamp,
     out: &mut Vec<AgentEvent>,
 ) {
-    say_start(slot, loop_id, out);
-    say_end(&slot.call, loop_id, &result, None, out);
-    slot.closed = Some(Closed { result, duration_ms: None, tokens: None, at: now, change: None });
+    emit_start(slot, loop_id, out);
+    emit_end(&slot.call, loop_id, &result, None, out);
+    slot.closed = Some(CallOutcome { result, duration_ms: None, tokens: None, at: now, change: None });
     slot.stage = Stage::Closed;
 }
 
-fn say_start(slot: &mut Slot, loop_id: &LoopId, out: &mut Vec<AgentEvent>) {
+fn emit_start(slot: &mut Slot, loop_id: &LoopId, out: &mut Vec<AgentEvent>) {
     if std::mem::replace(&mut slot.started, true) {
         return;
     }
@@ -319,7 +319,7 @@ fn say_start(slot: &mut Slot, loop_id: &LoopId, out: &mut Vec<AgentEvent>) {
     });
 }
 
-fn say_end(
+fn emit_end(
     call: &crate::message::ToolCall,
     loop_id: &LoopId,
     result: &ToolResult,
@@ -343,7 +343,7 @@ impl Slot {
     }
 }
 
-impl Open {
+impl OpenCalls {
     /// No call begins any more; those that have not begun end here.
     pub(super) fn abort(&mut self, loop_id: &LoopId, now: Timestamp, out: &mut Vec<AgentEvent>) {
         self.aborting = true;

@@ -25,24 +25,24 @@
 //! # }
 //! ```
 
-mod compact;
+mod budget_meter;
+mod channel;
+mod compaction;
 mod config;
-mod decide;
 mod gates;
-mod halt;
-mod ledger;
+mod interrupt;
+mod journaling;
 mod mailbox;
 mod member;
-mod model;
-mod observe;
+mod observers;
 mod output;
-mod receiver;
+mod panics;
+mod request;
 mod services;
 mod shell;
-mod signals;
 mod stream;
-mod till;
-mod tools;
+mod tool_decision;
+mod tool_signals;
 
 #[cfg(test)]
 mod tests;
@@ -51,20 +51,20 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+pub use channel::{EventReceiver, MergingReceiver, event_channel, merging_channel};
 pub use config::{AgentContext, AgentLoopConfig, GRACE};
-pub use model::MAX_REPLY_BYTES;
 pub use output::EventSender;
-pub use receiver::{EventReceiver, MergingReceiver, event_channel, merging_channel};
 pub use services::RunServices;
-pub use shell::{DriveError, Outcome};
+pub use shell::{DriveError, MAX_REPLY_BYTES, Outcome};
 pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};
 
 pub(crate) use config::{LoopIds, run_setup};
-pub(crate) use halt::Halt;
+pub(crate) use interrupt::Interrupt;
 pub(crate) use mailbox::{Mailbox, QueueView};
 pub(crate) use member::{Driven, Driving, Member};
 pub(crate) use output::{Audience, ListenerPanicked, Output};
-pub(crate) use shell::{Shell, ask_sources, counted, panic_text, start_run};
+pub(crate) use panics::panic_text;
+pub(crate) use shell::{Shell, ask_sources, counted, start_run};
 
 use crate::budget::BudgetError;
 use crate::event::{Answer, Ended};
@@ -175,7 +175,7 @@ pub async fn agent_loop_answer(
     config.check_budget()?;
     let Some(run) = context.suspended.take() else { return Err(LoopError::NotSuspended) };
     let shell = shell(context, config, tx, cancel).load(*run, Vec::new());
-    Ok(settle(context, shell.go_on(Some(Box::new(input))).await.0))
+    Ok(settle(context, shell.resume(Some(Box::new(input))).await.0))
 }
 
 /// Drives a run until it ends or waits for an answer. The form below the handle: a suspended run comes back as data.
@@ -190,8 +190,8 @@ pub async fn drive(
     cancel: CancellationToken,
 ) -> Result<Outcome, DriveError> {
     let shell = shell(context, config, tx, cancel).load(run, Vec::new());
-    match shell.go_on(None).await {
-        (_, Some(Halt::Journal(error))) => Err(error.into()),
+    match shell.resume(None).await {
+        (_, Some(Interrupt::Journal(error))) => Err(error.into()),
         (outcome, _) => Ok(outcome),
     }
 }

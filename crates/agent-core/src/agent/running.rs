@@ -46,15 +46,15 @@ impl Audience for Inner {
         self.state().reduce(event);
     }
 
-    fn is_heard(&self) -> bool {
+    fn has_listeners(&self) -> bool {
         !self.listeners.is_empty()
     }
 
-    async fn tell(&self, event: &AgentEvent) -> Result<(), ListenerPanicked> {
+    async fn notify(&self, event: &AgentEvent) -> Result<(), ListenerPanicked> {
         self.listeners.tell(event).await.map_err(ListenerPanicked)
     }
 
-    fn tell_now(&self, event: &AgentEvent) {
+    fn notify_now(&self, event: &AgentEvent) {
         self.listeners.tell_now(event);
     }
 
@@ -327,7 +327,7 @@ impl BasicAgent {
         };
         let environment = Arc::clone(&config.environment);
         let shell = self.shell(config, tools, system_prompt, tx, cancel).load(*run, Vec::new());
-        environment.spawn(Box::pin(shell.go_on_for_audience(input.map(Box::new))))?;
+        environment.spawn(Box::pin(shell.resume_for_audience(input.map(Box::new))))?;
         Ok(())
     }
 

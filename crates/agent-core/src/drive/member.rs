@@ -59,15 +59,15 @@ impl Room {
 impl Audience for Room {
     fn reduce(&self, _event: &AgentEvent) {}
 
-    fn is_heard(&self) -> bool {
+    fn has_listeners(&self) -> bool {
         false
     }
 
-    async fn tell(&self, _event: &AgentEvent) -> Result<(), ListenerPanicked> {
+    async fn notify(&self, _event: &AgentEvent) -> Result<(), ListenerPanicked> {
         Ok(())
     }
 
-    fn tell_now(&self, _event: &AgentEvent) {}
+    fn notify_now(&self, _event: &AgentEvent) {}
 
     fn settle(&self, run: Run, output: &Output) {
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(run));
@@ -133,7 +133,7 @@ impl Member {
         let room = Arc::new(Room::default());
         let shell = self.new_shell(&room).load(*run, Vec::new());
         let input = Input::Answer { question_id, answer };
-        let driven = AssertUnwindSafe(shell.go_on_for_audience(Some(Box::new(input)))).catch_unwind().await;
+        let driven = AssertUnwindSafe(shell.resume_for_audience(Some(Box::new(input)))).catch_unwind().await;
         come_back(driven, &room)
     }
 }

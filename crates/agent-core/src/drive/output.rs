@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::receiver::ChannelSender;
+use super::channel::ChannelSender;
 use crate::event::AgentEvent;
 use crate::run::Run;
 
@@ -74,13 +74,13 @@ pub(crate) trait Audience: Send + Sync {
     fn reduce(&self, event: &AgentEvent);
 
     /// Whether anybody listens.
-    fn is_heard(&self) -> bool;
+    fn has_listeners(&self) -> bool;
 
     /// Tells the listeners, one after the other, and waits for each.
-    async fn tell(&self, event: &AgentEvent) -> Result<(), ListenerPanicked>;
+    async fn notify(&self, event: &AgentEvent) -> Result<(), ListenerPanicked>;
 
     /// Tells those listeners that need no waiting, for a run that is being cut off.
-    fn tell_now(&self, event: &AgentEvent);
+    fn notify_now(&self, event: &AgentEvent);
 
     /// Takes over what a shell leaves, also of a run that was cut off, and sends what `output` holds back.
     fn settle(&self, run: Run, output: &Output);
@@ -105,27 +105,27 @@ impl Output {
     }
 
     /// Whether somebody has to be waited for with each event.
-    pub(crate) fn is_heard(&self) -> bool {
-        self.audience.as_ref().is_some_and(|audience| audience.is_heard())
+    pub(crate) fn has_listeners(&self) -> bool {
+        self.audience.as_ref().is_some_and(|audience| audience.has_listeners())
     }
 
     /// Passes an event on.
     pub(crate) async fn emit(&self, event: AgentEvent) -> Result<(), ListenerPanicked> {
-        let mut heard = Ok(());
+        let mut notified = Ok(());
         if let Some(audience) = &self.audience {
             audience.reduce(&event);
-            if audience.is_heard() {
-                heard = audience.tell(&event).await;
+            if audience.has_listeners() {
+                notified = audience.notify(&event).await;
             }
         }
         self.send(event);
-        heard
+        notified
     }
 
     /// Passes an event on where nobody has to be waited for; gives it back where somebody has.
     pub(crate) fn try_emit(&self, event: AgentEvent) -> Option<AgentEvent> {
         if let Some(audience) = &self.audience {
-            if audience.is_heard() {
+            if audience.has_listeners() {
                 return Some(event);
             }
             audience.reduce(&event);
@@ -138,7 +138,7 @@ impl Output {
     pub(crate) fn emit_now(&self, event: AgentEvent) {
         if let Some(audience) = &self.audience {
             audience.reduce(&event);
-            audience.tell_now(&event);
+            audience.notify_now(&event);
         }
         self.send(event);
     }

@@ -76,7 +76,7 @@ impl Prefixes {
     }
 
     /// Keeps a request that was answered.
-    pub(crate) fn keep(&self, mut request: Box<ModelRequest>, usage: Usage) {
+    pub(crate) fn remember(&self, mut request: Box<ModelRequest>, usage: Usage) {
         // The caller's closures are not needed to write it again.
         request.request_hook = None;
         request.wire_hooks = WireHooks::default();

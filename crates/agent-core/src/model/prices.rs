@@ -1,46 +1,47 @@
-//! The prices of a model.
+//! The prices of a model's tokens.
 
 use serde::{Deserialize, Serialize};
 
-/// Prices of a model, in micro-units of a currency per million tokens: 3,000,000 is 3 dollars.
+/// The prices of a model, in micro-units of a currency per million tokens: 3,000,000 is three dollars.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CostConfig {
-    /// For `Usage::input`.
+    /// The price of uncached prompt tokens.
     pub input: u64,
-    /// For `Usage::output`.
+    /// The price of written tokens.
     pub output: u64,
-    /// For `Usage::cache_read`.
+    /// The price of cache reads.
     pub cache_read: u64,
-    /// For `Usage::cache_write`.
+    /// The price of cache writes.
     pub cache_write: u64,
-    /// Other prices for long prompts, by rising `above`. The whole request is priced by the last tier it reaches.
+    /// Different prices for long prompts, in ascending order of `above`. The last tier that a request reaches applies
+    /// to the whole request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tiers: Vec<CostTier>,
-    /// Whether the model costs nothing. Prices of nothing but zeros are otherwise prices that nobody knows.
+    /// Whether the model is free. Without this flag, prices that are all zero count as unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub free: bool,
 }
 
-/// Prices that hold for requests with more than `above` prompt tokens.
+/// The prices for requests with more than `above` prompt tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CostTier {
-    /// Prompt tokens (input and both cache buckets) above which these prices hold.
+    /// The number of prompt tokens (uncached and both cache buckets) above which these prices apply.
     pub above: u64,
-    /// For `Usage::input`.
+    /// The price of uncached prompt tokens.
     pub input: u64,
-    /// For `Usage::output`.
+    /// The price of written tokens.
     pub output: u64,
-    /// For `Usage::cache_read`.
+    /// The price of cache reads.
     pub cache_read: u64,
-    /// For `Usage::cache_write`.
+    /// The price of cache writes.
     pub cache_write: u64,
 }
 
 impl CostConfig {
-    /// Prices in micro-units per million tokens.
+    /// Creates prices in micro-units per million tokens.
     #[must_use]
     pub fn per_million(input: u64, output: u64, cache_read: u64, cache_write: u64) -> Self {
         Self { input, output, cache_read, cache_write, tiers: Vec::new(), free: false }
@@ -50,19 +51,19 @@ impl CostConfig {
         Self { input: 0, output: 0, cache_read: 0, cache_write: 0, tiers: Vec::new(), free: false }
     }
 
-    /// The prices of a model that costs nothing, such as one on this machine.
+    /// Creates the prices of a model that is free, such as a local one.
     #[must_use]
     pub fn free() -> Self {
         Self { free: true, ..Self::default() }
     }
 
-    /// Whether the prices are known: any of them is set, or the model is [`free`](Self::free).
+    /// Returns whether the prices are known: at least one is set, or the model is [`free`](Self::free).
     #[must_use]
     pub fn is_known(&self) -> bool {
         *self != Self::default()
     }
 
-    /// The same prices with another tier.
+    /// Adds a tier of prices for long prompts.
     #[must_use]
     pub fn with_tier(mut self, tier: CostTier) -> Self {
         self.tiers.push(tier);

@@ -1,4 +1,4 @@
-//! What a model is asked (REQ-015).
+//! The request of a model call.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,53 +14,53 @@ use crate::model::{
 };
 use crate::tool::ToolDefinitions;
 
-/// Sees the body of a request before it is sent, and may replace it (B-156).
+/// Receives the body of a request before it is sent, and may return a replacement.
 pub type RequestHook = Arc<dyn Fn(&Value) -> Option<Value> + Send + Sync>;
 
-/// One request to a model. The history is closed: every call in it has its result.
+/// A request to a model. Every call in its history has a result.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ModelRequest {
-    /// The model.
+    /// The model to call.
     pub model: Arc<ModelConfig>,
     /// The system prompt; empty for none.
     pub system_prompt: Arc<str>,
-    /// The conversation.
+    /// The conversation that the model receives.
     pub history: History,
-    /// The tools that the model is told of.
+    /// The definitions of the available tools.
     pub tools: ToolDefinitions,
-    /// How much it is asked to think.
+    /// How much the model thinks.
     pub thinking_level: ThinkingLevel,
-    /// What the levels mean in tokens.
+    /// The thinking budgets of the levels, in tokens.
     pub thinking_budgets: ThinkingBudgets,
-    /// A key that wins over the model's.
+    /// An API key that takes precedence over that of the model.
     pub api_key: Option<Secret>,
-    /// The most tokens of the answer; the model's limit when absent.
+    /// The maximum number of tokens of the answer; `None` for the model's limit.
     pub max_tokens: Option<u32>,
-    /// Randomness.
+    /// The sampling temperature; `None` for the provider's default.
     pub temperature: Option<f32>,
-    /// Prompt caching.
+    /// The prompt caching of the request.
     pub cache_config: CacheConfig,
-    /// A name for the session, for providers whose cache wants one (B-023).
+    /// An id of the session, for providers whose cache needs one.
     pub session_id: Option<String>,
-    /// Whether tools must be called.
+    /// Whether the model must, may or must not call tools.
     pub tool_choice: ToolChoice,
-    /// The form of the answer.
+    /// The required format of the answer.
     pub response_format: ResponseFormat,
     /// Texts at which the model stops.
     pub stop_sequences: Vec<String>,
-    /// Headers for this call; they win over the model's, and `None` removes one.
+    /// Headers of this call. They take precedence over the model's; `None` removes a header.
     pub headers: BTreeMap<String, Option<String>>,
-    /// Whether the readable thinking of another model is shown to this one as text (D20).
+    /// Whether readable thinking of another model is sent to this one as text.
     pub foreign_thinking_as_text: bool,
-    /// Sees and may replace the body.
+    /// A hook that receives the body and may replace it.
     pub request_hook: Option<RequestHook>,
-    /// Look at the bytes of the exchange.
+    /// Hooks that observe the bytes of the exchange.
     pub wire_hooks: WireHooks,
 }
 
 impl ModelRequest {
-    /// A request with nothing but a model and a conversation.
+    /// Creates a request with a model, a conversation, and defaults for everything else.
     #[must_use]
     pub fn new(model: impl Into<Arc<ModelConfig>>, history: History) -> Self {
         Self {
@@ -85,13 +85,13 @@ impl ModelRequest {
         }
     }
 
-    /// The messages that the model may see.
+    /// Returns the messages that the model receives.
     pub fn messages(&self) -> impl Iterator<Item = &Message> {
         let shown = self.history.units().filter(|unit| unit.kind() != UnitKind::Failed);
         shown.flat_map(|unit| unit.entries()).filter_map(|entry| entry.message().as_llm())
     }
 
-    /// The key to use: that of the call, else that of the model.
+    /// Returns the key to use: that of the request, else that of the model.
     #[must_use]
     pub fn key(&self) -> Option<&Secret> {
         self.api_key.as_ref().or(self.model.api_key.as_ref())

@@ -1,7 +1,7 @@
-//! How long the conversation is, and what is done when it gets too long.
+//! Context size: measures the conversation and compacts it when it becomes too long.
 //!
-//! [`ContextConfig`] says how long it may be, [`ContextTracker`] how long it is, and a [`CompactionStrategy`]
-//! shortens it; [`DefaultCompaction`] is the one that is used unless another is given.
+//! [`ContextConfig`] sets the limit, [`ContextTracker`] measures the current size, and a [`CompactionStrategy`]
+//! shortens the conversation; [`DefaultCompaction`] is the default strategy.
 //!
 //! ```
 //! use agent_core::{AgentMessage, ContextConfig, HeuristicTokenCounter, History, compact_history};

@@ -1,8 +1,8 @@
-//! The loop as a pure step function.
+//! The agent loop as a pure state machine.
 //!
-//! [`Run::next`] says what is to be done, a shell does it, and [`Run::apply`] takes in what came of it and says what
-//! happened. A `Run` is plain data: it holds no clock, no socket and no callback, so it can be cloned, compared, written
-//! down and continued elsewhere.
+//! [`Run::next`] returns the next step to perform; [`Run::apply`] applies its result and emits the events it caused.
+//! A `Run` is plain data without clock, socket or callback, so it can be cloned, compared, serialized and resumed in
+//! another process.
 //!
 //! ```
 //! use agent_core::run::{Input, Reply, Run, RunSetup, Step};
@@ -65,15 +65,15 @@ use budget::BudgetState;
 use open_calls::OpenCalls;
 pub(crate) use queues::Queues;
 
-/// A run of the loop: its whole state.
+/// The complete state of one run of the loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     setup: Arc<RunSetup>,
     now: Timestamp,
     history: History,
-    /// The messages of this run, in the order of their ends.
+    /// The messages of this run, in the order in which they ended.
     new_messages: Arc<Vec<MessageRef>>,
-    /// Prompts that have not entered yet.
+    /// The prompts that have not entered the history yet.
     prompts: Vec<Entry>,
     queues: Queues,
     tracker: ExecutionTracker,
@@ -89,30 +89,30 @@ pub struct Run {
     phase: Phase,
 }
 
-/// What is known of the turn that is open, or about to be.
+/// The state of the open or next turn.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Turn {
-    /// From 0.
+    /// The index of the turn, from 0.
     index: u32,
-    /// Calls of the model so far, failed ones included.
+    /// The number of model calls so far, including failed ones.
     attempt: u32,
-    /// Who is called: 0 is the run's own model.
+    /// The route of the next call; 0 is the run's own model.
     #[serde(skip_serializing_if = "is_first")]
     route: u32,
-    /// Retries on this route so far.
+    /// The number of retries on this route so far.
     #[serde(skip_serializing_if = "is_first")]
     retries: u32,
-    /// What the provider said of an overflow, once it has been answered by compaction.
+    /// The provider's message about a context overflow that was answered by compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     overflow: Option<String>,
-    /// Whether the budget has been looked at.
+    /// Whether the context budget has been checked in this turn.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     compacted: bool,
-    /// Tokens of this turn.
+    /// The tokens used in this turn.
     #[serde(skip_serializing_if = "Usage::is_zero")]
     usage: Usage,
-    /// Where its messages come from besides steering.
+    /// The source of its messages besides steering.
     intake: Intake,
 }
 
@@ -121,7 +121,7 @@ fn is_first(route: &u32) -> bool {
     *route == 0
 }
 
-/// Which messages open the next turn, besides prompts and steering.
+/// The source of the messages that open the next turn, besides prompts and steering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 enum Intake {
     #[default]
@@ -129,26 +129,26 @@ enum Intake {
     FollowUp,
 }
 
-/// What the run waits for.
+/// The input that the run waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum Phase {
-    /// A gate's verdict.
+    /// The run waits for the verdict of a gate.
     Gate(GateAt),
-    /// An answer about a gate.
+    /// The run waits for an answer to a gate's question.
     GateAsked { gate: GateAt, question: Question },
-    /// A shorter history.
+    /// The run waits for a shorter history.
     Compacting(CompactionTask),
-    /// What a budget says of the next call of the model; `forced` where a person allowed it.
+    /// The run waits for the budget's verdict on the next model call; `forced` if the user allowed it.
     Reserving { retry: Option<Retry>, forced: bool },
-    /// An answer about a limit of the budget.
+    /// The run waits for an answer about a budget limit.
     BudgetAsked(Box<budget::Asked>),
-    /// A reply. `started` says whether its `MessageStart` has been said.
+    /// The run waits for a reply. `started` says whether its `MessageStart` has been emitted.
     Calling { started: bool, retry: Option<Retry> },
-    /// The end of a wait before the next attempt.
+    /// The run waits for the end of the delay before the next attempt.
     Backoff(Retry),
-    /// The ends of tool calls.
+    /// The run waits for the results of tool calls.
     Tools(Box<OpenCalls>),
-    /// Nothing more.
+    /// The run has ended.
     Done(Ended),
 }
 
@@ -159,29 +159,29 @@ enum GateAt {
     Turn,
 }
 
-/// An announced retry whose outcome is not known yet.
+/// An announced retry whose result is not known yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Retry {
     attempt: u32,
     delay_ms: u64,
 }
 
-/// An input that does not fit what the run waits for. Nothing was changed.
+/// The error of an input that the run does not expect. The run is unchanged.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("the input {input} does not fit here: {reason}")]
 #[non_exhaustive]
 pub struct Misplaced {
-    /// The input.
+    /// The name of the input.
     pub input: &'static str,
-    /// Why it does not fit.
+    /// The reason for which it was rejected.
     pub reason: String,
 }
 
 impl Run {
-    /// Begins a run over `history` with these prompts (none for a continuation).
+    /// Starts a run over `history` with these prompts; none for a continuation.
     ///
     /// # Errors
-    /// When a prompt is not a message that may enter alone: a reply with calls, a failed reply, a bare result.
+    /// If a prompt cannot enter alone: a reply with calls, a failed reply, or a tool result.
     pub fn start(
         setup: impl Into<Arc<RunSetup>>,
         history: History,
@@ -193,10 +193,10 @@ impl Run {
         Self::start_counted(setup, history, entries, now, out)
     }
 
-    /// Like [`start`](Self::start), with the prompts' token counts.
+    /// Like [`start`](Self::start), with the token counts of the prompts.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The same as [`start`](Self::start).
     pub fn start_counted(
         setup: impl Into<Arc<RunSetup>>,
         history: History,
@@ -207,11 +207,11 @@ impl Run {
         Self::start_queued(setup, history, prompts, Vec::new(), now, out)
     }
 
-    /// Like [`start_counted`](Self::start_counted), with messages that wait already: the first turn may take of them
-    /// (REQ-087). A queued message that may not enter alone is left out.
+    /// Like [`start_counted`](Self::start_counted), with messages that are already queued, which the first turn may
+    /// take. A queued message that cannot enter alone is dropped.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The same as [`start`](Self::start).
     pub fn start_queued(
         setup: impl Into<Arc<RunSetup>>,
         history: History,
@@ -250,17 +250,18 @@ impl Run {
         Ok(run)
     }
 
-    /// What is to be done now. Reads only: asking twice gives the same.
+    /// Returns the next step for the driver to perform. Does not change the run, so repeated calls return the same
+    /// step.
     #[must_use]
     pub fn next(&self) -> Step {
         step::next(self)
     }
 
-    /// Takes in what happened at `now` and appends what the run says to `out`.
+    /// Applies `input`, which happened at `now`, and appends the resulting events to `out`.
     ///
     /// # Errors
-    /// When the input does not fit what the run waits for. Then nothing is changed, the clock included, and nothing
-    /// is said.
+    /// [`Misplaced`] if the input does not match the current step. The run, including its clock, is unchanged then,
+    /// and no event is emitted.
     pub fn apply(
         &mut self,
         now: Timestamp,
@@ -292,7 +293,7 @@ impl Run {
         TurnId { loop_id: self.setup.loop_id.clone(), turn_index: self.turn.index }
     }
 
-    /// Says a whole message and puts it on the list of this run's messages.
+    /// Emits the start and the end of a complete message and adds it to the messages of this run.
     fn emit_message(&mut self, entry: &Entry, out: &mut Vec<AgentEvent>) {
         let message = entry.shared().clone();
         out.push(AgentEvent::MessageStart { loop_id: self.setup.loop_id.clone(), message });
@@ -309,7 +310,7 @@ impl Run {
         Arc::make_mut(&mut self.new_messages).push(entry.shared().clone());
     }
 
-    /// An entry for a message that enters now: stamped with time and turn.
+    /// Returns the entry with the current time and turn, for a message that enters the history now.
     fn stamped(&self, mut entry: Entry) -> Entry {
         let message = entry.message_mut();
         message.stamp(self.now);

@@ -1,13 +1,12 @@
-//! From a whole new list back to what changed.
+//! Computes the splices between two versions of a conversation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::history::{Entry, History, MessageRef, Repair, Splice, Unit};
 
-/// What has to be replaced in `old` to get the list `new`, closed (B-136..B-138). Messages of `old` that `new` goes
-/// on with, as the same objects, stay where they are with their encoded forms; an empty list stays empty. The
-/// repairs say what had to be changed in `new`.
+/// Returns the splices that turn `old` into `new`, and the repairs that were needed to close `new`. Messages that are
+/// the same objects in both keep their place and their encoded forms. An empty `new` stays empty.
 ///
 /// ```
 /// use agent_core::{AgentMessage, History, MessageRef, splices_between};
@@ -25,7 +24,7 @@ use crate::history::{Entry, History, MessageRef, Repair, Splice, Unit};
 #[must_use]
 pub fn splices_between(old: &History, new: Vec<MessageRef>) -> (Vec<Splice>, Vec<Repair>) {
     let (new, repairs) = old.rebuilt(new);
-    // Where each unit of the old list begins and ends, by the object.
+    // The start and the end of each unit of the old list, by object.
     let mut places: BTreeMap<*const Unit, (usize, usize)> = BTreeMap::new();
     let mut end = 0;
     for unit in old.units() {

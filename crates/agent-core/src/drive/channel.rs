@@ -1,7 +1,7 @@
-//! The two ends of a stream of events.
+//! The channel of events from a loop to its reader.
 //!
-//! The default channel is unbounded: the loop never waits for a reader (REQ-032). A [`MergingReceiver`] is bounded: when
-//! its reader lags, deltas of one block are merged, and nothing else is ever dropped (D36).
+//! The default channel is unbounded, so the loop never waits for its reader. The channel of a [`MergingReceiver`] is
+//! bounded: when its reader is slow, deltas of one block are merged, and no other event is dropped.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,15 +15,15 @@ use futures_util::Stream;
 use super::output::EventSender;
 use crate::event::{AgentEvent, StreamDelta};
 
-/// Events that a channel keeps room for when it has been read empty.
+/// The number of events for which an emptied channel keeps its capacity.
 const ROOM: usize = 64;
 
-/// Receives events, in order, as they happen. Dropping it does not stop the run.
+/// Receives events in order, as they happen. Dropping it does not stop the run.
 pub struct EventReceiver {
     channel: Arc<Channel>,
 }
 
-/// An unbounded channel of events.
+/// Creates an unbounded channel of events.
 ///
 /// ```
 /// let (tx, mut rx) = agent_core::event_channel();
@@ -37,17 +37,17 @@ pub fn event_channel() -> (EventSender, EventReceiver) {
 }
 
 impl EventReceiver {
-    /// The next event; `None` when the stream has ended.
+    /// Waits for the next event; returns `None` when the stream has ended.
     pub async fn recv(&mut self) -> Option<AgentEvent> {
         self.channel.next().await
     }
 
-    /// The next event, if it is there.
+    /// Returns the next event if one is available.
     pub fn try_recv(&mut self) -> Option<AgentEvent> {
         self.channel.lock().take()
     }
 
-    /// All events until the end.
+    /// Returns all events until the stream ends.
     pub async fn collect(mut self) -> Vec<AgentEvent> {
         let mut events = Vec::new();
         while let Some(event) = self.recv().await {
@@ -77,12 +77,12 @@ impl fmt::Debug for EventReceiver {
     }
 }
 
-/// A bounded receiver that merges deltas when it lags.
+/// A bounded receiver that merges deltas when its reader is slow.
 pub struct MergingReceiver {
     channel: Arc<Channel>,
 }
 
-/// A channel that holds about `capacity` events: from there on a delta is merged into the last event where that is a
+/// Creates a channel for about `capacity` events. When it is full, a delta is merged into the last event if that is a
 /// delta of the same block.
 #[must_use]
 pub fn merging_channel(capacity: usize) -> (EventSender, MergingReceiver) {
@@ -91,18 +91,18 @@ pub fn merging_channel(capacity: usize) -> (EventSender, MergingReceiver) {
 }
 
 impl MergingReceiver {
-    /// The next event; `None` when the stream has ended.
+    /// Waits for the next event; returns `None` when the stream has ended.
     pub async fn recv(&mut self) -> Option<AgentEvent> {
         self.channel.next().await
     }
 
-    /// How many events wait.
+    /// Returns the number of waiting events.
     #[must_use]
     pub fn len(&self) -> usize {
         self.channel.lock().events.len()
     }
 
-    /// Whether none waits.
+    /// Returns whether no event waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -121,18 +121,18 @@ impl fmt::Debug for MergingReceiver {
     }
 }
 
-/// What both ends share. Its own and not tokio's: that one takes 4 KiB before the first event, for each of thousands of
-/// agents.
+/// The shared state of both ends. tokio's channel would allocate 4 KiB before the first event, for each of thousands
+/// of agents.
 struct Channel {
     state: Mutex<State>,
-    /// Events from which on deltas are merged.
+    /// The number of events from which deltas are merged.
     capacity: usize,
 }
 
 struct State {
     events: VecDeque<AgentEvent>,
     senders: usize,
-    /// The receiver is gone: nothing is kept for it.
+    /// Whether the receiver is gone, so that no events are stored.
     unread: bool,
     reader: Option<Waker>,
 }
@@ -162,7 +162,7 @@ impl Channel {
     }
 
     fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
-        // A reader that always finds an event must let other tasks run once in a while.
+        // A reader that always finds an event must let other tasks run from time to time.
         #[cfg(feature = "system")]
         let turn = std::task::ready!(tokio::task::coop::poll_proceed(cx));
         let polled = self.poll_state(cx);
@@ -183,25 +183,25 @@ impl Channel {
         }
         if !state.reader.as_ref().is_some_and(|r| r.will_wake(cx.waker())) {
             let left = state.reader.replace(cx.waker().clone());
-            // What it holds may be another end of this channel.
+            // The waker may hold another end of this channel.
             drop(state);
             drop(left);
         }
         Poll::Pending
     }
 
-    /// The receiver goes.
+    /// Drops the waiting events when the receiver is dropped.
     fn leave(&self) {
         let mut state = self.lock();
         state.unread = true;
         let (unread, reader) = (std::mem::take(&mut state.events), state.reader.take());
-        // What they hold is dropped outside the lock.
+        // The events and the waker are dropped outside the lock.
         drop(state);
         drop((unread, reader));
     }
 }
 
-/// The sending end; the stream ends when the last clone is dropped.
+/// The sending end. The stream ends when the last clone is dropped.
 pub(super) struct ChannelSender(Arc<Channel>);
 
 impl ChannelSender {
@@ -245,7 +245,7 @@ impl Drop for ChannelSender {
     }
 }
 
-/// Puts a delta into the one before it; gives it back where they do not belong together.
+/// Merges a delta into the delta before it. Returns the event if they do not belong together.
 fn merge(last: &mut AgentEvent, event: AgentEvent) -> Option<AgentEvent> {
     let (
         AgentEvent::MessageUpdate { step, attempt, message, content_index, delta, .. },

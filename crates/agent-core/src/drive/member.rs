@@ -1,4 +1,4 @@
-//! Driving one loop of a group: a branch, or the judge.
+//! Drives one loop of a group: a branch, or the judge.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,32 +18,32 @@ use crate::message::{AgentMessage, Usage};
 use crate::prefix::Prefixes;
 use crate::run::{Input, Run};
 
-/// A loop that is about to run.
+/// A loop of a group that has not started.
 pub(crate) struct Member {
     pub(crate) context: AgentContext,
     pub(crate) config: Arc<AgentLoopConfig>,
     pub(crate) prompts: Vec<AgentMessage>,
     pub(crate) tx: EventSender,
-    /// Its own: a shell that is dropped cancels its token, which must not reach the others.
+    /// The loop's own token. A dropped shell cancels its token, which must not affect the other loops.
     pub(crate) cancel: CancellationToken,
 }
 
-/// A loop that is being driven. Dropping it ends it with its closing events.
+/// A loop that is being driven. Dropping it ends the loop with its closing events.
 pub(crate) struct Driving {
     begun: Result<(Box<Shell>, Arc<Room>), Driven>,
 }
 
-/// How a loop came back.
+/// The result of driving a loop.
 pub(crate) enum Driven {
-    /// As a run that has ended or waits for an answer.
+    /// The run, which has ended or waits for an answer.
     Run(Box<Run>),
-    /// It could not begin.
+    /// The loop could not start, for this reason.
     NotBegun(String),
-    /// Code of the caller's panicked outside of what a shell contains; with what the shell made of its run.
+    /// Code of the caller panicked outside of the shell's containment; with the run as the shell left it.
     Panicked(String, Option<Box<Run>>),
 }
 
-/// Takes over what a shell leaves, also of a run that was cut off.
+/// Receives the run when the shell is finished with it, even if the run was interrupted.
 #[derive(Default)]
 pub(crate) struct Room {
     left: Mutex<Option<Box<Run>>>,
@@ -76,8 +76,8 @@ impl Audience for Room {
 }
 
 impl Member {
-    /// Begins the loop; nothing is said before it is driven or dropped. One that cannot begin says its end at once, so that
-    /// every loop that was announced has one.
+    /// Prepares the loop; no event is emitted before it is driven or dropped. A loop that cannot start emits its end
+    /// at once, so that every announced loop has one.
     pub(crate) fn begin(&self) -> Driving {
         let begun = match catch_unwind(AssertUnwindSafe(|| self.shell())) {
             Ok(Ok(begun)) => Ok(begun),
@@ -128,7 +128,7 @@ impl Member {
 }
 
 impl Member {
-    /// Answers a question of the loop and drives it on.
+    /// Answers a question of the loop and resumes it.
     pub(crate) async fn answer(&self, run: Box<Run>, question_id: QuestionId, answer: Answer) -> Driven {
         let room = Arc::new(Room::default());
         let shell = self.new_shell(&room).load(*run, Vec::new());
@@ -139,7 +139,7 @@ impl Member {
 }
 
 impl Driving {
-    /// Drives the loop to its end, or until it waits for an answer.
+    /// Drives the loop until it ends or waits for an answer.
     pub(crate) async fn drive(self) -> Driven {
         let (shell, room) = match self.begun {
             Ok(begun) => begun,

@@ -1,4 +1,4 @@
-//! Where events go: a channel, and the audience of an agent.
+//! The destination of a run's events: a channel, and the audience of an agent.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use super::channel::ChannelSender;
 use crate::event::AgentEvent;
 use crate::run::Run;
 
-/// The sending end of a stream of events. Sending never waits and never fails: events for a receiver that is gone are
+/// The sending end of an event stream. Sending never waits and never fails; if the receiver is gone, events are
 /// dropped.
 #[derive(Clone)]
 pub struct EventSender(Target);
@@ -23,13 +23,13 @@ enum Target {
 }
 
 impl EventSender {
-    /// Sends nothing anywhere.
+    /// Creates a sender that drops all events.
     #[must_use]
     pub fn none() -> Self {
         Self(Target::Nobody)
     }
 
-    /// Sends into a channel of the caller's.
+    /// Creates a sender for a channel of the caller.
     #[must_use]
     pub fn channel(tx: UnboundedSender<AgentEvent>) -> Self {
         Self(Target::Channel(tx))
@@ -39,7 +39,7 @@ impl EventSender {
         Self(Target::Queue(tx))
     }
 
-    /// Sends an event.
+    /// Sends an event without waiting.
     pub fn send(&self, event: AgentEvent) {
         match &self.0 {
             Target::Nobody => {}
@@ -63,35 +63,36 @@ impl fmt::Debug for EventSender {
     }
 }
 
-/// A listener panicked.
+/// The error of a listener that panicked, with its message.
 #[derive(Debug, Clone)]
 pub(crate) struct ListenerPanicked(pub(crate) String);
 
-/// Who hears the events of an agent before its channel does: its state, then its listeners in their order.
+/// Receives the events of an agent before its channel does: first its state, then its listeners in order.
 #[async_trait]
 pub(crate) trait Audience: Send + Sync {
-    /// Takes the event into the state.
+    /// Updates the state of the agent with the event.
     fn reduce(&self, event: &AgentEvent);
 
-    /// Whether anybody listens.
+    /// Returns whether there is any listener.
     fn has_listeners(&self) -> bool;
 
-    /// Tells the listeners, one after the other, and waits for each.
+    /// Calls the listeners one after the other and awaits each.
     async fn notify(&self, event: &AgentEvent) -> Result<(), ListenerPanicked>;
 
-    /// Tells those listeners that need no waiting, for a run that is being cut off.
+    /// Calls the listeners that need not be awaited, for a run that is being interrupted.
     fn notify_now(&self, event: &AgentEvent);
 
-    /// Takes over what a shell leaves, also of a run that was cut off, and sends what `output` holds back.
+    /// Receives the run when the shell is finished with it, even if the run was interrupted, and releases the event
+    /// that `output` withholds.
     fn settle(&self, run: Run, output: &Output);
 }
 
-/// Where the events of one run go.
+/// The destination of one run's events.
 pub(crate) struct Output {
     tx: EventSender,
     audience: Option<Arc<dyn Audience>>,
-    /// The last event for the channel of an agent: it is sent when the agent has taken over the run, so that whoever sees
-    /// the end finds the agent idle.
+    /// The last event for the channel of an agent. It is sent after the agent has received the run, so that a reader
+    /// who sees the end finds the agent idle.
     held: Mutex<Option<Box<AgentEvent>>>,
 }
 
@@ -104,12 +105,12 @@ impl Output {
         Self { tx, audience: Some(audience), held: Mutex::default() }
     }
 
-    /// Whether somebody has to be waited for with each event.
+    /// Returns whether listeners must be awaited for each event.
     pub(crate) fn has_listeners(&self) -> bool {
         self.audience.as_ref().is_some_and(|audience| audience.has_listeners())
     }
 
-    /// Passes an event on.
+    /// Emits an event and awaits the listeners.
     pub(crate) async fn emit(&self, event: AgentEvent) -> Result<(), ListenerPanicked> {
         let mut notified = Ok(());
         if let Some(audience) = &self.audience {
@@ -122,7 +123,7 @@ impl Output {
         notified
     }
 
-    /// Passes an event on where nobody has to be waited for; gives it back where somebody has.
+    /// Emits an event unless a listener must be awaited; in that case, returns it.
     pub(crate) fn try_emit(&self, event: AgentEvent) -> Option<AgentEvent> {
         if let Some(audience) = &self.audience {
             if audience.has_listeners() {
@@ -134,7 +135,7 @@ impl Output {
         None
     }
 
-    /// Passes an event on without waiting for anybody.
+    /// Emits an event without awaiting any listener.
     pub(crate) fn emit_now(&self, event: AgentEvent) {
         if let Some(audience) = &self.audience {
             audience.reduce(&event);
@@ -155,14 +156,14 @@ impl Output {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends the last event, after the agent has taken over the run.
+    /// Sends the withheld last event, after the agent has received the run.
     pub(crate) fn release(&self) {
         if let Some(event) = self.held().take() {
             self.tx.send(*event);
         }
     }
 
-    /// Hands over what there is of the run.
+    /// Hands the run to the audience, or releases the last event if there is none.
     pub(crate) fn settle(&self, run: Run) {
         match &self.audience {
             Some(audience) => audience.settle(run, self),

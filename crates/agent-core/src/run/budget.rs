@@ -1,7 +1,7 @@
-//! The budget as a run sees it: a call is made when it was granted, and what it cost is counted here.
+//! The budget of a run: a call is made after the budget allowed it, and its cost is counted here.
 //!
-//! The accounts are shared with others and live outside of the run. What they answer is an input; what was spent is a
-//! function of the inputs. The shell tells the accounts what the run counted, so there is one count and not two.
+//! The accounts are shared and live outside of the run. Their verdicts are inputs; what the run spent is a function
+//! of its inputs. The driver charges the accounts with what the run counted, so there is one count only.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,30 +17,30 @@ use crate::run::input::Failure;
 
 type Refusal = String;
 
-/// What a run knows and counts of its budget. It is part of its state and survives a pause.
+/// What a run knows about its budget and has counted. It is part of the run's state and survives a suspension.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct BudgetState {
-    /// The accounts as they were when they were last asked, and what the run spent since.
+    /// The accounts at the last verdict, plus what the run has spent since.
     pub(super) known: BudgetSnapshot,
-    /// What the run's own calls cost.
+    /// The cost of the run's own calls.
     pub(super) own: Spending,
-    /// What its tools spent, sub-agents included.
+    /// The cost of its tools, including sub-agents.
     #[serde(skip_serializing_if = "Spending::is_zero")]
     pub(super) tools: Spending,
-    /// The call that is being made.
+    /// The reservation for the model call that is being made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) granted: Option<Granted>,
-    /// A limit that stopped a call of a tool: the run ends when the other calls have.
+    /// A limit that denied a tool call. The run ends when the other calls have ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) over: Option<Box<BudgetRefusal>>,
 }
 
-/// What was set aside for the call of the model that is being made.
+/// The reservation for a model call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Granted {
     pub(super) amounts: Spending,
-    /// Tokens of the prompt, as estimated.
+    /// The estimated tokens of the prompt.
     pub(super) prompt: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) max_output: Option<u32>,
@@ -119,14 +119,14 @@ pub(super) fn answered(
     Ok(())
 }
 
-/// A question of a budget before a call of the model.
+/// A question about the budget before a model call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Asked {
     pub(super) question: Question,
     pub(super) retry: Option<Retry>,
 }
 
-/// The model is called next; with a budget, after it was asked.
+/// Makes the model call the next step. With a budget, a reservation precedes it.
 pub(super) fn await_call(run: &mut Run, retry: Option<Retry>) {
     run.phase = if run.setup.budget.is_some() {
         Phase::Reserving { retry, forced: false }
@@ -150,7 +150,7 @@ fn refuse(run: &mut Run, refusal: Box<BudgetRefusal>, retry: Option<Retry>, out:
     run.phase = Phase::BudgetAsked(Box::new(Asked { question, retry }));
 }
 
-/// Ends the turn without another call of the model, and the run.
+/// Ends the turn and the run without another model call.
 pub(super) fn stop(
     run: &mut Run,
     refusal: Box<BudgetRefusal>,
@@ -164,7 +164,7 @@ pub(super) fn stop(
     run.end(Ended::Budget { refusal }, out);
 }
 
-/// The note that a limit leaves in the conversation (REQ-062).
+/// Adds the message that a limit leaves in the conversation.
 pub(super) fn emit_stop(run: &mut Run, reason: &str, out: &mut Vec<AgentEvent>) {
     let note = Entry::from(AgentMessage::user(format!("[Agent stopped: {reason}]")));
     let note = run.stamped(note);
@@ -173,7 +173,7 @@ pub(super) fn emit_stop(run: &mut Run, reason: &str, out: &mut Vec<AgentEvent>) 
     }
 }
 
-/// The call of the model that was granted has ended.
+/// Counts the cost of a model call that has ended.
 pub(super) fn settle_call(
     run: &mut Run,
     reported: Usage,
@@ -193,7 +193,7 @@ pub(super) fn settle_call(
     emit(run, BudgetNote::Spent { amounts, estimated }, out);
 }
 
-/// A call of a tool begins.
+/// Counts the start of a tool call.
 pub(super) fn spend_tool_call(run: &mut Run) {
     if run.setup.budget.is_some() {
         let call = Spending::of_tool_calls(1);
@@ -202,7 +202,7 @@ pub(super) fn spend_tool_call(run: &mut Run) {
     }
 }
 
-/// A call of a tool spent this much itself.
+/// Counts what a tool call spent itself.
 pub(super) fn spend_by_tool(run: &mut Run, spent: Option<&Spending>) {
     if let Some(spent) = spent.filter(|_| run.setup.budget.is_some()) {
         run.budget.tools = run.budget.tools.plus(spent);
@@ -228,7 +228,7 @@ pub(super) fn emit_at(run: &Run, step: StepKey, note: BudgetNote, out: &mut Vec<
     out.push(AgentEvent::Budget(Box::new(BudgetEvent { loop_id, step, note, spent })));
 }
 
-/// Begins with a capital.
+/// Returns the text with its first letter in upper case.
 pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())

@@ -1,7 +1,7 @@
-//! A run without its messages: what a journal writes after each input.
+//! The state of a run without its messages, which a journal can write after each input.
 //!
-//! Messages and results are in the log already; the light form refers to them by where the log stands and costs O(1) a step,
-//! calls of an open reply aside.
+//! Messages and results are already in the log, and the checkpoint refers to them. It costs O(1) per step, plus the
+//! calls of an open reply.
 
 use std::sync::Arc;
 
@@ -22,11 +22,12 @@ use crate::limits::ExecutionTracker;
 use crate::message::{Message, Usage};
 use crate::route::LostRoutes;
 
-/// A run without its setup and its messages.
+/// The state of a run without its setup and its messages. Created by [`Run::checkpoint`], restored by
+/// [`Run::restore`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunCheckpoint {
     now: Timestamp,
-    /// Messages in the history, to notice a log that does not belong to it.
+    /// The number of messages in the history, to detect a log that does not belong to the checkpoint.
     messages: usize,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     prompts: Vec<Entry>,
@@ -96,7 +97,7 @@ struct SlotCheckpoint {
     closed: Option<OutcomeCheckpoint>,
 }
 
-/// What the log does not say of a call's end.
+/// The part of a call's result that the log does not contain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct OutcomeCheckpoint {
     at: Timestamp,
@@ -105,14 +106,14 @@ struct OutcomeCheckpoint {
     change: Option<ToolChange>,
 }
 
-/// A light run and a log that do not belong together.
+/// The error of a checkpoint that does not belong to its log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the checkpoint does not belong to the log before it: {reason}; the run can be closed like a crash, not resumed"
 )]
 #[non_exhaustive]
 pub struct RestoreError {
-    /// What does not fit.
+    /// The difference between the checkpoint and the log.
     pub reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! Gates: before the loop, for the prompts, before a turn.
+//! The gates of a run: before the loop, for its prompts, and before a turn.
 
 use super::input::{GateVerdict, InputVerdict};
 use super::{GateAt, Phase, Run};
@@ -112,7 +112,7 @@ fn veto(run: &mut Run, gate: GateAt, reason: String, out: &mut Vec<AgentEvent>) 
     run.end(ended, out);
 }
 
-/// Adds the warnings to the last user message, as one block (REQ-070).
+/// Adds the warnings to the last user message, as one text block.
 fn warn(prompts: &mut [Entry], warnings: &[String]) {
     let is_user = |e: &&mut Entry| matches!(e.message().as_llm(), Some(Message::User(_)));
     let Some(entry) = prompts.iter_mut().rev().find(is_user) else { return };

@@ -1,4 +1,4 @@
-//! The call of the model: a reply, a failure, a retry, an overflow, a compaction.
+//! Handles the inputs of a model call: a reply, a failure, the end of a delay, a cache break, a compaction.
 
 use super::input::{Failure, PartialReply, Reply};
 use super::{Phase, Run, budget};

@@ -1,4 +1,4 @@
-//! A reply whose calls have not all been answered, and how far each call is.
+//! The open calls of a reply, and the stage of each.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,27 +11,27 @@ use crate::identity::{LoopId, Part, QuestionId, StepKey, Timestamp, ToolCallId, 
 use crate::message::{Message, ToolCall};
 use crate::tool::ToolResult;
 
-/// An exchange that is not closed. It is not in the history (invariant 3).
+/// A reply whose calls are not all closed. It is not in the history yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct OpenCalls {
     pub(super) reply: Entry,
     pub(super) slots: Vec<Slot>,
-    /// Calls in a group.
+    /// The number of calls in a group.
     pub(super) group: usize,
-    /// Whether the caller aborted: no call begins any more.
+    /// Whether the run was aborted, so that no further call starts.
     pub(super) aborting: bool,
-    /// Why, where it was not the caller's wish.
+    /// The reason, if the run was interrupted and not aborted by the caller.
     pub(super) interrupted: Option<String>,
 }
 
-/// One call.
+/// One call and its stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Slot {
     pub(super) call: ToolCall,
     pub(super) stage: Stage,
-    /// Whether `ToolExecutionStart` has been said.
+    /// Whether `ToolExecutionStart` has been emitted.
     pub(super) started: bool,
-    /// Whether a person allowed it although a limit of the budget is reached.
+    /// Whether the user allowed the call although a budget limit is reached.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) forced: bool,
     /// The arguments to run with when the budget's question is answered.
@@ -54,14 +54,14 @@ pub(super) enum Stage {
     Closed,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct CallOutcome {
     pub(super) result: ToolResult,
     pub(super) duration_ms: Option<u64>,
     pub(super) tokens: Option<u64>,
     pub(super) at: Timestamp,
-    /// What a hook changes in it; it shows when the batch closes.
+    /// The changes of a hook, which are applied when the batch closes.
     pub(super) change: Option<ToolChange>,
 }
 
@@ -87,7 +87,7 @@ impl OpenCalls {
         Self { reply, slots, group: 1, aborting: false, interrupted: None }
     }
 
-    /// How many calls run at once.
+    /// Sets how many calls run concurrently.
     pub(super) fn grouped(mut self, size: usize) -> Self {
         self.group = size.max(1);
         self
@@ -124,7 +124,7 @@ impl OpenCalls {
         self.slots.iter().all(|s| s.stage == Stage::Closed)
     }
 
-    /// The first group with a call that can go on, and the index of its first call.
+    /// Returns the first group with a call that can proceed, and the index of its first call.
     pub(super) fn current_group(&self) -> Option<(usize, &[Slot])> {
         self.slots
             .chunks(self.group)
@@ -178,7 +178,7 @@ impl OpenCalls {
         })
     }
 
-    /// The reply and what came of its calls, in their order.
+    /// Returns the reply and the outcomes of its calls, in their order.
     pub(super) fn into_parts(self) -> (Entry, Vec<(ToolCall, CallOutcome)>) {
         let slots = self.slots.into_iter().filter_map(|s| s.closed.map(|c| (s.call, c.changed()))).collect();
         (self.reply, slots)
@@ -192,7 +192,7 @@ impl Slot {
 }
 
 impl CallOutcome {
-    /// With the change taken in.
+    /// Returns the outcome with the hook's changes applied.
     fn changed(mut self) -> Self {
         let Some(change) = self.change.take() else { return self };
         if let Some(content) = change.content {

@@ -13,11 +13,11 @@ use crate::message::{AssistantMessage, Content, LlmMessage, Message, StopReason,
 use crate::provider::ErrorKind;
 use crate::route::{RouteName, RouteSetup};
 
-/// Of the window, when the provider says that the conversation is too long: what the history is shortened to.
+/// The share of the history, in percent, to which it is compacted after a context overflow.
 const OVERFLOW_SHARE_PERCENT: u64 = 75;
 
 impl Run {
-    /// The call that is open ends without a whole reply.
+    /// Counts the cost of a call that ends without a complete reply.
     pub(super) fn settle_partial(&mut self, partial: Option<&PartialReply>, out: &mut Vec<AgentEvent>) {
         let Phase::Calling { started, .. } = self.phase else { return };
         let (usage, output) =
@@ -25,13 +25,13 @@ impl Run {
         budget::settle_call(self, usage, started || output > 0, output, out);
     }
 
-    /// An empty reply, which a `MessageStart` shows.
+    /// Emits `MessageStart` with an empty reply.
     pub(super) fn emit_reply_start(&mut self, out: &mut Vec<AgentEvent>) {
         let message = self.own_reply(StopReason::Stop, None, PartialReply::default());
         out.push(AgentEvent::MessageStart { loop_id: self.setup.loop_id.clone(), message });
     }
 
-    /// A reply that the run makes itself.
+    /// Creates a reply that the run itself produces, such as a failed one.
     pub(super) fn own_reply(
         &self,
         stop: StopReason,
@@ -76,7 +76,7 @@ impl Run {
         }
         self.emit_message_end(&entry, out);
         if calls > 0 {
-            // What the provider reports covers the history and this reply; results come on top.
+            // The reported usage covers the history and this reply; results are added to it.
             self.context.record_usage(&usage, &self.history, &entry);
             let sequential = shared
                 .as_llm()
@@ -90,13 +90,14 @@ impl Run {
             return;
         }
         self.context.record_usage(&usage, &self.history, &entry);
-        // A reply without calls that did not fail: its door is open by construction.
+        // This cannot fail, because the reply has no calls and did not fail.
         let _ = self.history.push_entry(entry);
         self.close_turn(Some(shared), Vec::new(), out);
         self.after_turn(false, out);
     }
 
-    /// Stop with more prompt than the window, or a length stop without a word at its edge (B-161).
+    /// Returns whether the model silently truncated the prompt: a prompt longer than the window, or an empty reply
+    /// that reached the limit at the edge of the window.
     pub(super) fn is_silent_overflow(&self, message: &AssistantMessage) -> bool {
         let window = self.route().map_or(self.setup.context_window, |r| r.context_window);
         let Some(window) = window.map(u64::from) else { return false };
@@ -110,7 +111,7 @@ impl Run {
         }
     }
 
-    /// Closes what was shown of an attempt that is tried again. It enters no history (D9).
+    /// Closes the visible part of an attempt that will be repeated. It enters no history.
     pub(super) fn supersede(
         &mut self,
         started: bool,
@@ -140,7 +141,7 @@ impl Run {
         self.start_compaction(CompactionTask { reason: CompactionReason::Overflow, budget }, out);
     }
 
-    /// The wait before the next attempt, or why there is none.
+    /// Returns the next retry, or the error text if there is none.
     pub(super) fn next_retry(&self, failure: &Failure) -> Result<Retry, String> {
         let config = &self.setup.retry;
         if !failure.kind.is_retryable() {
@@ -177,7 +178,7 @@ impl Run {
         }
     }
 
-    /// Says what became of an announced retry.
+    /// Emits the result of an announced retry.
     pub(super) fn close_retry(
         &mut self,
         retry: Option<Retry>,
@@ -192,7 +193,7 @@ impl Run {
         }
     }
 
-    /// The turn's error: a reply that says so, then the end.
+    /// Ends the turn with an error: a failed reply, then the end of the run.
     pub(super) fn fail_turn(
         &mut self,
         kind: ErrorKind,
@@ -204,7 +205,7 @@ impl Run {
         self.end(Ended::Error { kind, message: text }, out);
     }
 
-    /// A failed reply with its events, and the end of the turn.
+    /// Emits a failed reply and ends the turn.
     pub(super) fn end_with_reply(
         &mut self,
         stop: StopReason,
@@ -222,12 +223,12 @@ impl Run {
         }
         let entry = Entry::from(message.clone());
         self.emit_message_end(&entry, out);
-        // It failed by construction.
+        // This cannot fail, because the reply failed.
         let _ = self.history.push_failed(entry);
         self.close_turn(Some(message), Vec::new(), out);
     }
 
-    /// Call ids are made non-empty and unique in the whole history.
+    /// Makes the call ids of a reply non-empty and unique in the whole history.
     pub(super) fn assign_call_ids(&self, message: &mut AssistantMessage) {
         let mut seen = BTreeSet::new();
         let calls = message.content.iter_mut().filter_map(|c| match c {
@@ -253,7 +254,7 @@ impl Run {
         }
     }
 
-    /// This route is not tried again now: another one is, or the turn fails with `message`.
+    /// Gives up this route: switches to the next one, or fails the turn with `message`.
     pub(super) fn give_up(
         &mut self,
         failure: &Failure,
@@ -269,7 +270,7 @@ impl Run {
         }
     }
 
-    /// The next attempt goes to another route. What was shown of this one is closed.
+    /// Switches to another route. Closes what was visible of this attempt.
     pub(super) fn switch_route(
         &mut self,
         next: u32,
@@ -289,12 +290,12 @@ impl Run {
         self.turn.route = next;
         self.turn.attempt += 1;
         self.turn.retries = 0;
-        // Another window: it may be answered by compaction once more.
+        // The other model has its own window, so an overflow may be answered by compaction again.
         self.turn.overflow = None;
         budget::await_call(self, None);
     }
 
-    /// The route that is asked; `None` for the run's own model.
+    /// Returns the route that is called; `None` for the run's own model.
     pub(super) fn route(&self) -> Option<&RouteSetup> {
         let at = usize::try_from(self.turn.route.checked_sub(1)?).ok()?;
         self.setup.routes.get(at)
@@ -309,7 +310,7 @@ impl Run {
         }
     }
 
-    /// How often a failed call is made again on this route.
+    /// Returns the maximum number of retries on this route.
     pub(super) fn max_retries(&self) -> u32 {
         self.route().and_then(|r| r.max_retries).unwrap_or(self.setup.retry.max_retries)
     }

@@ -1,4 +1,4 @@
-//! The calls of a reply: verdicts, ends, questions, skipping, and closing the exchange.
+//! Handles the calls of a reply: decisions, results, questions, skipping, and closing the exchange.
 
 use super::budget::sentence;
 use super::input::{ToolChange, ToolOutcome, ToolVerdict};
@@ -13,11 +13,11 @@ use crate::tool::ToolResult;
 
 type Refusal = String;
 
-/// What the result of a call says that steering skipped (D1).
+/// The result of a call that steering skipped.
 pub(super) const SKIPPED: &str = "Skipped due to queued user message.";
-/// What the result of a call says that an abort ended (D2).
+/// The result of a call that an abort ended.
 pub(super) const ABORTED: &str = "Operation aborted";
-/// What the result of a call says whose reply was cut by the output limit (D27).
+/// The result of a call whose reply was cut by the output limit.
 pub(super) const LENGTH_CUT: &str = "The reply reached the output limit, so this call may be incomplete and was not run. Send the call again, in smaller parts if it is long.";
 
 pub(super) fn began(
@@ -44,7 +44,7 @@ pub(super) fn began(
         ) if aborting => {
             return Err("the run was aborted; no call begins any more, and nobody is asked".into());
         }
-        // A call that had begun may be asked about, refused or run again after a crash.
+        // A call that had started before a crash may be asked about, denied or executed again.
         (Stage::New | Stage::Approved(_) | Stage::Began(_), _) => {}
         _ => return Err(format!("the call {id:?} has ended")),
     }
@@ -198,7 +198,7 @@ pub(super) fn answered(
     Ok(())
 }
 
-/// Closes every call that has no result, with this error.
+/// Closes every call without a result, with this error.
 pub(super) fn close_all(run: &mut Run, text: &str, out: &mut Vec<AgentEvent>) {
     let (now, loop_id) = (run.now, run.setup.loop_id.clone());
     if let Phase::Tools(open) = &mut run.phase {
@@ -212,8 +212,8 @@ pub(super) fn close_all(run: &mut Run, text: &str, out: &mut Vec<AgentEvent>) {
     settle(run, out);
 }
 
-/// What follows when a call was decided: a closed batch becomes history, steering may skip the rest, an open question may
-/// be all that is left.
+/// Continues after a decision: a closed batch enters the history, steering may skip the rest, or only an open
+/// question remains.
 pub(super) fn settle(run: &mut Run, out: &mut Vec<AgentEvent>) {
     skip_if_steered(run, out);
     let Phase::Tools(open) = &run.phase else { return };
@@ -225,8 +225,8 @@ pub(super) fn settle(run: &mut Run, out: &mut Vec<AgentEvent>) {
     }
 }
 
-/// Between two groups, and while nothing but a question is open, waiting steering skips what has not begun (D1): a person
-/// who steers expects an answer to what they say.
+/// Skips the calls that have not started if a steering message waits, between two groups or while only questions are
+/// open. The user expects an answer to the message.
 pub(super) fn skip_if_steered(run: &mut Run, out: &mut Vec<AgentEvent>) {
     let steered = run.setup.steering_policy == SteeringPolicy::SkipRemaining && run.queues.wakes();
     let (now, loop_id) = (run.now, run.setup.loop_id.clone());
@@ -279,7 +279,7 @@ fn close_exchange(run: &mut Run, out: &mut Vec<AgentEvent>) {
         run.emit_message(entry, out);
     }
     let reply_message = reply.shared().clone();
-    // One closed slot for each call, in the order of the calls: the door is open by construction.
+    // This cannot fail: there is one closed call per call of the reply, in the same order.
     let _ = run.history.push_exchange(reply, entries);
     run.close_turn(Some(reply_message), messages, out);
     let over = run.budget.over.take();
@@ -293,7 +293,7 @@ fn close_exchange(run: &mut Run, out: &mut Vec<AgentEvent>) {
     }
 }
 
-/// Ends a call that does not run (any more).
+/// Closes a call that does not run, or no longer runs.
 pub(super) fn close(
     slot: &mut Slot,
     loop_id: &LoopId,
@@ -344,7 +344,7 @@ impl Slot {
 }
 
 impl OpenCalls {
-    /// No call begins any more; those that have not begun end here.
+    /// Prevents further calls from starting and closes those that have not started.
     pub(super) fn abort(&mut self, loop_id: &LoopId, now: Timestamp, out: &mut Vec<AgentEvent>) {
         self.aborting = true;
         for slot in self.slots_mut() {

@@ -1,4 +1,4 @@
-//! Turns: opening one, closing one, and whether another follows.
+//! Turns: opens and closes them, and decides whether another one follows.
 
 use super::{CompactionTask, GateAt, Intake, Phase, QueueKind, Queued, Run, Turn, budget};
 use crate::event::{AgentEvent, AgentStart, CompactionReason, Ended};
@@ -6,7 +6,7 @@ use crate::history::{Entry, MessageRef};
 use crate::identity::{ContinuationKind, TurnTrigger};
 
 impl Run {
-    /// `AgentStart`, and the prompts' gate if there is one.
+    /// Emits `AgentStart` and enters the gate for the prompts, if there is one.
     pub(super) fn open_loop(&mut self, out: &mut Vec<AgentEvent>) {
         let setup = &self.setup;
         out.push(AgentEvent::AgentStart(Box::new(AgentStart {
@@ -28,7 +28,7 @@ impl Run {
         }
     }
 
-    /// The first turn, or none: a continuation after a reply goes on with what is queued.
+    /// Starts the first turn. A continuation after a reply takes the queued messages.
     pub(super) fn begin_run(&mut self, out: &mut Vec<AgentEvent>) {
         if self.prompts.is_empty()
             && self.history.last().is_some_and(|m| m.role() == "assistant")
@@ -39,7 +39,7 @@ impl Run {
         self.begin_turn(out);
     }
 
-    /// Limits first, then the gate, then the turn (D4).
+    /// Checks the limits, then enters the gate, then opens the turn.
     pub(super) fn begin_turn(&mut self, out: &mut Vec<AgentEvent>) {
         if let Some(limit) = self.tracker.check_limits(self.now) {
             let reason = limit.to_string();
@@ -53,14 +53,14 @@ impl Run {
         }
     }
 
-    /// The prompts enter. A prompt that was let in is never lost, also where its turn is not begun (B-007).
+    /// Moves the prompts into the history. An accepted prompt enters even if its turn does not start.
     pub(super) fn enter_prompts(&mut self, out: &mut Vec<AgentEvent>) {
         for prompt in std::mem::take(&mut self.prompts) {
             self.enter(prompt, out);
         }
     }
 
-    /// `TurnStart`, the prompts, and what is taken from the queues.
+    /// Emits `TurnStart`, and adds the prompts and the queued messages.
     pub(super) fn open_turn(&mut self, out: &mut Vec<AgentEvent>) {
         out.push(AgentEvent::TurnStart {
             loop_id: self.setup.loop_id.clone(),
@@ -90,7 +90,8 @@ impl Run {
         }
     }
 
-    /// Says a message and puts it into the history. It was checked when it came, so the door is open to it.
+    /// Emits a message and adds it to the history. This cannot fail, because the message was checked when it was
+    /// queued.
     fn enter(&mut self, entry: Entry, out: &mut Vec<AgentEvent>) {
         let entry = self.stamped(entry);
         if self.history.push_entry(entry.clone()).is_ok() {
@@ -98,7 +99,7 @@ impl Run {
         }
     }
 
-    /// The budget, once a turn, and then the model.
+    /// Checks the context budget once per turn, and then calls the model.
     pub(super) fn prepare_call(&mut self, out: &mut Vec<AgentEvent>) {
         if !self.turn.compacted
             && let Some(task) = self.over_budget()
@@ -110,7 +111,7 @@ impl Run {
         }
     }
 
-    /// What must be reached when the context is over its budget.
+    /// Returns the goal of a compaction if the context exceeds its budget.
     fn over_budget(&self) -> Option<CompactionTask> {
         let config = self.setup.context.as_ref()?;
         self.context.is_over_budget(&self.history, config).then(|| CompactionTask {
@@ -130,7 +131,7 @@ impl Run {
         self.phase = Phase::Compacting(task);
     }
 
-    /// `TurnEnd`. The run ends or goes on after it.
+    /// Emits `TurnEnd`. The run then ends or continues with another turn.
     pub(super) fn close_turn(
         &mut self,
         reply: Option<MessageRef>,
@@ -150,7 +151,7 @@ impl Run {
         self.turn = Turn { index: self.turn.index + 1, route, ..Turn::default() };
     }
 
-    /// Whether another turn follows: steering first, then the results of tools, then follow-ups.
+    /// Decides whether another turn follows: for steering, for tool results, or for follow-ups.
     pub(super) fn after_turn(&mut self, results_wanted: bool, out: &mut Vec<AgentEvent>) {
         if self.queues.wakes() || results_wanted {
             self.begin_turn(out);

@@ -1,4 +1,4 @@
-//! What can be seen of a run.
+//! Accessors of a run.
 
 use super::{GateAt, Phase, QueueKind, Queued, Queues, Run, RunSetup, Step};
 use crate::budget::{AtLimit, BudgetSnapshot, Spending};
@@ -8,25 +8,25 @@ use crate::identity::{LoopId, Part, StepKey, Timestamp, ToolCallId, joined};
 use crate::message::{CostConfig, Usage};
 
 impl Run {
-    /// The loop's id.
+    /// Returns the id of the loop.
     #[must_use]
     pub fn loop_id(&self) -> &LoopId {
         &self.setup.loop_id
     }
 
-    /// What it runs with.
+    /// Returns the setup of the run.
     #[must_use]
     pub fn setup(&self) -> &RunSetup {
         &self.setup
     }
 
-    /// The closed conversation.
+    /// Returns the conversation without an open exchange.
     #[must_use]
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// The reply whose calls are open, if there is one; it enters the history with their results.
+    /// Returns the reply whose calls are open. It enters the history together with their results.
     #[must_use]
     pub fn open_reply(&self) -> Option<&MessageRef> {
         match &self.phase {
@@ -35,60 +35,60 @@ impl Run {
         }
     }
 
-    /// Whether a reply is awaited whose beginning has been said.
+    /// Returns whether the run waits for a reply whose start has been emitted.
     #[must_use]
     pub fn reply_has_begun(&self) -> bool {
         matches!(self.phase, Phase::Calling { started: true, .. })
     }
 
-    /// The messages of this run so far, superseded ones aside.
+    /// Returns the messages of this run so far, without superseded ones.
     #[must_use]
     pub fn new_messages(&self) -> &[MessageRef] {
         &self.new_messages
     }
 
-    /// Tokens used so far.
+    /// Returns the tokens used so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.usage.combine(&self.turn.usage)
     }
 
-    /// Tokens that calls used themselves so far: those of sub-agents.
+    /// Returns the tokens that tool calls used themselves, such as sub-agents.
     #[must_use]
     pub fn tool_usage(&self) -> Usage {
         self.tool_usage
     }
 
-    /// The index of the turn that is open or comes next.
+    /// Returns the index of the open or next turn.
     #[must_use]
     pub fn turn_index(&self) -> u32 {
         self.turn.index
     }
 
-    /// Tokens of the context as far as they are known (D12).
+    /// Returns the tokens of the context, as far as they are known.
     #[must_use]
     pub fn context_tokens(&self) -> u64 {
         self.context.current_tokens(&self.history)
     }
 
-    /// The time of the last input.
+    /// Returns the time of the last input.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// Messages that wait in a queue.
+    /// Returns the messages that wait in a queue.
     pub fn queued(&self, kind: QueueKind) -> impl Iterator<Item = &Queued> {
         self.queues.of(kind)
     }
 
-    /// Takes all queued messages out, for the handle to keep when the run has ended.
+    /// Removes and returns all queued messages, so that the agent keeps them when the run has ended.
     #[must_use]
     pub fn take_queues(&mut self) -> Vec<Queued> {
         self.queues.take_all()
     }
 
-    /// How it ended; `None` while it is open.
+    /// Returns how the run ended; `None` while it is open.
     #[must_use]
     pub fn ended(&self) -> Option<&Ended> {
         match &self.phase {
@@ -97,7 +97,7 @@ impl Run {
         }
     }
 
-    /// What it waits for a person to answer, whether or not something else goes on.
+    /// Returns the open questions to the user, whether or not other work continues.
     #[must_use]
     pub fn questions(&self) -> Vec<Question> {
         match &self.phase {
@@ -108,24 +108,24 @@ impl Run {
         }
     }
 
-    /// The queues as they are.
+    /// Returns the current queues.
     pub(crate) fn queues(&self) -> &Queues {
         &self.queues
     }
 
-    /// Whether something can be decided about this call now.
+    /// Returns whether a decision about this call is possible now.
     pub(crate) fn may_begin(&self, id: &ToolCallId) -> bool {
         matches!(&self.phase, Phase::Tools(open) if open.may_begin(id))
     }
 
-    /// The end of a call whose result a hook may still change.
+    /// Returns the end of a call whose result a hook may still change.
     #[must_use]
     pub fn result_up_for_review(&self, id: &ToolCallId) -> Option<ToolExecutionEnd> {
         let Phase::Tools(open) = &self.phase else { return None };
         open.up_for_review(id, &self.setup.loop_id)
     }
 
-    /// Whether `AgentStart` has been said.
+    /// Returns whether `AgentStart` has been emitted.
     pub(crate) fn has_started(&self) -> bool {
         !matches!(
             &self.phase,
@@ -135,12 +135,12 @@ impl Run {
         )
     }
 
-    /// Whether the caller aborted, and calls were given time to end.
+    /// Returns whether the run was aborted and waits for running calls to end.
     pub(crate) fn is_aborting(&self) -> bool {
         matches!(&self.phase, Phase::Tools(open) if open.aborting)
     }
 
-    /// Whether nothing goes on without an answer.
+    /// Returns whether the run can only continue with an answer.
     #[must_use]
     pub fn is_suspended(&self) -> bool {
         matches!(self.next(), Step::AwaitAnswer { .. })
@@ -158,29 +158,30 @@ impl Run {
         }
     }
 
-    /// What the run spent of its budget: its own calls, and its tools with their sub-agents. `None` without a budget.
+    /// Returns what the run has spent of its budget, including its tools and their sub-agents. `None` without a
+    /// budget.
     #[must_use]
     pub fn spent(&self) -> Option<Spending> {
         self.setup.budget.as_ref().map(|_| self.budget.own.plus(&self.budget.tools))
     }
 
-    /// The accounts of its budget as far as the run knows them, for another process that goes on with it.
+    /// Returns the accounts of the budget as far as the run knows them, for another process that resumes the run.
     #[must_use]
     pub fn budget(&self) -> &BudgetSnapshot {
         &self.budget.known
     }
 
-    /// What its own calls cost so far.
+    /// Returns the cost of its own calls so far.
     pub(crate) fn own_spending(&self) -> Spending {
         self.budget.own
     }
 
-    /// What is set aside for the call of the model that is being made.
+    /// Returns the reservation for the model call that is being made.
     pub(crate) fn granted(&self) -> Option<Spending> {
         self.budget.granted.as_ref().map(|g| g.amounts)
     }
 
-    /// The name of the model call that is open or comes next.
+    /// Returns the key of the open or next model call.
     pub(super) fn model_key(&self) -> StepKey {
         let (turn, attempt) = (self.turn.index.into(), self.turn.attempt.into());
         let parts = [Part::Text("model-"), Part::Number(turn), Part::Text("."), Part::Number(attempt)];

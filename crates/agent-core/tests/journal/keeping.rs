@@ -25,7 +25,7 @@ impl Kept {
         serde_json::from_str(&self.run).unwrap()
     }
 
-    pub(crate) fn light(&self) -> RunCheckpoint {
+    pub(crate) fn checkpoint(&self) -> RunCheckpoint {
         serde_json::from_str(&self.light).unwrap()
     }
 

@@ -1,20 +1,20 @@
-//! Level 2: old exchanges become one line each (REQ-058).
+//! Level 2: replaces old exchanges by one line each.
 
 use super::CompactionDraft;
 use crate::history::Entry;
 use crate::message::{AgentMessage, AssistantMessage, Content, LlmMessage, Message, UserMessage};
 
-/// How a message begins that stands for an old exchange.
+/// The prefix of a message that summarizes an old exchange.
 pub const SUMMARY_PREFIX: &str = "[Summary] ";
 
-/// A text block of a reply up to this many bytes goes into its summary.
+/// The maximum size of a text block that is included in a summary, in bytes.
 const MAX_SUMMARISED_BLOCK: usize = 200;
-/// The most bytes of a summary, for replies of many small blocks.
+/// The maximum size of a summary, in bytes.
 const MAX_SUMMARY: usize = 400;
 
-/// Replaces each reply, with its results, that lies before the newest `keep_recent` messages by a user message of
-/// one line: `[Summary] ` and the reply's short texts, or how many tools it used. User messages and notes stay
-/// whole; failed replies, which no model sees, go. A reply that is shorter than its summary stays.
+/// Replaces each reply and its results before the newest `keep_recent` messages by one line: `[Summary] ` and the
+/// reply's short texts, or the number of tools it used. User messages and notes stay whole, and failed replies are
+/// removed. A reply that is shorter than its summary stays.
 pub fn level2_summarize_old_turns(draft: &mut CompactionDraft<'_>, keep_recent: usize) {
     for at in 0..draft.recent_start(keep_recent) {
         let Some(piece) = draft.pieces.get(at) else { return };
@@ -32,7 +32,7 @@ pub fn level2_summarize_old_turns(draft: &mut CompactionDraft<'_>, keep_recent: 
     }
 }
 
-/// A user message in the place of a reply: same time, same turn.
+/// Creates a user message that replaces a reply, with the same time and turn.
 pub(super) fn spoken_for(reply: &Entry, text: String) -> AgentMessage {
     let (turn_id, timestamp) = match reply.message() {
         AgentMessage::Llm(LlmMessage { message: Message::Assistant(reply), turn_id }) => {

@@ -1,4 +1,4 @@
-//! What became of branches.
+//! The outcome of a branch.
 
 use crate::drive::AgentContext;
 use crate::event::{Ended, LoopConfigSnapshot, Question};
@@ -6,59 +6,59 @@ use crate::history::{History, MessageRef};
 use crate::identity::LoopId;
 use crate::message::{AssistantMessage, Message, Usage};
 
-/// What became of one branch (REQ-198).
+/// The outcome of one branch.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ParallelLoopOutcome {
-    /// Its place among the branches, from 0.
+    /// The index of the branch, from 0.
     pub index: usize,
-    /// Its loop.
+    /// The id of the branch's loop.
     pub loop_id: LoopId,
-    /// What it ran with.
+    /// The configuration of the branch.
     pub config: LoopConfigSnapshot,
-    /// The context as the branch left it. A run that waits for an answer is in it, for
+    /// The context as the branch left it. It contains the run of a branch that waits for an answer, for
     /// [`agent_loop_answer`](crate::agent_loop_answer).
     pub context: AgentContext,
-    /// The conversation that it began with.
+    /// The conversation with which the branch started.
     pub original_context: History,
-    /// How many of the context's first messages are those that it began with: all of them, unless the branch shortened its
-    /// history (REQ-206).
+    /// How many of the context's first messages are those with which the branch started: all of them, unless the
+    /// branch compacted its history.
     pub original_context_len: usize,
-    /// The messages of its run, prompts included.
+    /// The messages of its run, including the prompts.
     pub new_messages: Vec<MessageRef>,
-    /// Tokens of its turns.
+    /// The tokens of its turns.
     pub usage: Usage,
-    /// Tokens that its tools used themselves: those of sub-agents.
+    /// The tokens that its tools used themselves, such as sub-agents.
     pub tool_usage: Usage,
-    /// How it came back.
+    /// How the branch ended.
     pub end: BranchEnd,
 }
 
-/// How a branch came back.
+/// How a branch ended.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum BranchEnd {
-    /// Its run ended.
+    /// The run of the branch ended.
     Ended(Ended),
-    /// Its run waits for answers.
+    /// The run of the branch waits for answers.
     Suspended {
-        /// What is asked.
+        /// The open questions of the run.
         questions: Vec<Question>,
     },
-    /// It could not begin.
+    /// The branch could not start.
     NotBegun {
-        /// Why.
+        /// The reason for which it could not start.
         reason: String,
     },
-    /// Code of the caller's panicked where no run could catch it.
+    /// Code of the caller panicked where the run could not contain it.
     Panicked {
-        /// What the panic said.
+        /// The message of the panic.
         message: String,
     },
 }
 
 impl ParallelLoopOutcome {
-    /// An outcome of a branch that said nothing: what tests of strategies begin with.
+    /// Creates the outcome of a branch without messages, for tests of strategies.
     #[must_use]
     pub fn new(index: usize, loop_id: impl Into<LoopId>, context: AgentContext, end: BranchEnd) -> Self {
         Self {
@@ -75,21 +75,21 @@ impl ParallelLoopOutcome {
         }
     }
 
-    /// Whether it did all that there was to do.
+    /// Returns whether the branch completed its work.
     #[must_use]
     pub fn is_completed(&self) -> bool {
         self.end == BranchEnd::Ended(Ended::Completed)
     }
 
-    /// Whether a limit or a hook stopped it after it had said something.
+    /// Returns whether a limit or a hook stopped the branch after it had produced a text.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         matches!(self.end, BranchEnd::Ended(Ended::Limit { .. } | Ended::TurnVetoed { .. }))
             && self.final_text().is_some()
     }
 
-    /// The text of its last good reply; calls, results and earlier turns are not in it. `None` where there is no such reply
-    /// or it has no text.
+    /// Returns the text of the last successful reply, without calls, results and earlier turns. `None` if there is no
+    /// such reply or it has no text.
     #[must_use]
     pub fn final_text(&self) -> Option<String> {
         let good =
@@ -98,7 +98,7 @@ impl ParallelLoopOutcome {
         (!text.trim().is_empty()).then_some(text)
     }
 
-    /// Tokens of its turns and of its tools.
+    /// Returns the tokens of its turns and of its tools.
     #[must_use]
     pub fn total_usage(&self) -> Usage {
         self.usage.combine(&self.tool_usage)

@@ -4,54 +4,54 @@ use crate::evaluation::{EvaluationDecision, ParallelLoopOutcome};
 use crate::identity::LoopId;
 use crate::message::Usage;
 
-/// What parallel loops gave: the selected branch, and all others.
+/// The result of parallel loops: the selected branch and all others.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ParallelLoopResult {
-    /// The group, as its events name it.
+    /// The id of the group, as its events carry it.
     pub group_id: LoopId,
     /// The selected branch, with its original messages.
     pub selected: ParallelLoopOutcome,
-    /// All others, in their order.
+    /// All other branches, in order.
     pub others: Vec<ParallelLoopOutcome>,
-    /// How it was selected.
+    /// How the branch was selected.
     pub decision: EvaluationDecision,
-    /// Where the tokens went.
+    /// The token usage of the group.
     pub usage: ParallelUsage,
-    /// The loop of the judge, where one was asked.
+    /// The loop of the judge, if a model judged.
     pub judge_loop_id: Option<LoopId>,
 }
 
 impl ParallelLoopResult {
-    /// The selected branch's place.
+    /// Returns the index of the selected branch.
     #[must_use]
     pub fn selected_index(&self) -> usize {
         self.selected.index
     }
 
-    /// All branches, in their order.
+    /// Returns all branches, in order.
     pub fn outcomes(&self) -> impl Iterator<Item = &ParallelLoopOutcome> {
         let before = self.others.iter().filter(|o| o.index < self.selected.index);
         let after = self.others.iter().filter(|o| o.index > self.selected.index);
         before.chain(std::iter::once(&self.selected)).chain(after)
     }
 
-    /// All tokens.
+    /// Returns the sum of all tokens.
     #[must_use]
     pub fn total_usage(&self) -> Usage {
         self.usage.total()
     }
 }
 
-/// Where the tokens of a group went. The three parts do not overlap.
+/// The token usage of a group, in three disjoint parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ParallelUsage {
-    /// Turns of all branches.
+    /// The tokens of the turns of all branches.
     pub branches: Usage,
-    /// What their tools used themselves: sub-agents.
+    /// The tokens that their tools used themselves, such as sub-agents.
     pub tools: Usage,
-    /// The evaluation.
+    /// The tokens of the evaluation.
     pub evaluation: Usage,
 }
 
@@ -63,7 +63,7 @@ impl ParallelUsage {
         Self { branches: sum(|o| &o.usage), tools: sum(|o| &o.tool_usage), evaluation }
     }
 
-    /// All of them.
+    /// Returns the sum of the three parts.
     #[must_use]
     pub fn total(&self) -> Usage {
         self.branches.combine(&self.tools).combine(&self.evaluation)

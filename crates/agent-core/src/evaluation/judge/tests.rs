@@ -9,20 +9,35 @@ fn check_verdict(reply: &str, candidates: usize, expect: Option<usize>) {
 
 /// REQ-201: D29.
 #[test]
-fn the_first_number_in_range_is_the_verdict() {
+fn an_unambiguous_reply_is_the_verdict() {
     check_verdict("2", 3, Some(1));
-    check_verdict("Response 3 is best, then 1.", 3, Some(2));
     check_verdict("**1**", 2, Some(0));
+    check_verdict("Response 3 is best.", 3, Some(2));
+    check_verdict("Response 2 beats all others, and response 2 is also short.", 3, Some(1));
+    check_verdict("Of the 3 answers, response 1 is best.", 3, Some(0));
+    check_verdict("Response 3 is wrong, response 1 is right.\n\nVerdict: 1", 3, Some(0));
+    check_verdict("Between 1 and 3, the clearer one is\n3.", 3, Some(2));
     check_verdict("Of 10 points: 2", 3, Some(1));
-    check_verdict("10/10", 3, None);
     check_verdict("10/10", 10, Some(9));
+    check_verdict("99999999999999999999999999 2", 3, Some(1));
+    check_verdict("réponse n°2", 2, Some(1));
+}
+
+/// REQ-201: D29. A wrong verdict is worse than the announced fallback.
+#[test]
+fn an_ambiguous_reply_is_no_verdict() {
+    check_verdict("Of the 3 answers, 1 is best", 3, None);
+    check_verdict("Response 3 is best, then response 1.", 3, None);
+    check_verdict("Both 1 and 2 are good.", 2, None);
+    check_verdict("Verdict: 2 or 3", 3, None);
+    check_verdict("10/10", 3, None);
     check_verdict("0", 3, None);
     check_verdict("4", 3, None);
     check_verdict("", 3, None);
     check_verdict("the first", 3, None);
-    check_verdict("99999999999999999999999999 2", 3, Some(1));
-    check_verdict("réponse n°2", 2, Some(1));
     check_verdict("٢", 2, None);
+    let reason = verdict::read("Of the 3 answers, 1 is best", 3).unwrap_err();
+    assert!(reason.contains("several responses"), "{reason}");
 }
 
 /// REQ-201: what a judge says may be long, and comes back short and whole.

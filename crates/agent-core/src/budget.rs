@@ -217,7 +217,7 @@ impl Budget {
     #[must_use]
     pub fn force(&self, ask: &Ask) -> Reservation {
         let amounts = ask.at_most();
-        self.account.hold(&amounts);
+        self.account.reserve_unchecked(&amounts);
         Reservation::new(Arc::clone(&self.account), amounts, None)
     }
 

@@ -20,7 +20,6 @@
 
 mod compact;
 mod config;
-mod splices;
 mod strategy;
 mod tracker;
 
@@ -28,15 +27,13 @@ mod tracker;
 mod tests;
 
 pub use compact::{
-    CompactionDraft, CompactionError, DROP_MARKER_PREFIX, MAX_TOOL_LINE_BYTES, SUMMARY_PREFIX,
-    compact_history, compact_history_within, compact_messages, keep_within_budget,
-    level1_truncate_tool_outputs, level2_summarize_old_turns, level3_drop_middle,
+    CompactionError, DROP_MARKER_PREFIX, MAX_TOOL_LINE_BYTES, SUMMARY_PREFIX, compact_history,
+    compact_history_within, compact_messages,
 };
 pub use config::ContextConfig;
-pub use splices::splices_between;
 pub use strategy::{
     CompactionChange, CompactionContext, CompactionOutcome, CompactionStrategy, DefaultCompaction,
-    SyncCompaction,
+    SyncCompaction, splices_between,
 };
 pub use tracker::ContextTracker;
 

@@ -43,7 +43,6 @@ mod services;
 mod shell;
 mod stream;
 mod tool_decision;
-mod tool_signals;
 
 #[cfg(test)]
 mod tests;

@@ -1,18 +1,18 @@
-//! Selecting one of several branches (REQ-199, REQ-200).
+//! Evaluation strategies, which select one of several branches.
 //!
 //! | strategy | selects |
 //! |---|---|
-//! | [`TransparentEvaluation`] | the one branch that there is, however it ended; more than one is an error |
+//! | [`TransparentEvaluation`] | the only branch, however it ended; several branches are an error |
 //! | [`PickFirstEvaluation`] | the first candidate |
-//! | [`TokenEfficientEvaluation`] | the candidate with the fewest tokens; of equals the first |
-//! | [`ElaborateEvaluation`] | the candidate with the most tokens; of equals the first |
-//! | [`LlmJudgeEvaluation`] | the candidate that a model names |
+//! | [`TokenEfficientEvaluation`] | the candidate with the fewest tokens; among equals the first |
+//! | [`ElaborateEvaluation`] | the candidate with the most tokens; among equals the first |
+//! | [`LlmJudgeEvaluation`] | the candidate that a model selects |
 //!
-//! **Candidates** are the branches that completed. Where none did, they are those that a limit or a hook stopped after they had
-//! said something. A branch that failed, was refused or waits for an answer is never selected over one that answered:
-//! it used few tokens, and would win for that. Where there is no candidate, there is an error.
+//! **Candidates** are the branches that completed. If none did, they are those that a limit or a hook stopped after they had
+//! produced a text. A branch that failed, was denied or waits for an answer is never preferred to one that answered; otherwise
+//! its low token count would win. If there is no candidate, the evaluation fails.
 //!
-//! A strategy of one's own implements [`EvaluationStrategy`]:
+//! A custom strategy implements [`EvaluationStrategy`]:
 //!
 //! ```
 //! use agent_core::testing::ScriptedProvider;
@@ -134,7 +134,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Emits a live `ProgressMessage` of the group about the progress of the evaluation.
-    pub fn say(&self, topic: &str, by: &str, text: impl Into<String>) {
+    pub fn emit_progress(&self, topic: &str, by: &str, text: impl Into<String>) {
         self.tx.send(AgentEvent::ProgressMessage {
             loop_id: self.group.group_id.clone(),
             tool_call_id: ToolCallId::from(topic),

@@ -60,7 +60,7 @@ pub enum HistoryError {
     BareResult(String),
     /// A failed reply was passed to a method for successful replies, or the reverse.
     #[error("a reply that ended {0:?} enters the history by {1}")]
-    WrongDoor(crate::message::StopReason, &'static str),
+    WrongMethod(crate::message::StopReason, &'static str),
     /// The calls and the results do not match one to one, in order.
     #[error(
         "the results do not answer the reply's calls one to one and in order: calls {calls:?}, results {results:?}"
@@ -106,18 +106,18 @@ impl History {
     /// # Errors
     /// The same as [`push`](Self::push).
     pub fn push_entry(&mut self, entry: Entry) -> Result<(), HistoryError> {
-        Self::may_enter_alone(&entry)?;
+        Self::check_standalone(&entry)?;
         self.append(Unit::single(entry));
         Ok(())
     }
 
     /// Returns whether [`push_entry`](Self::push_entry) would accept the entry. The answer does not depend on the
     /// history.
-    pub(crate) fn may_enter_alone(entry: &Entry) -> Result<(), HistoryError> {
+    pub(crate) fn check_standalone(entry: &Entry) -> Result<(), HistoryError> {
         match entry.message().as_llm() {
             Some(Message::Assistant(reply)) => {
                 if reply.is_failed() {
-                    return Err(HistoryError::WrongDoor(reply.stop_reason, "push_failed"));
+                    return Err(HistoryError::WrongMethod(reply.stop_reason, "push_failed"));
                 }
                 let calls = reply.tool_calls().count();
                 if calls > 0 {
@@ -152,8 +152,8 @@ impl History {
                 self.append(Unit::failed(reply));
                 Ok(())
             }
-            Some(r) => Err(HistoryError::WrongDoor(r.stop_reason, "push or push_exchange")),
-            None => Err(HistoryError::WrongDoor(crate::message::StopReason::Stop, "push")),
+            Some(r) => Err(HistoryError::WrongMethod(r.stop_reason, "push or push_exchange")),
+            None => Err(HistoryError::WrongMethod(crate::message::StopReason::Stop, "push")),
         }
     }
 

@@ -221,7 +221,7 @@ impl Run {
         out: &mut Vec<AgentEvent>,
     ) -> Result<Self, HistoryError> {
         let setup = setup.into();
-        prompts.iter().try_for_each(History::may_enter_alone)?;
+        prompts.iter().try_for_each(History::check_standalone)?;
         let limits = setup.limits.unwrap_or_else(ExecutionLimits::unlimited);
         let mut run = Self {
             queues: Queues::new(setup.steering_mode, setup.follow_up_mode),
@@ -240,7 +240,7 @@ impl Run {
             phase: Phase::Gate(GateAt::Loop),
         };
         for queued in queued {
-            if History::may_enter_alone(&queued.entry).is_ok() {
+            if History::check_standalone(&queued.entry).is_ok() {
                 run.queues.push(queued);
             }
         }
@@ -346,7 +346,7 @@ fn apply(run: &mut Run, now: Timestamp, input: Input, out: &mut Vec<AgentEvent>)
     }
     match input {
         Input::Queue { queued } => {
-            History::may_enter_alone(&queued.entry).map_err(|e| refuse(e.to_string()))?;
+            History::check_standalone(&queued.entry).map_err(|e| refuse(e.to_string()))?;
             run.now = now;
             run.queues.push(queued);
             tool_calls::skip_if_steered(run, out);

@@ -173,7 +173,7 @@ impl BasicAgent {
                 None => return Err(AgentError::EmptyTranscript),
                 Some(last) if last.role() == "assistant" => {
                     let queued = self.inner.mailbox.view();
-                    if !queued.wakes() && !queued.has_follow_up() {
+                    if !queued.has_active_steering() && !queued.has_follow_up() {
                         return Err(AgentError::AssistantTail);
                     }
                 }

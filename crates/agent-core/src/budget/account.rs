@@ -139,7 +139,7 @@ impl Account {
         Ok(output)
     }
 
-    pub(super) fn hold(&self, amounts: &Spending) {
+    pub(super) fn reserve_unchecked(&self, amounts: &Spending) {
         for account in self.path() {
             let mut book = account.book();
             book.reserved = book.reserved.plus(amounts);

@@ -89,8 +89,8 @@ impl StreamProvider for MeteredProvider {
                 &bounded
             }
         };
-        // If this future is dropped, `Bill` charges what is known by then.
-        let mut bill = Bill {
+        // If this future is dropped, `CallUsage` charges what is known by then.
+        let mut call = CallUsage {
             reservation: Some(reservation),
             request,
             usage: Usage::default(),
@@ -99,7 +99,7 @@ impl StreamProvider for MeteredProvider {
             arrived: 0,
         };
         let counting = &mut |event: StreamEvent<'_>| {
-            bill.take(&event);
+            call.take(&event);
             sink(event);
         };
         self.inner.stream(request, counting, cancel).await
@@ -119,7 +119,7 @@ impl StreamProvider for MeteredProvider {
 }
 
 /// The usage of a call in progress.
-struct Bill<'r> {
+struct CallUsage<'r> {
     reservation: Option<super::Reservation>,
     request: &'r ModelRequest,
     usage: Usage,
@@ -129,7 +129,7 @@ struct Bill<'r> {
     arrived: u64,
 }
 
-impl Bill<'_> {
+impl CallUsage<'_> {
     fn take(&mut self, event: &StreamEvent<'_>) {
         match event {
             StreamEvent::Start { .. } => self.answered = true,
@@ -145,7 +145,7 @@ impl Bill<'_> {
     }
 }
 
-impl Drop for Bill<'_> {
+impl Drop for CallUsage<'_> {
     fn drop(&mut self) {
         if let Some(reservation) = self.reservation.take() {
             let output = self.arrived.div_ceil(4);

@@ -8,16 +8,20 @@
 //!
 //! It stops after the first level that is sufficient.
 
-mod cut;
+mod cutting;
 mod draft;
-mod level1;
-mod level2;
-mod level3;
+mod dropping;
+mod summaries;
+mod tool_outputs;
 
-pub use draft::CompactionDraft;
-pub use level1::{MAX_TOOL_LINE_BYTES, level1_truncate_tool_outputs};
-pub use level2::{SUMMARY_PREFIX, level2_summarize_old_turns};
-pub use level3::{DROP_MARKER_PREFIX, keep_within_budget, level3_drop_middle};
+pub use dropping::DROP_MARKER_PREFIX;
+pub use summaries::SUMMARY_PREFIX;
+pub use tool_outputs::MAX_TOOL_LINE_BYTES;
+
+pub(super) use draft::CompactionDraft;
+pub(super) use dropping::{drop_middle, keep_within_budget};
+pub(super) use summaries::summarize_old_turns;
+pub(super) use tool_outputs::truncate_tool_outputs;
 
 use super::config::ContextConfig;
 use crate::history::{History, Splice, SpliceError};
@@ -111,25 +115,25 @@ fn cascade(
 ) -> Result<(), CompactionError> {
     let target = percent(budget, config.compact_to_percent);
     let recent = draft.recent_start(config.keep_recent);
-    level1::truncate_pieces(draft, config.tool_output_max_lines, recent);
+    tool_outputs::truncate_pieces(draft, config.tool_output_max_lines, recent);
     if draft.tokens() <= target {
         return Ok(());
     }
-    level1_truncate_tool_outputs(draft, config.tool_output_max_lines);
+    truncate_tool_outputs(draft, config.tool_output_max_lines);
     if draft.tokens() <= target {
         return Ok(());
     }
-    level2_summarize_old_turns(draft, config.keep_recent);
+    summarize_old_turns(draft, config.keep_recent);
     if draft.tokens() <= target {
         return Ok(());
     }
-    level3_drop_middle(draft, config.keep_first, config.keep_recent);
+    drop_middle(draft, config.keep_first, config.keep_recent);
     // The newest messages are kept whole, unless the budget itself would be exceeded.
     if draft.tokens() <= budget {
         return Ok(());
     }
     if keep_within_budget(draft, target).is_err() {
-        keep_within_budget(draft, budget).or_else(|_| cut::cut_essentials(draft, budget))?;
+        keep_within_budget(draft, budget).or_else(|_| cutting::cut_essentials(draft, budget))?;
     }
     Ok(())
 }

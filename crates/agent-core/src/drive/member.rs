@@ -30,7 +30,7 @@ pub(crate) struct Member {
 
 /// A loop that is being driven. Dropping it ends the loop with its closing events.
 pub(crate) struct Driving {
-    begun: Result<(Box<Shell>, Arc<Room>), Driven>,
+    begun: Result<(Box<Shell>, Arc<RunSlot>), Driven>,
 }
 
 /// The result of driving a loop.
@@ -45,18 +45,18 @@ pub(crate) enum Driven {
 
 /// Receives the run when the shell is finished with it, even if the run was interrupted.
 #[derive(Default)]
-pub(crate) struct Room {
+pub(crate) struct RunSlot {
     left: Mutex<Option<Box<Run>>>,
 }
 
-impl Room {
+impl RunSlot {
     fn take(&self) -> Option<Box<Run>> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 #[async_trait]
-impl Audience for Room {
+impl Audience for RunSlot {
     fn reduce(&self, _event: &AgentEvent) {}
 
     fn has_listeners(&self) -> bool {
@@ -90,21 +90,21 @@ impl Member {
         Driving { begun }
     }
 
-    fn shell(&self) -> Result<(Box<Shell>, Arc<Room>), LoopError> {
+    fn shell(&self) -> Result<(Box<Shell>, Arc<RunSlot>), LoopError> {
         let (context, config) = (&self.context, &*self.config);
         let setup = context.setup(config);
         let prompts = self.prompts.iter().map(|m| counted(config, m.clone())).collect();
         let (run, events) = start_run(config, setup, context.history.clone(), prompts, ask_sources(config))?;
-        let room = Arc::new(Room::default());
-        Ok((self.new_shell(&room).load(run, events), room))
+        let slot = Arc::new(RunSlot::default());
+        Ok((self.new_shell(&slot).load(run, events), slot))
     }
 
-    fn new_shell(&self, room: &Arc<Room>) -> Box<Shell> {
+    fn new_shell(&self, slot: &Arc<RunSlot>) -> Box<Shell> {
         Shell::new(
             Arc::clone(&self.config),
             self.context.tools.clone(),
             Arc::clone(&self.context.system_prompt),
-            Output::with_audience(self.tx.clone(), Arc::clone(room) as Arc<dyn Audience>),
+            Output::with_audience(self.tx.clone(), Arc::clone(slot) as Arc<dyn Audience>),
             self.cancel.clone(),
             Prefixes::default(),
         )
@@ -130,28 +130,28 @@ impl Member {
 impl Member {
     /// Answers a question of the loop and resumes it.
     pub(crate) async fn answer(&self, run: Box<Run>, question_id: QuestionId, answer: Answer) -> Driven {
-        let room = Arc::new(Room::default());
-        let shell = self.new_shell(&room).load(*run, Vec::new());
+        let slot = Arc::new(RunSlot::default());
+        let shell = self.new_shell(&slot).load(*run, Vec::new());
         let input = Input::Answer { question_id, answer };
         let driven = AssertUnwindSafe(shell.resume_for_audience(Some(Box::new(input)))).catch_unwind().await;
-        come_back(driven, &room)
+        result_of(driven, &slot)
     }
 }
 
 impl Driving {
     /// Drives the loop until it ends or waits for an answer.
     pub(crate) async fn drive(self) -> Driven {
-        let (shell, room) = match self.begun {
+        let (shell, slot) = match self.begun {
             Ok(begun) => begun,
             Err(driven) => return driven,
         };
         let driven = AssertUnwindSafe(shell.begin_for_audience()).catch_unwind().await;
-        come_back(driven, &room)
+        result_of(driven, &slot)
     }
 }
 
-fn come_back(driven: Result<(), Box<dyn Any + Send>>, room: &Room) -> Driven {
-    match (driven, room.take()) {
+fn result_of(driven: Result<(), Box<dyn Any + Send>>, slot: &RunSlot) -> Driven {
+    match (driven, slot.take()) {
         (Ok(()), Some(run)) => Driven::Run(run),
         (Ok(()), None) => Driven::NotBegun("there was no run".to_owned()),
         (Err(panic), run) => Driven::Panicked(panic_text(&*panic), run),

@@ -93,16 +93,16 @@ pub(crate) struct Output {
     audience: Option<Arc<dyn Audience>>,
     /// The last event for the channel of an agent. It is sent after the agent has received the run, so that a reader
     /// who sees the end finds the agent idle.
-    held: Mutex<Option<Box<AgentEvent>>>,
+    withheld: Mutex<Option<Box<AgentEvent>>>,
 }
 
 impl Output {
     pub(crate) fn to(tx: EventSender) -> Self {
-        Self { tx, audience: None, held: Mutex::default() }
+        Self { tx, audience: None, withheld: Mutex::default() }
     }
 
     pub(crate) fn with_audience(tx: EventSender, audience: Arc<dyn Audience>) -> Self {
-        Self { tx, audience: Some(audience), held: Mutex::default() }
+        Self { tx, audience: Some(audience), withheld: Mutex::default() }
     }
 
     /// Returns whether listeners must be awaited for each event.
@@ -146,19 +146,19 @@ impl Output {
 
     fn send(&self, event: AgentEvent) {
         if self.audience.is_some() && event.is_terminal() {
-            *self.held() = Some(Box::new(event));
+            *self.withheld() = Some(Box::new(event));
         } else {
             self.tx.send(event);
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<Box<AgentEvent>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn withheld(&self) -> MutexGuard<'_, Option<Box<AgentEvent>>> {
+        self.withheld.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends the withheld last event, after the agent has received the run.
     pub(crate) fn release(&self) {
-        if let Some(event) = self.held().take() {
+        if let Some(event) = self.withheld().take() {
             self.tx.send(*event);
         }
     }

@@ -20,7 +20,7 @@ use crate::event::{Answer, Ended};
 use crate::identity::{GroupRole, TurnTrigger};
 use crate::message::{AgentMessage, AssistantMessage, Message, Usage};
 use crate::run::Run;
-use fit::{Fit, Parts};
+use fit::{FittedInput, Parts};
 
 /// The default system prompt of the judge.
 pub const DEFAULT_JUDGE_PROMPT: &str = "You compare several responses to the same query. Weigh correctness first, then \
@@ -123,11 +123,11 @@ impl EvaluationStrategy for LlmJudgeEvaluation {
             return Ok(Evaluated::select(first.index));
         }
         let parts = Parts::of(evaluation.prompts, &first.original_context, &candidates);
-        let fitted = fit::fit(parts, self.content_budget(), &*self.judge_config.token_counter);
+        let fitted = fit::fit_to_window(parts, self.content_budget(), &*self.judge_config.token_counter);
         if let Some(text) = fitted.note() {
-            evaluation.say("judge-compaction", NAME, text);
+            evaluation.emit_progress("judge-compaction", NAME, text);
         }
-        let Fit { parts, .. } = fitted;
+        let FittedInput { parts, .. } = fitted;
         let judge = self.member(&evaluation, prompt::build(&parts));
         let loop_id = judge.context.loop_id.clone();
         let verdict = ask(&judge).await;
@@ -143,7 +143,7 @@ impl EvaluationStrategy for LlmJudgeEvaluation {
         };
         if let Some(reason) = decision.reason() {
             let text = format!("warning: {reason}; response 1 is selected");
-            evaluation.say("judge-verdict", NAME, text);
+            evaluation.emit_progress("judge-verdict", NAME, text);
         }
         Ok(Evaluated {
             decision,

@@ -154,7 +154,7 @@ impl Unit {
             return Err(HistoryError::Unpaired { calls: vec![], results: result_ids(&results) });
         };
         if message.is_failed() {
-            return Err(HistoryError::WrongDoor(message.stop_reason, "push_failed"));
+            return Err(HistoryError::WrongMethod(message.stop_reason, "push_failed"));
         }
         if !answers(message, &results) {
             let calls = message.tool_calls().map(|c| c.id.to_string()).collect();

@@ -83,7 +83,7 @@ fn check(context: &AgentContext, prompts: &[AgentMessage]) -> Result<(), LoopErr
         return Err(LoopError::Suspended);
     }
     for prompt in prompts {
-        History::may_enter_alone(&Entry::from(prompt.clone()))?;
+        History::check_standalone(&Entry::from(prompt.clone()))?;
     }
     match context.history.last() {
         _ if !prompts.is_empty() => Ok(()),

@@ -40,7 +40,7 @@ impl Part {
 
 /// The position at which two bodies differ.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Parted {
+pub(super) struct BodyDifference {
     pub(super) field: String,
     /// The offset in the new body.
     pub(super) byte: u64,
@@ -63,23 +63,23 @@ struct Pair<'b> {
 
 /// Returns where the new body stops extending the old one; `None` if it extends it, or if nothing after the break was
 /// sent before.
-pub(super) fn parted(old: &[u8], new: &[u8]) -> Option<Parted> {
+pub(super) fn first_difference(old: &[u8], new: &[u8]) -> Option<BodyDifference> {
     let pairs = pairs(old, new);
     let prompt = pairs.iter().map(|p| p.old.len() as u64).sum();
     let (at, offset, message) = pairs.iter().enumerate().find_map(|(n, pair)| {
-        let (offset, message) = pair.parts()?;
+        let (offset, message) = pair.difference()?;
         Some((n, offset, message))
     })?;
     let pair = pairs.get(at)?;
-    let behind = pairs.iter().skip(at + 1).map(Pair::kept).sum::<usize>();
-    let rebilled = pair.kept_behind(offset).saturating_add(behind) as u64;
+    let behind = pairs.iter().skip(at + 1).map(Pair::unchanged).sum::<usize>();
+    let rebilled = pair.unchanged_after(offset).saturating_add(behind) as u64;
     if rebilled == 0 {
         return None;
     }
     let shown = if pair.new.is_empty() { pair.old } else { pair.new };
     let field = format!("{}{}", String::from_utf8_lossy(pair.name), json::path(shown, offset));
     let byte = pair.start.saturating_add(offset) as u64;
-    Some(Parted { field, byte, message, rebilled, prompt })
+    Some(BodyDifference { field, byte, message, rebilled, prompt })
 }
 
 fn pairs<'b>(old: &'b [u8], new: &'b [u8]) -> Vec<Pair<'b>> {
@@ -105,7 +105,7 @@ fn pairs<'b>(old: &'b [u8], new: &'b [u8]) -> Vec<Pair<'b>> {
 
 impl Pair<'_> {
     /// Returns the offset in the new part at which both differ, and the index of the message.
-    fn parts(&self) -> Option<(usize, Option<usize>)> {
+    fn difference(&self) -> Option<(usize, Option<usize>)> {
         if self.old == self.new {
             return None;
         }
@@ -127,7 +127,7 @@ impl Pair<'_> {
     }
 
     /// Returns the bytes that are in both parts, if something before them changed.
-    fn kept(&self) -> usize {
+    fn unchanged(&self) -> usize {
         if self.old == self.new {
             return self.new.len();
         }
@@ -138,7 +138,7 @@ impl Pair<'_> {
     }
 
     /// Returns the bytes after the offset that are in both parts.
-    fn kept_behind(&self, offset: usize) -> usize {
+    fn unchanged_after(&self, offset: usize) -> usize {
         let rest = |text: &'_ [u8]| text.len().saturating_sub(offset);
         match self.part {
             Part::Messages | Part::Tools if self.new.starts_with(b"[") => {

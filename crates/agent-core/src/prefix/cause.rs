@@ -58,7 +58,7 @@ fn setting(old: &ModelRequest, new: &ModelRequest) -> Option<&'static str> {
 pub(super) fn difference(old: &ModelRequest, new: &ModelRequest, known: Known) -> Option<Difference> {
     let shared = new.history.shared_units(&old.history);
     let prompt = estimate_tokens(&new.system_prompt);
-    let all = || kept(&old.history, &new.history, 0);
+    let all = || unchanged_tokens(&old.history, &new.history, 0);
     if old.tools != new.tools {
         let (was, is) = (old.tools.definitions(), new.tools.definitions());
         let at = was.iter().zip(is).take_while(|(a, b)| a == b).count();
@@ -84,7 +84,7 @@ pub(super) fn difference(old: &ModelRequest, new: &ModelRequest, known: Known) -
         } else {
             CacheBreakCause::History
         };
-        let rebilled = kept(&old.history, &new.history, shared);
+        let rebilled = unchanged_tokens(&old.history, &new.history, shared);
         return Some(Difference {
             field: format!("messages[{message}]"),
             message: Some(message),
@@ -101,7 +101,7 @@ fn shown(unit: &Unit) -> bool {
 
 /// Returns the tokens of the units after the first `from` that both histories contain, as the same objects or as
 /// copies.
-fn kept(old: &History, new: &History, from: usize) -> u64 {
+fn unchanged_tokens(old: &History, new: &History, from: usize) -> u64 {
     let mut was: BTreeMap<u64, Vec<&Arc<Unit>>> = BTreeMap::new();
     for unit in old.units().skip(from) {
         was.entry(unit.tokens()).or_default().push(unit);

@@ -135,7 +135,7 @@ fn explain(
     let bodies = body(provider, &last.request, request).zip(body(provider, request, request));
     let (field, byte, message, rebilled_tokens) = match bodies {
         Some((old, new)) => {
-            let parted = bytes::parted(&old, &new)?;
+            let parted = bytes::first_difference(&old, &new)?;
             let tokens = tokens(parted.rebilled, parted.prompt, &last.usage);
             (parted.field, Some(parted.byte), parted.message, tokens)
         }

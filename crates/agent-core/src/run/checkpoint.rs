@@ -88,11 +88,12 @@ struct SlotCheckpoint {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     forced: bool,
     #[serde(
+        rename = "kept",
         default,
         skip_serializing_if = "Option::is_none",
         deserialize_with = "super::explicit_null::field"
     )]
-    kept: Option<Value>,
+    pending_arguments: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     closed: Option<OutcomeCheckpoint>,
 }
@@ -220,8 +221,8 @@ impl CallsCheckpoint {
                     })
                 }
             };
-            let SlotCheckpoint { stage, started, forced, kept, .. } = slot;
-            slots.push(Slot { call, stage, started, forced, kept, closed });
+            let SlotCheckpoint { stage, started, forced, pending_arguments, .. } = slot;
+            slots.push(Slot { call, stage, started, forced, pending_arguments, closed });
         }
         Ok(OpenCalls {
             reply: open.reply.clone(),
@@ -239,7 +240,7 @@ impl From<&Slot> for SlotCheckpoint {
             stage: slot.stage.clone(),
             started: slot.started,
             forced: slot.forced,
-            kept: slot.kept.clone(),
+            pending_arguments: slot.pending_arguments.clone(),
             closed: slot.closed.as_ref().map(|c| OutcomeCheckpoint {
                 at: c.at,
                 tokens: c.tokens,

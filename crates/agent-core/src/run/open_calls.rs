@@ -36,11 +36,12 @@ pub(super) struct Slot {
     pub(super) forced: bool,
     /// The arguments to run with when the budget's question is answered.
     #[serde(
+        rename = "kept",
         default,
         skip_serializing_if = "Option::is_none",
         deserialize_with = "super::explicit_null::field"
     )]
-    pub(super) kept: Option<Value>,
+    pub(super) pending_arguments: Option<Value>,
     pub(super) closed: Option<CallOutcome>,
 }
 
@@ -80,7 +81,7 @@ impl OpenCalls {
                 stage: Stage::New,
                 started: false,
                 forced: false,
-                kept: None,
+                pending_arguments: None,
                 closed: None,
             })
             .collect();
@@ -109,7 +110,7 @@ impl OpenCalls {
         self.slots.iter_mut().find(|s| s.call.id == *id)
     }
 
-    pub(super) fn asked_mut(&mut self, id: &QuestionId) -> Option<&mut Slot> {
+    pub(super) fn question_slot_mut(&mut self, id: &QuestionId) -> Option<&mut Slot> {
         self.slots.iter_mut().find(|s| matches!(&s.stage, Stage::Asked(q) if q.id == *id))
     }
 

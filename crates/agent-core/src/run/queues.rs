@@ -89,7 +89,7 @@ impl Queues {
     }
 
     /// Returns whether a steering message waits that continues the run.
-    pub(crate) fn wakes(&self) -> bool {
+    pub(crate) fn has_active_steering(&self) -> bool {
         self.steering.iter().any(|q| q.kind == QueueKind::Steering)
     }
 

@@ -27,12 +27,12 @@ impl Run {
 
     /// Emits `MessageStart` with an empty reply.
     pub(super) fn emit_reply_start(&mut self, out: &mut Vec<AgentEvent>) {
-        let message = self.own_reply(StopReason::Stop, None, PartialReply::default());
+        let message = self.build_reply(StopReason::Stop, None, PartialReply::default());
         out.push(AgentEvent::MessageStart { loop_id: self.setup.loop_id.clone(), message });
     }
 
     /// Creates a reply that the run itself produces, such as a failed one.
-    pub(super) fn own_reply(
+    pub(super) fn build_reply(
         &self,
         stop: StopReason,
         error: Option<String>,
@@ -122,7 +122,7 @@ impl Run {
         let partial = partial.unwrap_or_default();
         self.turn.usage = self.turn.usage.combine(&partial.usage);
         if started {
-            let message = self.own_reply(StopReason::Error, Some(failure.message.clone()), partial);
+            let message = self.build_reply(StopReason::Error, Some(failure.message.clone()), partial);
             let loop_id = self.setup.loop_id.clone();
             let tokens = Entry::from(message.clone()).tokens();
             out.push(AgentEvent::MessageEnd { loop_id, message, tokens, superseded: true });
@@ -216,7 +216,7 @@ impl Run {
         let started = matches!(self.phase, Phase::Calling { started: true, .. });
         let partial = partial.unwrap_or_default();
         self.turn.usage = self.turn.usage.combine(&partial.usage);
-        let message = self.own_reply(stop, Some(text), partial);
+        let message = self.build_reply(stop, Some(text), partial);
         if !started {
             let loop_id = self.setup.loop_id.clone();
             out.push(AgentEvent::MessageStart { loop_id, message: message.clone() });

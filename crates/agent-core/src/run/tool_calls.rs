@@ -83,7 +83,7 @@ pub(super) fn began(
                 let call = Some(Box::new(slot.call.clone()));
                 let question = Question { id, text, call, budget: Some(refusal) };
                 out.push(AgentEvent::QuestionAsked { loop_id, question: question.clone() });
-                slot.kept = arguments;
+                slot.pending_arguments = arguments;
                 slot.stage = Stage::Asked(question);
             } else {
                 let text = format!("This call was not run: {refusal}.");
@@ -161,7 +161,7 @@ pub(super) fn answered(
 ) -> Result<(), Refusal> {
     let loop_id = run.setup.loop_id.clone();
     let Phase::Tools(open) = &mut run.phase else { return Err("nothing is asked".into()) };
-    let Some(slot) = open.asked_mut(id) else { return Err(format!("no question {id:?} is open")) };
+    let Some(slot) = open.question_slot_mut(id) else { return Err(format!("no question {id:?} is open")) };
     let about = match &slot.stage {
         Stage::Asked(question) => question.budget.clone(),
         _ => None,
@@ -179,7 +179,7 @@ pub(super) fn answered(
     match answer {
         Answer::Allow => {
             slot.forced = about.is_some();
-            slot.stage = Stage::Approved(slot.kept.take());
+            slot.stage = Stage::Approved(slot.pending_arguments.take());
         }
         Answer::AllowWith(arguments) => {
             slot.forced = about.is_some();
@@ -187,7 +187,7 @@ pub(super) fn answered(
         }
         Answer::Raise { by } => {
             raised = Some((about.map_or(0, |refusal| refusal.level), by));
-            slot.stage = Stage::Approved(slot.kept.take());
+            slot.stage = Stage::Approved(slot.pending_arguments.take());
         }
         Answer::Deny { reason } => close(slot, &loop_id, ToolResult::error(reason), now, out),
     }
@@ -228,7 +228,8 @@ pub(super) fn settle(run: &mut Run, out: &mut Vec<AgentEvent>) {
 /// Skips the calls that have not started if a steering message waits, between two groups or while only questions are
 /// open. The user expects an answer to the message.
 pub(super) fn skip_if_steered(run: &mut Run, out: &mut Vec<AgentEvent>) {
-    let steered = run.setup.steering_policy == SteeringPolicy::SkipRemaining && run.queues.wakes();
+    let steered =
+        run.setup.steering_policy == SteeringPolicy::SkipRemaining && run.queues.has_active_steering();
     let (now, loop_id) = (run.now, run.setup.loop_id.clone());
     let Phase::Tools(open) = &mut run.phase else { return };
     if !steered || open.is_closed() {

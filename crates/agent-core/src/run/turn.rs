@@ -32,7 +32,7 @@ impl Run {
     pub(super) fn begin_run(&mut self, out: &mut Vec<AgentEvent>) {
         if self.prompts.is_empty()
             && self.history.last().is_some_and(|m| m.role() == "assistant")
-            && !self.queues.wakes()
+            && !self.queues.has_active_steering()
         {
             self.turn.intake = if self.queues.has_follow_up() { Intake::FollowUp } else { Intake::Nothing };
         }
@@ -153,7 +153,7 @@ impl Run {
 
     /// Decides whether another turn follows: for steering, for tool results, or for follow-ups.
     pub(super) fn after_turn(&mut self, results_wanted: bool, out: &mut Vec<AgentEvent>) {
-        if self.queues.wakes() || results_wanted {
+        if self.queues.has_active_steering() || results_wanted {
             self.begin_turn(out);
         } else if self.queues.of(QueueKind::FollowUp).next().is_some() {
             self.turn.intake = Intake::FollowUp;

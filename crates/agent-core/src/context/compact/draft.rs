@@ -6,26 +6,11 @@ use crate::history::{Entry, History, MessageRef, Splice};
 use crate::message::TokenCounter;
 use crate::message::{AgentMessage, AssistantMessage, Message};
 
-use super::level3::is_drop_marker;
+use super::dropping::is_drop_marker;
 
 /// A history that is being shortened. The levels change it in place; [`into_splices`](Self::into_splices) returns the
 /// changes.
-///
-/// ```
-/// use agent_core::{AgentMessage, CompactionDraft, HeuristicTokenCounter, History, level3_drop_middle};
-/// let mut history = History::new();
-/// for n in 0..6 {
-///     history.push(AgentMessage::user(format!("message {n} {}", "x".repeat(400))))?;
-/// }
-/// let mut draft = CompactionDraft::new(&history, &HeuristicTokenCounter);
-/// level3_drop_middle(&mut draft, 1, 2);
-/// let shorter = history.spliced(&draft.into_splices())?;
-/// let texts: Vec<String> = shorter.messages().map(AgentMessage::text).collect();
-/// assert_eq!(texts[1], "[Context compacted: 3 messages removed to fit context window]");
-/// assert_eq!(texts.len(), 4);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub struct CompactionDraft<'a> {
+pub(crate) struct CompactionDraft<'a> {
     counter: &'a dyn TokenCounter,
     pub(super) pieces: Vec<Piece>,
 }
@@ -66,7 +51,7 @@ impl Piece {
 impl<'a> CompactionDraft<'a> {
     /// Creates a working copy. Every message is counted with `counter`.
     #[must_use]
-    pub fn new(history: &History, counter: &'a dyn TokenCounter) -> Self {
+    pub(crate) fn new(history: &History, counter: &'a dyn TokenCounter) -> Self {
         let mut at = 0;
         let pieces = history
             .units()
@@ -82,25 +67,25 @@ impl<'a> CompactionDraft<'a> {
 
     /// Returns the current number of tokens.
     #[must_use]
-    pub fn tokens(&self) -> u64 {
+    pub(crate) fn tokens(&self) -> u64 {
         self.pieces.iter().map(|p| p.tokens).fold(0, u64::saturating_add)
     }
 
     /// Returns the current number of messages.
     #[must_use]
-    pub fn message_count(&self) -> usize {
+    pub(crate) fn message_count(&self) -> usize {
         self.pieces.iter().map(|p| p.entries.len()).sum()
     }
 
     /// Returns the token counter.
     #[must_use]
-    pub fn counter(&self) -> &'a dyn TokenCounter {
+    pub(crate) fn counter(&self) -> &'a dyn TokenCounter {
         self.counter
     }
 
     /// Returns the replacements in the history; empty if nothing changed.
     #[must_use]
-    pub fn into_splices(self) -> Vec<Splice> {
+    pub(crate) fn into_splices(self) -> Vec<Splice> {
         let mut out: Vec<Splice> = Vec::new();
         for piece in self.pieces.into_iter().filter(|p| p.changed) {
             match out.last_mut() {

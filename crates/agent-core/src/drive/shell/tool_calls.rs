@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::Shell;
@@ -21,7 +21,6 @@ use crate::drive::observers::Observation;
 use crate::drive::panics::{contained, panic_text};
 use crate::drive::services::RunServices;
 use crate::drive::tool_decision::{Allowed, Decision, decide};
-use crate::drive::tool_signals::ToolSignals;
 use crate::environment::{BoxFuture, Environment, TaskHandle};
 use crate::event::AgentEvent;
 use crate::hooks::{HookError, ToolEnded, ToolUpdateInfo, Verdict};
@@ -302,6 +301,37 @@ impl Drop for Spawned {
         self.cancel.cancel();
         if let Some(handle) = self.handle.take() {
             handle.abort();
+        }
+    }
+}
+
+/// Queues the signals of concurrently running tools in the order in which they were sent. Allocates nothing until a tool sends
+/// a signal.
+#[derive(Default)]
+pub(super) struct ToolSignals {
+    queue: Mutex<VecDeque<(ToolCall, ToolSignal)>>,
+    ready: Notify,
+}
+
+impl ToolSignals {
+    /// Adds a signal and wakes the driver.
+    pub(super) fn push(&self, call: ToolCall, signal: ToolSignal) {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push_back((call, signal));
+        self.ready.notify_one();
+    }
+
+    /// Removes and returns the next signal, if there is one.
+    pub(super) fn take(&self) -> Option<(ToolCall, ToolSignal)> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    /// Waits for the next signal.
+    pub(super) async fn next(&self) -> (ToolCall, ToolSignal) {
+        loop {
+            if let Some(signal) = self.take() {
+                return signal;
+            }
+            self.ready.notified().await;
         }
     }
 }

@@ -46,7 +46,7 @@ const TIERS: [Tier; 4] = [Tier::Whole, Tier::LastLines, Tier::Ends, Tier::Cut];
 
 /// The shortened input, and how far it was shortened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fit {
+pub(super) struct FittedInput {
     pub(super) parts: Parts,
     pub(super) prior: Tier,
     pub(super) outputs: Tier,
@@ -54,7 +54,7 @@ pub(super) struct Fit {
     pub(super) fits: bool,
 }
 
-impl Fit {
+impl FittedInput {
     /// Returns the message about the shortening; `None` if nothing was shortened.
     pub(super) fn note(&self) -> Option<String> {
         let outputs = match self.outputs {
@@ -77,7 +77,7 @@ impl Fit {
 }
 
 /// Shortens the parts until all of them together have at most `budget` tokens.
-pub(super) fn fit(original: Parts, budget: u64, counter: &dyn TokenCounter) -> Fit {
+pub(super) fn fit_to_window(original: Parts, budget: u64, counter: &dyn TokenCounter) -> FittedInput {
     let count = |text: &str| counter.count_text(text);
     let count_all = |texts: &[String]| texts.iter().fold(0u64, |sum, t| sum.saturating_add(count(t)));
     let query = count(&original.query);
@@ -88,7 +88,7 @@ pub(super) fn fit(original: Parts, budget: u64, counter: &dyn TokenCounter) -> F
         let prior = shorten(&original.prior, tier, room, counter);
         if query.saturating_add(outputs).saturating_add(count(&prior)) <= budget {
             let parts = Parts { prior, ..original };
-            return Fit { parts, prior: tier, outputs: Tier::Whole, fits: true };
+            return FittedInput { parts, prior: tier, outputs: Tier::Whole, fits: true };
         }
     }
 
@@ -108,7 +108,7 @@ pub(super) fn fit(original: Parts, budget: u64, counter: &dyn TokenCounter) -> F
             let prior = shorten(&original.prior, prior_tier, room, counter);
             if query.saturating_add(outputs).saturating_add(count(&prior)) <= budget {
                 let parts = Parts { prior, query: query_text, outputs: shortened };
-                return Fit { parts, prior: prior_tier, outputs: tier, fits: true };
+                return FittedInput { parts, prior: prior_tier, outputs: tier, fits: true };
             }
         }
     }
@@ -119,7 +119,7 @@ pub(super) fn fit(original: Parts, budget: u64, counter: &dyn TokenCounter) -> F
     let shortened: Vec<String> =
         original.outputs.iter().map(|o| shorten(o, Tier::Cut, share(query), counter)).collect();
     let parts = Parts { prior: cut(&original.prior, LEAST_CHARS), query: query_text, outputs: shortened };
-    Fit { parts, prior: Tier::Cut, outputs: Tier::Cut, fits: false }
+    FittedInput { parts, prior: Tier::Cut, outputs: Tier::Cut, fits: false }
 }
 
 /// Returns the text at this tier. A tier is never longer than the one before.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::CompactionDraft;
-use super::cut::head_and_tail;
+use super::cutting::head_and_tail;
 use crate::history::Entry;
 use crate::message::{AgentMessage, Content, Message};
 
@@ -13,7 +13,7 @@ pub const MAX_TOOL_LINE_BYTES: usize = 2_048;
 /// Truncates each text of each tool result to `max_lines` lines (0 counts as 1) of at most [`MAX_TOOL_LINE_BYTES`]
 /// bytes: head, tail, and a line between them with the number of missing lines. A text within both limits is
 /// unchanged, so a second pass changes nothing.
-pub fn level1_truncate_tool_outputs(draft: &mut CompactionDraft<'_>, max_lines: usize) {
+pub(crate) fn truncate_tool_outputs(draft: &mut CompactionDraft<'_>, max_lines: usize) {
     let all = draft.pieces.len();
     truncate_pieces(draft, max_lines, all);
 }

@@ -15,7 +15,7 @@ const MAX_SUMMARY: usize = 400;
 /// Replaces each reply and its results before the newest `keep_recent` messages by one line: `[Summary] ` and the
 /// reply's short texts, or the number of tools it used. User messages and notes stay whole, and failed replies are
 /// removed. A reply that is shorter than its summary stays.
-pub fn level2_summarize_old_turns(draft: &mut CompactionDraft<'_>, keep_recent: usize) {
+pub(crate) fn summarize_old_turns(draft: &mut CompactionDraft<'_>, keep_recent: usize) {
     for at in 0..draft.recent_start(keep_recent) {
         let Some(piece) = draft.pieces.get(at) else { return };
         let Some(reply) = piece.reply() else { continue };
@@ -25,7 +25,7 @@ pub fn level2_summarize_old_turns(draft: &mut CompactionDraft<'_>, keep_recent: 
         }
         let tokens = piece.tokens;
         let Some(first) = piece.entries.first() else { continue };
-        let summary = draft.entry(spoken_for(first, summary_line(reply)));
+        let summary = draft.entry(replacement_message(first, summary_line(reply)));
         if summary.tokens() < tokens {
             draft.replace(at, vec![summary]);
         }
@@ -33,7 +33,7 @@ pub fn level2_summarize_old_turns(draft: &mut CompactionDraft<'_>, keep_recent: 
 }
 
 /// Creates a user message that replaces a reply, with the same time and turn.
-pub(super) fn spoken_for(reply: &Entry, text: String) -> AgentMessage {
+pub(super) fn replacement_message(reply: &Entry, text: String) -> AgentMessage {
     let (turn_id, timestamp) = match reply.message() {
         AgentMessage::Llm(LlmMessage { message: Message::Assistant(reply), turn_id }) => {
             (turn_id.clone(), reply.timestamp)

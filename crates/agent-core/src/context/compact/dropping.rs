@@ -11,7 +11,7 @@ const DROP_MARKER_SUFFIX: &str = " messages removed to fit context window]";
 /// Keeps the oldest `keep_first` messages, the task (the first user message) and the newest `keep_recent`, and
 /// replaces the others by a marker. An exchange across a boundary is kept at the new end and dropped at the old end.
 /// Changes nothing if there is no middle, or if it is shorter than the marker.
-pub fn level3_drop_middle(draft: &mut CompactionDraft<'_>, keep_first: usize, keep_recent: usize) {
+pub(crate) fn drop_middle(draft: &mut CompactionDraft<'_>, keep_first: usize, keep_recent: usize) {
     let mut seen = 0;
     let first = draft
         .pieces
@@ -37,14 +37,14 @@ pub fn level3_drop_middle(draft: &mut CompactionDraft<'_>, keep_first: usize, ke
 /// # Errors
 /// [`CompactionError::BudgetTooSmall`] if the task, the newest turn and the marker do not fit. Nothing is changed
 /// then.
-pub fn keep_within_budget(draft: &mut CompactionDraft<'_>, limit: u64) -> Result<(), CompactionError> {
+pub(crate) fn keep_within_budget(draft: &mut CompactionDraft<'_>, limit: u64) -> Result<(), CompactionError> {
     if draft.tokens() <= limit {
         return Ok(());
     }
     let (task, newest) = (draft.task(), draft.newest());
     let essential = |at: usize| Some(at) == task || Some(at) == newest;
     let mut keep: Vec<bool> = (0..draft.pieces.len()).map(essential).collect();
-    let room = kept_tokens(draft, &keep).saturating_add(marker_tokens(draft, &keep));
+    let room = retained_tokens(draft, &keep).saturating_add(marker_tokens(draft, &keep));
     let mut room =
         limit.checked_sub(room).ok_or(CompactionError::BudgetTooSmall { budget: limit, needed: room })?;
     for at in (0..draft.pieces.len()).rev().filter(|at| !essential(*at)) {
@@ -61,10 +61,10 @@ pub fn keep_within_budget(draft: &mut CompactionDraft<'_>, limit: u64) -> Result
     }
     // The marker was measured for the most messages; with the caller's counter, a smaller number may take more
     // tokens.
-    while kept_tokens(draft, &keep).saturating_add(marker_tokens(draft, &keep)) > limit {
+    while retained_tokens(draft, &keep).saturating_add(marker_tokens(draft, &keep)) > limit {
         let oldest = keep.iter().enumerate().position(|(at, kept)| *kept && !essential(at));
         let Some(kept) = oldest.and_then(|at| keep.get_mut(at)) else {
-            let needed = kept_tokens(draft, &keep).saturating_add(marker_tokens(draft, &keep));
+            let needed = retained_tokens(draft, &keep).saturating_add(marker_tokens(draft, &keep));
             return Err(CompactionError::BudgetTooSmall { budget: limit, needed });
         };
         *kept = false;
@@ -107,7 +107,7 @@ fn removed_by(draft: &CompactionDraft<'_>, keep: &[bool]) -> (u64, u64) {
     )
 }
 
-fn kept_tokens(draft: &CompactionDraft<'_>, keep: &[bool]) -> u64 {
+fn retained_tokens(draft: &CompactionDraft<'_>, keep: &[bool]) -> u64 {
     draft
         .pieces
         .iter()

@@ -1,7 +1,7 @@
 //! Level 5: cuts the middle of the task and of the newest turn, if they are too long even alone.
 
-use super::level2::{SUMMARY_PREFIX, spoken_for};
-use super::level3::{drop_others, marker_tokens};
+use super::dropping::{drop_others, marker_tokens};
+use super::summaries::{SUMMARY_PREFIX, replacement_message};
 use super::{CompactionDraft, CompactionError};
 use crate::history::Entry;
 use crate::message::TokenCounter;
@@ -65,7 +65,7 @@ fn smallest(draft: &CompactionDraft<'_>, at: usize) -> u64 {
     let Some(piece) = draft.pieces.get(at) else { return 0 };
     let Some(first) = piece.entries.first() else { return 0 };
     let nothing = draft.entry(with_content(first.message(), vec![Content::text(NOTHING)])).tokens();
-    let spoken = draft.entry(spoken_for(first, NOTHING.to_owned())).tokens();
+    let spoken = draft.entry(replacement_message(first, NOTHING.to_owned())).tokens();
     let least = if piece.entries.len() > 1 { spoken } else { nothing };
     least.min(piece.tokens)
 }
@@ -79,9 +79,9 @@ fn cut_piece(draft: &CompactionDraft<'_>, entries: &[Entry], limit: u64) -> Opti
     cut_results(draft, first, results, limit).or_else(|| {
         // The reply itself is too long, so the exchange is replaced by a text.
         let reply = first.message().as_llm().and_then(Message::as_assistant)?;
-        let overhead = draft.entry(spoken_for(first, String::new())).tokens();
-        let text = cut_text(&told(reply, results), limit.checked_sub(overhead)?, draft.counter())?;
-        let entry = draft.entry(spoken_for(first, text));
+        let overhead = draft.entry(replacement_message(first, String::new())).tokens();
+        let text = cut_text(&render_exchange(reply, results), limit.checked_sub(overhead)?, draft.counter())?;
+        let entry = draft.entry(replacement_message(first, text));
         (entry.tokens() <= limit).then(|| vec![entry])
     })
 }
@@ -108,7 +108,7 @@ fn cut_results(
 }
 
 /// Renders an exchange as a text.
-fn told(reply: &AssistantMessage, results: &[Entry]) -> String {
+fn render_exchange(reply: &AssistantMessage, results: &[Entry]) -> String {
     let mut text = format!("{SUMMARY_PREFIX}{}", reply.text());
     for (call, result) in reply.tool_calls().zip(results) {
         text.push_str(&format!("\nAssistant called {} with {}", call.name, call.arguments.json_text()));

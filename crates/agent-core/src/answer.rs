@@ -1,7 +1,8 @@
-//! Answers that are Rust types: the form that a model is held to, and the reading of what it gave.
+//! Typed answers: the schema that a model must follow, and the conversion of its answer into a Rust type.
 //!
-//! [`BasicAgent::prompt_typed`](crate::BasicAgent::prompt_typed) does it all. An [`AnswerForm`] is for those who want to
-//! set something, or who run loops themselves: it gives the [`ResponseFormat`](crate::ResponseFormat) and reads the text of the reply.
+//! [`BasicAgent::prompt_typed`](crate::BasicAgent::prompt_typed) does all of it. An [`AnswerForm`] is for programs
+//! that change the settings or run loops themselves: it provides the [`ResponseFormat`](crate::ResponseFormat) and
+//! parses the text of the reply.
 //!
 //! ```
 //! use agent_core::testing::ScriptedProvider;

@@ -1,8 +1,9 @@
-//! What may be spent, by how many runs soever: tokens, money, time, calls of models and of tools (X4).
+//! Budgets: shared limits on tokens, money, time, and model and tool calls.
 //!
-//! A [`Budget`] is a handle on an account; a clone is the same account. Each call is reserved before it is made, at the most
-//! that it can cost, and settled with what it did cost. So runs side by side cannot overspend together. A
-//! [`child`](Budget::child) is an account of its own limits that takes from its parent: what it spends is spent there too.
+//! A [`Budget`] is a cheap handle to an account; clones share the account. Before each call, the driver reserves the
+//! call's maximum cost; afterwards it charges the actual cost and releases the rest. Concurrent runs that share a
+//! budget therefore cannot overspend it. A [`child`](Budget::child) account has limits of its own, and its spending
+//! also counts in its parent.
 //!
 //! | where | how |
 //! |---|---|
@@ -64,139 +65,138 @@ use crate::provider::StreamProvider;
 use account::Account;
 pub(crate) use meter::{head_estimate, settled_usage};
 
-/// What a run does when its budget refuses a call.
+/// What a run does when its budget denies a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AtLimit {
-    /// It ends with what it has.
+    /// The run ends with the results so far.
     #[default]
     Stop,
-    /// It is suspended with a question; the answer raises the limit, allows the one call, or ends it.
+    /// The run is suspended with a question. The answer raises the limit, allows this call, or ends the run.
     Pause,
 }
 
-/// A handle on an account. A clone is the same account.
+/// A handle to a budget account. Clones share the account.
 #[derive(Clone)]
 pub struct Budget {
     account: Arc<Account>,
     at_limit: AtLimit,
 }
 
-/// What is known of an account and of those above it, as data: what a checkpoint keeps.
+/// The state of an account and its ancestors, as data for a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BudgetSnapshot {
-    /// The account itself, then its parent, and so on.
+    /// The account itself, followed by its parent, and so on.
     pub accounts: Vec<AccountState>,
 }
 
-/// What is known of one account.
+/// The state of one account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AccountState {
-    /// What is spent, here and below.
+    /// The spending of the account, including its children.
     pub spent: Spending,
-    /// By how much the limits were raised since they were set.
+    /// The amount by which the limits have been raised.
     #[serde(default, skip_serializing_if = "Spending::is_zero")]
     pub raised: Spending,
 }
 
 impl Budget {
-    /// An account with these limits. At a limit a run stops.
+    /// Creates an account with these limits. At a limit, its runs stop.
     #[must_use]
     pub fn new(limits: BudgetLimits) -> Self {
         Self::named("budget", limits)
     }
 
-    /// Like [`new`](Self::new), with a name for refusals.
+    /// Like [`new`](Self::new), with a name that appears in refusals.
     #[must_use]
     pub fn named(name: impl Into<String>, limits: BudgetLimits) -> Self {
         Self { account: Account::root(name.into(), limits), at_limit: AtLimit::Stop }
     }
 
-    /// The same account, at whose limits a run stops or pauses.
+    /// Sets whether a run stops or pauses at a limit.
     #[must_use]
     pub fn at_limit(mut self, at_limit: AtLimit) -> Self {
         self.at_limit = at_limit;
         self
     }
 
-    /// The same account; a run that reaches a limit asks and waits.
+    /// Makes a run that reaches a limit ask the user and wait.
     #[must_use]
     pub fn pausing(self) -> Self {
         self.at_limit(AtLimit::Pause)
     }
 
-    /// What a run does at a limit.
+    /// Returns what a run does at a limit.
     #[must_use]
     pub fn policy(&self) -> AtLimit {
         self.at_limit
     }
 
-    /// An account below this one, with limits of its own. What is spent there is spent here. At a limit its runs stop.
+    /// Creates a child account with limits of its own. Its spending also counts here. At a limit, its runs stop.
     #[must_use]
     pub fn child(&self, name: impl Into<String>, limits: BudgetLimits) -> Self {
         Self { account: Account::below(&self.account, name.into(), limits), at_limit: AtLimit::Stop }
     }
 
-    /// An account below this one that may spend this part of what is left here now, in every kind that is limited here: for
-    /// one of several branches. More than 100 per cent counts as 100.
+    /// Creates a child account whose limits are this percentage of what is left here now, for one of several
+    /// branches. More than 100 counts as 100.
     #[must_use]
     pub fn share(&self, name: impl Into<String>, percent: u8, now: Timestamp) -> Self {
         self.child(name, self.left_at(now).percent(percent))
     }
 
-    /// The name.
+    /// Returns the name of the account.
     #[must_use]
     pub fn name(&self) -> &str {
         self.account.name()
     }
 
-    /// The limits, with what they were raised by.
+    /// Returns the limits, including all raises.
     #[must_use]
     pub fn limits(&self) -> BudgetLimits {
         self.account.limits()
     }
 
-    /// What is spent, here and below, without time that is running.
+    /// Returns the spending of the account and its children, without the time of open runs.
     #[must_use]
     pub fn spent(&self) -> Spending {
         self.account.spent(None)
     }
 
-    /// What is spent, with the time of runs that go on now.
+    /// Returns the spending, including the time of open runs until `now`.
     #[must_use]
     pub fn spent_at(&self, now: Timestamp) -> Spending {
         self.account.spent(Some(now))
     }
 
-    /// What is reserved for calls that are being made.
+    /// Returns the amounts that are reserved for calls in progress.
     #[must_use]
     pub fn reserved(&self) -> Spending {
         self.account.reserved()
     }
 
-    /// What is left of each limit of this account and of those above it; `None` where there is no limit.
+    /// Returns what is left of each limit of this account and its ancestors; `None` where there is no limit.
     #[must_use]
     pub fn left_at(&self, now: Timestamp) -> BudgetLimits {
         self.account.left(now)
     }
 
-    /// Sets aside what a call may cost, here and in every account above.
+    /// Reserves the cost of a call, in this account and its ancestors.
     ///
     /// # Errors
-    /// When a limit does not allow it. Nothing is set aside then.
+    /// The refusal if a limit does not allow the call. Nothing is reserved then.
     pub fn try_reserve(&self, ask: &Ask, now: Timestamp) -> Result<Reservation, Box<BudgetRefusal>> {
         let (amounts, output) = self.account.reserve(ask, now)?;
         Ok(Reservation::new(Arc::clone(&self.account), amounts, output))
     }
 
-    /// Like [`try_reserve`](Self::try_reserve), and waits while only the open calls of others stand in the way: what they
-    /// do not use comes back.
+    /// Like [`try_reserve`](Self::try_reserve), but waits while only the reservations of other calls exceed a limit.
     ///
     /// # Errors
-    /// When a limit does not allow it, whatever others use.
+    /// The refusal if a limit does not allow the call, whatever the other calls spend.
     pub async fn reserve(
         &self,
         ask: &Ask,
@@ -204,7 +204,7 @@ impl Budget {
     ) -> Result<Reservation, Box<BudgetRefusal>> {
         loop {
             let mut freed = std::pin::pin!(self.account.freed());
-            // Whoever settles between the try and the wait is heard.
+            // Registered before the attempt, so that no release in between is missed.
             freed.as_mut().enable();
             match self.try_reserve(ask, environment.now()) {
                 Err(refusal) if refusal.waits() => freed.await,
@@ -213,46 +213,46 @@ impl Budget {
         }
     }
 
-    /// Sets aside what a call may cost, whatever the limits say: a person allowed it.
+    /// Reserves the cost of a call regardless of the limits, because the user allowed it.
     #[must_use]
     pub fn force(&self, ask: &Ask) -> Reservation {
         let amounts = ask.at_most();
-        self.account.hold(&amounts);
+        self.account.reserve_unchecked(&amounts);
         Reservation::new(Arc::clone(&self.account), amounts, None)
     }
 
-    /// Counts what was spent without a reservation. It is counted also where it is over a limit.
+    /// Charges spending without a reservation, even if it exceeds a limit.
     pub fn charge(&self, spent: Spending) {
         self.account.charge(&spent);
     }
 
-    /// Raises the limits of this account by this much, where it has any.
+    /// Raises the existing limits of this account by these amounts.
     pub fn raise(&self, by: Spending) {
         self.raise_at(0, by);
     }
 
-    /// Raises the limits of the account so many levels above this one.
+    /// Raises the limits of the ancestor `level` levels above; 0 is this account.
     pub fn raise_at(&self, level: u32, by: Spending) {
         if let Some(account) = self.account.at(level) {
             account.raise(&by);
         }
     }
 
-    /// What is known of this account and those above it.
+    /// Returns the state of this account and its ancestors.
     #[must_use]
     pub fn snapshot(&self, now: Timestamp) -> BudgetSnapshot {
         BudgetSnapshot { accounts: self.account.path().map(|a| a.state(now)).collect() }
     }
 
-    /// Takes over what a snapshot knows and these accounts do not: money that is spent stays spent, and a raised limit
-    /// stays raised. Doing it twice changes nothing.
+    /// Restores a snapshot: spending and raises become at least those of the snapshot. Restoring it twice has no
+    /// further effect.
     pub fn restore(&self, snapshot: &BudgetSnapshot) {
         for (account, state) in self.account.path().zip(&snapshot.accounts) {
             account.at_least(state);
         }
     }
 
-    /// The provider, with each call reserved and settled here: for code that asks a model outside of a run.
+    /// Wraps a provider so that each call is reserved and charged here, for code that calls a model outside of a run.
     #[must_use]
     pub fn meter(
         &self,
@@ -262,7 +262,7 @@ impl Budget {
         MeteredProvider::new(self.clone(), provider, environment)
     }
 
-    /// Whether what this model costs can be counted: where money is limited, its prices must be known.
+    /// Checks that the cost of this model can be counted: if money is limited, its prices must be known.
     ///
     /// # Errors
     /// [`BudgetError::NoPrices`].
@@ -277,7 +277,7 @@ impl Budget {
         Ok(())
     }
 
-    /// The account's time runs until the guard goes. Runs side by side are counted once.
+    /// Counts time until the returned guard is dropped. Concurrent runs are counted once.
     pub(crate) fn clock(&self, environment: Arc<dyn Environment>) -> Running {
         self.account.enter(environment.now());
         Running { account: Arc::clone(&self.account), environment }
@@ -295,7 +295,7 @@ impl fmt::Debug for Budget {
     }
 }
 
-/// What is set aside for a call. Dropped without [`settle`](Self::settle), all of it comes back.
+/// The reserved amounts of a call. Dropping it without [`settle`](Self::settle) releases all of them.
 #[derive(Debug)]
 pub struct Reservation {
     account: Arc<Account>,
@@ -309,19 +309,19 @@ impl Reservation {
         Self { account, amounts, output, open: true }
     }
 
-    /// What is set aside.
+    /// Returns the reserved amounts.
     #[must_use]
     pub fn amounts(&self) -> Spending {
         self.amounts
     }
 
-    /// The most tokens that the answer may have, where that is less than was asked for.
+    /// Returns the maximum tokens of the answer, if fewer than requested were reserved.
     #[must_use]
     pub fn output(&self) -> Option<u64> {
         self.output
     }
 
-    /// Gives back what was set aside and counts what was spent, in one step.
+    /// Releases the reservation and charges the actual spending, in one step.
     pub fn settle(mut self, spent: Spending) {
         self.open = false;
         self.account.settle(&self.amounts, &spent);
@@ -336,7 +336,7 @@ impl Drop for Reservation {
     }
 }
 
-/// While it is there, the account's time runs.
+/// Counts the time of the account until it is dropped.
 pub(crate) struct Running {
     account: Arc<Account>,
     environment: Arc<dyn Environment>,

@@ -1,7 +1,7 @@
-//! How long the conversation is, and what is done when it gets too long.
+//! Context size: measures the conversation and compacts it when it becomes too long.
 //!
-//! [`ContextConfig`] says how long it may be, [`ContextTracker`] how long it is, and a [`CompactionStrategy`]
-//! shortens it; [`DefaultCompaction`] is the one that is used unless another is given.
+//! [`ContextConfig`] sets the limit, [`ContextTracker`] measures the current size, and a [`CompactionStrategy`]
+//! shortens the conversation; [`DefaultCompaction`] is the default strategy.
 //!
 //! ```
 //! use agent_core::{AgentMessage, ContextConfig, HeuristicTokenCounter, History, compact_history};
@@ -20,24 +20,23 @@
 
 mod compact;
 mod config;
-mod splices;
 mod strategy;
-mod tokens;
 mod tracker;
 
 #[cfg(test)]
 mod tests;
 
 pub use compact::{
-    CompactionDraft, CompactionError, DROP_MARKER_PREFIX, MAX_TOOL_LINE_BYTES, SUMMARY_PREFIX,
-    compact_history, compact_history_within, compact_messages, keep_within_budget,
-    level1_truncate_tool_outputs, level2_summarize_old_turns, level3_drop_middle,
+    CompactionError, DROP_MARKER_PREFIX, MAX_TOOL_LINE_BYTES, SUMMARY_PREFIX, compact_history,
+    compact_history_within, compact_messages,
 };
 pub use config::ContextConfig;
-pub use splices::splices_between;
 pub use strategy::{
     CompactionChange, CompactionContext, CompactionOutcome, CompactionStrategy, DefaultCompaction,
-    SyncCompaction,
+    SyncCompaction, splices_between,
 };
-pub use tokens::{HeuristicTokenCounter, TokenCounter, content_tokens, estimate_tokens, message_tokens};
 pub use tracker::ContextTracker;
+
+pub use crate::message::{
+    HeuristicTokenCounter, TokenCounter, content_tokens, estimate_tokens, message_tokens,
+};

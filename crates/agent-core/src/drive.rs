@@ -1,8 +1,9 @@
-//! The async shell around the step function: it asks hooks, calls the model, runs tools, waits, and decides nothing.
+//! The asynchronous driver of a run: it calls hooks, the model and tools, waits, and leaves all decisions to the
+//! [`Run`].
 //!
-//! [`agent_loop`] and [`agent_loop_continue`] run over an [`AgentContext`] and give the new messages;
-//! [`agent_loop_stream`] gives the events as a stream with a result; [`drive`] is the form below them, which also
-//! says when a run waits for an answer. [`BasicAgent`](crate::BasicAgent) is the handle on top.
+//! [`agent_loop`] and [`agent_loop_continue`] run over an [`AgentContext`] and return the new messages.
+//! [`agent_loop_stream`] returns the events as a stream with a result. [`drive`] is the lower-level form, which
+//! returns a suspended run as data. [`BasicAgent`](crate::BasicAgent) is built on these.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -25,22 +26,23 @@
 //! # }
 //! ```
 
-mod compact;
+mod budget_meter;
+mod channel;
+mod compaction;
 mod config;
-mod decide;
 mod gates;
-mod halt;
-mod ledger;
+mod interrupt;
+mod journaling;
 mod mailbox;
-mod model;
-mod observe;
+mod member;
+mod observers;
 mod output;
-mod receiver;
+mod panics;
+mod request;
+mod services;
 mod shell;
-mod signals;
 mod stream;
-mod till;
-mod tools;
+mod tool_decision;
 
 #[cfg(test)]
 mod tests;
@@ -49,18 +51,20 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+pub use channel::{EventReceiver, event_channel, merging_channel};
 pub use config::{AgentContext, AgentLoopConfig, Services};
-pub use model::MAX_REPLY_BYTES;
 pub use output::EventSender;
-pub use receiver::{EventReceiver, event_channel, merging_channel};
-pub use shell::{DriveError, Outcome};
+pub use services::RunServices;
+pub use shell::{DriveError, MAX_REPLY_BYTES, Outcome};
 pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};
 
 pub(crate) use config::{LoopIds, run_setup};
-pub(crate) use halt::Halt;
-pub(crate) use mailbox::Mailbox;
+pub(crate) use interrupt::Interrupt;
+pub(crate) use mailbox::{Mailbox, QueueView};
+pub(crate) use member::{Driven, Driving, Member};
 pub(crate) use output::{Audience, ListenerPanicked, Output};
-pub(crate) use shell::{Shell, ask_sources, counted, panic_text, start_run};
+pub(crate) use panics::panic_text;
+pub(crate) use shell::{Shell, ask_sources, counted, start_run};
 
 use crate::budget::BudgetError;
 use crate::event::{Answer, Ended};
@@ -69,45 +73,45 @@ use crate::identity::QuestionId;
 use crate::message::AgentMessage;
 use crate::run::{Input, Run};
 
-/// Why a loop did not begin.
+/// The error of a loop that could not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoopError {
-    /// There is nothing to continue (REQ-108).
+    /// The context has no messages to continue from.
     #[error("Cannot continue: no messages in context; call agent_loop with a prompt")]
     EmptyContext,
-    /// The last message is a reply (REQ-108).
+    /// The last message of the context is a reply.
     #[error("Cannot continue from assistant message; queue a message or call agent_loop with a prompt")]
     AssistantTail,
-    /// An id is missing (REQ-191).
+    /// The context lacks an id that a continuation needs.
     #[error("agent_loop_continue requires context.{0} to be set; run agent_loop first or set it")]
     MissingId(&'static str),
-    /// A prompt may not enter alone.
+    /// A prompt cannot enter the conversation alone.
     #[error("a prompt cannot enter the conversation: {0}")]
     Prompt(#[from] HistoryError),
-    /// The context holds a run that waits for an answer.
+    /// The context contains a run that waits for an answer.
     #[error(
         "the context holds a run that waits for an answer; answer it with agent_loop_answer, or clear context.suspended"
     )]
     Suspended,
-    /// The context holds no run that waits for an answer.
+    /// The context contains no run that waits for an answer.
     #[error("the context holds no run that waits for an answer")]
     NotSuspended,
-    /// The answer does not fit.
+    /// The answer does not match an open question.
     #[error("{0}")]
     Answer(#[from] crate::run::Misplaced),
-    /// The budget cannot be kept.
+    /// The budget cannot count the cost of the model.
     #[error(transparent)]
     Budget(#[from] BudgetError),
 }
 
-/// Runs the loop with these prompts and gives the messages of the run: the prompts, and all that followed (REQ-036).
+/// Runs the loop with these prompts and returns the messages of the run: the prompts and everything after them.
 ///
-/// Ids that the context lacks are made and written back (REQ-190). Everything that goes wrong in the run is in its
-/// events and messages; the stream of events always ends.
+/// Missing ids are created and stored in the context. Errors during the run are reported in its events and messages;
+/// the stream of events always ends.
 ///
 /// # Errors
-/// When the loop cannot begin. Nothing was sent then.
+/// If the loop cannot start. No event has been sent then.
 pub async fn agent_loop(
     prompts: Vec<AgentMessage>,
     context: &mut AgentContext,
@@ -123,10 +127,10 @@ pub async fn agent_loop(
     run_in(context, config, prompts, tx, cancel).await
 }
 
-/// Goes on from what the context holds, without a new prompt (REQ-037).
+/// Continues from the messages of the context, without a new prompt.
 ///
 /// # Errors
-/// When the context is empty, ends with a reply, or lacks an id. Nothing was sent then.
+/// If the context is empty, ends with a reply, or lacks an id. No event has been sent then.
 pub async fn agent_loop_continue(
     context: &mut AgentContext,
     config: &AgentLoopConfig,
@@ -152,10 +156,11 @@ pub async fn agent_loop_continue(
     run_in(context, config, Vec::new(), tx, cancel).await
 }
 
-/// Answers a question of the run that the context holds, and goes on with it.
+/// Answers a question of the suspended run in the context and resumes the run.
 ///
 /// # Errors
-/// When no run waits, the answer does not fit, or the budget cannot be kept. Nothing is changed then.
+/// If no run waits, the answer does not match, or the budget cannot count the model's cost. The context is unchanged
+/// then.
 pub async fn agent_loop_answer(
     context: &mut AgentContext,
     config: &AgentLoopConfig,
@@ -171,13 +176,13 @@ pub async fn agent_loop_answer(
     config.check_budget()?;
     let Some(run) = context.suspended.take() else { return Err(LoopError::NotSuspended) };
     let shell = shell(context, config, tx, cancel).load(*run, Vec::new());
-    Ok(settle(context, shell.go_on(Some(Box::new(input))).await.0))
+    Ok(settle(context, shell.resume(Some(Box::new(input))).await.0))
 }
 
-/// Drives a run until it ends or waits for an answer. The form below the handle: a suspended run comes back as data.
+/// Drives a run until it ends or waits for an answer. A suspended run is returned as data.
 ///
 /// # Errors
-/// When the journal fails; the run has been ended then.
+/// If the journal fails. The run has been ended then.
 pub async fn drive(
     run: Run,
     context: &AgentContext,
@@ -186,8 +191,8 @@ pub async fn drive(
     cancel: CancellationToken,
 ) -> Result<Outcome, DriveError> {
     let shell = shell(context, config, tx, cancel).load(run, Vec::new());
-    match shell.go_on(None).await {
-        (_, Some(Halt::Journal(error))) => Err(error.into()),
+    match shell.resume(None).await {
+        (_, Some(Interrupt::Journal(error))) => Err(error.into()),
         (outcome, _) => Ok(outcome),
     }
 }
@@ -222,7 +227,7 @@ async fn run_in(
     Ok(settle(context, shell.begin().await.0))
 }
 
-/// What the run left is put into the context.
+/// Stores the result of a run in the context.
 fn settle(context: &mut AgentContext, outcome: Outcome) -> Vec<MessageRef> {
     let run = match outcome {
         Outcome::Ended(run) => run,

@@ -1,7 +1,7 @@
-//! Time, sleep, tasks and random names: everything that agent-core needs of the world.
+//! The environment of an agent: time, sleep, tasks and random ids.
 //!
-//! [`SystemEnvironment`] (feature `system`) takes them from tokio and the operating system;
-//! `testing::ManualEnvironment` is a clock that stands still until a test moves it.
+//! [`SystemEnvironment`] (feature `system`) uses tokio and the operating system; `testing::ManualEnvironment` has a
+//! clock that only a test advances.
 //!
 //! ```
 //! # #[cfg(feature = "system")] {
@@ -25,57 +25,57 @@ pub use system::SystemEnvironment;
 
 use crate::identity::Timestamp;
 
-/// A boxed future that may move between threads.
+/// A boxed future that can move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What agent-core needs of the world (invariant 1).
+/// Provides time, sleep, tasks and random ids. The crate uses no other source of them.
 pub trait Environment: Send + Sync + fmt::Debug {
-    /// The time.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 
-    /// Milliseconds of a clock that is never set back, for measuring how long something took.
+    /// Returns the milliseconds of a monotonic clock, for measuring durations. The default uses [`now`](Self::now).
     fn monotonic_ms(&self) -> u64 {
         self.now().0
     }
 
-    /// Waits.
+    /// Returns a future that completes after `duration`.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
 
-    /// Runs a task beside the caller.
+    /// Runs a task concurrently with the caller.
     ///
     /// # Errors
-    /// [`NoRuntime`] when there is nobody to run it.
+    /// [`NoRuntime`] if there is no runtime for the task.
     fn spawn(&self, task: BoxFuture<'static, ()>) -> Result<TaskHandle, NoRuntime>;
 
-    /// Whether there is somebody to run a task. Asked before a run is begun, which changes what an agent knows. The
-    /// default spawns a task that does nothing.
+    /// Returns whether tasks can be spawned. It is checked before a run changes the state of its agent. The default
+    /// spawns an empty task.
     fn can_spawn(&self) -> bool {
         self.spawn(Box::pin(async {})).is_ok()
     }
 
-    /// A new random name: a UUID version 4 in its usual form.
+    /// Returns a new random id: a UUID version 4 in its usual form.
     fn random_id(&self) -> String;
 }
 
-/// A task that was spawned. Dropping it lets the task go on.
+/// A handle to a spawned task. Dropping it does not abort the task.
 pub struct TaskHandle(Abort);
 
-/// How a task is ended.
+/// The way to abort a task.
 enum Abort {
     Call(Box<dyn FnOnce() + Send + Sync>),
-    /// The usual one, which needs no room of its own.
+    /// The abort handle of tokio, which needs no allocation.
     #[cfg(feature = "system")]
     Task(tokio::task::AbortHandle),
 }
 
 impl TaskHandle {
-    /// A handle whose `abort` calls this.
+    /// Creates a handle whose `abort` calls this function.
     #[must_use]
     pub fn new(abort: impl FnOnce() + Send + Sync + 'static) -> Self {
         Self(Abort::Call(Box::new(abort)))
     }
 
-    /// Ends the task at its next await.
+    /// Aborts the task at its next await point.
     pub fn abort(self) {
         match self.0 {
             Abort::Call(abort) => abort(),
@@ -91,7 +91,7 @@ impl fmt::Debug for TaskHandle {
     }
 }
 
-/// There is no runtime that could run a task.
+/// The error of an environment without a runtime for tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no async runtime is running here; call this from inside a tokio runtime, or give the agent an Environment of its own"

@@ -1,18 +1,18 @@
-//! Selecting one of several branches (REQ-199, REQ-200).
+//! Evaluation strategies, which select one of several branches.
 //!
 //! | strategy | selects |
 //! |---|---|
-//! | [`TransparentEvaluation`] | the one branch that there is, however it ended; more than one is an error |
+//! | [`TransparentEvaluation`] | the only branch, however it ended; several branches are an error |
 //! | [`PickFirstEvaluation`] | the first candidate |
-//! | [`TokenEfficientEvaluation`] | the candidate with the fewest tokens; of equals the first |
-//! | [`ElaborateEvaluation`] | the candidate with the most tokens; of equals the first |
-//! | [`LlmJudgeEvaluation`] | the candidate that a model names |
+//! | [`TokenEfficientEvaluation`] | the candidate with the fewest tokens; among equals the first |
+//! | [`ElaborateEvaluation`] | the candidate with the most tokens; among equals the first |
+//! | [`LlmJudgeEvaluation`] | the candidate that a model selects |
 //!
-//! **Candidates** are the branches that completed. Where none did, they are those that a limit or a hook stopped after they had
-//! said something. A branch that failed, was refused or waits for an answer is never selected over one that answered:
-//! it used few tokens, and would win for that. Where there is no candidate, there is an error.
+//! **Candidates** are the branches that completed. If none did, they are those that a limit or a hook stopped after they had
+//! produced a text. A branch that failed, was denied or waits for an answer is never preferred to one that answered; otherwise
+//! its low token count would win. If there is no candidate, the evaluation fails.
 //!
-//! A strategy of one's own implements [`EvaluationStrategy`]:
+//! A custom strategy implements [`EvaluationStrategy`]:
 //!
 //! ```
 //! use agent_core::testing::ScriptedProvider;
@@ -49,7 +49,9 @@
 //! ```
 
 mod choices;
+mod group;
 mod judge;
+mod outcome;
 
 use std::sync::Arc;
 
@@ -59,23 +61,27 @@ use tokio_util::sync::CancellationToken;
 pub use choices::{
     ElaborateEvaluation, PickFirstEvaluation, TokenEfficientEvaluation, TransparentEvaluation,
 };
+pub use group::ParallelGroup;
 pub use judge::{DEFAULT_JUDGE_PROMPT, LlmJudgeEvaluation};
+pub use outcome::{BranchEnd, ParallelLoopOutcome};
+
+pub(crate) use group::Announced;
 
 use crate::budget::Budget;
 use crate::drive::EventSender;
 use crate::event::AgentEvent;
 use crate::identity::{LoopId, ToolCallId, ToolName};
 use crate::message::{AgentMessage, Usage};
-use crate::parallel::{ParallelGroup, ParallelLoopOutcome};
 use crate::provider::error::BoxError;
 
-/// Selects one of several branches.
+/// Selects one of several branches. Implement it to add a strategy.
 #[async_trait]
 pub trait EvaluationStrategy: Send + Sync {
-    /// Selects. A future that does not end within half a second of a cancellation is dropped; a panic is an error.
+    /// Selects a branch. After a cancellation, a future that does not complete within half a second is dropped. A
+    /// panic is reported as an error.
     ///
     /// # Errors
-    /// When none can be selected.
+    /// If no branch can be selected.
     async fn evaluate(&self, evaluation: Evaluation<'_>) -> Result<Evaluated, EvaluationError>;
 }
 
@@ -100,35 +106,35 @@ impl<S: EvaluationStrategy + ?Sized> EvaluationStrategy for Box<S> {
     }
 }
 
-/// What a strategy has to select from.
+/// The branches to select from, with their prompts and their group.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Evaluation<'a> {
-    /// The prompts of the first branch; none where the branches continued.
+    /// The prompts of the first branch; empty if the branches continued.
     pub prompts: &'a [AgentMessage],
-    /// What became of each branch, in their order.
+    /// The outcome of each branch, in order.
     pub outcomes: &'a [ParallelLoopOutcome],
-    /// The group.
+    /// The group of the branches.
     pub group: &'a ParallelGroup,
-    /// What the branches spend from: the account of the first one that has any. A judge that asks a model spends there, too.
+    /// The budget of the first branch that has one. A judge that calls a model charges it as well.
     pub budget: Option<&'a Budget>,
-    /// Where events go.
+    /// The receiver of the events.
     pub tx: &'a EventSender,
-    /// Cancelled with the branches.
+    /// Cancelled together with the branches.
     pub cancel: &'a CancellationToken,
 }
 
 impl<'a> Evaluation<'a> {
-    /// The branches that may be selected; see the [module](self).
+    /// Returns the branches that may be selected; see the [module](self).
     ///
     /// # Errors
-    /// When there is none.
+    /// [`EvaluationError::NoCandidate`] if there is none.
     pub fn candidates(&self) -> Result<Vec<&'a ParallelLoopOutcome>, EvaluationError> {
         candidates(self.outcomes)
     }
 
-    /// Shows people how the evaluation goes on: a live `ProgressMessage` of the group.
-    pub fn say(&self, topic: &str, by: &str, text: impl Into<String>) {
+    /// Emits a live `ProgressMessage` of the group about the progress of the evaluation.
+    pub fn emit_progress(&self, topic: &str, by: &str, text: impl Into<String>) {
         self.tx.send(AgentEvent::ProgressMessage {
             loop_id: self.group.group_id.clone(),
             tool_call_id: ToolCallId::from(topic),
@@ -148,26 +154,26 @@ pub(crate) fn candidates(
     if found.is_empty() { Err(EvaluationError::NoCandidate) } else { Ok(found) }
 }
 
-/// What a strategy gave.
+/// The decision of a strategy and its cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Evaluated {
-    /// Which branch.
+    /// The selected branch.
     pub decision: EvaluationDecision,
-    /// Tokens that the evaluation used.
+    /// The tokens that the evaluation used.
     pub usage: Usage,
-    /// The loop of the judge, where one was asked.
+    /// The loop of the judge, if a model judged.
     pub judge_loop_id: Option<LoopId>,
 }
 
 impl Evaluated {
-    /// This branch, without any cost.
+    /// Creates the selection of a branch without cost.
     #[must_use]
     pub fn select(index: usize) -> Self {
         Self { decision: EvaluationDecision::Selected(index), usage: Usage::default(), judge_loop_id: None }
     }
 
-    /// The same, which used these tokens.
+    /// Sets the tokens that the evaluation used.
     #[must_use]
     pub fn using(mut self, usage: Usage) -> Self {
         self.usage = usage;
@@ -175,23 +181,23 @@ impl Evaluated {
     }
 }
 
-/// Which branch is selected.
+/// The selected branch, and whether it is a fallback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EvaluationDecision {
-    /// This one.
+    /// The strategy selected this branch.
     Selected(usize),
-    /// The strategy could not decide, and this one stands in (D29).
+    /// The strategy could not decide, and this branch is the fallback.
     FellBack {
-        /// Which.
+        /// The index of the fallback.
         index: usize,
-        /// Why it could not decide.
+        /// The reason for which the strategy could not decide.
         reason: String,
     },
 }
 
 impl EvaluationDecision {
-    /// The branch.
+    /// Returns the index of the branch.
     #[must_use]
     pub fn index(&self) -> usize {
         match self {
@@ -199,7 +205,7 @@ impl EvaluationDecision {
         }
     }
 
-    /// Why the strategy could not decide, where it could not.
+    /// Returns the reason of a fallback; `None` if the strategy decided.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
@@ -209,34 +215,34 @@ impl EvaluationDecision {
     }
 }
 
-/// Why a strategy selected none.
+/// The error of a strategy that selected no branch.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvaluationError {
-    /// No branch answered.
+    /// No branch produced an answer.
     #[error("no branch came to an answer; see how each outcome ended")]
     NoCandidate,
-    /// [`TransparentEvaluation`] passes one branch through and got more.
+    /// [`TransparentEvaluation`] requires exactly one branch and got several.
     #[error("TransparentEvaluation takes one branch and got {branches}; use another strategy to select")]
     NotOne {
-        /// How many there were.
+        /// The number of branches.
         branches: usize,
     },
-    /// The strategy named a branch that is not there.
+    /// The strategy selected a branch that does not exist.
     #[error("the strategy selected branch {index} of {branches}, counted from 0")]
     OutOfRange {
-        /// What it named.
+        /// The index that it selected.
         index: usize,
-        /// How many there are.
+        /// The number of branches.
         branches: usize,
     },
-    /// It was cancelled.
+    /// The evaluation was cancelled.
     #[error("the evaluation was aborted")]
     Aborted,
-    /// The strategy panicked.
+    /// The strategy panicked, with this message.
     #[error("the evaluation panicked: {0}")]
     Panicked(String),
-    /// The strategy failed.
+    /// The strategy failed with this error.
     #[error("the evaluation failed: {0}")]
     Failed(#[source] BoxError),
 }

@@ -1,7 +1,7 @@
-//! What a run says: the typed events that subscribers see and that the log keeps.
+//! The typed events of a run, which subscribers receive and the log stores.
 //!
-//! Every event but the live ones ([`is_live`](AgentEvent::is_live)) comes out of the step function and is enough,
-//! together with the others, to fold messages, history and the loop tree again. Live events go to subscribers only.
+//! All events except the live ones ([`is_live`](AgentEvent::is_live)) are emitted by the state machine. Together they
+//! are sufficient to fold messages, history and the tree of loops again. Live events go to subscribers only.
 //!
 //! ```
 //! use agent_core::{AgentEvent, LoopId};
@@ -36,191 +36,194 @@ use crate::prefix::CacheBreak;
 use crate::provider::MessageSnapshot;
 use crate::tool::ToolResult;
 
-/// An event of a run. Which of them are there and in which order is written at each (REQ-007, REQ-185, REQ-210).
+/// An event of a run. Each variant documents when it is emitted and in which order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 #[non_exhaustive]
 pub enum AgentEvent {
-    /// The run began. Absent only when `before_loop` vetoed it.
+    /// The run started. Absent only if the `before_loop` hook denied it.
     AgentStart(Box<AgentStart>),
-    /// An input filter refused the prompt; `AgentEnd` follows.
+    /// An input filter rejected the prompt. `AgentEnd` follows.
     InputRejected {
-        /// The loop.
+        /// The id of the loop.
         loop_id: LoopId,
-        /// Why.
+        /// The reason of the rejection.
         reason: String,
     },
-    /// A turn began: one call of the model, with its retries, and the tools it asks for.
+    /// A turn started: one model call with its retries, and the tools that the reply calls.
     TurnStart {
-        /// The loop.
+        /// The id of the loop.
         loop_id: LoopId,
-        /// Its number in the loop, from 0.
+        /// The index of the turn in the loop, from 0.
         turn_index: u32,
-        /// When.
+        /// The time of the event.
         timestamp: Timestamp,
-        /// What opened it.
+        /// The cause of the turn.
         triggered_by: TurnTrigger,
     },
-    /// A message begins. A reply begins empty; every other message is whole.
+    /// A message begins. A reply begins empty; any other message is complete.
     MessageStart {
-        /// The loop.
+        /// The id of the loop.
         loop_id: LoopId,
-        /// The message.
+        /// The message that begins.
         message: MessageRef,
     },
-    /// A piece of a reply arrived. Live.
+    /// A piece of a reply arrived. This is a live event.
     MessageUpdate {
-        /// The loop.
+        /// The id of the loop.
         loop_id: LoopId,
-        /// The model call.
+        /// The key of the model call.
         step: StepKey,
-        /// Which attempt of the turn, from 0. A reader drops what it has of an earlier one.
+        /// The index of the attempt in the turn, from 0. A reader discards the pieces of earlier attempts.
         attempt: u32,
-        /// The reply so far; not serialised.
+        /// The reply so far; not serialized.
         #[serde(skip)]
         message: MessageSnapshot,
-        /// The block of the reply.
+        /// The index of the content block.
         content_index: u32,
-        /// What arrived.
+        /// The piece that arrived.
         delta: StreamDelta,
     },
-    /// A message is complete and, unless superseded, in the history (a reply with calls: with its results).
+    /// A message is complete. Unless superseded, it is in the history, a reply with calls together with its results.
     MessageEnd {
-        /// The loop.
+        /// The id of the loop.
         loop_id: LoopId,
-        /// The message.
+        /// The complete message.
         message: MessageRef,
-        /// Its tokens, as they were counted when it entered.
+        /// The token count of the message.
         #[serde(default)]
         tokens: u64,
-        /// Whether this was the reply of an attempt that is tried again: it enters no history (D9).
+        /// Whether this reply belongs to an attempt that is repeated, so that it enters no history.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         superseded: bool,
     },
-    /// A tool call begins. Also sent for calls that are refused, skipped or aborted, so that every call has both.
+    /// A tool call begins. Also emitted for calls that are denied, skipped or aborted, so that every call has a start
+    /// and an end.
     ToolExecutionStart {
-        /// The loop.
+        /// The id of the loop.
         loop_id: LoopId,
-        /// The call.
+        /// The id of the call.
         tool_call_id: ToolCallId,
-        /// The tool.
+        /// The name of the tool.
         tool_name: ToolName,
         /// The arguments as the model sent them.
         #[serde(flatten)]
         args: ToolArguments,
     },
-    /// A tool shows what it has so far. Live.
+    /// A tool reports a partial result. This is a live event.
     ToolExecutionUpdate {
-        /// The loop.
+        /// The id of the loop.
         loop_id: LoopId,
-        /// The call.
+        /// The id of the call.
         tool_call_id: ToolCallId,
-        /// The tool.
+        /// The name of the tool.
         tool_name: ToolName,
-        /// What it has.
+        /// The partial result so far.
         partial_result: Box<ToolResult>,
     },
-    /// A tool says how far it is. Live.
+    /// A tool reports progress. This is a live event.
     ProgressMessage {
-        /// The loop.
+        /// The id of the loop.
         loop_id: LoopId,
-        /// The call.
+        /// The id of the call.
         tool_call_id: ToolCallId,
-        /// The tool.
+        /// The name of the tool.
         tool_name: ToolName,
-        /// How far.
+        /// The progress text for the user.
         text: String,
     },
-    /// A tool call ended, with the tool's own result; what `after_tool_execution` changes shows in the message.
+    /// A tool call ended, with the tool's own result. Changes of the `after_tool_execution` hook appear in the
+    /// message.
     ToolExecutionEnd(Box<ToolExecutionEnd>),
-    /// A call waits for an answer.
+    /// A call or a gate waits for an answer.
     QuestionAsked {
-        /// The loop.
+        /// The id of the loop.
         loop_id: LoopId,
-        /// The question.
+        /// The question to the user.
         question: Question,
     },
     /// A question was answered.
     QuestionAnswered {
-        /// The loop.
+        /// The id of the loop.
         loop_id: LoopId,
-        /// Which.
+        /// The id of the question.
         question_id: QuestionId,
-        /// How.
+        /// The answer to the question.
         answer: Answer,
     },
-    /// Nothing goes on without an answer: the stream ends here, the run does not.
+    /// The run waits for an answer and nothing else continues. The stream ends here, but the run does not.
     RunSuspended {
-        /// The loop.
+        /// The id of the loop.
         loop_id: LoopId,
-        /// What it waits for.
+        /// The open questions of the run.
         questions: Vec<Question>,
     },
-    /// An attempt failed and is tried again after a wait.
+    /// An attempt failed and is repeated after a delay.
     RetryStart(Box<RetryNote>),
-    /// What became of an announced attempt.
+    /// The result of an announced retry.
     RetryEnd(Box<RetryNote>),
-    /// A model failed and another one takes the next attempt.
+    /// A model failed, and another one makes the next attempt.
     RouteChanged(Box<RouteChange>),
-    /// Something was reserved, spent, refused or raised in the run's budget. Only runs with a budget say it.
+    /// The run's budget reserved, charged or denied an amount, or a limit was raised. Emitted only by runs with a
+    /// budget.
     Budget(Box<BudgetEvent>),
-    /// A request does not begin as the last one did, so that the provider's cache is of no use to a part of it. Said when its
-    /// reply has ended, with what the provider reports.
+    /// A request differs from the last one in its prefix, so the provider's cache does not apply to a part of it.
+    /// Emitted when its reply has ended, with the figures that the provider reports.
     CacheBroken(Box<CacheBreak>),
-    /// The history is too long and is being shortened.
+    /// The history is too long, and a compaction starts.
     CompactionStarted {
-        /// The loop.
+        /// The id of the loop.
         loop_id: LoopId,
-        /// Why.
+        /// The reason of the compaction.
         reason: CompactionReason,
-        /// Tokens, as counted.
+        /// The counted tokens of the context.
         estimated_tokens: u64,
-        /// Messages.
+        /// The number of messages in the history.
         message_count: usize,
-        /// When.
+        /// The time of the event.
         timestamp: Timestamp,
     },
-    /// The history was shortened: the splices give the new one from the old.
+    /// The history was shortened. The splices turn the old history into the new one.
     CompactionEnded(Box<CompactionEnded>),
-    /// A turn ended. There is one for each `TurnStart`, on every path.
+    /// A turn ended. Every `TurnStart` has exactly one.
     TurnEnd {
-        /// The loop.
+        /// The id of the loop.
         loop_id: LoopId,
-        /// The reply; absent when the run was cut off before there was one.
+        /// The reply; `None` if the run ended before there was one.
         message: Option<MessageRef>,
-        /// Tokens of this turn.
+        /// The tokens used in this turn.
         usage: Usage,
-        /// When.
+        /// The time of the event.
         timestamp: Timestamp,
         /// The results, in the order of the calls.
         tool_results: Vec<MessageRef>,
     },
-    /// The run ended. There is exactly one, and nothing of the loop follows it (D3).
+    /// The run ended. Emitted exactly once, as the last event of the loop.
     AgentEnd(Box<AgentEnd>),
-    /// Branches were announced: each will have its own events, told apart by their loop, and its own end (REQ-198).
+    /// A group of branches was announced. Each branch has its own events, with its loop id, and its own end.
     ParallelLoopStart(Box<ParallelLoopStart>),
-    /// The group ended. There is one for each start, on every path, after the ends of all its loops.
+    /// The group ended. Emitted once per start, after the ends of all its loops.
     ParallelLoopEnd(Box<ParallelLoopEnd>),
 }
 
-/// See [`AgentEvent::ToolExecutionEnd`].
+/// The data of [`AgentEvent::ToolExecutionEnd`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolExecutionEnd {
-    /// The loop.
+    /// The id of the loop.
     pub loop_id: LoopId,
-    /// The call.
+    /// The id of the call.
     pub tool_call_id: ToolCallId,
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: ToolName,
     /// The tool's own result.
     pub result: ToolResult,
-    /// Whether it failed.
+    /// Whether the call failed.
     pub is_error: bool,
-    /// How long the tool ran, in milliseconds; absent when it did not run (B-107).
+    /// The execution time in milliseconds; `None` if the tool did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// The loop of a sub-agent (REQ-194).
+    /// The loop of the sub-agent that the call ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_loop_id: Option<LoopId>,
 }
@@ -247,7 +250,7 @@ pub enum StreamDelta {
 }
 
 impl AgentEvent {
-    /// The loop that says it; for the events of a group, the group.
+    /// Returns the id of the loop that emitted it; for the events of a group, the id of the group.
     #[must_use]
     pub fn loop_id(&self) -> &LoopId {
         match self {
@@ -277,7 +280,7 @@ impl AgentEvent {
         }
     }
 
-    /// Whether it goes to subscribers only and is never needed to fold the log.
+    /// Returns whether the event goes to subscribers only and is not needed to fold the log.
     #[must_use]
     pub fn is_live(&self) -> bool {
         matches!(
@@ -286,7 +289,7 @@ impl AgentEvent {
         )
     }
 
-    /// Whether the events of its loop end with it.
+    /// Returns whether this is the last event of its loop's stream.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::AgentEnd(_) | Self::RunSuspended { .. })

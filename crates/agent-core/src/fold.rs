@@ -1,7 +1,7 @@
-//! From the log of events back to the conversation.
+//! Folds a log of events into the conversation.
 //!
-//! The events of a run, live ones aside, are enough: this fold gives the same history as the run that said them. It is how
-//! a session is loaded, by this version and every later one.
+//! The events of a run without the live ones are sufficient: the fold produces the same history as the run that
+//! emitted them. Sessions are loaded this way.
 //!
 //! ```
 //! use agent_core::fold::Fold;
@@ -28,7 +28,7 @@ use crate::history::{Entry, History, HistoryError, MessageRef, SpliceError};
 use crate::identity::{ToolCallId, ToolName};
 use crate::message::{AgentMessage, Content, Message, ToolResultMessage};
 
-/// What the result says of a call that had begun when the log stopped, and was not resumed: it may have done its work.
+/// The result of a call that had begun when the log ended and was not resumed. The call may have had its effect.
 pub const CUT_OFF_RESULT: &str =
     "This call was cut off while it ran. Its outcome is unknown: look before making it again.";
 
@@ -47,33 +47,33 @@ pub(crate) struct OpenExchange {
     pub(crate) ends: BTreeMap<ToolCallId, ToolExecutionEnd>,
     calls: usize,
     results: Vec<Entry>,
-    /// Calls that have begun.
+    /// The calls that have begun.
     begun: BTreeMap<ToolCallId, ToolName>,
 }
 
-/// An event that does not fit those before it.
+/// The error of an event that does not fit the events before it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FoldError {
-    /// A message came that may not enter there.
+    /// A message cannot enter the conversation at this position.
     #[error("the log holds a message that does not fit those before it: {0}")]
     Message(#[from] HistoryError),
-    /// A compaction does not fit.
+    /// A compaction does not fit the conversation.
     #[error("the log holds a compaction that does not fit the messages before it: {0}")]
     Splice(#[from] SpliceError),
 }
 
 impl Fold {
-    /// Begins with the conversation as it was before the events.
+    /// Starts with the conversation before the events.
     #[must_use]
     pub fn new(history: History) -> Self {
         Self { history, ..Self::default() }
     }
 
-    /// Takes an event.
+    /// Applies an event.
     ///
     /// # Errors
-    /// When it does not fit those before it. The fold is as it was then.
+    /// If the event does not fit those before it. The fold is unchanged then.
     pub fn push(&mut self, event: &AgentEvent) -> Result<(), FoldError> {
         match event {
             AgentEvent::AgentStart(_) => self.new_messages.clear(),
@@ -126,27 +126,27 @@ impl Fold {
         Ok(())
     }
 
-    /// The closed conversation.
+    /// Returns the conversation without an open exchange.
     #[must_use]
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// Whether the last reply has calls without a result; neither is in the conversation then.
+    /// Returns whether the last reply has calls without results. The reply is not in the conversation then.
     #[must_use]
     pub fn has_open_exchange(&self) -> bool {
         self.open.is_some()
     }
 
-    /// The messages of the last loop.
+    /// Returns the messages of the last loop.
     #[must_use]
     pub fn new_messages(&self) -> &[MessageRef] {
         &self.new_messages
     }
 
-    /// The closed conversation of a log that stopped in the middle: an exchange that is still open is closed with what its
-    /// calls gave as far as they had ended, with [`CUT_OFF_RESULT`] for those that had begun, and with
-    /// [`ORPHAN_RESULT`](crate::history::ORPHAN_RESULT) for those that had not.
+    /// Returns the conversation of a log that ended early. An open exchange is closed with the results that had
+    /// arrived, with [`CUT_OFF_RESULT`] for calls that had begun, and with
+    /// [`ORPHAN_RESULT`](crate::history::ORPHAN_RESULT) for calls that had not.
     #[must_use]
     pub fn into_closed(mut self) -> History {
         if let Some(mut open) = self.open.take() {

@@ -1,10 +1,9 @@
-//! The conversation: an immutable, structurally shared list in which a call without its result cannot be written.
+//! The conversation: a persistent list in which every tool call has its result.
 //!
-//! An append gives a longer list and leaves every clone as it was; a clone costs O(1) (D7). Only closed units enter:
-//! a message without calls, a reply together with the results of all its calls
-//! ([`push_exchange`](History::push_exchange)), or a failed reply whose calls are inert
-//! ([`push_failed`](History::push_failed)). Lists from elsewhere enter through [`History::repaired`], which says
-//! what it had to change.
+//! Appending creates a longer list and leaves every clone unchanged; a clone costs O(1). Only closed units can be
+//! appended: a message without calls, a reply together with the results of all its calls
+//! ([`push_exchange`](History::push_exchange)), or a failed reply ([`push_failed`](History::push_failed)). Lists from
+//! other sources enter through [`History::repaired`], which reports every change that it made.
 //!
 //! ```
 //! use agent_core::{AgentMessage, AssistantMessage, Content, History, Message, StopReason};
@@ -41,82 +40,84 @@ use crate::message::{AgentMessage, AssistantMessage, Message};
 use crate::wire::{Encoded, WireKey};
 use chunk::Chunk;
 
-/// A closed conversation. See the [module documentation](self).
+/// A conversation in which every tool call has its result. A clone costs O(1). See the [module documentation](self).
 #[derive(Clone)]
 pub struct History {
     tail: Arc<Chunk>,
 }
 
-/// A message was given to the wrong door of a [`History`].
+/// The error of a message that cannot be appended in this way.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {
-    /// A reply with calls came alone.
+    /// A reply with tool calls was appended without their results; the number of calls.
     #[error(
         "a reply with {0} open tool call(s) cannot enter the history without their results; use push_exchange"
     )]
     OpenCalls(usize),
-    /// A result came alone.
+    /// A tool result was appended without its call; the id of the call.
     #[error("the result of call {0:?} cannot enter the history without its call; use push_exchange")]
     BareResult(String),
-    /// A failed reply came through the door of good ones, or the reverse.
+    /// A failed reply was passed to a method for successful replies, or the reverse.
     #[error("a reply that ended {0:?} enters the history by {1}")]
-    WrongDoor(crate::message::StopReason, &'static str),
-    /// Calls and results do not match one to one, in order.
+    WrongMethod(crate::message::StopReason, &'static str),
+    /// The calls and the results do not match one to one, in order.
     #[error(
         "the results do not answer the reply's calls one to one and in order: calls {calls:?}, results {results:?}"
     )]
     Unpaired {
-        /// Ids of the calls.
+        /// The ids of the calls.
         calls: Vec<String>,
-        /// Ids of the results.
+        /// The ids of the results.
         results: Vec<String>,
     },
 }
 
 impl History {
-    /// An empty conversation.
+    /// Creates an empty conversation.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A conversation from a list made elsewhere. Calls without a result get one that says so, results without a
-    /// call are left out, an empty or repeated call id is replaced (B-136..B-138). Each change is reported.
+    /// Creates a conversation from any list of messages and returns the repairs that were needed. A call without a
+    /// result gets one that says so, a result without a call is removed, and an empty or repeated call id is
+    /// replaced.
     pub fn repaired(messages: impl IntoIterator<Item = impl Into<Entry>>) -> (Self, Vec<Repair>) {
         repair::repaired(messages.into_iter().map(Into::into))
     }
 
-    /// Like [`repaired`](Self::repaired), but keeps the units of `self` where the list goes on with the same
-    /// messages (the same objects), so that their encoded forms are kept, too.
+    /// Like [`repaired`](Self::repaired), but reuses the units of `self` for messages that are the same objects, so
+    /// that their encoded forms are reused as well.
     pub fn rebuilt(&self, messages: impl IntoIterator<Item = MessageRef>) -> (Self, Vec<Repair>) {
         repair::rebuilt(self, messages.into_iter())
     }
 
-    /// Appends a user message, a note, or a finished reply without calls.
+    /// Appends a user message, a note, or a complete reply without calls.
     ///
     /// # Errors
-    /// When the message is a reply with calls, a failed reply or a bare tool result.
+    /// If the message is a reply with calls, a failed reply, or a tool result.
     pub fn push(&mut self, message: AgentMessage) -> Result<(), HistoryError> {
         self.push_entry(Entry::from(message))
     }
 
-    /// Like [`push`](Self::push), with the message's token count.
+    /// Like [`push`](Self::push), with a known token count.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// The same as [`push`](Self::push).
     pub fn push_entry(&mut self, entry: Entry) -> Result<(), HistoryError> {
-        Self::may_enter_alone(&entry)?;
+        Self::check_standalone(&entry)?;
         self.append(Unit::single(entry));
         Ok(())
     }
 
-    /// Whether [`push_entry`](Self::push_entry) would take it; no history has anything to say about it.
-    pub(crate) fn may_enter_alone(entry: &Entry) -> Result<(), HistoryError> {
+    /// Returns whether [`push_entry`](Self::push_entry) would accept the entry. The answer does not depend on the
+    /// history.
+    pub(crate) fn check_standalone(entry: &Entry) -> Result<(), HistoryError> {
         match entry.message().as_llm() {
             Some(Message::Assistant(reply)) => {
                 if reply.is_failed() {
-                    return Err(HistoryError::WrongDoor(reply.stop_reason, "push_failed"));
+                    return Err(HistoryError::WrongMethod(reply.stop_reason, "push_failed"));
                 }
                 let calls = reply.tool_calls().count();
                 if calls > 0 {
@@ -131,28 +132,28 @@ impl History {
         }
     }
 
-    /// Appends a reply together with the results of its calls, one for each call and in the order of the calls.
+    /// Appends a reply together with the results of its calls, one per call and in the order of the calls.
     ///
     /// # Errors
-    /// When they do not match, or the reply failed.
+    /// If the results do not match the calls, or the reply failed.
     pub fn push_exchange(&mut self, reply: Entry, results: Vec<Entry>) -> Result<(), HistoryError> {
         let unit = Unit::exchange(reply, results)?;
         self.append(unit);
         Ok(())
     }
 
-    /// Appends a reply that ended `Error` or `Aborted`. It is kept for people; no model sees it (B-139).
+    /// Appends a reply that ended with `Error` or `Aborted`. It is stored for the user, but no model receives it.
     ///
     /// # Errors
-    /// When the reply did not fail.
+    /// If the reply did not fail.
     pub fn push_failed(&mut self, reply: Entry) -> Result<(), HistoryError> {
         match reply.message().as_llm().and_then(Message::as_assistant) {
             Some(r) if r.is_failed() => {
                 self.append(Unit::failed(reply));
                 Ok(())
             }
-            Some(r) => Err(HistoryError::WrongDoor(r.stop_reason, "push or push_exchange")),
-            None => Err(HistoryError::WrongDoor(crate::message::StopReason::Stop, "push")),
+            Some(r) => Err(HistoryError::WrongMethod(r.stop_reason, "push or push_exchange")),
+            None => Err(HistoryError::WrongMethod(crate::message::StopReason::Stop, "push")),
         }
     }
 
@@ -164,32 +165,32 @@ impl History {
         chunk::append(&mut self.tail, unit);
     }
 
-    /// The number of messages.
+    /// Returns the number of messages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tail.messages()
     }
 
-    /// Whether there is no message.
+    /// Returns whether the conversation has no messages.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The sum of the messages' token counts.
+    /// Returns the sum of the messages' token counts.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.tail.tokens()
     }
 
-    /// The units, oldest first.
+    /// Returns the units, oldest first.
     pub fn units(&self) -> impl Iterator<Item = &Arc<Unit>> {
         chunk::units(&self.tail)
     }
 
-    /// Calls `read` with the encoded forms of the units, oldest first. Those that are not there are made by `make` and
-    /// kept beside their units. A form has to be a list of JSON values with commas between them, or empty, and to depend on
-    /// nothing but the unit and `key`: then what is old is read in pieces of many units, each as one such list.
+    /// Calls `read` with the encoded forms of the units, oldest first. `make` creates missing forms, which are cached
+    /// beside their units. A form must be a list of JSON values separated by commas, or empty, and must depend only
+    /// on the unit and `key`: old units are then read in pieces of many units at once.
     ///
     /// ```
     /// use agent_core::{AgentMessage, Encoded, History, WireKey};
@@ -221,40 +222,40 @@ impl History {
         }
     }
 
-    /// The number of units.
+    /// Returns the number of units.
     #[must_use]
     pub fn unit_count(&self) -> usize {
         self.tail.end()
     }
 
-    /// The entries, oldest first.
+    /// Returns the messages with their token counts, oldest first.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.units().flat_map(|u| u.entries().iter())
     }
 
-    /// The messages, oldest first.
+    /// Returns the messages, oldest first.
     pub fn messages(&self) -> impl Iterator<Item = &AgentMessage> {
         self.entries().map(Entry::message)
     }
 
-    /// The messages that a model may see, oldest first.
+    /// Returns the messages that a model may receive, oldest first.
     pub fn llm_messages(&self) -> impl Iterator<Item = &Message> {
         self.messages().filter_map(AgentMessage::as_llm)
     }
 
-    /// The last message.
+    /// Returns the last message.
     #[must_use]
     pub fn last(&self) -> Option<&AgentMessage> {
         self.tail.last().and_then(|u| u.entries().last()).map(Entry::message)
     }
 
-    /// The last reply.
+    /// Returns the last reply of a model.
     #[must_use]
     pub fn last_reply(&self) -> Option<&AssistantMessage> {
         chunk::units_rev(&self.tail).find_map(|u| u.reply())
     }
 
-    /// Whether the model is to speak next: the last message that it sees is no reply.
+    /// Returns whether the model must reply next: the last message that it receives is not a reply.
     pub(crate) fn awaits_reply(&self) -> bool {
         let last = chunk::units_rev(&self.tail)
             .filter(|u| u.kind() != UnitKind::Failed)
@@ -262,41 +263,41 @@ impl History {
         !matches!(last, None | Some(Message::Assistant(_)))
     }
 
-    /// The messages, copied.
+    /// Returns copies of all messages.
     #[must_use]
     pub fn to_vec(&self) -> Vec<AgentMessage> {
         self.messages().cloned().collect()
     }
 
-    /// Whether a call of this id is in the history. O(n / 32) for n calls.
+    /// Returns whether the history contains a call with this id. Costs O(n / 32) for n calls.
     #[must_use]
     pub fn has_call(&self, id: &str) -> bool {
         chunk::has_call(&self.tail, id)
     }
 
-    /// How many of the first units of both are the same objects. O(what differs).
+    /// Returns how many units at the start of both histories are the same objects. Costs O(difference).
     #[must_use]
     pub fn shared_units(&self, other: &Self) -> usize {
         chunk::shared(&self.tail, &other.tail)
     }
 
-    /// Whether this is `earlier` with nothing changed and possibly more appended. O(what is new).
+    /// Returns whether this is `earlier` with zero or more messages appended. Costs O(appended messages).
     #[must_use]
     pub fn extends(&self, earlier: &Self) -> bool {
         self.shared_units(earlier) == earlier.unit_count()
     }
 
-    /// Replaces ranges of messages. A splice may not cut an exchange in two.
+    /// Returns the history with ranges of messages replaced. A splice must not separate a call from its result.
     ///
     /// # Errors
-    /// When a range lies outside, overlaps another, or cuts a call from its result. Then nothing is changed.
+    /// If a range is out of bounds, overlaps another one, or separates a call from its result.
     pub fn spliced(&self, splices: &[Splice]) -> Result<Self, SpliceError> {
         splice::apply(self, splices)
     }
 }
 
 impl Default for History {
-    /// An empty one. Every agent begins with it, and copies it when it appends.
+    /// Returns the shared empty history, which is copied on the first append.
     fn default() -> Self {
         static EMPTY: LazyLock<Arc<Chunk>> = LazyLock::new(Arc::default);
         Self { tail: Arc::clone(&EMPTY) }
@@ -322,7 +323,7 @@ impl Serialize for History {
     }
 }
 
-/// Reads a list of entries; it is repaired where it is not closed.
+/// Deserializes a list of entries and repairs it if it is not closed.
 impl<'de> Deserialize<'de> for History {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let entries = Vec::<Entry>::deserialize(deserializer)?;

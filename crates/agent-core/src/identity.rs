@@ -1,7 +1,7 @@
-//! Names of things: agents, sessions, loops, steps, calls and questions.
+//! Identifiers of agents, sessions, loops, steps, calls and questions.
 //!
-//! Each is a type of its own, so that a loop id cannot be passed where a session id is meant. A clone costs
-//! one atomic count.
+//! Each is a separate type, so that a loop id cannot be passed where a session id is expected. A clone increments one
+//! reference count.
 //!
 //! ```
 //! use agent_core::{LoopId, SessionId};
@@ -26,13 +26,13 @@ macro_rules! id_type {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// An id with this text.
+            /// Creates an id from a text.
             #[must_use]
             pub fn new(text: impl Into<Arc<str>>) -> Self {
                 Self(text.into())
             }
 
-            /// The id as text.
+            /// Returns the id as text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -102,19 +102,20 @@ macro_rules! id_type {
 }
 
 id_type! {
-    /// One agent, for as long as it lives (REQ-188).
+    /// The id of an agent, constant for its lifetime.
     AgentId
 }
 id_type! {
-    /// A session: the tree of loops that belong together.
+    /// The id of a session: a tree of related loops.
     SessionId
 }
 id_type! {
-    /// One run of the loop: `{session}.{config}.{n}` (REQ-189).
+    /// The id of one loop: `{session}.{config}.{n}`.
     LoopId
 }
 id_type! {
-    /// A tool call, as the model named it, made non-empty and unique when its reply enters the history.
+    /// The id of a tool call, as the model sent it. It is made non-empty and unique when the reply enters the
+    /// history.
     ToolCallId
 }
 id_type! {
@@ -122,23 +123,22 @@ id_type! {
     ToolName
 }
 id_type! {
-    /// A question that a run waits on.
+    /// The id of a question that a run waits for.
     QuestionId
 }
 id_type! {
-    /// The stable name of one step of a run, attempt included: `model-3.1`, `tools-3-0`, `tool-3-call_abc`.
-    /// It is the same in logs, journals and recordings, and is the idempotency key that a tool receives.
+    /// The stable key of one step of a run, including the attempt: `model-3.1`, `tools-3-0`, `tool-3-call_abc`. It is
+    /// the same in logs, journals and replays. A tool receives it as its idempotency key.
     StepKey
 }
 
-/// A part of an id.
+/// A part of an id that is being built.
 pub(crate) enum Part<'t> {
     Text(&'t str),
     Number(u64),
 }
 
-/// The text of an id. Ids are made for each loop and each step, and the formatting of the standard library takes ten times
-/// as long.
+/// Builds the text of an id. Ids are built for each loop and step, and `format!` takes ten times as long.
 pub(crate) fn joined(parts: &[Part<'_>]) -> String {
     const MOST_DIGITS: usize = 20;
     let length = |part: &Part<'_>| match part {
@@ -166,62 +166,62 @@ pub(crate) fn joined(parts: &[Part<'_>]) -> String {
     id
 }
 
-/// How a loop continues another one (REQ-180). `Initial` is what a first loop is.
+/// How a loop continues another one; `Initial` for a first loop.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ContinuationKind {
-    /// No earlier loop is continued.
+    /// The loop continues no earlier loop.
     #[default]
     Initial,
-    /// Continued, without saying more.
+    /// A continuation without further information.
     Default,
     /// The same path again from an equivalent context.
     Rerun {
-        /// When it was asked for, RFC 3339 in UTC.
+        /// The time of the request, as RFC 3339 in UTC.
         tag: String,
     },
-    /// Another path from a changed context.
+    /// A different path from a changed context.
     Branch {
-        /// When it was asked for, RFC 3339 in UTC.
+        /// The time of the request, as RFC 3339 in UTC.
         tag: String,
     },
-    /// Continued because the context was compacted.
+    /// A continuation after the context was compacted.
     Compaction,
 }
 
-/// A loop's place in a group of parallel loops.
+/// The membership of a loop in a group of parallel loops.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GroupMember {
-    /// The group; also what its own events carry as their loop.
+    /// The id of the group, which its own events carry as their loop id.
     pub group_id: LoopId,
-    /// What the loop does there.
+    /// The role of the loop in the group.
     pub role: GroupRole,
 }
 
 impl GroupMember {
-    /// A place in this group.
+    /// Creates a membership in this group.
     #[must_use]
     pub fn new(group_id: LoopId, role: GroupRole) -> Self {
         Self { group_id, role }
     }
 }
 
-/// What a loop does in a group.
+/// The role of a loop in a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GroupRole {
-    /// It is one of the alternatives.
+    /// The loop is one of the alternatives.
     Branch {
-        /// Its place among them, from 0.
+        /// The index among the alternatives, from 0.
         index: usize,
     },
-    /// It says which of them is the best.
+    /// The loop judges the alternatives.
     Judge,
 }
 
-/// What opened a turn (REQ-181).
+/// The cause of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum TurnTrigger {
@@ -230,52 +230,52 @@ pub enum TurnTrigger {
     User,
     /// The first turn of a sub-agent's loop.
     SubAgent,
-    /// A later turn, or the first one of a plain continuation.
+    /// A later turn, or the first turn of a continuation.
     #[serde(alias = "FollowUp")]
     Continuation,
     /// The first turn of a branch.
     Branch,
 }
 
-/// Why an agent is in a session that it was not in before (REQ-215).
+/// The reason for which an agent started a new session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SessionOrigin {
-    /// Somebody asked for a new one.
+    /// The caller requested a new session.
     Explicit,
-    /// The one before had been silent for long.
+    /// The previous session was inactive for too long.
     Inactivity {
-        /// How long it had to be silent, in seconds.
+        /// The required time of inactivity, in seconds.
         threshold_secs: u64,
-        /// The one before.
+        /// The id of the previous session.
         previous_session_id: SessionId,
     },
 }
 
-/// Where in a session a message entered.
+/// A turn of a loop in which a message entered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnId {
-    /// The loop.
+    /// The id of the loop.
     pub loop_id: LoopId,
-    /// The turn of that loop, from 0.
+    /// The index of the turn in the loop, from 0.
     pub turn_index: u32,
 }
 
-/// Milliseconds since 1970-01-01 UTC.
+/// A point in time, in milliseconds since 1970-01-01 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// The number of milliseconds from `earlier` to this; 0 when the clock was set back.
+    /// Returns the milliseconds from `earlier` to this time; 0 if the clock was set back.
     #[must_use]
     pub fn millis_since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// A time in RFC 3339, in whatever zone; `None` where the text is none, or one before 1970.
+    /// Parses a time in RFC 3339, in any time zone. Returns `None` if the text is invalid or the time is before 1970.
     ///
     /// ```
     /// use agent_core::Timestamp;
@@ -287,7 +287,7 @@ impl Timestamp {
         u64::try_from(time.timestamp_millis()).ok().map(Self)
     }
 
-    /// The time in RFC 3339 in UTC, as [`ContinuationKind`] tags have it.
+    /// Formats the time as RFC 3339 in UTC, as [`ContinuationKind`] tags contain it.
     #[must_use]
     pub fn to_rfc3339(self) -> String {
         i64::try_from(self.0)
@@ -298,7 +298,7 @@ impl Timestamp {
     }
 }
 
-/// A 64-bit FNV-1a hash. Stable for ever: ids and jitter are derived with it.
+/// Computes a 64-bit FNV-1a hash. It must never change, because ids and jitter are derived from it.
 pub(crate) fn stable_hash(parts: &[&str]) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for part in parts {
@@ -307,7 +307,7 @@ pub(crate) fn stable_hash(parts: &[&str]) -> u64 {
             hash = hash.wrapping_mul(0x0000_0100_0000_01b3);
         }
     }
-    // FNV leaves the high bits of short inputs close together; mix them once.
+    // FNV leaves the high bits of short inputs close together; this step mixes them.
     hash ^= hash >> 32;
     hash = hash.wrapping_mul(0xd6e8_feb8_6659_fd93);
     hash ^ (hash >> 32)

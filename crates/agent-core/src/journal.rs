@@ -1,8 +1,8 @@
-//! The write-ahead port: what a run decided is written down before anything is done about it.
+//! The write-ahead journal of a run.
 //!
-//! The driver awaits [`Journal::append`] after what it applied and before it performs the next step or tells any
-//! subscriber; only that a reply begins is told before it is written down, together with what ends it. agent-session
-//! implements it on files; without one nothing is written.
+//! The driver awaits [`Journal::append`] after it applied an input, and before it performs the next step or delivers
+//! the events. The start of a reply is an exception: it is delivered at once and journaled with the end of the reply.
+//! agent-session implements the trait with files; without a journal nothing is recorded.
 //!
 //! ```
 //! use agent_core::journal::{Durability, Journal, JournalEntry, JournalError};
@@ -29,21 +29,21 @@ use crate::identity::Timestamp;
 use crate::provider::error::BoxError;
 use crate::run::{Input, Run};
 
-/// Where a run is written down.
+/// Records the inputs and events of a run durably.
 #[async_trait]
 pub trait Journal: Send + Sync + fmt::Debug {
-    /// Writes one entry. When it returns, the entry survives the end of the process; with
-    /// [`Durability::Flushed`], also the end of the machine.
+    /// Appends one entry. When it returns, the entry survives the end of the process, and with
+    /// [`Durability::Flushed`] also the end of the machine.
     ///
     /// # Errors
-    /// When it could not be written. The run ends; nothing that it decided is done.
+    /// If the entry could not be written. The run ends, and what it decided is not performed.
     async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError>;
 
-    /// Writes that a group of parallel loops was announced, or how it ended: what belongs to no run. A journal that keeps no
-    /// tree may leave it out, which is what happens unless this is written.
+    /// Appends the start or the end of a group of parallel loops, which belongs to no single run. The default does
+    /// nothing, which suits a journal that stores no tree of loops.
     ///
     /// # Errors
-    /// As [`append`](Self::append). Where the announcement could not be written, no branch is begun.
+    /// The same as [`append`](Self::append). If the start could not be written, no branch starts.
     async fn append_group(&self, entry: GroupEntry<'_>) -> Result<(), JournalError> {
         let _ = entry;
         Ok(())
@@ -54,16 +54,16 @@ pub trait Journal: Send + Sync + fmt::Debug {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct GroupEntry<'a> {
-    /// When.
+    /// The time of the event.
     pub now: Timestamp,
     /// A `ParallelLoopStart` or a `ParallelLoopEnd`.
     pub event: &'a AgentEvent,
-    /// How safe it must be.
+    /// The required durability of the entry.
     pub durability: Durability,
 }
 
 impl<'a> GroupEntry<'a> {
-    /// An event of a group. Its end is flushed: what was selected is what the conversation goes on from.
+    /// Creates an entry. The end of a group is flushed, because the conversation continues from the selected branch.
     #[must_use]
     pub fn new(now: Timestamp, event: &'a AgentEvent) -> Self {
         let durability = match event {
@@ -74,36 +74,36 @@ impl<'a> GroupEntry<'a> {
     }
 }
 
-/// An input that was applied.
+/// An input that was applied to a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AppliedInput {
-    /// When.
+    /// The time at which the input was applied.
     pub now: Timestamp,
-    /// The input.
+    /// The applied input.
     pub input: Input,
 }
 
-/// What was applied since the entry before (nothing for the start), what the run said to it, and the run after it.
+/// The inputs applied since the previous entry (none for the start), the events they caused, and the run after them.
 ///
-/// Most entries have one input. Inputs between which nothing was done are one entry: the beginning of a reply, the reply, and
-/// that its calls begin.
+/// Most entries contain one input. Inputs between which the driver performed nothing are combined: the start of a
+/// reply, the reply, and the starts of its calls.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct JournalEntry<'a> {
-    /// When the last input was applied.
+    /// The time at which the last input was applied.
     pub now: Timestamp,
-    /// The inputs in their order; none for the start of the run.
+    /// The inputs in order; empty for the start of the run.
     pub inputs: &'a [AppliedInput],
-    /// What the run said, to all of them.
+    /// The events that the inputs caused.
     pub events: &'a [AgentEvent],
-    /// The run as it is now.
+    /// The run after the inputs.
     pub run: &'a Run,
-    /// How safe it must be.
+    /// The required durability of the entry.
     pub durability: Durability,
 }
 
 impl<'a> JournalEntry<'a> {
-    /// An entry, for those who apply inputs to a run themselves and write them down like the driver.
+    /// Creates an entry, for programs that apply inputs to a run themselves and journal them like the driver.
     #[must_use]
     pub fn new(
         run: &'a Run,
@@ -115,31 +115,32 @@ impl<'a> JournalEntry<'a> {
     }
 }
 
-/// How safe an entry must be before the run goes on.
+/// How durable an entry must be before the run continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 #[non_exhaustive]
 pub enum Durability {
-    /// Handed to the operating system.
+    /// The entry was handed to the operating system.
     #[default]
     Buffered,
-    /// On the disk: at the end of a turn, where a person is asked, and before a call that must not run twice.
+    /// The entry is on the disk. Required at the end of a turn, before a question to the user, and before a call that
+    /// must not run twice.
     Flushed,
 }
 
-/// An entry could not be written.
+/// The error of an entry that could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("the run could not be written down: {message}")]
 #[non_exhaustive]
 pub struct JournalError {
-    /// What went wrong, where.
+    /// What went wrong, and in which file.
     pub message: String,
-    /// The cause.
+    /// The underlying error, if there is one.
     #[source]
     pub source: Option<BoxError>,
 }
 
 impl JournalError {
-    /// An error that says `message`.
+    /// Creates an error with a message and its cause.
     #[must_use]
     pub fn new(message: impl Into<String>, source: Option<BoxError>) -> Self {
         Self { message: message.into(), source }

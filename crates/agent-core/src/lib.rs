@@ -58,11 +58,10 @@ pub use budget::{
 };
 #[doc(inline)]
 pub use context::{
-    CompactionChange, CompactionContext, CompactionDraft, CompactionError, CompactionOutcome,
-    CompactionStrategy, ContextConfig, ContextTracker, DefaultCompaction, HeuristicTokenCounter,
-    SyncCompaction, TokenCounter, compact_history, compact_history_within, compact_messages, content_tokens,
-    estimate_tokens, keep_within_budget, level1_truncate_tool_outputs, level2_summarize_old_turns,
-    level3_drop_middle, message_tokens, splices_between,
+    CompactionChange, CompactionContext, CompactionError, CompactionOutcome, CompactionStrategy,
+    ContextConfig, ContextTracker, DefaultCompaction, HeuristicTokenCounter, SyncCompaction, TokenCounter,
+    compact_history, compact_history_within, compact_messages, content_tokens, estimate_tokens,
+    message_tokens, splices_between,
 };
 #[doc(inline)]
 pub use drive::{

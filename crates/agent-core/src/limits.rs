@@ -1,4 +1,4 @@
-//! How far a run may go, and how far it has gone (REQ-012, REQ-061, D41).
+//! Execution limits of a run, and the tracker that checks them.
 //!
 //! ```
 //! use agent_core::{ExecutionLimits, ExecutionTracker, LimitReason, Timestamp};
@@ -20,16 +20,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::Timestamp;
 
-/// How far a run may go. Each limit can be switched off with `None`.
+/// The limits of a run: turns, tokens and time. `None` disables a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ExecutionLimits {
-    /// Turns; 50 unless said otherwise.
+    /// The maximum number of turns; 50 by default.
     pub max_turns: Option<u32>,
-    /// Tokens of all turns together; 1,000,000 unless said otherwise.
+    /// The maximum number of tokens of all turns together; 1,000,000 by default.
     pub max_total_tokens: Option<u64>,
-    /// Time since the run started; 600 seconds unless said otherwise. In JSON it is `max_duration_ms`.
+    /// The maximum time since the start of the run; 600 seconds by default. In JSON it is `max_duration_ms`.
     #[serde(rename = "max_duration_ms", with = "millis")]
     pub max_duration: Option<Duration>,
 }
@@ -45,33 +45,33 @@ impl Default for ExecutionLimits {
 }
 
 impl ExecutionLimits {
-    /// No limit at all.
+    /// Creates limits that are all disabled.
     #[must_use]
     pub fn unlimited() -> Self {
         Self { max_turns: None, max_total_tokens: None, max_duration: None }
     }
 
-    /// Whether it sets no limit at all.
+    /// Returns whether all limits are disabled.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         *self == Self::unlimited()
     }
 
-    /// The same with another limit of turns; `None` switches it off.
+    /// Sets the limit of turns; `None` disables it.
     #[must_use]
     pub fn with_max_turns(mut self, turns: impl Into<Option<u32>>) -> Self {
         self.max_turns = turns.into();
         self
     }
 
-    /// The same with another limit of tokens; `None` switches it off.
+    /// Sets the limit of tokens; `None` disables it.
     #[must_use]
     pub fn with_max_total_tokens(mut self, tokens: impl Into<Option<u64>>) -> Self {
         self.max_total_tokens = tokens.into();
         self
     }
 
-    /// The same with another limit of time; `None` switches it off.
+    /// Sets the limit of time; `None` disables it.
     #[must_use]
     pub fn with_max_duration(mut self, duration: impl Into<Option<Duration>>) -> Self {
         self.max_duration = duration.into();
@@ -79,35 +79,35 @@ impl ExecutionLimits {
     }
 }
 
-/// How far a run has gone. It is part of the run's state and survives a pause.
+/// Tracks the consumption of a run. It is part of the run's state and survives a suspension.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ExecutionTracker {
-    /// How far it may go.
+    /// The limits of the run.
     #[serde(default = "ExecutionLimits::unlimited", skip_serializing_if = "ExecutionLimits::is_unlimited")]
     pub limits: ExecutionLimits,
-    /// Turns that have ended.
+    /// The number of turns that have ended.
     pub turns: u32,
-    /// Tokens that they used.
+    /// The number of tokens that they used.
     pub tokens_used: u64,
-    /// When the run started.
+    /// The time at which the run started.
     pub started_at: Timestamp,
 }
 
 impl ExecutionTracker {
-    /// A run that starts at `now`.
+    /// Creates the tracker of a run that starts at `now`.
     #[must_use]
     pub fn new(limits: ExecutionLimits, now: Timestamp) -> Self {
         Self { limits, turns: 0, tokens_used: 0, started_at: now }
     }
 
-    /// Counts a turn that used `tokens`.
+    /// Records a turn that used `tokens`.
     pub fn record_turn(&mut self, tokens: u64) {
         self.turns = self.turns.saturating_add(1);
         self.tokens_used = self.tokens_used.saturating_add(tokens);
     }
 
-    /// The first limit that has been reached, in the order turns, tokens, time.
+    /// Returns the first limit that has been reached, in the order turns, tokens, time.
     #[must_use]
     pub fn check_limits(&self, now: Timestamp) -> Option<LimitReason> {
         let elapsed = Duration::from_millis(now.millis_since(self.started_at));
@@ -122,21 +122,21 @@ impl ExecutionTracker {
     }
 }
 
-/// Which limit ended a run. Its text is that of the run's end.
+/// The limit that ended a run. Its text is the reason in the run's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LimitReason {
-    /// [`ExecutionLimits::max_turns`].
+    /// The limit [`ExecutionLimits::max_turns`].
     Turns,
-    /// [`ExecutionLimits::max_total_tokens`].
+    /// The limit [`ExecutionLimits::max_total_tokens`].
     TotalTokens,
-    /// [`ExecutionLimits::max_duration`].
+    /// The limit [`ExecutionLimits::max_duration`].
     Duration,
 }
 
 impl LimitReason {
-    /// The reason as text: `max turns exceeded`, `max total tokens exceeded` or `max duration exceeded`.
+    /// Returns the reason: `max turns exceeded`, `max total tokens exceeded` or `max duration exceeded`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -153,7 +153,7 @@ impl fmt::Display for LimitReason {
     }
 }
 
-/// A duration as whole milliseconds.
+/// Serializes a duration as whole milliseconds.
 mod millis {
     use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! What is said: content blocks, messages, usage and why a reply stopped.
+//! Messages: content blocks, token usage, stop reasons, and the estimates and error texts that concern them.
 //!
-//! The JSON shapes are those of session files: `role` and `type` are tags, keys are camelCase.
+//! Messages serialize to the JSON of session files: `role` and `type` are tags, and keys are in camelCase.
 //!
 //! ```
 //! use agent_core::{Message, StopReason};
@@ -15,6 +15,8 @@
 mod agent_message;
 mod arguments;
 pub(crate) mod content;
+pub mod overflow;
+mod tokens;
 mod usage;
 
 #[cfg(test)]
@@ -25,111 +27,114 @@ use serde::{Deserialize, Serialize};
 pub use agent_message::{AgentMessage, ExtensionMessage, LlmMessage};
 pub use arguments::{MAX_ARGUMENTS_SHOWN, ToolArguments};
 pub use content::{Content, ImageContent, OpaqueContent, TextContent, ThinkingContent, ToolCall};
-pub use usage::{Cost, CostConfig, CostTier, Usage};
+pub use tokens::{HeuristicTokenCounter, TokenCounter, content_tokens, estimate_tokens, message_tokens};
+pub use usage::{Cost, Usage};
 
 use crate::identity::{LoopId, Timestamp, ToolCallId, ToolName};
 use crate::model::ApiProtocol;
+pub use crate::model::{CostConfig, CostTier};
 
-/// Why a reply ended (REQ-005).
+/// The reason for which a model stopped writing its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum StopReason {
-    /// The model was done.
+    /// The model finished its reply.
     Stop,
-    /// The output limit was reached.
+    /// The reply reached the output token limit.
     Length,
-    /// The model asks for tools.
+    /// The model stopped to call tools.
     ToolUse,
-    /// The call failed; `error_message` says how.
+    /// The call failed; `error_message` describes the failure.
     Error,
-    /// The caller aborted; what had arrived is kept.
+    /// The caller aborted the call. The part of the reply that had arrived is stored.
     Aborted,
 }
 
-/// One message of a conversation with a model (REQ-002).
+/// A message of a conversation with a model: from the user, from the model, or the result of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Message {
-    /// From the person or program that uses the agent.
+    /// A message from the user or the calling program.
     User(UserMessage),
-    /// From the model.
+    /// A reply of the model.
     Assistant(AssistantMessage),
-    /// What a tool gave back.
+    /// The result of a tool call.
     ToolResult(ToolResultMessage),
 }
 
-/// What a user said.
+/// A message from the user or the calling program.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct UserMessage {
-    /// The blocks, in order.
+    /// The content blocks, in order.
     pub content: Vec<Content>,
-    /// When it was made.
+    /// The time at which the message was created.
     #[serde(default)]
     pub timestamp: Timestamp,
 }
 
-/// What a model answered.
+/// A reply of a model, complete or failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AssistantMessage {
-    /// The blocks, in order.
+    /// The content blocks, in order.
     pub content: Vec<Content>,
-    /// Why it ended.
+    /// The reason for which the reply ended.
     pub stop_reason: StopReason,
-    /// The protocol that it came by. With provider and model it says who may see its signatures again.
+    /// The protocol of the call. Together with provider and model it decides who may receive the reply's signatures
+    /// again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api: Option<ApiProtocol>,
-    /// The provider's name, as in [`ModelConfig::provider`](crate::ModelConfig::provider).
+    /// The name of the provider, as in [`ModelConfig::provider`](crate::ModelConfig::provider).
     pub provider: String,
-    /// The model that was asked.
+    /// The id of the model that was called.
     pub model: String,
     /// The provider's id of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
-    /// Tokens used, as far as the provider said.
+    /// The tokens used, as far as the provider reported them.
     pub usage: Usage,
-    /// When the reply began.
+    /// The time at which the reply began.
     #[serde(default)]
     pub timestamp: Timestamp,
-    /// What went wrong, for `Error` and `Aborted`.
+    /// The description of the failure, for `Error` and `Aborted`.
     #[serde(default, skip_serializing_if = "Option::is_none", alias = "error_message")]
     pub error_message: Option<String>,
 }
 
-/// What a tool call gave.
+/// The result of one tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolResultMessage {
-    /// The call that this answers.
+    /// The id of the call that this message answers.
     pub tool_call_id: ToolCallId,
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: ToolName,
-    /// What the model sees.
+    /// The content that the model receives.
     pub content: Vec<Content>,
     /// Whether the call failed.
     pub is_error: bool,
-    /// Structured facts for programs; the model does not see them.
+    /// Structured data for programs. The model does not receive it.
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     pub details: serde_json::Value,
-    /// How long the tool ran, in milliseconds; absent when it did not run.
+    /// The execution time in milliseconds; `None` if the tool did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// The loop of a sub-agent that this call ran.
+    /// The loop of the sub-agent that this call ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_loop_id: Option<LoopId>,
-    /// When it ended.
+    /// The time at which the call ended.
     #[serde(default)]
     pub timestamp: Timestamp,
 }
 
 impl UserMessage {
-    /// A message with these blocks.
+    /// Creates a user message from content blocks.
     #[must_use]
     pub fn new(content: Vec<Content>, timestamp: Timestamp) -> Self {
         Self { content, timestamp }
@@ -137,7 +142,7 @@ impl UserMessage {
 }
 
 impl AssistantMessage {
-    /// An empty reply of a model that ended with `stop_reason`.
+    /// Creates an empty reply of a model that stopped for `stop_reason`.
     #[must_use]
     pub fn new(provider: impl Into<String>, model: impl Into<String>, stop_reason: StopReason) -> Self {
         Self {
@@ -153,33 +158,34 @@ impl AssistantMessage {
         }
     }
 
-    /// The text blocks, joined without a separator.
+    /// Returns the text blocks, joined without a separator.
     #[must_use]
     pub fn text(&self) -> String {
         content::joined_text(&self.content, "")
     }
 
-    /// The calls in this reply, in order.
+    /// Returns the tool calls of the reply, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(Content::as_tool_call)
     }
 
-    /// Whether the reply ended `Error` or `Aborted`: it is kept, but no model is shown it again.
+    /// Returns whether the reply ended with `Error` or `Aborted`. A failed reply stays in the history, but no model
+    /// receives it again.
     #[must_use]
     pub fn is_failed(&self) -> bool {
         matches!(self.stop_reason, StopReason::Error | StopReason::Aborted)
     }
 
-    /// Whether the error text says that the context was too long (REQ-077).
+    /// Returns whether the error message says that the context was too long for the model.
     #[must_use]
     pub fn is_context_overflow(&self) -> bool {
         self.stop_reason == StopReason::Error
-            && self.error_message.as_deref().is_some_and(crate::provider::overflow::is_overflow_text)
+            && self.error_message.as_deref().is_some_and(overflow::is_overflow_text)
     }
 }
 
 impl ToolResultMessage {
-    /// A result of the call `id` of `tool`.
+    /// Creates a successful result for the call `id` of `tool`.
     #[must_use]
     pub fn new(id: ToolCallId, tool: ToolName, content: Vec<Content>) -> Self {
         Self {
@@ -194,7 +200,7 @@ impl ToolResultMessage {
         }
     }
 
-    /// An error result that says `text`.
+    /// Creates an error result with `text` as its content.
     #[must_use]
     pub fn error(id: ToolCallId, tool: ToolName, text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::new(id, tool, vec![Content::text(text)]) }
@@ -202,19 +208,19 @@ impl ToolResultMessage {
 }
 
 impl Message {
-    /// A user message of one text block. Its time is set when it enters a run.
+    /// Creates a user message with one text block. Its time is set when it enters a run.
     #[must_use]
     pub fn user(text: impl Into<String>) -> Self {
         Self::User(UserMessage::new(vec![Content::text(text)], Timestamp::default()))
     }
 
-    /// A user message of these blocks.
+    /// Creates a user message from content blocks. Its time is set when it enters a run.
     #[must_use]
     pub fn user_content(content: Vec<Content>) -> Self {
         Self::User(UserMessage::new(content, Timestamp::default()))
     }
 
-    /// The blocks.
+    /// Returns the content blocks.
     #[must_use]
     pub fn content(&self) -> &[Content] {
         match self {
@@ -224,13 +230,13 @@ impl Message {
         }
     }
 
-    /// The text blocks, joined without a separator.
+    /// Returns the text blocks, joined without a separator.
     #[must_use]
     pub fn text(&self) -> String {
         content::joined_text(self.content(), "")
     }
 
-    /// `user`, `assistant` or `toolResult`.
+    /// Returns the role: `user`, `assistant` or `toolResult`.
     #[must_use]
     pub fn role(&self) -> &'static str {
         match self {
@@ -240,7 +246,7 @@ impl Message {
         }
     }
 
-    /// The reply, if it is one.
+    /// Returns the reply if this is an assistant message.
     #[must_use]
     pub fn as_assistant(&self) -> Option<&AssistantMessage> {
         match self {
@@ -249,7 +255,7 @@ impl Message {
         }
     }
 
-    /// The tool result, if it is one.
+    /// Returns the result if this is a tool result message.
     #[must_use]
     pub fn as_tool_result(&self) -> Option<&ToolResultMessage> {
         match self {
@@ -258,7 +264,7 @@ impl Message {
         }
     }
 
-    /// Whether a provider said that the context was too long (REQ-077).
+    /// Returns whether this is a failed reply whose error says that the context was too long.
     #[must_use]
     pub fn is_context_overflow(&self) -> bool {
         self.as_assistant().is_some_and(AssistantMessage::is_context_overflow)

@@ -1,7 +1,7 @@
-//! Which model to call and how: protocol, address, key, limits, abilities, price.
+//! Model configuration: protocol, address, key, limits, capabilities and prices.
 //!
-//! A [`ModelConfig`] is data that the caller owns. It holds the key, so it has no serialised form and its `Debug`
-//! shows neither key nor header values.
+//! A [`ModelConfig`] is data that the caller owns. It contains the key, so it has no serialized form, and its `Debug`
+//! output shows neither the key nor header values.
 //!
 //! ```
 //! use agent_core::{ApiProtocol, ModelConfig};
@@ -14,6 +14,7 @@
 mod cache;
 mod config;
 mod dialect;
+mod prices;
 mod secret;
 mod thinking;
 
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 pub use cache::{CacheConfig, CacheStrategy};
 pub use config::{AnthropicAuth, ModelConfig};
 pub use dialect::{ChatDialect, ReasoningField, ThinkingFormat};
+pub use prices::{CostConfig, CostTier};
 pub use secret::Secret;
 pub use thinking::{ThinkingBudgets, ThinkingForm, ThinkingLevel};
 
@@ -35,29 +37,29 @@ pub use thinking::{ThinkingBudgets, ThinkingForm, ThinkingLevel};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ApiProtocol {
-    /// Anthropic Messages.
+    /// The Anthropic Messages API.
     AnthropicMessages,
-    /// OpenAI Chat Completions, and everybody who speaks it.
+    /// The OpenAI Chat Completions API, which most other servers speak as well.
     #[serde(rename = "openai_completions", alias = "open_ai_completions")]
     OpenAiCompletions,
-    /// OpenAI Responses.
+    /// The OpenAI Responses API.
     #[serde(rename = "openai_responses", alias = "open_ai_responses")]
     OpenAiResponses,
-    /// OpenAI Responses on Azure.
+    /// The OpenAI Responses API on Azure.
     #[serde(rename = "azure_openai_responses", alias = "azure_open_ai_responses")]
     AzureOpenAiResponses,
-    /// Google Gemini.
+    /// The Google Gemini API.
     GoogleGenerativeAi,
-    /// Google Vertex AI.
+    /// The Google Vertex AI API.
     GoogleVertex,
-    /// AWS Bedrock ConverseStream.
+    /// The AWS Bedrock ConverseStream API.
     BedrockConverseStream,
-    /// Ollama's native `/api/chat`.
+    /// Ollama's native `/api/chat` API.
     OllamaChat,
 }
 
 impl ApiProtocol {
-    /// The name in session files and messages.
+    /// Returns the name of the protocol in session files and messages.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -72,7 +74,7 @@ impl ApiProtocol {
         }
     }
 
-    /// The cargo feature of `looptree` and `agent-providers` that brings its provider.
+    /// Returns the cargo feature of `looptree` and `agent-providers` that contains its provider.
     #[must_use]
     pub fn feature(self) -> &'static str {
         match self {
@@ -87,7 +89,7 @@ impl ApiProtocol {
         }
     }
 
-    /// The provider id of REQ-186; `ollama` for Ollama.
+    /// Returns the id of the provider that serves this protocol, for example `ollama`.
     #[must_use]
     pub fn provider_id(self) -> &'static str {
         match self {
@@ -109,7 +111,7 @@ impl fmt::Display for ApiProtocol {
     }
 }
 
-/// Whether the model must, may or must not call tools.
+/// Controls whether the model must, may or must not call tools.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -117,31 +119,31 @@ pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// No call.
+    /// The model must not call a tool.
     None,
-    /// At least one call.
+    /// The model must call at least one tool.
     Required,
-    /// A call of this tool.
+    /// The model must call this tool.
     Tool(String),
 }
 
-/// The form that the answer must have.
+/// The required format of the answer.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ResponseFormat {
-    /// Free text.
+    /// Free text without a required format.
     #[default]
     Text,
     /// Any JSON object.
     JsonObject,
-    /// JSON that fits a schema.
+    /// JSON that conforms to a schema.
     JsonSchema {
-        /// A name for the schema: letters, digits, `_` and `-`, at most 64.
+        /// The name of the schema: letters, digits, `_` and `-`, at most 64 characters.
         name: String,
-        /// The schema.
+        /// The JSON schema of the answer.
         schema: serde_json::Value,
-        /// Whether the provider must enforce it.
+        /// Whether the provider must enforce the schema.
         strict: bool,
     },
 }

@@ -1,13 +1,13 @@
-//! Branches: several loops over one conversation, side by side, and the choice of one of them (REQ-196..209).
+//! Parallel branches: runs several loops over one conversation concurrently and selects one of them.
 //!
-//! [`agent_loop_parallel`] runs one loop for each [`Branch`], each over a clone of the same context (O(1)), waits for all of
-//! them, and lets an [`EvaluationStrategy`] select one. Everything that became of the others comes back, too.
+//! [`agent_loop_parallel`] runs one loop per [`Branch`], each over a clone of the same context (O(1)), waits for all
+//! of them, and lets an [`EvaluationStrategy`] select one. The outcomes of the other branches are returned as well.
 //!
-//! - A branch that fails, is refused or panics is an outcome, not the end of the others.
-//! - One token cancels all branches and the judge. Cancelling one branch leaves the others alone.
-//! - All events go into one stream and are told apart by their loop. Each branch has exactly one terminal event; the group
-//!   has a `ParallelLoopStart` before and a `ParallelLoopEnd` after all of them, also when the future is dropped.
-//! - The ids of branches are unique in the session however often branches run (D28).
+//! - A branch that fails, is rejected or panics is an outcome; the other branches continue.
+//! - One token cancels all branches and the judge. Cancelling one branch does not affect the others.
+//! - All events go to one stream and carry the id of their loop. Each branch has exactly one terminal event. The
+//!   group has a `ParallelLoopStart` before and a `ParallelLoopEnd` after all of them, even if the future is dropped.
+//! - The ids of branches are unique in the session, however often branches run.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -41,36 +41,33 @@
 
 mod branch;
 mod error;
-mod group;
-mod member;
-mod outcome;
 mod plan;
+mod result;
 
 use tokio_util::sync::CancellationToken;
 
 pub use branch::Branch;
 pub use error::ParallelError;
-pub use group::ParallelGroup;
-pub use outcome::{BranchEnd, ParallelLoopOutcome, ParallelLoopResult, ParallelUsage};
+pub use result::{ParallelLoopResult, ParallelUsage};
 
-pub(crate) use member::{Driven, Member};
+pub use crate::evaluation::{BranchEnd, ParallelGroup, ParallelLoopOutcome};
 pub(crate) use plan::{Plan, Prepared};
 
 use crate::drive::{AgentContext, EventSender};
 use crate::evaluation::EvaluationStrategy;
 use crate::message::AgentMessage;
 
-/// Runs a loop for each branch over the same context and prompts, side by side, and selects one (REQ-203).
+/// Runs a loop for each branch over the same context and prompts concurrently, and selects one.
 ///
-/// Without prompts each branch goes on from what the context holds, as
-/// [`agent_loop_continue`](crate::agent_loop_continue) does (REQ-205). Ids that the context lacks are made. The branches name the
-/// context's loop as their parent and are continuations of the kind `Branch`.
+/// Without prompts, each branch continues from the messages of the context, as
+/// [`agent_loop_continue`](crate::agent_loop_continue) does. Missing ids are created. The branches name the context's
+/// loop as their parent and are continuations of the kind `Branch`.
 ///
-/// A branch that waits for an answer counts as one without an answer; its run is in its outcome's context.
+/// A branch that waits for an answer counts as a branch without an answer; its run is in the context of its outcome.
 ///
 /// # Errors
-/// When there is no branch, or one could not begin: nothing was sent then. When none could be selected, the run was
-/// cancelled, or the group could not be written down: the error holds the outcomes.
+/// If there is no branch or one could not start; no event has been sent then. If no branch could be selected, the run
+/// was cancelled, or the journal failed; the error then contains the outcomes.
 pub async fn agent_loop_parallel<B: Into<Branch>>(
     prompts: Vec<AgentMessage>,
     base: AgentContext,

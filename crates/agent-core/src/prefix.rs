@@ -1,12 +1,12 @@
-//! Whether a request begins as the last one did, and if not, where, why, and what that costs (X8).
+//! Detects cache breaks: whether a request begins like the last one, and if not, where, why, and at what cost.
 //!
-//! Providers keep the beginning of a prompt for some minutes and charge a tenth for it when it comes again. It comes again
-//! only where nothing in it changed. Each request is compared with the last one to the same model: what is shared is known by
-//! its identity, so the comparison costs what is new. Where something in the past is not the same object, both requests are
-//! encoded and their bytes compared; cache markers are left out, so a marker that moves is no break.
+//! Providers cache the prefix of a prompt for some minutes and charge about a tenth for it when it is sent again
+//! unchanged. Each request is compared with the last one to the same model. Shared parts are recognized by identity,
+//! so the comparison costs as much as what is new. Where an old part is not the same object, both requests are
+//! encoded and their bytes compared; cache markers are ignored, so a moved marker is not a break.
 //!
-//! A break is said by [`AgentEvent::CacheBroken`](crate::AgentEvent::CacheBroken), and only where it has a cost: a past that
-//! was shortened at its end, or a changed last message, makes nobody read anything again.
+//! A break is reported by [`AgentEvent::CacheBroken`](crate::AgentEvent::CacheBroken), and only if it has a cost: a
+//! history that is shorter at its end, or a changed last message, causes no additional tokens.
 //!
 //! ```
 //! use agent_core::testing::{ScriptedProvider, ScriptedReply};
@@ -44,50 +44,50 @@ use crate::message::Usage;
 
 pub(crate) use memory::{Found, Prefixes};
 
-/// See [`AgentEvent::CacheBroken`](crate::AgentEvent::CacheBroken).
+/// The data of [`AgentEvent::CacheBroken`](crate::AgentEvent::CacheBroken).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CacheBreak {
-    /// The loop.
+    /// The id of the loop.
     pub loop_id: LoopId,
-    /// The call of the model.
+    /// The key of the model call.
     pub step: StepKey,
-    /// Where the request stops being the last one, as a path into its body: `system[0].text`, `tools[2].description`,
-    /// `messages[4].content[0].input`. Where the provider does not say how it writes requests, the part: `system`,
-    /// `tools[2]`, `messages[4]`.
+    /// The path in the body at which the request differs from the last one: `system[0].text`, `tools[2].description`,
+    /// `messages[4].content[0].input`. If the provider does not expose bodies, the part: `system`, `tools[2]`,
+    /// `messages[4]`.
     pub field: String,
-    /// The offset of the first byte that differs, in the body without cache markers; absent where no body is known.
+    /// The offset of the first different byte in the body without cache markers; `None` if no body is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub byte: Option<u64>,
-    /// The message, where it is in one, by its place in the request.
+    /// The index of the message in the request, if the break is in a message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<usize>,
-    /// Why, as far as it is known.
+    /// The cause, as far as it is known.
     pub cause: CacheBreakCause,
-    /// Whether it was wanted: a compaction breaks the prefix to make it shorter.
+    /// Whether the break is intended: a compaction breaks the prefix to shorten it.
     pub intended: bool,
-    /// An estimate of the tokens that were sent before and are billed in full again: all that stands behind the break and
-    /// did not change.
+    /// The estimated tokens that were sent before and are charged in full again: everything unchanged after the
+    /// break.
     pub rebilled_tokens: u64,
-    /// What the provider says, where it reports what it read from a cache.
+    /// The provider's cache figures, if it reports what it read from a cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported: Option<CacheFigures>,
 }
 
-/// What a provider says of its cache after a break.
+/// The cache figures that a provider reports after a break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CacheFigures {
-    /// Tokens that this request read from the cache.
+    /// The tokens that this request read from the cache.
     pub read: u64,
-    /// Tokens that this request wrote to the cache.
+    /// The tokens that this request wrote to the cache.
     pub written: u64,
-    /// Tokens of the last prompt, as far as this one is as long: what could have been read.
+    /// The tokens that could have been read: those of the last prompt, at most as many as this prompt has.
     pub expected: u64,
 }
 
 impl CacheFigures {
-    /// From what two requests in a row used; `None` where neither had to do with a cache.
+    /// Computes the figures from the usage of two consecutive requests; `None` if neither used a cache.
     pub(crate) fn of(last: &Usage, this: &Usage) -> Option<Self> {
         let caches = [last, this].iter().any(|u| u.cache_read > 0 || u.cache_write > 0);
         caches.then(|| Self {
@@ -97,53 +97,53 @@ impl CacheFigures {
         })
     }
 
-    /// Tokens that could have been read from the cache and were not.
+    /// Returns the tokens that could have been read from the cache and were not.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.expected.saturating_sub(self.read)
     }
 }
 
-/// Why a request does not begin as the last one did.
+/// The cause of a cache break.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "cause", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CacheBreakCause {
-    /// Another system prompt.
+    /// The system prompt changed.
     SystemPrompt,
-    /// Other tools, or the same in another order.
+    /// The tools or their order changed.
     Tools {
-        /// Names of new ones.
+        /// The names of new tools.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         added: Vec<String>,
-        /// Names of those that are gone.
+        /// The names of removed tools.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         removed: Vec<String>,
-        /// Names of those with another description or schema.
+        /// The names of tools with a changed description or schema.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changed: Vec<String>,
-        /// Whether those that stayed stand in another order.
+        /// Whether the remaining tools have a different order.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         reordered: bool,
     },
-    /// A setting that is part of the prompt: thinking, the choice of tools, the form of the answer.
+    /// A setting that is part of the prompt changed: thinking, tool choice, or answer format.
     Setting {
-        /// Which.
+        /// The name of the setting.
         name: String,
     },
-    /// A message in the past was changed, taken out or put in.
+    /// An old message was changed, removed or inserted.
     History,
-    /// `transform_context` or `convert_to_llm` shows another past.
+    /// The `transform_context` or `convert_to_llm` hook returned a different history.
     ContextHook,
-    /// The history was shortened.
+    /// The history was compacted.
     Compaction,
-    /// Another model is asked; its cache has not seen this conversation.
+    /// A different model is called, whose cache does not contain this conversation.
     ModelSwitched {
-        /// The model that was asked last.
+        /// The model of the last request.
         from: String,
-        /// The model that is asked now.
+        /// The model of this request.
         to: String,
     },
-    /// The bytes differ, and nobody knows why.
+    /// The bytes differ for an unknown reason.
     Unknown,
 }

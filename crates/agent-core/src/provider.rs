@@ -1,8 +1,7 @@
-//! The seam to a model: a request, a stream of borrowed events, one end.
+//! The provider interface: one request, a stream of borrowed events, one end.
 //!
-//! A provider sends what arrives into a synchronous sink and returns once: `Ok` with how the reply ended, or an
-//! error. There is no second terminal and nothing after it (B-115, B-117). The complete reply is the stream,
-//! folded by [`ReplyLog`]; there is no other path (invariant 2).
+//! A provider passes events to a synchronous sink and returns once: `Ok` with the end of the reply, or an error. No
+//! event follows the end. [`ReplyLog`] folds the stream into the complete reply.
 //!
 //! ```
 //! use agent_core::{Completion, ReplyLog, StopReason, StreamEvent};
@@ -18,7 +17,6 @@
 pub mod error;
 mod event;
 mod fold;
-pub mod overflow;
 mod options;
 mod owned;
 mod request;
@@ -40,19 +38,21 @@ pub use options::{RequestHook, RequestOptions};
 pub use request::ModelRequest;
 pub use wire_hooks::{HIDDEN, OnRequest, OnResponse, Received, ReceivedPart, SentRequest, WireHooks};
 
+pub use crate::message::overflow;
 use crate::model::ModelConfig;
 
-/// Calls a model (REQ-020).
+/// Calls a model and streams its reply. Implement it to add a provider.
 #[async_trait]
 pub trait StreamProvider: Send + Sync {
-    /// The provider's id (REQ-186).
+    /// Returns the id of the provider.
     fn provider_id(&self) -> &str;
 
-    /// Sends the request and passes what arrives to `sink`, as it arrives. Returns when the reply is complete.
+    /// Sends the request and passes the events of the reply to `sink` as they arrive. Returns when the reply is
+    /// complete.
     ///
     /// # Errors
-    /// When there is no complete reply; what had arrived has been passed to `sink`. When `cancel` is cancelled,
-    /// [`ProviderError::Cancelled`] at once.
+    /// If there is no complete reply; the events that had arrived have been passed to `sink`. Returns
+    /// [`ProviderError::Cancelled`] at once if `cancel` is cancelled.
     async fn stream(
         &self,
         request: &ModelRequest,
@@ -60,23 +60,25 @@ pub trait StreamProvider: Send + Sync {
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError>;
 
-    /// The id of the provider that would serve this model; a registry looks it up.
+    /// Returns the id of the provider that serves this model. A registry looks it up; the default is
+    /// [`provider_id`](Self::provider_id).
     fn provider_id_for(&self, model: &ModelConfig) -> String {
         let _ = model;
         self.provider_id().to_owned()
     }
 
-    /// Whether a call with this model could be made: protocol known, key there, address readable. Sends nothing.
+    /// Checks whether this model could be called: the protocol is known, a key is present, and the address is valid.
+    /// Sends nothing.
     ///
     /// # Errors
-    /// What is missing and how to supply it.
+    /// A description of what is missing and how to supply it.
     fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
         let _ = model;
         Ok(())
     }
 
-    /// The body that this request would be sent with, before a `request_hook` sees it. Sends nothing. `None` where it
-    /// cannot be said; then cache breaks are found by what a request holds and not by its bytes.
+    /// Returns the body that would be sent for this request, before a `request_hook` changes it. Sends nothing. If it
+    /// returns `None`, cache breaks are detected from the request's parts instead of its bytes.
     fn body(&self, request: &ModelRequest) -> Option<Vec<u8>> {
         let _ = request;
         None

@@ -1,10 +1,10 @@
-//! Other models that are asked when one fails.
+//! Fallback models that are called when a model fails.
 //!
-//! The run's own model is route 0; the routes of the configuration follow it in order. When a call fails and is not made
-//! again on its route, the next route that is meant for that kind of failure takes the next attempt, in the same turn, and
-//! also where a part of the reply had arrived already: that part is closed as superseded and enters no history. A route
-//! whose failure no later try can mend (a wrong key, no credit, no such model) is not asked again in this run; after any
-//! other failure the next turn begins with it again.
+//! The run's own model is route 0; the configured routes follow in order. When a call fails and is not retried on its
+//! route, the next route that accepts this kind of failure makes the next attempt in the same turn. A part of the
+//! reply that had already arrived is superseded and enters no history. A route with a permanent failure (invalid key,
+//! no credit, unknown model) is not called again in this run; after any other failure, the next turn starts with it
+//! again.
 //!
 //! ```
 //! use agent_core::{ErrorKind, ModelConfig, Route};
@@ -27,59 +27,59 @@ use crate::message::CostConfig;
 use crate::model::{ApiProtocol, ModelConfig};
 use crate::provider::{ErrorKind, StreamProvider};
 
-/// The failures after which a route is asked unless it says otherwise: those that another model need not have.
+/// The failures after which a route is called by default: those that another model may not have.
 pub const USUAL_FAILURES: [ErrorKind; 5] =
     [ErrorKind::RateLimited, ErrorKind::Network, ErrorKind::Quota, ErrorKind::Auth, ErrorKind::ModelNotFound];
 
-/// A model to ask when the routes before it fail.
+/// A model to call when the routes before it fail.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Route {
-    /// The model.
+    /// The model of the route.
     pub model: Arc<ModelConfig>,
-    /// Who calls it; the agent's own provider when absent.
+    /// The provider of the route; `None` for the agent's own provider.
     pub provider: Option<Arc<dyn StreamProvider>>,
-    /// The failures of the route before it after which it is asked; [`USUAL_FAILURES`] unless said otherwise.
+    /// The failures of the previous route after which this route is called; [`USUAL_FAILURES`] by default.
     pub on: BTreeSet<ErrorKind>,
-    /// How often a failed call is made again on this route; as the agent's retry configuration says when absent.
+    /// The maximum number of retries on this route; `None` for that of the agent's retry configuration.
     pub max_retries: Option<u32>,
 }
 
 impl Route {
-    /// A route to this model, through the agent's own provider, for the [`USUAL_FAILURES`].
+    /// Creates a route to this model through the agent's own provider, for the [`USUAL_FAILURES`].
     #[must_use]
     pub fn new(model: impl Into<Arc<ModelConfig>>) -> Self {
         Self { model: model.into(), provider: None, on: USUAL_FAILURES.into(), max_retries: None }
     }
 
-    /// The same route through another provider.
+    /// Sets the provider of the route.
     #[must_use]
     pub fn with_provider(mut self, provider: Arc<dyn StreamProvider>) -> Self {
         self.provider = Some(provider);
         self
     }
 
-    /// The same route, asked after these failures only.
+    /// Sets the failures after which the route is called.
     #[must_use]
     pub fn on(mut self, failures: impl IntoIterator<Item = ErrorKind>) -> Self {
         self.on = failures.into_iter().collect();
         self
     }
 
-    /// The same route with another number of calls after the first one.
+    /// Sets the maximum number of retries on this route.
     #[must_use]
     pub fn with_max_retries(mut self, retries: u32) -> Self {
         self.max_retries = Some(retries);
         self
     }
 
-    /// Whether it is asked after a failure of this kind. It never is after a cancelled call.
+    /// Returns whether the route is called after a failure of this kind. It is never called after a cancelled call.
     #[must_use]
     pub fn takes_over(&self, failure: ErrorKind) -> bool {
         failure != ErrorKind::Cancelled && self.on.contains(&failure)
     }
 
-    /// What a run knows of it.
+    /// Returns the serializable description of the route for a run.
     #[must_use]
     pub fn setup(&self) -> RouteSetup {
         RouteSetup {
@@ -104,26 +104,26 @@ impl fmt::Debug for Route {
     }
 }
 
-/// A route as a run knows it: plain data, without keys.
+/// A route as plain data for a run, without keys.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RouteSetup {
-    /// The provider's name.
+    /// The name of the provider.
     pub provider: String,
-    /// The model.
+    /// The id of the model.
     pub model: String,
-    /// The protocol.
+    /// The wire protocol of the model.
     #[serde(default)]
     pub api: Option<ApiProtocol>,
-    /// The model's window in tokens.
+    /// The context window of the model, in tokens.
     #[serde(default)]
     pub context_window: Option<u32>,
-    /// The failures of the route before it after which it is asked.
+    /// The failures of the previous route after which this route is called.
     pub on: BTreeSet<ErrorKind>,
-    /// How often a failed call is made again on it; as the run's retry configuration says when absent.
+    /// The maximum number of retries on this route; `None` for that of the run's retry configuration.
     #[serde(default)]
     pub max_retries: Option<u32>,
-    /// What the model costs.
+    /// The prices of the model's tokens.
     #[serde(default, skip_serializing_if = "is_unknown")]
     pub prices: CostConfig,
 }
@@ -132,19 +132,19 @@ fn is_unknown(prices: &CostConfig) -> bool {
     !prices.is_known()
 }
 
-/// A route's name in an event.
+/// Identifies a route in an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RouteName {
-    /// Its number; 0 is the run's own model.
+    /// The index of the route; 0 is the run's own model.
     pub index: u32,
-    /// The provider's name.
+    /// The name of the provider.
     pub provider: String,
-    /// The model.
+    /// The id of the model.
     pub model: String,
 }
 
-/// Which routes are not asked again in this run, and what they failed with.
+/// The routes that are not called again in this run, with their failures.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct LostRoutes(BTreeMap<u32, ErrorKind>);
@@ -154,22 +154,22 @@ impl LostRoutes {
         self.0.is_empty()
     }
 
-    /// Notes a failure of `route`, if no later try can mend it.
+    /// Marks `route` as lost if the failure is permanent.
     pub(crate) fn note(&mut self, route: u32, failure: ErrorKind) {
         if matches!(failure, ErrorKind::Auth | ErrorKind::Quota | ErrorKind::ModelNotFound) {
             self.0.insert(route, failure);
         }
     }
 
-    /// The route that is asked after `route` failed like this. `routes` are those after the run's own model.
+    /// Returns the route to call after `route` failed. `routes` are those after the run's own model.
     pub(crate) fn after(&self, routes: &[RouteSetup], route: u32, failure: ErrorKind) -> Option<u32> {
         let numbered = (1_u32..).zip(routes);
         let mut later = numbered.filter(|(n, _)| *n > route && !self.0.contains_key(n));
         later.find(|(_, r)| failure != ErrorKind::Cancelled && r.on.contains(&failure)).map(|(n, _)| n)
     }
 
-    /// The route that a turn begins with: the first one that is not lost, found as the failures would have found it. When
-    /// there is none, the run's own model is asked once more.
+    /// Returns the route with which a turn begins: the first one that is not lost, following the failures. If there
+    /// is none, the run's own model is called once more.
     pub(crate) fn first(&self, routes: &[RouteSetup]) -> u32 {
         let mut route = 0;
         while let Some(failure) = self.0.get(&route) {

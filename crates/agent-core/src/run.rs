@@ -1,8 +1,8 @@
-//! The loop as a pure step function.
+//! The agent loop as a pure state machine.
 //!
-//! [`Run::next`] says what is to be done, a shell does it, and [`Run::apply`] takes in what came of it and says what
-//! happened. A `Run` is plain data: it holds no clock, no socket and no callback, so it can be cloned, compared, written
-//! down and continued elsewhere.
+//! [`Run::next`] returns the next step to perform; [`Run::apply`] applies its result and emits the events it caused.
+//! A `Run` is plain data without clock, socket or callback, so it can be cloned, compared, serialized and resumed in
+//! another process.
 //!
 //! ```
 //! use agent_core::run::{Input, Reply, Run, RunSetup, Step};
@@ -21,23 +21,21 @@
 //! ```
 
 mod abort;
-mod apply;
 mod budget;
-mod call;
+mod checkpoint;
+mod explicit_null;
 mod gate;
-mod ids;
 mod input;
-mod light;
-mod look;
-mod open;
+mod model_call;
+mod open_calls;
 mod policy;
-mod present;
 mod queues;
-mod routes;
+mod reply;
 mod setup;
 mod step;
-mod tools;
+mod tool_calls;
 mod turn;
+mod view;
 
 #[cfg(test)]
 mod tests;
@@ -48,36 +46,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::ContextTracker;
 use crate::event::{AgentEnd, AgentEvent, Ended, Question};
+use crate::fold::Fold;
 use crate::history::{Entry, History, HistoryError, MessageRef};
 use crate::identity::{Timestamp, TurnId};
 use crate::limits::{ExecutionLimits, ExecutionTracker};
 use crate::message::{AgentMessage, Usage};
 use crate::route::LostRoutes;
 
+pub use checkpoint::{RestoreError, RunCheckpoint};
 pub use input::{
     ToolQuestion,
     BudgetVerdict, Failure, GateVerdict, Input, InputVerdict, PartialReply, Reply, ReplyError, ToolChange,
     ToolOutcome, ToolVerdict,
 };
-pub use light::{RestoreError, RunCheckpoint};
 pub use policy::{GRACE, LoopPolicy};
 pub use queues::{QueueKind, QueueMode, Queued, SteeringPolicy};
 pub use setup::{BudgetSetup, Gates, RunSetup};
 pub use step::{CallStage, CompactionTask, Gate, PendingCall, Step};
 
 use budget::BudgetState;
-use open::Open;
+use open_calls::OpenCalls;
 pub(crate) use queues::Queues;
 
-/// A run of the loop: its whole state.
+/// The complete state of one run of the loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     setup: Arc<RunSetup>,
     now: Timestamp,
     history: History,
-    /// The messages of this run, in the order of their ends.
+    /// The messages of this run, in the order in which they ended.
     new_messages: Arc<Vec<MessageRef>>,
-    /// Prompts that have not entered yet.
+    /// The prompts that have not entered the history yet.
     prompts: Vec<Entry>,
     queues: Queues,
     tracker: ExecutionTracker,
@@ -93,30 +92,30 @@ pub struct Run {
     phase: Phase,
 }
 
-/// What is known of the turn that is open, or about to be.
+/// The state of the open or next turn.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Turn {
-    /// From 0.
+    /// The index of the turn, from 0.
     index: u32,
-    /// Calls of the model so far, failed ones included.
+    /// The number of model calls so far, including failed ones.
     attempt: u32,
-    /// Who is called: 0 is the run's own model.
+    /// The route of the next call; 0 is the run's own model.
     #[serde(skip_serializing_if = "is_first")]
     route: u32,
-    /// Retries on this route so far.
+    /// The number of retries on this route so far.
     #[serde(skip_serializing_if = "is_first")]
     retries: u32,
-    /// What the provider said of an overflow, once it has been answered by compaction.
+    /// The provider's message about a context overflow that was answered by compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     overflow: Option<String>,
-    /// Whether the budget has been looked at.
+    /// Whether the context budget has been checked in this turn.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     compacted: bool,
-    /// Tokens of this turn.
+    /// The tokens used in this turn.
     #[serde(skip_serializing_if = "Usage::is_zero")]
     usage: Usage,
-    /// Where its messages come from besides steering.
+    /// The source of its messages besides steering.
     intake: Intake,
 }
 
@@ -125,7 +124,7 @@ fn is_first(route: &u32) -> bool {
     *route == 0
 }
 
-/// Which messages open the next turn, besides prompts and steering.
+/// The source of the messages that open the next turn, besides prompts and steering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 enum Intake {
     #[default]
@@ -133,26 +132,26 @@ enum Intake {
     FollowUp,
 }
 
-/// What the run waits for.
+/// The input that the run waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum Phase {
-    /// A gate's verdict.
+    /// The run waits for the verdict of a gate.
     Gate(GateAt),
-    /// An answer about a gate.
+    /// The run waits for an answer to a gate's question.
     GateAsked { gate: GateAt, question: Question },
-    /// A shorter history.
+    /// The run waits for a shorter history.
     Compacting(CompactionTask),
-    /// What a budget says of the next call of the model; `forced` where a person allowed it.
+    /// The run waits for the budget's verdict on the next model call; `forced` if the user allowed it.
     Reserving { retry: Option<Retry>, forced: bool },
-    /// An answer about a limit of the budget.
+    /// The run waits for an answer about a budget limit.
     BudgetAsked(Box<budget::Asked>),
-    /// A reply. `started` says whether its `MessageStart` has been said.
+    /// The run waits for a reply. `started` says whether its `MessageStart` has been emitted.
     Calling { started: bool, retry: Option<Retry> },
-    /// The end of a wait before the next attempt.
+    /// The run waits for the end of the delay before the next attempt.
     Backoff(Retry),
-    /// The ends of tool calls.
-    Tools(Box<Open>),
-    /// Nothing more.
+    /// The run waits for the results of tool calls.
+    Tools(Box<OpenCalls>),
+    /// The run has ended.
     Done(Ended),
 }
 
@@ -163,29 +162,29 @@ enum GateAt {
     Turn,
 }
 
-/// An announced retry whose outcome is not known yet.
+/// An announced retry whose result is not known yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Retry {
     attempt: u32,
     delay_ms: u64,
 }
 
-/// An input that does not fit what the run waits for. Nothing was changed.
+/// The error of an input that the run does not expect. The run is unchanged.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("the input {input} does not fit here: {reason}")]
 #[non_exhaustive]
 pub struct Misplaced {
-    /// The input.
+    /// The name of the input.
     pub input: &'static str,
-    /// Why it does not fit.
+    /// The reason for which it was rejected.
     pub reason: String,
 }
 
 impl Run {
-    /// Begins a run over `history` with these prompts (none for a continuation).
+    /// Starts a run over `history` with these prompts; none for a continuation.
     ///
     /// # Errors
-    /// When a prompt is not a message that may enter alone: a reply with calls, a failed reply, a bare result.
+    /// If a prompt cannot enter alone: a reply with calls, a failed reply, or a tool result.
     pub fn start(
         setup: impl Into<Arc<RunSetup>>,
         history: History,
@@ -197,10 +196,10 @@ impl Run {
         Self::start_counted(setup, history, entries, now, out)
     }
 
-    /// Like [`start`](Self::start), with the prompts' token counts.
+    /// Like [`start`](Self::start), with the token counts of the prompts.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The same as [`start`](Self::start).
     pub fn start_counted(
         setup: impl Into<Arc<RunSetup>>,
         history: History,
@@ -211,11 +210,11 @@ impl Run {
         Self::start_queued(setup, history, prompts, Vec::new(), now, out)
     }
 
-    /// Like [`start_counted`](Self::start_counted), with messages that wait already: the first turn may take of them
-    /// (REQ-087). A queued message that may not enter alone is left out.
+    /// Like [`start_counted`](Self::start_counted), with messages that are already queued, which the first turn may
+    /// take. A queued message that cannot enter alone is dropped.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The same as [`start`](Self::start).
     pub fn start_queued(
         setup: impl Into<Arc<RunSetup>>,
         history: History,
@@ -225,7 +224,7 @@ impl Run {
         out: &mut Vec<AgentEvent>,
     ) -> Result<Self, HistoryError> {
         let setup = setup.into();
-        prompts.iter().try_for_each(History::may_enter_alone)?;
+        prompts.iter().try_for_each(History::check_standalone)?;
         let limits = setup.policy.limits.unwrap_or_else(ExecutionLimits::unlimited);
         let mut run = Self {
             queues: Queues::new(setup.policy.steering_mode, setup.policy.follow_up_mode),
@@ -244,7 +243,7 @@ impl Run {
             phase: Phase::Gate(GateAt::Loop),
         };
         for queued in queued {
-            if History::may_enter_alone(&queued.entry).is_ok() {
+            if History::check_standalone(&queued.entry).is_ok() {
                 run.queues.push(queued);
             }
         }
@@ -254,38 +253,57 @@ impl Run {
         Ok(run)
     }
 
-    /// What is to be done now. Reads only: asking twice gives the same.
+    /// Returns the next step for the driver to perform. Does not change the run, so repeated calls return the same
+    /// step.
     #[must_use]
     pub fn next(&self) -> Step {
         step::next(self)
     }
 
-    /// Takes in what happened at `now` and appends what the run says to `out`.
+    /// Applies `input`, which happened at `now`, and appends the resulting events to `out`.
     ///
     /// # Errors
-    /// When the input does not fit what the run waits for. Then nothing is changed, the clock included, and nothing
-    /// is said.
+    /// [`Misplaced`] if the input does not match the current step. The run, including its clock, is unchanged then,
+    /// and no event is emitted.
     pub fn apply(
         &mut self,
         now: Timestamp,
         input: Input,
         out: &mut Vec<AgentEvent>,
     ) -> Result<(), Misplaced> {
-        apply::apply(self, now, input, out)
+        apply(self, now, input, out)
+    }
+
+    /// Returns the state of the run without its setup and its messages. [`restore`](Self::restore) rebuilds the run from it.
+    #[must_use]
+    pub fn checkpoint(&self) -> RunCheckpoint {
+        RunCheckpoint::of(self)
+    }
+
+    /// Rebuilds a run from a checkpoint, its setup, and the fold of the conversation before it and all its events so far.
+    ///
+    /// # Errors
+    /// [`RestoreError`] if the checkpoint does not belong to the folded events.
+    pub fn restore(
+        setup: impl Into<Arc<RunSetup>>,
+        checkpoint: RunCheckpoint,
+        fold: &Fold,
+    ) -> Result<Self, RestoreError> {
+        checkpoint.restore(setup.into(), fold)
     }
 
     fn turn_id(&self) -> TurnId {
         TurnId { loop_id: self.setup.loop_id.clone(), turn_index: self.turn.index }
     }
 
-    /// Says a whole message and puts it on the list of this run's messages.
-    fn say_message(&mut self, entry: &Entry, out: &mut Vec<AgentEvent>) {
+    /// Emits the start and the end of a complete message and adds it to the messages of this run.
+    fn emit_message(&mut self, entry: &Entry, out: &mut Vec<AgentEvent>) {
         let message = entry.shared().clone();
         out.push(AgentEvent::MessageStart { loop_id: self.setup.loop_id.clone(), message });
-        self.say_message_end(entry, out);
+        self.emit_message_end(entry, out);
     }
 
-    fn say_message_end(&mut self, entry: &Entry, out: &mut Vec<AgentEvent>) {
+    fn emit_message_end(&mut self, entry: &Entry, out: &mut Vec<AgentEvent>) {
         out.push(AgentEvent::MessageEnd {
             loop_id: self.setup.loop_id.clone(),
             message: entry.shared().clone(),
@@ -295,8 +313,8 @@ impl Run {
         Arc::make_mut(&mut self.new_messages).push(entry.shared().clone());
     }
 
-    /// An entry for a message that enters now: stamped with time and turn.
-    fn entered(&self, mut entry: Entry) -> Entry {
+    /// Returns the entry with the current time and turn, for a message that enters the history now.
+    fn stamped(&self, mut entry: Entry) -> Entry {
         let message = entry.message_mut();
         message.stamp(self.now);
         if let AgentMessage::Llm(m) = message
@@ -319,5 +337,65 @@ impl Run {
             timestamp: self.now,
         })));
         self.phase = Phase::Done(ended);
+    }
+}
+
+/// Applies an input. Each handler checks its input completely before it changes the run.
+fn apply(run: &mut Run, now: Timestamp, input: Input, out: &mut Vec<AgentEvent>) -> Result<(), Misplaced> {
+    let name = input.name();
+    let refuse = |reason: String| Misplaced { input: name, reason };
+    if let Phase::Done(_) = run.phase {
+        return Err(refuse("the run has ended".into()));
+    }
+    match input {
+        Input::Queue { queued } => {
+            History::check_standalone(&queued.entry).map_err(|e| refuse(e.to_string()))?;
+            run.now = now;
+            run.queues.push(queued);
+            tool_calls::skip_if_steered(run, out);
+            Ok(())
+        }
+        Input::ClearQueue { kind } => {
+            run.now = now;
+            run.queues.clear(kind);
+            Ok(())
+        }
+        Input::SetQueueMode { kind, mode } => {
+            run.now = now;
+            run.queues.set_mode(kind, mode);
+            Ok(())
+        }
+        Input::Abort { partial, interrupted } => {
+            run.now = now;
+            abort::abort(run, partial, interrupted, out);
+            Ok(())
+        }
+        Input::GateDecided { verdict } => gate::decided(run, now, verdict, out).map_err(refuse),
+        Input::Filtered { verdict } => gate::filtered(run, now, verdict, out).map_err(refuse),
+        Input::BudgetDecided { verdict } => budget::decided(run, now, verdict, out).map_err(refuse),
+        Input::ReplyStarted => model_call::started(run, now, out).map_err(refuse),
+        Input::CacheBroke { found } => model_call::cache_broke(run, now, found, out).map_err(refuse),
+        Input::ModelReplied { reply } => model_call::replied(run, now, reply, out).map_err(refuse),
+        Input::ModelFailed { failure, partial } => {
+            model_call::failed(run, now, &failure, partial, out).map_err(refuse)
+        }
+        Input::Slept => model_call::slept(run, now).map_err(refuse),
+        Input::ToolBegan { id, verdict } => tool_calls::began(run, now, &id, verdict, out).map_err(refuse),
+        Input::ToolEnded { id, outcome } => tool_calls::ended(run, now, &id, *outcome, out).map_err(refuse),
+        Input::ToolReviewed { id, change } => {
+            tool_calls::reviewed(run, now, &id, *change, out).map_err(refuse)
+        }
+        Input::Compacted { splices, usage, fallback } => {
+            model_call::compacted(run, now, splices, usage, fallback, out).map_err(refuse)
+        }
+        Input::CompactionFailed { message } => {
+            model_call::compaction_failed(run, now, message, out).map_err(refuse)
+        }
+        Input::Answer { question_id, answer } => match &run.phase {
+            Phase::GateAsked { .. } => gate::answered(run, now, &question_id, answer, out).map_err(refuse),
+            Phase::BudgetAsked(_) => budget::answered(run, now, &question_id, answer, out).map_err(refuse),
+            Phase::Tools(_) => tool_calls::answered(run, now, &question_id, answer, out).map_err(refuse),
+            _ => Err(refuse("nothing is asked".into())),
+        },
     }
 }

@@ -1,7 +1,7 @@
-//! What tests of agents need: a model that follows a script, a clock that obeys, and assertions over events.
+//! Tools for testing agents: a scripted model, a manual clock, and assertions about events.
 //!
-//! [`ScriptedProvider`] is strict: it refuses what a real API would refuse, so that a test cannot pass with a history
-//! that would be answered with an error 400.
+//! [`ScriptedProvider`] is strict: it rejects requests that a real API would reject, so that a test cannot pass with
+//! an invalid history.
 //!
 //! ```
 //! use agent_core::testing::{ScriptedProvider, ScriptedReply, assert_well_formed, transcript};
@@ -34,5 +34,5 @@ pub use recording::{assert_replayed, replay};
 pub use reply::{Latch, ScriptedReply};
 pub use tool::ScriptedTool;
 
-/// The REQ's name for [`ScriptedProvider`].
+/// Another name of [`ScriptedProvider`].
 pub type MockProvider = ScriptedProvider;

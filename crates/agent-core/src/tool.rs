@@ -27,7 +27,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use context::{ToolContext, ToolSignal, ToolUpdates};
+pub use context::{ToolContext, ToolServices, ToolSignal, ToolUpdates};
 pub use definition::{ToolDefinition, ToolDefinitions};
 pub use kit::Tools;
 pub use result::{ToolError, ToolResult};

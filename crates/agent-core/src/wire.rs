@@ -1,4 +1,4 @@
-//! A place beside a piece of the past where its encoded form is kept, so that it is encoded once.
+//! Caches the encoded form of a piece of history, so that it is encoded once.
 //!
 //! ```
 //! use agent_core::{Encoded, WireCache, WireKey};
@@ -17,25 +17,27 @@ mod tests;
 use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Forms that are kept beside the first one. An agent that changes among more models encodes its past again.
+/// The number of forms that are cached beside the first one. An agent that alternates between more models encodes its
+/// history again.
 const MAX_OTHERS: usize = 3;
 
-/// What an encoding depends on besides the thing encoded: protocol, target model, dialect.
+/// The key of an encoded form: everything that the bytes depend on besides the encoded unit, such as protocol, model
+/// and dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WireKey(u64, u64);
 
 impl WireKey {
-    /// A key from everything that the bytes depend on.
+    /// Creates a key from the texts that the bytes depend on.
     #[must_use]
     pub fn new(parts: &[&str]) -> Self {
         Self(0xcbf2_9ce4_8422_2325, 0x6a09_e667_f3bc_c908).and(parts)
     }
 
-    /// The key of these parts after those that it was made from.
+    /// Extends the key with further texts.
     #[must_use]
     pub fn and(mut self, parts: &[&str]) -> Self {
         for part in parts {
-            // The length first: ("ab", "c") is not ("a", "bc").
+            // The length comes first, so that ("ab", "c") differs from ("a", "bc").
             self.mix(part.len() as u64);
             let (words, rest) = part.as_bytes().as_chunks();
             words.iter().for_each(|word| self.mix(u64::from_le_bytes(*word)));
@@ -46,7 +48,7 @@ impl WireKey {
         self
     }
 
-    /// Two lanes that see the same words and part ways. It is made for each request, and lives no longer than its process.
+    /// Mixes a word into two independent lanes. The key is computed for each request and is not stored.
     fn mix(&mut self, word: u64) {
         self.0 = (self.0 ^ word).wrapping_mul(0xd6e8_feb8_6659_fd93);
         self.0 ^= self.0 >> 32;
@@ -55,7 +57,7 @@ impl WireKey {
     }
 }
 
-/// Encoded bytes, with the offsets at which a cache marker may be put in.
+/// Encoded bytes, with the offsets at which a cache marker may be inserted.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Encoded {
     bytes: Box<[u8]>,
@@ -63,23 +65,23 @@ pub struct Encoded {
 }
 
 impl Encoded {
-    /// The mark of a wire message in which no marker may be put.
+    /// The mark of a message into which no marker may be inserted.
     pub const NO_MARK: u32 = u32::MAX;
 
-    /// Bytes, and one offset into them for each wire message that they hold, in order; [`NO_MARK`](Self::NO_MARK) where
-    /// there is none.
+    /// Creates an encoded form with one offset per message, in order; [`NO_MARK`](Self::NO_MARK) where no marker may
+    /// be inserted.
     #[must_use]
     pub fn new(bytes: impl Into<Box<[u8]>>, marks: impl Into<Box<[u32]>>) -> Self {
         Self { bytes: bytes.into(), marks: marks.into() }
     }
 
-    /// The bytes.
+    /// Returns the encoded bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The offsets, one for each wire message.
+    /// Returns the offsets, one per message.
     #[must_use]
     pub fn marks(&self) -> &[u32] {
         &self.marks
@@ -92,23 +94,24 @@ impl fmt::Debug for Encoded {
     }
 }
 
-/// Encoded forms by key. An earlier form is kept when a second key comes: hand-off between two models is common.
+/// Caches encoded forms by key. Forms of several keys are cached, because conversations often alternate between two
+/// models.
 #[derive(Default)]
 pub struct WireCache {
-    /// The first form: nearly always the only one, and read without a lock.
+    /// The first form, usually the only one, which is read without a lock.
     first: OnceLock<(WireKey, Encoded)>,
     others: Mutex<Vec<(WireKey, Encoded)>>,
 }
 
 impl WireCache {
-    /// Calls `read` with the form for `key`, made by `make` when there is none yet.
+    /// Calls `read` with the form of `key`; `make` creates it if it is missing.
     pub fn with<R>(
         &self,
         key: WireKey,
         make: impl FnOnce() -> Encoded,
         read: impl FnOnce(&Encoded) -> R,
     ) -> R {
-        // `make` runs once: where another thread was first, with another key, this form is one of the others.
+        // `make` runs once. If another thread stored a different key first, this form is one of the others.
         let mut make = Some(make);
         let (first, encoded) =
             self.first.get_or_init(|| (key, make.take().map_or_else(Encoded::default, |m| m())));

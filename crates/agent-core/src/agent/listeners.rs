@@ -74,25 +74,25 @@ impl Listeners {
     }
 
     /// Notifies each listener in turn and waits for it. Returns the text of the first panic.
-    pub(super) async fn tell(&self, event: &AgentEvent) -> Result<(), String> {
-        let mut told = Ok(());
+    pub(super) async fn notify(&self, event: &AgentEvent) -> Result<(), String> {
+        let mut notified = Ok(());
         for listener in self.current().iter().filter(|l| !l.gone.load(Ordering::Acquire)) {
             let result = match &listener.call {
                 Call::Sync(call) => std::panic::catch_unwind(AssertUnwindSafe(|| call(event))),
                 Call::Async(call) => {
-                    let hear = async { call(event.clone()).await };
-                    AssertUnwindSafe(hear).catch_unwind().await
+                    let call = async { call(event.clone()).await };
+                    AssertUnwindSafe(call).catch_unwind().await
                 }
             };
             if let Err(panic) = result {
-                told = told.and(Err(crate::drive::panic_text(&*panic)));
+                notified = notified.and(Err(crate::drive::panic_text(&*panic)));
             }
         }
-        told
+        notified
     }
 
     /// Notifies the listeners that are not async.
-    pub(super) fn tell_now(&self, event: &AgentEvent) {
+    pub(super) fn notify_now(&self, event: &AgentEvent) {
         for listener in self.current().iter().filter(|l| !l.gone.load(Ordering::Acquire)) {
             if let Call::Sync(call) = &listener.call {
                 let _ = std::panic::catch_unwind(AssertUnwindSafe(|| call(event)));

@@ -25,16 +25,16 @@ impl Audience for Inner {
         self.state().reduce(event);
     }
 
-    fn is_heard(&self) -> bool {
+    fn has_listeners(&self) -> bool {
         !self.listeners.is_empty()
     }
 
-    async fn tell(&self, event: &AgentEvent) -> Result<(), ListenerPanicked> {
-        self.listeners.tell(event).await.map_err(ListenerPanicked)
+    async fn notify(&self, event: &AgentEvent) -> Result<(), ListenerPanicked> {
+        self.listeners.notify(event).await.map_err(ListenerPanicked)
     }
 
-    fn tell_now(&self, event: &AgentEvent) {
-        self.listeners.tell_now(event);
+    fn notify_now(&self, event: &AgentEvent) {
+        self.listeners.notify_now(event);
     }
 
     /// Takes over what a run left, and sends its last event. The agent is idle after it; no other run can begin in
@@ -162,7 +162,7 @@ impl AgentHandle {
         };
         let environment = Arc::clone(&config.services.environment);
         let shell = self.shell(config, tools, system_prompt, tx, cancel).load(*run, Vec::new());
-        environment.spawn(Box::pin(shell.go_on_for_audience(input.map(Box::new))))?;
+        environment.spawn(Box::pin(shell.resume_for_audience(input.map(Box::new))))?;
         Ok(rx)
     }
 
@@ -222,7 +222,7 @@ impl AgentHandle {
             None => Err(AgentError::EmptyTranscript),
             Some(last) if last.role() == "assistant" => {
                 let queued = self.inner.mailbox.view();
-                let continues = queued.wakes() || queued.has_follow_up();
+                let continues = queued.has_active_steering() || queued.has_follow_up();
                 if continues { Ok(()) } else { Err(AgentError::AssistantTail) }
             }
             Some(_) => Ok(()),
@@ -248,7 +248,7 @@ impl AgentHandle {
         }
         for event in &events {
             self.inner.state().reduce(event);
-            self.inner.listeners.tell_now(event);
+            self.inner.listeners.notify_now(event);
         }
         self.inner.settle(*run, &Output::to(EventSender::none()));
     }

@@ -1,4 +1,4 @@
-//! What is wrong with an answer.
+//! The errors of typed answers.
 
 use std::fmt;
 
@@ -9,23 +9,23 @@ use crate::tool::validate::{ArgumentError, MAX_ARGUMENT_ERRORS};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum AnswerFault {
-    /// There is none: the reply has no text.
+    /// The reply has no text.
     Empty,
-    /// It was cut off at the limit of tokens.
+    /// The output limit cut the answer off.
     CutOff,
-    /// It is no JSON.
+    /// The answer is not JSON.
     NotJson {
-        /// What the reader says.
+        /// The message of the JSON parser.
         reason: String,
     },
-    /// It is JSON that does not fit the schema: each place, at most [`MAX_ARGUMENT_ERRORS`] of them.
+    /// The JSON does not conform to the schema. At most [`MAX_ARGUMENT_ERRORS`] errors are reported.
     DoesNotFit {
-        /// What is wrong, and where.
+        /// The errors with their positions.
         faults: Vec<ArgumentError>,
     },
-    /// It fits the schema, and the type does not take it all the same.
+    /// The JSON conforms to the schema, but the type does not accept it.
     Refused {
-        /// What the type says.
+        /// The message of the type's deserializer.
         reason: String,
     },
 }
@@ -48,16 +48,16 @@ impl fmt::Display for AnswerFault {
     }
 }
 
-/// An answer that is not of the form that was asked for.
+/// The error of an answer that does not have the requested form.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error(
     "{fault} (asked {asked} time(s)). Received: {received}. Say more in the prompt, allow more retries, or take a model that can be held to a schema"
 )]
 #[non_exhaustive]
 pub struct AnswerError {
-    /// What is wrong.
+    /// What is wrong with the answer.
     pub fault: AnswerFault,
-    /// The text that came, at most [`MAX_ARGUMENTS_SHOWN`] bytes of it.
+    /// The received text, at most [`MAX_ARGUMENTS_SHOWN`] bytes of it.
     pub received: String,
     /// How often the model was asked.
     pub asked: u32,
@@ -74,7 +74,7 @@ impl AnswerError {
         Self { fault, received, asked: 1 }
     }
 
-    /// What the model is told, so that it does better.
+    /// Returns the correction that is sent to the model.
     #[must_use]
     pub fn correction(&self) -> String {
         let mut text = String::from("Your answer could not be used.\n");

@@ -1,4 +1,4 @@
-//! From a Rust type to the form that a model is held to, and from its answer back to the type.
+//! Derives the answer format from a Rust type, and parses the answer into the type.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,24 +13,24 @@ use crate::model::ResponseFormat;
 use crate::tool::plain_schema;
 use crate::tool::validate::{ArgumentError, ArgumentValidator, SchemaValidator};
 
-/// How often an answer that does not fit is asked for again, unless the caller says otherwise.
+/// The default number of retries after an answer that does not fit.
 pub const ANSWER_RETRIES: u32 = 1;
 
-/// The longest name of a schema that OpenAI's servers take, in characters.
+/// The maximum length of a schema name on OpenAI's servers, in characters.
 const MAX_NAME: usize = 64;
 
-/// The form of an answer that is to be a `T`.
+/// The answer format of a type `T`.
 ///
-/// The schema is that of the type, by `schemars`, with types within it written out. Where a vendor enforces schemas it
-/// takes closed ones only, so objects are closed and every member is demanded; an `Option` may be null. What such a
-/// vendor does not take in a schema (lengths of texts, formats of numbers, defaults) is said in the description, and
-/// checked when the answer is read. A type that has no closed form, a map or a [`Value`] for example, is asked for
-/// without being enforced. A type that is no plain object is wrapped in one, as its property `value`.
+/// `schemars` derives the schema from the type, with all nested types inlined. Vendors enforce only closed schemas,
+/// so objects are closed and every member is required; an `Option` may be null. Constraints that vendors do not
+/// support (lengths of texts, formats of numbers, defaults) are added to the description and checked when the answer
+/// is parsed. A type without a closed form, such as a map or a [`Value`], is requested without enforcement. A type
+/// that is not a plain object is wrapped in one, as its property `value`.
 pub struct AnswerForm<T> {
     name: String,
-    /// The whole schema; the answer is checked against it.
+    /// The complete schema, against which the answer is validated.
     schema: Value,
-    /// What vendors that enforce schemas are sent.
+    /// The schema for vendors that enforce it.
     strict: Option<Value>,
     wrapped: bool,
     retries: u32,
@@ -67,7 +67,7 @@ impl<T: JsonSchema + DeserializeOwned> Default for AnswerForm<T> {
 }
 
 impl<T: JsonSchema + DeserializeOwned> AnswerForm<T> {
-    /// The form of a `T`, named after the type.
+    /// Creates the format of `T`, named after the type.
     #[must_use]
     pub fn new() -> Self {
         let (schema, wrapped) = rooted(plain_schema::<T>());
@@ -81,33 +81,33 @@ impl<T: JsonSchema + DeserializeOwned> AnswerForm<T> {
         }
     }
 
-    /// The same under another name. Characters that vendors do not take become `_`.
+    /// Sets the name of the schema. Characters that vendors do not support become `_`.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         self.name = fitting(name);
         self
     }
 
-    /// How often an answer that does not fit is asked for again.
+    /// Sets how often an answer that does not fit is requested again.
     #[must_use]
     pub fn with_retries(mut self, retries: u32) -> Self {
         self.retries = retries;
         self
     }
 
-    /// How often an answer that does not fit is asked for again.
+    /// Returns how often an answer that does not fit is requested again.
     #[must_use]
     pub fn retries(&self) -> u32 {
         self.retries
     }
 
-    /// The schema that an answer is checked against.
+    /// Returns the schema against which an answer is validated.
     #[must_use]
     pub fn schema(&self) -> &Value {
         &self.schema
     }
 
-    /// What a model is told.
+    /// Returns the format for a model request.
     #[must_use]
     pub fn format(&self) -> ResponseFormat {
         ResponseFormat::JsonSchema {
@@ -117,11 +117,11 @@ impl<T: JsonSchema + DeserializeOwned> AnswerForm<T> {
         }
     }
 
-    /// Reads the text of a reply. Small slips are put right, as with the arguments of a tool, and what stands around
-    /// the JSON of a model that cannot be held to a form is passed over: a fence, a sentence before it.
+    /// Parses the text of a reply. Corrects small mistakes like those in tool arguments, and ignores what surrounds
+    /// the JSON of a model without enforcement, such as a code fence or an introduction.
     ///
     /// # Errors
-    /// When it is no such answer; the error shows what came.
+    /// If the text is not such an answer; the error contains the text.
     pub fn read(&self, text: &str) -> Result<T, AnswerError> {
         self.read_with(&SchemaValidator, text)
     }
@@ -146,7 +146,7 @@ impl<T: JsonSchema + DeserializeOwned> AnswerForm<T> {
 }
 
 impl ResponseFormat {
-    /// The form of a `T`; see [`AnswerForm`].
+    /// Creates the format of `T`; see [`AnswerForm`].
     ///
     /// ```
     /// #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -162,19 +162,19 @@ impl ResponseFormat {
     }
 }
 
-/// A name that vendors take: letters, digits, `_` and `-`.
+/// Returns a name that vendors support: letters, digits, `_` and `-`.
 fn fitting(name: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let name: String = name.chars().take(MAX_NAME).map(|c| if fits(c) { c } else { '_' }).collect();
     if name.is_empty() { "answer".to_owned() } else { name }
 }
 
-/// The schema with a plain object as its root, as vendors demand it, and whether it had to be wrapped.
+/// Returns the schema with a plain object as its root, as vendors require, and whether it was wrapped.
 fn rooted(schema: Value) -> (Value, bool) {
     const COMPOSED: &[&str] = &["anyOf", "oneOf", "allOf", "$ref", "enum", "const"];
     let mut members = match schema {
         Value::Object(members) => members,
-        // The schema `true`: anything.
+        // The schema `true` allows anything.
         _ => Map::new(),
     };
     if members.get("type").is_some_and(|t| t == "object")
@@ -183,7 +183,7 @@ fn rooted(schema: Value) -> (Value, bool) {
         members.entry("properties").or_insert_with(|| json!({}));
         return (Value::Object(members), false);
     }
-    // References are to the root, so the definitions move there; one to the whole has to follow it.
+    // References point to the root, so the definitions move there, and references to the root are adjusted.
     let definitions = members.shift_remove("$defs");
     let mut inner = Value::Object(members);
     moved(&mut inner);
@@ -198,7 +198,7 @@ fn rooted(schema: Value) -> (Value, bool) {
     (Value::Object(object), true)
 }
 
-/// Turns references to what was the root into references to where it is now.
+/// Adjusts references to the former root.
 fn moved(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -214,12 +214,12 @@ fn moved(schema: &mut Value) {
     }
 }
 
-/// Whether this is the wrapping object and not the value itself.
+/// Returns whether this is the wrapping object and not the value itself.
 fn is_wrapped(found: &Value) -> bool {
     found.as_object().is_some_and(|o| o.len() == 1 && o.contains_key("value"))
 }
 
-/// The JSON of a text: all of it, what stands in a fence, or what begins at the first bracket.
+/// Parses the JSON in a text: the whole text, the content of a code fence, or the text from the first bracket.
 fn json_in(text: &str) -> Result<Value, serde_json::Error> {
     let whole = serde_json::from_str(text.trim());
     let Err(error) = whole else { return whole };
@@ -236,7 +236,7 @@ fn json_in(text: &str) -> Result<Value, serde_json::Error> {
     }
 }
 
-/// What stands in the first fence.
+/// Returns the content of the first code fence.
 fn fenced(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("```")?;
     let (_, body) = rest.split_once('\n')?;

@@ -1,23 +1,23 @@
-//! The closed form of a schema: what vendors that enforce schemas take.
+//! The closed form of a schema, which vendors with enforcement support.
 //!
-//! The smallest common part of what they document: objects closed and every member demanded, no defaults, alternatives
-//! as `anyOf`, single values as `enum`, formats of texts only. Checked 2026-11 against the pages on structured output of
-//! OpenAI, Anthropic and Google.
+//! It is the common subset of their documentation: objects are closed and every member is required, no defaults,
+//! alternatives as `anyOf`, single values as `enum`, formats for texts only. Checked in November 2026 against the
+//! structured-output pages of OpenAI, Anthropic and Google.
 
 use serde_json::{Map, Value, json};
 
-/// Formats of texts that vendors know.
+/// The text formats that vendors support.
 const FORMATS: &[&str] =
     &["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
 
-/// What says nothing that must be kept.
+/// Keywords that can be removed without loss.
 const DROPPED: &[&str] =
     &["default", "examples", "$comment", "readOnly", "writeOnly", "deprecated", "uniqueItems", "title"];
 
-/// Constraints that no grammar holds a model to: it is told of them instead, and the answer is checked.
+/// Constraints that no grammar enforces. They are added to the description, and the answer is validated.
 const TOLD: &[&str] = &["minLength", "maxLength", "minProperties", "maxProperties", "contentEncoding"];
 
-/// What stays as it is.
+/// Keywords that are kept unchanged.
 const KEPT: &[&str] = &[
     "type",
     "description",
@@ -32,10 +32,10 @@ const KEPT: &[&str] = &[
     "enum",
 ];
 
-/// How deep a schema is read. A type that goes deeper has no closed form.
+/// The maximum depth of a schema. A deeper type has no closed form.
 const DEPTH: usize = 64;
 
-/// The closed form; `None` when there is none.
+/// Returns the closed form; `None` if there is none.
 pub(super) fn of(schema: &Value) -> Option<Value> {
     closed(schema, DEPTH)
 }
@@ -43,7 +43,7 @@ pub(super) fn of(schema: &Value) -> Option<Value> {
 fn closed(schema: &Value, depth: usize) -> Option<Value> {
     let depth = depth.checked_sub(1)?;
     let members = schema.as_object()?;
-    // Nothing may stand beside a reference, a description neither.
+    // Nothing may stand beside a reference, not even a description.
     if let Some(reference) = members.get("$ref") {
         return Some(json!({ "$ref": reference }));
     }
@@ -58,7 +58,7 @@ fn closed(schema: &Value, depth: usize) -> Option<Value> {
             "format" if value.as_str().is_some_and(|f| FORMATS.contains(&f)) => {
                 out.insert("format".to_owned(), value.clone());
             }
-            // Those of numbers say less than the bounds that stand beside them.
+            // Formats of numbers say less than the bounds beside them.
             "format" => {}
             "oneOf" | "anyOf" => {
                 let parts: Option<Vec<Value>> = value.as_array()?.iter().map(|v| closed(v, depth)).collect();
@@ -66,7 +66,7 @@ fn closed(schema: &Value, depth: usize) -> Option<Value> {
             }
             "items" => drop(out.insert("items".to_owned(), closed(value, depth)?)),
             "properties" | "$defs" => drop(out.insert(key.clone(), each(value, depth)?)),
-            // Both are set below, for every object.
+            // Both are set for every object below.
             "required" => {}
             "additionalProperties" | "unevaluatedProperties" if value == &Value::Bool(false) => {}
             _ => return None,
@@ -77,7 +77,7 @@ fn closed(schema: &Value, depth: usize) -> Option<Value> {
         Some(Value::Array(many)) => many.iter().any(|one| one == name),
         _ => false,
     };
-    // Something must be said of the value: a schema that takes anything cannot be enforced.
+    // A schema that allows anything cannot be enforced.
     if !["type", "anyOf", "enum"].iter().any(|key| out.contains_key(*key)) {
         return None;
     }

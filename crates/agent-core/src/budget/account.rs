@@ -1,6 +1,7 @@
-//! An account and those above it.
+//! A budget account and its ancestors.
 //!
-//! Each has a lock of its own. Whoever needs several takes them from the leaf to the root, so nobody waits in a circle.
+//! Each account has its own lock. Several locks are always taken from the leaf to the root, so that no deadlock is
+//! possible.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +18,7 @@ use crate::identity::Timestamp;
 pub(super) struct Account {
     name: String,
     parent: Option<Arc<Account>>,
-    /// Whoever gives something back says so, to the whole tree.
+    /// Notifies waiting reservations in the whole tree when amounts are released.
     freed: Arc<Notify>,
     book: Mutex<Book>,
 }
@@ -28,7 +29,7 @@ struct Book {
     raised: Spending,
     spent: Spending,
     reserved: Spending,
-    /// Runs that go on, and since when there is one.
+    /// The number of open runs, and the time since which there is at least one.
     running: u32,
     since: Timestamp,
 }
@@ -49,7 +50,7 @@ impl Account {
         &self.name
     }
 
-    /// The account and those above it.
+    /// Returns the account and its ancestors.
     pub(super) fn path(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |account| account.parent.as_deref())
     }
@@ -83,7 +84,7 @@ impl Account {
         self.book().reserved
     }
 
-    /// What is left here and above, reservations taken off.
+    /// Returns what is left here and in the ancestors, after reservations.
     pub(super) fn left(&self, now: Timestamp) -> BudgetLimits {
         let least = |a: Option<u64>, b: Option<u64>| match (a, b) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -106,8 +107,8 @@ impl Account {
         book.raised = book.raised.max(&known.raised);
     }
 
-    /// Sets aside what `ask` wants, here and above, or nothing. The second is the bound of the answer, where it is lower
-    /// than what was asked for.
+    /// Reserves the amounts of `ask` here and in the ancestors, or nothing. The second value is the limit of the
+    /// answer if it is lower than requested.
     pub(super) fn reserve(
         &self,
         ask: &Ask,
@@ -129,7 +130,7 @@ impl Account {
         let output = book
             .fitting(ask, most, now)
             .map_err(|refusal| Box::new(BudgetRefusal { budget: self.name.clone(), level, ..refusal }))?;
-        // The lock is held while those above decide: nobody sees a part of a reservation.
+        // The lock is held while the ancestors decide, so that no partial reservation is visible.
         let output = match &self.parent {
             Some(parent) => parent.reserve_up(ask, output, now, level.saturating_add(1))?,
             None => output,
@@ -138,7 +139,7 @@ impl Account {
         Ok(output)
     }
 
-    pub(super) fn hold(&self, amounts: &Spending) {
+    pub(super) fn reserve_unchecked(&self, amounts: &Spending) {
         for account in self.path() {
             let mut book = account.book();
             book.reserved = book.reserved.plus(amounts);
@@ -207,8 +208,8 @@ impl Book {
         self.allowed().each(|kind, limit| limit.map(|limit| limit.saturating_sub(used.of(kind))))
     }
 
-    /// The longest answer that the limits allow, or which of them does not allow the call at all. A kind that the call asks
-    /// nothing of cannot refuse it; time has run out for every call.
+    /// Returns the longest answer that the limits allow, or the limit that denies the call. A limit on something the
+    /// call does not use cannot deny it, except that expired time denies every call.
     fn fitting(&self, ask: &Ask, most: u64, now: Timestamp) -> Result<u64, BudgetRefusal> {
         let (allowed, spent, least) = (self.allowed(), self.spent_at(now), ask.at_least());
         for limit in BudgetLimit::ALL {
@@ -224,7 +225,7 @@ impl Book {
                 return Err(BudgetRefusal { budget, level, limit, allowed, spent, reserved, asked });
             }
         }
-        // The shortest answer fits.
+        // The shortest answer fits at least.
         Ok(ask.fitting(&self.left(now), most).unwrap_or(0))
     }
 }

@@ -1,4 +1,4 @@
-//! Limits, and what is counted against them.
+//! The amounts that budgets limit and count.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,24 +8,24 @@ use serde::{Deserialize, Serialize};
 use super::money::Money;
 use crate::message::{CostConfig, Usage};
 
-/// What was spent, or may be.
+/// Amounts that were spent or may be spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Spending {
-    /// Tokens of prompts and answers together, those read from a cache included.
+    /// The tokens of prompts and answers together, including those read from a cache.
     #[serde(skip_serializing_if = "is_zero")]
     pub tokens: u64,
-    /// What they cost.
+    /// The cost of the tokens.
     #[serde(skip_serializing_if = "no_money")]
     pub money: Money,
-    /// Milliseconds in which a run went on; runs side by side are counted once, and waiting for a person is not.
+    /// The time of open runs in milliseconds. Concurrent runs count once, and suspended runs do not count.
     #[serde(skip_serializing_if = "is_zero")]
     pub time_ms: u64,
-    /// Calls of models, those that failed included.
+    /// The number of model calls, including failed ones.
     #[serde(skip_serializing_if = "is_zero")]
     pub model_calls: u64,
-    /// Calls of tools that ran.
+    /// The number of tool calls that ran.
     #[serde(skip_serializing_if = "is_zero")]
     pub tool_calls: u64,
 }
@@ -41,80 +41,80 @@ fn no_money(money: &Money) -> bool {
 }
 
 impl Spending {
-    /// One call of a model that used these tokens at these prices.
+    /// Returns the amounts of one model call that used these tokens at these prices.
     #[must_use]
     pub fn of_call(usage: &Usage, prices: &CostConfig) -> Self {
         Self { model_calls: 1, ..Self::of_usage(usage, prices) }
     }
 
-    /// These tokens at these prices.
+    /// Returns the amounts of these tokens at these prices, without a call.
     #[must_use]
     pub fn of_usage(usage: &Usage, prices: &CostConfig) -> Self {
         let tokens = usage.prompt_tokens().saturating_add(usage.output);
         Self { tokens, money: Money::from_micros(usage.cost(prices).total), ..Self::default() }
     }
 
-    /// Tokens alone.
+    /// Returns an amount of tokens only.
     #[must_use]
     pub fn of_tokens(tokens: u64) -> Self {
         Self { tokens, ..Self::default() }
     }
 
-    /// Money alone.
+    /// Returns an amount of money only.
     #[must_use]
     pub fn of_money(money: Money) -> Self {
         Self { money, ..Self::default() }
     }
 
-    /// So many calls of models.
+    /// Returns a number of model calls only.
     #[must_use]
     pub fn of_model_calls(model_calls: u64) -> Self {
         Self { model_calls, ..Self::default() }
     }
 
-    /// So many calls of tools.
+    /// Returns a number of tool calls only.
     #[must_use]
     pub fn of_tool_calls(tool_calls: u64) -> Self {
         Self { tool_calls, ..Self::default() }
     }
 
-    /// Time alone.
+    /// Returns an amount of time only.
     #[must_use]
     pub fn of_time(time: Duration) -> Self {
         Self { time_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX), ..Self::default() }
     }
 
-    /// The same without time, which is that of an account and not of a call.
+    /// Returns the amounts without time, which belongs to an account and not to a call.
     #[must_use]
     pub fn without_time(self) -> Self {
         Self { time_ms: 0, ..self }
     }
 
-    /// Whether it is nothing.
+    /// Returns whether all amounts are zero.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Both together.
+    /// Returns the sum of both, saturating instead of overflowing.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         self.each(other, u64::saturating_add)
     }
 
-    /// What is left of it; nothing where `other` has more.
+    /// Returns the difference, at least zero in each amount.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         self.each(other, u64::saturating_sub)
     }
 
-    /// The larger of each.
+    /// Returns the larger of each amount.
     #[must_use]
     pub fn max(&self, other: &Self) -> Self {
         self.each(other, u64::max)
     }
 
-    /// How much of this kind: tokens, micro-units, milliseconds or calls.
+    /// Returns the amount of this kind: tokens, micro-units, milliseconds or calls.
     #[must_use]
     pub fn of(&self, limit: BudgetLimit) -> u64 {
         match limit {
@@ -137,71 +137,71 @@ impl Spending {
     }
 }
 
-/// How much of each kind may be spent; `None` for no limit.
+/// The limits of a budget; `None` for no limit of that kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct BudgetLimits {
-    /// Tokens.
+    /// The maximum number of tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Money.
+    /// The maximum amount of money.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub money: Option<Money>,
-    /// Milliseconds in which a run goes on.
+    /// The maximum time of open runs, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<u64>,
-    /// Calls of models.
+    /// The maximum number of model calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_calls: Option<u64>,
-    /// Calls of tools.
+    /// The maximum number of tool calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
 }
 
 impl BudgetLimits {
-    /// No limit at all: it only counts.
+    /// Creates limits that are all absent; the account only counts.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// The same with a limit of tokens.
+    /// Sets the maximum number of tokens.
     #[must_use]
     pub fn with_tokens(mut self, tokens: u64) -> Self {
         self.tokens = Some(tokens);
         self
     }
 
-    /// The same with a limit of money.
+    /// Sets the maximum amount of money.
     #[must_use]
     pub fn with_money(mut self, money: Money) -> Self {
         self.money = Some(money);
         self
     }
 
-    /// The same with a limit of time.
+    /// Sets the maximum time of open runs.
     #[must_use]
     pub fn with_time(mut self, time: Duration) -> Self {
         self.time_ms = Some(Spending::of_time(time).time_ms);
         self
     }
 
-    /// The same with a limit of calls of models.
+    /// Sets the maximum number of model calls.
     #[must_use]
     pub fn with_model_calls(mut self, calls: u64) -> Self {
         self.model_calls = Some(calls);
         self
     }
 
-    /// The same with a limit of calls of tools.
+    /// Sets the maximum number of tool calls.
     #[must_use]
     pub fn with_tool_calls(mut self, calls: u64) -> Self {
         self.tool_calls = Some(calls);
         self
     }
 
-    /// The limit of this kind: tokens, micro-units, milliseconds or calls.
+    /// Returns the limit of this kind: tokens, micro-units, milliseconds or calls.
     #[must_use]
     pub fn of(&self, limit: BudgetLimit) -> Option<u64> {
         match limit {
@@ -224,7 +224,7 @@ impl BudgetLimits {
         }
     }
 
-    /// This part of each limit.
+    /// Returns this percentage of each limit.
     pub(super) fn percent(&self, percent: u8) -> Self {
         let part = |n: u64| {
             let part = u128::from(n) * u128::from(percent.min(100)) / 100;
@@ -234,28 +234,28 @@ impl BudgetLimits {
     }
 }
 
-/// A kind of limit.
+/// The kind of a budget limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum BudgetLimit {
-    /// [`BudgetLimits::tokens`].
+    /// The limit [`BudgetLimits::tokens`].
     Tokens,
-    /// [`BudgetLimits::money`].
+    /// The limit [`BudgetLimits::money`].
     Money,
-    /// [`BudgetLimits::time_ms`].
+    /// The limit [`BudgetLimits::time_ms`].
     Time,
-    /// [`BudgetLimits::model_calls`].
+    /// The limit [`BudgetLimits::model_calls`].
     ModelCalls,
-    /// [`BudgetLimits::tool_calls`].
+    /// The limit [`BudgetLimits::tool_calls`].
     ToolCalls,
 }
 
 impl BudgetLimit {
-    /// All of them, in the order in which they are looked at.
+    /// All kinds, in the order in which they are checked.
     pub const ALL: [Self; 5] = [Self::Money, Self::Tokens, Self::ModelCalls, Self::ToolCalls, Self::Time];
 
-    /// Its name for people: `money`, `tokens`, `time`, `model calls`, `tool calls`.
+    /// Returns the display name: `money`, `tokens`, `time`, `model calls` or `tool calls`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -267,7 +267,7 @@ impl BudgetLimit {
         }
     }
 
-    /// An amount of this kind, for people.
+    /// Formats an amount of this kind for display.
     pub(super) fn shown(self, amount: u64) -> String {
         match self {
             Self::Money => Money::from_micros(amount).to_string(),

@@ -1,16 +1,16 @@
-//! What a call may cost at most.
+//! The maximum cost of a call, for reservations.
 
 use super::amounts::{BudgetLimit, BudgetLimits, Spending};
 use super::money::Money;
 use crate::message::{CostConfig, Usage};
 
-/// The fewest tokens of an answer that a call is made for. Where less is left, the limit counts as reached.
+/// The minimum number of answer tokens for which a call is made. If fewer are left, the limit counts as reached.
 pub const LEAST_OUTPUT: u64 = 1_024;
 
-/// What a call may cost at most.
+/// The maximum cost of a call.
 ///
-/// The longest answer that a model can give is seldom given, and often costs more than a budget has. Where it does not fit,
-/// the call gets half of what is left, at least [`LEAST_OUTPUT`] tokens; the answer must then be bounded by that.
+/// The longest possible answer is rare and often costs more than the budget has left. If it does not fit, the call
+/// gets half of what is left, at least [`LEAST_OUTPUT`] tokens, and the answer must be limited to that.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
     fixed: Spending,
@@ -26,7 +26,7 @@ struct Elastic {
 }
 
 impl Ask {
-    /// A call of a model with a prompt of so many tokens and an answer of at most so many.
+    /// Describes a model call with this many prompt tokens and at most this many answer tokens.
     #[must_use]
     pub fn model_call(prompt: u64, max_output: u64, prices: &CostConfig) -> Self {
         let most = max_output.max(1);
@@ -34,36 +34,36 @@ impl Ask {
         Self { fixed: Spending::of_model_calls(1), elastic: Some(elastic) }
     }
 
-    /// A call of a tool.
+    /// Describes the call of a tool.
     #[must_use]
     pub fn tool_call() -> Self {
         Self::exactly(Spending::of_tool_calls(1))
     }
 
-    /// This much.
+    /// Describes a call with exactly these amounts.
     #[must_use]
     pub fn exactly(amounts: Spending) -> Self {
         Self { fixed: amounts, elastic: None }
     }
 
-    /// All of it, with the longest answer.
+    /// Returns the cost with the longest answer.
     #[must_use]
     pub fn at_most(&self) -> Spending {
         self.amounts(self.most())
     }
 
-    /// With the shortest answer that it is made for.
+    /// Returns the cost with the shortest answer for which the call is made.
     #[must_use]
     pub fn at_least(&self) -> Spending {
         self.amounts(self.elastic.as_ref().map_or(0, |e| e.least))
     }
 
-    /// The longest answer.
+    /// Returns the length of the longest answer in tokens.
     pub(super) fn most(&self) -> u64 {
         self.elastic.as_ref().map_or(0, |e| e.most)
     }
 
-    /// With an answer of so many tokens.
+    /// Returns the cost with an answer of this many tokens.
     pub(super) fn amounts(&self, output: u64) -> Spending {
         let Some(elastic) = &self.elastic else { return self.fixed };
         let tokens = elastic.prompt.saturating_add(output);
@@ -71,7 +71,8 @@ impl Ask {
         self.fixed.plus(&call)
     }
 
-    /// The longest answer that `left` allows, if the shortest fits: all, or half of what is left.
+    /// Returns the longest answer that `left` allows: all of it, or half of what is left. `None` if the shortest
+    /// answer does not fit.
     pub(super) fn fitting(&self, left: &BudgetLimits, most: u64) -> Option<u64> {
         let fits = |output: u64| {
             let amounts = self.amounts(output);
@@ -86,7 +87,7 @@ impl Ask {
         if !fits(elastic.least) {
             return None;
         }
-        // What the price is of grows with the answer, so the longest one that fits is found by halving.
+        // The cost grows with the answer, so bisection finds the longest answer that fits.
         let (mut low, mut high) = (elastic.least, most);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
@@ -97,7 +98,8 @@ impl Ask {
 }
 
 impl Elastic {
-    /// A prompt may be written to a cache, which some vendors charge more for.
+    /// Returns the higher of the costs with and without writing the prompt to a cache, which some vendors charge more
+    /// for.
     fn price(&self, output: u64) -> Money {
         let read = Usage::new(self.prompt, output, 0, 0).cost(&self.prices).total;
         let written = Usage::new(0, output, 0, self.prompt).cost(&self.prices).total;

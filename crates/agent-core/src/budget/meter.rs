@@ -1,4 +1,4 @@
-//! A provider whose calls are reserved and settled.
+//! A provider wrapper that reserves and charges its calls in a budget.
 
 use std::sync::Arc;
 
@@ -13,10 +13,11 @@ use crate::provider::{
     Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent, StreamProvider,
 };
 
-/// A provider whose calls are reserved and settled, for code that asks a model outside of a run: a judge, a compaction, a
-/// tool. A call that the budget refuses is an error of kind [`ErrorKind::Quota`]; nothing is sent then.
+/// A provider whose calls are reserved and charged in a budget, for code that calls a model outside of a run: a
+/// judge, a compaction, or a tool. A call that the budget denies fails with [`ErrorKind::Quota`], and nothing is
+/// sent.
 ///
-/// Do not give it to a run that has the budget itself: its calls would be counted twice.
+/// Do not give it to a run that has the same budget, because its calls would be counted twice.
 #[derive(Debug, Clone)]
 pub struct MeteredProvider {
     budget: Budget,
@@ -34,19 +35,18 @@ impl MeteredProvider {
     }
 }
 
-/// What a prompt is estimated at: messages, tools and instructions.
+/// Estimates the tokens of a prompt: messages, tools and instructions.
 pub(crate) fn prompt_estimate(request: &ModelRequest) -> u64 {
     request.history.tokens().saturating_add(head_estimate(&request.system_prompt, &request.tools))
 }
 
-/// What stands before the messages.
+/// Estimates the tokens of tools and instructions.
 pub(crate) fn head_estimate(system_prompt: &str, tools: &crate::tool::ToolDefinitions) -> u64 {
-    tools.tokens().saturating_add(crate::context::estimate_tokens(system_prompt))
+    tools.tokens().saturating_add(crate::message::estimate_tokens(system_prompt))
 }
 
-/// What a call is settled at: what the provider said; where it said nothing of a call that it answered, an estimate, since
-/// a call is never free because nobody counted it. `output` are the tokens of what arrived. The second says whether it is
-/// an estimate.
+/// Returns the usage to charge, and whether it is an estimate: the reported usage, or an estimate if the provider
+/// answered without reporting any. `output` is the number of tokens that arrived.
 pub(crate) fn settled_usage(reported: Usage, answered: bool, prompt: u64, output: u64) -> (Usage, bool) {
     if reported.is_zero() && answered { (Usage::new(prompt, output, 0, 0), true) } else { (reported, false) }
 }
@@ -89,8 +89,8 @@ impl StreamProvider for MeteredProvider {
                 &bounded
             }
         };
-        // Where this future is dropped, what is known by then is settled.
-        let mut bill = Bill {
+        // If this future is dropped, `CallUsage` charges what is known by then.
+        let mut call = CallUsage {
             reservation: Some(reservation),
             request,
             usage: Usage::default(),
@@ -99,7 +99,7 @@ impl StreamProvider for MeteredProvider {
             arrived: 0,
         };
         let counting = &mut |event: StreamEvent<'_>| {
-            bill.take(&event);
+            call.take(&event);
             sink(event);
         };
         self.inner.stream(request, counting, cancel).await
@@ -118,18 +118,18 @@ impl StreamProvider for MeteredProvider {
     }
 }
 
-/// What is known of a call that is being made.
-struct Bill<'r> {
+/// The usage of a call in progress.
+struct CallUsage<'r> {
     reservation: Option<super::Reservation>,
     request: &'r ModelRequest,
     usage: Usage,
     answered: bool,
     prompt: u64,
-    /// Bytes of the answer.
+    /// The size of the answer so far, in bytes.
     arrived: u64,
 }
 
-impl Bill<'_> {
+impl CallUsage<'_> {
     fn take(&mut self, event: &StreamEvent<'_>) {
         match event {
             StreamEvent::Start { .. } => self.answered = true,
@@ -145,7 +145,7 @@ impl Bill<'_> {
     }
 }
 
-impl Drop for Bill<'_> {
+impl Drop for CallUsage<'_> {
     fn drop(&mut self) {
         if let Some(reservation) = self.reservation.take() {
             let output = self.arrived.div_ceil(4);

@@ -1,4 +1,4 @@
-//! Money without fractions that round away.
+//! Amounts of money without rounding errors.
 
 use std::fmt;
 use std::iter::Sum;
@@ -6,13 +6,13 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Micro-units in one unit.
+/// The number of micro-units in one unit.
 const UNIT: u64 = 1_000_000;
 
-/// Digits behind the point that count.
+/// The number of significant decimal places.
 const DIGITS: usize = 6;
 
-/// An amount of money, in whole micro-units of the currency that the prices are in: a millionth of a dollar.
+/// An amount of money in whole micro-units of the currency of the prices, for example millionths of a dollar.
 ///
 /// ```
 /// use agent_core::Money;
@@ -26,28 +26,28 @@ const DIGITS: usize = 6;
 pub struct Money(u64);
 
 impl Money {
-    /// Nothing.
+    /// The amount of zero.
     pub const ZERO: Self = Self(0);
 
-    /// So many micro-units.
+    /// Creates an amount from micro-units.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
 
-    /// In micro-units.
+    /// Returns the amount in micro-units.
     #[must_use]
     pub const fn micros(self) -> u64 {
         self.0
     }
 
-    /// Both; the largest amount where that does not fit.
+    /// Returns the sum of both amounts, saturating at the maximum.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// What is left; nothing where `other` is more.
+    /// Returns the difference of the amounts, at least zero.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -60,7 +60,7 @@ impl Sum for Money {
     }
 }
 
-/// Two digits behind the point, and more where there are more.
+/// Formats with two decimal places, or more if needed.
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, rest) = (self.0 / UNIT, self.0 % UNIT);
@@ -70,15 +70,15 @@ impl fmt::Display for Money {
     }
 }
 
-/// A text that is no amount of money.
+/// The error of a text that is not an amount of money.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no amount of money; write it like 0.50, with at most six digits behind the point")]
 pub struct MoneyError {
-    /// What was read.
+    /// The text that was parsed.
     pub text: String,
 }
 
-/// Digits, with at most six behind a point.
+/// Parses digits with at most six decimal places.
 impl FromStr for Money {
     type Err = MoneyError;
 

@@ -1,4 +1,4 @@
-//! Why a call is not made.
+//! The refusal of a call by a budget.
 
 use std::fmt;
 
@@ -6,30 +6,30 @@ use serde::{Deserialize, Serialize};
 
 use super::amounts::BudgetLimit;
 
-/// A limit that does not allow a call, with the figures. They are tokens, micro-units of money, milliseconds or calls.
+/// The limit that denies a call, with its figures in tokens, micro-units, milliseconds or calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BudgetRefusal {
-    /// The name of the account whose limit it is.
+    /// The name of the account with the limit.
     pub budget: String,
-    /// How many levels above the asking account it is: 0 is the account itself, 1 its parent.
+    /// The level of the account: 0 is the account itself, 1 its parent, and so on.
     pub level: u32,
-    /// Which limit.
+    /// The kind of the limit.
     pub limit: BudgetLimit,
-    /// How much is allowed, raises included.
+    /// The allowed amount, including raises.
     pub allowed: u64,
-    /// How much is spent.
+    /// The amount that has been spent.
     pub spent: u64,
-    /// How much is reserved for calls that are being made.
+    /// The amount that is reserved for calls in progress.
     #[serde(default)]
     pub reserved: u64,
-    /// How much the call asks for at least.
+    /// The minimum amount that the call needs.
     #[serde(default)]
     pub asked: u64,
 }
 
 impl BudgetRefusal {
-    /// Whether the call may be allowed when those that are being made have ended.
+    /// Returns whether the call may be allowed after the calls in progress have ended.
     #[must_use]
     pub fn waits(&self) -> bool {
         self.reserved > 0 && self.spent.saturating_add(self.asked) <= self.allowed
@@ -49,20 +49,20 @@ impl fmt::Display for BudgetRefusal {
     }
 }
 
-/// A budget that cannot be kept.
+/// The error of a budget that cannot be enforced.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BudgetError {
-    /// Money is limited, and nobody knows what the model costs.
+    /// Money is limited, but the prices of the model are unknown.
     #[error(
         "the budget {budget:?} limits money, and the prices of {provider}/{model} are not known; give the model prices with with_cost (CostConfig::free() for one that costs nothing), or limit tokens instead"
     )]
     NoPrices {
-        /// The provider.
+        /// The name of the provider.
         provider: String,
-        /// The model.
+        /// The id of the model.
         model: String,
-        /// The account that was asked for.
+        /// The name of the account.
         budget: String,
     },
 }

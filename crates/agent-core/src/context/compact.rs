@@ -1,46 +1,50 @@
-//! The compaction cascade (REQ-056..059, D11): pure, and in whole units, so that no call loses its result.
+//! The compaction cascade. It is a pure function and works on whole units, so that no call loses its result.
 //!
-//! 1. Tool outputs are shortened, old ones first.
-//! 2. Old exchanges become one line each.
-//! 3. The middle goes; a marker says how much.
-//! 4. Only the newest messages that fit stay, with the task before them.
-//! 5. What is left, and is still too long alone, is cut.
+//! 1. Truncate tool outputs, old ones first.
+//! 2. Replace old exchanges by one line each.
+//! 3. Drop the middle and leave a marker with the number of messages.
+//! 4. Keep only the newest messages that fit, preceded by the task.
+//! 5. Cut what is left if it is still too long.
 //!
-//! It stops after the first level that is enough.
+//! It stops after the first level that is sufficient.
 
-mod cut;
+mod cutting;
 mod draft;
-mod level1;
-mod level2;
-mod level3;
+mod dropping;
+mod summaries;
+mod tool_outputs;
 
-pub use draft::CompactionDraft;
-pub use level1::{MAX_TOOL_LINE_BYTES, level1_truncate_tool_outputs};
-pub use level2::{SUMMARY_PREFIX, level2_summarize_old_turns};
-pub use level3::{DROP_MARKER_PREFIX, keep_within_budget, level3_drop_middle};
+pub use dropping::DROP_MARKER_PREFIX;
+pub use summaries::SUMMARY_PREFIX;
+pub use tool_outputs::MAX_TOOL_LINE_BYTES;
+
+pub(super) use draft::CompactionDraft;
+pub(super) use dropping::{drop_middle, keep_within_budget};
+pub(super) use summaries::summarize_old_turns;
+pub(super) use tool_outputs::truncate_tool_outputs;
 
 use super::config::ContextConfig;
-use super::tokens::TokenCounter;
 use crate::history::{History, Splice, SpliceError};
 use crate::message::AgentMessage;
+use crate::message::TokenCounter;
 use crate::provider::ProviderError;
 
-/// Why a conversation was not shortened.
+/// The error of a conversation that could not be shortened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompactionError {
-    /// Not even the smallest request fits.
+    /// Not even the smallest request fits the budget.
     #[error(
         "a context budget of {budget} tokens is too small: the task and the newest turn need {needed} even when cut \
          to nothing; raise max_context_tokens or lower system_prompt_tokens"
     )]
     BudgetTooSmall {
-        /// The budget, in tokens.
+        /// The budget in tokens.
         budget: u64,
-        /// The least that would do, in tokens.
+        /// The smallest sufficient budget, in tokens.
         needed: u64,
     },
-    /// The model that a strategy asked gave no answer.
+    /// The model call of a strategy failed.
     #[error("the compaction strategy got no answer from its model")]
     Provider(#[from] ProviderError),
     /// The splices of a strategy do not fit the history.
@@ -49,13 +53,13 @@ pub enum CompactionError {
     /// The run was aborted.
     #[error("the compaction was aborted")]
     Cancelled,
-    /// A strategy failed in its own way.
+    /// A strategy failed for another reason.
     #[error("the compaction strategy failed: {0}")]
     Failed(String),
 }
 
-/// What has to be replaced so that `history` fits its budget; nothing when it does already. The result, applied with
-/// [`History::spliced`], is closed and at most [`ContextConfig::budget`] tokens by `counter`.
+/// Returns the replacements after which `history` fits its budget; empty if it already fits. The result, applied with
+/// [`History::spliced`], has at most [`ContextConfig::budget`] tokens by `counter`.
 ///
 /// # Errors
 /// [`CompactionError::BudgetTooSmall`].
@@ -67,8 +71,8 @@ pub fn compact_history(
     compact_history_within(history, config, config.budget(), counter)
 }
 
-/// Like [`compact_history`] with another budget than the configuration's: a lower one after a provider said that a
-/// request was too long although it was not by our count.
+/// Like [`compact_history`], with a budget other than the configured one. A lower budget is needed if the provider
+/// rejects a request that fits by this counter.
 ///
 /// # Errors
 /// [`CompactionError::BudgetTooSmall`].
@@ -86,7 +90,7 @@ pub fn compact_history_within(
     Ok(draft.into_splices())
 }
 
-/// The REQ's form over a plain list: unchanged when it is within the budget, else shortened and closed.
+/// Compacts a plain list of messages. Returns it unchanged if it is within the budget.
 ///
 /// # Errors
 /// [`CompactionError::BudgetTooSmall`].
@@ -111,25 +115,25 @@ fn cascade(
 ) -> Result<(), CompactionError> {
     let target = percent(budget, config.compact_to_percent);
     let recent = draft.recent_start(config.keep_recent);
-    level1::truncate_pieces(draft, config.tool_output_max_lines, recent);
+    tool_outputs::truncate_pieces(draft, config.tool_output_max_lines, recent);
     if draft.tokens() <= target {
         return Ok(());
     }
-    level1_truncate_tool_outputs(draft, config.tool_output_max_lines);
+    truncate_tool_outputs(draft, config.tool_output_max_lines);
     if draft.tokens() <= target {
         return Ok(());
     }
-    level2_summarize_old_turns(draft, config.keep_recent);
+    summarize_old_turns(draft, config.keep_recent);
     if draft.tokens() <= target {
         return Ok(());
     }
-    level3_drop_middle(draft, config.keep_first, config.keep_recent);
-    // The configuration asks for the newest messages whole: they go only when the budget itself is at stake.
+    drop_middle(draft, config.keep_first, config.keep_recent);
+    // The newest messages are kept whole, unless the budget itself would be exceeded.
     if draft.tokens() <= budget {
         return Ok(());
     }
     if keep_within_budget(draft, target).is_err() {
-        keep_within_budget(draft, budget).or_else(|_| cut::cut_essentials(draft, budget))?;
+        keep_within_budget(draft, budget).or_else(|_| cutting::cut_essentials(draft, budget))?;
     }
     Ok(())
 }

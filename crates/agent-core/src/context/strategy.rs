@@ -1,5 +1,6 @@
-//! Who shortens the conversation (REQ-023, D11).
+//! Compaction strategies: the trait, its context and its results.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,22 +9,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::compact::{CompactionError, compact_history_within};
 use super::config::ContextConfig;
-use super::splices::splices_between;
-use super::tokens::{HeuristicTokenCounter, TokenCounter};
 use crate::event::CompactionReason;
-use crate::history::{History, MessageRef, Repair, Splice};
+use crate::history::{Entry, History, MessageRef, Repair, Splice, Unit};
 use crate::message::{AgentMessage, Usage};
+use crate::message::{HeuristicTokenCounter, TokenCounter};
 use crate::model::ModelConfig;
 use crate::provider::StreamProvider;
 
-/// Shortens a conversation that is too long. It may ask the run's model, and may fail: then
-/// [`DefaultCompaction`] does it. What it gives is closed (B-136..B-138) but never filled up again.
+/// Shortens a conversation that is too long. A strategy may call the run's model. If it fails, [`DefaultCompaction`]
+/// replaces it. Its result is repaired where a call lacks its result.
 #[async_trait]
 pub trait CompactionStrategy: Send + Sync {
-    /// What comes in the place of `history`, which should be at most [`CompactionContext::budget`] tokens.
+    /// Returns the replacement of `history`, which should have at most [`CompactionContext::budget`] tokens.
     ///
     /// # Errors
-    /// When it cannot be shortened; the default cascade is used then.
+    /// If the history cannot be shortened; the default cascade is used then.
     async fn compact(
         &self,
         history: &History,
@@ -38,17 +38,18 @@ impl fmt::Debug for dyn CompactionStrategy {
     }
 }
 
-/// What a strategy has to work with.
+/// The context of a compaction: budget, counter, and access to the run's model.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CompactionContext {
-    /// What counts the tokens.
+    /// The counter of the run.
     pub counter: Arc<dyn TokenCounter>,
-    /// The most tokens of the result: [`ContextConfig::budget`], or less when the provider counts more than we do.
+    /// The maximum tokens of the result: [`ContextConfig::budget`], or less if the provider counts more tokens than
+    /// the counter.
     pub budget: u64,
-    /// Why it is called.
+    /// The reason of the compaction.
     pub reason: CompactionReason,
-    /// The provider of the run, for strategies that ask a model.
+    /// The provider of the run, for strategies that call a model.
     pub provider: Option<Arc<dyn StreamProvider>>,
     /// The model of the run.
     pub model: Option<Arc<ModelConfig>>,
@@ -57,7 +58,7 @@ pub struct CompactionContext {
 }
 
 impl CompactionContext {
-    /// A context with a budget, the default counter and no provider.
+    /// Creates a context with a budget, the default counter and no provider.
     #[must_use]
     pub fn new(budget: u64) -> Self {
         Self {
@@ -70,21 +71,21 @@ impl CompactionContext {
         }
     }
 
-    /// The same with another counter.
+    /// Sets the token counter.
     #[must_use]
     pub fn with_counter(mut self, counter: Arc<dyn TokenCounter>) -> Self {
         self.counter = counter;
         self
     }
 
-    /// The same, called for another reason.
+    /// Sets the reason of the compaction.
     #[must_use]
     pub fn with_reason(mut self, reason: CompactionReason) -> Self {
         self.reason = reason;
         self
     }
 
-    /// The same with a provider and the model to ask.
+    /// Sets the provider and the model to call.
     #[must_use]
     pub fn with_provider(mut self, provider: Arc<dyn StreamProvider>, model: Arc<ModelConfig>) -> Self {
         self.provider = Some(provider);
@@ -92,7 +93,7 @@ impl CompactionContext {
         self
     }
 
-    /// The same with the run's cancellation.
+    /// Sets the cancellation token of the run.
     #[must_use]
     pub fn with_cancel(mut self, cancel: CancellationToken) -> Self {
         self.cancel = cancel;
@@ -100,51 +101,51 @@ impl CompactionContext {
     }
 }
 
-/// What a strategy made of a conversation.
+/// The result of a compaction strategy.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CompactionOutcome {
-    /// The new conversation.
+    /// The new conversation, or the changes to it.
     pub change: CompactionChange,
-    /// Tokens that the strategy used itself; they are counted in a bucket of their own.
+    /// The tokens that the strategy itself used; they are counted separately.
     pub usage: Usage,
 }
 
-/// A new conversation, as a whole or as what changed.
+/// The new conversation as a whole, or the changes to it.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum CompactionChange {
-    /// What changed. None means that the conversation stays as it is.
+    /// The ranges to replace. An empty list leaves the conversation unchanged.
     Splices(Vec<Splice>),
-    /// All of it. Messages of the old conversation are best passed on as the same objects.
+    /// The whole conversation. Unchanged messages should be the same objects as before.
     Messages(Vec<MessageRef>),
 }
 
 impl CompactionOutcome {
-    /// These ranges are replaced.
+    /// Creates a result that replaces these ranges.
     #[must_use]
     pub fn splices(splices: Vec<Splice>) -> Self {
         Self { change: CompactionChange::Splices(splices), usage: Usage::default() }
     }
 
-    /// The conversation is now this list.
+    /// Creates a result with this list as the new conversation.
     #[must_use]
     pub fn messages(messages: impl IntoIterator<Item = impl Into<MessageRef>>) -> Self {
         let messages = messages.into_iter().map(Into::into).collect();
         Self { change: CompactionChange::Messages(messages), usage: Usage::default() }
     }
 
-    /// The same, after a model was asked for it.
+    /// Sets the tokens that the strategy itself used.
     #[must_use]
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
         self
     }
 
-    /// What has to be replaced in `history`, and what had to be changed to close a whole list.
+    /// Returns the splices for `history`, and the repairs that a whole list needed.
     ///
     /// # Errors
-    /// [`CompactionError::Splice`] when splices do not fit the history.
+    /// [`CompactionError::Splice`] if the splices do not fit the history.
     pub fn into_splices(self, history: &History) -> Result<(Vec<Splice>, Vec<Repair>), CompactionError> {
         match self.change {
             CompactionChange::Splices(splices) => {
@@ -156,7 +157,7 @@ impl CompactionOutcome {
     }
 }
 
-/// The cascade of [`compact_history`](super::compact_history).
+/// The default strategy: the cascade of [`compact_history`](super::compact_history).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DefaultCompaction;
 
@@ -172,7 +173,7 @@ impl CompactionStrategy for DefaultCompaction {
     }
 }
 
-/// A plain function as a strategy: the REQ's form.
+/// A strategy from a plain function.
 ///
 /// ```
 /// use agent_core::{AgentMessage, ContextConfig, SyncCompaction};
@@ -188,7 +189,7 @@ impl<F> SyncCompaction<F>
 where
     F: Fn(Vec<AgentMessage>, &ContextConfig) -> Vec<AgentMessage> + Send + Sync,
 {
-    /// A strategy that calls `shorten`.
+    /// Creates a strategy that calls `shorten`.
     pub fn new(shorten: F) -> Self {
         Self(shorten)
     }
@@ -216,7 +217,7 @@ where
     }
 }
 
-/// The objects of `history` in the place of equal messages at both ends of `new`.
+/// Replaces the messages at both ends of `new` by the equal objects of `history`.
 fn reshared(history: &History, new: Vec<AgentMessage>) -> Vec<MessageRef> {
     let old: Vec<&MessageRef> = history.entries().map(crate::history::Entry::shared).collect();
     let head = old.iter().zip(&new).take_while(|(a, b)| ****a == **b).count();
@@ -236,4 +237,53 @@ fn reshared(history: &History, new: Vec<AgentMessage>) -> Vec<MessageRef> {
             same.map_or_else(|| MessageRef::new(message), |same| MessageRef::clone(same))
         })
         .collect()
+}
+
+/// Returns the splices that turn `old` into `new`, and the repairs that were needed to close `new`. Messages that are
+/// the same objects in both keep their place and their encoded forms. An empty `new` stays empty.
+///
+/// ```
+/// use agent_core::{AgentMessage, History, MessageRef, splices_between};
+/// let mut old = History::new();
+/// for text in ["a", "b", "c", "d"] {
+///     old.push(AgentMessage::user(text))?;
+/// }
+/// let mut new: Vec<MessageRef> = old.entries().map(|e| e.shared().clone()).collect();
+/// new.splice(1..3, [MessageRef::from("b and c")]);
+/// let (splices, repairs) = splices_between(&old, new);
+/// assert_eq!((splices[0].from, splices[0].to, splices[0].messages.len()), (1, 3, 1));
+/// assert!(splices.len() == 1 && repairs.is_empty());
+/// # Ok::<(), agent_core::HistoryError>(())
+/// ```
+#[must_use]
+pub fn splices_between(old: &History, new: Vec<MessageRef>) -> (Vec<Splice>, Vec<Repair>) {
+    let (new, repairs) = old.rebuilt(new);
+    // The start and the end of each unit of the old list, by object.
+    let mut places: BTreeMap<*const Unit, (usize, usize)> = BTreeMap::new();
+    let mut end = 0;
+    for unit in old.units() {
+        let from = end;
+        end += unit.entries().len();
+        places.insert(Arc::as_ptr(unit), (from, end));
+    }
+    let mut out = Vec::new();
+    let mut pending: Vec<Entry> = Vec::new();
+    let mut at = 0;
+    for unit in new.units() {
+        match places.get(&Arc::as_ptr(unit)) {
+            Some(&(from, to)) if from >= at => {
+                flush(&mut out, at, from, &mut pending);
+                at = to;
+            }
+            _ => pending.extend(unit.entries().iter().cloned()),
+        }
+    }
+    flush(&mut out, at, end, &mut pending);
+    (out, repairs)
+}
+
+fn flush(out: &mut Vec<Splice>, from: usize, to: usize, pending: &mut Vec<Entry>) {
+    if from < to || !pending.is_empty() {
+        out.push(Splice { from, to, messages: std::mem::take(pending) });
+    }
 }

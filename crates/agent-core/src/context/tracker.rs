@@ -1,4 +1,4 @@
-//! How long the next request is: what the provider said of the last one, and an estimate of what came after (REQ-136).
+//! Measures the next request: the provider's report for the last one, plus an estimate for what came after.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::config::ContextConfig;
 use crate::history::{Entry, History};
 use crate::message::Usage;
 
-/// How long the next request is. It is part of the run's state and survives a pause.
+/// Measures the size of the next request. It is part of the run's state and survives a suspension.
 ///
 /// ```
 /// use agent_core::{AgentMessage, AssistantMessage, ContextTracker, Entry, History, Message, StopReason, Usage};
@@ -32,18 +32,17 @@ pub struct ContextTracker {
 /// A provider's count of a request and its reply, and what it covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Reported {
-    /// What the provider counted: prompt, tools, messages and reply.
+    /// The provider's count of prompt, tools, messages and reply.
     tokens: u64,
-    /// The messages that it covers.
+    /// The number of messages that it covers.
     messages: usize,
-    /// What we count for them.
+    /// The counter's estimate for these messages.
     estimate: u64,
 }
 
 impl ContextTracker {
-    /// Takes what the provider said of a request with `history` that was answered by `reply`, which need not have
-    /// entered the history yet. A usage of zero tokens says nothing. Failed replies are not to be recorded: their
-    /// usage is that of a part.
+    /// Records the usage that the provider reported for a request with `history` and its `reply`, which may not be in
+    /// the history yet. A usage of zero tokens is ignored. Do not record failed replies, whose usage is incomplete.
     pub fn record_usage(&mut self, usage: &Usage, history: &History, reply: &Entry) {
         let tokens = usage.prompt_tokens().saturating_add(usage.output);
         if tokens > 0 {
@@ -55,9 +54,8 @@ impl ContextTracker {
         }
     }
 
-    /// The tokens of a request with `history`: what was reported and an estimate of what came after. While nothing
-    /// is reported, or when `history` is shorter than what it was reported of, all is estimated, and the system
-    /// prompt is not in it.
+    /// Returns the tokens of a request with `history`: the reported count plus an estimate for later messages.
+    /// Without a report that covers a prefix of `history`, all of it is estimated, excluding the system prompt.
     #[must_use]
     pub fn current_tokens(&self, history: &History) -> u64 {
         match self.covering(history) {
@@ -66,15 +64,15 @@ impl ContextTracker {
         }
     }
 
-    /// Whether a request with `history` is longer than `config` allows. A reported count holds the system prompt,
-    /// and is compared with the whole; an estimate does not, and is compared with the budget.
+    /// Returns whether a request with `history` exceeds the limit of `config`. A reported count includes the system
+    /// prompt and is compared with the whole limit; an estimate is compared with the budget.
     #[must_use]
     pub fn is_over_budget(&self, history: &History, config: &ContextConfig) -> bool {
         self.current_tokens(history) > self.limit(history, config)
     }
 
-    /// The budget for a compaction, in the tokens that we count: the configuration's, or less where the provider
-    /// counts more than we do. At least an eighth of the configuration's, whatever a provider says.
+    /// Returns the budget for a compaction in tokens of the counter: the configured one, or less if the provider
+    /// counts more than the counter. It is at least an eighth of the configured budget.
     #[must_use]
     pub fn compaction_budget(&self, history: &History, config: &ContextConfig) -> u64 {
         let budget = config.budget();
@@ -87,8 +85,8 @@ impl ContextTracker {
         u64::try_from(fair).unwrap_or(budget).clamp(budget / 8, budget)
     }
 
-    /// Forgets what was reported. To be called when the history was changed otherwise than by appending: a report
-    /// of what is gone must not set off another compaction (B-184).
+    /// Discards the report. Call it when the history changes other than by appending, so that an outdated report does
+    /// not trigger another compaction.
     pub fn reset(&mut self) {
         self.reported = None;
     }
@@ -100,7 +98,8 @@ impl ContextTracker {
         }
     }
 
-    /// Whether what a provider reported is in [`current_tokens`](Self::current_tokens): then instructions and tools are, too.
+    /// Returns whether [`current_tokens`](Self::current_tokens) includes a provider's report, and with it
+    /// instructions and tools.
     #[must_use]
     pub fn is_reported(&self, history: &History) -> bool {
         self.covering(history).is_some()

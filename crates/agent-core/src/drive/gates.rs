@@ -1,62 +1,58 @@
-//! Asking the hooks at gates.
+//! Evaluates the hooks and input filters that run before a loop, before its prompts enter, and before a turn.
 
-use super::halt::Halt;
-use super::shell::{Shell, contained};
-use crate::hooks::{self, FilterResult, LoopInfo, TurnInfo, Verdict};
+use tokio_util::sync::CancellationToken;
+
+use super::panics::contained;
+use crate::hooks::{self, FilterResult, Hooks, LoopInfo, TurnInfo, Verdict};
 use crate::message::{Content, Message};
-use crate::run::{Gate, GateVerdict, Input, InputVerdict};
+use crate::run::{Gate, GateVerdict, Input, InputVerdict, Run};
 
-impl Shell {
-    pub(super) async fn ask_gate(&mut self, gate: Gate) -> Result<(), Halt> {
-        let Some(run) = self.run() else { return Ok(()) };
-        let (loop_id, history) = (run.loop_id().clone(), run.history().clone());
-        let hooks = self.config.hooks.clone();
-        let cancel = self.cancel.clone();
-        let asked = async {
-            match gate {
-                Gate::Loop => {
-                    let info = LoopInfo { loop_id, history };
-                    decided(verdict_of_all("before_loop", &hooks.run.before, &info).await)
-                }
-                Gate::Turn { turn } => {
-                    let info = TurnInfo { loop_id, history, index: turn };
-                    decided(verdict_of_all("before_turn", &hooks.turn.before, &info).await)
-                }
-                Gate::Input { prompts } => {
-                    let texts: Vec<String> = prompts
-                        .iter()
-                        .filter_map(|e| match e.message().as_llm() {
-                            Some(Message::User(m)) => Some(&m.content),
-                            _ => None,
-                        })
-                        .flat_map(|content| content.iter().filter_map(Content::as_text).map(str::to_owned))
-                        .collect();
-                    let text = texts.join("\n");
-                    let mut warnings = Vec::new();
-                    for filter in &hooks.input_filters {
-                        match contained(filter.filter(&text)).await {
-                            Ok(FilterResult::Pass) => {}
-                            Ok(FilterResult::Warn(warning)) => warnings.push(warning),
-                            Ok(FilterResult::Reject(reason)) => {
-                                return filtered(InputVerdict::Deny { reason });
-                            }
-                            // A filter that cannot decide does not let anything through.
-                            Err(panic) => {
-                                let reason = format!("an input filter panicked: {panic}");
-                                return filtered(InputVerdict::Deny { reason });
-                            }
+/// Calls the hooks of `gate` and returns their verdict as an input, or an abort if `cancel` is cancelled.
+pub(super) async fn evaluate(gate: Gate, run: &Run, hooks: &Hooks, cancel: &CancellationToken) -> Input {
+    let (loop_id, history) = (run.loop_id().clone(), run.history().clone());
+    let evaluation = async {
+        match gate {
+            Gate::Loop => {
+                let info = LoopInfo { loop_id, history };
+                decided(verdict_of_all("before_loop", &hooks.run.before, &info).await)
+            }
+            Gate::Turn { turn } => {
+                let info = TurnInfo { loop_id, history, index: turn };
+                decided(verdict_of_all("before_turn", &hooks.turn.before, &info).await)
+            }
+            Gate::Input { prompts } => {
+                let texts: Vec<String> = prompts
+                    .iter()
+                    .filter_map(|e| match e.message().as_llm() {
+                        Some(Message::User(m)) => Some(&m.content),
+                        _ => None,
+                    })
+                    .flat_map(|content| content.iter().filter_map(Content::as_text).map(str::to_owned))
+                    .collect();
+                let text = texts.join("\n");
+                let mut warnings = Vec::new();
+                for filter in &hooks.input_filters {
+                    match contained(filter.filter(&text)).await {
+                        Ok(FilterResult::Pass) => {}
+                        Ok(FilterResult::Warn(warning)) => warnings.push(warning),
+                        Ok(FilterResult::Reject(reason)) => {
+                            return filtered(InputVerdict::Deny { reason });
+                        }
+                        // A filter that panics rejects the input.
+                        Err(panic) => {
+                            let reason = format!("an input filter panicked: {panic}");
+                            return filtered(InputVerdict::Deny { reason });
                         }
                     }
-                    filtered(InputVerdict::Allow { warnings })
                 }
+                filtered(InputVerdict::Allow { warnings })
             }
-        };
-        let input = tokio::select! {
-            biased;
-            input = asked => if cancel.is_cancelled() { Input::abort(None) } else { input },
-            () = cancel.cancelled() => Input::abort(None),
-        };
-        self.apply(input).await
+        }
+    };
+    tokio::select! {
+        biased;
+        input = evaluation => if cancel.is_cancelled() { Input::abort(None) } else { input },
+        () = cancel.cancelled() => Input::abort(None),
     }
 }
 

@@ -1,12 +1,12 @@
-//! The way from a handle into an open run.
+//! The mailbox through which an agent's handle sends inputs to an open run.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::run::{Input, QueueKind, QueueMode, Queued, Queues};
 
-/// Inputs that a handle gave and the driver has not applied yet, and what the queues hold. Reads see both, so that a
-/// message is counted from the moment it was queued.
+/// Inputs that the driver has not applied yet, and a copy of the run's queues. Reads combine both, so a message is
+/// visible from the moment it was queued.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     inner: Mutex<Inner>,
@@ -14,16 +14,16 @@ pub(crate) struct Mailbox {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Applied by nobody yet; only while a run is open.
+    /// The inputs that wait for the driver, while a run is open.
     pending: VecDeque<Input>,
-    /// Taken by the driver; what became of it is not published yet.
+    /// The input that the driver has taken and whose effect is not published yet.
     in_flight: Option<Input>,
-    /// The queues: of the open run as last published, else the handle's own.
+    /// The queues of the open run as last published, or the handle's own queues.
     queues: Queues,
     open: bool,
 }
 
-/// A copy of the queues as they are.
+/// A copy of the current queues.
 pub(crate) type QueueView = Queues;
 
 impl Mailbox {
@@ -57,7 +57,7 @@ impl Mailbox {
         }
     }
 
-    /// The queues, with what is pending.
+    /// Returns the queues including the pending inputs.
     pub(crate) fn view(&self) -> QueueView {
         let inner = self.lock();
         let mut queues = inner.queues.clone();
@@ -67,7 +67,7 @@ impl Mailbox {
         queues
     }
 
-    /// How the queues are drained.
+    /// Returns the modes of the queues.
     pub(crate) fn modes(&self) -> (QueueMode, QueueMode) {
         let inner = self.lock();
         let mut modes = inner.queues.modes();
@@ -81,14 +81,15 @@ impl Mailbox {
         modes
     }
 
-    /// A run opens: it gets the messages that wait here.
+    /// Opens the mailbox for a new run and returns the waiting messages for it.
     pub(crate) fn open(&self) -> Vec<Queued> {
         let mut inner = self.lock();
         inner.open = true;
         inner.queues.take_all()
     }
 
-    /// A run that waits elsewhere goes on here: it holds `queues`, and of `queued` what is not in them came after.
+    /// Opens the mailbox for a resumed run with `queues`. Messages of `queued` that are not in them arrived later and
+    /// are sent to the run.
     pub(crate) fn reopen(&self, queues: &Queues, queued: Vec<Queued>) {
         let mut inner = self.lock();
         inner.open = true;
@@ -102,20 +103,20 @@ impl Mailbox {
         }
     }
 
-    /// What the driver has to apply next. It is counted as waiting until [`publish`](Self::publish) or
-    /// [`refused`](Self::refused) says what became of it.
+    /// Takes the next input for the driver. It counts as waiting until [`publish`](Self::publish) or
+    /// [`refused`](Self::refused) is called.
     pub(crate) fn take_one(&self) -> Option<Input> {
         let mut inner = self.lock();
         inner.in_flight = inner.pending.pop_front();
         inner.in_flight.clone()
     }
 
-    /// The run did not take what the driver took last.
+    /// Discards the input that the driver took last, because the run rejected it.
     pub(crate) fn refused(&self) {
         self.lock().in_flight = None;
     }
 
-    /// What the queues of the open run hold now.
+    /// Publishes the current queues of the open run.
     pub(crate) fn publish(&self, queues: &Queues) {
         let mut inner = self.lock();
         inner.in_flight = None;
@@ -124,7 +125,7 @@ impl Mailbox {
         }
     }
 
-    /// The run is over: what it left, and what came too late for it, waits here again.
+    /// Closes the mailbox after a run. Stores the messages that the run left and those that arrived too late for it.
     pub(crate) fn close(&self, left: Vec<Queued>) {
         let mut inner = self.lock();
         inner.open = false;

@@ -1,4 +1,4 @@
-//! Where events go: a channel, and the audience of an agent.
+//! The destination of a run's events: a channel, and the audience of an agent.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::receiver::ChannelSender;
+use super::channel::ChannelSender;
 use crate::event::AgentEvent;
 use crate::run::Run;
 
-/// The sending end of a stream of events. Sending never waits and never fails: events for a receiver that is gone are
+/// The sending end of an event stream. Sending never waits and never fails; if the receiver is gone, events are
 /// dropped.
 #[derive(Clone)]
 pub struct EventSender(Target);
@@ -20,18 +20,18 @@ enum Target {
     Nobody,
     Channel(UnboundedSender<AgentEvent>),
     Queue(ChannelSender),
-    /// Everything goes to the first sender, and what ends a run to the second one, too.
+    /// Everything goes to the first sender, and the event that ends a run to the second one, too.
     WithEnd(Arc<(EventSender, EventSender)>),
 }
 
 impl EventSender {
-    /// Sends nothing anywhere.
+    /// Creates a sender that drops all events.
     #[must_use]
     pub fn none() -> Self {
         Self(Target::Nobody)
     }
 
-    /// Sends into a channel of the caller's.
+    /// Creates a sender for a channel of the caller.
     #[must_use]
     pub fn channel(tx: UnboundedSender<AgentEvent>) -> Self {
         Self(Target::Channel(tx))
@@ -46,7 +46,7 @@ impl EventSender {
         Self(Target::WithEnd(Arc::new((self, end))))
     }
 
-    /// Sends an event.
+    /// Sends an event without waiting.
     pub fn send(&self, event: AgentEvent) {
         match &self.0 {
             Target::Nobody => {}
@@ -76,69 +76,70 @@ impl fmt::Debug for EventSender {
     }
 }
 
-/// A listener panicked.
+/// The error of a listener that panicked, with its message.
 #[derive(Debug, Clone)]
 pub(crate) struct ListenerPanicked(pub(crate) String);
 
-/// Who hears the events of an agent before its channel does: its state, then its listeners in their order.
+/// Receives the events of an agent before its channel does: first its state, then its listeners in order.
 #[async_trait]
 pub(crate) trait Audience: Send + Sync {
-    /// Takes the event into the state.
+    /// Updates the state of the agent with the event.
     fn reduce(&self, event: &AgentEvent);
 
-    /// Whether anybody listens.
-    fn is_heard(&self) -> bool;
+    /// Returns whether there is any listener.
+    fn has_listeners(&self) -> bool;
 
-    /// Tells the listeners, one after the other, and waits for each.
-    async fn tell(&self, event: &AgentEvent) -> Result<(), ListenerPanicked>;
+    /// Calls the listeners one after the other and awaits each.
+    async fn notify(&self, event: &AgentEvent) -> Result<(), ListenerPanicked>;
 
-    /// Tells those listeners that need no waiting, for a run that is being cut off.
-    fn tell_now(&self, event: &AgentEvent);
+    /// Calls the listeners that need not be awaited, for a run that is being interrupted.
+    fn notify_now(&self, event: &AgentEvent);
 
-    /// Takes over what a shell leaves, also of a run that was cut off, and sends what `output` holds back.
+    /// Receives the run when the shell is finished with it, even if the run was interrupted, and releases the event
+    /// that `output` withholds.
     fn settle(&self, run: Run, output: &Output);
 }
 
-/// Where the events of one run go.
+/// The destination of one run's events.
 pub(crate) struct Output {
     tx: EventSender,
     audience: Option<Arc<dyn Audience>>,
-    /// The last event for the channel of an agent: it is sent when the agent has taken over the run, so that whoever sees
-    /// the end finds the agent idle.
-    held: Mutex<Option<Box<AgentEvent>>>,
+    /// The last event for the channel of an agent. It is sent after the agent has received the run, so that a reader
+    /// who sees the end finds the agent idle.
+    withheld: Mutex<Option<Box<AgentEvent>>>,
 }
 
 impl Output {
     pub(crate) fn to(tx: EventSender) -> Self {
-        Self { tx, audience: None, held: Mutex::default() }
+        Self { tx, audience: None, withheld: Mutex::default() }
     }
 
     pub(crate) fn with_audience(tx: EventSender, audience: Arc<dyn Audience>) -> Self {
-        Self { tx, audience: Some(audience), held: Mutex::default() }
+        Self { tx, audience: Some(audience), withheld: Mutex::default() }
     }
 
-    /// Whether somebody has to be waited for with each event.
-    pub(crate) fn is_heard(&self) -> bool {
-        self.audience.as_ref().is_some_and(|audience| audience.is_heard())
+    /// Returns whether listeners must be awaited for each event.
+    pub(crate) fn has_listeners(&self) -> bool {
+        self.audience.as_ref().is_some_and(|audience| audience.has_listeners())
     }
 
-    /// Passes an event on.
+    /// Emits an event and awaits the listeners.
     pub(crate) async fn emit(&self, event: AgentEvent) -> Result<(), ListenerPanicked> {
-        let mut heard = Ok(());
+        let mut notified = Ok(());
         if let Some(audience) = &self.audience {
             audience.reduce(&event);
-            if audience.is_heard() {
-                heard = audience.tell(&event).await;
+            if audience.has_listeners() {
+                notified = audience.notify(&event).await;
             }
         }
         self.send(event);
-        heard
+        notified
     }
 
-    /// Passes an event on where nobody has to be waited for; gives it back where somebody has.
+    /// Emits an event unless a listener must be awaited; in that case, returns it.
     pub(crate) fn try_emit(&self, event: AgentEvent) -> Option<AgentEvent> {
         if let Some(audience) = &self.audience {
-            if audience.is_heard() {
+            if audience.has_listeners() {
                 return Some(event);
             }
             audience.reduce(&event);
@@ -147,35 +148,35 @@ impl Output {
         None
     }
 
-    /// Passes an event on without waiting for anybody.
+    /// Emits an event without awaiting any listener.
     pub(crate) fn emit_now(&self, event: AgentEvent) {
         if let Some(audience) = &self.audience {
             audience.reduce(&event);
-            audience.tell_now(&event);
+            audience.notify_now(&event);
         }
         self.send(event);
     }
 
     fn send(&self, event: AgentEvent) {
         if self.audience.is_some() && event.is_terminal() {
-            *self.held() = Some(Box::new(event));
+            *self.withheld() = Some(Box::new(event));
         } else {
             self.tx.send(event);
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<Box<AgentEvent>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn withheld(&self) -> MutexGuard<'_, Option<Box<AgentEvent>>> {
+        self.withheld.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends the last event, after the agent has taken over the run.
+    /// Sends the withheld last event, after the agent has received the run.
     pub(crate) fn release(&self) {
-        if let Some(event) = self.held().take() {
+        if let Some(event) = self.withheld().take() {
             self.tx.send(*event);
         }
     }
 
-    /// Hands over what there is of the run.
+    /// Hands the run to the audience, or releases the last event if there is none.
     pub(crate) fn settle(&self, run: Run) {
         match &self.audience {
             Some(audience) => audience.settle(run, self),

@@ -1,18 +1,24 @@
-//! The driver: next, perform, apply, write down, pass on.
+//! The driver of one run: it performs each step, applies the result, journals it and delivers the events.
+
+mod delivery;
+mod model_calls;
+mod tool_calls;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 
+pub use model_calls::MAX_REPLY_BYTES;
+
+use super::budget_meter::{BudgetMeter, PlannedCall};
 use super::config::AgentLoopConfig;
-use super::halt::Halt;
-use super::ledger::{Ledger, is_passed_on};
+use super::interrupt::Interrupt;
+use super::journaling::{Journaling, is_delivered};
 use super::mailbox::Mailbox;
 use super::output::Output;
-use super::till::Till;
+use super::{compaction, gates};
 use crate::environment::NoRuntime;
 use crate::event::{AgentEvent, Question};
 use crate::history::{Entry, History, HistoryError, MessageRef};
@@ -24,31 +30,31 @@ use crate::provider::ReplyLog;
 use crate::run::{Input, PartialReply, QueueKind, Queued, Run, RunSetup, Step};
 use crate::tool::Tools;
 
-/// How a driven run came back.
+/// The state of a run when the driver returns it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It ended; [`Run::ended`] says how.
+    /// The run has ended; [`Run::ended`] returns how.
     Ended(Box<Run>),
-    /// It waits for an answer; [`Run::questions`] says which.
+    /// The run waits for an answer; [`Run::questions`] returns the questions.
     Suspended(Box<Run>),
     /// There was no run.
     Nothing,
 }
 
-/// Why a run could not be driven to its end. It has been ended all the same.
+/// The error for which the driver interrupted a run. The run has been ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DriveError {
-    /// It could not be written down.
+    /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// There is nobody to run its tools.
+    /// There is no runtime for the tasks of its tools.
     #[error(transparent)]
     NoRuntime(#[from] NoRuntime),
 }
 
-/// A new run, and what it says at its start.
+/// Starts a run and returns it with its first events.
 pub(crate) fn start_run(
     config: &AgentLoopConfig,
     setup: RunSetup,
@@ -56,13 +62,13 @@ pub(crate) fn start_run(
     prompts: Vec<Entry>,
     queued: Vec<Queued>,
 ) -> Result<(Run, Vec<AgentEvent>), HistoryError> {
-    // The start of loop, turn and prompt, and the prompt's end.
+    // The start of the loop, the turn and the prompt, and the end of the prompt.
     let mut events = Vec::with_capacity(4);
     let run = Run::start_queued(setup, history, prompts, queued, config.services.environment.now(), &mut events)?;
     Ok((run, events))
 }
 
-/// What the caller's own sources have to say now.
+/// Polls the caller's message sources and returns the messages for the queues. A source that panics supplies nothing.
 pub(crate) fn ask_sources(config: &AgentLoopConfig) -> Vec<Queued> {
     let hooks = &config.hooks.queues;
     let sources = [(QueueKind::Steering, &hooks.steering), (QueueKind::FollowUp, &hooks.follow_up)];
@@ -74,7 +80,7 @@ pub(crate) fn ask_sources(config: &AgentLoopConfig) -> Vec<Queued> {
     queued
 }
 
-/// An entry with the caller's count.
+/// Creates a history entry, with its tokens counted by the configured counter.
 pub(crate) fn counted(config: &AgentLoopConfig, message: AgentMessage) -> Entry {
     let tokens = config.services.token_counter.count_message(&message);
     Entry::new(MessageRef::new(message), tokens)
@@ -82,11 +88,13 @@ pub(crate) fn counted(config: &AgentLoopConfig, message: AgentMessage) -> Entry 
 
 /// What a shell does first.
 enum Start {
+    /// Starts a new run.
     Begin,
-    GoOn(Option<Box<Input>>),
+    /// Resumes a run, after applying the input if there is one.
+    Resume(Option<Box<Input>>),
 }
 
-/// Drives one run.
+/// Drives one run. Dropping the shell while it holds the run interrupts the run.
 pub(crate) struct Shell {
     pub(super) config: Arc<AgentLoopConfig>,
     pub(super) tools: Tools,
@@ -94,19 +102,19 @@ pub(crate) struct Shell {
     pub(super) output: Output,
     pub(super) cancel: CancellationToken,
     pub(super) mailbox: Option<Arc<Mailbox>>,
-    /// The run, while it is being driven: what is still here when the shell is dropped was cut off.
+    /// The run, while it is being driven. A run that is still here when the shell is dropped is interrupted.
     pub(super) run: Option<Run>,
-    /// What it has said, on its way.
-    pub(super) ledger: Ledger,
-    /// The reply that is arriving: what there is of it is kept when the run is cut off.
-    pub(super) arriving: Option<ReplyLog>,
-    /// Whether the run has said `AgentStart`, here or in an earlier shell.
-    pub(super) started: bool,
-    /// What the budget is told; `None` without one.
-    pub(super) till: Option<Box<Till>>,
-    /// The last requests, to compare the next one with.
-    pub(super) prefixes: Prefixes,
-    /// What is done first. Here, because a future holds what it is given at each of its levels.
+    /// Events and inputs that are not yet delivered or journaled.
+    journaling: Journaling,
+    /// The reply that is arriving; its partial content is stored if the run is interrupted.
+    arriving: Option<ReplyLog>,
+    /// Whether the run has emitted `AgentStart`, in this shell or an earlier one.
+    started: bool,
+    /// The budget accounts of the run; `None` without a budget.
+    budget: Option<Box<BudgetMeter>>,
+    /// The last requests, to detect cache breaks.
+    prefixes: Prefixes,
+    /// What the shell does first. A field and not an argument, because each nested future would hold a copy.
     start: Start,
 }
 
@@ -119,7 +127,7 @@ impl Shell {
         cancel: CancellationToken,
         prefixes: Prefixes,
     ) -> Box<Self> {
-        // Boxed at once: it is handed on several times, and a future holds what it is given more than once.
+        // Boxed at once, because each future that the shell passes through would otherwise reserve memory for it.
         Box::new(Self {
             config,
             tools,
@@ -128,81 +136,85 @@ impl Shell {
             cancel,
             mailbox: None,
             run: None,
-            ledger: Ledger::default(),
+            journaling: Journaling::default(),
             arriving: None,
             started: false,
-            till: None,
+            budget: None,
             prefixes,
-            start: Start::GoOn(None),
+            start: Start::Resume(None),
         })
     }
 
-    /// The same, with inputs from a handle.
+    /// Adds the mailbox through which an agent's handle sends inputs.
     pub(crate) fn with_mailbox(mut self: Box<Self>, mailbox: Arc<Mailbox>) -> Box<Self> {
         self.mailbox = Some(mailbox);
         self
     }
 
-    /// Takes the run that is to be driven, and what it said at its start. From here on a drop of the shell ends it.
+    /// Loads the run to drive, with the events of its start. From now on, dropping the shell interrupts the run.
     pub(crate) fn load(mut self: Box<Self>, run: Run, events: Vec<AgentEvent>) -> Box<Self> {
         self.started = run.has_started();
-        self.till = Till::open(&self.config, &run);
+        self.budget = BudgetMeter::open(&self.config, &run);
         self.run = Some(run);
-        self.ledger = Ledger::of(events);
+        self.journaling = Journaling::with_events(events);
         self
     }
 
     /// Drives a new run.
-    pub(crate) async fn begin(mut self: Box<Self>) -> (Outcome, Option<Halt>) {
+    pub(crate) async fn begin(mut self: Box<Self>) -> (Outcome, Option<Interrupt>) {
         self.start = Start::Begin;
-        let halt = self.drive().await;
-        (self.outcome(), halt)
+        let interrupt = self.drive().await;
+        (self.outcome(), interrupt)
     }
 
-    /// Drives a run on, after this input if there is one.
-    pub(crate) async fn go_on(mut self: Box<Self>, first: Option<Box<Input>>) -> (Outcome, Option<Halt>) {
-        self.start = Start::GoOn(first);
-        let halt = self.drive().await;
-        (self.outcome(), halt)
+    /// Resumes a run, after applying `first` if there is one.
+    pub(crate) async fn resume(
+        mut self: Box<Self>,
+        first: Option<Box<Input>>,
+    ) -> (Outcome, Option<Interrupt>) {
+        self.start = Start::Resume(first);
+        let interrupt = self.drive().await;
+        (self.outcome(), interrupt)
     }
 
-    /// Drives a new run, and hands what is left of it to its audience.
+    /// Drives a new run and hands the result to its audience.
     pub(crate) async fn begin_for_audience(mut self: Box<Self>) {
         self.start = Start::Begin;
         self.drive().await;
         self.hand_over();
     }
 
-    /// Drives a run on, and hands what is left of it to its audience.
-    pub(crate) async fn go_on_for_audience(mut self: Box<Self>, first: Option<Box<Input>>) {
-        self.start = Start::GoOn(first);
+    /// Resumes a run, after applying `first` if there is one, and hands the result to its audience.
+    pub(crate) async fn resume_for_audience(mut self: Box<Self>, first: Option<Box<Input>>) {
+        self.start = Start::Resume(first);
         self.drive().await;
         self.hand_over();
     }
 
-    /// Drives the run until it ends, waits for an answer or is cut off, and says why it was cut off.
-    async fn drive(&mut self) -> Option<Halt> {
-        let halt = self.work().await.err()?;
-        tracing::error!(reason = halt.reason(), "the run was cut off");
-        // Rare, so that its room is not part of every run's.
-        Box::pin(self.wind_up(&halt)).await;
-        Some(halt)
+    /// Drives the run until it ends, is suspended or is interrupted. Returns the reason of an interruption.
+    async fn drive(&mut self) -> Option<Interrupt> {
+        let interrupt = self.perform_steps().await.err()?;
+        tracing::error!(reason = interrupt.reason(), "the run was cut off");
+        // Boxed, because it is rare and would otherwise enlarge the future of every run.
+        Box::pin(self.finish_interrupted(&interrupt)).await;
+        Some(interrupt)
     }
 
-    /// Where the end of a run that is cut off can still be written down it is, and everybody hears of it.
-    async fn wind_up(&mut self, halt: &Halt) {
-        if !matches!(halt, Halt::Journal(_)) {
+    /// Ends an interrupted run: journals and delivers its end unless the journal itself failed.
+    async fn finish_interrupted(&mut self, interrupt: &Interrupt) {
+        if !matches!(interrupt, Interrupt::Journal(_)) {
             let mut partial = self.arriving.take().map(|log| Box::new(PartialReply::of(&log)));
             for _ in 0..2 {
                 if self.is_open() {
-                    let interrupted = Some(halt.reason());
+                    let interrupted = Some(interrupt.reason());
                     let _ = self.apply(Input::Abort { partial: partial.take(), interrupted }).await;
                 }
             }
         }
-        self.cut_off(&halt.reason());
+        self.cut_off(&interrupt.reason());
     }
 
+    /// Takes the run out of the shell.
     fn outcome(&mut self) -> Outcome {
         match self.run.take() {
             Some(run) if run.ended().is_some() => Outcome::Ended(Box::new(run)),
@@ -211,6 +223,7 @@ impl Shell {
         }
     }
 
+    /// Hands the run to the audience and releases the last event.
     fn hand_over(&mut self) {
         if let Some(run) = self.run.take() {
             self.output.settle(run);
@@ -218,63 +231,86 @@ impl Shell {
         self.output.release();
     }
 
-    async fn work(&mut self) -> Result<(), Halt> {
-        match std::mem::replace(&mut self.start, Start::GoOn(None)) {
+    /// Performs the steps of the run until it ends or is suspended.
+    async fn perform_steps(&mut self) -> Result<(), Interrupt> {
+        match std::mem::replace(&mut self.start, Start::Resume(None)) {
             Start::Begin => {
                 if self.config.services.journal.is_some() {
-                    Box::pin(self.record()).await?;
+                    Box::pin(self.record_start()).await?;
                 }
-                self.forward().await?;
+                self.deliver().await?;
             }
-            Start::GoOn(Some(input)) => self.apply(*input).await?,
-            Start::GoOn(None) => {}
+            Start::Resume(Some(input)) => self.apply(*input).await?,
+            Start::Resume(None) => {}
         }
         loop {
             self.check_mail().await?;
             let Some(run) = &self.run else { return Ok(()) };
             let step = run.next();
-            // A run that was being aborted when it was cut off is still to be aborted.
+            // A run that was interrupted during an abort is still to be aborted.
             if (self.cancel.is_cancelled() || run.is_aborting()) && !matches!(step, Step::Done(_)) {
                 self.apply(Input::abort(None)).await?;
-                // What still runs after an abort is nobody's any more: this shell runs nothing now.
+                // This shell executes no calls now, so a second abort closes the calls that are still open.
                 if self.run.as_ref().is_some_and(|r| r.ended().is_none()) {
                     self.apply(Input::abort(None)).await?;
                 }
                 continue;
             }
-            // Verdicts on calls go with the reply that made them.
-            if self.is_behind() && !matches!(step, Step::RunTools { .. }) {
+            // The verdicts on calls are journaled together with the reply that contains the calls.
+            if self.journaling.is_deferred() && !matches!(step, Step::RunTools { .. }) {
                 self.settle().await?;
                 continue;
             }
             match step {
-                // What is rare is boxed: many runs wait for a model at once, and each holds the room of its largest step.
-                Step::Gate { gate, .. } => Box::pin(self.ask_gate(gate)).await?,
+                // Rare steps are boxed: many runs wait for a model at once, and each reserves memory for its largest step.
+                Step::Gate { gate, .. } => {
+                    let verdict = gates::evaluate(gate, run, &self.config.hooks, &self.cancel);
+                    let input = Box::pin(verdict).await;
+                    self.apply(input).await?
+                }
                 Step::CallModel { history, key, attempt, route, max_output, .. } => {
                     self.call_model(history, key, (attempt, route), max_output).await?
                 }
                 Step::Reserve { history, route, tokens, reported, forced, .. } => {
-                    let prompt = (tokens, reported);
-                    Box::pin(self.reserve(history, route, prompt, forced)).await?
+                    let call = PlannedCall {
+                        history: &history,
+                        system_prompt: &self.system_prompt,
+                        tools: self.tools.definitions(),
+                        route,
+                        tokens,
+                        reported,
+                        forced,
+                    };
+                    let meter = self.budget.as_deref_mut();
+                    let reserved = BudgetMeter::reserve(meter, &self.config, call, &self.cancel);
+                    let input = Box::pin(reserved).await;
+                    self.apply(input).await?
                 }
                 Step::Sleep { delay_ms, .. } => self.wait(delay_ms).await?,
                 Step::RunTools { calls, .. } => Box::pin(self.run_tools(calls)).await?,
-                Step::Compact { task, history, .. } => Box::pin(self.compact(task, history)).await?,
-                Step::AwaitAnswer { questions, .. } => return self.say_suspended(questions).await,
+                Step::Compact { task, history, .. } => {
+                    self.prefixes.compacted();
+                    let (meter, cancel) = (self.budget.as_deref(), &self.cancel);
+                    let compacted = compaction::compact(&self.config, meter, cancel, task, &history);
+                    let input = Box::pin(compacted).await;
+                    drop(history);
+                    self.apply(input).await?
+                }
+                Step::AwaitAnswer { questions, .. } => return self.emit_suspended(questions).await,
                 Step::Done(_) => return Ok(()),
             }
         }
     }
 
-    /// The last event of a stream whose run waits. It is said here and not when it is forwarded: until the driver leaves
-    /// the run, a message or an abort may make it go on, and a stream has one terminal event. A run that had been
-    /// waiting before and still waits says so again.
-    async fn say_suspended(&mut self, questions: Vec<Question>) -> Result<(), Halt> {
+    /// Emits `RunSuspended`, the last event of a stream whose run waits. It is emitted when the driver leaves the run and not
+    /// earlier, because a queued message or an abort may still continue the run, and a stream has one terminal event.
+    async fn emit_suspended(&mut self, questions: Vec<Question>) -> Result<(), Interrupt> {
         let Some(loop_id) = self.run.as_ref().map(|r| r.loop_id().clone()) else { return Ok(()) };
         self.emit(AgentEvent::RunSuspended { loop_id, questions }).await
     }
 
-    async fn wait(&mut self, delay_ms: u64) -> Result<(), Halt> {
+    /// Waits before the next attempt.
+    async fn wait(&mut self, delay_ms: u64) -> Result<(), Interrupt> {
         let sleep = self.config.services.environment.sleep(Duration::from_millis(delay_ms));
         let slept = tokio::select! {
             biased;
@@ -284,9 +320,9 @@ impl Shell {
         self.apply(if slept { Input::Slept } else { Input::abort(None) }).await
     }
 
-    /// Applies what the handle and the caller's sources have queued.
-    pub(super) async fn check_mail(&mut self) -> Result<(), Halt> {
-        // A run that has ended takes nothing: what comes now waits for the next one.
+    /// Applies the messages that the handle and the caller's sources have queued.
+    pub(super) async fn check_mail(&mut self) -> Result<(), Interrupt> {
+        // A run that has ended accepts no input; new messages wait for the next run.
         if !self.is_open() {
             return Ok(());
         }
@@ -305,10 +341,10 @@ impl Shell {
         self.run.as_ref().is_some_and(|r| r.ended().is_none())
     }
 
-    /// Applies an input that may come too late or not fit; then it is dropped, and said so.
-    async fn apply_lenient(&mut self, input: Input) -> Result<(), Halt> {
+    /// Applies an input that the run may reject, for example because it is late. Logs and drops a rejected input.
+    async fn apply_lenient(&mut self, input: Input) -> Result<(), Interrupt> {
         match self.apply(input).await {
-            Err(Halt::Misplaced(misplaced)) => {
+            Err(Interrupt::Misplaced(misplaced)) => {
                 if let Some(mailbox) = &self.mailbox {
                     mailbox.refused();
                 }
@@ -319,7 +355,7 @@ impl Shell {
         }
     }
 
-    /// The run that is being driven.
+    /// Returns the run that is being driven.
     pub(super) fn run(&self) -> Option<&Run> {
         self.run.as_ref()
     }
@@ -328,36 +364,34 @@ impl Shell {
         self.config.services.environment.now()
     }
 
-    pub(super) async fn emit(&self, event: AgentEvent) -> Result<(), Halt> {
+    pub(super) async fn emit(&self, event: AgentEvent) -> Result<(), Interrupt> {
         Ok(self.output.emit(event).await?)
     }
 
-    /// Ends a run that cannot go on. Nothing is waited for.
+    /// Ends the run without waiting. Emits what is undelivered and the end; nothing is journaled.
     fn cut_off(&mut self, reason: &str) {
         let now = self.config.services.environment.now();
         let Some(run) = &mut self.run else { return };
-        let mut events = self.ledger.take_untold();
+        let mut events = self.journaling.take_undelivered();
         let mut partial = self.arriving.take().map(|log| Box::new(PartialReply::of(&log)));
         for _ in 0..2 {
             if run.ended().is_none() {
                 let input = Input::Abort { partial: partial.take(), interrupted: Some(reason.to_owned()) };
-                let _ = match &mut self.till {
+                let _ = match &mut self.budget {
                     None => run.apply(now, input, &mut events),
-                    Some(till) => till.apply(run, now, input, &mut events),
+                    Some(meter) => meter.apply(run, now, input, &mut events),
                 };
             }
         }
-        for event in events.into_iter().filter(is_passed_on) {
-            self.started |= matches!(event, AgentEvent::AgentStart(_));
-            let note = self.note(&event);
+        for event in events.into_iter().filter(is_delivered) {
+            let observation = self.observe(&event);
             self.output.emit_now(event);
-            self.observe(note);
+            self.notify(observation);
         }
     }
 }
 
-/// A run that is still being driven when its driver goes was cut off: by a panic, or because its future was dropped
-/// (invariant 6).
+/// Interrupts a run whose driver panicked or whose future was dropped.
 impl Drop for Shell {
     fn drop(&mut self) {
         if self.run.is_some() {
@@ -369,18 +403,4 @@ impl Drop for Shell {
             }
         }
     }
-}
-
-/// The outcome of a future that belongs to the caller: its panic becomes a text.
-pub(super) async fn contained<T>(future: impl Future<Output = T>) -> Result<T, String> {
-    AssertUnwindSafe(future).catch_unwind().await.map_err(|panic| panic_text(&*panic))
-}
-
-/// What a panic said.
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(|s| (*s).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".to_owned())
 }

@@ -1,4 +1,4 @@
-//! The loop as a stream of events with a result (seed 001).
+//! The loop as a stream of events with a result.
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use crate::event::AgentEvent;
 use crate::history::MessageRef;
 use crate::message::AgentMessage;
 
-/// What a loop gave.
+/// The result of a loop that ran as a stream.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AgentLoopResult {
@@ -23,22 +23,22 @@ pub struct AgentLoopResult {
     pub messages: Vec<MessageRef>,
     /// The last reply, if there was one.
     pub final_message: Option<MessageRef>,
-    /// Turns.
+    /// The number of replies of the model.
     pub iterations: usize,
     /// The context as the run left it.
     pub context: AgentContext,
 }
 
-/// The events of a loop that runs in a task of its own. The result can be had with or without reading them (B-118).
+/// The events of a loop that runs in its own task. The result is available whether or not the events are read.
 pub struct AgentLoopStream {
     events: EventReceiver,
     result: oneshot::Receiver<Result<AgentLoopResult, LoopError>>,
 }
 
-/// Runs [`agent_loop`] in a task of its own.
+/// Runs [`agent_loop`] in its own task.
 ///
 /// # Errors
-/// When there is no runtime for the task.
+/// [`NoRuntime`] if there is no runtime for the task.
 pub fn agent_loop_stream(
     prompts: Vec<AgentMessage>,
     mut context: AgentContext,
@@ -65,15 +65,15 @@ pub fn agent_loop_stream(
 }
 
 impl AgentLoopStream {
-    /// The next event; `None` when the stream has ended.
+    /// Waits for the next event; returns `None` when the stream has ended.
     pub async fn recv(&mut self) -> Option<AgentEvent> {
         self.events.recv().await
     }
 
-    /// Waits for the end.
+    /// Waits for the end of the loop and returns its result.
     ///
     /// # Errors
-    /// When the loop could not begin, or its task was ended from outside.
+    /// If the loop could not start, or its task was aborted.
     pub async fn result(self) -> Result<AgentLoopResult, StreamError> {
         drop(self.events);
         Ok(self.result.await.map_err(|_| StreamError::Lost)??)
@@ -94,14 +94,14 @@ impl fmt::Debug for AgentLoopStream {
     }
 }
 
-/// Why a stream has no result.
+/// The error of a stream without a result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// The loop did not begin.
+    /// The loop could not start.
     #[error(transparent)]
     Loop(#[from] LoopError),
-    /// Its task is gone.
+    /// The task of the loop was aborted.
     #[error("the loop's task was ended from outside before it had a result")]
     Lost,
 }

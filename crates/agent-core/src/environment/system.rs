@@ -1,4 +1,4 @@
-//! The world as it is. The only file of agent-core that reads a clock or starts a task.
+//! The environment of the operating system. No other file of this crate reads a clock or spawns a task.
 #![expect(clippy::disallowed_methods, reason = "this is the one place where the real clock is read")]
 
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::{Abort, BoxFuture, Environment, NoRuntime, TaskHandle};
 use crate::identity::Timestamp;
 
-/// Random bytes that are fetched together: an agent needs two ids, and each fetch is a call into the kernel.
+/// The number of random bytes fetched at once. An agent needs two ids, and each fetch is a system call.
 const POOL_BYTES: usize = 16 * 64;
 
 struct Pool {
@@ -15,13 +15,13 @@ struct Pool {
     left: usize,
 }
 
-/// Sixteen bytes of the operating system's randomness, each given out once.
+/// Returns sixteen random bytes of the operating system. No bytes are returned twice.
 fn random_bytes() -> [u8; 16] {
     static POOL: Mutex<Pool> = Mutex::new(Pool { bytes: [0; POOL_BYTES], left: 0 });
     let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
     if pool.left == 0 {
         if getrandom::fill(&mut pool.bytes).is_err() {
-            // Nothing was fetched, and zeros are no id. This one says what is wrong with the machine.
+            // Fetching failed and zeros are not an id. This call reports the problem of the machine.
             return uuid::Uuid::new_v4().into_bytes();
         }
         pool.left = POOL_BYTES;
@@ -33,7 +33,7 @@ fn random_bytes() -> [u8; 16] {
     out
 }
 
-/// The operating system's clock, tokio's timers and tasks, and random UUIDs.
+/// The clock of the operating system, tokio's timers and tasks, and random UUIDs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemEnvironment;
 

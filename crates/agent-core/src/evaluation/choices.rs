@@ -1,4 +1,4 @@
-//! The strategies that ask nobody.
+//! The strategies that call no model.
 
 use std::cmp::Reverse;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::{Evaluated, Evaluation, EvaluationError, EvaluationStrategy};
 
-/// Passes the one branch through, however it ended.
+/// Selects the only branch, however it ended. Several branches are an error.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TransparentEvaluation;
 
@@ -14,11 +14,11 @@ pub struct TransparentEvaluation;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PickFirstEvaluation;
 
-/// Selects the candidate that used the fewest tokens, those of its tools included; of equals the first.
+/// Selects the candidate with the fewest tokens, including those of its tools. Among equals it selects the first.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TokenEfficientEvaluation;
 
-/// Selects the candidate that used the most tokens, those of its tools included; of equals the first.
+/// Selects the candidate with the most tokens, including those of its tools. Among equals it selects the first.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ElaborateEvaluation;
 
@@ -53,7 +53,7 @@ impl EvaluationStrategy for TokenEfficientEvaluation {
 impl EvaluationStrategy for ElaborateEvaluation {
     async fn evaluate(&self, evaluation: Evaluation<'_>) -> Result<Evaluated, EvaluationError> {
         let candidates = evaluation.candidates()?;
-        // `max_by_key` would give the last of equals.
+        // `max_by_key` would return the last of several equals.
         let most = candidates.iter().min_by_key(|o| Reverse(o.total_usage().total_tokens));
         most.map(|o| Evaluated::select(o.index)).ok_or(EvaluationError::NoCandidate)
     }

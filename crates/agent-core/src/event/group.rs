@@ -1,52 +1,52 @@
-//! What a group of parallel loops says (REQ-198).
+//! The events of a group of parallel loops.
 
 use serde::{Deserialize, Serialize};
 
 use crate::identity::{AgentId, LoopId, SessionId, Timestamp};
 use crate::message::Usage;
 
-/// See [`AgentEvent::ParallelLoopStart`](super::AgentEvent::ParallelLoopStart).
+/// The data of [`AgentEvent::ParallelLoopStart`](super::AgentEvent::ParallelLoopStart).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ParallelLoopStart {
-    /// The group: a name of its own among the loops of the session.
+    /// The id of the group, unique among the loops of the session.
     pub group_id: LoopId,
-    /// The session.
+    /// The id of the session.
     pub session_id: SessionId,
-    /// The agent.
+    /// The id of the agent.
     pub agent_id: AgentId,
-    /// The loop that the branches go on from.
+    /// The loop that the branches continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_loop_id: Option<LoopId>,
     /// The branches, in the order of their configurations.
     pub loop_ids: Vec<LoopId>,
-    /// When.
+    /// The time of the event.
     pub timestamp: Timestamp,
 }
 
-/// See [`AgentEvent::ParallelLoopEnd`](super::AgentEvent::ParallelLoopEnd).
+/// The data of [`AgentEvent::ParallelLoopEnd`](super::AgentEvent::ParallelLoopEnd).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ParallelLoopEnd {
-    /// The group.
+    /// The id of the group.
     pub group_id: LoopId,
-    /// The session.
+    /// The id of the session.
     pub session_id: SessionId,
-    /// The branch that was selected; absent where none was, and `reason` says why.
+    /// The selected branch; `None` if none was selected, for the reason in `reason`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected_loop_id: Option<LoopId>,
-    /// Its place among the branches, from 0.
+    /// The index of the selected branch, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected_config_index: Option<usize>,
-    /// Tokens of the evaluation, which are in no branch's usage.
+    /// The tokens of the evaluation, which are not part of any branch's usage.
     #[serde(default)]
     pub evaluation_usage: Usage,
-    /// The loop of the judge, where one was asked.
+    /// The loop of the judge, if a model judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_loop_id: Option<LoopId>,
-    /// Why none was selected, or why it is not the evaluation's own choice.
+    /// The reason for which no branch was selected, or for which a fallback was selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When.
+    /// The time of the event.
     pub timestamp: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! What is noted on the way: retries, routes, budgets, compactions.
+//! The events about retries, routes, budgets and compactions.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,122 +9,124 @@ use crate::message::Usage;
 use crate::provider::ErrorKind;
 use crate::route::RouteName;
 
-/// See [`AgentEvent::RetryStart`](super::AgentEvent::RetryStart) and [`AgentEvent::RetryEnd`](super::AgentEvent::RetryEnd).
+/// The data of [`AgentEvent::RetryStart`](super::AgentEvent::RetryStart) and
+/// [`AgentEvent::RetryEnd`](super::AgentEvent::RetryEnd).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RetryNote {
-    /// The loop.
+    /// The id of the loop.
     pub loop_id: LoopId,
-    /// The retry, from 1.
+    /// The number of the retry, from 1.
     pub attempt: u32,
-    /// Of how many.
+    /// The maximum number of retries.
     pub max_attempts: u32,
-    /// The wait before it, in milliseconds.
+    /// The delay before the retry, in milliseconds.
     pub delay_ms: u64,
-    /// What failed: for a start the attempt before, for an end this one; absent when it succeeded.
+    /// The error: at a start, that of the previous attempt; at an end, that of this one. `None` if the retry
+    /// succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// See [`AgentEvent::RouteChanged`](super::AgentEvent::RouteChanged).
+/// The data of [`AgentEvent::RouteChanged`](super::AgentEvent::RouteChanged).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RouteChange {
-    /// The loop.
+    /// The id of the loop.
     pub loop_id: LoopId,
-    /// Who failed.
+    /// The route that failed.
     pub from: RouteName,
-    /// Who is asked now.
+    /// The route of the next attempt.
     pub to: RouteName,
-    /// How it failed.
+    /// The kind of the failure.
     pub kind: ErrorKind,
-    /// What it failed with.
+    /// The message of the failure.
     pub error: String,
 }
 
-/// See [`AgentEvent::Budget`](super::AgentEvent::Budget).
+/// The data of [`AgentEvent::Budget`](super::AgentEvent::Budget).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BudgetEvent {
-    /// The loop.
+    /// The id of the loop.
     pub loop_id: LoopId,
-    /// The call of a model or of a tool that it is about.
+    /// The key of the model or tool call.
     pub step: StepKey,
-    /// What happened.
+    /// What happened in the budget.
     pub note: BudgetNote,
-    /// What is spent of the run's account after it, by everybody, as far as this run knows: what others spend meanwhile is
-    /// known when the next call is reserved.
+    /// The spending of the run's account after the event, as far as this run knows. The spending of other runs is
+    /// included when the next call is reserved.
     pub spent: Spending,
 }
 
-/// What happened in a budget.
+/// A change in a budget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum BudgetNote {
-    /// This much was set aside for the call, which is made now.
+    /// The maximum cost of a call was reserved; the call starts now.
     Reserved {
-        /// How much.
+        /// The reserved amounts.
         amounts: Spending,
-        /// The most tokens that its answer may have, where the budget does not allow what was configured.
+        /// The maximum tokens of the answer, if the budget allows less than is configured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_output: Option<u32>,
     },
-    /// The call has ended, well or not, and this is what it cost; the rest came back.
+    /// The call ended, and its actual cost was charged. The rest of the reservation was released.
     Spent {
-        /// How much.
+        /// The charged amounts.
         amounts: Spending,
-        /// Whether it is an estimate, because the provider did not say.
+        /// Whether the amounts are an estimate, because the provider reported no usage.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         estimated: bool,
     },
-    /// A limit does not allow the call. The run ends, or asks.
+    /// A limit denied the call. The run ends or asks the user.
     Refused {
-        /// Which, with the figures.
+        /// The limit, with its figures.
         refusal: Box<BudgetRefusal>,
     },
     /// An answer raised the limit.
     Raised {
-        /// By how much.
+        /// The amounts by which it was raised.
         by: Spending,
     },
 }
 
-/// See [`AgentEvent::CompactionEnded`](super::AgentEvent::CompactionEnded).
+/// The data of [`AgentEvent::CompactionEnded`](super::AgentEvent::CompactionEnded).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompactionEnded {
-    /// The loop.
+    /// The id of the loop.
     pub loop_id: LoopId,
-    /// Why.
+    /// The reason of the compaction.
     pub reason: CompactionReason,
-    /// What was replaced by what.
+    /// The ranges that were replaced.
     pub splices: Vec<Splice>,
-    /// Messages before.
+    /// The number of messages before.
     pub messages_before: usize,
-    /// Messages after.
+    /// The number of messages after.
     pub messages_after: usize,
-    /// Tokens before, as counted.
+    /// The counted tokens before.
     pub estimated_tokens_before: u64,
-    /// Tokens after, as counted.
+    /// The counted tokens after.
     pub estimated_tokens_after: u64,
-    /// Tokens that the strategy itself used; a bucket of its own.
+    /// The tokens that the strategy itself used, counted separately.
     #[serde(default)]
     pub usage: Usage,
-    /// Why the caller's strategy was not used, where it failed.
+    /// The error of the caller's strategy, if the default one replaced it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<String>,
-    /// When.
+    /// The time of the event.
     pub timestamp: Timestamp,
 }
 
-/// Why a history is shortened.
+/// The reason of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CompactionReason {
-    /// It is longer than its budget.
+    /// The context exceeds its budget.
     Budget,
-    /// The provider said that it is too long.
+    /// The provider reported that the context is too long.
     Overflow,
 }

@@ -1,4 +1,4 @@
-//! What a person is asked, and answers.
+//! Questions to the user, and their answers.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,20 +6,20 @@ use serde_json::Value;
 use crate::budget::{BudgetRefusal, Spending};
 use crate::identity::QuestionId;
 
-/// Something a run waits for.
+/// A question that a run waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Question {
-    /// Its name, for the answer.
+    /// The id of the question, which the answer repeats.
     pub id: QuestionId,
-    /// What is asked.
+    /// The text of the question.
     pub text: String,
-    /// The call that waits; absent when a gate does.
+    /// The call that waits; `None` if a gate waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Box<crate::message::ToolCall>>,
-    /// The limit that is reached, where a budget asks: [`Answer::Raise`] raises it, `Allow` lets this one call be made
-    /// although it is reached, and `Deny` ends the run (a call of a tool: refuses the call).
+    /// The reached limit, if a budget asks: [`Answer::Raise`] raises it, `Allow` permits this call only, and `Deny`
+    /// ends the run, or denies the call if it is a tool call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Box<BudgetRefusal>>,
 }
@@ -29,18 +29,18 @@ pub struct Question {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Answer {
-    /// Go on.
+    /// The action may proceed.
     Allow,
-    /// Go on with other arguments. For calls only.
+    /// The call may proceed with other arguments. For calls only.
     AllowWith(Value),
-    /// Raise the limit of the budget that asks by this much, and go on. For budgets only.
+    /// The limit is raised by this amount, and the run continues. For budgets only.
     Raise {
-        /// By how much.
+        /// The amounts by which the limit is raised.
         by: Spending,
     },
-    /// Do not.
+    /// The action is denied.
     Deny {
-        /// What the model is told.
+        /// The reason, which the model receives.
         reason: String,
     },
 }

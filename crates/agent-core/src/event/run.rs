@@ -1,4 +1,4 @@
-//! How a run begins and how it ends.
+//! The start and the end of a run.
 
 use std::sync::Arc;
 
@@ -11,92 +11,92 @@ use crate::identity::{AgentId, ContinuationKind, GroupMember, LoopId, SessionId,
 use crate::message::Usage;
 use crate::provider::ErrorKind;
 
-/// See [`AgentEvent::AgentStart`](super::AgentEvent::AgentStart) (REQ-192).
+/// The data of [`AgentEvent::AgentStart`](super::AgentEvent::AgentStart).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AgentStart {
-    /// The agent.
+    /// The id of the agent.
     pub agent_id: AgentId,
-    /// The session.
+    /// The id of the session.
     pub session_id: SessionId,
-    /// The loop.
+    /// The id of the loop.
     pub loop_id: LoopId,
-    /// The loop that this one continues or was started by.
+    /// The loop that this one continues, or that started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_loop_id: Option<LoopId>,
-    /// How it continues; absent for a first loop.
+    /// How the loop continues its parent; `None` for a first loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation_kind: Option<ContinuationKind>,
-    /// Its place in a group of parallel loops.
+    /// The membership in a group of parallel loops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupMember>,
-    /// Why there is a new session, on the first loop of one that the agent went to from another.
+    /// The reason for the new session, on its first loop; `None` on other loops and in an agent's first session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_origin: Option<SessionOrigin>,
-    /// When.
+    /// The time of the event.
     pub timestamp: Timestamp,
-    /// What it runs with.
+    /// The configuration of the loop.
     #[serde(default)]
     pub config: Arc<LoopConfigSnapshot>,
-    /// What the caller wants to have noted.
+    /// Data of the caller.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub metadata: Value,
 }
 
-/// What a loop runs with, without secrets (REQ-211).
+/// The configuration of a loop, without secrets.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct LoopConfigSnapshot {
-    /// The model.
+    /// The id of the model.
     pub model: String,
-    /// The provider.
+    /// The name of the provider.
     pub provider: String,
-    /// The caller's name for the configuration.
+    /// The caller's name of the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_id: Option<String>,
-    /// The model's name for people.
+    /// The display name of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The protocol.
+    /// The wire protocol of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api: Option<crate::model::ApiProtocol>,
-    /// The model's window.
+    /// The context window of the model, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u32>,
-    /// The most tokens of an answer.
+    /// The maximum number of tokens of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// How much it thinks.
+    /// How much the model thinks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_level: Option<crate::model::ThinkingLevel>,
-    /// Randomness.
+    /// The sampling temperature of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
-    /// What the model's tokens cost; absent where no price was set.
+    /// The prices of the model's tokens; `None` if no price was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prices: Option<crate::message::CostConfig>,
 }
 
-/// See [`AgentEvent::AgentEnd`](super::AgentEvent::AgentEnd).
+/// The data of [`AgentEvent::AgentEnd`](super::AgentEvent::AgentEnd).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AgentEnd {
-    /// The loop.
+    /// The id of the loop.
     pub loop_id: LoopId,
-    /// The messages of this run: every `MessageEnd` in order, superseded ones aside (B-007).
+    /// The messages of this run: those of every `MessageEnd` in order, without superseded ones.
     pub messages: Vec<MessageRef>,
-    /// Tokens of all turns.
+    /// The tokens of all turns.
     pub usage: Usage,
-    /// Tokens that calls used themselves: those of sub-agents. They are not in `usage` (D32).
+    /// The tokens that tool calls used themselves, such as sub-agents. They are not included in `usage`.
     #[serde(default, skip_serializing_if = "Usage::is_zero")]
     pub tool_usage: Usage,
-    /// What the run spent of its budget, its tools and sub-agents included; absent without a budget.
+    /// The spending of the run, including its tools and sub-agents; `None` without a budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Box<Spending>>,
-    /// How it ended.
+    /// How the run ended.
     pub ended: Ended,
-    /// When.
+    /// The time of the event.
     pub timestamp: Timestamp,
 }
 
@@ -105,45 +105,45 @@ pub struct AgentEnd {
 #[serde(tag = "how", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Ended {
-    /// There was nothing left to do.
+    /// The run completed its work.
     Completed,
-    /// `before_loop` refused.
+    /// The `before_loop` hook denied the run.
     Vetoed {
-        /// Why.
+        /// The reason of the hook.
         reason: String,
     },
-    /// An input filter refused the prompt.
+    /// An input filter rejected the prompt.
     InputRejected {
-        /// Why.
+        /// The reason of the filter.
         reason: String,
     },
-    /// `before_turn` refused a turn.
+    /// The `before_turn` hook denied a turn.
     TurnVetoed {
-        /// Why.
+        /// The reason of the hook.
         reason: String,
     },
     /// An execution limit was reached.
     Limit {
-        /// Which, in the words of REQ-061.
+        /// The limit, as the text of a [`LimitReason`](crate::LimitReason).
         reason: String,
     },
-    /// The budget is used up, and it was not raised.
+    /// The budget is exhausted and was not raised.
     Budget {
-        /// Which limit, with the figures.
+        /// The limit, with its figures.
         refusal: Box<BudgetRefusal>,
     },
-    /// The caller aborted.
+    /// The caller aborted the run.
     Aborted,
-    /// The model could not be asked, or its answer could not be used.
+    /// The model call failed, or its reply could not be used.
     Error {
-        /// What it means.
+        /// The kind of the failure.
         kind: ErrorKind,
-        /// What happened.
+        /// The message of the failure.
         message: String,
     },
-    /// The run was cut off: its task was dropped, or something in it panicked.
+    /// The run was interrupted: its task was dropped, or code in it panicked.
     Interrupted {
-        /// What is known of it.
+        /// The reason of the interruption.
         reason: String,
     },
 }

@@ -1,7 +1,7 @@
-//! The list behind a history: chunks of units, each linked to the one before it.
+//! The list behind a history: chunks of units, each linked to the chunk before it.
 //!
-//! Only the newest chunk is ever changed, and only where nobody else holds it; else it is copied (at most
-//! [`CHUNK`] counts). So an append costs O(1) and shares the past.
+//! Only the newest chunk changes, and only while it is not shared; otherwise it is copied (at most [`CHUNK`]
+//! reference counts). An append therefore costs O(1) and shares all older units.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use super::joined::Joined;
 use crate::identity::stable_hash;
 use crate::message::{AgentMessage, AssistantMessage};
 
-/// Units in a chunk.
+/// The number of units in a chunk.
 const CHUNK: usize = 32;
 
 #[derive(Default)]
 pub(super) struct Chunk {
     parent: Option<Arc<Chunk>>,
-    /// Units in all chunks before this one.
+    /// The number of units in all chunks before this one.
     start: usize,
     units: Vec<Arc<Unit>>,
-    /// Hashes of the ids of the calls in `units`.
+    /// The hashes of the call ids in `units`.
     calls: Vec<u64>,
-    /// Messages up to the end of this chunk.
+    /// The number of messages up to the end of this chunk.
     messages: usize,
-    /// Tokens up to the end of this chunk.
+    /// The number of tokens up to the end of this chunk.
     tokens: u64,
     joined: Joined,
 }
@@ -52,7 +52,7 @@ impl Chunk {
         self.units.push(unit);
     }
 
-    /// Everything but the links: a copy shares its parent and its units. It has room for one more.
+    /// Copies the chunk, sharing its parent and its units, with capacity for one more unit.
     fn copied(&self) -> Self {
         let mut units = Vec::with_capacity((self.units.len() + 1).next_power_of_two().max(4));
         units.extend_from_slice(&self.units);
@@ -71,13 +71,13 @@ impl Chunk {
         &self.units
     }
 
-    /// Where its joined forms are kept; `None` while it may still grow.
+    /// Returns the cache of the joined forms; `None` while the chunk can still grow.
     pub(super) fn joined(&self) -> Option<&Joined> {
         (self.units.len() >= CHUNK).then_some(&self.joined)
     }
 }
 
-/// A long list must not be dropped by recursion.
+/// Drops the links iteratively, because recursion would overflow the stack for a long list.
 impl Drop for Chunk {
     fn drop(&mut self) {
         let mut next = self.parent.take();
@@ -119,7 +119,7 @@ fn chain(tail: &Arc<Chunk>) -> impl Iterator<Item = &Arc<Chunk>> {
     std::iter::successors(Some(tail), |c| c.parent.as_ref())
 }
 
-/// The chunks, oldest first.
+/// Returns the chunks, oldest first.
 pub(super) fn chunks(tail: &Arc<Chunk>) -> impl Iterator<Item = &Arc<Chunk>> {
     let mut chunks: Vec<&Arc<Chunk>> = chain(tail).collect();
     chunks.reverse();
@@ -139,8 +139,8 @@ pub(super) fn has_call(tail: &Arc<Chunk>, id: &str) -> bool {
     chain(tail).any(|c| c.calls.contains(&hash) && c.units.iter().any(|u| call_ids(u).any(|c| c == id)))
 }
 
-/// Equal units from the start. Chunks begin at the same places in every list (each is filled before the next one
-/// opens), so the walk goes back from the ends until both hold the same chunk.
+/// Returns the number of equal units at the start. Chunks begin at the same positions in every list, so the walk goes
+/// back from the ends until both lists contain the same chunk.
 pub(super) fn shared(a: &Arc<Chunk>, b: &Arc<Chunk>) -> usize {
     let (mut x, mut y) = (Some(a), Some(b));
     let mut count = 0;
@@ -151,7 +151,7 @@ pub(super) fn shared(a: &Arc<Chunk>, b: &Arc<Chunk>) -> usize {
             std::cmp::Ordering::Equal if Arc::ptr_eq(p, q) => return count.max(p.end()),
             std::cmp::Ordering::Equal => {
                 let same = p.units.iter().zip(&q.units).take_while(|(u, v)| Arc::ptr_eq(u, v)).count();
-                // Later chunks count only when this one is equal to its end.
+                // Later chunks count only if this chunk is equal to its end.
                 if same < p.units.len().min(q.units.len()) || count == 0 {
                     count = p.start + same;
                 }

@@ -1,4 +1,4 @@
-//! The encoded forms of the units of a full chunk, joined: a long conversation is then written in few pieces.
+//! Joins the encoded forms of the units of a full chunk, so that a long conversation is written in few pieces.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,24 +6,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::Unit;
 use crate::wire::{Encoded, WireCache, WireKey};
 
-/// The most bytes of a joined form. It holds the bytes of its units a second time, and saves nothing worth that where
-/// they are long.
+/// The maximum size of a joined form in bytes. It stores the bytes of its units a second time, which is not worth it
+/// for long units.
 const MOST_BYTES: usize = 32 << 10;
 
-/// What stands between two forms: all of them are elements of a JSON list.
+/// The separator between two forms, which are elements of a JSON list.
 const SEPARATOR: u8 = b',';
 
-/// The place beside a full chunk where its joined forms are kept.
+/// Caches the joined forms of a full chunk.
 #[derive(Default)]
 pub(super) struct Joined {
-    /// Whether it has been asked for. Nothing is joined for the first time: a list that is made anew for each request,
-    /// as a hook may do it, is written once.
+    /// Whether the form was requested before. Nothing is joined on the first request, because a list that a hook
+    /// rebuilds for each request is written only once.
     asked: AtomicBool,
     forms: WireCache,
 }
 
 impl Joined {
-    /// Calls `read` with the joined form of `units`. `false` where there is none: each has to be read by itself.
+    /// Calls `read` with the joined form of `units`. Returns `false` if there is none and each unit must be read
+    /// separately.
     pub(super) fn with(
         &self,
         units: &[Arc<Unit>],
@@ -49,7 +50,7 @@ impl Joined {
     }
 }
 
-/// The forms behind each other; empty where that is too long.
+/// Joins the forms. Returns an empty form if the result would be too long.
 fn joined(units: &[Arc<Unit>], key: WireKey, make: &impl Fn(&Unit) -> Encoded) -> Encoded {
     let (mut bytes, mut marks) = (Vec::new(), Vec::new());
     for unit in units {
@@ -62,7 +63,7 @@ fn joined(units: &[Arc<Unit>], key: WireKey, make: &impl Fn(&Unit) -> Encoded) -
                 }
                 let start = u32::try_from(bytes.len()).unwrap_or(Encoded::NO_MARK);
                 bytes.extend_from_slice(form.bytes());
-                // No mark is the largest number, and stays it.
+                // `NO_MARK` is the largest number and stays it.
                 marks.extend(form.marks().iter().map(|mark| mark.saturating_add(start)));
             },
         );

@@ -1,4 +1,4 @@
-//! Closing lists that were made elsewhere: restored, replaced, transformed, imported.
+//! Repairs lists of messages from other sources: restored, replaced, transformed or imported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,33 +6,33 @@ use super::{Entry, History, MessageRef, Unit, UnitKind};
 use crate::identity::{ToolCallId, stable_hash};
 use crate::message::{AgentMessage, Content, Message, ToolResultMessage};
 
-/// What a result says that had to be made up for a call without one.
+/// The text of a result that was added for a call without one.
 pub const ORPHAN_RESULT: &str = "No result provided";
 
-/// A change that was needed to close a list.
+/// A change that was needed to give every call its result.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Repair {
-    /// A call had no result and was given one that says so.
+    /// A call without a result was given one that says so.
     ResultAdded {
-        /// The call.
+        /// The id of the call.
         call: ToolCallId,
     },
-    /// A result had no call before it and was left out.
+    /// A result without a preceding call was removed.
     ResultDropped {
-        /// The call it named.
+        /// The id that the result refers to.
         call: ToolCallId,
     },
-    /// Results were not in the order of the calls and were put there.
+    /// The results were reordered to match the order of the calls.
     ResultsReordered {
         /// The first call of the reply.
         call: ToolCallId,
     },
     /// An empty or repeated call id was replaced, in the call and in its result.
     CallRenamed {
-        /// The id as it was.
+        /// The id before the repair.
         from: ToolCallId,
-        /// The id as it is.
+        /// The id after the repair.
         to: ToolCallId,
     },
 }
@@ -86,14 +86,14 @@ struct Builder {
 /// A reply with calls whose results are being collected.
 struct Open {
     reply: Entry,
-    /// The calls as they were named, and as they are named now.
+    /// The calls, with their original and their new ids.
     calls: Vec<(ToolCallId, ToolCallId, crate::identity::ToolName)>,
     results: Vec<Option<Entry>>,
     arrived: Vec<usize>,
 }
 
 impl Builder {
-    /// Takes a unit as it is, unless one of its call ids is already in use.
+    /// Reuses a unit unchanged, unless one of its call ids is already in use.
     fn take_unit(&mut self, unit: &std::sync::Arc<Unit>) -> bool {
         // A note may stand between a call and its result, as in `take`.
         if unit.first().is_some_and(|m| m.as_llm().is_some()) || !self.waits_for_results() {
@@ -126,7 +126,7 @@ impl Builder {
                 self.close();
                 self.history.append(Unit::single(entry));
             }
-            // A note may stand between a call and its result; it goes before them.
+            // A note between a call and its result is moved before both.
             None => {
                 if !self.waits_for_results() {
                     self.close();
@@ -210,7 +210,8 @@ impl Builder {
                 ))))
             }));
         }
-        // The parts match by construction; were they not to, the reply is left out rather than sent open.
+        // The parts match by construction. If they did not, the reply would be left out rather than sent with open
+        // calls.
         if let Ok(unit) = Unit::exchange(open.reply, results) {
             self.history.append(unit);
         }

@@ -1,48 +1,48 @@
-//! Replacing ranges of a history, as a compaction does.
+//! Replaces ranges of a history, as compaction does.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Entry, History};
 
-/// The messages `from..to` are replaced by others.
+/// Replaces the messages `from..to` of a history by other messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Splice {
-    /// The first message that goes, counted from 0.
+    /// The index of the first message that is replaced.
     pub from: usize,
-    /// The first message after it that stays.
+    /// The index after the last message that is replaced.
     pub to: usize,
-    /// What comes in its place.
+    /// The messages that replace the range.
     pub messages: Vec<Entry>,
 }
 
-/// Why a history was not changed.
+/// The error of a splice that does not fit a history.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpliceError {
-    /// A range is empty the wrong way round, lies outside or overlaps the one before it.
+    /// A range is inverted, out of bounds, or overlaps the range before it.
     #[error("the range {from}..{to} does not fit a history of {len} messages, or overlaps the one before it")]
     Range {
-        /// Its start.
+        /// The start of the range.
         from: usize,
-        /// Its end.
+        /// The end of the range.
         to: usize,
-        /// The length of the history.
+        /// The number of messages in the history.
         len: usize,
     },
-    /// A range would part a call from its result.
+    /// A range would separate a call from its result.
     #[error(
         "the boundary at message {at} lies between a tool call and its result; move it to the start or the end of the exchange"
     )]
     CutsExchange {
-        /// The boundary.
+        /// The index of the boundary.
         at: usize,
     },
-    /// The new messages hold a call without its result, or the reverse.
+    /// The new messages contain a call without its result, or the reverse.
     #[error("the messages that replace {from}..{to} do not pair every tool call with its result")]
     Unpaired {
-        /// Its start.
+        /// The start of the range.
         from: usize,
-        /// Its end.
+        /// The end of the range.
         to: usize,
     },
 }

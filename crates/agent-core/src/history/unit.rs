@@ -1,4 +1,4 @@
-//! A closed piece of history: a message, a reply with its results, or a failed reply.
+//! The unit of a history: a message, a reply with its results, or a failed reply.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,29 +8,28 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::HistoryError;
-use crate::context::message_tokens;
 use crate::identity::ToolCallId;
-use crate::message::{AgentMessage, AssistantMessage, Message, ToolResultMessage};
+use crate::message::{AgentMessage, AssistantMessage, Message, ToolResultMessage, message_tokens};
 use crate::wire::WireCache;
 
-/// A shared message. A clone costs one atomic count; it serialises as the message.
+/// A shared message. A clone increments one reference count. It serializes as the message.
 #[derive(Clone, PartialEq)]
 pub struct MessageRef(Arc<AgentMessage>);
 
 impl MessageRef {
-    /// Shares a message.
+    /// Wraps a message for sharing.
     #[must_use]
     pub fn new(message: AgentMessage) -> Self {
         Self(Arc::new(message))
     }
 
-    /// Whether both are the same object.
+    /// Returns whether both refer to the same object.
     #[must_use]
     pub fn same(a: &Self, b: &Self) -> bool {
         Arc::ptr_eq(&a.0, &b.0)
     }
 
-    /// The message itself; copied when it is shared.
+    /// Returns the message, copied if it is shared.
     #[must_use]
     pub fn into_inner(self) -> AgentMessage {
         Arc::unwrap_or_clone(self.0)
@@ -69,7 +68,7 @@ impl<'de> Deserialize<'de> for MessageRef {
     }
 }
 
-/// A message and its token count, counted once when it entered.
+/// A message with its token count, which is determined once when the message enters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     tokens: u64,
@@ -77,44 +76,44 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A message with its count.
+    /// Creates an entry with a known token count.
     #[must_use]
     pub fn new(message: MessageRef, tokens: u64) -> Self {
         Self { tokens, message }
     }
 
-    /// The message.
+    /// Returns the message of the entry.
     #[must_use]
     pub fn message(&self) -> &AgentMessage {
         &self.message
     }
 
-    /// The message, shared.
+    /// Returns the shared message of the entry.
     #[must_use]
     pub fn shared(&self) -> &MessageRef {
         &self.message
     }
 
-    /// The message, to be changed where nobody else has it, else a copy.
+    /// Returns the message for modification, copied if it is shared.
     pub(crate) fn message_mut(&mut self) -> &mut AgentMessage {
         Arc::make_mut(&mut self.message.0)
     }
 
-    /// Its token count.
+    /// Returns the token count of the message.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
 }
 
-/// The count is the default estimate.
+/// Uses the default estimate as the token count.
 impl From<AgentMessage> for Entry {
     fn from(message: AgentMessage) -> Self {
         Self::from(MessageRef::new(message))
     }
 }
 
-/// The count is the default estimate.
+/// Uses the default estimate as the token count.
 impl From<MessageRef> for Entry {
     fn from(message: MessageRef) -> Self {
         let tokens = message_tokens(&message);
@@ -122,19 +121,19 @@ impl From<MessageRef> for Entry {
     }
 }
 
-/// What a [`Unit`] holds.
+/// The kind of a [`Unit`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnitKind {
-    /// One user message, note or reply without calls.
+    /// One user message, note, or reply without calls.
     Message,
     /// A reply and the results of its calls.
     Exchange,
-    /// A reply that failed; no encoder shows it to a model.
+    /// A failed reply, which no model receives.
     Failed,
 }
 
-/// A closed piece of history, which is encoded as a whole and once for each target.
+/// A closed piece of history. It is encoded as a whole, once for each target model.
 pub struct Unit {
     kind: UnitKind,
     entries: Box<[Entry]>,
@@ -155,7 +154,7 @@ impl Unit {
             return Err(HistoryError::Unpaired { calls: vec![], results: result_ids(&results) });
         };
         if message.is_failed() {
-            return Err(HistoryError::WrongDoor(message.stop_reason, "push_failed"));
+            return Err(HistoryError::WrongMethod(message.stop_reason, "push_failed"));
         }
         if !answers(message, &results) {
             let calls = message.tool_calls().map(|c| c.id.to_string()).collect();
@@ -167,42 +166,42 @@ impl Unit {
         Ok(Self { kind: UnitKind::Exchange, entries: entries.into(), wire: WireCache::default() })
     }
 
-    /// What it holds.
+    /// Returns the kind of the unit.
     #[must_use]
     pub fn kind(&self) -> UnitKind {
         self.kind
     }
 
-    /// Its messages with their counts.
+    /// Returns the messages of the unit with their token counts.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Its first message.
+    /// Returns the first message of the unit.
     #[must_use]
     pub fn first(&self) -> Option<&AgentMessage> {
         self.entries.first().map(Entry::message)
     }
 
-    /// Its reply, if it has one.
+    /// Returns the reply of the unit, if it has one.
     #[must_use]
     pub fn reply(&self) -> Option<&AssistantMessage> {
         self.first().and_then(AgentMessage::as_llm).and_then(Message::as_assistant)
     }
 
-    /// The results of the reply's calls, in their order.
+    /// Returns the results of the reply's calls, in order.
     pub fn results(&self) -> impl Iterator<Item = &ToolResultMessage> {
         self.entries.iter().filter_map(|e| e.message().as_llm().and_then(Message::as_tool_result))
     }
 
-    /// The sum of its counts.
+    /// Returns the sum of the token counts.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.entries.iter().map(Entry::tokens).fold(0, u64::saturating_add)
     }
 
-    /// Where its encoded forms are kept.
+    /// Returns the cache of the encoded forms.
     #[must_use]
     pub fn wire(&self) -> &WireCache {
         &self.wire
@@ -218,7 +217,7 @@ impl fmt::Debug for Unit {
     }
 }
 
-/// Whether these are the results of the reply's calls, one for each and in their order, and no two calls have the same id.
+/// Returns whether the results answer the calls of the reply one to one and in order, and all call ids differ.
 fn answers(reply: &AssistantMessage, results: &[Entry]) -> bool {
     let ids = || reply.tool_calls().map(|call| &call.id);
     let answered = results.iter().map(|entry| match entry.message().as_llm() {

@@ -1,4 +1,4 @@
-//! Messages of an agent: those that a model sees, and those that only the program sees (REQ-003, 004).
+//! Messages in an agent's history: those that the model receives, and notes that only the program reads.
 
 mod written;
 
@@ -13,32 +13,32 @@ use crate::identity::{Timestamp, TurnId};
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum AgentMessage {
-    /// Shown to the model.
+    /// A message that the model receives.
     Llm(LlmMessage),
-    /// A program's own note; never sent unless `convert_to_llm` turns it into something else.
+    /// A note of the program. It is not sent unless the `convert_to_llm` hook replaces it.
     Extension(ExtensionMessage),
 }
 
-/// A message for the model, with the place where it entered.
+/// A message for the model, with the turn in which it entered the history.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct LlmMessage {
-    /// The message.
+    /// The message that the model receives.
     #[serde(flatten)]
     pub message: Message,
-    /// The turn in which it entered; absent for messages that the caller put there.
+    /// The turn in which the message entered; `None` for messages that the caller put into the history.
     #[serde(default)]
     pub turn_id: Option<TurnId>,
 }
 
-/// A program's own note in the history (REQ-004).
+/// A note that a program stores in the history. The model does not receive it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExtensionMessage {
     role: ExtensionRole,
-    /// What kind of note, chosen by the program.
+    /// The kind of note, chosen by the program.
     pub kind: String,
-    /// The note.
+    /// The data of the note.
     pub data: Value,
 }
 
@@ -49,13 +49,13 @@ enum ExtensionRole {
 }
 
 impl ExtensionMessage {
-    /// A note of this kind.
+    /// Creates a note of this kind.
     #[must_use]
     pub fn new(kind: impl Into<String>, data: Value) -> Self {
         Self { role: ExtensionRole::Extension, kind: kind.into(), data }
     }
 
-    /// Always `extension`.
+    /// Returns the role, which is always `extension`.
     #[must_use]
     pub fn role(&self) -> &'static str {
         "extension"
@@ -63,13 +63,13 @@ impl ExtensionMessage {
 }
 
 impl LlmMessage {
-    /// A message that did not come from a turn.
+    /// Creates a message that did not enter in a turn.
     #[must_use]
     pub fn new(message: Message) -> Self {
         Self { message, turn_id: None }
     }
 
-    /// The same message, entered in `turn_id`.
+    /// Sets the turn in which the message entered.
     #[must_use]
     pub fn in_turn(mut self, turn_id: TurnId) -> Self {
         self.turn_id = Some(turn_id);
@@ -78,19 +78,19 @@ impl LlmMessage {
 }
 
 impl AgentMessage {
-    /// A user message of one text block.
+    /// Creates a user message with one text block.
     #[must_use]
     pub fn user(text: impl Into<String>) -> Self {
         Message::user(text).into()
     }
 
-    /// A program's own note.
+    /// Creates a note of the program.
     #[must_use]
     pub fn extension(kind: impl Into<String>, data: Value) -> Self {
         Self::Extension(ExtensionMessage::new(kind, data))
     }
 
-    /// The message that a model sees, if it is one.
+    /// Returns the message for the model; `None` for a note.
     #[must_use]
     pub fn as_llm(&self) -> Option<&Message> {
         match self {
@@ -99,7 +99,7 @@ impl AgentMessage {
         }
     }
 
-    /// `user`, `assistant`, `toolResult` or `extension`.
+    /// Returns the role: `user`, `assistant`, `toolResult` or `extension`.
     #[must_use]
     pub fn role(&self) -> &'static str {
         match self {
@@ -108,13 +108,13 @@ impl AgentMessage {
         }
     }
 
-    /// The text blocks, joined; empty for a note.
+    /// Returns the text blocks, joined without a separator. A note has no text.
     #[must_use]
     pub fn text(&self) -> String {
         self.as_llm().map(Message::text).unwrap_or_default()
     }
 
-    /// Sets the time if the message has none yet.
+    /// Sets the time of a message that has none.
     pub(crate) fn stamp(&mut self, now: Timestamp) {
         let Self::Llm(m) = self else { return };
         let timestamp = match &mut m.message {

@@ -1,4 +1,4 @@
-//! The arguments of a tool call: the text as the model sent it, and what it means.
+//! The arguments of a tool call: the text that the model sent, and its JSON value.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -8,14 +8,14 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-/// The most bytes of arguments that an error message quotes.
+/// The maximum number of bytes of arguments that an error message quotes.
 pub const MAX_ARGUMENTS_SHOWN: usize = 2_048;
 
-/// Arguments of a tool call.
+/// The arguments of a tool call.
 ///
-/// The text is kept as the model sent it and is parsed at most once, when somebody asks. An empty text means `{}`.
-/// A text that is not JSON stays what it is: the call is answered with an error that shows it, and is never run
-/// with something salvaged (B-090).
+/// The text is stored as the model sent it and parsed at most once, on demand. An empty text means `{}`. A text that
+/// is not JSON is kept unchanged: the call is answered with an error that quotes it and is never executed with
+/// repaired arguments.
 ///
 /// ```
 /// use agent_core::ToolArguments;
@@ -36,28 +36,28 @@ struct Inner {
 }
 
 impl ToolArguments {
-    /// Arguments from the text that a model sent.
+    /// Creates arguments from the text that a model sent.
     #[must_use]
     pub fn from_text(text: impl Into<Box<str>>) -> Self {
         Self { inner: Arc::new(Inner { text: text.into(), value: OnceLock::new() }) }
     }
 
-    /// The text as the model sent it; may be empty.
+    /// Returns the text as the model sent it. It may be empty.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.inner.text
     }
 
-    /// The text as JSON that can be sent again: `{}` when the model sent nothing.
+    /// Returns the text as JSON that can be sent again: `{}` if the model sent an empty text.
     #[must_use]
     pub fn json_text(&self) -> &str {
         if self.inner.text.trim().is_empty() { "{}" } else { &self.inner.text }
     }
 
-    /// The value.
+    /// Returns the parsed value.
     ///
     /// # Errors
-    /// When the text is not JSON: what is wrong with it and where.
+    /// A description of the syntax error and its position if the text is not JSON.
     pub fn value(&self) -> Result<&Value, String> {
         let parsed = self.inner.value.get_or_init(|| {
             serde_json::from_str(self.json_text()).map_err(|e| e.to_string().into_boxed_str())
@@ -65,7 +65,7 @@ impl ToolArguments {
         parsed.as_ref().map_err(ToString::to_string)
     }
 
-    /// Whether the text is a JSON object, which is what providers accept in a request.
+    /// Returns whether the text is a JSON object, the only form that providers accept in a request.
     #[must_use]
     pub fn is_object(&self) -> bool {
         self.value().is_ok_and(Value::is_object)
@@ -97,15 +97,15 @@ impl fmt::Debug for ToolArguments {
     }
 }
 
-/// Written as `arguments` (the value, null when it is not JSON) and, only where the value would not give the
-/// text back, `argumentsText`.
+/// Serializes as `arguments`, the value, or null if it is not JSON. Adds `argumentsText` only if the value does not
+/// reproduce the text.
 impl Serialize for ToolArguments {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         match self.value() {
             Ok(value) => {
                 map.serialize_entry("arguments", value)?;
-                // Null alone would read as "nothing was written".
+                // A null without the text would mean that the model sent nothing.
                 if value.is_null() || !is_written_as(value, self.text()) {
                     map.serialize_entry("argumentsText", self.text())?;
                 }
@@ -119,9 +119,9 @@ impl Serialize for ToolArguments {
     }
 }
 
-/// Whether the value, written without spaces, is this text.
+/// Returns whether the value, serialized without spaces, equals this text.
 fn is_written_as(value: &Value, text: &str) -> bool {
-    /// What of a text has not been met yet. A write of anything else fails.
+    /// The rest of a text that must still be matched. Writing anything else fails.
     struct Rest<'t>(&'t [u8]);
 
     impl std::io::Write for Rest<'_> {

@@ -1,128 +1,128 @@
-//! The blocks that a message is made of (REQ-001).
+//! The content blocks of a message.
 
 use serde::{Deserialize, Serialize};
 
 use super::ToolArguments;
 use crate::identity::{ToolCallId, ToolName};
 
-/// One block of a message.
+/// One content block of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Content {
-    /// Text.
+    /// A block of text.
     Text(TextContent),
-    /// A picture.
+    /// An image, as data or as an address.
     Image(ImageContent),
-    /// What a model thought before it answered.
+    /// The model's reasoning before its answer.
     Thinking(ThinkingContent),
-    /// A model's request to run a tool.
+    /// A request of the model to run a tool.
     ToolCall(ToolCall),
-    /// A block of a kind that only its provider knows. It is shown to the same model again, byte for byte.
+    /// A block of a kind that only its provider understands. It is sent back to the same model unchanged.
     Opaque(OpaqueContent),
 }
 
-/// Text.
+/// A block of text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TextContent {
-    /// The text.
+    /// The text of the block.
     pub text: String,
-    /// A provider's signature over it, for the model that wrote it.
+    /// The provider's signature of the text, for the model that wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
 }
 
-/// A picture: its bytes in base64, or where it is (D38).
+/// An image, as base64 data or as an address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum ImageContent {
-    /// The bytes.
+    /// An image as base64 data.
     #[serde(rename_all = "camelCase")]
     Base64 {
         /// The bytes in standard base64 with padding.
         data: String,
-        /// For example `image/png`.
+        /// The media type, for example `image/png`.
         mime_type: String,
     },
-    /// An `https` address that the provider fetches.
+    /// An `https` address from which the provider fetches the image.
     Url {
-        /// The address.
+        /// The address of the image.
         url: String,
     },
 }
 
-/// What a model thought.
+/// The reasoning of a model before its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ThinkingContent {
-    /// The readable part; may be empty.
+    /// The readable reasoning; may be empty.
     pub thinking: String,
-    /// The provider's signature or encrypted form. It never leaves the model that made it.
+    /// The provider's signature or encrypted form. It is sent only to the model that created it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// Whether the provider withheld the text; then `signature` holds its opaque form.
+    /// Whether the provider withheld the text. In that case, `signature` holds its opaque form.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
 }
 
-/// A model's request to run a tool.
+/// A request of the model to run a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// Names this call; its result carries the same id.
+    /// The id of the call; its result carries the same id.
     pub id: ToolCallId,
-    /// The tool.
+    /// The name of the tool.
     pub name: ToolName,
     /// The arguments as the model sent them.
     #[serde(flatten)]
     pub arguments: ToolArguments,
-    /// A provider's signature over the call, for the model that wrote it.
+    /// The provider's signature of the call, for the model that wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
 }
 
-/// A block that is carried without being understood (D19).
+/// A block that is stored and sent back without being interpreted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct OpaqueContent {
-    /// The provider's name of the kind of block.
+    /// The provider's name for this kind of block.
     pub kind: String,
-    /// The block, as it is sent back.
+    /// The block as it is sent back.
     pub data: serde_json::Value,
 }
 
 impl Content {
-    /// A text block.
+    /// Creates a text block without a signature.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextContent { text: text.into(), signature: None })
     }
 
-    /// A picture from base64 bytes.
+    /// Creates an image block from base64 data.
     #[must_use]
     pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         Self::Image(ImageContent::Base64 { data: data.into(), mime_type: mime_type.into() })
     }
 
-    /// A picture at an `https` address.
+    /// Creates an image block from an `https` address.
     #[must_use]
     pub fn image_url(url: impl Into<String>) -> Self {
         Self::Image(ImageContent::Url { url: url.into() })
     }
 
-    /// A thinking block.
+    /// Creates a thinking block.
     #[must_use]
     pub fn thinking(thinking: impl Into<String>, signature: Option<String>) -> Self {
         Self::Thinking(ThinkingContent { thinking: thinking.into(), signature, redacted: false })
     }
 
-    /// Thinking whose text the provider withheld; `data` is its opaque form.
+    /// Creates a thinking block whose text the provider withheld; `data` is its opaque form.
     #[must_use]
     pub fn redacted_thinking(data: impl Into<String>) -> Self {
         Self::Thinking(ThinkingContent {
@@ -132,7 +132,7 @@ impl Content {
         })
     }
 
-    /// A tool call.
+    /// Creates a tool call block.
     #[must_use]
     pub fn tool_call(
         id: impl Into<ToolCallId>,
@@ -142,13 +142,13 @@ impl Content {
         Self::ToolCall(ToolCall::new(id, name, arguments))
     }
 
-    /// A block that is carried without being understood.
+    /// Creates a block that is not interpreted.
     #[must_use]
     pub fn opaque(kind: impl Into<String>, data: serde_json::Value) -> Self {
         Self::Opaque(OpaqueContent { kind: kind.into(), data })
     }
 
-    /// The text, if it is a text block.
+    /// Returns the text if this is a text block.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match self {
@@ -157,7 +157,7 @@ impl Content {
         }
     }
 
-    /// The call, if it is one.
+    /// Returns the call if this is a tool call.
     #[must_use]
     pub fn as_tool_call(&self) -> Option<&ToolCall> {
         match self {
@@ -180,7 +180,7 @@ impl From<String> for Content {
 }
 
 impl ToolCall {
-    /// A call of `name` with `arguments`.
+    /// Creates a call of the tool `name`.
     #[must_use]
     pub fn new(
         id: impl Into<ToolCallId>,
@@ -190,7 +190,7 @@ impl ToolCall {
         Self { id: id.into(), name: name.into(), arguments: arguments.into(), signature: None }
     }
 
-    /// The same call with a provider's signature.
+    /// Sets the provider's signature of the call.
     #[must_use]
     pub fn with_signature(mut self, signature: Option<String>) -> Self {
         self.signature = signature;
@@ -198,7 +198,7 @@ impl ToolCall {
     }
 }
 
-/// The text blocks of `content`, joined by `separator`.
+/// Returns the text blocks of `content`, joined by `separator`.
 pub(crate) fn joined_text(content: &[Content], separator: &str) -> String {
     let mut out = String::new();
     for (i, text) in content.iter().filter_map(Content::as_text).enumerate() {

@@ -1,23 +1,25 @@
-//! Tokens used and what they cost (REQ-006, REQ-197). Money is counted in whole micro-units.
+//! Token usage and its cost in whole micro-units of a currency.
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens of one or more model calls. The four buckets `input`, `output`, `cache_read` and `cache_write` are
-/// disjoint: a token is in exactly one of them.
+use crate::model::{CostConfig, CostTier};
+
+/// The tokens of one or more model calls. The four buckets `input`, `output`, `cache_read` and `cache_write` are
+/// disjoint: each token is counted in exactly one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Usage {
     /// Prompt tokens that were neither read from nor written to a cache.
     pub input: u64,
-    /// Tokens the model wrote, reasoning included.
+    /// Tokens that the model wrote, including reasoning.
     pub output: u64,
     /// The part of `output` that was reasoning.
     #[serde(default)]
     pub reasoning: u64,
-    /// Prompt tokens read from a cache.
+    /// Prompt tokens that were read from a cache.
     #[serde(default)]
     pub cache_read: u64,
-    /// Prompt tokens written to a cache.
+    /// Prompt tokens that were written to a cache.
     #[serde(default)]
     pub cache_write: u64,
     /// The sum of the four buckets.
@@ -25,62 +27,25 @@ pub struct Usage {
     pub total_tokens: u64,
 }
 
-/// Prices of a model, in micro-units of a currency per million tokens: 3,000,000 is 3 dollars.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct CostConfig {
-    /// For `Usage::input`.
-    pub input: u64,
-    /// For `Usage::output`.
-    pub output: u64,
-    /// For `Usage::cache_read`.
-    pub cache_read: u64,
-    /// For `Usage::cache_write`.
-    pub cache_write: u64,
-    /// Other prices for long prompts, by rising `above`. The whole request is priced by the last tier it reaches.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tiers: Vec<CostTier>,
-    /// Whether the model costs nothing. Prices of nothing but zeros are otherwise prices that nobody knows.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub free: bool,
-}
-
-/// Prices that hold for requests with more than `above` prompt tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CostTier {
-    /// Prompt tokens (input and both cache buckets) above which these prices hold.
-    pub above: u64,
-    /// For `Usage::input`.
-    pub input: u64,
-    /// For `Usage::output`.
-    pub output: u64,
-    /// For `Usage::cache_read`.
-    pub cache_read: u64,
-    /// For `Usage::cache_write`.
-    pub cache_write: u64,
-}
-
-/// Money, in micro-units of a currency (a millionth of a dollar). `total` is the sum of the parts.
+/// A cost in micro-units of a currency: 1,000,000 is one dollar. `total` is the sum of the other fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Cost {
-    /// For prompt tokens.
+    /// The cost of uncached prompt tokens.
     pub input: u64,
-    /// For written tokens.
+    /// The cost of written tokens.
     pub output: u64,
-    /// For cache reads.
+    /// The cost of cache reads.
     pub cache_read: u64,
-    /// For cache writes.
+    /// The cost of cache writes.
     pub cache_write: u64,
-    /// All of it.
+    /// The sum of all parts.
     pub total: u64,
 }
 
 impl Usage {
-    /// Usage from the four disjoint buckets; the total is their sum.
+    /// Creates a usage from the four disjoint buckets. The total is their sum.
     #[must_use]
     pub fn new(input: u64, output: u64, cache_read: u64, cache_write: u64) -> Self {
         let total_tokens =
@@ -88,26 +53,26 @@ impl Usage {
         Self { input, output, reasoning: 0, cache_read, cache_write, total_tokens }
     }
 
-    /// Whether nothing was used.
+    /// Returns whether no tokens were used.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The same usage, of which `reasoning` output tokens were reasoning.
+    /// Sets how many of the output tokens were reasoning.
     #[must_use]
     pub fn with_reasoning(mut self, reasoning: u64) -> Self {
         self.reasoning = reasoning;
         self
     }
 
-    /// Prompt tokens of every kind.
+    /// Returns the prompt tokens: uncached, read from a cache, and written to a cache.
     #[must_use]
     pub fn prompt_tokens(&self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
     }
 
-    /// The share of the prompt that came from a cache, from 0 to 1; 0 for an empty prompt.
+    /// Returns the share of the prompt that came from a cache, from 0 to 1; 0 for an empty prompt.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a ratio for people to read")]
     pub fn cache_hit_rate(&self) -> f64 {
@@ -115,7 +80,7 @@ impl Usage {
         if prompt == 0 { 0.0 } else { self.cache_read as f64 / prompt as f64 }
     }
 
-    /// Both usages, field by field. A sum that does not fit stays at the largest number.
+    /// Returns the sum of both usages, field by field. Saturates instead of overflowing.
     #[must_use]
     pub fn combine(&self, other: &Self) -> Self {
         Self {
@@ -128,7 +93,8 @@ impl Usage {
         }
     }
 
-    /// What these tokens of one request cost at `prices`.
+    /// Returns the cost of these tokens at `prices`. The usage must be that of one request, because tiers depend on
+    /// the prompt length.
     ///
     /// ```
     /// use agent_core::{CostConfig, Usage};
@@ -160,39 +126,8 @@ impl Usage {
     }
 }
 
-impl CostConfig {
-    /// Prices in micro-units per million tokens.
-    #[must_use]
-    pub fn per_million(input: u64, output: u64, cache_read: u64, cache_write: u64) -> Self {
-        Self { input, output, cache_read, cache_write, tiers: Vec::new(), free: false }
-    }
-
-    pub(crate) const fn unknown() -> Self {
-        Self { input: 0, output: 0, cache_read: 0, cache_write: 0, tiers: Vec::new(), free: false }
-    }
-
-    /// The prices of a model that costs nothing, such as one on this machine.
-    #[must_use]
-    pub fn free() -> Self {
-        Self { free: true, ..Self::default() }
-    }
-
-    /// Whether the prices are known: any of them is set, or the model is [`free`](Self::free).
-    #[must_use]
-    pub fn is_known(&self) -> bool {
-        *self != Self::default()
-    }
-
-    /// The same prices with another tier.
-    #[must_use]
-    pub fn with_tier(mut self, tier: CostTier) -> Self {
-        self.tiers.push(tier);
-        self
-    }
-}
-
 impl Cost {
-    /// Both costs added.
+    /// Returns the sum of both costs, field by field. Saturates instead of overflowing.
     #[must_use]
     pub fn combine(&self, other: &Self) -> Self {
         Self {

@@ -1,34 +1,34 @@
-//! Where prompt-cache markers are put (REQ-014).
+//! Prompt caching: which parts of a request carry cache markers.
 
 use serde::{Deserialize, Serialize};
 
-/// Prompt caching. The default is on, with markers placed by the provider.
+/// The prompt caching of a request. Enabled by default, with automatic markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheConfig {
     /// Whether any marker is sent.
     pub enabled: bool,
-    /// Which ones.
+    /// Which markers are sent.
     pub strategy: CacheStrategy,
 }
 
-/// Which cache markers are sent.
+/// Selects the cache markers of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum CacheStrategy {
-    /// System prompt, last tool and second-to-last message (REQ-126).
+    /// Marks the system prompt, the last tool and the second-to-last message.
     #[default]
     Auto,
-    /// None.
+    /// Sends no markers.
     Disabled,
-    /// Each by its own switch (REQ-127).
+    /// Each marker has its own switch.
     #[serde(rename_all = "snake_case")]
     Manual {
-        /// A marker on the system prompt.
+        /// Whether the system prompt is marked.
         cache_system: bool,
-        /// A marker on the last tool.
+        /// Whether the last tool is marked.
         cache_tools: bool,
-        /// A marker on the second-to-last message.
+        /// Whether the second-to-last message is marked.
         cache_messages: bool,
     },
 }
@@ -40,25 +40,25 @@ impl Default for CacheConfig {
 }
 
 impl CacheConfig {
-    /// No markers.
+    /// Creates a configuration that sends no markers.
     #[must_use]
     pub fn disabled() -> Self {
         Self { enabled: false, strategy: CacheStrategy::Disabled }
     }
 
-    /// Whether the system prompt is marked.
+    /// Returns whether the system prompt is marked.
     #[must_use]
     pub fn marks_system(&self) -> bool {
         self.marks(|system, _, _| system)
     }
 
-    /// Whether the last tool is marked.
+    /// Returns whether the last tool is marked.
     #[must_use]
     pub fn marks_tools(&self) -> bool {
         self.marks(|_, tools, _| tools)
     }
 
-    /// Whether the second-to-last message is marked.
+    /// Returns whether the second-to-last message is marked.
     #[must_use]
     pub fn marks_messages(&self) -> bool {
         self.marks(|_, _, messages| messages)

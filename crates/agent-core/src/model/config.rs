@@ -3,44 +3,43 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{ApiProtocol, ChatDialect, Secret, ThinkingForm, ThinkingLevel};
-use crate::message::CostConfig;
+use super::{ApiProtocol, ChatDialect, CostConfig, Secret, ThinkingForm, ThinkingLevel};
 
-/// Which model to call and how (REQ-147, REQ-186).
+/// A model and how to call it: address, key, limits, capabilities and prices.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ModelConfig {
-    /// The model's id, as the provider names it.
+    /// The id of the model, as the provider names it.
     pub id: String,
-    /// A name for people.
+    /// A display name of the model.
     pub name: String,
-    /// The protocol.
+    /// The wire protocol of the provider.
     pub api: ApiProtocol,
-    /// The provider's name: `anthropic`, `openai`, `groq`, ...
+    /// The name of the provider: `anthropic`, `openai`, `groq`, and so on.
     pub provider: String,
-    /// Where the API is; the protocol's own address when absent.
+    /// The base address of the API; `None` for the protocol's default address.
     pub base_url: Option<String>,
-    /// The key. A key that the agent's `get_api_key` gives wins over it.
+    /// The API key. A key from the agent's `get_api_key` hook takes precedence.
     pub api_key: Option<Secret>,
-    /// Headers that replace the protocol's; `None` removes one (B-155).
+    /// Headers that replace those of the protocol; `None` removes a header.
     pub headers: BTreeMap<String, Option<String>>,
-    /// The most tokens of prompt and answer together.
+    /// The maximum number of tokens of prompt and answer together.
     pub context_window: u32,
-    /// The most tokens of an answer.
+    /// The maximum number of tokens of an answer.
     pub max_tokens: u32,
-    /// Whether pictures are understood.
+    /// Whether the model accepts images.
     pub images: bool,
-    /// How thinking is asked for.
+    /// How the model is told how much to think.
     pub thinking: ThinkingForm,
-    /// The levels that are understood; empty means all.
+    /// The thinking levels that the model supports; empty if it supports all.
     pub thinking_levels: Vec<ThinkingLevel>,
-    /// Whether the endpoint knows prompt-cache markers (B-147).
+    /// Whether the endpoint accepts prompt-cache markers.
     pub prompt_cache: bool,
-    /// Prices.
+    /// The prices of the model's tokens.
     pub cost: CostConfig,
-    /// Deviations of a Chat Completions server.
+    /// The deviations of a Chat Completions server from OpenAI's API.
     pub dialect: ChatDialect,
-    /// How Anthropic is told who calls.
+    /// How requests to Anthropic are authenticated.
     pub anthropic_auth: AnthropicAuth,
     /// The cloud region, for Vertex and Bedrock.
     pub region: Option<String>,
@@ -48,29 +47,29 @@ pub struct ModelConfig {
     pub project: Option<String>,
 }
 
-/// How Anthropic is told who calls (REQ-159, D19).
+/// How requests to Anthropic are authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum AnthropicAuth {
-    /// `x-api-key`.
+    /// The `x-api-key` header with an API key.
     #[default]
     ApiKey,
-    /// `Authorization: Bearer`.
+    /// The `Authorization: Bearer` header with a token.
     Bearer,
-    /// `Authorization: Bearer` with the headers of the vendor's own command-line client. Read the vendor's terms
-    /// before you ask for it; nothing chooses it by itself.
+    /// The `Authorization: Bearer` header together with the headers of the vendor's own command-line client. Read the
+    /// vendor's terms before you use it; it is never selected automatically.
     OAuthClient,
 }
 
 impl Default for ModelConfig {
-    /// Ollama on this machine with `qwen3-coder:30b` (D34).
+    /// Returns the model `qwen3-coder:30b` of a local Ollama server.
     fn default() -> Self {
         Self::ollama("qwen3-coder:30b")
     }
 }
 
 impl ModelConfig {
-    /// A model of any protocol, with nothing else known of it.
+    /// Creates a model of any protocol with default limits and no prices.
     #[must_use]
     pub fn new(api: ApiProtocol, provider: impl Into<String>, id: impl Into<String>) -> Self {
         let id = id.into();
@@ -96,7 +95,7 @@ impl ModelConfig {
         }
     }
 
-    /// A model of Anthropic's API.
+    /// Creates a model of the Anthropic API.
     #[must_use]
     pub fn anthropic(id: impl Into<String>, name: impl Into<String>, api_key: impl Into<Secret>) -> Self {
         Self {
@@ -107,7 +106,7 @@ impl ModelConfig {
         }
     }
 
-    /// A model of OpenAI's Chat Completions API.
+    /// Creates a model of the OpenAI Chat Completions API.
     #[must_use]
     pub fn openai(id: impl Into<String>, name: impl Into<String>, api_key: impl Into<Secret>) -> Self {
         Self {
@@ -116,13 +115,13 @@ impl ModelConfig {
         }
     }
 
-    /// A model of a server that speaks Chat Completions, for example `http://localhost:8080/v1`.
+    /// Creates a model of a server that speaks Chat Completions, for example at `http://localhost:8080/v1`.
     #[must_use]
     pub fn local(base_url: impl Into<String>, id: impl Into<String>, api_key: impl Into<Secret>) -> Self {
         Self::new(ApiProtocol::OpenAiCompletions, "local", id).with_base_url(base_url).with_api_key(api_key)
     }
 
-    /// A model through OpenRouter.
+    /// Creates a model that is called through OpenRouter.
     #[must_use]
     pub fn openrouter(id: impl Into<String>, api_key: impl Into<Secret>) -> Self {
         Self {
@@ -134,7 +133,7 @@ impl ModelConfig {
         }
     }
 
-    /// A model of an Ollama server on this machine. [`with_base_url`](Self::with_base_url) names another host.
+    /// Creates a model of a local Ollama server. [`with_base_url`](Self::with_base_url) selects another host.
     #[must_use]
     pub fn ollama(id: impl Into<String>) -> Self {
         Self {
@@ -145,7 +144,7 @@ impl ModelConfig {
         }
     }
 
-    /// A model of OpenAI's Responses API.
+    /// Creates a model of the OpenAI Responses API.
     #[must_use]
     pub fn openai_responses(
         id: impl Into<String>,
@@ -158,7 +157,8 @@ impl ModelConfig {
         }
     }
 
-    /// A deployment on Azure; `base_url` is the resource's v1 address or its deployment address.
+    /// Creates a model of an Azure deployment; `base_url` is the v1 address of the resource or the address of the
+    /// deployment.
     #[must_use]
     pub fn azure(
         base_url: impl Into<String>,
@@ -173,7 +173,7 @@ impl ModelConfig {
         }
     }
 
-    /// A model of the Gemini API.
+    /// Creates a model of the Gemini API.
     #[must_use]
     pub fn google(id: impl Into<String>, name: impl Into<String>, api_key: impl Into<Secret>) -> Self {
         Self {
@@ -184,7 +184,7 @@ impl ModelConfig {
         }
     }
 
-    /// A model on Vertex AI.
+    /// Creates a model on Google Vertex AI.
     #[must_use]
     pub fn vertex(project: impl Into<String>, region: impl Into<String>, id: impl Into<String>) -> Self {
         Self {
@@ -197,7 +197,7 @@ impl ModelConfig {
         }
     }
 
-    /// A model on AWS Bedrock.
+    /// Creates a model on AWS Bedrock.
     #[must_use]
     pub fn bedrock(region: impl Into<String>, id: impl Into<String>) -> Self {
         Self {
@@ -207,14 +207,14 @@ impl ModelConfig {
         }
     }
 
-    /// The same model with a name for people.
+    /// Sets the display name of the model.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// The same model with this key.
+    /// Sets the API key of the model.
     #[must_use]
     pub fn with_api_key(mut self, api_key: impl Into<Secret>) -> Self {
         let key = api_key.into();
@@ -222,28 +222,28 @@ impl ModelConfig {
         self
     }
 
-    /// The same model at another address.
+    /// Sets the base address of the API.
     #[must_use]
     pub fn with_base_url(mut self, base_url: impl Into<String>) -> Self {
         self.base_url = Some(base_url.into());
         self
     }
 
-    /// The same model with one more header; it replaces the protocol's header of that name.
+    /// Adds a header, which replaces the protocol's header of the same name.
     #[must_use]
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.insert(name.into(), Some(value.into()));
         self
     }
 
-    /// The same model without a header that the protocol would send.
+    /// Removes a header that the protocol would send.
     #[must_use]
     pub fn without_header(mut self, name: impl Into<String>) -> Self {
         self.headers.insert(name.into(), None);
         self
     }
 
-    /// The same model with these limits, in tokens.
+    /// Sets the context window and the output limit, in tokens.
     #[must_use]
     pub fn with_limits(mut self, context_window: u32, max_tokens: u32) -> Self {
         self.context_window = context_window;
@@ -251,14 +251,14 @@ impl ModelConfig {
         self
     }
 
-    /// The same model with these prices.
+    /// Sets the prices of the model's tokens.
     #[must_use]
     pub fn with_cost(mut self, cost: CostConfig) -> Self {
         self.cost = cost;
         self
     }
 
-    /// The same model, told to think in this form, at these levels (none means all).
+    /// Sets how the model is told how much to think, and the levels it supports; an empty list means all.
     #[must_use]
     pub fn with_thinking_form(mut self, form: ThinkingForm, levels: impl Into<Vec<ThinkingLevel>>) -> Self {
         self.thinking = form;
@@ -266,21 +266,21 @@ impl ModelConfig {
         self
     }
 
-    /// The same model, with or without pictures.
+    /// Sets whether the model accepts images.
     #[must_use]
     pub fn with_images(mut self, images: bool) -> Self {
         self.images = images;
         self
     }
 
-    /// The same model with these deviations of its server.
+    /// Sets the deviations of a Chat Completions server.
     #[must_use]
     pub fn with_dialect(mut self, dialect: ChatDialect) -> Self {
         self.dialect = dialect;
         self
     }
 
-    /// The same model, limited in its output by this field of the request (REQ-147).
+    /// Sets the request field that limits the output, such as `max_completion_tokens`.
     #[must_use]
     pub fn with_max_tokens_field(mut self, field: impl Into<String>) -> Self {
         self.dialect.max_tokens_field = Some(field.into());
@@ -303,7 +303,7 @@ impl fmt::Debug for ModelConfig {
     }
 }
 
-/// An address without what may be a credential in it: user and password, query and fragment.
+/// Returns an address without the parts that may contain a credential: user, password, query and fragment.
 fn without_credentials(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));

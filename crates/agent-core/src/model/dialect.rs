@@ -1,10 +1,10 @@
-//! What a server that speaks Chat Completions wants to be different, as data.
+//! The deviations of a Chat Completions server from OpenAI's API, as data.
 //!
-//! Every field is optional: what is not set is found out from the provider's name and the address (B-157).
+//! Every field is optional. The provider detects an unset field from the provider's name and the address.
 
 use serde::{Deserialize, Serialize};
 
-/// Deviations of a Chat Completions server. A set field wins over what would be detected.
+/// The deviations of a Chat Completions server. A field that is set takes precedence over detection.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -12,73 +12,73 @@ pub struct ChatDialect {
     /// The field that limits the output: `max_tokens` or `max_completion_tokens`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens_field: Option<String>,
-    /// Whether the system prompt goes under the role `developer`.
+    /// Whether the system prompt uses the role `developer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub developer_role: Option<bool>,
-    /// Whether `reasoning_effort` is understood.
+    /// Whether the server supports `reasoning_effort`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<bool>,
-    /// Whether `stream_options.include_usage` is understood.
+    /// Whether the server supports `stream_options.include_usage`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage_in_stream: Option<bool>,
-    /// Whether `store` is understood.
+    /// Whether the server supports `store`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<bool>,
-    /// Whether a tool message must carry the tool's name.
+    /// Whether a tool message must contain the name of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_result_name: Option<bool>,
     /// Whether an assistant message must stand between tool results and a user message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assistant_after_tool_result: Option<bool>,
-    /// Whether `strict` is understood in tool definitions.
+    /// Whether the server supports `strict` in tool definitions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict_tools: Option<bool>,
-    /// Whether `prompt_cache_key` is understood.
+    /// Whether the server supports `prompt_cache_key`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_cache_key: Option<bool>,
-    /// Whether the assistant's earlier thinking is sent back, and under which field.
+    /// Whether earlier thinking of the assistant is sent back, and in which field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_field: Option<ReasoningField>,
-    /// How thinking is asked for.
+    /// How the server is asked to think.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_format: Option<ThinkingFormat>,
-    /// The longest tool-call id that is accepted.
+    /// The maximum length of a tool-call id, in characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tool_call_id: Option<usize>,
-    /// Whether `response_format` takes a schema. Where it does not, any JSON object is demanded and the schema is said in
+    /// Whether `response_format` accepts a schema. Otherwise any JSON object is requested, and the schema is added to
     /// the system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json_schema: Option<bool>,
 }
 
-/// The field of an assistant message under which thinking is sent back.
+/// The field of an assistant message in which thinking is sent back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReasoningField {
-    /// It is not sent back.
+    /// Thinking is not sent back.
     Omit,
-    /// `reasoning_content`.
+    /// The field is named `reasoning_content`.
     ReasoningContent,
-    /// `reasoning`.
+    /// The field is named `reasoning`.
     Reasoning,
-    /// `reasoning_text`.
+    /// The field is named `reasoning_text`.
     ReasoningText,
 }
 
-/// How a Chat Completions server is asked to think.
+/// The request field that asks a Chat Completions server to think.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ThinkingFormat {
-    /// `reasoning_effort`.
+    /// The field `reasoning_effort`, as OpenAI defines it.
     OpenAi,
-    /// `reasoning: { effort }`.
+    /// The object `reasoning: { effort }`, as OpenRouter defines it.
     OpenRouter,
-    /// `thinking: { type }`.
+    /// The object `thinking: { type }`, as Z.ai defines it.
     Zai,
-    /// `enable_thinking`.
+    /// The field `enable_thinking`, as Qwen defines it.
     Qwen,
-    /// `chat_template_kwargs: { enable_thinking }`.
+    /// The object `chat_template_kwargs: { enable_thinking }`, for Qwen's chat template.
     QwenTemplate,
 }

@@ -1,9 +1,9 @@
-//! A credential: no `Display`, no serialised form, a `Debug` that shows nothing.
+//! A credential without `Display` or serialized form, whose `Debug` output is hidden.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A credential.
+/// A credential. Its `Debug` output does not show the text, and it cannot be serialized.
 ///
 /// ```
 /// let key = agent_core::Secret::new("sk-123");
@@ -14,25 +14,25 @@ use std::sync::Arc;
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// Wraps a credential.
+    /// Creates a secret from the text of a credential.
     #[must_use]
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 
-    /// The credential. The name is long on purpose: only code that puts it on the wire calls this.
+    /// Returns the text of the credential. Only code that sends it should call this.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether it is empty, which no provider accepts.
+    /// Returns whether the credential is empty, which no provider accepts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// `text` with every occurrence of the credential replaced.
+    /// Returns `text` with every occurrence of the credential replaced.
     #[must_use]
     pub fn redact(&self, text: &str) -> String {
         if self.0.len() < 4 { text.to_owned() } else { text.replace(&*self.0, "****") }

@@ -1,29 +1,29 @@
-//! How much a model thinks before it answers, and how that is asked for (REQ-019, REQ-129, D13).
+//! How much a model thinks before it answers, and how a request asks for it.
 
 use serde::{Deserialize, Serialize};
 
-/// How much a model is asked to think.
+/// How much a model thinks before it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ThinkingLevel {
-    /// Not at all; no option is sent.
+    /// No thinking; the request contains no option for it.
     #[default]
     Off,
-    /// As little as possible.
+    /// As little thinking as possible.
     Minimal,
-    /// A little.
+    /// A low amount of thinking.
     Low,
-    /// Some.
+    /// A medium amount of thinking.
     Medium,
-    /// Much.
+    /// A high amount of thinking.
     High,
-    /// As much as the model can.
+    /// As much thinking as the model supports.
     XHigh,
 }
 
 impl ThinkingLevel {
-    /// `off`, `minimal`, `low`, `medium`, `high` or `xhigh`.
+    /// Returns the name: `off`, `minimal`, `low`, `medium`, `high` or `xhigh`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -36,7 +36,8 @@ impl ThinkingLevel {
         }
     }
 
-    /// The nearest of `supported` (B-150): the same, else the next higher, else the highest. `Off` stays `Off`.
+    /// Returns the nearest level of `supported`: the same level, else the next higher one, else the highest. `Off`
+    /// stays `Off`.
     #[must_use]
     pub fn clamp_to(self, supported: &[Self]) -> Self {
         if self == Self::Off || supported.is_empty() || supported.contains(&self) {
@@ -52,44 +53,44 @@ impl ThinkingLevel {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ThinkingForm {
-    /// It does not think, or cannot be told.
+    /// The model does not think, or cannot be told how much.
     None,
-    /// By a budget in tokens, at least `min`.
+    /// A thinking budget in tokens, at least `min`.
     #[default]
     Budget,
-    /// By a word for the effort.
+    /// A named effort level.
     Effort,
-    /// By switching adaptive thinking on, with a word for the effort.
+    /// Adaptive thinking, with a named effort level.
     Adaptive,
-    /// By a switch.
+    /// A switch that turns thinking on or off.
     Toggle,
 }
 
-/// Budgets in tokens for the levels.
+/// The thinking budget of each level, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ThinkingBudgets {
-    /// For `Minimal`.
+    /// The budget of `Minimal`, in tokens.
     pub minimal: u32,
-    /// For `Low`.
+    /// The budget of `Low`, in tokens.
     pub low: u32,
-    /// For `Medium`.
+    /// The budget of `Medium`, in tokens.
     pub medium: u32,
-    /// For `High`.
+    /// The budget of `High`, in tokens.
     pub high: u32,
-    /// For `XHigh`.
+    /// The budget of `XHigh`, in tokens.
     pub xhigh: u32,
 }
 
 impl Default for ThinkingBudgets {
-    /// The table of REQ-129. Providers clamp it to what a model accepts.
+    /// Returns the default budgets. Providers clamp them to the limits of the model.
     fn default() -> Self {
         Self { minimal: 128, low: 512, medium: 2_048, high: 8_192, xhigh: 16_384 }
     }
 }
 
 impl ThinkingBudgets {
-    /// The budget of a level; `None` for `Off`.
+    /// Returns the budget of a level in tokens; `None` for `Off`.
     #[must_use]
     pub fn for_level(&self, level: ThinkingLevel) -> Option<u32> {
         match level {

@@ -1,4 +1,4 @@
-//! One of several alternatives.
+//! One of several parallel branches.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,52 +8,52 @@ use crate::history::History;
 use crate::message::AgentMessage;
 use crate::tool::Tools;
 
-/// One of several alternatives: a configuration, and what differs from the shared context. Whatever is not set here is the
-/// context's.
+/// One of several alternatives: a configuration and its differences from the shared context. Everything that is
+/// `None` is taken from the context.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Branch {
-    /// How its loop behaves.
+    /// The configuration of the branch's loop.
     pub config: AgentLoopConfig,
-    /// Tools of its own, for example those of a workspace that only this branch writes in.
+    /// The tools of this branch, for example those of a workspace that only this branch writes.
     pub tools: Option<Tools>,
-    /// A system prompt of its own.
+    /// The system prompt of this branch.
     pub system_prompt: Option<Arc<str>>,
-    /// A conversation of its own: another past, such as one with another tool result.
+    /// The conversation of this branch, for example one with a different tool result.
     pub history: Option<History>,
-    /// Prompts of its own.
+    /// The prompts of this branch.
     pub prompts: Option<Vec<AgentMessage>>,
 }
 
 impl Branch {
-    /// A branch that differs from the others by its configuration only.
+    /// Creates a branch that differs from the others only in its configuration.
     #[must_use]
     pub fn new(config: AgentLoopConfig) -> Self {
         Self { config, tools: None, system_prompt: None, history: None, prompts: None }
     }
 
-    /// The same branch with tools of its own.
+    /// Sets the tools of this branch.
     #[must_use]
     pub fn with_tools(mut self, tools: impl Into<Tools>) -> Self {
         self.tools = Some(tools.into());
         self
     }
 
-    /// The same branch with a system prompt of its own.
+    /// Sets the system prompt of this branch.
     #[must_use]
     pub fn with_system_prompt(mut self, text: impl Into<Arc<str>>) -> Self {
         self.system_prompt = Some(text.into());
         self
     }
 
-    /// The same branch over another past.
+    /// Sets the conversation of this branch.
     #[must_use]
     pub fn with_history(mut self, history: History) -> Self {
         self.history = Some(history);
         self
     }
 
-    /// The same branch with prompts of its own; none for one that goes on from what its conversation holds.
+    /// Sets the prompts of this branch; an empty list continues from the conversation.
     #[must_use]
     pub fn with_prompts(mut self, prompts: Vec<AgentMessage>) -> Self {
         self.prompts = Some(prompts);

@@ -1,51 +1,50 @@
-//! Why no branch was selected.
+//! The errors of a group of parallel branches.
 
-use super::ParallelLoopOutcome;
 use crate::drive::LoopError;
-use crate::evaluation::EvaluationError;
+use crate::evaluation::{EvaluationError, ParallelLoopOutcome};
 use crate::journal::JournalError;
 
-/// Why no branch was selected. What had become of the branches by then is in it.
+/// The reason for which no branch was selected, with the outcomes of the branches so far.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParallelError {
-    /// There is nothing to run (D29).
+    /// No branch was given to run.
     #[error("there is no branch to run; give agent_loop_parallel at least one configuration")]
     NoBranches,
-    /// A branch cannot begin. None was begun.
+    /// A branch cannot start. No branch has started.
     #[error("branch {index} cannot begin, so none was begun: {source}")]
     Branch {
-        /// Its place, from 0.
+        /// The index of the branch, from 0.
         index: usize,
-        /// Why.
+        /// The reason for which it cannot start.
         source: LoopError,
     },
-    /// The caller aborted before one was selected.
+    /// The caller aborted before a branch was selected.
     #[error("the branches were aborted before one was selected")]
     Aborted {
-        /// What became of each.
+        /// The outcomes of the branches.
         outcomes: Vec<ParallelLoopOutcome>,
     },
-    /// The evaluation selected none.
+    /// The evaluation selected no branch.
     #[error("no branch was selected: {source}")]
     Evaluation {
-        /// Why.
+        /// The error of the evaluation.
         source: EvaluationError,
-        /// What became of each.
+        /// The outcomes of the branches.
         outcomes: Vec<ParallelLoopOutcome>,
     },
-    /// The group could not be written down. Where this was its announcement, no branch was begun.
+    /// The journal failed to record the group. If this was the start of the group, no branch has started.
     #[error("the group of branches could not be recorded: {source}")]
     Journal {
-        /// Why.
+        /// The error of the journal.
         source: JournalError,
-        /// What became of each.
+        /// The outcomes of the branches.
         outcomes: Vec<ParallelLoopOutcome>,
     },
 }
 
 impl ParallelError {
-    /// What became of the branches, in their order; none where they were not begun.
+    /// Returns the outcomes of the branches in order; empty if none has started.
     #[must_use]
     pub fn outcomes(&self) -> &[ParallelLoopOutcome] {
         match self {

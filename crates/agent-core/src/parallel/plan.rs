@@ -1,4 +1,4 @@
-//! Making branches ready, running them side by side, selecting one.
+//! Prepares branches, runs them concurrently, and selects one.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -9,25 +9,28 @@ use tokio_util::sync::CancellationToken;
 
 use super::Branch;
 use super::error::ParallelError;
-use super::group::{Announced, ParallelGroup};
-use super::member::{Driven, Driving, Member};
-use super::outcome::{BranchEnd, ParallelLoopOutcome, ParallelLoopResult, ParallelUsage};
-use crate::drive::{AgentContext, AgentLoopConfig, EventSender, LoopError, panic_text};
-use crate::evaluation::{Evaluated, Evaluation, EvaluationDecision, EvaluationError, EvaluationStrategy};
+use super::result::{ParallelLoopResult, ParallelUsage};
+use crate::drive::{
+    AgentContext, AgentLoopConfig, Driven, Driving, EventSender, LoopError, Member, panic_text,
+};
+use crate::evaluation::{
+    Announced, BranchEnd, Evaluated, Evaluation, EvaluationDecision, EvaluationError, EvaluationStrategy,
+    ParallelGroup, ParallelLoopOutcome,
+};
 use crate::event::{AgentEvent, Ended, ParallelLoopEnd};
 use crate::history::{Entry, History};
 use crate::identity::{ContinuationKind, GroupRole};
 use crate::message::{AgentMessage, Usage};
 use crate::run::Run;
 
-/// What is to be run.
+/// The branches to run and their shared context.
 pub(crate) struct Plan {
     pub(crate) base: AgentContext,
     pub(crate) prompts: Vec<AgentMessage>,
     pub(crate) branches: Vec<Branch>,
 }
 
-/// Branches that can begin.
+/// Branches that are ready to start.
 pub(crate) struct Prepared {
     pub(crate) group: ParallelGroup,
     pub(crate) members: Vec<Member>,
@@ -35,7 +38,7 @@ pub(crate) struct Prepared {
 }
 
 impl Plan {
-    /// Checks that every branch can begin, and names them. Each gets a token of its own below `cancel`.
+    /// Checks that every branch can start, and assigns loop ids. Each branch gets a child token of `cancel`.
     pub(crate) fn prepare(
         self,
         cancel: &CancellationToken,
@@ -74,13 +77,13 @@ impl Plan {
     }
 }
 
-/// What [`agent_loop`](crate::agent_loop) and [`agent_loop_continue`](crate::agent_loop_continue) would refuse.
+/// Performs the checks of [`agent_loop`](crate::agent_loop) and [`agent_loop_continue`](crate::agent_loop_continue).
 fn check(context: &AgentContext, prompts: &[AgentMessage]) -> Result<(), LoopError> {
     if context.suspended.is_some() {
         return Err(LoopError::Suspended);
     }
     for prompt in prompts {
-        History::may_enter_alone(&Entry::from(prompt.clone()))?;
+        History::check_standalone(&Entry::from(prompt.clone()))?;
     }
     match context.history.last() {
         _ if !prompts.is_empty() => Ok(()),
@@ -132,7 +135,7 @@ impl Prepared {
         }
     }
 
-    /// What is written down when an agent takes over a branch of a group that has ended without a selection.
+    /// Returns the event to journal when an agent adopts a branch of a group that ended without a selection.
     pub(crate) fn selection(
         outcome: &ParallelLoopOutcome,
         index: Option<usize>,
@@ -151,7 +154,7 @@ impl Prepared {
         })))
     }
 
-    /// What is written down when the selected branch was not taken over.
+    /// Returns the event to journal when the selected branch was not adopted.
     pub(crate) fn not_taken(result: &ParallelLoopResult, config: &AgentLoopConfig) -> Option<AgentEvent> {
         Some(AgentEvent::ParallelLoopEnd(Box::new(ParallelLoopEnd {
             group_id: result.group_id.clone(),
@@ -168,7 +171,7 @@ impl Prepared {
         })))
     }
 
-    /// Runs the branches and selects none.
+    /// Runs the branches without selecting one.
     pub(crate) async fn run(self, tx: &EventSender) -> Result<Vec<ParallelLoopOutcome>, ParallelError> {
         let unwritten = |source| ParallelError::Journal { source, outcomes: Vec::new() };
         let announced = self.group.announce(tx).await.map_err(unwritten)?;
@@ -180,7 +183,7 @@ impl Prepared {
     }
 }
 
-/// All branches begin before the first is driven: whatever happens from here on, each has its end.
+/// Prepares all branches before it drives the first, so that each has an end whatever happens.
 async fn run_all(members: &[Member]) -> Vec<ParallelLoopOutcome> {
     let driving: Vec<Driving> = members.iter().map(Member::begin).collect();
     let driven = join_all(driving.into_iter().map(Driving::drive)).await;
@@ -199,7 +202,7 @@ async fn abort(
     }
 }
 
-/// Asks the strategy. What it selects is one of the branches, or there is an error.
+/// Calls the strategy and checks that it selected an existing branch.
 async fn evaluate(
     strategy: &dyn EvaluationStrategy,
     evaluation: Evaluation<'_>,

@@ -1,15 +1,16 @@
-//! Two bodies compared: what a provider's cache sees of them, in the order in which it sees it.
+//! Compares two bodies in the order in which a provider's cache reads them.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::json;
 
-/// The fewest unchanged bytes behind a change within one value that are worth a word: less is punctuation.
+/// The minimum number of unchanged bytes after a change within one value that is reported; fewer are only
+/// punctuation.
 const LEAST_SUFFIX: usize = 64;
 
-/// What a member is to a cache, in the order in which vendors lay a prompt out. Members that are no part of a prompt
-/// (limits, temperature, stop sequences, names of sessions) have no place in it.
+/// The role of a member for a cache, in the order in which vendors arrange a prompt. Members that are not part of a
+/// prompt (limits, temperature, stop sequences, session ids) have none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Tools,
@@ -37,48 +38,48 @@ impl Part {
     }
 }
 
-/// Where two bodies part.
+/// The position at which two bodies differ.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Parted {
+pub(super) struct BodyDifference {
     pub(super) field: String,
-    /// In the new body.
+    /// The offset in the new body.
     pub(super) byte: u64,
     pub(super) message: Option<usize>,
-    /// Bytes behind the break that were in the old body, too.
+    /// The bytes after the break that were also in the old body.
     pub(super) rebilled: u64,
-    /// Bytes of the old prompt.
+    /// The size of the old prompt in bytes.
     pub(super) prompt: u64,
 }
 
-/// A part of the prompt in both bodies; empty where it is missing.
+/// One part of the prompt in both bodies; empty if it is missing.
 struct Pair<'b> {
     part: Part,
     name: &'b [u8],
     old: &'b [u8],
     new: &'b [u8],
-    /// Where the new one begins in its body.
+    /// The offset of the new part in its body.
     start: usize,
 }
 
-/// Where the new body stops being a longer form of the old one; `None` where it does not, or where nothing that was sent
-/// before stands behind the break.
-pub(super) fn parted(old: &[u8], new: &[u8]) -> Option<Parted> {
+/// Returns where the new body stops extending the old one; `None` if it extends it, or if nothing after the break was
+/// sent before.
+pub(super) fn first_difference(old: &[u8], new: &[u8]) -> Option<BodyDifference> {
     let pairs = pairs(old, new);
     let prompt = pairs.iter().map(|p| p.old.len() as u64).sum();
     let (at, offset, message) = pairs.iter().enumerate().find_map(|(n, pair)| {
-        let (offset, message) = pair.parts()?;
+        let (offset, message) = pair.difference()?;
         Some((n, offset, message))
     })?;
     let pair = pairs.get(at)?;
-    let behind = pairs.iter().skip(at + 1).map(Pair::kept).sum::<usize>();
-    let rebilled = pair.kept_behind(offset).saturating_add(behind) as u64;
+    let behind = pairs.iter().skip(at + 1).map(Pair::unchanged).sum::<usize>();
+    let rebilled = pair.unchanged_after(offset).saturating_add(behind) as u64;
     if rebilled == 0 {
         return None;
     }
     let shown = if pair.new.is_empty() { pair.old } else { pair.new };
     let field = format!("{}{}", String::from_utf8_lossy(pair.name), json::path(shown, offset));
     let byte = pair.start.saturating_add(offset) as u64;
-    Some(Parted { field, byte, message, rebilled, prompt })
+    Some(BodyDifference { field, byte, message, rebilled, prompt })
 }
 
 fn pairs<'b>(old: &'b [u8], new: &'b [u8]) -> Vec<Pair<'b>> {
@@ -94,7 +95,7 @@ fn pairs<'b>(old: &'b [u8], new: &'b [u8]) -> Vec<Pair<'b>> {
     for (name, range) in &before {
         let gone = Part::of(name).filter(|_| !after.iter().any(|(n, _)| n == name));
         let Some(part) = gone else { continue };
-        // It would stand where the next part begins.
+        // An inserted part would begin where the next part begins.
         let start = pairs.iter().find(|p| p.part > part).map_or(0, |p| p.start);
         pairs.push(Pair { part, name, old: slice(old, range), new: &[], start });
     }
@@ -103,8 +104,8 @@ fn pairs<'b>(old: &'b [u8], new: &'b [u8]) -> Vec<Pair<'b>> {
 }
 
 impl Pair<'_> {
-    /// Where both part, as an offset into the new one, and the message in which that is.
-    fn parts(&self) -> Option<(usize, Option<usize>)> {
+    /// Returns the offset in the new part at which both differ, and the index of the message.
+    fn difference(&self) -> Option<(usize, Option<usize>)> {
         if self.old == self.new {
             return None;
         }
@@ -118,15 +119,15 @@ impl Pair<'_> {
             .zip(&new)
             .take_while(|(a, b)| self.old.get((*a).clone()) == self.new.get((*b).clone()))
             .count();
-        // One is a longer form of the other.
+        // One part extends the other.
         if same == old.len() || same == new.len() {
             return None;
         }
         Some((common, Some(same)))
     }
 
-    /// Bytes that are in both, where something before it changed.
-    fn kept(&self) -> usize {
+    /// Returns the bytes that are in both parts, if something before them changed.
+    fn unchanged(&self) -> usize {
         if self.old == self.new {
             return self.new.len();
         }
@@ -136,8 +137,8 @@ impl Pair<'_> {
         }
     }
 
-    /// Bytes behind the offset that are in both.
-    fn kept_behind(&self, offset: usize) -> usize {
+    /// Returns the bytes after the offset that are in both parts.
+    fn unchanged_after(&self, offset: usize) -> usize {
         let rest = |text: &'_ [u8]| text.len().saturating_sub(offset);
         match self.part {
             Part::Messages | Part::Tools if self.new.starts_with(b"[") => {
@@ -160,7 +161,7 @@ impl Pair<'_> {
         }
     }
 
-    /// Bytes of the elements that begin behind the offset and were in the old list behind it, too.
+    /// Returns the bytes of the elements after the offset that are also in the old list after it.
     fn shared_elements(&self, offset: usize) -> usize {
         let behind = |text: &[u8]| -> Vec<Range<usize>> {
             json::elements(text).into_iter().filter(|e| e.start >= offset).collect()
@@ -179,7 +180,7 @@ fn common(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// Equal bytes at the end, where they are more than punctuation.
+/// Returns the number of equal bytes at the end, if they are more than punctuation.
 fn suffix(a: &[u8], b: &[u8]) -> usize {
     let same = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
     if same >= LEAST_SUFFIX { same } else { 0 }

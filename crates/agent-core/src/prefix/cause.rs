@@ -1,31 +1,32 @@
-//! Two requests compared by what they hold: whether one begins as the other, and what is different.
+//! Compares two requests by their parts: whether one extends the other, and what differs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::CacheBreakCause;
-use crate::context::estimate_tokens;
 use crate::history::{History, Unit, UnitKind};
+use crate::message::estimate_tokens;
 use crate::provider::ModelRequest;
 use crate::tool::{ToolDefinition, ToolDefinitions};
 
-/// What became of a past that is not the same any more, as far as the driver knows.
+/// What the driver knows about a changed history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Known {
     pub(super) compacted: bool,
     pub(super) hooked: bool,
 }
 
-/// What is different, as far as the parts of two requests say it.
+/// The difference between the parts of two requests.
 pub(super) struct Difference {
     pub(super) field: String,
     pub(super) message: Option<usize>,
     pub(super) cause: CacheBreakCause,
-    /// Tokens behind it that were sent before, as counted.
+    /// The counted tokens after the difference that were sent before.
     pub(super) rebilled: u64,
 }
 
-/// Whether the new request surely begins as the old one: the same objects, and more behind them. O(what is new).
+/// Returns whether the new request certainly extends the old one: the same objects, followed by more. Costs O(new
+/// units).
 pub(super) fn extends(old: &ModelRequest, new: &ModelRequest) -> bool {
     same_prompt(old, new)
         && (ToolDefinitions::same(&old.tools, &new.tools) || old.tools == new.tools)
@@ -38,7 +39,7 @@ fn same_prompt(old: &ModelRequest, new: &ModelRequest) -> bool {
     Arc::ptr_eq(&old.system_prompt, &new.system_prompt) || old.system_prompt == new.system_prompt
 }
 
-/// The first setting that is another one.
+/// Returns the name of the first changed setting.
 fn setting(old: &ModelRequest, new: &ModelRequest) -> Option<&'static str> {
     if old.options.thinking_level != new.options.thinking_level || old.options.thinking_budgets != new.options.thinking_budgets {
         Some("thinking")
@@ -53,11 +54,11 @@ fn setting(old: &ModelRequest, new: &ModelRequest) -> Option<&'static str> {
     }
 }
 
-/// What is different, in the order in which a cache would see it.
+/// Returns the first difference in the order in which a cache would read it.
 pub(super) fn difference(old: &ModelRequest, new: &ModelRequest, known: Known) -> Option<Difference> {
     let shared = new.history.shared_units(&old.history);
     let prompt = estimate_tokens(&new.system_prompt);
-    let all = || kept(&old.history, &new.history, 0);
+    let all = || unchanged_tokens(&old.history, &new.history, 0);
     if old.tools != new.tools {
         let (was, is) = (old.tools.definitions(), new.tools.definitions());
         let at = was.iter().zip(is).take_while(|(a, b)| a == b).count();
@@ -83,7 +84,7 @@ pub(super) fn difference(old: &ModelRequest, new: &ModelRequest, known: Known) -
         } else {
             CacheBreakCause::History
         };
-        let rebilled = kept(&old.history, &new.history, shared);
+        let rebilled = unchanged_tokens(&old.history, &new.history, shared);
         return Some(Difference {
             field: format!("messages[{message}]"),
             message: Some(message),
@@ -98,8 +99,9 @@ fn shown(unit: &Unit) -> bool {
     unit.kind() != UnitKind::Failed && unit.first().is_some_and(|m| m.as_llm().is_some())
 }
 
-/// Tokens of the units behind the first `from` that both histories have there: the same ones, or copies of them.
-fn kept(old: &History, new: &History, from: usize) -> u64 {
+/// Returns the tokens of the units after the first `from` that both histories contain, as the same objects or as
+/// copies.
+fn unchanged_tokens(old: &History, new: &History, from: usize) -> u64 {
     let mut was: BTreeMap<u64, Vec<&Arc<Unit>>> = BTreeMap::new();
     for unit in old.units().skip(from) {
         was.entry(unit.tokens()).or_default().push(unit);
@@ -111,7 +113,7 @@ fn kept(old: &History, new: &History, from: usize) -> u64 {
     again.map(|unit| unit.tokens()).fold(0, u64::saturating_add)
 }
 
-/// Tokens of the units with which both begin.
+/// Returns the tokens of the units with which both histories begin.
 pub(super) fn common(old: &History, new: &History) -> u64 {
     let shared = new.shared_units(old);
     new.units().take(shared).filter(|u| shown(u)).map(|u| u.tokens()).fold(0, u64::saturating_add)

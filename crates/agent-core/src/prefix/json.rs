@@ -1,11 +1,12 @@
-//! Places in JSON text, found without reading it: members, elements, and the path to a byte.
+//! Finds positions in JSON text without parsing it: members, elements, and the path to a byte.
 //!
-//! The text was written by an encoder of ours and is well-formed; other text gives fewer places, never a panic.
+//! The text comes from an encoder of this project and is well-formed. Other text yields fewer positions, but never a
+//! panic.
 
 use std::fmt::Write as _;
 use std::ops::Range;
 
-/// The members of an object: each name and where its value stands.
+/// Returns the members of an object: each name and the range of its value.
 pub(super) fn members(text: &[u8]) -> Vec<(&[u8], Range<usize>)> {
     let mut found = Vec::new();
     let Some(mut at) = open(text, 0, b'{') else { return found };
@@ -24,7 +25,7 @@ pub(super) fn members(text: &[u8]) -> Vec<(&[u8], Range<usize>)> {
     found
 }
 
-/// Where the elements of an array stand that begins at the start of `text`.
+/// Returns the ranges of the elements of the array at the start of `text`.
 pub(super) fn elements(text: &[u8]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let Some(mut at) = open(text, 0, b'[') else { return found };
@@ -38,7 +39,7 @@ pub(super) fn elements(text: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// The path to the value in which this byte of `text` stands: `[2].input.path`.
+/// Returns the path to the value that contains this byte of `text`: `[2].input.path`.
 pub(super) fn path(text: &[u8], byte: usize) -> String {
     let mut out = String::new();
     let mut base = 0;
@@ -78,18 +79,18 @@ fn skip_space(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Behind the opening bracket.
+/// Returns the position after the opening bracket.
 fn open(text: &[u8], at: usize, bracket: u8) -> Option<usize> {
     (text.get(at) == Some(&bracket)).then(|| skip_space(text, at + 1))
 }
 
-/// Behind the comma that follows.
+/// Returns the position after the comma that follows.
 fn next(text: &[u8], end: usize) -> usize {
     let at = skip_space(text, end);
     if text.get(at) == Some(&b',') { skip_space(text, at + 1) } else { at }
 }
 
-/// Behind the string that begins here.
+/// Returns the position after the string that begins here.
 fn string_end(text: &[u8], at: usize) -> Option<usize> {
     let mut at = at + 1;
     loop {
@@ -101,7 +102,7 @@ fn string_end(text: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Behind the value that begins here.
+/// Returns the position after the value that begins here.
 fn value_end(text: &[u8], at: usize) -> Option<usize> {
     match text.get(at)? {
         b'"' => string_end(text, at),

@@ -1,4 +1,4 @@
-//! The last request to each model, to compare the next one with.
+//! Stores the last request to each model for comparison with the next one.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,11 @@ use crate::message::Usage;
 use crate::model::{CacheConfig, CacheStrategy, ModelConfig};
 use crate::provider::{ModelRequest, StreamProvider, WireHooks};
 
-/// Models whose last request is kept. A conversation that changes among more has lost its caches anyhow.
+/// The number of models whose last request is stored. A conversation that alternates between more has lost its caches
+/// anyway.
 const MAX_MODELS: usize = 4;
 
-/// The last requests of a conversation. A clone is a copy, for a conversation that goes its own way.
+/// The last requests of a conversation. A clone is an independent copy.
 #[derive(Default)]
 pub(crate) struct Prefixes {
     memory: Arc<Mutex<Memory>>,
@@ -21,7 +22,7 @@ pub(crate) struct Prefixes {
 
 #[derive(Default, Clone)]
 struct Memory {
-    /// The last is the newest.
+    /// The requests, with the newest at the end.
     last: Vec<Arc<Sent>>,
     compacted: bool,
 }
@@ -38,17 +39,17 @@ pub(crate) struct Found {
 }
 
 impl Prefixes {
-    /// The same memory.
+    /// Returns another handle to the same requests.
     pub(crate) fn shared(&self) -> Self {
         Self { memory: Arc::clone(&self.memory) }
     }
 
-    /// Another conversation begins.
+    /// Forgets the requests, because another conversation begins.
     pub(crate) fn forget(&self) {
         *self.lock() = Memory::default();
     }
 
-    /// The history is being shortened: the next break is wanted.
+    /// Marks the next break as intended, because the history is being compacted.
     pub(crate) fn compacted(&self) {
         self.lock().compacted = true;
     }
@@ -75,9 +76,9 @@ impl Prefixes {
         explain(&last, request, provider, place, Known { compacted, hooked })
     }
 
-    /// Keeps a request that was answered.
-    pub(crate) fn keep(&self, mut request: Box<ModelRequest>, usage: Usage) {
-        // The caller's closures are not needed to write it again.
+    /// Stores a request that was answered.
+    pub(crate) fn remember(&self, mut request: Box<ModelRequest>, usage: Usage) {
+        // The caller's closures are not needed to encode it again.
         request.options.request_hook = None;
         request.options.wire_hooks = WireHooks::default();
         let mut memory = self.lock();
@@ -94,7 +95,7 @@ impl Prefixes {
 }
 
 impl Found {
-    /// With what the provider said of the call.
+    /// Returns the break with the usage that the provider reported.
     pub(crate) fn reported(self, usage: &Usage) -> CacheBreak {
         CacheBreak { reported: CacheFigures::of(&self.last, usage), ..self.found }
     }
@@ -104,7 +105,7 @@ fn is_same_model(a: &ModelConfig, b: &ModelConfig) -> bool {
     (a.api, &a.id, &a.provider, &a.base_url) == (b.api, &b.id, &b.provider, &b.base_url)
 }
 
-/// A conversation that goes on with a model that has not seen it.
+/// Returns the break of a conversation that continues with a model that has not received it.
 fn switched(last: &Sent, request: &ModelRequest, (loop_id, step): (&LoopId, &StepKey)) -> Option<Box<Found>> {
     let rebilled_tokens = cause::common(&last.request.history, &request.history);
     let (from, to) = (last.request.model.id.clone(), request.model.id.clone());
@@ -119,7 +120,7 @@ fn switched(last: &Sent, request: &ModelRequest, (loop_id, step): (&LoopId, &Ste
         rebilled_tokens,
         reported: None,
     };
-    // What the other model used says nothing of this one's cache.
+    // The usage of the other model does not describe the cache of this one.
     (rebilled_tokens > 0).then(|| Box::new(Found { found, last: Usage::default() }))
 }
 
@@ -134,7 +135,7 @@ fn explain(
     let bodies = body(provider, &last.request, request).zip(body(provider, request, request));
     let (field, byte, message, rebilled_tokens) = match bodies {
         Some((old, new)) => {
-            let parted = bytes::parted(&old, &new)?;
+            let parted = bytes::first_difference(&old, &new)?;
             let tokens = tokens(parted.rebilled, parted.prompt, &last.usage);
             (parted.field, Some(parted.byte), parted.message, tokens)
         }
@@ -161,7 +162,7 @@ fn explain(
     Some(Box::new(Found { found, last: last.usage }))
 }
 
-/// The body of a request without cache markers, written with the key of the call that is being made.
+/// Encodes the body of a request without cache markers, with the key of the current call.
 fn body(provider: &dyn StreamProvider, request: &ModelRequest, call: &ModelRequest) -> Option<Vec<u8>> {
     let mut plain = request.clone();
     let enabled = call.options.cache_config.enabled;
@@ -170,7 +171,7 @@ fn body(provider: &dyn StreamProvider, request: &ModelRequest, call: &ModelReque
     provider.body(&plain)
 }
 
-/// Tokens of a part of a prompt: by what the provider counted for the whole, else a quarter of the bytes.
+/// Estimates the tokens of a part of a prompt: its share of the reported tokens, else a quarter of its bytes.
 fn tokens(bytes: u64, prompt: u64, last: &Usage) -> u64 {
     let counted = last.prompt_tokens();
     if counted == 0 || prompt == 0 {

@@ -1,4 +1,4 @@
-//! Why a call to a provider gave no complete reply (REQ-020, D9, D41).
+//! The errors of model calls.
 //!
 //! ```
 //! use agent_core::{ErrorKind, ProviderError};
@@ -19,96 +19,96 @@ pub use record::ErrorRecord;
 
 use super::overflow;
 
-/// The most bytes of a vendor's text that an error keeps.
+/// The maximum number of bytes of a vendor's text that an error stores.
 pub const MAX_VENDOR_TEXT: usize = 4_096;
 
-/// Any error as a cause.
+/// A boxed error of any type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why there is no complete reply.
+/// The reason for which a model call produced no complete reply.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProviderError {
-    /// The provider refused the request.
+    /// The provider rejected the request.
     #[error("{0}")]
     Api(#[source] Box<ErrorContext>),
-    /// No answer, a broken one, or a provider that is down: the same request may succeed later.
+    /// The provider did not answer, broke off, or is unavailable. The same request may succeed later.
     #[error("{0}")]
     Network(#[source] Box<ErrorContext>),
-    /// The credential is missing, wrong or not allowed to do this.
+    /// The credential is missing, invalid, or lacks permission.
     #[error("{0}")]
     Auth(#[source] Box<ErrorContext>),
-    /// Too many requests or tokens in this minute.
+    /// The client sent too many requests or tokens in this period.
     #[error("{0}")]
     RateLimited(#[source] Box<ErrorContext>),
-    /// The conversation is longer than the model's window.
+    /// The conversation is longer than the model's context window.
     #[error("{0}")]
     ContextOverflow(#[source] Box<ErrorContext>),
-    /// Credit or quota is used up; waiting does not help.
+    /// Credit or quota is exhausted. Retrying does not help.
     #[error("{0}")]
     Quota(#[source] Box<ErrorContext>),
-    /// There is no such model there, or not for this key.
+    /// The model does not exist, or the key has no access to it.
     #[error("{0}")]
     ModelNotFound(#[source] Box<ErrorContext>),
-    /// The caller cancelled.
+    /// The caller cancelled the call.
     #[error("Request was aborted")]
     Cancelled,
-    /// Anything else; nothing was sent, or the answer makes no sense.
+    /// Any other failure: nothing was sent, or the response is invalid.
     #[error("{0}")]
     Other(#[source] Box<ErrorContext>),
 }
 
-/// What a [`ProviderError`] means. This is what code branches on.
+/// The kind of a [`ProviderError`]. Code branches on the kind, not on the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// [`ProviderError::Api`].
+    /// The kind of [`ProviderError::Api`].
     Api,
-    /// [`ProviderError::Network`].
+    /// The kind of [`ProviderError::Network`].
     Network,
-    /// [`ProviderError::Auth`].
+    /// The kind of [`ProviderError::Auth`].
     Auth,
-    /// [`ProviderError::RateLimited`].
+    /// The kind of [`ProviderError::RateLimited`].
     RateLimited,
-    /// [`ProviderError::ContextOverflow`].
+    /// The kind of [`ProviderError::ContextOverflow`].
     ContextOverflow,
-    /// [`ProviderError::Quota`].
+    /// The kind of [`ProviderError::Quota`].
     Quota,
-    /// [`ProviderError::ModelNotFound`].
+    /// The kind of [`ProviderError::ModelNotFound`].
     ModelNotFound,
-    /// [`ProviderError::Cancelled`].
+    /// The kind of [`ProviderError::Cancelled`].
     Cancelled,
-    /// [`ProviderError::Other`].
+    /// The kind of [`ProviderError::Other`].
     Other,
 }
 
-/// Who failed, how, and what the vendor said. It never holds a credential.
+/// The details of a failed call: the target, the HTTP status, and the vendor's text. Never contains a credential.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct ErrorContext {
-    /// The provider's name.
+    /// The name of the provider.
     pub provider: Option<String>,
-    /// The model that was asked.
+    /// The id of the model.
     pub model: Option<String>,
-    /// The HTTP status.
+    /// The HTTP status of the response.
     pub status: Option<u16>,
-    /// The vendor's id of the exchange, to quote to its support.
+    /// The vendor's id of the exchange, for support requests.
     pub request_id: Option<String>,
-    /// How long the vendor asks to wait.
+    /// How long the vendor asks the client to wait.
     pub retry_after: Option<Duration>,
-    /// The vendor's own code or type of the error.
+    /// The vendor's code or type of the error.
     pub code: Option<String>,
-    /// What happened; the vendor's text where there is one, at most [`MAX_VENDOR_TEXT`] bytes.
+    /// What happened: the vendor's text if there is one, at most [`MAX_VENDOR_TEXT`] bytes.
     pub message: String,
-    /// What a person can do about it.
+    /// What the user can do about the error.
     pub advice: Option<String>,
-    /// The cause.
+    /// The underlying error, if there is one.
     pub source: Option<BoxError>,
 }
 
 impl ProviderError {
-    /// An error of this kind.
+    /// Creates an error of this kind.
     #[must_use]
     pub fn new(kind: ErrorKind, context: ErrorContext) -> Self {
         let context = Box::new(context);
@@ -125,8 +125,8 @@ impl ProviderError {
         }
     }
 
-    /// An error from a status and the vendor's text (REQ-075, D9, D10): status 429 is never an overflow; then the
-    /// phrases, 413, and 400 or 413 without a text; then what the status says.
+    /// Classifies a failure by HTTP status and vendor text. A status of 429 is never an overflow; then the known
+    /// phrases, status 413, and 400 or 413 without a text decide; then the status alone.
     #[must_use]
     pub fn classify(status: u16, message: impl Into<String>) -> Self {
         let message = message.into();
@@ -134,7 +134,7 @@ impl ProviderError {
         Self::new(kind, ErrorContext::new(message).with_status(status))
     }
 
-    /// What it means.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -150,7 +150,7 @@ impl ProviderError {
         }
     }
 
-    /// Who failed, how, and what the vendor said; `None` when the caller cancelled.
+    /// Returns the details; `None` if the caller cancelled.
     #[must_use]
     pub fn context(&self) -> Option<&ErrorContext> {
         match self {
@@ -166,7 +166,7 @@ impl ProviderError {
         }
     }
 
-    /// The same error with more said about it.
+    /// Changes the details of the error.
     #[must_use]
     pub fn map_context(mut self, change: impl FnOnce(&mut ErrorContext)) -> Self {
         match &mut self {
@@ -183,25 +183,25 @@ impl ProviderError {
         self
     }
 
-    /// Whether the same request may succeed later (REQ-072).
+    /// Returns whether the same request may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.kind().is_retryable()
     }
 
-    /// The wait that the provider asked for (REQ-073).
+    /// Returns the wait that the provider asked for.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.context().and_then(|c| c.retry_after)
     }
 
-    /// The HTTP status.
+    /// Returns the HTTP status of the response.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         self.context().and_then(|c| c.status)
     }
 
-    /// The vendor's id of the exchange.
+    /// Returns the vendor's id of the exchange.
     #[must_use]
     pub fn request_id(&self) -> Option<&str> {
         self.context().and_then(|c| c.request_id.as_deref())
@@ -209,7 +209,7 @@ impl ProviderError {
 }
 
 impl ErrorKind {
-    /// Whether the same request may succeed later.
+    /// Returns whether the same request may succeed later.
     #[must_use]
     pub fn is_retryable(self) -> bool {
         matches!(self, Self::RateLimited | Self::Network)
@@ -217,7 +217,7 @@ impl ErrorKind {
 }
 
 impl ErrorContext {
-    /// A context that says `message`, cut to [`MAX_VENDOR_TEXT`] bytes.
+    /// Creates details with a message, truncated to [`MAX_VENDOR_TEXT`] bytes.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         let mut message = message.into();
@@ -229,7 +229,7 @@ impl ErrorContext {
         Self { message, ..Self::default() }
     }
 
-    /// The same, with who failed at what.
+    /// Sets the provider and the model.
     #[must_use]
     pub fn with_target(mut self, provider: impl Into<String>, model: impl Into<String>) -> Self {
         self.provider = Some(provider.into());
@@ -237,21 +237,21 @@ impl ErrorContext {
         self
     }
 
-    /// The same, with an HTTP status.
+    /// Sets the HTTP status of the response.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.status = Some(status);
         self
     }
 
-    /// The same, with what a person can do.
+    /// Sets what the user can do about the error.
     #[must_use]
     pub fn with_advice(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
     }
 
-    /// The same, with a cause.
+    /// Sets the underlying error.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.source = Some(source.into());
@@ -259,7 +259,7 @@ impl ErrorContext {
     }
 }
 
-/// One line: who, status, what happened, what to do.
+/// Formats one line: target, status, message and advice.
 impl fmt::Display for ErrorContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.provider, &self.model) {
@@ -288,7 +288,7 @@ impl std::error::Error for ErrorContext {
     }
 }
 
-/// What a status and a text mean.
+/// Classifies an HTTP status and a vendor text.
 #[must_use]
 pub fn classify_kind(status: u16, message: &str) -> ErrorKind {
     if status == 429 || status == 402 {

@@ -1,17 +1,17 @@
-//! What a provider passes on while a reply arrives.
+//! The events that a provider emits while a reply arrives.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::message::{StopReason, Usage};
 
-/// Where a provider puts [`StreamEvent`]s. Synchronous: it never waits and costs no allocation.
+/// The receiver of a provider's [`StreamEvent`]s. It is synchronous, never waits, and needs no allocation.
 pub type EventSink<'s> = dyn FnMut(StreamEvent<'_>) + Send + 's;
 
-/// A piece of a reply, borrowed from what the network brought.
+/// A piece of a reply, borrowed from the network buffer.
 ///
-/// A block begins with its start, goes on with deltas and ends with its end. `index` counts the blocks of the reply
-/// from 0 in the order of their starts; several may be open at once. A delta without a start opens its block.
+/// Each block has a start, deltas and an end. `index` numbers the blocks of the reply from 0 in the order of their
+/// starts; several blocks may be open at once. A delta without a start opens its block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum StreamEvent<'a> {
@@ -19,127 +19,127 @@ pub enum StreamEvent<'a> {
     Start {
         /// The provider's id of the response.
         response_id: Option<&'a str>,
-        /// The model that answers, where it differs from the one that was asked.
+        /// The model that answers, if it differs from the requested one.
         model: Option<&'a str>,
     },
     /// A text block begins.
     TextStart {
-        /// The block.
+        /// The index of the block.
         index: u32,
     },
-    /// More text.
+    /// More text of a text block.
     TextDelta {
-        /// The block.
+        /// The index of the block.
         index: u32,
-        /// The text.
+        /// The new text.
         delta: &'a str,
     },
-    /// A signature over the text block, or a further piece of one.
+    /// A signature of the text block, or a further piece of it.
     TextSignature {
-        /// The block.
+        /// The index of the block.
         index: u32,
-        /// The piece.
+        /// The new piece of the signature.
         delta: &'a str,
     },
     /// A thinking block begins.
     ThinkingStart {
-        /// The block.
+        /// The index of the block.
         index: u32,
     },
-    /// More thinking.
+    /// More text of a thinking block.
     ThinkingDelta {
-        /// The block.
+        /// The index of the block.
         index: u32,
-        /// The text.
+        /// The new text.
         delta: &'a str,
     },
-    /// A signature over the thinking block, or a further piece of one.
+    /// A signature of the thinking block, or a further piece of it.
     ThinkingSignature {
-        /// The block.
+        /// The index of the block.
         index: u32,
-        /// The piece.
+        /// The new piece of the signature.
         delta: &'a str,
     },
-    /// A whole thinking block whose text the provider withheld.
+    /// A complete thinking block whose text the provider withheld.
     RedactedThinking {
-        /// The block.
+        /// The index of the block.
         index: u32,
-        /// Its opaque form.
+        /// The opaque form of the block.
         data: &'a str,
     },
-    /// A tool call begins. Id and name may be empty and come later, by another start of the same index.
+    /// A tool call begins. The id and the name may be empty and follow in another start with the same index.
     ToolCallStart {
-        /// The block.
+        /// The index of the block.
         index: u32,
-        /// The call's id.
+        /// The id of the call.
         id: &'a str,
-        /// The tool's name.
+        /// The name of the tool.
         name: &'a str,
     },
-    /// More of the arguments' text.
+    /// More text of a call's arguments.
     ToolCallDelta {
-        /// The block.
+        /// The index of the block.
         index: u32,
-        /// The text.
+        /// The new text.
         delta: &'a str,
     },
-    /// A signature over the call.
+    /// A signature of the tool call.
     ToolCallSignature {
-        /// The block.
+        /// The index of the block.
         index: u32,
-        /// The signature.
+        /// The signature of the call.
         delta: &'a str,
     },
-    /// A whole block of a kind that only its provider knows.
+    /// A complete block of a kind that only its provider understands.
     Opaque {
-        /// The block.
+        /// The index of the block.
         index: u32,
         /// The provider's name of the kind.
         kind: &'a str,
-        /// The block, as it is to be sent back.
+        /// The block as it is sent back.
         data: &'a Value,
     },
     /// The block is complete.
     BlockEnd {
-        /// The block.
+        /// The index of the block.
         index: u32,
     },
-    /// Tokens used as far as is known; replaces what was said before.
+    /// The tokens used so far; replaces earlier reports.
     Usage(Usage),
-    /// Something arrived that this version does not know. It is counted, not lost in silence (invariant 7).
+    /// An event that this version does not know. It is counted so that it is noticed.
     Unrecognised {
-        /// The vendor's name for it.
+        /// The vendor's name of the event.
         name: &'a str,
     },
 }
 
-/// How a complete reply ended.
+/// The end of a complete reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Completion {
-    /// Why it ended: `Stop`, `Length` or `ToolUse`.
+    /// The stop reason: `Stop`, `Length` or `ToolUse`.
     pub stop_reason: StopReason,
-    /// The vendor's own word for it.
+    /// The vendor's own name of the reason.
     pub vendor_reason: Option<String>,
-    /// The stop sequence that was hit.
+    /// The stop sequence that the model reached.
     pub stop_sequence: Option<String>,
 }
 
 impl Completion {
-    /// A reply that ended for this reason.
+    /// Creates the end of a reply with this stop reason.
     #[must_use]
     pub fn new(stop_reason: StopReason) -> Self {
         Self { stop_reason, vendor_reason: None, stop_sequence: None }
     }
 
-    /// The same, with the vendor's own word.
+    /// Sets the vendor's own name of the reason.
     #[must_use]
     pub fn with_vendor_reason(mut self, reason: impl Into<String>) -> Self {
         self.vendor_reason = Some(reason.into());
         self
     }
 
-    /// The same, with the stop sequence that was hit.
+    /// Sets the stop sequence that the model reached.
     #[must_use]
     pub fn with_stop_sequence(mut self, sequence: Option<String>) -> Self {
         self.stop_sequence = sequence;

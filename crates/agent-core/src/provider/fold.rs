@@ -1,8 +1,7 @@
-//! From a stream to a message: an append-only log that is folded when somebody wants the whole.
+//! Folds a stream of events into a message, on demand, from an append-only log.
 //!
-//! A delta costs O(its length): its text is appended to one buffer and its place to a list. A snapshot is the shared
-//! log and a length, so it costs O(1) and never changes (D8). Reading the text of a snapshot costs O(the text): a
-//! reader that does so at every event is quadratic by its own choice.
+//! Adding a delta costs O(its length). A snapshot is a shared log and a length, so it costs O(1) and never changes.
+//! Reading the text of a snapshot costs O(text); reading it at every event is therefore quadratic.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,17 +14,17 @@ use crate::message::{
     AssistantMessage, Content, StopReason, TextContent, ThinkingContent, ToolArguments, ToolCall, Usage,
 };
 
-/// Room for a short reply, in bytes and entries: a text that grows from nothing is copied again and again.
+/// The initial capacity of the buffers, in bytes and entries, which avoids copies for a short reply.
 const TEXT_ROOM: usize = 128;
 const ENTRY_ROOM: usize = 16;
 
-/// Gathers the events of one reply.
+/// Collects the events of one reply.
 #[derive(Default)]
 pub struct ReplyLog {
     shared: Arc<Mutex<Log>>,
 }
 
-/// The reply as far as it had arrived at some moment. It never changes.
+/// The reply as far as it had arrived at one moment. It never changes.
 #[derive(Clone, Default)]
 pub struct MessageSnapshot {
     shared: Arc<Mutex<Log>>,
@@ -43,7 +42,7 @@ struct Log {
     unrecognised: u64,
 }
 
-/// What happened, in which block, and where its text ends in the buffer.
+/// An event: its kind, its block, and the end of its text in the buffer.
 #[derive(Clone, Copy)]
 struct Entry {
     kind: Kind,
@@ -62,7 +61,7 @@ enum Kind {
     CallName,
     CallArguments,
     CallSignature,
-    /// The text is the kind of block; the value is the next of `values`.
+    /// The text is the kind of the block; the value is the next one of `values`.
     Opaque,
     End,
 }
@@ -74,7 +73,7 @@ impl Entry {
 }
 
 impl Kind {
-    /// Whether its texts are pieces of one.
+    /// Returns whether consecutive texts of this kind form one text.
     fn is_piece(self) -> bool {
         matches!(
             self,
@@ -89,20 +88,20 @@ impl Kind {
 }
 
 impl ReplyLog {
-    /// An empty log.
+    /// Creates an empty log.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an event.
+    /// Adds an event to the log.
     pub fn push(&mut self, event: &StreamEvent<'_>) {
         let mut log = lock(&self.shared);
         match *event {
             StreamEvent::Start { response_id, model } => {
                 log.response_id = response_id.map(str::to_owned).or(log.response_id.take());
                 log.model = model.map(str::to_owned).or(log.model.take());
-                // Before it begins, thousands may wait with nothing but an empty log.
+                // Before its first event a log is empty, because thousands of runs may wait for a reply.
                 log.text.reserve(TEXT_ROOM);
                 log.entries.reserve(ENTRY_ROOM);
             }
@@ -129,58 +128,58 @@ impl ReplyLog {
         }
     }
 
-    /// The same log, not a copy.
+    /// Returns another handle to the same log, not a copy.
     pub(crate) fn shared(&self) -> Self {
         Self { shared: Arc::clone(&self.shared) }
     }
 
-    /// The reply so far. O(1).
+    /// Returns the reply so far. Costs O(1).
     #[must_use]
     pub fn snapshot(&self) -> MessageSnapshot {
         let entries = lock(&self.shared).entries.len();
         MessageSnapshot { shared: Arc::clone(&self.shared), entries }
     }
 
-    /// Tokens used as far as the provider said (B-154).
+    /// Returns the tokens used, as far as the provider reported them.
     #[must_use]
     pub fn usage(&self) -> Usage {
         lock(&self.shared).usage
     }
 
-    /// The provider's id of the response.
+    /// Returns the provider's id of the response.
     #[must_use]
     pub fn response_id(&self) -> Option<String> {
         lock(&self.shared).response_id.clone()
     }
 
-    /// The model that answered, where the provider named one.
+    /// Returns the model that answered, if the provider named one.
     #[must_use]
     pub fn model(&self) -> Option<String> {
         lock(&self.shared).model.clone()
     }
 
-    /// How many events this version did not know.
+    /// Returns how many events this version did not know.
     #[must_use]
     pub fn unrecognised(&self) -> u64 {
         lock(&self.shared).unrecognised
     }
 
-    /// The blocks of a complete reply.
+    /// Returns the blocks of a complete reply.
     #[must_use]
     pub fn content(&self) -> Vec<Content> {
         let log = lock(&self.shared);
         contents(log.fold(log.entries.len()), Block::complete)
     }
 
-    /// The blocks of a reply that broke off: calls whose end had not arrived are dropped, and so are blocks without
-    /// any visible content (B-063, D3).
+    /// Returns the blocks of an interrupted reply. Calls whose end had not arrived are dropped, and so are blocks
+    /// without visible content.
     #[must_use]
     pub fn partial_content(&self) -> Vec<Content> {
         let log = lock(&self.shared);
         contents(log.fold(log.entries.len()), Block::partial)
     }
 
-    /// The calls that had begun and not ended, as far as they had arrived.
+    /// Returns the calls that had begun and not ended, as far as they had arrived.
     #[must_use]
     pub fn open_calls(&self) -> Vec<ToolCall> {
         let log = lock(&self.shared);
@@ -188,8 +187,8 @@ impl ReplyLog {
         open.filter_map(Block::complete).filter_map(|c| c.as_tool_call().cloned()).collect()
     }
 
-    /// The complete message of a reply that ended well. A reply that holds calls stopped for them, whatever the vendor
-    /// said (B-126), unless it was cut by the output limit.
+    /// Returns the complete message. A reply that contains calls has the stop reason `ToolUse`, whatever the vendor
+    /// reported, unless the output limit cut it.
     #[must_use]
     pub fn finish(&self, provider: &str, asked: &str, completion: &Completion) -> AssistantMessage {
         let content = self.content();
@@ -208,20 +207,20 @@ impl ReplyLog {
 }
 
 impl MessageSnapshot {
-    /// The text so far. O(its length).
+    /// Returns the text so far. Costs O(text).
     #[must_use]
     pub fn text(&self) -> String {
         crate::message::content::joined_text(&self.content(), "")
     }
 
-    /// The blocks so far, unfinished ones included. O(their length).
+    /// Returns the blocks so far, including unfinished ones. Costs O(content).
     #[must_use]
     pub fn content(&self) -> Vec<Content> {
         let log = lock(&self.shared);
         contents(log.fold(self.entries), Block::complete)
     }
 
-    /// The reply so far as a message. Its stop reason is `Stop`, since none is known.
+    /// Returns the reply so far as a message. Its stop reason is `Stop`, because none is known yet.
     #[must_use]
     pub fn to_message(&self) -> AssistantMessage {
         let content = self.content();
@@ -233,7 +232,7 @@ impl MessageSnapshot {
     }
 }
 
-/// Shows how much there is, not the shared log, which may go on growing.
+/// Shows the size and not the shared log, which may still grow.
 impl fmt::Debug for MessageSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MessageSnapshot").field("entries", &self.entries).finish_non_exhaustive()
@@ -269,7 +268,7 @@ impl Log {
         let mut values = self.values.iter();
         let mut entries = self.entries.iter().take(entries).peekable();
         while let Some(first) = entries.next() {
-            // The pieces of a text mostly stand behind each other, and are taken as one.
+            // The pieces of a text are usually adjacent in the buffer and are read as one.
             let goes_on = |next: &&Entry| first.kind.is_piece() && first.is_like(next);
             let entry = std::iter::from_fn(|| entries.next_if(goes_on)).last().unwrap_or(first);
             let text = self.text.get(start..entry.end).unwrap_or_default();
@@ -307,14 +306,15 @@ impl Log {
     }
 }
 
-/// A list of its own, and not what is left of the blocks' memory: a reply is kept as long as its conversation.
+/// Builds a new list instead of reusing the memory of the blocks, because a reply is stored as long as its
+/// conversation.
 fn contents<'l>(blocks: Vec<Block<'l>>, content: fn(Block<'l>) -> Option<Content>) -> Vec<Content> {
     let mut contents = Vec::with_capacity(blocks.len());
     contents.extend(blocks.into_iter().filter_map(content));
     contents
 }
 
-/// The first non-empty id or name stays: some servers send another one with a later piece.
+/// Keeps the first non-empty id or name, because some servers send a different one later.
 fn replace_unless_empty<'l>(slot: &mut &'l str, text: &'l str) {
     if slot.is_empty() {
         *slot = text;

@@ -1,4 +1,4 @@
-//! The REQ's forms over the one path: a sender of owned events, and one complete message.
+//! Owned events for channels, and calls that return one complete message.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,46 +8,46 @@ use tokio_util::sync::CancellationToken;
 use super::{Completion, ModelRequest, ProviderError, ReplyLog, StreamEvent, StreamProvider};
 use crate::message::{AssistantMessage, Usage};
 
-/// A [`StreamEvent`] that owns its text, for channels, streams and remote ends. After the events of a reply exactly
-/// one `Done` or `Error` follows, and nothing after it.
+/// A [`StreamEvent`] that owns its text, for channels and remote connections. Exactly one `Done` or `Error` ends the
+/// events of a reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each field is that of the borrowed event of the same name")]
 #[non_exhaustive]
 pub enum OwnedStreamEvent {
-    /// As [`StreamEvent::Start`].
+    /// The owned form of [`StreamEvent::Start`].
     Start { response_id: Option<String>, model: Option<String> },
-    /// As [`StreamEvent::TextStart`].
+    /// The owned form of [`StreamEvent::TextStart`].
     TextStart { index: u32 },
-    /// As [`StreamEvent::TextDelta`].
+    /// The owned form of [`StreamEvent::TextDelta`].
     TextDelta { index: u32, delta: String },
-    /// As [`StreamEvent::TextSignature`].
+    /// The owned form of [`StreamEvent::TextSignature`].
     TextSignature { index: u32, delta: String },
-    /// As [`StreamEvent::ThinkingStart`].
+    /// The owned form of [`StreamEvent::ThinkingStart`].
     ThinkingStart { index: u32 },
-    /// As [`StreamEvent::ThinkingDelta`].
+    /// The owned form of [`StreamEvent::ThinkingDelta`].
     ThinkingDelta { index: u32, delta: String },
-    /// As [`StreamEvent::ThinkingSignature`].
+    /// The owned form of [`StreamEvent::ThinkingSignature`].
     ThinkingSignature { index: u32, delta: String },
-    /// As [`StreamEvent::RedactedThinking`].
+    /// The owned form of [`StreamEvent::RedactedThinking`].
     RedactedThinking { index: u32, data: String },
-    /// As [`StreamEvent::ToolCallStart`].
+    /// The owned form of [`StreamEvent::ToolCallStart`].
     ToolCallStart { index: u32, id: String, name: String },
-    /// As [`StreamEvent::ToolCallDelta`].
+    /// The owned form of [`StreamEvent::ToolCallDelta`].
     ToolCallDelta { index: u32, delta: String },
-    /// As [`StreamEvent::ToolCallSignature`].
+    /// The owned form of [`StreamEvent::ToolCallSignature`].
     ToolCallSignature { index: u32, delta: String },
-    /// As [`StreamEvent::Opaque`].
+    /// The owned form of [`StreamEvent::Opaque`].
     Opaque { index: u32, kind: String, data: Value },
-    /// As [`StreamEvent::BlockEnd`].
+    /// The owned form of [`StreamEvent::BlockEnd`].
     BlockEnd { index: u32 },
-    /// As [`StreamEvent::Usage`].
+    /// The owned form of [`StreamEvent::Usage`].
     Usage { usage: Usage },
-    /// As [`StreamEvent::Unrecognised`].
+    /// The owned form of [`StreamEvent::Unrecognised`].
     Unrecognised { name: String },
     /// The reply is complete.
     Done { completion: Completion },
-    /// There is no complete reply.
+    /// The call failed without a complete reply.
     Error { message: String },
 }
 
@@ -92,7 +92,7 @@ impl From<StreamEvent<'_>> for OwnedStreamEvent {
 }
 
 impl OwnedStreamEvent {
-    /// The event that this one was made from; `None` for the two that end a reply.
+    /// Returns the borrowed event; `None` for `Done` and `Error`.
     #[must_use]
     pub fn borrowed(&self) -> Option<StreamEvent<'_>> {
         Some(match self {
@@ -122,10 +122,10 @@ impl OwnedStreamEvent {
     }
 }
 
-/// Calls a model and gives the complete message.
+/// Calls a model and returns the complete message.
 ///
 /// # Errors
-/// As [`StreamProvider::stream`].
+/// The same as [`StreamProvider::stream`].
 pub async fn complete(
     provider: &dyn StreamProvider,
     request: &ModelRequest,
@@ -138,11 +138,11 @@ pub async fn complete(
     Ok(message)
 }
 
-/// Calls a model, sends each event as it arrives, and gives the complete message (REQ-020's form). The last event
-/// sent is `Done` or `Error`. Events for a receiver that is gone are dropped; the call goes on.
+/// Calls a model, sends each event as it arrives, and returns the complete message. The last event is `Done` or
+/// `Error`. If the receiver is gone, events are dropped and the call continues.
 ///
 /// # Errors
-/// As [`StreamProvider::stream`].
+/// The same as [`StreamProvider::stream`].
 pub async fn stream_to(
     provider: &dyn StreamProvider,
     request: &ModelRequest,

@@ -1,4 +1,4 @@
-//! What a model is asked (REQ-015).
+//! The request of a model call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,28 +10,28 @@ use crate::model::{ModelConfig, Secret};
 use crate::shared::Shared;
 use crate::tool::ToolDefinitions;
 
-/// One request to a model. The history is closed: every call in it has its result.
+/// A request to a model. Every call in its history has a result.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ModelRequest {
-    /// The model.
+    /// The model to call.
     pub model: Arc<ModelConfig>,
     /// The system prompt; empty for none.
     pub system_prompt: Arc<str>,
-    /// The conversation.
+    /// The conversation that the model receives.
     pub history: History,
-    /// The tools that the model is told of.
+    /// The definitions of the available tools.
     pub tools: ToolDefinitions,
-    /// A key that wins over the model's.
+    /// An API key that takes precedence over that of the model.
     pub api_key: Option<Secret>,
-    /// A name for the session, for providers whose cache wants one (B-023).
+    /// An id of the session, for providers whose cache needs one.
     pub session_id: Option<String>,
-    /// How the model is asked; shared with the agent's configuration.
+    /// How the model is asked. Shared with the configuration of the agent.
     pub options: Shared<RequestOptions>,
 }
 
 impl ModelRequest {
-    /// A request with nothing but a model and a conversation.
+    /// Creates a request with a model, a conversation, and defaults for everything else.
     #[must_use]
     pub fn new(model: impl Into<Arc<ModelConfig>>, history: History) -> Self {
         Self {
@@ -45,13 +45,13 @@ impl ModelRequest {
         }
     }
 
-    /// The messages that the model may see.
+    /// Returns the messages that the model receives.
     pub fn messages(&self) -> impl Iterator<Item = &Message> {
         let shown = self.history.units().filter(|unit| unit.kind() != UnitKind::Failed);
         shown.flat_map(|unit| unit.entries()).filter_map(|entry| entry.message().as_llm())
     }
 
-    /// The key to use: that of the call, else that of the model.
+    /// Returns the key to use: that of the request, else that of the model.
     #[must_use]
     pub fn key(&self) -> Option<&Secret> {
         self.api_key.as_ref().or(self.model.api_key.as_ref())

@@ -1,35 +1,35 @@
-//! Looking at what goes over the wire: the exact bytes of requests and answers, without the credentials.
+//! Hooks that observe the exact bytes of requests and responses, with credentials removed.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// What stands where a credential was.
+/// The text that replaces a credential.
 pub const HIDDEN: &str = "****";
 
-/// A request as it went out. Credentials are replaced by [`HIDDEN`], wherever they stood; all else is as it was sent.
+/// A request as it was sent. Every credential is replaced by [`HIDDEN`]; everything else is unchanged.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct SentRequest<'a> {
-    /// Tells exchanges apart: no other of this process has this number. The parts of the answer have it too.
+    /// The number of the exchange, unique in this process. The parts of the response carry the same number.
     pub exchange: u64,
-    /// The provider's name in the model's configuration.
+    /// The name of the provider in the model's configuration.
     pub provider: &'a str,
-    /// The model's id.
+    /// The id of the model.
     pub model: &'a str,
-    /// The HTTP method.
+    /// The HTTP method of the request.
     pub method: &'a str,
-    /// The address.
+    /// The address of the request.
     pub url: &'a str,
-    /// The headers, as names and values, in the order of sending. `host`, `content-length` and an `accept` that takes
-    /// anything are the connection's own and not among them.
+    /// The headers as names and values, in the order of sending. `host`, `content-length` and an `accept` that allows
+    /// anything are not included.
     pub headers: &'a [(String, String)],
-    /// The body.
+    /// The body of the request.
     pub body: &'a [u8],
 }
 
 impl<'a> SentRequest<'a> {
-    /// A request. The headers and the body hold no credential.
+    /// Creates a request. The headers and the body must not contain a credential.
     #[must_use]
     pub fn new(
         exchange: u64,
@@ -42,52 +42,51 @@ impl<'a> SentRequest<'a> {
     }
 }
 
-/// A part of an answer.
+/// A part of a response.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ReceivedPart<'a> {
     /// The number of the request that it answers.
     pub exchange: u64,
-    /// What came.
+    /// The part that arrived.
     pub part: Received<'a>,
 }
 
 impl<'a> ReceivedPart<'a> {
-    /// A part of the answer to the request of this number. It holds no credential.
+    /// Creates a part of the response to the request with this number. It must not contain a credential.
     #[must_use]
     pub fn new(exchange: u64, part: Received<'a>) -> Self {
         Self { exchange, part }
     }
 }
 
-/// What came of an answer.
+/// The content of a part of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Received<'a> {
-    /// Its head.
+    /// The status and the headers.
     Head {
-        /// The HTTP status.
+        /// The HTTP status of the response.
         status: u16,
-        /// The headers, as names and values.
+        /// The headers as names and values.
         headers: &'a [(String, String)],
     },
-    /// The next bytes of its body, in any pieces.
+    /// The next bytes of the body, in pieces of any size.
     Body(&'a [u8]),
-    /// The body is complete. It is not said of an answer that broke off or was not read to its end.
+    /// The body is complete. Not reported if the response broke off or was not read to its end.
     End,
 }
 
-/// Sees each request as it goes out.
+/// A hook that receives each request as it is sent.
 pub type OnRequest = Arc<dyn Fn(&SentRequest<'_>) + Send + Sync>;
 
-/// Sees each part of an answer as it arrives.
+/// A hook that receives each part of a response as it arrives.
 pub type OnResponse = Arc<dyn Fn(&ReceivedPart<'_>) + Send + Sync>;
 
-/// Hooks that look at what goes over the wire, after everything that may still change it. They change nothing, and one
-/// that panics is passed over. They run where the bytes are read: what takes long belongs into a task of its own.
+/// Hooks that observe requests and responses after the last change to them. They cannot change anything, and a panic
+/// of a hook is ignored. They run where the bytes are read, so slow work belongs into a separate task.
 ///
-/// Every provider over HTTP calls them, once for each attempt. What a provider asks elsewhere, a token for example, is
-/// not shown.
+/// Every HTTP provider calls them once per attempt. Auxiliary requests, such as those for a token, are not reported.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -107,27 +106,27 @@ pub type OnResponse = Arc<dyn Fn(&ReceivedPart<'_>) + Send + Sync>;
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct WireHooks {
-    /// Sees each request.
+    /// Called with each request.
     pub on_request: Option<OnRequest>,
-    /// Sees each part of an answer.
+    /// Called with each part of a response.
     pub on_response: Option<OnResponse>,
 }
 
 impl WireHooks {
-    /// Whether anybody looks.
+    /// Returns whether any hook is set.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.on_request.is_some() || self.on_response.is_some()
     }
 
-    /// Shows a request. For providers.
+    /// Reports a request to the hook. Providers call this.
     pub fn show_request(&self, request: &SentRequest<'_>) {
         if let Some(hook) = &self.on_request {
             contained("on_request", || hook(request));
         }
     }
 
-    /// Shows a part of an answer. For providers.
+    /// Reports a part of a response to the hook. Providers call this.
     pub fn show_response(&self, part: &ReceivedPart<'_>) {
         if let Some(hook) = &self.on_response {
             contained("on_response", || hook(part));
@@ -141,7 +140,7 @@ fn contained(name: &str, hook: impl FnOnce()) {
     }
 }
 
-/// Says which hooks there are.
+/// Shows which hooks are set.
 impl fmt::Debug for WireHooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WireHooks")

@@ -1,11 +1,11 @@
-//! Abort, in every phase.
+//! Aborts a run in any phase.
 
 use super::input::PartialReply;
-use super::{GateAt, Phase, Run, tools};
+use super::{GateAt, Phase, Run, tool_calls};
 use crate::event::{AgentEvent, Ended};
 use crate::message::StopReason;
 
-/// What the error message of an aborted reply says.
+/// The error message of an aborted reply.
 const ABORTED_REPLY: &str = "Request was aborted";
 
 pub(super) fn abort(
@@ -44,12 +44,12 @@ pub(super) fn abort(
             run.end_with_reply(StopReason::Aborted, text, partial.map(|p| *p), out);
             run.end(ended, out);
         }
-        // Calls that run are given their time to end; a second abort ends them here.
+        // Running calls get a grace period to end; a second abort closes them.
         Phase::Tools(open) if !open.aborting => {
             open.interrupted = interrupted;
             open.abort(&loop_id, now, out);
-            tools::settle(run, out);
+            tool_calls::settle(run, out);
         }
-        Phase::Tools(_) => tools::close_all(run, tools::ABORTED, out),
+        Phase::Tools(_) => tool_calls::close_all(run, tool_calls::ABORTED, out),
     }
 }

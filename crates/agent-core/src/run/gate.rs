@@ -1,37 +1,13 @@
-//! Gates: before the loop, for the prompts, before a turn.
+//! The gates of a run: before the loop, for its prompts, and before a turn.
 
 use super::input::{GateVerdict, InputVerdict};
 use super::{GateAt, Phase, Run};
-use crate::event::{AgentEvent, AgentStart, Answer, Ended, Question};
+use crate::event::{AgentEvent, Answer, Ended, Question};
 use crate::history::{Entry, MessageRef};
 use crate::identity::{QuestionId, Timestamp};
 use crate::message::{AgentMessage, Content, Message};
 
 type Refusal = String;
-
-impl Run {
-    /// `AgentStart`, and the prompts' gate if there is one.
-    pub(super) fn open_loop(&mut self, out: &mut Vec<AgentEvent>) {
-        let setup = &self.setup;
-        out.push(AgentEvent::AgentStart(Box::new(AgentStart {
-            agent_id: setup.agent_id.clone(),
-            session_id: setup.session_id.clone(),
-            loop_id: setup.loop_id.clone(),
-            parent_loop_id: setup.parent_loop_id.clone(),
-            continuation_kind: setup.continuation.clone(),
-            group: setup.group.clone(),
-            session_origin: setup.session_origin.clone(),
-            timestamp: self.now,
-            config: setup.config.clone(),
-            metadata: setup.policy.metadata.clone(),
-        })));
-        if setup.gates.input && !self.prompts.is_empty() {
-            self.phase = Phase::Gate(GateAt::Input);
-        } else {
-            self.begin_run(out);
-        }
-    }
-}
 
 pub(super) fn decided(
     run: &mut Run,
@@ -136,7 +112,7 @@ fn veto(run: &mut Run, gate: GateAt, reason: String, out: &mut Vec<AgentEvent>) 
     run.end(ended, out);
 }
 
-/// Adds the warnings to the last user message, as one block (REQ-070).
+/// Adds the warnings to the last user message, as one text block.
 fn warn(prompts: &mut [Entry], warnings: &[String]) {
     let is_user = |e: &&mut Entry| matches!(e.message().as_llm(), Some(Message::User(_)));
     let Some(entry) = prompts.iter_mut().rev().find(is_user) else { return };

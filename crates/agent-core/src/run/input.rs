@@ -1,4 +1,4 @@
-//! What a shell tells a run.
+//! The inputs of a run: what the driver reports to it.
 
 mod tool;
 
@@ -14,117 +14,119 @@ use crate::prefix::CacheBreak;
 use crate::provider::{ErrorKind, ProviderError, ReplyLog};
 pub use tool::{ToolChange, ToolOutcome, ToolQuestion, ToolVerdict};
 
-/// Something that happened. Each is one entry of the journal, together with its time.
+/// A result or a request that the driver reports to the run. Each input is journaled together with its time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "input", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Input {
-    /// A message was queued. Legal until the run ends.
+    /// A message was queued. Accepted until the run ends.
     Queue {
-        /// The message and where it waits.
+        /// The message and its queue.
         queued: Queued,
     },
-    /// A queue was emptied. Legal until the run ends.
+    /// A queue was cleared. Accepted until the run ends.
     ClearQueue {
-        /// Which.
+        /// The queue to clear.
         kind: QueueKind,
     },
-    /// A queue is to be drained otherwise. Legal until the run ends.
+    /// The mode of a queue was changed. Accepted until the run ends.
     SetQueueMode {
-        /// Which.
+        /// The queue to change.
         kind: QueueKind,
-        /// How.
+        /// The new mode of the queue.
         mode: QueueMode,
     },
-    /// The caller aborted. Legal until the run ends; a second one ends what the first one still waits for.
+    /// The run was aborted. Accepted until the run ends; a second abort closes the calls that the first one still
+    /// waits for.
     Abort {
-        /// What had arrived of a reply.
+        /// The part of the reply that had arrived.
         partial: Option<Box<PartialReply>>,
-        /// What is known, where it was not the caller's wish: the run was cut off.
+        /// The reason, if the run was interrupted and not aborted by the caller.
         interrupted: Option<String>,
     },
     /// The verdict of a gate before the loop or a turn.
     GateDecided {
-        /// The verdict.
+        /// The verdict of the hooks.
         verdict: GateVerdict,
     },
-    /// What the input filters say of the prompts.
+    /// The verdict of the input filters on the prompts.
     Filtered {
-        /// What they say.
+        /// The verdict of the filters.
         verdict: InputVerdict,
     },
-    /// What the budget says of the next call of the model. Asked for where the run has one.
+    /// The verdict of the budget on the next model call. Requested only if the run has a budget.
     BudgetDecided {
-        /// The verdict.
+        /// The verdict of the budget.
         verdict: BudgetVerdict,
     },
     /// A reply began to arrive.
     ReplyStarted,
-    /// The request of the call that is being made did not begin as the last one did.
+    /// The request of the current model call differs from the last one in its prefix.
     CacheBroke {
-        /// Where and why.
+        /// The position and the cause of the break.
         found: Box<CacheBreak>,
     },
-    /// A reply is complete.
+    /// The model returned a complete reply.
     ModelReplied {
-        /// The reply.
+        /// The complete reply.
         reply: Reply,
     },
-    /// There is no complete reply.
+    /// The model call failed without a complete reply.
     ModelFailed {
-        /// Why.
+        /// The reason of the failure.
         failure: Failure,
-        /// What had arrived.
+        /// The part of the reply that had arrived.
         partial: Option<Box<PartialReply>>,
     },
-    /// The wait is over.
+    /// The delay before the next attempt is over.
     Slept,
-    /// It was decided what becomes of a call.
+    /// A decision about a tool call: it starts, waits, or is denied.
     ToolBegan {
-        /// The call.
+        /// The id of the call.
         id: ToolCallId,
-        /// What becomes of it.
+        /// The decision about the call.
         verdict: ToolVerdict,
     },
-    /// A call that ran has ended.
+    /// A tool call that ran has ended.
     ToolEnded {
-        /// The call.
+        /// The id of the call.
         id: ToolCallId,
-        /// How.
+        /// The outcome of the call.
         outcome: Box<ToolOutcome>,
     },
-    /// What a hook changes in the result of a call that ran. Asked for where [`Gates::after_tool`](super::Gates) is set.
+    /// The changes of a hook to the result of a call that ran. Requested only if [`Gates::after_tool`](super::Gates)
+    /// is set.
     ToolReviewed {
-        /// The call.
+        /// The id of the call.
         id: ToolCallId,
-        /// What changes.
+        /// The changes to the result.
         change: Box<ToolChange>,
     },
-    /// The history is to be shortened like this.
+    /// The history is replaced by a shorter one.
     Compacted {
-        /// What is replaced by what.
+        /// The ranges of the history that are replaced.
         splices: Vec<Splice>,
-        /// Tokens that the strategy itself used.
+        /// The tokens that the strategy itself used.
         usage: Usage,
-        /// Why the caller's strategy was not used, where it failed.
+        /// The error of the caller's strategy, if the default one replaced it.
         fallback: Option<String>,
     },
     /// The history cannot be shortened enough.
     CompactionFailed {
-        /// Why.
+        /// The reason of the failure.
         message: String,
     },
     /// A question was answered.
     Answer {
-        /// Which.
+        /// The id of the question.
         question_id: QuestionId,
-        /// How.
+        /// The answer to the question.
         answer: Answer,
     },
 }
 
 impl Input {
-    /// Its name in messages and journals.
+    /// Returns the name of the input in messages and journals.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -149,7 +151,7 @@ impl Input {
         }
     }
 
-    /// The caller's abort, with what had arrived of a reply.
+    /// Creates the caller's abort, with the part of the reply that had arrived.
     #[must_use]
     pub fn abort(partial: Option<PartialReply>) -> Self {
         Self::Abort { partial: partial.map(Box::new), interrupted: None }
@@ -161,16 +163,16 @@ impl Input {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GateVerdict {
-    /// Continue.
+    /// The loop or the turn starts.
     #[serde(rename = "go")]
     Allow,
-    /// End here.
+    /// The run ends for this reason.
     Deny(String),
-    /// Ask somebody first.
+    /// The user must answer this question first.
     Ask(String),
 }
 
-/// What the budget says of a call of the model.
+/// The verdict of the budget on a model call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -178,67 +180,67 @@ pub enum BudgetVerdict {
     /// The call may be made.
     #[serde(rename = "granted")]
     Allow {
-        /// What is set aside for it.
+        /// The amounts that are reserved for the call.
         amounts: Spending,
-        /// What the prompt is estimated at.
+        /// The estimated tokens of the prompt.
         prompt_tokens: u64,
-        /// The most tokens of the answer, where the budget does not allow what is configured.
+        /// The maximum tokens of the answer, if the budget allows less than is configured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_output: Option<u32>,
-        /// The accounts, before the call.
+        /// The accounts before the call.
         known: BudgetSnapshot,
     },
-    /// A limit does not allow it.
+    /// A limit does not allow the call.
     #[serde(rename = "refused")]
     Deny {
-        /// Which, with the figures.
+        /// The limit, with its figures.
         refusal: Box<BudgetRefusal>,
-        /// The accounts.
+        /// The accounts at the time of the refusal.
         known: BudgetSnapshot,
     },
-    /// The budget cannot be asked, or cannot count the call.
+    /// The budget is missing, or cannot count the cost of the call.
     Failed {
-        /// Why, and what to do.
+        /// The reason, and what to do about it.
         message: String,
     },
 }
 
-/// What the input filters say (REQ-068..070).
+/// The verdict of the input filters on the prompts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum InputVerdict {
-    /// Go on; these warnings are shown to the model.
+    /// The prompts enter; the warnings are shown to the model.
     #[serde(rename = "pass")]
     Allow {
         /// The warnings, in the order of the filters.
         warnings: Vec<String>,
     },
-    /// Refuse the prompt.
+    /// The prompts are rejected.
     #[serde(rename = "reject")]
     Deny {
-        /// Why.
+        /// The reason of the rejection.
         reason: String,
     },
 }
 
-/// A complete reply: it ended `Stop`, `Length` or `ToolUse`.
+/// A complete reply: its stop reason is `Stop`, `Length` or `ToolUse`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
     message: Box<AssistantMessage>,
     tokens: Option<u64>,
 }
 
-/// A message that is not a complete reply.
+/// The error of a message that is not a complete reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a reply that ended {0:?} is not complete; report it as ModelFailed or Abort")]
 pub struct ReplyError(StopReason);
 
 impl Reply {
-    /// A complete reply.
+    /// Creates a complete reply.
     ///
     /// # Errors
-    /// When it ended `Error` or `Aborted`.
+    /// If the stop reason is `Error` or `Aborted`.
     pub fn new(message: AssistantMessage) -> Result<Self, ReplyError> {
         if message.is_failed() {
             return Err(ReplyError(message.stop_reason));
@@ -246,14 +248,14 @@ impl Reply {
         Ok(Self { message: Box::new(message), tokens: None })
     }
 
-    /// The same reply with its token count, where the default estimate is not wanted.
+    /// Sets the token count of the reply, which replaces the default estimate.
     #[must_use]
     pub fn counted(mut self, tokens: u64) -> Self {
         self.tokens = Some(tokens);
         self
     }
 
-    /// The message.
+    /// Returns the message of the reply.
     #[must_use]
     pub fn message(&self) -> &AssistantMessage {
         &self.message
@@ -264,45 +266,45 @@ impl Reply {
     }
 }
 
-/// What had arrived of a reply that broke off.
+/// The part of an interrupted reply that had arrived.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PartialReply {
-    /// The blocks; calls only whose end had arrived.
+    /// The content blocks. Calls are included only if their end had arrived.
     pub content: Vec<Content>,
-    /// Tokens, as far as the provider said.
+    /// The tokens used, as far as the provider reported them.
     pub usage: Usage,
     /// The provider's id of the response.
     pub response_id: Option<String>,
 }
 
 impl PartialReply {
-    /// What had arrived.
+    /// Creates a partial reply from its parts.
     #[must_use]
     pub fn new(content: Vec<Content>, usage: Usage, response_id: Option<String>) -> Self {
         Self { content, usage, response_id }
     }
 
-    /// What a log holds.
+    /// Returns the partial reply that a log contains.
     pub(crate) fn of(log: &ReplyLog) -> Self {
         Self::new(log.partial_content(), log.usage(), log.response_id())
     }
 }
 
-/// Why there is no complete reply, as data.
+/// The reason for which a model call failed, as data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Failure {
-    /// What it means.
+    /// The kind of the error.
     pub kind: ErrorKind,
-    /// What happened, for people.
+    /// A description of the failure for the user.
     pub message: String,
-    /// The wait that the provider asked for, in milliseconds.
+    /// The delay that the provider asked for, in milliseconds.
     pub retry_after_ms: Option<u64>,
 }
 
 impl Failure {
-    /// A failure of this kind.
+    /// Creates a failure of this kind.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after_ms: None }

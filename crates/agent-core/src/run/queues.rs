@@ -1,4 +1,4 @@
-//! Messages that wait for their turn (REQ-017, REQ-090, D1).
+//! The queues for steering and follow-up messages.
 
 use std::collections::VecDeque;
 
@@ -11,35 +11,36 @@ use crate::history::Entry;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum QueueMode {
-    /// The oldest.
+    /// Only the oldest message.
     #[default]
     OneAtATime,
-    /// All of them.
+    /// All messages of the queue.
     All,
 }
 
-/// What steering does to the calls of a reply that have not begun.
+/// What steering does to the calls of a reply that have not started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum SteeringPolicy {
-    /// They are skipped: looked at after each call (sequential), each group (batched) or all (parallel).
+    /// The calls are skipped. Steering is checked after each call (sequential), each group (batched) or all calls
+    /// (parallel).
     #[default]
     SkipRemaining,
-    /// They run; the message comes after all results.
+    /// The calls run; the message enters after all results.
     AfterTurn,
 }
 
-/// Which queue, and whether a message in it keeps the run going.
+/// The queue of a message, and whether the message keeps the run going.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum QueueKind {
-    /// Taken before the next call of the model; an agent that would stop goes on.
+    /// The message enters before the next model call and continues a run that would end.
     Steering,
-    /// As steering, but taken only when the run goes on anyway (B-044).
+    /// The message enters like steering, but does not continue a run that would end.
     PassiveSteering,
-    /// Taken when nothing else is left.
+    /// The message enters when the run would otherwise end.
     FollowUp,
 }
 
@@ -47,14 +48,14 @@ pub enum QueueKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Queued {
-    /// Where it waits.
+    /// The queue of the message.
     pub kind: QueueKind,
-    /// The message.
+    /// The message with its token count.
     pub entry: Entry,
 }
 
 impl Queued {
-    /// A message for this queue.
+    /// Creates a message for this queue.
     #[must_use]
     pub fn new(kind: QueueKind, entry: impl Into<Entry>) -> Self {
         Self { kind, entry: entry.into() }
@@ -62,13 +63,14 @@ impl Queued {
 }
 
 impl QueueKind {
-    /// The queue that it stands in: active and passive steering share one, so that their order holds.
+    /// Returns whether the message is in the steering queue. Active and passive steering share it, so that their
+    /// order is preserved.
     fn is_steering(self) -> bool {
         matches!(self, Self::Steering | Self::PassiveSteering)
     }
 }
 
-/// Both queues of an open run.
+/// The two queues of an open run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Queues {
     steering: VecDeque<Queued>,
@@ -86,8 +88,8 @@ impl Queues {
         if queued.kind.is_steering() { &mut self.steering } else { &mut self.follow_up }.push_back(queued);
     }
 
-    /// Whether steering waits that keeps a run going.
-    pub(crate) fn wakes(&self) -> bool {
+    /// Returns whether a steering message waits that continues the run.
+    pub(crate) fn has_active_steering(&self) -> bool {
         self.steering.iter().any(|q| q.kind == QueueKind::Steering)
     }
 
@@ -99,7 +101,7 @@ impl Queues {
         self.steering.is_empty() && self.follow_up.is_empty()
     }
 
-    /// Whether they are empty and drained as by default.
+    /// Returns whether the queues are empty and have the default modes.
     pub(crate) fn is_plain(&self) -> bool {
         *self == Self::default()
     }
@@ -112,7 +114,7 @@ impl Queues {
         take(&mut self.follow_up, self.follow_up_mode)
     }
 
-    /// What the next drain would give: steering first, else follow-ups (B-041).
+    /// Returns the messages that would be taken next: steering first, else follow-ups.
     pub(crate) fn peek(&self) -> Vec<Queued> {
         let (queue, mode) = if self.steering.is_empty() {
             (&self.follow_up, self.follow_up_mode)

@@ -1,4 +1,4 @@
-//! What a run is decided by: plain data, fixed for its life.
+//! The setup of a run: plain data that is fixed for its lifetime.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,80 +16,80 @@ use crate::model::ApiProtocol;
 use crate::route::RouteSetup;
 use crate::shared::Shared;
 
-/// What a run is decided by.
+/// The setup of a run. It determines the decisions of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RunSetup {
-    /// The agent.
+    /// The id of the agent.
     pub agent_id: AgentId,
-    /// The session.
+    /// The id of the session.
     pub session_id: SessionId,
-    /// The loop.
+    /// The id of the loop.
     pub loop_id: LoopId,
-    /// The loop that this one continues or was started by.
+    /// The loop that this one continues, or that started it.
     pub parent_loop_id: Option<LoopId>,
-    /// How it continues; `None` for a first loop.
+    /// How the loop continues its parent; `None` for a first loop.
     pub continuation: Option<ContinuationKind>,
-    /// Its place in a group of parallel loops.
+    /// The membership in a group of parallel loops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupMember>,
-    /// Why there is a new session; `None` where there is none, and for an agent's first one.
+    /// The reason for which the session was started; `None` for an agent's first session and for later loops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_origin: Option<SessionOrigin>,
-    /// What `AgentStart` says of the configuration.
+    /// The configuration that `AgentStart` reports.
     pub config: Arc<LoopConfigSnapshot>,
-    /// The protocol, for replies that the run makes itself.
+    /// The protocol, for replies that the run itself produces.
     pub api: Option<ApiProtocol>,
-    /// Which gates there are. Without a hook there is no step.
+    /// The gates of the run. A gate without a hook causes no step.
     pub gates: Gates,
-    /// Tools whose presence makes a reply's calls run one after the other (B-099).
+    /// The tools that make the calls of their reply run one after the other.
     pub sequential_tools: BTreeSet<ToolName>,
-    /// Who is asked when the model fails, in order; the model itself is route 0.
+    /// The fallback routes, in order. The run's own model is route 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<RouteSetup>,
-    /// The model's window in tokens, to notice a prompt that was cut in silence (B-161).
+    /// The context window of the model in tokens, to detect a silently truncated prompt.
     pub context_window: Option<u32>,
-    /// The budget that each call is reserved in; `None` for none.
+    /// The budget in which each call is reserved; `None` for no budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetSetup>,
-    /// How the loop behaves.
+    /// How the loop behaves. Shared with the configuration of the loop.
     #[serde(flatten)]
     pub policy: Shared<LoopPolicy>,
 }
 
-/// What a run has to know of its budget.
+/// The budget settings that a run needs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BudgetSetup {
-    /// What it does at a limit.
+    /// What the run does at a limit.
     pub at_limit: AtLimit,
-    /// What the run's own model costs.
+    /// The prices of the run's own model.
     pub prices: CostConfig,
 }
 
 impl BudgetSetup {
-    /// A budget at whose limits the run does this, for a model with these prices.
+    /// Creates budget settings for a model with these prices.
     #[must_use]
     pub fn new(at_limit: AtLimit, prices: CostConfig) -> Self {
         Self { at_limit, prices }
     }
 }
 
-/// Which gates a run stops at for a verdict.
+/// The gates at which a run waits for a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Gates {
-    /// Before `AgentStart`.
+    /// Whether a gate precedes `AgentStart`.
     pub before_loop: bool,
-    /// After `AgentStart`, for the prompts.
+    /// Whether a gate follows `AgentStart`, for the prompts.
     pub input: bool,
-    /// Before each `TurnStart`.
+    /// Whether a gate precedes each `TurnStart`.
     pub before_turn: bool,
-    /// After each executed call, for changes of its result.
+    /// Whether a hook reviews each executed call.
     pub after_tool: bool,
 }
 
 impl RunSetup {
-    /// A setup with the defaults of the requirements, for a loop of this id.
+    /// Creates a setup with default values for a loop with this id.
     #[must_use]
     pub fn new(loop_id: impl Into<LoopId>) -> Self {
         let loop_id = loop_id.into();

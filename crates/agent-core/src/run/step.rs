@@ -1,4 +1,4 @@
-//! What a run wants to have done.
+//! The steps of a run: what the driver has to perform.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,110 +6,110 @@ use serde_json::Value;
 use super::{GateAt, Phase, Run};
 use crate::event::{CompactionReason, Ended, Question};
 use crate::history::{Entry, History};
-use crate::identity::{Part, StepKey, joined};
+use crate::identity::StepKey;
 use crate::message::ToolCall;
 
-/// What is to be done. Its key is the same in every process that gets here (architecture: stable step keys).
+/// The next step that the driver performs. Its key is the same in every process that reaches the step.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Step {
-    /// Ask the hooks; answer with [`Input::GateDecided`](super::Input) or, for the prompts, `Filtered`.
+    /// Call the hooks of a gate and apply [`Input::GateDecided`](super::Input), or `Filtered` for the prompts.
     Gate {
-        /// Its name.
+        /// The key of the step.
         key: StepKey,
-        /// Which.
+        /// The gate to evaluate.
         gate: Gate,
     },
-    /// Call the model; answer with `ReplyStarted` and then `ModelReplied` or `ModelFailed`.
+    /// Call the model; apply `ReplyStarted`, then `ModelReplied` or `ModelFailed`.
     CallModel {
-        /// Its name.
+        /// The key of the step.
         key: StepKey,
-        /// The turn.
+        /// The index of the turn.
         turn: u32,
-        /// Which call of the turn, from 0.
+        /// The index of the call in its turn, from 0.
         attempt: u32,
-        /// Who is called: 0 is the run's own model, then its routes in order.
+        /// The route to call: 0 is the run's own model, followed by the routes in order.
         route: u32,
-        /// What the model is shown, before the caller's own transformations.
+        /// The conversation, before the caller's transformations.
         history: History,
-        /// The most tokens of the answer, where the budget allows less than is configured.
+        /// The maximum tokens of the answer, if the budget allows less than is configured.
         max_output: Option<u32>,
     },
-    /// Ask the budget whether the model may be called; answer with `BudgetDecided`.
+    /// Reserve the model call in the budget; apply `BudgetDecided`.
     Reserve {
-        /// Its name.
+        /// The key of the step.
         key: StepKey,
-        /// Who is to be called, as in `CallModel`.
+        /// The route to call, as in `CallModel`.
         route: u32,
-        /// What the model is to be shown.
+        /// The conversation that the model would receive.
         history: History,
-        /// What the prompt is estimated at: the messages, and with them what the provider counted of instructions and tools
-        /// where `reported` is set.
+        /// The estimated tokens of the messages. If `reported` is set, it includes the provider's count of
+        /// instructions and tools.
         tokens: u64,
-        /// Whether instructions and tools are in `tokens`.
+        /// Whether instructions and tools are included in `tokens`.
         reported: bool,
-        /// Whether a person allowed the call, whatever the limits say.
+        /// Whether the user allowed the call regardless of the limits.
         forced: bool,
     },
-    /// Wait; answer with `Slept`.
+    /// Wait before the next attempt; apply `Slept`.
     Sleep {
-        /// Its name.
+        /// The key of the step.
         key: StepKey,
-        /// How long, in milliseconds.
+        /// The delay in milliseconds.
         delay_ms: u64,
     },
-    /// Run these calls side by side; answer for each with `ToolBegan` and, if it runs, `ToolEnded`.
+    /// Execute these calls concurrently; apply `ToolBegan` for each and `ToolEnded` for each that ran.
     RunTools {
-        /// Its name.
+        /// The key of the step.
         key: StepKey,
         /// The calls of one group that have no outcome yet.
         calls: Vec<PendingCall>,
     },
-    /// Shorten the history; answer with `Compacted` or `CompactionFailed`.
+    /// Shorten the history; apply `Compacted` or `CompactionFailed`.
     Compact {
-        /// Its name.
+        /// The key of the step.
         key: StepKey,
-        /// What to reach.
+        /// The goal of the compaction.
         task: CompactionTask,
-        /// The history.
+        /// The history to shorten.
         history: History,
     },
-    /// Nothing goes on without an answer: `Answer`, or `Abort`.
+    /// Wait for an answer; apply `Answer` or `Abort`.
     AwaitAnswer {
-        /// Its name.
+        /// The key of the step.
         key: StepKey,
-        /// What is asked.
+        /// The open questions of the run.
         questions: Vec<Question>,
     },
-    /// Nothing is left to do.
+    /// The run has ended; nothing remains to perform.
     Done(Ended),
 }
 
-/// A place where hooks are asked.
+/// A point at which hooks are called.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Gate {
-    /// Before the loop.
+    /// Before the loop starts.
     Loop,
-    /// For the prompts.
+    /// Before the prompts enter.
     Input {
-        /// The prompts.
+        /// The prompts to check.
         prompts: Vec<Entry>,
     },
-    /// Before a turn.
+    /// Before a turn starts.
     Turn {
-        /// Its index.
+        /// The index of the turn.
         turn: u32,
     },
 }
 
-/// What a compaction has to reach.
+/// The goal of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompactionTask {
-    /// Why.
+    /// The reason of the compaction.
     pub reason: CompactionReason,
-    /// The most tokens the messages may have, as counted.
+    /// The maximum token count of the messages.
     pub budget: u64,
 }
 
@@ -117,33 +117,33 @@ pub struct CompactionTask {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct PendingCall {
-    /// Its name, the same after a crash and a resume: the idempotency key (X6).
+    /// The key of the call, the same after a crash and a resume. Tools receive it as an idempotency key.
     pub key: StepKey,
-    /// The call.
+    /// The call as the model sent it.
     pub call: ToolCall,
-    /// How far it is.
+    /// The stage of the call.
     pub stage: CallStage,
-    /// Whether a person allowed it although a limit of the budget is reached.
+    /// Whether the user allowed the call although a budget limit is reached.
     pub forced: bool,
 }
 
-/// How far a call is.
+/// The stage of a call.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum CallStage {
-    /// Nothing is decided.
+    /// Nothing has been decided about the call.
     New,
-    /// A person allowed it, possibly with other arguments: hooks and policies are not asked again.
+    /// The user allowed the call, possibly with other arguments. Hooks and policies are not called again.
     Approved(Option<Value>),
-    /// It began, with these arguments where they differ from what the model sent. Seen in a fresh shell, this is a call
-    /// that was cut off.
+    /// The call started, with these arguments if they differ from those that the model sent. When a driver resumes a
+    /// run, this call was interrupted.
     Began(Option<Value>),
-    /// It ended, and the hook that may change its result has not been asked.
+    /// The call ended, and the hook that may change its result has not been called.
     Ended,
 }
 
 impl Step {
-    /// The step's name; `None` when nothing is left to do.
+    /// Returns the key of the step; `None` if the run has ended.
     #[must_use]
     pub fn key(&self) -> Option<&StepKey> {
         match self {
@@ -205,14 +205,5 @@ pub(super) fn next(run: &Run) -> Step {
         },
         Phase::Tools(open) => open.next(turn),
         Phase::Done(ended) => Step::Done(ended.clone()),
-    }
-}
-
-impl Run {
-    /// The name of the model call that is open or comes next.
-    pub(super) fn model_key(&self) -> StepKey {
-        let (turn, attempt) = (self.turn.index.into(), self.turn.attempt.into());
-        let parts = [Part::Text("model-"), Part::Number(turn), Part::Text("."), Part::Number(attempt)];
-        StepKey::from(joined(&parts))
     }
 }

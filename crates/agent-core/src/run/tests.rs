@@ -128,7 +128,7 @@ fn check_state(run: &Run, events: &[AgentEvent]) {
     for event in events {
         fold.push(event).unwrap();
     }
-    let light = serde_json::to_string(&run.light()).unwrap();
+    let light = serde_json::to_string(&run.checkpoint()).unwrap();
     let light = serde_json::from_str(&light).unwrap();
     assert_eq!(
         Run::restore(run.setup().clone(), light, &fold).unwrap(),

@@ -1,28 +1,50 @@
-//! Turns: opening one, closing one, and whether another follows.
+//! Turns: opens and closes them, and decides whether another one follows.
 
-use super::{CompactionTask, GateAt, Intake, Phase, QueueKind, Queued, Run, Turn};
-use crate::event::{AgentEvent, CompactionReason, Ended};
+use super::{CompactionTask, GateAt, Intake, Phase, QueueKind, Queued, Run, Turn, budget};
+use crate::event::{AgentEvent, AgentStart, CompactionReason, Ended};
 use crate::history::{Entry, MessageRef};
 use crate::identity::{ContinuationKind, TurnTrigger};
 
 impl Run {
-    /// The first turn, or none: a continuation after a reply goes on with what is queued.
+    /// Emits `AgentStart` and enters the gate for the prompts, if there is one.
+    pub(super) fn open_loop(&mut self, out: &mut Vec<AgentEvent>) {
+        let setup = &self.setup;
+        out.push(AgentEvent::AgentStart(Box::new(AgentStart {
+            agent_id: setup.agent_id.clone(),
+            session_id: setup.session_id.clone(),
+            loop_id: setup.loop_id.clone(),
+            parent_loop_id: setup.parent_loop_id.clone(),
+            continuation_kind: setup.continuation.clone(),
+            group: setup.group.clone(),
+            session_origin: setup.session_origin.clone(),
+            timestamp: self.now,
+            config: setup.config.clone(),
+            metadata: setup.policy.metadata.clone(),
+        })));
+        if setup.gates.input && !self.prompts.is_empty() {
+            self.phase = Phase::Gate(GateAt::Input);
+        } else {
+            self.begin_run(out);
+        }
+    }
+
+    /// Starts the first turn. A continuation after a reply takes the queued messages.
     pub(super) fn begin_run(&mut self, out: &mut Vec<AgentEvent>) {
         if self.prompts.is_empty()
             && self.history.last().is_some_and(|m| m.role() == "assistant")
-            && !self.queues.wakes()
+            && !self.queues.has_active_steering()
         {
             self.turn.intake = if self.queues.has_follow_up() { Intake::FollowUp } else { Intake::Nothing };
         }
         self.begin_turn(out);
     }
 
-    /// Limits first, then the gate, then the turn (D4).
+    /// Checks the limits, then enters the gate, then opens the turn.
     pub(super) fn begin_turn(&mut self, out: &mut Vec<AgentEvent>) {
         if let Some(limit) = self.tracker.check_limits(self.now) {
             let reason = limit.to_string();
             self.enter_prompts(out);
-            self.say_stop(&reason, out);
+            budget::emit_stop(self, &reason, out);
             self.end(Ended::Limit { reason }, out);
         } else if self.setup.gates.before_turn {
             self.phase = Phase::Gate(GateAt::Turn);
@@ -31,14 +53,14 @@ impl Run {
         }
     }
 
-    /// The prompts enter. A prompt that was let in is never lost, also where its turn is not begun (B-007).
+    /// Moves the prompts into the history. An accepted prompt enters even if its turn does not start.
     pub(super) fn enter_prompts(&mut self, out: &mut Vec<AgentEvent>) {
         for prompt in std::mem::take(&mut self.prompts) {
             self.enter(prompt, out);
         }
     }
 
-    /// `TurnStart`, the prompts, and what is taken from the queues.
+    /// Emits `TurnStart`, and adds the prompts and the queued messages.
     pub(super) fn open_turn(&mut self, out: &mut Vec<AgentEvent>) {
         out.push(AgentEvent::TurnStart {
             loop_id: self.setup.loop_id.clone(),
@@ -68,15 +90,16 @@ impl Run {
         }
     }
 
-    /// Says a message and puts it into the history. It was checked when it came, so the door is open to it.
+    /// Emits a message and adds it to the history. This cannot fail, because the message was checked when it was
+    /// queued.
     fn enter(&mut self, entry: Entry, out: &mut Vec<AgentEvent>) {
-        let entry = self.entered(entry);
+        let entry = self.stamped(entry);
         if self.history.push_entry(entry.clone()).is_ok() {
-            self.say_message(&entry, out);
+            self.emit_message(&entry, out);
         }
     }
 
-    /// The budget, once a turn, and then the model.
+    /// Checks the context budget once per turn, and then calls the model.
     pub(super) fn prepare_call(&mut self, out: &mut Vec<AgentEvent>) {
         if !self.turn.compacted
             && let Some(task) = self.over_budget()
@@ -84,11 +107,11 @@ impl Run {
             self.turn.compacted = true;
             self.start_compaction(task, out);
         } else {
-            self.await_call(None);
+            budget::await_call(self, None);
         }
     }
 
-    /// What must be reached when the context is over its budget.
+    /// Returns the goal of a compaction if the context exceeds its budget.
     fn over_budget(&self) -> Option<CompactionTask> {
         let config = self.setup.policy.context.as_ref()?;
         self.context.is_over_budget(&self.history, config).then(|| CompactionTask {
@@ -108,7 +131,7 @@ impl Run {
         self.phase = Phase::Compacting(task);
     }
 
-    /// `TurnEnd`. The run ends or goes on after it.
+    /// Emits `TurnEnd`. The run then ends or continues with another turn.
     pub(super) fn close_turn(
         &mut self,
         reply: Option<MessageRef>,
@@ -128,9 +151,9 @@ impl Run {
         self.turn = Turn { index: self.turn.index + 1, route, ..Turn::default() };
     }
 
-    /// Whether another turn follows: steering first, then the results of tools, then follow-ups.
+    /// Decides whether another turn follows: for steering, for tool results, or for follow-ups.
     pub(super) fn after_turn(&mut self, results_wanted: bool, out: &mut Vec<AgentEvent>) {
-        if self.queues.wakes() || results_wanted {
+        if self.queues.has_active_steering() || results_wanted {
             self.begin_turn(out);
         } else if self.queues.of(QueueKind::FollowUp).next().is_some() {
             self.turn.intake = Intake::FollowUp;

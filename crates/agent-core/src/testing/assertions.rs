@@ -1,4 +1,4 @@
-//! Assertions over events.
+//! Assertions about the events of a run.
 #![expect(clippy::panic, reason = "an assertion that does not hold panics")]
 
 use std::collections::BTreeSet;
@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use crate::event::{AgentEvent, BudgetNote, Ended};
 use crate::message::Message;
 
-/// The events in short, without live ones: `agent_start turn_start user assistant(text) tool+(name) tool-(name) result …`.
-/// An error has a `!`, a superseded reply a `~`.
+/// Renders the events in short form, without live ones: `agent_start turn_start user assistant(text) tool+(name)
+/// tool-(name) result …`. An error has a `!`, a superseded reply a `~`.
 #[must_use]
 pub fn transcript(events: &[AgentEvent]) -> String {
     let words: Vec<String> = events.iter().filter_map(word).collect();
@@ -83,8 +83,8 @@ fn ended_word(ended: &Ended) -> &'static str {
     }
 }
 
-/// Checks the laws that hold for the events of every run that ended: one end, last; every start has its end; the messages
-/// of the end are those that ended (B-006, B-007, B-016).
+/// Asserts the invariants of the events of a run that ended: exactly one end, at the last position; an end for every
+/// start; and the same messages in the end as in the events.
 ///
 /// # Panics
 /// When a law does not hold.
@@ -100,7 +100,7 @@ pub fn assert_well_formed(events: &[AgentEvent]) {
         let last = n + 1 == events.len();
         match event {
             AgentEvent::AgentStart(_) => {
-                // A question of `before_loop` comes before it.
+                // A question of the `before_loop` hook precedes it.
                 let only_asked = events.iter().take(n).all(is_question);
                 assert!(only_asked, "AgentStart is not first: {text}");
             }
@@ -110,7 +110,7 @@ pub fn assert_well_formed(events: &[AgentEvent]) {
             AgentEvent::TurnEnd { .. } => {
                 assert!(std::mem::replace(&mut open_turn, false), "a turn ended that had not begun: {text}");
                 assert!(open_tools.is_empty(), "a turn ended with open tools: {text}");
-                // An id is unique in the history; what a compaction took out of it may come again.
+                // An id is unique in the history. After a compaction, an id of a removed message may occur again.
                 seen_tools.clear();
             }
             AgentEvent::MessageStart { .. } => {

@@ -1,4 +1,4 @@
-//! A clock that obeys.
+//! A manual clock for tests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use crate::environment::{BoxFuture, Environment, NoRuntime, SystemEnvironment, TaskHandle};
 use crate::identity::Timestamp;
 
-/// Time that stands still until a test moves it, and names that count up.
+/// An environment whose time stands still until a test advances it, and whose ids are numbered.
 #[derive(Clone)]
 pub struct ManualEnvironment {
     clock: Arc<watch::Sender<u64>>,
@@ -20,7 +20,7 @@ pub struct ManualEnvironment {
 }
 
 impl ManualEnvironment {
-    /// A clock that stands at this time.
+    /// Creates a clock that stands at this time, in milliseconds since 1970.
     #[must_use]
     pub fn at(now: u64) -> Self {
         Self {
@@ -31,19 +31,19 @@ impl ManualEnvironment {
         }
     }
 
-    /// A clock on which every sleep is over at once, and moves the time by as much.
+    /// Creates a clock on which every sleep completes at once and advances the time by its duration.
     #[must_use]
     pub fn skipping(now: u64) -> Self {
         Self { skipping: true, ..Self::at(now) }
     }
 
-    /// Moves the time.
+    /// Advances the time and completes the sleeps that are due.
     pub fn advance(&self, by: Duration) {
         let by = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
         self.clock.send_modify(|now| *now = now.saturating_add(by));
     }
 
-    /// Waits until so many sleeps have begun, all in all.
+    /// Waits until this many sleeps have begun in total.
     pub async fn sleeps_begun(&self, count: u64) {
         let mut sleepers = self.sleepers.subscribe();
         let _ = sleepers.wait_for(|n| *n >= count).await;

@@ -1,4 +1,4 @@
-//! A model that follows a script.
+//! A scripted model for tests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,8 +14,8 @@ use crate::provider::{
 
 type Responder = dyn Fn(&ModelRequest) -> ScriptedReply + Send + Sync;
 
-/// Gives its replies one after the other (REQ-030). When they are used up it answers with an empty stop, or, after
-/// [`exhaustive`](Self::exhaustive), with an error. A clone shares the script and the record of requests.
+/// A provider that returns its scripted replies in order. When they are exhausted, it returns an empty reply, or an
+/// error after [`exhaustive`](Self::exhaustive). A clone shares the script and the recorded requests.
 #[derive(Clone)]
 pub struct ScriptedProvider {
     inner: Arc<Mutex<Inner>>,
@@ -30,7 +30,7 @@ struct Inner {
 }
 
 impl ScriptedProvider {
-    /// These replies, in order.
+    /// Creates a provider with these replies, in order.
     #[must_use]
     pub fn new(replies: impl IntoIterator<Item = impl Into<ScriptedReply>>) -> Self {
         Self {
@@ -44,13 +44,13 @@ impl ScriptedProvider {
         }
     }
 
-    /// One reply for each text.
+    /// Creates a provider with one reply for each text.
     #[must_use]
     pub fn texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         Self::new(texts)
     }
 
-    /// A reply that depends on the request, after the script is used up.
+    /// Creates a provider that computes each reply from its request, after the script is exhausted.
     #[must_use]
     pub fn responding(responder: impl Fn(&ModelRequest) -> ScriptedReply + Send + Sync + 'static) -> Self {
         let provider = Self::new(Vec::<ScriptedReply>::new());
@@ -58,32 +58,32 @@ impl ScriptedProvider {
         provider
     }
 
-    /// A call after the last reply is an error.
+    /// Makes calls after the last reply an error.
     #[must_use]
     pub fn exhaustive(self) -> Self {
         self.lock().exhaustive = true;
         self
     }
 
-    /// A request without messages is answered, where a real API would refuse it (D11).
+    /// Accepts requests without messages, which a real API would reject.
     #[must_use]
     pub fn allow_empty(self) -> Self {
         self.lock().allow_empty = true;
         self
     }
 
-    /// One more reply.
+    /// Appends a reply to the script.
     pub fn push(&self, reply: impl Into<ScriptedReply>) {
         self.lock().script.push_back(reply.into());
     }
 
-    /// The requests so far. The last one is the newest.
+    /// Returns the requests so far, oldest first.
     #[must_use]
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.lock().requests.clone()
     }
 
-    /// How many replies are left.
+    /// Returns the number of remaining replies.
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.lock().script.len()
@@ -144,7 +144,7 @@ impl StreamProvider for ScriptedProvider {
             match act {
                 Act::Send(event) => {
                     event.borrowed().into_iter().for_each(&mut *sink);
-                    // Each event may be read before the next one is there.
+                    // A reader can read each event before the next one is sent.
                     yield_once().await;
                 }
                 Act::Wait(latch) => {

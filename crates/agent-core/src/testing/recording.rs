@@ -2,7 +2,7 @@
 
 use crate::recording::{Recording, Replay, Replayed};
 
-/// A strict replay of a recording, usually `include_str!("fixture.json")`.
+/// Creates a strict replay of a recording, usually of `include_str!("fixture.json")`.
 ///
 /// # Panics
 /// When the text is no recording.
@@ -16,7 +16,7 @@ pub fn replay(recording: &str) -> Replay {
     }
 }
 
-/// Asserts that the agent went the way of the recording, to its end.
+/// Asserts that the agent followed the recording to its end.
 ///
 /// # Panics
 /// With the first difference.

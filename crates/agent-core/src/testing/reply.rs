@@ -1,4 +1,4 @@
-//! One reply of a script.
+//! The scripted replies of a test's model.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use crate::message::{StopReason, ToolArguments, Usage};
 use crate::provider::{Completion, ErrorContext, ErrorKind, OwnedStreamEvent, ProviderError};
 
-/// A place where something waits until a test lets it go.
+/// A latch at which a task waits until the test opens it.
 #[derive(Debug, Clone)]
 pub struct Latch {
     permits: Arc<Semaphore>,
@@ -22,25 +22,25 @@ impl Default for Latch {
 }
 
 impl Latch {
-    /// A latch that holds.
+    /// Creates a closed latch.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets one waiter go, now or when it comes.
+    /// Releases one waiter, now or when it arrives.
     pub fn open(&self) {
         self.permits.add_permits(1);
     }
 
-    /// Waits until somebody waits here, for each call once.
+    /// Waits until a waiter has arrived, once for each call.
     pub async fn reached(&self) {
         if let Ok(permit) = self.reached.acquire().await {
             permit.forget();
         }
     }
 
-    /// Waits to be let go.
+    /// Waits until the latch is opened.
     pub async fn wait(&self) {
         self.reached.add_permits(1);
         if let Ok(permit) = self.permits.acquire().await {
@@ -63,7 +63,7 @@ pub(super) enum End {
     Fail { kind: ErrorKind, message: String, retry_after: Option<Duration> },
 }
 
-/// What the model does when it is called: events, waits, and one end.
+/// The behavior of the model in one call: events, waits, and one end.
 #[derive(Debug, Clone)]
 pub struct ScriptedReply {
     acts: Vec<Act>,
@@ -82,7 +82,7 @@ impl Default for ScriptedReply {
 }
 
 impl ScriptedReply {
-    /// A reply without content.
+    /// Creates a reply without content.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -96,19 +96,19 @@ impl ScriptedReply {
         }
     }
 
-    /// A reply of one text.
+    /// Creates a reply with one text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::new().and_text(text)
     }
 
-    /// A reply that calls one tool.
+    /// Creates a reply that calls one tool.
     #[must_use]
     pub fn call(id: &str, tool: &str, arguments: impl Into<ToolArguments>) -> Self {
         Self::new().and_call(id, tool, arguments)
     }
 
-    /// No reply: an error before anything arrived.
+    /// Creates a call that fails before anything arrives.
     #[must_use]
     pub fn error(kind: ErrorKind, message: impl Into<String>) -> Self {
         let mut reply = Self::new().failing(kind, message);
@@ -116,7 +116,7 @@ impl ScriptedReply {
         reply
     }
 
-    /// Then a text.
+    /// Appends a text block to the reply.
     #[must_use]
     pub fn and_text(mut self, text: impl Into<String>) -> Self {
         let index = self.block();
@@ -126,7 +126,7 @@ impl ScriptedReply {
         self
     }
 
-    /// Then thinking.
+    /// Appends a thinking block to the reply.
     #[must_use]
     pub fn and_thinking(mut self, text: impl Into<String>, signature: Option<&str>) -> Self {
         let index = self.block();
@@ -139,7 +139,7 @@ impl ScriptedReply {
         self
     }
 
-    /// Then a call.
+    /// Appends a tool call to the reply.
     #[must_use]
     pub fn and_call(mut self, id: &str, tool: &str, arguments: impl Into<ToolArguments>) -> Self {
         let index = self.block();
@@ -149,70 +149,70 @@ impl ScriptedReply {
         self
     }
 
-    /// Then any event.
+    /// Appends any event to the reply.
     #[must_use]
     pub fn and_event(mut self, event: OwnedStreamEvent) -> Self {
         self.send(event);
         self
     }
 
-    /// Then it waits at a latch.
+    /// Waits at a latch before it continues.
     #[must_use]
     pub fn and_wait(mut self, latch: &Latch) -> Self {
         self.acts.push(Act::Wait(latch.clone()));
         self
     }
 
-    /// Then nothing more, until it is cancelled.
+    /// Sends nothing more until the call is cancelled.
     #[must_use]
     pub fn and_hang(mut self) -> Self {
         self.acts.push(Act::Hang);
         self
     }
 
-    /// Then it panics.
+    /// Panics at this point of the reply.
     #[must_use]
     pub fn and_panic(mut self, message: impl Into<String>) -> Self {
         self.acts.push(Act::Panic(message.into()));
         self
     }
 
-    /// Texts come in pieces of so many characters, one event each.
+    /// Splits texts into pieces of this many characters, one event each.
     #[must_use]
     pub fn in_pieces_of(mut self, characters: usize) -> Self {
         self.piece = characters.max(1);
         self
     }
 
-    /// The provider never says that the reply begins (B-002).
+    /// Omits the event that the reply begins.
     #[must_use]
     pub fn without_start(mut self) -> Self {
         self.started = false;
         self
     }
 
-    /// It ends for this reason.
+    /// Sets the stop reason of the reply.
     #[must_use]
     pub fn stopping(mut self, reason: StopReason) -> Self {
         self.stop = Some(reason);
         self
     }
 
-    /// It uses so many tokens.
+    /// Sets the token usage of the reply.
     #[must_use]
     pub fn using(mut self, usage: Usage) -> Self {
         self.usage = Some(usage);
         self
     }
 
-    /// It breaks off with an error.
+    /// Makes the reply break off with an error.
     #[must_use]
     pub fn failing(mut self, kind: ErrorKind, message: impl Into<String>) -> Self {
         self.end = End::Fail { kind, message: message.into(), retry_after: None };
         self
     }
 
-    /// The error asks to wait so long.
+    /// Sets the delay that the error asks for.
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {
         if let End::Fail { retry_after, .. } = &mut self.end {
@@ -230,7 +230,7 @@ impl ScriptedReply {
         self.acts.push(Act::Send(event));
     }
 
-    /// What is done, in order, with texts in their pieces.
+    /// Returns the actions in order, with texts split into pieces.
     pub(super) fn acts(&self) -> Vec<Act> {
         let mut acts = Vec::new();
         if self.started {

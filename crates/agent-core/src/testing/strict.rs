@@ -1,4 +1,4 @@
-//! What a real API would refuse.
+//! The checks of a real API on a request.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use crate::history::UnitKind;
 use crate::message::{AssistantMessage, Content, Message};
 use crate::provider::ModelRequest;
 
-/// The longest name of a tool that every vendor accepts.
+/// The maximum length of a tool name that every vendor accepts.
 const MAX_TOOL_NAME: usize = 64;
 
-/// Why a real API would refuse the request.
+/// Returns the reason for which a real API would reject the request.
 pub(super) fn check(request: &ModelRequest, allow_empty: bool) -> Result<(), String> {
     check_tools(request)?;
     let mut ids = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! A tool that does what a test says.
+//! A scripted tool for tests.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::tool::{AgentTool, Effects, ToolConcurrency, ToolContext, ToolError, T
 
 type Body = dyn Fn(Value, ToolContext) -> BoxFuture<'static, Result<ToolResult, ToolError>> + Send + Sync;
 
-/// A tool with a body from a closure, which notes its calls. A clone shares the notes.
+/// A tool with a closure as its body, which records its calls. A clone shares the records.
 #[derive(Clone)]
 pub struct ScriptedTool {
     name: String,
@@ -25,7 +25,7 @@ pub struct ScriptedTool {
 }
 
 impl ScriptedTool {
-    /// A tool that runs `body`.
+    /// Creates a tool that runs `body`.
     #[must_use]
     pub fn new<F>(
         name: impl Into<String>,
@@ -46,7 +46,7 @@ impl ScriptedTool {
         }
     }
 
-    /// A tool that always says `text`.
+    /// Creates a tool that always returns `text`.
     #[must_use]
     pub fn saying(name: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
@@ -56,7 +56,7 @@ impl ScriptedTool {
         })
     }
 
-    /// A tool that always fails with `text`.
+    /// Creates a tool that always fails with `text`.
     #[must_use]
     pub fn failing(name: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
@@ -66,42 +66,42 @@ impl ScriptedTool {
         })
     }
 
-    /// The same with a schema.
+    /// Sets the schema of the arguments.
     #[must_use]
     pub fn with_schema(mut self, schema: Value) -> Self {
         self.schema = schema;
         self
     }
 
-    /// The same with these effects.
+    /// Sets the effects of the tool.
     #[must_use]
     pub fn with_effects(mut self, effects: Effects) -> Self {
         self.effects = effects;
         self
     }
 
-    /// The same, not to be run beside others.
+    /// Prevents the tool from running concurrently with others.
     #[must_use]
     pub fn sequential(mut self) -> Self {
         self.concurrency = ToolConcurrency::Sequential;
         self
     }
 
-    /// The same with a limit of its own.
+    /// Sets the time limit of the tool.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// The same, asking a person before each call.
+    /// Makes the tool ask the user before each call.
     #[must_use]
     pub fn asking(mut self, question: impl Into<String>) -> Self {
         self.question = Some(question.into());
         self
     }
 
-    /// The arguments of the calls that ran, in the order of their beginnings.
+    /// Returns the arguments of the calls that ran, in the order of their starts.
     #[must_use]
     pub fn calls(&self) -> Vec<Value> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -1,49 +1,49 @@
-//! What a tool knows of the call that it answers (REQ-009).
+//! The context of a tool call: its identity, its cancellation, and what the run offers to the tool.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
 use super::ToolResult;
-use crate::budget::Budget;
 use crate::environment::Environment;
 use crate::identity::{LoopId, StepKey, ToolCallId, ToolName};
-use crate::journal::Journal;
-use crate::provider::StreamProvider;
 
-/// The call, its cancellation, and the way to say something while it runs.
+/// Services that a run offers to its tools, such as its model provider, its journal and its budget.
 ///
-/// It holds no way into the event stream, only a gate that closes with the call: what a tool says after its end
-/// is dropped (B-104).
+/// This module knows nothing about the services. The code that runs tools implements the trait and adds typed accessors to
+/// [`ToolContext`]; for a tool that the loop calls, these are `provider()`, `journal()` and `budget()`.
+pub trait ToolServices: Any + fmt::Debug + Send + Sync {}
+
+/// The context of one tool call.
+///
+/// It identifies the call, carries its cancellation token, and lets the tool report progress. It gives no access to the
+/// event stream: updates sent after the call has ended are dropped.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ToolContext {
-    /// The call.
+    /// The id of the call, as the model sent it.
     pub tool_call_id: ToolCallId,
-    /// The tool.
+    /// The name of the tool.
     pub tool_name: ToolName,
     /// The loop that the call belongs to.
     pub loop_id: LoopId,
-    /// A name of the call that is the same after a crash and a resume: an idempotency key (X6).
+    /// A key that identifies the call and stays the same after a crash and a resume. Use it as an idempotency key.
     pub step_key: StepKey,
-    /// Cancelled when the run is aborted or the call takes too long.
+    /// Cancelled when the run is aborted or the call exceeds its time limit.
     pub cancel: CancellationToken,
-    /// Partial results and progress.
+    /// Receives partial results and progress messages.
     pub updates: ToolUpdates,
-    /// The provider of the run, for tools that ask a model.
-    pub provider: Option<Arc<dyn StreamProvider>>,
-    /// Where the run is written down, for tools that run a loop of their own: it belongs to the same record.
-    pub journal: Option<Arc<dyn Journal>>,
-    /// Time, sleep and tasks.
+    /// Provides time, sleep, tasks and random ids.
     pub environment: Arc<dyn Environment>,
-    /// What the call may spend of the run's budget, for tools that ask a model: an account of its own, below the run's. A tool
-    /// that calls a model by itself does so through [`Budget::meter`]; one that runs a loop gives it to that.
-    pub budget: Option<Budget>,
+    /// The services of the run that makes the call; `None` outside of a run.
+    pub services: Option<Arc<dyn ToolServices>>,
 }
 
 impl ToolContext {
-    /// A context for calling a tool by hand, in a test or a program without a loop.
+    /// Creates a context without a run, for calling a tool directly in a test or a program. It has no services, and its
+    /// updates are dropped.
     #[must_use]
     pub fn detached(tool: impl Into<ToolName>, environment: Arc<dyn Environment>) -> Self {
         let tool_call_id = ToolCallId::from("call_0");
@@ -54,24 +54,29 @@ impl ToolContext {
             tool_call_id,
             cancel: CancellationToken::new(),
             updates: ToolUpdates::none(),
-            provider: None,
-            journal: None,
             environment,
-            budget: None,
+            services: None,
         }
     }
 
-    /// Shows a partial result (REQ-142). Never waits.
+    /// Returns the services of the run if they have the type `S`.
+    #[must_use]
+    pub fn services<S: ToolServices>(&self) -> Option<&S> {
+        let services: &dyn Any = &**self.services.as_ref()?;
+        services.downcast_ref()
+    }
+
+    /// Emits a partial result as a `ToolExecutionUpdate`. Never waits.
     pub fn on_update(&self, partial: ToolResult) {
         self.updates.send(ToolSignal::Update(partial));
     }
 
-    /// Says how far it is (REQ-143). Never waits.
+    /// Emits a progress text as a `ProgressMessage`. Never waits.
     pub fn on_progress(&self, text: impl Into<String>) {
         self.updates.send(ToolSignal::Progress(text.into()));
     }
 
-    /// An error when the run was aborted, for tools to check before each step.
+    /// Returns an error if the call has been cancelled. Long-running tools call it before each step.
     ///
     /// # Errors
     /// [`ToolError::Cancelled`](super::ToolError::Cancelled).
@@ -90,38 +95,38 @@ impl fmt::Debug for ToolContext {
     }
 }
 
-/// What a tool says while it runs.
+/// A message that a tool sends while it runs.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ToolSignal {
-    /// The result so far.
+    /// The partial result so far. Each update replaces the one before.
     Update(ToolResult),
-    /// How far it is.
+    /// A progress text for the user.
     Progress(String),
 }
 
 type Receiver = dyn Fn(ToolSignal) + Send;
 
-/// The gate for [`ToolSignal`]s; open while the call runs.
+/// The sender of a tool's [`ToolSignal`]s. It is open while the call runs and closed for all clones when the call ends.
 #[derive(Clone)]
 pub struct ToolUpdates {
     gate: Option<Arc<Mutex<Option<Box<Receiver>>>>>,
 }
 
 impl ToolUpdates {
-    /// A gate that passes what it gets to `receiver`, until it is closed.
+    /// Creates a sender that passes each signal to `receiver` until it is closed.
     #[must_use]
     pub fn new(receiver: impl Fn(ToolSignal) + Send + 'static) -> Self {
         Self { gate: Some(Arc::new(Mutex::new(Some(Box::new(receiver))))) }
     }
 
-    /// A gate that drops everything.
+    /// Creates a sender that drops all signals.
     #[must_use]
     pub fn none() -> Self {
         Self { gate: None }
     }
 
-    /// Passes a signal on, or drops it when the gate is closed.
+    /// Sends a signal. Drops it if the sender is closed.
     pub fn send(&self, signal: ToolSignal) {
         if let Some(gate) = &self.gate
             && let Some(receiver) = &*gate.lock().unwrap_or_else(PoisonError::into_inner)
@@ -130,7 +135,7 @@ impl ToolUpdates {
         }
     }
 
-    /// Closes the gate, for every clone.
+    /// Closes the sender and all its clones.
     pub fn close(&self) {
         if let Some(gate) = &self.gate {
             *gate.lock().unwrap_or_else(PoisonError::into_inner) = None;

@@ -25,7 +25,7 @@ impl Kept {
         serde_json::from_str(&self.run).unwrap()
     }
 
-    pub(crate) fn light(&self) -> RunCheckpoint {
+    pub(crate) fn checkpoint(&self) -> RunCheckpoint {
         serde_json::from_str(&self.light).unwrap()
     }
 
@@ -90,7 +90,7 @@ impl Journal for Keeping {
             inputs: entry.inputs.to_vec(),
             events: entry.events.to_vec(),
             run: serde_json::to_string(entry.run).unwrap(),
-            light: serde_json::to_string(&entry.run.light()).unwrap(),
+            light: serde_json::to_string(&entry.run.checkpoint()).unwrap(),
             durability: entry.durability,
         };
         for event in &kept.events {

@@ -237,7 +237,7 @@ async fn the_journal_of_a_real_run_replays_to_the_same_events_and_its_checkpoint
         for event in &entry.events {
             fold.push(event).unwrap();
         }
-        let restored = Run::restore(replayed.setup().clone(), entry.light(), &fold).unwrap();
+        let restored = Run::restore(replayed.setup().clone(), entry.checkpoint(), &fold).unwrap();
         assert_eq!(restored, replayed, "after {entry:?}");
     }
     assert_eq!(*replayed.history(), agent.history());

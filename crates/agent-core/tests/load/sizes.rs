@@ -89,7 +89,7 @@ fn a_light_checkpoint_does_not_grow_with_the_conversation() {
         let run =
             Run::start(RunSetup::new("s.demo.1"), history, vec!["go".into()], Timestamp(1), &mut events)
                 .unwrap();
-        serde_json::to_string(&run.light()).unwrap().len()
+        serde_json::to_string(&run.checkpoint()).unwrap().len()
     };
     let (few, many) = (size(10), size(10_000));
     assert!(many <= few + 8, "{few} bytes for 10 messages, {many} for 10,000");

@@ -78,7 +78,7 @@ impl<'t> Machine<'t> {
         if let Step::RunTools { calls, .. } = &step {
             self.ids.extend(calls.iter().map(|call| call.call.id.to_string()));
         }
-        let mut light = run.light();
+        let mut light = run.checkpoint();
         if self.written {
             let text = serde_json::to_string(&light).unwrap();
             light = serde_json::from_str::<RunCheckpoint>(&text).unwrap();

@@ -92,7 +92,7 @@ async fn a_tool_knows_its_call_its_loop_and_a_key_and_speaks_to_nobody_after_its
     assert_eq!((ctx.tool_call_id.as_str(), ctx.tool_name.as_str()), ("a", "t"));
     assert_eq!(ctx.loop_id.as_str(), "s-1.c.1");
     assert_eq!(ctx.step_key.as_str(), "tool-0-a");
-    assert!(ctx.provider.is_some());
+    assert!(ctx.provider().is_some());
     // The call is over: what it says now is heard by nobody, and does no harm.
     ctx.on_progress("late");
 }

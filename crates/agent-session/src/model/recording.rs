@@ -160,9 +160,9 @@ impl Recording {
             return;
         }
         match &mut record.open_run {
-            Some(OpenRun::Known { light, .. }) => **light = run.light(),
+            Some(OpenRun::Known { light, .. }) => **light = run.checkpoint(),
             other => {
-                let (setup, light) = (Box::new(run.setup().clone()), Box::new(run.light()));
+                let (setup, light) = (Box::new(run.setup().clone()), Box::new(run.checkpoint()));
                 *other = Some(OpenRun::Known { setup, light });
             }
         }

@@ -53,14 +53,14 @@ pub(super) async fn run(tool: &SubAgentTool, task: &str, ctx: ToolContext) -> Re
 }
 
 fn config(tool: &SubAgentTool, ctx: &ToolContext) -> Result<AgentLoopConfig, SubAgentError> {
-    let provider = tool.provider.as_ref().or(ctx.provider.as_ref()).ok_or(SubAgentError::NoProvider)?;
+    let provider = tool.provider.as_ref().or(ctx.provider()).ok_or(SubAgentError::NoProvider)?;
     let mut config = AgentLoopConfig::new(provider.clone(), tool.model.clone(), ctx.environment.clone());
     config.thinking_level = tool.thinking;
     config.execution_limits = Some(tool.limits);
     config.first_turn_trigger = TurnTrigger::SubAgent;
-    config.journal.clone_from(&ctx.journal);
+    config.journal = ctx.journal().cloned();
     // Below the caller's account where it has one: what the child spends, its caller spends.
-    config.budget = match (&ctx.budget, tool.budget) {
+    config.budget = match (ctx.budget(), tool.budget) {
         (Some(above), Some(limits)) => Some(above.child(&tool.name, limits)),
         (Some(above), None) => Some(above.clone()),
         (None, Some(limits)) => Some(Budget::named(&tool.name, limits)),

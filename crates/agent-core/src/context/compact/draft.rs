@@ -1,35 +1,21 @@
-//! The working copy that the levels change: the units of a history, each with what replaces it.
+//! The working copy that the levels of the cascade change.
 
 use std::fmt;
 
-use crate::context::tokens::TokenCounter;
 use crate::history::{Entry, History, MessageRef, Splice};
+use crate::message::TokenCounter;
 use crate::message::{AgentMessage, AssistantMessage, Message};
 
-use super::level3::is_drop_marker;
+use super::dropping::is_drop_marker;
 
-/// A history being shortened. Levels change it in place; [`into_splices`](Self::into_splices) says what changed.
-///
-/// ```
-/// use agent_core::{AgentMessage, CompactionDraft, HeuristicTokenCounter, History, level3_drop_middle};
-/// let mut history = History::new();
-/// for n in 0..6 {
-///     history.push(AgentMessage::user(format!("message {n} {}", "x".repeat(400))))?;
-/// }
-/// let mut draft = CompactionDraft::new(&history, &HeuristicTokenCounter);
-/// level3_drop_middle(&mut draft, 1, 2);
-/// let shorter = history.spliced(&draft.into_splices())?;
-/// let texts: Vec<String> = shorter.messages().map(AgentMessage::text).collect();
-/// assert_eq!(texts[1], "[Context compacted: 3 messages removed to fit context window]");
-/// assert_eq!(texts.len(), 4);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub struct CompactionDraft<'a> {
+/// A history that is being shortened. The levels change it in place; [`into_splices`](Self::into_splices) returns the
+/// changes.
+pub(crate) struct CompactionDraft<'a> {
     counter: &'a dyn TokenCounter,
     pub(super) pieces: Vec<Piece>,
 }
 
-/// The messages `from..to` of the history, and what is there now.
+/// The messages `from..to` of the history and their current replacement.
 pub(super) struct Piece {
     from: usize,
     to: usize,
@@ -39,7 +25,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// The message that opens it.
+    /// Returns the first message of the piece.
     pub(super) fn first(&self) -> Option<&Message> {
         self.entries.first().and_then(|e| e.message().as_llm())
     }
@@ -48,7 +34,7 @@ impl Piece {
         self.first().and_then(Message::as_assistant)
     }
 
-    /// Whether a model sees it: not a note and not a failed reply.
+    /// Returns whether a model receives it: it is neither a note nor a failed reply.
     pub(super) fn is_visible(&self) -> bool {
         self.first().is_some() && !self.is_failed()
     }
@@ -63,9 +49,9 @@ impl Piece {
 }
 
 impl<'a> CompactionDraft<'a> {
-    /// A working copy. Every message is counted with `counter`.
+    /// Creates a working copy. Every message is counted with `counter`.
     #[must_use]
-    pub fn new(history: &History, counter: &'a dyn TokenCounter) -> Self {
+    pub(crate) fn new(history: &History, counter: &'a dyn TokenCounter) -> Self {
         let mut at = 0;
         let pieces = history
             .units()
@@ -79,27 +65,27 @@ impl<'a> CompactionDraft<'a> {
         Self { counter, pieces }
     }
 
-    /// Its tokens now.
+    /// Returns the current number of tokens.
     #[must_use]
-    pub fn tokens(&self) -> u64 {
+    pub(crate) fn tokens(&self) -> u64 {
         self.pieces.iter().map(|p| p.tokens).fold(0, u64::saturating_add)
     }
 
-    /// Its messages now.
+    /// Returns the current number of messages.
     #[must_use]
-    pub fn message_count(&self) -> usize {
+    pub(crate) fn message_count(&self) -> usize {
         self.pieces.iter().map(|p| p.entries.len()).sum()
     }
 
-    /// What counts the tokens.
+    /// Returns the token counter.
     #[must_use]
-    pub fn counter(&self) -> &'a dyn TokenCounter {
+    pub(crate) fn counter(&self) -> &'a dyn TokenCounter {
         self.counter
     }
 
-    /// What has to be replaced in the history to get this; nothing when nothing was changed.
+    /// Returns the replacements in the history; empty if nothing changed.
     #[must_use]
-    pub fn into_splices(self) -> Vec<Splice> {
+    pub(crate) fn into_splices(self) -> Vec<Splice> {
         let mut out: Vec<Splice> = Vec::new();
         for piece in self.pieces.into_iter().filter(|p| p.changed) {
             match out.last_mut() {
@@ -113,13 +99,13 @@ impl<'a> CompactionDraft<'a> {
         out
     }
 
-    /// A message with its count.
+    /// Creates an entry with the counted tokens of a message.
     pub(super) fn entry(&self, message: AgentMessage) -> Entry {
         let tokens = self.counter.count_message(&message);
         Entry::new(MessageRef::new(message), tokens)
     }
 
-    /// Puts other messages in the place of a piece.
+    /// Replaces the messages of a piece.
     pub(super) fn replace(&mut self, at: usize, entries: Vec<Entry>) {
         let tokens = count(self.counter, &entries);
         if let Some(piece) = self.pieces.get_mut(at) {
@@ -129,18 +115,18 @@ impl<'a> CompactionDraft<'a> {
         }
     }
 
-    /// The newest piece that a model sees: what it has to go on from.
+    /// Returns the newest piece that a model receives.
     pub(super) fn newest(&self) -> Option<usize> {
         self.pieces.iter().rposition(Piece::is_visible)
     }
 
-    /// The first thing that the user said.
+    /// Returns the piece with the first user message.
     pub(super) fn task(&self) -> Option<usize> {
         self.pieces.iter().position(|p| matches!(p.first(), Some(m @ Message::User(_)) if !is_drop_marker(m)))
     }
 
-    /// Where the newest `messages` messages begin. A piece that lies across the boundary is recent, and so is the
-    /// newest one that a model sees, even for 0.
+    /// Returns where the newest `messages` messages begin. A piece across the boundary counts as recent, and so does
+    /// the newest piece that a model receives, even for 0.
     pub(super) fn recent_start(&self, messages: usize) -> usize {
         let mut start = self.pieces.len();
         let mut seen = 0;

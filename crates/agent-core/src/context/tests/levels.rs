@@ -1,10 +1,8 @@
 //! The levels, one by one (REQ-164).
 
 use super::sample::{after, call, exchange, failed, history, reply, result, said, texts, user, user_of};
-use crate::context::{
-    MAX_TOOL_LINE_BYTES, keep_within_budget, level1_truncate_tool_outputs, level2_summarize_old_turns,
-    level3_drop_middle,
-};
+use crate::context::MAX_TOOL_LINE_BYTES;
+use crate::context::compact::{drop_middle, keep_within_budget, summarize_old_turns, truncate_tool_outputs};
 use crate::history::{Entry, MessageRef};
 use crate::message::{AgentMessage, Content, Message};
 
@@ -16,8 +14,8 @@ fn lines(n: usize) -> String {
 #[track_caller]
 fn level1(text: &str, max_lines: usize) -> String {
     let old = history([vec![user("go")], exchange(1, text).to_vec()].concat());
-    let new = after(&old, |d| level1_truncate_tool_outputs(d, max_lines));
-    let again = after(&new, |d| level1_truncate_tool_outputs(d, max_lines));
+    let new = after(&old, |d| truncate_tool_outputs(d, max_lines));
+    let again = after(&new, |d| truncate_tool_outputs(d, max_lines));
     assert!(again.extends(&new) && new.extends(&again), "a second pass changes nothing");
     texts(&new)[2].clone()
 }
@@ -66,7 +64,7 @@ fn only_texts_of_tool_results_are_shortened_and_all_else_stays_the_same_object()
         result("a", &long),
         result("b", "short"),
     ]);
-    let new = after(&old, |d| level1_truncate_tool_outputs(d, 10));
+    let new = after(&old, |d| truncate_tool_outputs(d, 10));
     let same: Vec<bool> =
         old.entries().zip(new.entries()).map(|(a, b)| MessageRef::same(a.shared(), b.shared())).collect();
     assert_eq!(same, [true, true, false, true]);
@@ -79,7 +77,7 @@ fn only_texts_of_tool_results_are_shortened_and_all_else_stays_the_same_object()
     with_image.is_error = true;
     with_image.details = serde_json::json!({"exit": 1});
     let old = history([user("go"), reply(1, vec![call("a")]), Message::from(with_image).into()]);
-    let new = after(&old, |d| level1_truncate_tool_outputs(d, 10));
+    let new = after(&old, |d| truncate_tool_outputs(d, 10));
     let shortened = new.llm_messages().last().unwrap().as_tool_result().unwrap();
     assert_eq!(shortened.content[0], mixed);
     assert_eq!(shortened.content[1].as_text().unwrap().lines().count(), 10);
@@ -110,7 +108,7 @@ fn old_replies_become_one_line_and_what_is_recent_or_from_the_user_stays() {
         ]
         .concat(),
     );
-    let new = after(&old, |d| level2_summarize_old_turns(d, 3));
+    let new = after(&old, |d| summarize_old_turns(d, 3));
     assert_eq!(
         texts(&new),
         [
@@ -132,7 +130,7 @@ fn old_replies_become_one_line_and_what_is_recent_or_from_the_user_stays() {
         Some(2),
         "the summary stands in the turn of its reply"
     );
-    let again = after(&new, |d| level2_summarize_old_turns(d, 3));
+    let again = after(&new, |d| summarize_old_turns(d, 3));
     assert!(again.extends(&new) && new.extends(&again));
 }
 
@@ -143,12 +141,12 @@ fn level_2_changes_nothing_when_all_is_recent_and_never_parts_an_exchange() {
     let old =
         history([vec![user("task")], exchange(1, &long).to_vec(), exchange(2, &long).to_vec()].concat());
     for keep_recent in [4, 5, 6, usize::MAX] {
-        let new = after(&old, |d| level2_summarize_old_turns(d, keep_recent));
+        let new = after(&old, |d| summarize_old_turns(d, keep_recent));
         assert!(new.extends(&old) && old.extends(&new), "{keep_recent}");
     }
     // The boundary lies between the second call and its result: the exchange is recent. So is it for none at all.
     for keep_recent in [0, 1, 2] {
-        let new = after(&old, |d| level2_summarize_old_turns(d, keep_recent));
+        let new = after(&old, |d| summarize_old_turns(d, keep_recent));
         assert_eq!(texts(&new), ["task", "[Summary] [Assistant used 1 tool(s)]", "", &long], "{keep_recent}");
     }
 }
@@ -156,7 +154,7 @@ fn level_2_changes_nothing_when_all_is_recent_and_never_parts_an_exchange() {
 #[test]
 fn a_reply_that_is_shorter_than_its_summary_stays() {
     let old = history([user("task"), said(1, "Yes."), user("next"), said(2, "No.")]);
-    let new = after(&old, |d| level2_summarize_old_turns(d, 1));
+    let new = after(&old, |d| summarize_old_turns(d, 1));
     assert!(new.extends(&old));
 }
 
@@ -165,7 +163,7 @@ fn a_reply_that_is_shorter_than_its_summary_stays() {
 fn level_3_keeps_head_marker_and_tail_in_this_order() {
     let long = "x".repeat(200);
     let old = history((0..20).map(|n| user(&format!("{n} {long}"))));
-    let new = after(&old, |d| level3_drop_middle(d, 2, 3));
+    let new = after(&old, |d| drop_middle(d, 2, 3));
     let firsts: Vec<String> = texts(&new).iter().map(|t| t.split(' ').next().unwrap().to_owned()).collect();
     assert_eq!(firsts, ["0", "1", "[Context", "17", "18", "19"]);
     assert_eq!(texts(&new)[2], "[Context compacted: 15 messages removed to fit context window]");
@@ -177,7 +175,7 @@ fn level_3_keeps_head_marker_and_tail_in_this_order() {
 fn level_3_changes_nothing_without_a_middle_worth_a_marker() {
     let old = history((0..5).map(|n| user(&format!("{n}"))));
     for (first, recent) in [(2, 3), (5, 0), (9, 9), (0, 5), (usize::MAX, usize::MAX), (1, 3)] {
-        let new = after(&old, |d| level3_drop_middle(d, first, recent));
+        let new = after(&old, |d| drop_middle(d, first, recent));
         assert!(new.extends(&old) && old.extends(&new), "{first} {recent}");
     }
 }
@@ -194,7 +192,7 @@ fn level_3_keeps_the_task_and_whole_exchanges() {
             .concat(),
     );
     // Two first messages would end on a call; three newest would begin with a result.
-    let new = after(&old, |d| level3_drop_middle(d, 2, 3));
+    let new = after(&old, |d| drop_middle(d, 2, 3));
     let roles: Vec<&str> = new.messages().map(AgentMessage::role).collect();
     assert_eq!(roles, ["assistant", "user", "user", "assistant", "toolResult", "assistant", "toolResult"]);
     assert_eq!(texts(&new)[1], "the task");
@@ -205,11 +203,11 @@ fn level_3_keeps_the_task_and_whole_exchanges() {
 fn a_second_marker_takes_the_place_of_the_first_and_adds_up() {
     let long = "x".repeat(400);
     let mut now = history((0..10).map(|_| user(&long)));
-    now = after(&now, |d| level3_drop_middle(d, 1, 2));
+    now = after(&now, |d| drop_middle(d, 1, 2));
     for _ in 0..5 {
         now.push(user(&long)).unwrap();
     }
-    now = after(&now, |d| level3_drop_middle(d, 1, 2));
+    now = after(&now, |d| drop_middle(d, 1, 2));
     assert_eq!(now.len(), 4);
     assert_eq!(texts(&now)[1], "[Context compacted: 12 messages removed to fit context window]");
 }
@@ -229,7 +227,8 @@ fn the_last_resort_keeps_the_task_and_the_newest_that_fit_with_the_marker_counte
     }
     let same = after(&old, |d| keep_within_budget(d, 1_040).unwrap());
     assert!(same.extends(&old));
-    let mut draft = crate::context::CompactionDraft::new(&old, &crate::context::HeuristicTokenCounter);
+    let mut draft =
+        crate::context::compact::CompactionDraft::new(&old, &crate::context::HeuristicTokenCounter);
     assert!(keep_within_budget(&mut draft, 208 + marker - 1).is_err());
     assert_eq!(draft.into_splices(), [], "after an error nothing is changed");
 }

@@ -1,6 +1,7 @@
 //! Messages that the tests are made of.
 
-use crate::context::{CompactionDraft, HeuristicTokenCounter};
+use crate::context::HeuristicTokenCounter;
+use crate::context::compact::CompactionDraft;
 use crate::history::{Entry, History};
 use crate::identity::{LoopId, Timestamp, TurnId};
 use crate::message::{

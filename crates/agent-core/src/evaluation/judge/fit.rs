@@ -1,27 +1,27 @@
-//! Making what the judge reads fit into its window (REQ-202, REQ-208).
+//! Shortens the judge's input to its window.
 //!
-//! First pass: only the conversation before the query is shortened, tier by tier. Second pass: the answers, tier by tier, and for
-//! each tier the conversation again, as mildly as fits. Each tier works on the original text. Where even the last tier does not
-//! fit, the query is cut as well, and people are told.
+//! The first pass shortens only the conversation before the query, tier by tier. The second pass shortens the
+//! answers, tier by tier, and for each tier the conversation as little as possible. Each tier works on the original
+//! text. If even the last tier is insufficient, the query is cut as well, and a warning is emitted.
 
 use crate::context::TokenCounter;
 
-/// Lines that tier 1 keeps.
+/// The number of lines that the first tier keeps.
 const LAST_LINES: usize = 80;
 
-/// What stands where something was left out.
+/// The text that replaces an omission.
 const GAP: &str = "...";
 
-/// The fewest characters that a text is cut to.
+/// The minimum length to which a text is cut, in characters.
 const LEAST_CHARS: usize = 200;
 
-/// Characters that are reckoned for a token before it is counted.
+/// The assumed number of characters per token before a text is counted.
 const CHARS_PER_TOKEN: u64 = 4;
 
-/// How often a cut is made shorter until the caller's counter agrees; each time by what is too much.
+/// The maximum number of attempts to cut a text until the caller's counter agrees.
 const CUTS: usize = 8;
 
-/// What the judge reads.
+/// The parts of the judge's input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Parts {
     /// The conversation before the query; empty for none.
@@ -34,28 +34,28 @@ pub(super) struct Parts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Tier {
     Whole,
-    /// The last 80 lines.
+    /// The last 80 lines are kept.
     LastLines,
-    /// The first and the last paragraph.
+    /// The first and the last paragraph are kept.
     Ends,
-    /// A number of characters.
+    /// A number of characters is kept.
     Cut,
 }
 
 const TIERS: [Tier; 4] = [Tier::Whole, Tier::LastLines, Tier::Ends, Tier::Cut];
 
-/// What fits, and what had to be done for it.
+/// The shortened input, and how far it was shortened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fit {
+pub(super) struct FittedInput {
     pub(super) parts: Parts,
     pub(super) prior: Tier,
     pub(super) outputs: Tier,
-    /// Whether all of it fits without touching the query.
+    /// Whether everything fits without cutting the query.
     pub(super) fits: bool,
 }
 
-impl Fit {
-    /// What people are told.
+impl FittedInput {
+    /// Returns the message about the shortening; `None` if nothing was shortened.
     pub(super) fn note(&self) -> Option<String> {
         let outputs = match self.outputs {
             Tier::Whole if self.prior == Tier::Whole => return None,
@@ -76,8 +76,8 @@ impl Fit {
     }
 }
 
-/// Shortens until all parts together have at most `budget` tokens.
-pub(super) fn fit(original: Parts, budget: u64, counter: &dyn TokenCounter) -> Fit {
+/// Shortens the parts until all of them together have at most `budget` tokens.
+pub(super) fn fit_to_window(original: Parts, budget: u64, counter: &dyn TokenCounter) -> FittedInput {
     let count = |text: &str| counter.count_text(text);
     let count_all = |texts: &[String]| texts.iter().fold(0u64, |sum, t| sum.saturating_add(count(t)));
     let query = count(&original.query);
@@ -88,11 +88,11 @@ pub(super) fn fit(original: Parts, budget: u64, counter: &dyn TokenCounter) -> F
         let prior = shorten(&original.prior, tier, room, counter);
         if query.saturating_add(outputs).saturating_add(count(&prior)) <= budget {
             let parts = Parts { prior, ..original };
-            return Fit { parts, prior: tier, outputs: Tier::Whole, fits: true };
+            return FittedInput { parts, prior: tier, outputs: Tier::Whole, fits: true };
         }
     }
 
-    // What the conversation needs at least is not for the answers.
+    // The minimum of the conversation is not available to the answers.
     let least = count(&cut(&original.prior, LEAST_CHARS));
     let mut query_text = original.query.clone();
     let share = |query: u64| {
@@ -108,21 +108,21 @@ pub(super) fn fit(original: Parts, budget: u64, counter: &dyn TokenCounter) -> F
             let prior = shorten(&original.prior, prior_tier, room, counter);
             if query.saturating_add(outputs).saturating_add(count(&prior)) <= budget {
                 let parts = Parts { prior, query: query_text, outputs: shortened };
-                return Fit { parts, prior: prior_tier, outputs: tier, fits: true };
+                return FittedInput { parts, prior: prior_tier, outputs: tier, fits: true };
             }
         }
     }
 
-    // It cannot be done. The query gets a quarter, so that a long one does not leave the answers nothing.
+    // It cannot fit. The query gets a quarter, so that a long query leaves room for the answers.
     query_text = shorten(&query_text, Tier::Cut, budget / 4, counter);
     let query = count(&query_text);
     let shortened: Vec<String> =
         original.outputs.iter().map(|o| shorten(o, Tier::Cut, share(query), counter)).collect();
     let parts = Parts { prior: cut(&original.prior, LEAST_CHARS), query: query_text, outputs: shortened };
-    Fit { parts, prior: Tier::Cut, outputs: Tier::Cut, fits: false }
+    FittedInput { parts, prior: Tier::Cut, outputs: Tier::Cut, fits: false }
 }
 
-/// The text as this tier has it; a tier is never longer than the one before.
+/// Returns the text at this tier. A tier is never longer than the one before.
 fn shorten(text: &str, tier: Tier, tokens: u64, counter: &dyn TokenCounter) -> String {
     let milder = || {
         let lines = last_lines(text);
@@ -137,7 +137,7 @@ fn shorten(text: &str, tier: Tier, tokens: u64, counter: &dyn TokenCounter) -> S
     }
 }
 
-/// The last lines, all of them where there are not more.
+/// Returns the last 80 lines of the text.
 fn last_lines(text: &str) -> &str {
     let body = text.trim_end_matches('\n');
     match body.rmatch_indices('\n').nth(LAST_LINES - 1) {
@@ -146,7 +146,7 @@ fn last_lines(text: &str) -> &str {
     }
 }
 
-/// The first and the last paragraph; paragraphs are parted by blank lines.
+/// Returns the first and the last paragraph; blank lines separate paragraphs.
 fn ends(text: &str) -> String {
     let mut paragraphs = paragraphs(text).into_iter();
     match (paragraphs.next(), paragraphs.next_back()) {
@@ -177,7 +177,7 @@ fn paragraphs(text: &str) -> Vec<&str> {
     found
 }
 
-/// At most about so many tokens, and at least 200 characters.
+/// Cuts the text to about this many tokens, but to at least 200 characters.
 fn cut_to_tokens(text: &str, tokens: u64, counter: &dyn TokenCounter) -> String {
     let chars = tokens.saturating_mul(CHARS_PER_TOKEN).try_into().unwrap_or(usize::MAX);
     let mut limit = LEAST_CHARS.max(chars);
@@ -187,7 +187,7 @@ fn cut_to_tokens(text: &str, tokens: u64, counter: &dyn TokenCounter) -> String 
         if counted <= tokens || limit == LEAST_CHARS {
             return shorter;
         }
-        // A counter that sees more tokens than a quarter of the characters.
+        // The counter finds more tokens than one per four characters.
         let length = shorter.chars().count().min(limit);
         let scaled = u128::try_from(length).unwrap_or(u128::MAX).saturating_mul(u128::from(tokens))
             / u128::from(counted);
@@ -196,7 +196,7 @@ fn cut_to_tokens(text: &str, tokens: u64, counter: &dyn TokenCounter) -> String 
     cut(text, LEAST_CHARS)
 }
 
-/// At most so many characters: the beginning and the end.
+/// Keeps at most this many characters, from the beginning and the end.
 fn cut(text: &str, chars: usize) -> String {
     let length = text.chars().count();
     if length <= chars {

@@ -1,18 +1,18 @@
-//! What the judge reads.
+//! The prompt of the judge.
 
 use super::fit::Parts;
+use crate::evaluation::ParallelLoopOutcome;
 use crate::history::History;
 use crate::message::{AgentMessage, Message};
-use crate::parallel::ParallelLoopOutcome;
 
-/// What stands for an answer without text.
+/// The replacement of an answer without text.
 const NO_TEXT: &str = "(no text)";
 
 impl Parts {
-    /// The query, the conversation before it, and the answers (REQ-201, REQ-207).
+    /// Collects the query, the conversation before it, and the answers.
     ///
-    /// With prompts the query is what they say, and all of the conversation comes before it. Without, it is the last user
-    /// message of the conversation.
+    /// With prompts, the query is their text, preceded by the whole conversation. Without prompts, it is the last
+    /// user message of the conversation.
     pub(super) fn of(
         prompts: &[AgentMessage],
         original: &History,
@@ -34,7 +34,7 @@ impl Parts {
     }
 }
 
-/// One message of the conversation as the judge reads it; calls have no text and are left out.
+/// Renders one message for the judge. Messages without text, such as calls, are omitted.
 fn transcript_line(message: &AgentMessage) -> Option<String> {
     let message = message.as_llm()?;
     let text = message.text();
@@ -48,7 +48,7 @@ fn transcript_line(message: &AgentMessage) -> Option<String> {
     }
 }
 
-/// The judge's question (REQ-201, REQ-209).
+/// Builds the judge's prompt.
 pub(super) fn build(parts: &Parts) -> String {
     let mut text = String::new();
     if !parts.prior.is_empty() {

@@ -1,6 +1,6 @@
-//! How a message for the model is written: its fields, and the turn beside them.
+//! Serializes a message with its turn beside its fields.
 //!
-//! What serde makes of `flatten` is the same and costs twice as much, and every record of a run has messages.
+//! The output equals that of serde's `flatten`, which costs twice as much; every journal record contains messages.
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::identity::{LoopId, Timestamp, ToolCallId, ToolName, TurnId};
 use crate::message::{Content, Message, StopReason, Usage};
 use crate::model::ApiProtocol;
 
-/// The fields of [`Message`], in its order, and the turn.
+/// The fields of [`Message`] in their order, followed by the turn.
 #[derive(Serialize)]
 #[serde(tag = "role", rename_all = "camelCase", rename_all_fields = "camelCase")]
 enum Written<'m> {

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::prefix::bytes::{Parted, parted};
+use crate::prefix::bytes::{BodyDifference, first_difference};
 
 fn body(tools: &Value, system: &str, messages: &Value) -> Vec<u8> {
     format!(
@@ -11,7 +11,7 @@ fn body(tools: &Value, system: &str, messages: &Value) -> Vec<u8> {
 }
 
 fn compare(old: &[u8], new: &[u8]) -> Option<(String, u64, Option<usize>)> {
-    parted(old, new).map(|Parted { field, byte, message, rebilled, prompt }| {
+    first_difference(old, new).map(|BodyDifference { field, byte, message, rebilled, prompt }| {
         assert!(byte as usize <= new.len());
         assert!(rebilled > 0 && prompt > 0);
         assert!(new[..byte as usize] == old[..byte as usize] || field != "system[0].text");
@@ -51,7 +51,7 @@ fn a_break_is_named_with_what_stands_behind_it_unchanged() {
     let new = body(&tools, "It is two.", &messages);
     assert_eq!(compare(&old, &new), Some(("system[0].text".into(), all, None)));
     assert_eq!(
-        parted(&old, &new).unwrap().byte as usize,
+        first_difference(&old, &new).unwrap().byte as usize,
         String::from_utf8(new).unwrap().find("wo.").unwrap()
     );
 
@@ -88,7 +88,7 @@ fn a_part_that_came_or_went_is_named() {
     let with = format!(r#"{{"thinking":{{"budget":1024}},{messages}}}"#).into_bytes();
     let all = 13;
     assert_eq!(compare(&without, &with), Some(("thinking".into(), all, None)));
-    let found = parted(&with, &without).unwrap();
+    let found = first_difference(&with, &without).unwrap();
     assert_eq!((found.field.as_str(), found.rebilled), ("thinking", all));
     assert_eq!(found.byte as usize, String::from_utf8(without).unwrap().find('[').unwrap());
 }

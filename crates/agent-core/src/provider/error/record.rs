@@ -1,4 +1,4 @@
-//! An error as it is written down or sent: everything but its cause, which is of the process that had it.
+//! A provider error as serializable data, without its cause.
 
 use std::time::Duration;
 
@@ -6,33 +6,33 @@ use serde::{Deserialize, Serialize};
 
 use super::{ErrorContext, ErrorKind, ProviderError};
 
-/// A [`ProviderError`] as data.
+/// A [`ProviderError`] as serializable data. The cause is not part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ErrorRecord {
-    /// What it means.
+    /// The kind of the error.
     pub kind: ErrorKind,
-    /// What happened.
+    /// The message of the error.
     pub message: String,
-    /// The provider's name.
+    /// The name of the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The model that was asked.
+    /// The id of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The HTTP status.
+    /// The HTTP status of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// The vendor's id of the exchange.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// How long the vendor asks to wait, in milliseconds.
+    /// How long the vendor asks the client to wait, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// The vendor's own code or type of the error.
+    /// The vendor's code or type of the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// What a person can do about it.
+    /// What the user can do about the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }

@@ -59,8 +59,8 @@ impl RecordingTool {
         if let Some(environment) = &state.environment {
             ctx.environment = Arc::clone(environment);
         }
-        if ctx.provider.is_some() && state.provider.is_some() {
-            ctx.provider.clone_from(&state.provider);
+        if let Some(provider) = state.provider.clone().filter(|_| ctx.provider().is_some()) {
+            ctx = ctx.with_provider(provider);
         }
         drop(state);
         let (shared, outside) = (Arc::clone(&self.shared), ctx.updates.clone());

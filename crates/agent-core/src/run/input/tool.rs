@@ -1,4 +1,4 @@
-//! What a shell tells a run of its calls.
+//! The inputs of a run that concern tool calls.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -7,39 +7,39 @@ use crate::budget::{BudgetRefusal, Spending};
 use crate::message::Content;
 use crate::tool::ToolResult;
 
-/// What becomes of a call before it runs.
+/// The decision about a tool call before it runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolVerdict {
-    /// It runs with what the model sent.
+    /// The call runs with the arguments that the model sent.
     #[serde(rename = "run")]
     Allow,
-    /// It runs with other arguments.
+    /// The call runs with other arguments.
     #[serde(rename = "run_with")]
     AllowWith(Value),
-    /// It does not run; this is its error result.
+    /// The call does not run; this is its error result.
     #[serde(rename = "refuse")]
     Deny(Box<ToolResult>),
-    /// The approver is asked first.
+    /// The user must answer this question before the call runs.
     Ask(ToolQuestion),
-    /// A limit of the budget does not allow it: it is asked about where the run pauses at limits, else it does not run, and
-    /// the run ends after the other calls of the reply.
+    /// A budget limit does not allow the call. A run that pauses at limits asks the user. Otherwise the call does not
+    /// run, and the run ends after the other calls of the reply.
     OverBudget {
-        /// Which limit, with the figures.
+        /// The limit, with its figures.
         refusal: Box<BudgetRefusal>,
-        /// The arguments that it runs with when it is allowed, where they differ from what the model sent.
+        /// The arguments to run with if the call is allowed, where they differ from those that the model sent.
         #[serde(
             default,
             skip_serializing_if = "Option::is_none",
-            deserialize_with = "super::super::present::field"
+            deserialize_with = "super::super::explicit_null::field"
         )]
         arguments: Option<Value>,
     },
 }
 
 impl ToolVerdict {
-    /// It does not run; the model is told `text`.
+    /// Creates the verdict that the call does not run, with `text` as its error result.
     #[must_use]
     pub fn deny(text: impl Into<String>) -> Self {
         Self::Deny(Box::new(ToolResult::error(text)))
@@ -74,7 +74,9 @@ impl Serialize for ToolQuestion {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.arguments.clone() {
             None => serializer.serialize_str(&self.text),
-            Some(arguments) => QuestionForm::WithArguments { text: self.text.clone(), arguments }.serialize(serializer),
+            Some(arguments) => {
+                QuestionForm::WithArguments { text: self.text.clone(), arguments }.serialize(serializer)
+            }
         }
     }
 }
@@ -88,29 +90,29 @@ impl<'de> Deserialize<'de> for ToolQuestion {
     }
 }
 
-/// What came of a call that ran.
+/// The outcome of a call that ran.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolOutcome {
-    /// What the tool gave.
+    /// The result that the tool returned.
     pub result: ToolResult,
-    /// How long it ran, in milliseconds.
+    /// The execution time in milliseconds.
     pub duration_ms: Option<u64>,
-    /// The token count of the result, where the default estimate is not wanted.
+    /// The token count of the result; `None` for the default estimate.
     pub tokens: Option<u64>,
-    /// What the call spent of the run's budget: models that it asked itself.
+    /// What the call itself spent of the run's budget, for example on model calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<Box<Spending>>,
 }
 
 impl ToolOutcome {
-    /// An outcome.
+    /// Creates an outcome without token count and spending.
     #[must_use]
     pub fn new(result: ToolResult, duration_ms: Option<u64>) -> Self {
         Self { result, duration_ms, tokens: None, spent: None }
     }
 
-    /// The same with a token count.
+    /// Sets the token count of the result.
     #[must_use]
     pub fn counted(mut self, tokens: u64) -> Self {
         self.tokens = Some(tokens);
@@ -118,39 +120,39 @@ impl ToolOutcome {
     }
 }
 
-/// What a hook changes in a result; what is absent stays (B-095).
+/// The changes of a hook to the result of a call. A field that is `None` leaves its part unchanged.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolChange {
-    /// Other content, whole.
+    /// The content that replaces the whole content.
     pub content: Option<Vec<Content>>,
-    /// Other details, whole.
+    /// The details that replace the whole details.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "super::super::present::field"
+        deserialize_with = "super::super::explicit_null::field"
     )]
     pub details: Option<Value>,
-    /// Whether it failed.
+    /// Whether the call counts as failed.
     pub is_error: Option<bool>,
-    /// Whether the loop may end here.
+    /// Whether the loop may end after this call.
     pub terminate: Option<bool>,
 }
 
 impl ToolChange {
-    /// Nothing.
+    /// Creates a change that changes nothing.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Other content.
+    /// Creates a change that replaces the content.
     #[must_use]
     pub fn content(content: Vec<Content>) -> Self {
         Self { content: Some(content), ..Self::default() }
     }
 
-    /// Whether the result counts as failed.
+    /// Creates a change that sets whether the call failed.
     #[must_use]
     pub fn is_error(is_error: bool) -> Self {
         Self { is_error: Some(is_error), ..Self::default() }
@@ -185,14 +187,14 @@ impl ToolChange {
         replaced
     }
 
-    /// The same change, with another word on whether the loop may end.
+    /// Sets whether the loop may end after this call.
     #[must_use]
     pub fn with_terminate(mut self, terminate: bool) -> Self {
         self.terminate = Some(terminate);
         self
     }
 
-    /// The same change, with other details.
+    /// Sets the details that replace the whole details.
     #[must_use]
     pub fn with_details(mut self, details: Value) -> Self {
         self.details = Some(details);

@@ -1,37 +1,40 @@
-//! Why a run is cut off.
+//! The reasons for which the driver interrupts a run.
 
 use super::output::ListenerPanicked;
 use crate::journal::JournalError;
 use crate::run::Misplaced;
 
-/// What stops the driver before the run has ended.
+/// The error that stops the driver before the run has ended.
 #[derive(Debug)]
-pub(crate) enum Halt {
+pub(crate) enum Interrupt {
+    /// The journal failed.
     Journal(JournalError),
+    /// A listener panicked.
     Listener(ListenerPanicked),
-    /// An input that the run did not take. It is a bug of the driver; the run is cut off rather than left hanging.
+    /// The run rejected an input of the driver. This is a bug of the driver; the run is interrupted so that it does not hang.
     Misplaced(Misplaced),
 }
 
-impl From<JournalError> for Halt {
+impl From<JournalError> for Interrupt {
     fn from(error: JournalError) -> Self {
         Self::Journal(error)
     }
 }
 
-impl From<ListenerPanicked> for Halt {
+impl From<ListenerPanicked> for Interrupt {
     fn from(panic: ListenerPanicked) -> Self {
         Self::Listener(panic)
     }
 }
 
-impl From<Misplaced> for Halt {
+impl From<Misplaced> for Interrupt {
     fn from(misplaced: Misplaced) -> Self {
         Self::Misplaced(misplaced)
     }
 }
 
-impl Halt {
+impl Interrupt {
+    /// Returns the reason as a text for `Ended::Interrupted`.
     pub(super) fn reason(&self) -> String {
         match self {
             Self::Journal(error) => error.to_string(),

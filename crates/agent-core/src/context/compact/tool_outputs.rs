@@ -1,24 +1,24 @@
-//! Level 1: long tool outputs keep their head and their tail (REQ-057).
+//! Level 1: truncates long tool outputs to their head and tail.
 
 use std::borrow::Cow;
 
 use super::CompactionDraft;
-use super::cut::head_and_tail;
+use super::cutting::head_and_tail;
 use crate::history::Entry;
 use crate::message::{AgentMessage, Content, Message};
 
-/// The most bytes of a line that a shortened tool output keeps: a whole file may be one line.
+/// The maximum bytes of a line in a truncated tool output, because a whole file may be one line.
 pub const MAX_TOOL_LINE_BYTES: usize = 2_048;
 
-/// Shortens each text of each tool result to at most `max_lines` lines (0 counts as 1) of at most
-/// [`MAX_TOOL_LINE_BYTES`] bytes: head, tail, and between them a line that says how many are missing. A text that
-/// is within both stays as it is, so a second pass changes nothing.
-pub fn level1_truncate_tool_outputs(draft: &mut CompactionDraft<'_>, max_lines: usize) {
+/// Truncates each text of each tool result to `max_lines` lines (0 counts as 1) of at most [`MAX_TOOL_LINE_BYTES`]
+/// bytes: head, tail, and a line between them with the number of missing lines. A text within both limits is
+/// unchanged, so a second pass changes nothing.
+pub(crate) fn truncate_tool_outputs(draft: &mut CompactionDraft<'_>, max_lines: usize) {
     let all = draft.pieces.len();
     truncate_pieces(draft, max_lines, all);
 }
 
-/// The same for the first `pieces` pieces.
+/// Truncates the first `pieces` pieces only.
 pub(super) fn truncate_pieces(draft: &mut CompactionDraft<'_>, max_lines: usize, pieces: usize) {
     for at in 0..pieces.min(draft.pieces.len()) {
         let Some(piece) = draft.pieces.get(at) else { return };
@@ -57,7 +57,7 @@ fn truncated_result(message: &AgentMessage, max_lines: usize) -> Option<AgentMes
     Some(message)
 }
 
-/// `None` when the text is within the bounds.
+/// Returns the truncated text; `None` if the text is within the limits.
 pub(super) fn truncated_text(text: &str, max_lines: usize) -> Option<String> {
     let max_lines = max_lines.max(1);
     let total = text.lines().count();
@@ -67,7 +67,7 @@ pub(super) fn truncated_text(text: &str, max_lines: usize) -> Option<String> {
     if total <= max_lines {
         return Some(joined(text.lines().map(bounded_line)));
     }
-    // One line is the marker's; the head has the odd one.
+    // One line is for the marker; the head gets the odd line.
     let tail = (max_lines - 1) / 2;
     let head = max_lines - 1 - tail;
     let marker = format!("[... {} lines truncated ...]", total - head - tail);
@@ -89,5 +89,5 @@ fn bounded_line(line: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{head}[... {missing} bytes truncated ...]{tail}"))
 }
 
-/// Bytes of the longest marker within a line: the words and twenty digits.
+/// The maximum bytes of a marker within a line: its words and twenty digits.
 const MARKER_ROOM: usize = 48;

@@ -1,4 +1,4 @@
-//! Driving one loop of a group: a branch, or the judge.
+//! Drives one loop of a group: a branch, or the judge.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 
-use crate::drive::{
+use super::{
     AgentContext, AgentLoopConfig, Audience, EventSender, ListenerPanicked, LoopError, Output, Shell,
     ask_sources, counted, panic_text, start_run,
 };
@@ -18,56 +18,56 @@ use crate::message::{AgentMessage, Usage};
 use crate::prefix::Prefixes;
 use crate::run::{Input, Run};
 
-/// A loop that is about to run.
+/// A loop of a group that has not started.
 pub(crate) struct Member {
     pub(crate) context: AgentContext,
     pub(crate) config: Arc<AgentLoopConfig>,
     pub(crate) prompts: Vec<AgentMessage>,
     pub(crate) tx: EventSender,
-    /// Its own: a shell that is dropped cancels its token, which must not reach the others.
+    /// The loop's own token. A dropped shell cancels its token, which must not affect the other loops.
     pub(crate) cancel: CancellationToken,
 }
 
-/// A loop that is being driven. Dropping it ends it with its closing events.
+/// A loop that is being driven. Dropping it ends the loop with its closing events.
 pub(crate) struct Driving {
-    begun: Result<(Box<Shell>, Arc<Room>), Driven>,
+    begun: Result<(Box<Shell>, Arc<RunSlot>), Driven>,
 }
 
-/// How a loop came back.
+/// The result of driving a loop.
 pub(crate) enum Driven {
-    /// As a run that has ended or waits for an answer.
+    /// The run, which has ended or waits for an answer.
     Run(Box<Run>),
-    /// It could not begin.
+    /// The loop could not start, for this reason.
     NotBegun(String),
-    /// Code of the caller's panicked outside of what a shell contains; with what the shell made of its run.
+    /// Code of the caller panicked outside of the shell's containment; with the run as the shell left it.
     Panicked(String, Option<Box<Run>>),
 }
 
-/// Takes over what a shell leaves, also of a run that was cut off.
+/// Receives the run when the shell is finished with it, even if the run was interrupted.
 #[derive(Default)]
-pub(crate) struct Room {
+pub(crate) struct RunSlot {
     left: Mutex<Option<Box<Run>>>,
 }
 
-impl Room {
+impl RunSlot {
     fn take(&self) -> Option<Box<Run>> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 #[async_trait]
-impl Audience for Room {
+impl Audience for RunSlot {
     fn reduce(&self, _event: &AgentEvent) {}
 
-    fn is_heard(&self) -> bool {
+    fn has_listeners(&self) -> bool {
         false
     }
 
-    async fn tell(&self, _event: &AgentEvent) -> Result<(), ListenerPanicked> {
+    async fn notify(&self, _event: &AgentEvent) -> Result<(), ListenerPanicked> {
         Ok(())
     }
 
-    fn tell_now(&self, _event: &AgentEvent) {}
+    fn notify_now(&self, _event: &AgentEvent) {}
 
     fn settle(&self, run: Run, output: &Output) {
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(run));
@@ -76,8 +76,8 @@ impl Audience for Room {
 }
 
 impl Member {
-    /// Begins the loop; nothing is said before it is driven or dropped. One that cannot begin says its end at once, so that
-    /// every loop that was announced has one.
+    /// Prepares the loop; no event is emitted before it is driven or dropped. A loop that cannot start emits its end
+    /// at once, so that every announced loop has one.
     pub(crate) fn begin(&self) -> Driving {
         let begun = match catch_unwind(AssertUnwindSafe(|| self.shell())) {
             Ok(Ok(begun)) => Ok(begun),
@@ -90,21 +90,21 @@ impl Member {
         Driving { begun }
     }
 
-    fn shell(&self) -> Result<(Box<Shell>, Arc<Room>), LoopError> {
+    fn shell(&self) -> Result<(Box<Shell>, Arc<RunSlot>), LoopError> {
         let (context, config) = (&self.context, &*self.config);
         let setup = context.setup(config);
         let prompts = self.prompts.iter().map(|m| counted(config, m.clone())).collect();
         let (run, events) = start_run(config, setup, context.history.clone(), prompts, ask_sources(config))?;
-        let room = Arc::new(Room::default());
-        Ok((self.new_shell(&room).load(run, events), room))
+        let slot = Arc::new(RunSlot::default());
+        Ok((self.new_shell(&slot).load(run, events), slot))
     }
 
-    fn new_shell(&self, room: &Arc<Room>) -> Box<Shell> {
+    fn new_shell(&self, slot: &Arc<RunSlot>) -> Box<Shell> {
         Shell::new(
             Arc::clone(&self.config),
             self.context.tools.clone(),
             Arc::clone(&self.context.system_prompt),
-            Output::with_audience(self.tx.clone(), Arc::clone(room) as Arc<dyn Audience>),
+            Output::with_audience(self.tx.clone(), Arc::clone(slot) as Arc<dyn Audience>),
             self.cancel.clone(),
             Prefixes::default(),
         )
@@ -128,30 +128,30 @@ impl Member {
 }
 
 impl Member {
-    /// Answers a question of the loop and drives it on.
+    /// Answers a question of the loop and resumes it.
     pub(crate) async fn answer(&self, run: Box<Run>, question_id: QuestionId, answer: Answer) -> Driven {
-        let room = Arc::new(Room::default());
-        let shell = self.new_shell(&room).load(*run, Vec::new());
+        let slot = Arc::new(RunSlot::default());
+        let shell = self.new_shell(&slot).load(*run, Vec::new());
         let input = Input::Answer { question_id, answer };
-        let driven = AssertUnwindSafe(shell.go_on_for_audience(Some(Box::new(input)))).catch_unwind().await;
-        come_back(driven, &room)
+        let driven = AssertUnwindSafe(shell.resume_for_audience(Some(Box::new(input)))).catch_unwind().await;
+        result_of(driven, &slot)
     }
 }
 
 impl Driving {
-    /// Drives the loop to its end, or until it waits for an answer.
+    /// Drives the loop until it ends or waits for an answer.
     pub(crate) async fn drive(self) -> Driven {
-        let (shell, room) = match self.begun {
+        let (shell, slot) = match self.begun {
             Ok(begun) => begun,
             Err(driven) => return driven,
         };
         let driven = AssertUnwindSafe(shell.begin_for_audience()).catch_unwind().await;
-        come_back(driven, &room)
+        result_of(driven, &slot)
     }
 }
 
-fn come_back(driven: Result<(), Box<dyn Any + Send>>, room: &Room) -> Driven {
-    match (driven, room.take()) {
+fn result_of(driven: Result<(), Box<dyn Any + Send>>, slot: &RunSlot) -> Driven {
+    match (driven, slot.take()) {
         (Ok(()), Some(run)) => Driven::Run(run),
         (Ok(()), None) => Driven::NotBegun("there was no run".to_owned()),
         (Err(panic), run) => Driven::Panicked(panic_text(&*panic), run),

@@ -1,21 +1,21 @@
-//! Level 2: old exchanges become one line each (REQ-058).
+//! Level 2: replaces old exchanges by one line each.
 
 use super::CompactionDraft;
 use crate::history::Entry;
 use crate::message::{AgentMessage, AssistantMessage, Content, LlmMessage, Message, UserMessage};
 
-/// How a message begins that stands for an old exchange.
+/// The prefix of a message that summarizes an old exchange.
 pub const SUMMARY_PREFIX: &str = "[Summary] ";
 
-/// A text block of a reply up to this many bytes goes into its summary.
+/// The maximum size of a text block that is included in a summary, in bytes.
 const MAX_SUMMARISED_BLOCK: usize = 200;
-/// The most bytes of a summary, for replies of many small blocks.
+/// The maximum size of a summary, in bytes.
 const MAX_SUMMARY: usize = 400;
 
-/// Replaces each reply, with its results, that lies before the newest `keep_recent` messages by a user message of
-/// one line: `[Summary] ` and the reply's short texts, or how many tools it used. User messages and notes stay
-/// whole; failed replies, which no model sees, go. A reply that is shorter than its summary stays.
-pub fn level2_summarize_old_turns(draft: &mut CompactionDraft<'_>, keep_recent: usize) {
+/// Replaces each reply and its results before the newest `keep_recent` messages by one line: `[Summary] ` and the
+/// reply's short texts, or the number of tools it used. User messages and notes stay whole, and failed replies are
+/// removed. A reply that is shorter than its summary stays.
+pub(crate) fn summarize_old_turns(draft: &mut CompactionDraft<'_>, keep_recent: usize) {
     for at in 0..draft.recent_start(keep_recent) {
         let Some(piece) = draft.pieces.get(at) else { return };
         let Some(reply) = piece.reply() else { continue };
@@ -25,15 +25,15 @@ pub fn level2_summarize_old_turns(draft: &mut CompactionDraft<'_>, keep_recent: 
         }
         let tokens = piece.tokens;
         let Some(first) = piece.entries.first() else { continue };
-        let summary = draft.entry(spoken_for(first, summary_line(reply)));
+        let summary = draft.entry(replacement_message(first, summary_line(reply)));
         if summary.tokens() < tokens {
             draft.replace(at, vec![summary]);
         }
     }
 }
 
-/// A user message in the place of a reply: same time, same turn.
-pub(super) fn spoken_for(reply: &Entry, text: String) -> AgentMessage {
+/// Creates a user message that replaces a reply, with the same time and turn.
+pub(super) fn replacement_message(reply: &Entry, text: String) -> AgentMessage {
     let (turn_id, timestamp) = match reply.message() {
         AgentMessage::Llm(LlmMessage { message: Message::Assistant(reply), turn_id }) => {
             (turn_id.clone(), reply.timestamp)

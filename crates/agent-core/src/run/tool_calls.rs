@@ -1,10 +1,10 @@
-//! The calls of a reply: verdicts, ends, questions, skipping, and closing the exchange.
+//! Handles the calls of a reply: decisions, results, questions, skipping, and closing the exchange.
 
 use super::budget::sentence;
 use super::input::{ToolChange, ToolOutcome, ToolQuestion, ToolVerdict};
-use super::open::{Closed, Open, Slot, Stage};
+use super::open_calls::{CallOutcome, OpenCalls, Slot, Stage};
 use super::queues::SteeringPolicy;
-use super::{Phase, Run};
+use super::{Phase, Run, budget};
 use crate::event::{AgentEvent, Answer, BudgetNote, Ended, Question, ToolExecutionEnd};
 use crate::history::{Entry, MessageRef};
 use crate::identity::{LoopId, QuestionId, StepKey, Timestamp, ToolCallId};
@@ -13,11 +13,11 @@ use crate::tool::ToolResult;
 
 type Refusal = String;
 
-/// What the result of a call says that steering skipped (D1).
+/// The result of a call that steering skipped.
 pub(super) const SKIPPED: &str = "Skipped due to queued user message.";
-/// What the result of a call says that an abort ended (D2).
+/// The result of a call that an abort ended.
 pub(super) const ABORTED: &str = "Operation aborted";
-/// What the result of a call says whose reply was cut by the output limit (D27).
+/// The result of a call whose reply was cut by the output limit.
 pub(super) const LENGTH_CUT: &str = "The reply reached the output limit, so this call may be incomplete and was not run. Send the call again, in smaller parts if it is long.";
 
 pub(super) fn began(
@@ -44,7 +44,7 @@ pub(super) fn began(
         ) if aborting => {
             return Err("the run was aborted; no call begins any more, and nobody is asked".into());
         }
-        // A call that had begun may be asked about, refused or run again after a crash.
+        // A call that had started before a crash may be asked about, denied or executed again.
         (Stage::New | Stage::Approved(_) | Stage::Began(_), _) => {}
         _ => return Err(format!("the call {id:?} has ended")),
     }
@@ -58,11 +58,11 @@ pub(super) fn began(
                 Stage::Approved(arguments) | Stage::Began(arguments) => arguments.clone(),
                 _ => None,
             };
-            say_start(slot, &loop_id, out);
+            emit_start(slot, &loop_id, out);
             slot.stage = Stage::Began(arguments);
         }
         ToolVerdict::AllowWith(arguments) => {
-            say_start(slot, &loop_id, out);
+            emit_start(slot, &loop_id, out);
             slot.stage = Stage::Began(Some(arguments));
         }
         ToolVerdict::Deny(result) => {
@@ -75,7 +75,7 @@ pub(super) fn began(
                 call.arguments = ToolArguments::from(arguments.clone());
             }
             let question = Question { id, text, call: Some(call), budget: None };
-            slot.kept = arguments;
+            slot.pending_arguments = arguments;
             out.push(AgentEvent::QuestionAsked { loop_id, question: question.clone() });
             slot.stage = Stage::Asked(question);
         }
@@ -87,7 +87,7 @@ pub(super) fn began(
                 let call = Some(Box::new(slot.call.clone()));
                 let question = Question { id, text, call, budget: Some(refusal) };
                 out.push(AgentEvent::QuestionAsked { loop_id, question: question.clone() });
-                slot.kept = arguments;
+                slot.pending_arguments = arguments;
                 slot.stage = Stage::Asked(question);
             } else {
                 let text = format!("This call was not run: {refusal}.");
@@ -96,11 +96,11 @@ pub(super) fn began(
         }
     }
     if runs {
-        run.spend_tool_call();
+        budget::spend_tool_call(run);
     }
     if let Some(refusal) = over {
         let key = StepKey::from(format!("tool-{}-{id}", run.turn.index));
-        run.say_budget_of(key, BudgetNote::Refused { refusal: refusal.clone() }, out);
+        budget::emit_at(run, key, BudgetNote::Refused { refusal: refusal.clone() }, out);
         if !pauses {
             run.budget.over.get_or_insert(refusal);
         }
@@ -127,10 +127,10 @@ pub(super) fn ended(
     run.now = now;
     let ToolOutcome { result, duration_ms, tokens, spent } = outcome;
     run.tool_usage = run.tool_usage.combine(&result.usage.as_deref().copied().unwrap_or_default());
-    say_end(&slot.call, &loop_id, &result, duration_ms, out);
-    slot.closed = Some(Closed { result, duration_ms, tokens, at: now, change: None });
+    emit_end(&slot.call, &loop_id, &result, duration_ms, out);
+    slot.closed = Some(CallOutcome { result, duration_ms, tokens, at: now, change: None });
     slot.stage = if reviewed && !aborting { Stage::Ended } else { Stage::Closed };
-    run.spend_by_tool(spent.as_deref());
+    budget::spend_by_tool(run, spent.as_deref());
     settle(run, out);
     Ok(())
 }
@@ -165,7 +165,7 @@ pub(super) fn answered(
 ) -> Result<(), Refusal> {
     let loop_id = run.setup.loop_id.clone();
     let Phase::Tools(open) = &mut run.phase else { return Err("nothing is asked".into()) };
-    let Some(slot) = open.asked_mut(id) else { return Err(format!("no question {id:?} is open")) };
+    let Some(slot) = open.question_slot_mut(id) else { return Err(format!("no question {id:?} is open")) };
     let about = match &slot.stage {
         Stage::Asked(question) => question.budget.clone(),
         _ => None,
@@ -183,7 +183,7 @@ pub(super) fn answered(
     match answer {
         Answer::Allow => {
             slot.forced = about.is_some();
-            slot.stage = Stage::Approved(slot.kept.take());
+            slot.stage = Stage::Approved(slot.pending_arguments.take());
         }
         Answer::AllowWith(arguments) => {
             slot.forced = about.is_some();
@@ -191,18 +191,18 @@ pub(super) fn answered(
         }
         Answer::Raise { by } => {
             raised = Some((about.map_or(0, |refusal| refusal.level), by));
-            slot.stage = Stage::Approved(slot.kept.take());
+            slot.stage = Stage::Approved(slot.pending_arguments.take());
         }
         Answer::Deny { reason } => close(slot, &loop_id, ToolResult::error(reason), now, out),
     }
     if let Some((level, by)) = raised {
-        run.raise(level, by, out);
+        budget::raise(run, level, by, out);
     }
     settle(run, out);
     Ok(())
 }
 
-/// Closes every call that has no result, with this error.
+/// Closes every call without a result, with this error.
 pub(super) fn close_all(run: &mut Run, text: &str, out: &mut Vec<AgentEvent>) {
     let (now, loop_id) = (run.now, run.setup.loop_id.clone());
     if let Phase::Tools(open) = &mut run.phase {
@@ -216,8 +216,8 @@ pub(super) fn close_all(run: &mut Run, text: &str, out: &mut Vec<AgentEvent>) {
     settle(run, out);
 }
 
-/// What follows when a call was decided: a closed batch becomes history, steering may skip the rest, an open question may
-/// be all that is left.
+/// Continues after a decision: a closed batch enters the history, steering may skip the rest, or only an open
+/// question remains.
 pub(super) fn settle(run: &mut Run, out: &mut Vec<AgentEvent>) {
     skip_if_steered(run, out);
     let Phase::Tools(open) = &run.phase else { return };
@@ -229,10 +229,11 @@ pub(super) fn settle(run: &mut Run, out: &mut Vec<AgentEvent>) {
     }
 }
 
-/// Between two groups, and while nothing but a question is open, waiting steering skips what has not begun (D1): a person
-/// who steers expects an answer to what they say.
+/// Skips the calls that have not started if a steering message waits, between two groups or while only questions are
+/// open. The user expects an answer to the message.
 pub(super) fn skip_if_steered(run: &mut Run, out: &mut Vec<AgentEvent>) {
-    let steered = run.setup.policy.steering_policy == SteeringPolicy::SkipRemaining && run.queues.wakes();
+    let steered =
+        run.setup.policy.steering_policy == SteeringPolicy::SkipRemaining && run.queues.has_active_steering();
     let (now, loop_id) = (run.now, run.setup.loop_id.clone());
     let Phase::Tools(open) = &mut run.phase else { return };
     if !steered || open.is_closed() {
@@ -280,15 +281,15 @@ fn close_exchange(run: &mut Run, out: &mut Vec<AgentEvent>) {
     }
     let messages: Vec<MessageRef> = entries.iter().map(|e| e.shared().clone()).collect();
     for entry in &entries {
-        run.say_message(entry, out);
+        run.emit_message(entry, out);
     }
     let reply_message = reply.shared().clone();
-    // One closed slot for each call, in the order of the calls: the door is open by construction.
+    // This cannot fail: there is one closed call per call of the reply, in the same order.
     let _ = run.history.push_exchange(reply, entries);
     run.close_turn(Some(reply_message), messages, out);
     let over = run.budget.over.take();
     if let Some(refusal) = over.filter(|_| !aborting) {
-        run.say_stop(&refusal.to_string(), out);
+        budget::emit_stop(run, &refusal.to_string(), out);
         run.end(Ended::Budget { refusal }, out);
     } else if aborting {
         run.end(interrupted.map_or(Ended::Aborted, |reason| Ended::Interrupted { reason }), out);
@@ -297,7 +298,7 @@ fn close_exchange(run: &mut Run, out: &mut Vec<AgentEvent>) {
     }
 }
 
-/// Ends a call that does not run (any more).
+/// Closes a call that does not run, or no longer runs.
 pub(super) fn close(
     slot: &mut Slot,
     loop_id: &LoopId,
@@ -305,13 +306,13 @@ pub(super) fn close(
     now: Timestamp,
     out: &mut Vec<AgentEvent>,
 ) {
-    say_start(slot, loop_id, out);
-    say_end(&slot.call, loop_id, &result, None, out);
-    slot.closed = Some(Closed { result, duration_ms: None, tokens: None, at: now, change: None });
+    emit_start(slot, loop_id, out);
+    emit_end(&slot.call, loop_id, &result, None, out);
+    slot.closed = Some(CallOutcome { result, duration_ms: None, tokens: None, at: now, change: None });
     slot.stage = Stage::Closed;
 }
 
-fn say_start(slot: &mut Slot, loop_id: &LoopId, out: &mut Vec<AgentEvent>) {
+fn emit_start(slot: &mut Slot, loop_id: &LoopId, out: &mut Vec<AgentEvent>) {
     if std::mem::replace(&mut slot.started, true) {
         return;
     }
@@ -323,7 +324,7 @@ fn say_start(slot: &mut Slot, loop_id: &LoopId, out: &mut Vec<AgentEvent>) {
     });
 }
 
-fn say_end(
+fn emit_end(
     call: &crate::message::ToolCall,
     loop_id: &LoopId,
     result: &ToolResult,
@@ -347,8 +348,8 @@ impl Slot {
     }
 }
 
-impl Open {
-    /// No call begins any more; those that have not begun end here.
+impl OpenCalls {
+    /// Prevents further calls from starting and closes those that have not started.
     pub(super) fn abort(&mut self, loop_id: &LoopId, now: Timestamp, out: &mut Vec<AgentEvent>) {
         self.aborting = true;
         for slot in self.slots_mut() {

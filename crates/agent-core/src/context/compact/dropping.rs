@@ -1,17 +1,17 @@
-//! Level 3: the middle goes (REQ-059), and the last resort: only what is newest stays.
+//! Level 3: drops the middle. Level 4: keeps only the newest messages.
 
 use super::{CompactionDraft, CompactionError};
 use crate::identity::Timestamp;
 use crate::message::{AgentMessage, Content, LlmMessage, Message, UserMessage};
 
-/// How the message begins that stands where others were removed.
+/// The prefix of the marker that replaces dropped messages.
 pub const DROP_MARKER_PREFIX: &str = "[Context compacted: ";
 const DROP_MARKER_SUFFIX: &str = " messages removed to fit context window]";
 
-/// Keeps the oldest `keep_first` messages, the task (the first user message) and the newest `keep_recent`, and puts
-/// a marker in the place of the others. An exchange that lies across a boundary is kept at the new end and goes at
-/// the old one. Nothing is changed when there is no middle, or when it is shorter than the marker.
-pub fn level3_drop_middle(draft: &mut CompactionDraft<'_>, keep_first: usize, keep_recent: usize) {
+/// Keeps the oldest `keep_first` messages, the task (the first user message) and the newest `keep_recent`, and
+/// replaces the others by a marker. An exchange across a boundary is kept at the new end and dropped at the old end.
+/// Changes nothing if there is no middle, or if it is shorter than the marker.
+pub(crate) fn drop_middle(draft: &mut CompactionDraft<'_>, keep_first: usize, keep_recent: usize) {
     let mut seen = 0;
     let first = draft
         .pieces
@@ -32,20 +32,19 @@ pub fn level3_drop_middle(draft: &mut CompactionDraft<'_>, keep_first: usize, ke
     drop_others(draft, &keep);
 }
 
-/// Keeps the task and as many of the newest messages as fit into `limit` tokens together with the marker for the
-/// others.
+/// Keeps the task and as many of the newest messages as fit `limit` tokens together with the marker.
 ///
 /// # Errors
-/// [`CompactionError::BudgetTooSmall`] when the task, the newest turn and the marker do not fit; then nothing is
-/// changed.
-pub fn keep_within_budget(draft: &mut CompactionDraft<'_>, limit: u64) -> Result<(), CompactionError> {
+/// [`CompactionError::BudgetTooSmall`] if the task, the newest turn and the marker do not fit. Nothing is changed
+/// then.
+pub(crate) fn keep_within_budget(draft: &mut CompactionDraft<'_>, limit: u64) -> Result<(), CompactionError> {
     if draft.tokens() <= limit {
         return Ok(());
     }
     let (task, newest) = (draft.task(), draft.newest());
     let essential = |at: usize| Some(at) == task || Some(at) == newest;
     let mut keep: Vec<bool> = (0..draft.pieces.len()).map(essential).collect();
-    let room = kept_tokens(draft, &keep).saturating_add(marker_tokens(draft, &keep));
+    let room = retained_tokens(draft, &keep).saturating_add(marker_tokens(draft, &keep));
     let mut room =
         limit.checked_sub(room).ok_or(CompactionError::BudgetTooSmall { budget: limit, needed: room })?;
     for at in (0..draft.pieces.len()).rev().filter(|at| !essential(*at)) {
@@ -55,16 +54,17 @@ pub fn keep_within_budget(draft: &mut CompactionDraft<'_>, limit: u64) -> Result
                 room = rest;
                 *kept = true;
             }
-            // Nobody misses a note or a failed reply; one that does not fit does not end the search.
+            // A note or a failed reply that does not fit does not end the search, because no model receives it.
             None if !piece.is_visible() => {}
             None => break,
         }
     }
-    // The marker was reckoned for the most messages; a counter of the caller's may find a smaller number longer.
-    while kept_tokens(draft, &keep).saturating_add(marker_tokens(draft, &keep)) > limit {
+    // The marker was measured for the most messages; with the caller's counter, a smaller number may take more
+    // tokens.
+    while retained_tokens(draft, &keep).saturating_add(marker_tokens(draft, &keep)) > limit {
         let oldest = keep.iter().enumerate().position(|(at, kept)| *kept && !essential(at));
         let Some(kept) = oldest.and_then(|at| keep.get_mut(at)) else {
-            let needed = kept_tokens(draft, &keep).saturating_add(marker_tokens(draft, &keep));
+            let needed = retained_tokens(draft, &keep).saturating_add(marker_tokens(draft, &keep));
             return Err(CompactionError::BudgetTooSmall { budget: limit, needed });
         };
         *kept = false;
@@ -73,7 +73,7 @@ pub fn keep_within_budget(draft: &mut CompactionDraft<'_>, limit: u64) -> Result
     Ok(())
 }
 
-/// Removes every piece that is not kept, and puts a marker where the last one was that a model saw.
+/// Removes every piece that is not kept, and puts a marker at the last removed piece that a model received.
 pub(super) fn drop_others(draft: &mut CompactionDraft<'_>, keep: &[bool]) {
     let (removed, _) = removed_by(draft, keep);
     let gone: Vec<usize> = keep.iter().enumerate().filter(|(_, kept)| !**kept).map(|(at, _)| at).collect();
@@ -94,7 +94,8 @@ pub(super) fn drop_others(draft: &mut CompactionDraft<'_>, keep: &[bool]) {
     }
 }
 
-/// Messages that a model saw and tokens that go. A marker of an earlier compaction counts as what it stands for.
+/// Returns the messages that a model received and the tokens that are removed. A marker of an earlier compaction
+/// counts as the messages it replaced.
 fn removed_by(draft: &CompactionDraft<'_>, keep: &[bool]) -> (u64, u64) {
     draft.pieces.iter().zip(keep).filter(|(_, kept)| !**kept).fold(
         (0_u64, 0_u64),
@@ -106,7 +107,7 @@ fn removed_by(draft: &CompactionDraft<'_>, keep: &[bool]) -> (u64, u64) {
     )
 }
 
-fn kept_tokens(draft: &CompactionDraft<'_>, keep: &[bool]) -> u64 {
+fn retained_tokens(draft: &CompactionDraft<'_>, keep: &[bool]) -> u64 {
     draft
         .pieces
         .iter()
@@ -116,7 +117,7 @@ fn kept_tokens(draft: &CompactionDraft<'_>, keep: &[bool]) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// The tokens of the marker when everything but `keep` goes.
+/// Returns the tokens of the marker if everything but `keep` is removed.
 pub(super) fn marker_tokens(draft: &CompactionDraft<'_>, keep: &[bool]) -> u64 {
     match removed_by(draft, keep).0 {
         0 => 0,
@@ -129,7 +130,7 @@ fn marker(removed: u64, timestamp: Timestamp) -> AgentMessage {
     LlmMessage::new(Message::User(UserMessage::new(vec![Content::text(text)], timestamp))).into()
 }
 
-/// How many messages a marker stands for; `None` when the message is not one.
+/// Returns how many messages a marker replaces; `None` if the message is not a marker.
 fn removed_count(message: &Message) -> Option<u64> {
     let Message::User(user) = message else { return None };
     let [Content::Text(text)] = user.content.as_slice() else { return None };

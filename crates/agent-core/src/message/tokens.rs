@@ -1,15 +1,16 @@
-//! Counting tokens without a tokenizer (REQ-054, REQ-055, REQ-162, D12).
+//! Token counting without a tokenizer.
 
 use std::fmt;
 
-use crate::message::{AgentMessage, Content, ImageContent, Message};
+use super::{AgentMessage, Content, ImageContent, Message};
 
-/// Counts tokens. Only [`count_text`](Self::count_text) must be written.
+/// Counts tokens. An implementation provides [`count_text`](Self::count_text); the other methods have defaults.
 pub trait TokenCounter: Send + Sync + fmt::Debug {
-    /// The tokens of a text.
+    /// Returns the number of tokens of a text.
     fn count_text(&self, text: &str) -> u64;
 
-    /// The tokens of a block.
+    /// Returns the number of tokens of a content block. The default adds 8 tokens per tool call and estimates images
+    /// by size.
     fn count_content(&self, content: &Content) -> u64 {
         match content {
             Content::Text(t) => self.count_text(&t.text),
@@ -25,7 +26,7 @@ pub trait TokenCounter: Send + Sync + fmt::Debug {
         }
     }
 
-    /// The tokens of a message.
+    /// Returns the number of tokens of a message. The default adds 4 tokens per message, or 8 for a tool result.
     fn count_message(&self, message: &AgentMessage) -> u64 {
         let blocks = |content: &[Content]| content.iter().map(|c| self.count_content(c)).sum::<u64>();
         match message {
@@ -44,10 +45,10 @@ pub trait TokenCounter: Send + Sync + fmt::Debug {
 const MESSAGE_OVERHEAD: u64 = 4;
 const TOOL_RESULT_OVERHEAD: u64 = 8;
 const TOOL_CALL_OVERHEAD: u64 = 8;
-/// A picture that is not here; the middle of what vendors count for one.
+/// The estimate for an image that is given as an address, whose size is unknown.
 const URL_IMAGE_TOKENS: u64 = 1_500;
 
-/// Four bytes a token, rounded up.
+/// Estimates one token per four bytes, rounded up.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HeuristicTokenCounter;
 
@@ -57,7 +58,7 @@ impl TokenCounter for HeuristicTokenCounter {
     }
 }
 
-/// A quarter of the bytes, rounded up.
+/// Estimates the tokens of a text: one per four bytes, rounded up.
 ///
 /// ```
 /// assert_eq!(agent_core::estimate_tokens("hello"), 2);
@@ -67,13 +68,13 @@ pub fn estimate_tokens(text: &str) -> u64 {
     (text.len() as u64).div_ceil(4)
 }
 
-/// The estimate for blocks.
+/// Estimates the tokens of content blocks with [`HeuristicTokenCounter`].
 #[must_use]
 pub fn content_tokens(content: &[Content]) -> u64 {
     content.iter().map(|c| HeuristicTokenCounter.count_content(c)).sum()
 }
 
-/// The estimate for a message.
+/// Estimates the tokens of a message with [`HeuristicTokenCounter`].
 #[must_use]
 pub fn message_tokens(message: &AgentMessage) -> u64 {
     HeuristicTokenCounter.count_message(message)

@@ -1,44 +1,45 @@
-//! Telling the observing hooks what happened. They cannot stop anything.
+//! Calls the observing hooks after an event has been delivered. Observers cannot stop or change the run.
 
 use std::panic::AssertUnwindSafe;
 
-use super::shell::Shell;
 use crate::event::{AgentEnd, AgentEvent};
-use crate::hooks::{Observer, ToolUpdateInfo, TurnEnded};
+use crate::hooks::{Hooks, Observer, ToolUpdateInfo, TurnEnded};
 use crate::message::{Message, StopReason};
+use crate::run::Run;
 
-/// What hooks are told after an event was passed on.
-pub(super) enum Note {
+/// The arguments of an observing hook. They are collected before the event is delivered, because delivery consumes the event.
+pub(super) enum Observation {
     Error(String),
     Turn(TurnEnded),
     Loop(Box<AgentEnd>),
     Update(ToolUpdateInfo),
 }
 
-impl Shell {
-    /// What the hooks have to be told after an event was passed on.
-    pub(super) fn note(&self, event: &AgentEvent) -> Option<Note> {
+impl Observation {
+    /// Returns what the observing hooks receive for `event`, if any hook observes it. Also logs retries and changes of route.
+    /// `started` says whether the run has emitted `AgentStart`.
+    pub(super) fn of(event: &AgentEvent, hooks: &Hooks, run: Option<&Run>, started: bool) -> Option<Self> {
         match event {
             AgentEvent::MessageEnd { message, superseded: false, .. } => {
                 let Some(Message::Assistant(reply)) = message.as_llm() else { return None };
-                self.config.hooks.turn.on_error.first()?;
+                hooks.turn.on_error.first()?;
                 (reply.stop_reason == StopReason::Error).then(|| {
-                    Note::Error(reply.error_message.clone().unwrap_or_else(|| "Unknown error".to_owned()))
+                    Self::Error(reply.error_message.clone().unwrap_or_else(|| "Unknown error".to_owned()))
                 })
             }
             AgentEvent::TurnEnd { loop_id, message, usage, tool_results, .. } => {
-                self.config.hooks.turn.after.first()?;
-                Some(Note::Turn(TurnEnded {
+                hooks.turn.after.first()?;
+                Some(Self::Turn(TurnEnded {
                     loop_id: loop_id.clone(),
-                    history: self.run().map(|r| r.history().clone()).unwrap_or_default(),
+                    history: run.map(|r| r.history().clone()).unwrap_or_default(),
                     message: message.clone(),
                     tool_results: tool_results.clone(),
                     usage: *usage,
                 }))
             }
             AgentEvent::AgentEnd(end) => {
-                self.config.hooks.run.after.first()?;
-                self.started.then(|| Note::Loop(end.clone()))
+                hooks.run.after.first()?;
+                started.then(|| Self::Loop(end.clone()))
             }
             AgentEvent::RetryStart(retry) => {
                 tracing::warn!(
@@ -63,20 +64,14 @@ impl Shell {
         }
     }
 
-    /// Observers cannot stop anything: a panic of theirs is noted and goes no further.
-    pub(super) fn observe(&self, note: Option<Note>) {
-        let Some(note) = note else { return };
-        let hooks = &self.config.hooks;
-        match &note {
-            Note::Error(text) => call_each(&hooks.turn.on_error, text),
-            Note::Turn(turn) => call_each(&hooks.turn.after, turn),
-            Note::Loop(end) => call_each(&hooks.run.after, end),
-            Note::Update(update) => call_each(&hooks.tool.after_update, update),
+    /// Calls the hooks that observe this. A panic of a hook is logged and has no other effect.
+    pub(super) fn notify(&self, hooks: &Hooks) {
+        match self {
+            Self::Error(text) => call_each(&hooks.turn.on_error, text),
+            Self::Turn(turn) => call_each(&hooks.turn.after, turn),
+            Self::Loop(end) => call_each(&hooks.run.after, end),
+            Self::Update(update) => call_each(&hooks.tool.after_update, update),
         }
-    }
-
-    pub(super) fn observe_update(&self, update: ToolUpdateInfo) {
-        self.observe(Some(Note::Update(update)));
     }
 }
 

@@ -1,4 +1,4 @@
-//! A group of parallel loops: its name, its journals, its two events.
+//! A group of parallel loops: its ids, its journals, and its events.
 
 use std::sync::Arc;
 
@@ -8,34 +8,33 @@ use crate::event::{AgentEvent, ParallelLoopEnd, ParallelLoopStart};
 use crate::identity::{AgentId, GroupMember, GroupRole, LoopId, SessionId, stable_hash};
 use crate::journal::{GroupEntry, Journal, JournalError};
 
-/// What the end of a group says when nobody was left to select.
+/// The reason in the end of a group whose future was dropped.
 const DROPPED: &str = "the task that ran the branches was dropped";
 
-/// A group of parallel loops, as those who evaluate it see it.
+/// A group of parallel loops.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ParallelGroup {
-    /// Its name among the loops of the session; also what its own events carry as their loop.
+    /// The id of the group, unique among the loops of the session. Its own events carry it as their loop id.
     pub group_id: LoopId,
     /// The session of all its loops.
     pub session_id: SessionId,
-    /// The agent.
+    /// The id of the agent.
     pub agent_id: AgentId,
-    /// The loop that the branches go on from.
+    /// The loop that the branches continue.
     pub parent_loop_id: Option<LoopId>,
-    /// The branches.
+    /// The ids of the branches.
     pub loop_ids: Vec<LoopId>,
-    /// Time and tasks.
+    /// The environment of the group.
     pub environment: Arc<dyn Environment>,
-    /// Where the branches are written down; the judge is written where the first is.
+    /// The journals of the branches. The judge is recorded in the first one.
     pub(crate) journals: Vec<Arc<dyn Journal>>,
     tag: String,
 }
 
 impl ParallelGroup {
-    /// A group that has no branch yet. Its name is drawn by the environment, so that it is no other group's of the session,
-    /// whoever ran that one (D28).
-    pub(super) fn new(
+    /// Creates a group without branches. Its id is random, so that it is unique in the session across processes.
+    pub(crate) fn new(
         session_id: SessionId,
         agent_id: AgentId,
         parent_loop_id: Option<LoopId>,
@@ -54,12 +53,12 @@ impl ParallelGroup {
         }
     }
 
-    /// The id of a branch: `{session}.{config}.{group}-{n}`, with n from 1.
-    pub(super) fn branch_id(&self, segment: &str, index: usize) -> LoopId {
+    /// Returns the id of a branch: `{session}.{config}.{group}-{n}`, with n from 1.
+    pub(crate) fn branch_id(&self, segment: &str, index: usize) -> LoopId {
         LoopId::from(format!("{}.{segment}.{}-{}", self.session_id, self.tag, index.saturating_add(1)))
     }
 
-    /// The id of the judge's loop.
+    /// Returns the id of the judge's loop.
     pub(crate) fn judge_id(&self, segment: &str) -> LoopId {
         LoopId::from(format!("{}.{segment}.{}-judge", self.session_id, self.tag))
     }
@@ -68,8 +67,8 @@ impl ParallelGroup {
         GroupMember::new(self.group_id.clone(), role)
     }
 
-    /// One more journal, unless it is there.
-    pub(super) fn write_to(&mut self, journal: Option<&Arc<dyn Journal>>) {
+    /// Adds a journal unless the group already has it.
+    pub(crate) fn write_to(&mut self, journal: Option<&Arc<dyn Journal>>) {
         if let Some(journal) = journal
             && !self.journals.iter().any(|known| Arc::ptr_eq(known, journal))
         {
@@ -84,8 +83,8 @@ impl ParallelGroup {
         Ok(())
     }
 
-    /// Writes the announcement down and says it. From then on the group has an end.
-    pub(super) async fn announce<'a>(&'a self, tx: &'a EventSender) -> Result<Announced<'a>, JournalError> {
+    /// Journals and emits the start of the group. From now on the group has an end.
+    pub(crate) async fn announce<'a>(&'a self, tx: &'a EventSender) -> Result<Announced<'a>, JournalError> {
         let event = AgentEvent::ParallelLoopStart(Box::new(ParallelLoopStart {
             group_id: self.group_id.clone(),
             session_id: self.session_id.clone(),
@@ -99,7 +98,7 @@ impl ParallelGroup {
         Ok(Announced { group: self, tx, open: true })
     }
 
-    pub(super) fn end(&self, reason: Option<String>) -> ParallelLoopEnd {
+    pub(crate) fn end(&self, reason: Option<String>) -> ParallelLoopEnd {
         ParallelLoopEnd {
             group_id: self.group_id.clone(),
             session_id: self.session_id.clone(),
@@ -113,16 +112,16 @@ impl ParallelGroup {
     }
 }
 
-/// A group whose end has not been said. Dropping it says that there was no selection.
-pub(super) struct Announced<'a> {
+/// A group whose end has not been emitted. Dropping it emits an end without a selection.
+pub(crate) struct Announced<'a> {
     group: &'a ParallelGroup,
     tx: &'a EventSender,
     open: bool,
 }
 
 impl Announced<'_> {
-    /// Writes the end down and says it.
-    pub(super) async fn close(mut self, end: ParallelLoopEnd) -> Result<(), JournalError> {
+    /// Journals and emits the end of the group.
+    pub(crate) async fn close(mut self, end: ParallelLoopEnd) -> Result<(), JournalError> {
         let event = AgentEvent::ParallelLoopEnd(Box::new(end));
         let recorded = self.group.record(&event).await;
         self.open = false;

@@ -1,4 +1,4 @@
-//! Calling the model: hooks, the request, the stream, the fold.
+//! Calls the model and streams its reply.
 
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
@@ -8,15 +8,15 @@ use std::task::{Poll, Waker};
 
 use futures_util::FutureExt;
 
-use super::halt::Halt;
-use super::shell::{Shell, contained, panic_text};
+use super::Shell;
+use crate::drive::interrupt::Interrupt;
+use crate::drive::panics::panic_text;
+use crate::drive::request::RequestParts;
 use crate::event::{AgentEvent, StreamDelta};
 use crate::history::History;
-use crate::hooks::{HookError, Transform};
 use crate::identity::{LoopId, StepKey};
 use crate::journal::Durability;
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, Message, StopReason};
-use crate::model::{ModelConfig, Secret};
 use crate::prefix::Found;
 use crate::provider::{
     Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, ReplyLog, StreamEvent,
@@ -24,37 +24,47 @@ use crate::provider::{
 };
 use crate::run::{Failure, Input, PartialReply, Reply};
 
-/// The most bytes of text, thinking and arguments that one reply may have: 64 MiB. A longer one is an error.
+/// Maximum size of one reply in bytes: its text, thinking and tool arguments together. A larger reply fails with
+/// [`ErrorKind::Other`].
 pub const MAX_REPLY_BYTES: usize = 64 << 20;
 
-/// What one poll of the provider brought, besides deltas.
+/// What one poll of the provider delivered.
 #[derive(Default)]
 struct Inbox {
     begun: bool,
     events: Vec<AgentEvent>,
-    /// Bytes of the reply so far.
+    /// The size of the reply so far, in bytes.
     bytes: usize,
 }
 
-/// How the stream ended, or that there are deltas to pass on.
+/// The result of polling the provider.
 enum Polled {
+    /// Events wait to be delivered.
     Some,
+    /// The call has ended; the outer error is the message of a panic.
     End(Result<Result<Completion, ProviderError>, String>),
     Cancelled,
 }
 
 impl Shell {
-    pub(super) async fn call_model(
+    /// Calls the model and applies its reply or its failure.
+    pub(in crate::drive) async fn call_model(
         &mut self,
         history: History,
         key: StepKey,
         (attempt, route): (u32, u32),
         max_output: Option<u32>,
-    ) -> Result<(), Halt> {
+    ) -> Result<(), Interrupt> {
         let cancel = self.cancel.clone();
+        let parts = RequestParts {
+            config: &self.config,
+            system_prompt: &self.system_prompt,
+            tools: self.tools.definitions(),
+            session_id: self.run.as_ref().map(|r| r.setup().session_id.as_str().to_owned()),
+        };
         let built = tokio::select! {
             biased;
-            built = self.request(history, route) => built,
+            built = parts.build(history, route) => built,
             () = cancel.cancelled() => return self.apply(Input::abort(None)).await,
         };
         let (provider, request) = match built {
@@ -72,13 +82,13 @@ impl Shell {
         if cancel.is_cancelled() {
             return self.apply(Input::abort(None)).await;
         }
-        let broken = self.compare(&request, &*provider, &key);
-        // Nothing is said by the run until the reply has begun: thousands may wait here.
-        self.ledger.shrink();
+        let broken = self.compare_prefix(&request, &*provider, &key);
+        // The run emits nothing until the reply begins, and thousands of runs may wait here.
+        self.journaling.shrink();
         let mut log = ReplyLog::new();
         self.arriving = Some(log.shared());
         let end = self.stream(provider, &request, &mut log, key, attempt).await?;
-        // What the handle queued while the reply arrived is applied before the reply is.
+        // Messages that were queued while the reply arrived are applied before the reply.
         self.check_mail().await?;
         self.arriving = None;
         let partial = || Box::new(PartialReply::of(&log));
@@ -86,7 +96,7 @@ impl Shell {
             Polled::Cancelled | Polled::End(Ok(Err(ProviderError::Cancelled))) => {
                 Input::Abort { partial: Some(partial()), interrupted: None }
             }
-            // Whatever a call fails with after an abort, the abort is why it ended (B-061).
+            // An error after an abort is a consequence of the abort.
             Polled::End(Ok(Err(_))) if cancel.is_cancelled() => {
                 Input::Abort { partial: Some(partial()), interrupted: None }
             }
@@ -119,19 +129,19 @@ impl Shell {
             let found = Box::new(broken.reported(&log.usage()));
             self.apply(Input::CacheBroke { found }).await?;
         }
-        // A request that nobody answered is in nobody's cache.
+        // Only a request that the provider answered can be in its cache.
         if self.config.policy.watch_cache && (matches!(input, Input::ModelReplied { .. }) || !log.usage().is_zero())
         {
-            self.prefixes.keep(request, log.usage());
+            self.prefixes.remember(request, log.usage());
         } else {
-            // It holds the history, which is copied where it grows while somebody else has it.
+            // The request shares the history, which would be copied when it grows.
             drop(request);
         }
-        self.apply_soon(input, Durability::Buffered).await
+        self.apply_deferred(input, Durability::Buffered).await
     }
 
-    /// Where the request parts from the last one to its model.
-    fn compare(
+    /// Compares the request with the last one to the same model and returns where they differ.
+    fn compare_prefix(
         &self,
         request: &ModelRequest,
         provider: &dyn StreamProvider,
@@ -143,7 +153,7 @@ impl Shell {
         self.prefixes.compare(request, provider, (run.loop_id(), key), hooked)
     }
 
-    /// Polls the provider and passes on what each poll brought before the next one.
+    /// Polls the provider and delivers the events of each poll before the next one.
     async fn stream(
         &mut self,
         provider: Arc<dyn StreamProvider>,
@@ -151,7 +161,7 @@ impl Shell {
         log: &mut ReplyLog,
         key: StepKey,
         attempt: u32,
-    ) -> Result<Polled, Halt> {
+    ) -> Result<Polled, Interrupt> {
         let loop_id = self.run().map_or_else(|| LoopId::from(""), |r| r.loop_id().clone());
         let inbox = Mutex::new(Inbox::default());
         let mut sink = |event: StreamEvent<'_>| {
@@ -177,7 +187,7 @@ impl Shell {
             | StreamDelta::Thinking { delta: text }
             | StreamDelta::ToolCallDelta { delta: text }) = &delta;
             inbox.bytes = inbox.bytes.saturating_add(text.len());
-            // Before the start nothing is shown; the text is in the log all the same (B-011).
+            // Deltas before the start of the reply are logged but not delivered.
             if inbox.begun {
                 inbox.events.push(AgentEvent::MessageUpdate {
                     loop_id: loop_id.clone(),
@@ -193,27 +203,27 @@ impl Shell {
         let sink: &mut EventSink<'_> = &mut sink;
         let mut call = pin!(AssertUnwindSafe(provider.stream(request, sink, &cancel)).catch_unwind());
         let mut cancelled = pin!(cancel.cancelled());
-        // Who is woken by an abort. It is asked for anew only when that changes.
+        // The waker that an abort wakes. It is registered again only when it changes.
         let mut woken: Option<Waker> = None;
-        // A run that was resumed in the middle of a reply has said its start; the call is made again.
+        // A run that is resumed during a reply has already emitted its start; the call is made again.
         let mut started = self.run().is_some_and(crate::run::Run::reply_has_begun);
-        let mut unheard = Vec::new();
+        let mut undelivered = Vec::new();
         loop {
             let output = &self.output;
             let polled = poll_fn(|cx| {
                 let end = call.as_mut().poll(cx);
                 let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
                 if started {
-                    // Where nobody has to be waited for, events go out in the poll that brought them.
+                    // Without listeners, events are delivered in the poll that produced them.
                     let mut arrived = inbox.events.drain(..);
-                    unheard.extend(arrived.by_ref().find_map(|event| output.try_emit(event)));
-                    unheard.extend(arrived);
+                    undelivered.extend(arrived.by_ref().find_map(|event| output.try_emit(event)));
+                    undelivered.extend(arrived);
                 }
-                let waiting = !unheard.is_empty() || (inbox.begun && !started);
-                let too_long = inbox.bytes > MAX_REPLY_BYTES;
+                let waiting = !undelivered.is_empty() || (inbox.begun && !started);
+                let exceeded = inbox.bytes > MAX_REPLY_BYTES;
                 drop(inbox);
                 match end {
-                    Poll::Pending if too_long => Poll::Ready(Polled::End(Ok(Err(endless(request))))),
+                    Poll::Pending if exceeded => Poll::Ready(Polled::End(Ok(Err(too_long(request))))),
                     Poll::Ready(end) => Poll::Ready(Polled::End(end.map_err(|p| panic_text(&*p)))),
                     Poll::Pending if waiting => Poll::Ready(Polled::Some),
                     Poll::Pending if cancel.is_cancelled() => Poll::Ready(Polled::Cancelled),
@@ -228,7 +238,7 @@ impl Shell {
             if !started {
                 let begun = {
                     let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
-                    unheard.append(&mut inbox.events);
+                    undelivered.append(&mut inbox.events);
                     inbox.begun
                 };
                 if begun {
@@ -236,7 +246,7 @@ impl Shell {
                     self.begin_reply().await?;
                 }
             }
-            for event in unheard.drain(..) {
+            for event in undelivered.drain(..) {
                 if let Some(event) = self.output.try_emit(event) {
                     Box::pin(self.emit(event)).await?;
                 }
@@ -249,7 +259,7 @@ impl Shell {
         }
     }
 
-    /// The tokens of a reply by the caller's counter.
+    /// Counts the tokens of a reply with the configured counter.
     fn counted_reply(&self, reply: AssistantMessage) -> (u64, AssistantMessage) {
         let message = AgentMessage::from(Message::from(reply));
         let tokens = self.config.services.token_counter.count_message(&message);
@@ -260,77 +270,10 @@ impl Shell {
             }
         }
     }
-
-    /// Who is called on this route, and which model.
-    pub(super) fn target(&self, route: u32) -> Result<(Arc<dyn StreamProvider>, Arc<ModelConfig>), String> {
-        let config = &self.config;
-        let Some(at) = route.checked_sub(1) else {
-            return Ok((config.services.provider.clone(), config.model.clone()));
-        };
-        let found = usize::try_from(at).ok().and_then(|at| config.routes.get(at));
-        // A run that was begun elsewhere may know more routes than this agent.
-        let route = found.ok_or_else(|| {
-            format!("the run goes on with its route {route}, which this agent does not have; give it the same routes")
-        })?;
-        Ok((route.provider.as_ref().unwrap_or(&config.services.provider).clone(), route.model.clone()))
-    }
-
-    async fn request(
-        &self,
-        history: History,
-        route: u32,
-    ) -> Result<(Arc<dyn StreamProvider>, Box<ModelRequest>), String> {
-        let config = &self.config;
-        let (provider, model) = self.target(route)?;
-        let hooks = &config.hooks.context;
-        let history = changed("transform_context", &hooks.transform, history).await?;
-        let history = changed("convert_to_llm", &hooks.convert, history).await?;
-        let mut api_key = None;
-        for source in &hooks.api_key {
-            let asked = async { source(model.provider.clone()).await };
-            api_key = contained(asked)
-                .await
-                .map_err(|panic| HookError::new(format!("it panicked: {panic}")))
-                .and_then(|answer| answer)
-                .map_err(|e| format!("api_key failed: {e}"))?;
-            if api_key.is_some() {
-                break;
-            }
-        }
-        Ok((provider, Box::new(self.written(model, history, api_key))))
-    }
-
-    /// The request, as everything but its model and its conversation was set when the run began.
-    fn written(&self, model: Arc<ModelConfig>, history: History, api_key: Option<Secret>) -> ModelRequest {
-        let mut options = self.config.request.clone();
-        let level = options.thinking_level.clamp_to(&model.thinking_levels);
-        if level != options.thinking_level {
-            options.thinking_level = level;
-        }
-        ModelRequest {
-            system_prompt: self.system_prompt.clone(),
-            tools: self.tools.definitions().clone(),
-            api_key,
-            session_id: self.run().map(|r| r.setup().session_id.as_str().to_owned()),
-            options,
-            model,
-            history,
-        }
-    }
 }
 
-async fn changed(name: &str, hooks: &[Transform], mut history: History) -> Result<History, String> {
-    for hook in hooks {
-        history = match contained(async { hook(history).await }).await {
-            Ok(Ok(history)) => history,
-            Ok(Err(error)) => return Err(format!("{name} failed: {error}")),
-            Err(panic) => return Err(format!("{name} panicked: {panic}")),
-        };
-    }
-    Ok(history)
-}
-
-fn endless(request: &ModelRequest) -> ProviderError {
+/// Returns the error of a reply that exceeds [`MAX_REPLY_BYTES`].
+fn too_long(request: &ModelRequest) -> ProviderError {
     let context = ErrorContext::new(format!("the reply is longer than {} MiB", MAX_REPLY_BYTES >> 20))
         .with_target(&request.model.provider, &request.model.id)
         .with_advice("ask for less at once, or see what server is at the other end");

@@ -1,4 +1,4 @@
-//! A reply whose calls have not all been answered, and how far each call is.
+//! The open calls of a reply, and the stage of each.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,57 +11,62 @@ use crate::identity::{LoopId, Part, QuestionId, StepKey, Timestamp, ToolCallId, 
 use crate::message::{Message, ToolCall};
 use crate::tool::ToolResult;
 
-/// An exchange that is not closed. It is not in the history (invariant 3).
+/// A reply whose calls are not all closed. It is not in the history yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Open {
+pub(super) struct OpenCalls {
     pub(super) reply: Entry,
     pub(super) slots: Vec<Slot>,
-    /// Calls in a group.
+    /// The number of calls in a group.
     pub(super) group: usize,
-    /// Whether the caller aborted: no call begins any more.
+    /// Whether the run was aborted, so that no further call starts.
     pub(super) aborting: bool,
-    /// Why, where it was not the caller's wish.
+    /// The reason, if the run was interrupted and not aborted by the caller.
     pub(super) interrupted: Option<String>,
 }
 
-/// One call.
+/// One call and its stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Slot {
     pub(super) call: ToolCall,
     pub(super) stage: Stage,
-    /// Whether `ToolExecutionStart` has been said.
+    /// Whether `ToolExecutionStart` has been emitted.
     pub(super) started: bool,
-    /// Whether a person allowed it although a limit of the budget is reached.
+    /// Whether the user allowed the call although a budget limit is reached.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) forced: bool,
     /// The arguments to run with when the budget's question is answered.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::present::field")]
-    pub(super) kept: Option<Value>,
-    pub(super) closed: Option<Closed>,
+    #[serde(
+        rename = "kept",
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::explicit_null::field"
+    )]
+    pub(super) pending_arguments: Option<Value>,
+    pub(super) closed: Option<CallOutcome>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Stage {
     New,
     Asked(Question),
-    Approved(#[serde(with = "super::present")] Option<Value>),
-    Began(#[serde(with = "super::present")] Option<Value>),
+    Approved(#[serde(with = "super::explicit_null")] Option<Value>),
+    Began(#[serde(with = "super::explicit_null")] Option<Value>),
     Ended,
     Closed,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Closed {
+pub(super) struct CallOutcome {
     pub(super) result: ToolResult,
     pub(super) duration_ms: Option<u64>,
     pub(super) tokens: Option<u64>,
     pub(super) at: Timestamp,
-    /// What a hook changes in it; it shows when the batch closes.
+    /// The changes of a hook, which are applied when the batch closes.
     pub(super) change: Option<ToolChange>,
 }
 
-impl Open {
+impl OpenCalls {
     pub(super) fn new(reply: Entry) -> Self {
         let calls: Option<Vec<ToolCall>> = reply
             .message()
@@ -76,14 +81,14 @@ impl Open {
                 stage: Stage::New,
                 started: false,
                 forced: false,
-                kept: None,
+                pending_arguments: None,
                 closed: None,
             })
             .collect();
         Self { reply, slots, group: 1, aborting: false, interrupted: None }
     }
 
-    /// How many calls run at once.
+    /// Sets how many calls run concurrently.
     pub(super) fn grouped(mut self, size: usize) -> Self {
         self.group = size.max(1);
         self
@@ -105,7 +110,7 @@ impl Open {
         self.slots.iter_mut().find(|s| s.call.id == *id)
     }
 
-    pub(super) fn asked_mut(&mut self, id: &QuestionId) -> Option<&mut Slot> {
+    pub(super) fn question_slot_mut(&mut self, id: &QuestionId) -> Option<&mut Slot> {
         self.slots.iter_mut().find(|s| matches!(&s.stage, Stage::Asked(q) if q.id == *id))
     }
 
@@ -120,12 +125,12 @@ impl Open {
         self.slots.iter().all(|s| s.stage == Stage::Closed)
     }
 
-    /// The first group with a call that can go on, and the index of its first call.
+    /// Returns the first group with a call that can proceed, and the index of its first call.
     pub(super) fn current_group(&self) -> Option<(usize, &[Slot])> {
         self.slots
             .chunks(self.group)
             .enumerate()
-            .find(|(_, slots)| slots.iter().any(Slot::can_go_on))
+            .find(|(_, slots)| slots.iter().any(Slot::is_actionable))
             .map(|(n, slots)| (n * self.group, slots))
     }
 
@@ -156,7 +161,8 @@ impl Open {
     }
 
     pub(super) fn may_begin(&self, id: &ToolCallId) -> bool {
-        self.current_group().is_some_and(|(_, slots)| slots.iter().any(|s| s.call.id == *id && s.can_go_on()))
+        self.current_group()
+            .is_some_and(|(_, slots)| slots.iter().any(|s| s.call.id == *id && s.is_actionable()))
     }
 
     pub(super) fn up_for_review(&self, id: &ToolCallId, loop_id: &LoopId) -> Option<ToolExecutionEnd> {
@@ -173,21 +179,21 @@ impl Open {
         })
     }
 
-    /// The reply and what came of its calls, in their order.
-    pub(super) fn into_parts(self) -> (Entry, Vec<(ToolCall, Closed)>) {
+    /// Returns the reply and the outcomes of its calls, in their order.
+    pub(super) fn into_parts(self) -> (Entry, Vec<(ToolCall, CallOutcome)>) {
         let slots = self.slots.into_iter().filter_map(|s| s.closed.map(|c| (s.call, c.changed()))).collect();
         (self.reply, slots)
     }
 }
 
 impl Slot {
-    pub(super) fn can_go_on(&self) -> bool {
+    pub(super) fn is_actionable(&self) -> bool {
         !matches!(self.stage, Stage::Asked(_) | Stage::Closed)
     }
 }
 
-impl Closed {
-    /// With the change taken in.
+impl CallOutcome {
+    /// Returns the outcome with the hook's changes applied.
     fn changed(mut self) -> Self {
         let Some(change) = self.change.take() else { return self };
         if change.apply_to(&mut self.result) {

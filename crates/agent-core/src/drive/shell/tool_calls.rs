@@ -1,23 +1,26 @@
-//! Running the calls of one group.
+//! Executes the tool calls of one group.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::decide::{Allowed, Decision};
-use super::halt::Halt;
-use super::ledger::Written;
-use super::shell::{Shell, contained, panic_text};
-use super::signals::Signals;
+use super::Shell;
 use crate::budget::Budget;
+use crate::drive::budget_meter::tool_spending;
+use crate::drive::interrupt::Interrupt;
+use crate::drive::journaling::Journaled;
+use crate::drive::observers::Observation;
+use crate::drive::panics::{contained, panic_text};
+use crate::drive::services::RunServices;
+use crate::drive::tool_decision::{Allowed, Decision, decide};
 use crate::environment::{BoxFuture, Environment, TaskHandle};
 use crate::event::AgentEvent;
 use crate::hooks::{HookError, ToolEnded, ToolUpdateInfo, Verdict};
@@ -26,17 +29,17 @@ use crate::message::{Content, ToolCall};
 use crate::run::{CallStage, Input, PendingCall, ToolChange, ToolOutcome, ToolVerdict};
 use crate::tool::{AgentTool, ToolContext, ToolError, ToolResult, ToolSignal, ToolUpdates};
 
-/// A call that may run.
+/// A call that is ready to run.
 struct Ready {
     call: ToolCall,
     tool: Arc<dyn AgentTool>,
     arguments: Value,
-    /// The tool's own limit.
+    /// The tool's own time limit.
     limit: Option<Duration>,
     ctx: ToolContext,
 }
 
-/// A call that ended.
+/// A call that has ended.
 struct Ended {
     call: ToolCall,
     updates: ToolUpdates,
@@ -46,28 +49,28 @@ struct Ended {
 }
 
 impl Shell {
-    /// Verdicts for all calls in their order, then the calls that run, side by side.
-    pub(super) async fn run_tools(&mut self, calls: Vec<PendingCall>) -> Result<(), Halt> {
-        let signals = Arc::new(Signals::default());
+    /// Decides about all calls in their order, then executes the allowed ones concurrently.
+    pub(in crate::drive) async fn run_tools(&mut self, calls: Vec<PendingCall>) -> Result<(), Interrupt> {
+        let signals = Arc::new(ToolSignals::default());
         let mut ready = VecDeque::new();
         for pending in calls {
             if pending.stage == CallStage::Ended {
                 self.review(pending.call).await?;
                 continue;
             }
-            // An earlier verdict of this group may have closed it: steering, or an abort.
+            // Steering or an abort during an earlier decision may have closed this call.
             if self.cancel.is_cancelled() || !self.may_begin(&pending.call.id) {
                 break;
             }
             let cancel = self.cancel.clone();
             let decided = tokio::select! {
                 biased;
-                decision = contained(self.decide(&pending)) => Some(decision.unwrap_or_else(|panic| {
+                decision = contained(decide(&self.config, &self.tools, self.run(), &pending)) => Some(decision.unwrap_or_else(|panic| {
                     Decision::Not(ToolVerdict::deny(format!("The tool panicked before it ran: {panic}")))
                 })),
                 () = cancel.cancelled() => None,
             };
-            // A verdict that comes with an abort does not count (B-058).
+            // An abort takes precedence over a decision that arrives with it.
             let Some(decision) = decided.filter(|_| !cancel.is_cancelled()) else { break };
             match decision {
                 Decision::Not(verdict) => {
@@ -76,25 +79,27 @@ impl Shell {
                 Decision::Run(allowed) => {
                     let Allowed { tool, arguments, verdict, durability, limit } = *allowed;
                     let id = pending.call.id.clone();
-                    if let Some(verdict) = self.refuse_tool_call(&verdict, pending.forced) {
+                    let now = self.now();
+                    let meter = self.budget.as_mut().filter(|_| !pending.forced);
+                    if let Some(verdict) = meter.and_then(|meter| meter.reserve_tool_call(&verdict, now)) {
                         self.apply(Input::ToolBegan { id, verdict }).await?;
                         continue;
                     }
-                    self.apply_soon(Input::ToolBegan { id, verdict }, durability).await?;
+                    self.apply_deferred(Input::ToolBegan { id, verdict }, durability).await?;
                     let ctx = self.tool_context(&pending, &signals);
                     ready.push_back(Ready { call: pending.call, tool, arguments, limit, ctx });
                 }
             }
         }
-        let written = self.settle().await?;
-        self.execute(ready, &signals, written).await
+        let journaled = self.settle().await?;
+        self.execute(ready, &signals, journaled).await
     }
 
     fn may_begin(&self, id: &ToolCallId) -> bool {
         self.run().is_some_and(|run| run.may_begin(id))
     }
 
-    fn tool_context(&self, pending: &PendingCall, signals: &Arc<Signals>) -> ToolContext {
+    fn tool_context(&self, pending: &PendingCall, signals: &Arc<ToolSignals>) -> ToolContext {
         let (signals, call) = (Arc::clone(signals), pending.call.clone());
         let updates = ToolUpdates::new(move |signal| signals.push(call.clone(), signal));
         ToolContext {
@@ -104,21 +109,23 @@ impl Shell {
             step_key: pending.key.clone(),
             cancel: self.cancel.child_token(),
             updates,
-            provider: Some(self.config.services.provider.clone()),
             environment: self.config.services.environment.clone(),
-            journal: self.config.services.journal.clone(),
-            budget: self.till.as_ref().map(|till| till.share_for(&pending.call)),
+            services: Some(Arc::new(RunServices {
+                provider: Some(self.config.services.provider.clone()),
+                journal: self.config.services.journal.clone(),
+                budget: self.budget.as_ref().map(|meter| meter.account_for(&pending.call)),
+            })),
         }
     }
 
-    /// Runs the calls, at most so many at once, and takes each end in as it comes. After an abort they are given their
-    /// time to end.
+    /// Executes the calls, at most `max_concurrent_tools` at once, and applies each result as it arrives. After an abort the
+    /// running calls get a grace period to end. Requires the proof that the start of each call is journaled.
     async fn execute(
         &mut self,
         mut waiting: VecDeque<Ready>,
-        signals: &Signals,
-        _: Written,
-    ) -> Result<(), Halt> {
+        signals: &ToolSignals,
+        _: Journaled,
+    ) -> Result<(), Interrupt> {
         let most = self.config.policy.max_concurrent_tools.unwrap_or(usize::MAX).max(1);
         let env = Arc::clone(&self.config.services.environment);
         let (limit, grace) = (self.config.policy.tool_timeout, self.config.policy.grace);
@@ -126,7 +133,7 @@ impl Shell {
         let cancel = self.cancel.clone();
         let mut grace_over: Option<BoxFuture<'static, ()>> = None;
         loop {
-            // An abort that came with a verdict: nothing begins after it (B-057).
+            // No call starts after an abort.
             while running.len() < most && grace_over.is_none() && !cancel.is_cancelled() {
                 let Some(next) = waiting.pop_front() else { break };
                 running.push(run_one(Arc::clone(&env), next, limit, grace));
@@ -143,13 +150,13 @@ impl Shell {
             };
             tokio::select! {
                 biased;
-                (call, signal) = signals.next() => self.show(call, signal).await?,
-                // Before the ends: what ends after an abort is kept, and nothing follows it (B-061).
+                (call, signal) = signals.next() => self.emit_signal(call, signal).await?,
+                // Checked before the results: a result that arrives after an abort is stored, but nothing follows it.
                 () = cancel.cancelled(), if !aborting => {
                     self.apply(Input::abort(None)).await?;
                     grace_over = Some(env.sleep(grace));
                 }
-                Some(ended) = running.next() => self.take_in(ended, signals).await?,
+                Some(ended) = running.next() => self.apply_result(ended, signals).await?,
                 () = over => break,
             }
         }
@@ -158,7 +165,7 @@ impl Shell {
             if grace_over.is_none() {
                 self.apply(Input::abort(None)).await?;
             }
-            // Calls that have been said to begin and never ran, or did not end in time.
+            // The second abort closes calls that never ran or exceeded the grace period.
             if self.run().is_some_and(|r| r.ended().is_none()) {
                 self.apply(Input::abort(None)).await?;
             }
@@ -166,31 +173,33 @@ impl Shell {
         Ok(())
     }
 
-    async fn take_in(&mut self, ended: Ended, signals: &Signals) -> Result<(), Halt> {
+    /// Applies the result of a call, after the signals that it sent and the messages that were queued.
+    async fn apply_result(&mut self, ended: Ended, signals: &ToolSignals) -> Result<(), Interrupt> {
         ended.updates.close();
         while let Some((call, signal)) = signals.take() {
-            self.show(call, signal).await?;
+            self.emit_signal(call, signal).await?;
         }
         self.check_mail().await?;
         let result = ended.result.unwrap_or_else(ToolResult::from);
         let tokens = result.content.iter().map(|c| self.config.services.token_counter.count_content(c)).sum::<u64>()
             + self.config.services.token_counter.count_text(ended.call.name.as_str())
             + 8;
-        let spent = ended.budget.and_then(|share| self.spent_by_tool(&share, &result));
+        let prices = &self.config.model.cost;
+        let spent = ended.budget.and_then(|account| tool_spending(&account, &result, prices));
         let mut outcome = Box::new(ToolOutcome::new(result, Some(ended.duration_ms)).counted(tokens));
         outcome.spent = spent;
         self.apply(Input::ToolEnded { id: ended.call.id.clone(), outcome }).await?;
         self.review(ended.call).await
     }
 
-    /// Asks the hook that may change a result.
-    async fn review(&mut self, call: ToolCall) -> Result<(), Halt> {
+    /// Calls the `after_tool` hook, which may change the result.
+    async fn review(&mut self, call: ToolCall) -> Result<(), Interrupt> {
         let Some(end) = self.run().and_then(|r| r.result_up_for_review(&call.id)) else { return Ok(()) };
         let (mut end, mut change) = (Box::new(end), ToolChange::none());
         for hook in &self.config.hooks.tool.after {
             let info = ToolEnded { call: call.clone(), end: end.clone() };
-            let answer = contained(async { hook(info).await }).await;
-            let next = answer
+            let next = contained(async { hook(info).await })
+                .await
                 .unwrap_or_else(|panic| Err(HookError::new(format!("it panicked: {panic}"))))
                 .unwrap_or_else(|error| {
                     let text = format!("after_tool_execution failed: {error}");
@@ -203,8 +212,8 @@ impl Shell {
         self.apply(Input::ToolReviewed { id: call.id, change: Box::new(change) }).await
     }
 
-    /// Passes on what a tool says while it runs.
-    async fn show(&mut self, call: ToolCall, signal: ToolSignal) -> Result<(), Halt> {
+    /// Emits a signal that a running tool sent.
+    async fn emit_signal(&mut self, call: ToolCall, signal: ToolSignal) -> Result<(), Interrupt> {
         let Some(loop_id) = self.run().map(|r| r.loop_id().clone()) else { return Ok(()) };
         let partial = match signal {
             ToolSignal::Progress(text) => {
@@ -217,8 +226,8 @@ impl Shell {
         };
         let info = ToolUpdateInfo { loop_id: loop_id.clone(), call, partial };
         for hook in &self.config.hooks.tool.before_update {
-            let answer = contained(async { hook(info.clone()).await }).await;
-            if !matches!(answer, Ok(Ok(Verdict::Allow | Verdict::AllowWith(_)))) {
+            let allowed = contained(async { hook(info.clone()).await }).await;
+            if !matches!(allowed, Ok(Ok(Verdict::Allow | Verdict::AllowWith(_)))) {
                 return Ok(());
             }
         }
@@ -229,15 +238,15 @@ impl Shell {
             partial_result: Box::new(info.partial.clone()),
         })
         .await?;
-        self.observe_update(info);
+        Observation::Update(info).notify(&self.config.hooks);
         Ok(())
     }
 }
 
-/// Runs a call in a task of its own, so that a tool that blocks stops neither the others nor an abort.
+/// Executes a call in its own task, so that a blocking tool delays neither other calls nor an abort.
 async fn run_one(env: Arc<dyn Environment>, ready: Ready, limit: Option<Duration>, grace: Duration) -> Ended {
     let Ready { call, tool, arguments, limit: own, ctx } = ready;
-    let budget = ctx.budget.clone();
+    let budget = ctx.budget().cloned();
     let (updates, cancel) = (ctx.updates.clone(), ctx.cancel.clone());
     let limit = own.or(limit);
     let (tx, rx) = oneshot::channel();
@@ -281,7 +290,7 @@ async fn run_one(env: Arc<dyn Environment>, ready: Ready, limit: Option<Duration
     Ended { call, updates, result, duration_ms: env.monotonic_ms().saturating_sub(begun), budget }
 }
 
-/// A call's task; it is ended when nobody waits for it any more.
+/// The task of a call. Dropping it aborts the task.
 struct Spawned {
     handle: Option<TaskHandle>,
     cancel: CancellationToken,
@@ -292,6 +301,37 @@ impl Drop for Spawned {
         self.cancel.cancel();
         if let Some(handle) = self.handle.take() {
             handle.abort();
+        }
+    }
+}
+
+/// Queues the signals of concurrently running tools in the order in which they were sent. Allocates nothing until a tool sends
+/// a signal.
+#[derive(Default)]
+pub(super) struct ToolSignals {
+    queue: Mutex<VecDeque<(ToolCall, ToolSignal)>>,
+    ready: Notify,
+}
+
+impl ToolSignals {
+    /// Adds a signal and wakes the driver.
+    pub(super) fn push(&self, call: ToolCall, signal: ToolSignal) {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push_back((call, signal));
+        self.ready.notify_one();
+    }
+
+    /// Removes and returns the next signal, if there is one.
+    pub(super) fn take(&self) -> Option<(ToolCall, ToolSignal)> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    /// Waits for the next signal.
+    pub(super) async fn next(&self) -> (ToolCall, ToolSignal) {
+        loop {
+            if let Some(signal) = self.take() {
+                return signal;
+            }
+            self.ready.notified().await;
         }
     }
 }

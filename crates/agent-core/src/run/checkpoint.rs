@@ -1,7 +1,7 @@
-//! A run without its messages: what a journal writes after each input.
+//! The state of a run without its messages, which a journal can write after each input.
 //!
-//! Messages and results are in the log already; the light form refers to them by where the log stands and costs O(1) a step,
-//! calls of an open reply aside.
+//! Messages and results are already in the log, and the checkpoint refers to them. It costs O(1) per step, plus the
+//! calls of an open reply.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::budget::{Asked, BudgetState};
 use super::input::ToolChange;
-use super::open::{Closed, Open, Slot, Stage};
+use super::open_calls::{CallOutcome, OpenCalls, Slot, Stage};
 use super::queues::Queues;
 use super::{CompactionTask, GateAt, Phase, Retry, Run, RunSetup, Turn};
 use crate::context::ContextTracker;
@@ -22,11 +22,12 @@ use crate::limits::ExecutionTracker;
 use crate::message::{Message, Usage};
 use crate::route::LostRoutes;
 
-/// A run without its setup and its messages.
+/// The state of a run without its setup and its messages. Created by [`Run::checkpoint`], restored by
+/// [`Run::restore`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunCheckpoint {
     now: Timestamp,
-    /// Messages in the history, to notice a log that does not belong to it.
+    /// The number of messages in the history, to detect a log that does not belong to the checkpoint.
     messages: usize,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     prompts: Vec<Entry>,
@@ -66,58 +67,60 @@ enum CheckpointPhase {
         retry: Option<Retry>,
     },
     Backoff(Retry),
-    Tools(LightOpen),
+    Tools(CallsCheckpoint),
     Done(Ended),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct LightOpen {
+struct CallsCheckpoint {
     group: usize,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     aborting: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     interrupted: Option<String>,
-    slots: Vec<LightSlot>,
+    slots: Vec<SlotCheckpoint>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct LightSlot {
+struct SlotCheckpoint {
     stage: Stage,
     started: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     forced: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::present::field")]
-    kept: Option<Value>,
+    #[serde(
+        rename = "kept",
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::explicit_null::field"
+    )]
+    pending_arguments: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    closed: Option<LightClosed>,
+    closed: Option<OutcomeCheckpoint>,
 }
 
-/// What the log does not say of a call's end.
+/// The part of a call's result that the log does not contain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct LightClosed {
+struct OutcomeCheckpoint {
     at: Timestamp,
     tokens: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     change: Option<ToolChange>,
 }
 
-/// A light run and a log that do not belong together.
+/// The error of a checkpoint that does not belong to its log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the checkpoint does not belong to the log before it: {reason}; the run can be closed like a crash, not resumed"
 )]
 #[non_exhaustive]
 pub struct RestoreError {
-    /// What does not fit.
+    /// The difference between the checkpoint and the log.
     pub reason: String,
 }
 
-impl Run {
-    /// The run without its setup and its messages. With the setup and the fold of all events that it has said, it gives
-    /// the run back.
-    #[must_use]
-    pub fn light(&self) -> RunCheckpoint {
-        let phase = match &self.phase {
+impl RunCheckpoint {
+    pub(super) fn of(run: &Run) -> Self {
+        let phase = match &run.phase {
             Phase::Gate(at) => CheckpointPhase::Gate(*at),
             Phase::GateAsked { gate, question } => {
                 CheckpointPhase::GateAsked { gate: *gate, question: question.clone() }
@@ -131,45 +134,37 @@ impl Run {
                 CheckpointPhase::Calling { started: *started, retry: retry.clone() }
             }
             Phase::Backoff(retry) => CheckpointPhase::Backoff(retry.clone()),
-            Phase::Tools(open) => CheckpointPhase::Tools(LightOpen {
+            Phase::Tools(open) => CheckpointPhase::Tools(CallsCheckpoint {
                 group: open.group,
                 aborting: open.aborting,
                 interrupted: open.interrupted.clone(),
-                slots: open.slots.iter().map(LightSlot::from).collect(),
+                slots: open.slots.iter().map(SlotCheckpoint::from).collect(),
             }),
             Phase::Done(ended) => CheckpointPhase::Done(ended.clone()),
         };
-        RunCheckpoint {
-            now: self.now,
-            messages: self.history.len(),
-            prompts: self.prompts.clone(),
-            queues: self.queues.clone(),
-            tracker: self.tracker.clone(),
-            context: self.context.clone(),
-            usage: self.usage,
-            tool_usage: self.tool_usage,
-            lost_routes: self.lost_routes.clone(),
-            budget: self.budget.clone(),
-            turn: self.turn.clone(),
+        Self {
+            now: run.now,
+            messages: run.history.len(),
+            prompts: run.prompts.clone(),
+            queues: run.queues.clone(),
+            tracker: run.tracker.clone(),
+            context: run.context.clone(),
+            usage: run.usage,
+            tool_usage: run.tool_usage,
+            lost_routes: run.lost_routes.clone(),
+            budget: run.budget.clone(),
+            turn: run.turn.clone(),
             phase,
         }
     }
 
-    /// A run from its light form, its setup, and the fold of the conversation before it and of all events that it has said.
-    ///
-    /// # Errors
-    /// When they do not belong together.
-    pub fn restore(
-        setup: impl Into<Arc<RunSetup>>,
-        light: RunCheckpoint,
-        fold: &Fold,
-    ) -> Result<Self, RestoreError> {
+    pub(super) fn restore(self, setup: Arc<RunSetup>, fold: &Fold) -> Result<Run, RestoreError> {
         let mismatch = |reason: String| RestoreError { reason };
-        if fold.history().len() != light.messages {
-            let (has, wants) = (fold.history().len(), light.messages);
+        if fold.history().len() != self.messages {
+            let (has, wants) = (fold.history().len(), self.messages);
             return Err(mismatch(format!("the log gives {has} messages, the checkpoint has {wants}")));
         }
-        let phase = match light.phase {
+        let phase = match self.phase {
             CheckpointPhase::Gate(at) => Phase::Gate(at),
             CheckpointPhase::GateAsked { gate, question } => Phase::GateAsked { gate, question },
             CheckpointPhase::Compacting(task) => Phase::Compacting(task),
@@ -180,27 +175,27 @@ impl Run {
             CheckpointPhase::Tools(open) => Phase::Tools(Box::new(open.restore(fold).map_err(mismatch)?)),
             CheckpointPhase::Done(ended) => Phase::Done(ended),
         };
-        Ok(Self {
-            setup: setup.into(),
-            now: light.now,
+        Ok(Run {
+            setup,
+            now: self.now,
             history: fold.history().clone(),
             new_messages: Arc::new(fold.new_messages().to_vec()),
-            prompts: light.prompts,
-            queues: light.queues,
-            tracker: light.tracker,
-            context: light.context,
-            usage: light.usage,
-            tool_usage: light.tool_usage,
-            lost_routes: light.lost_routes,
-            budget: light.budget,
-            turn: light.turn,
+            prompts: self.prompts,
+            queues: self.queues,
+            tracker: self.tracker,
+            context: self.context,
+            usage: self.usage,
+            tool_usage: self.tool_usage,
+            lost_routes: self.lost_routes,
+            budget: self.budget,
+            turn: self.turn,
             phase,
         })
     }
 }
 
-impl LightOpen {
-    fn restore(self, fold: &Fold) -> Result<Open, String> {
+impl CallsCheckpoint {
+    fn restore(self, fold: &Fold) -> Result<OpenCalls, String> {
         let open = fold.open().ok_or("the log has no reply with open calls")?;
         let reply =
             open.reply.message().as_llm().and_then(Message::as_assistant).ok_or("the open reply is none")?;
@@ -209,15 +204,15 @@ impl LightOpen {
             return Err(format!("the reply has {} calls, the checkpoint {}", calls.len(), self.slots.len()));
         }
         let mut slots = Vec::with_capacity(calls.len());
-        for (call, light) in calls.into_iter().zip(self.slots) {
-            let closed = match &light.closed {
+        for (call, slot) in calls.into_iter().zip(self.slots) {
+            let closed = match &slot.closed {
                 None => None,
                 Some(closed) => {
                     let end = open
                         .ends
                         .get(&call.id)
                         .ok_or_else(|| format!("the log lacks the end of call {}", call.id))?;
-                    Some(Closed {
+                    Some(CallOutcome {
                         result: end.result.clone(),
                         duration_ms: end.duration_ms,
                         tokens: closed.tokens,
@@ -226,10 +221,10 @@ impl LightOpen {
                     })
                 }
             };
-            let LightSlot { stage, started, forced, kept, .. } = light;
-            slots.push(Slot { call, stage, started, forced, kept, closed });
+            let SlotCheckpoint { stage, started, forced, pending_arguments, .. } = slot;
+            slots.push(Slot { call, stage, started, forced, pending_arguments, closed });
         }
-        Ok(Open {
+        Ok(OpenCalls {
             reply: open.reply.clone(),
             slots,
             group: self.group,
@@ -239,14 +234,14 @@ impl LightOpen {
     }
 }
 
-impl From<&Slot> for LightSlot {
+impl From<&Slot> for SlotCheckpoint {
     fn from(slot: &Slot) -> Self {
         Self {
             stage: slot.stage.clone(),
             started: slot.started,
             forced: slot.forced,
-            kept: slot.kept.clone(),
-            closed: slot.closed.as_ref().map(|c| LightClosed {
+            pending_arguments: slot.pending_arguments.clone(),
+            closed: slot.closed.as_ref().map(|c| OutcomeCheckpoint {
                 at: c.at,
                 tokens: c.tokens,
                 change: c.change.clone(),

@@ -1,4 +1,4 @@
-//! Telling from a vendor's text that the conversation was too long (REQ-076, D10).
+//! Classifies error texts of vendors: context overflow, throttling, and exhausted quota.
 //!
 //! ```
 //! use agent_core::provider::overflow::is_context_overflow;
@@ -7,7 +7,7 @@
 //! assert!(!is_context_overflow(429, "too many tokens per minute"));
 //! ```
 
-/// Texts that vendors use, in lower case. A `#` stands for a number, a `*` for anything within the sentence.
+/// Phrases of an overflow, in lower case. A `#` matches a number, a `*` anything within the sentence.
 const PHRASES: &[&str] = &[
     "prompt is too long",
     "prompt too long",
@@ -45,7 +45,7 @@ const PHRASES: &[&str] = &[
     "token limit exceeded",
 ];
 
-/// Texts of throttling, which may hold an overflow phrase and are none.
+/// Phrases of throttling. A text that contains one of them is not an overflow.
 const THROTTLING: &[&str] = &[
     "throttling error",
     "throttlingexception",
@@ -60,7 +60,7 @@ const THROTTLING: &[&str] = &[
     "peak load",
 ];
 
-/// Texts that say that money or a quota has run out.
+/// Phrases of exhausted credit or quota.
 const QUOTA: &[&str] = &[
     "insufficient_quota",
     "insufficient quota",
@@ -76,7 +76,7 @@ const QUOTA: &[&str] = &[
     "spending limit",
 ];
 
-/// Whether an answer of this status and text says that the conversation was too long.
+/// Returns whether a response with this HTTP status and text says that the conversation is too long.
 #[must_use]
 pub fn is_context_overflow(status: u16, message: &str) -> bool {
     if status == 429 {
@@ -88,20 +88,20 @@ pub fn is_context_overflow(status: u16, message: &str) -> bool {
     (status == 413 && !is_throttling_text(message)) || is_overflow_text(message)
 }
 
-/// Whether a text alone says so.
+/// Returns whether a text alone says that the conversation is too long. Texts about throttling never count.
 #[must_use]
 pub fn is_overflow_text(message: &str) -> bool {
     let text = message.to_lowercase();
     !contains_any(&text, THROTTLING) && PHRASES.iter().any(|p| matches_phrase(&text, p))
 }
 
-/// Whether a text says that too much was asked in too short a time.
+/// Returns whether a text says that the client sends too many requests or tokens per period.
 #[must_use]
 pub fn is_throttling_text(message: &str) -> bool {
     contains_any(&message.to_lowercase(), THROTTLING)
 }
 
-/// Whether a text says that money or a quota has run out (B-163).
+/// Returns whether a text says that credit or quota is exhausted.
 #[must_use]
 pub fn is_quota_text(message: &str) -> bool {
     contains_any(&message.to_lowercase(), QUOTA)

@@ -1,7 +1,7 @@
-//! The two ends of a stream of events.
+//! The channel of events from a loop to its reader.
 //!
-//! The default channel is unbounded: the loop never waits for a reader. A [`merging_channel`] is bounded: when its reader
-//! lags, deltas of one block are merged, and nothing is dropped.
+//! The default channel is unbounded, so the loop never waits for its reader. A [`merging_channel`] is bounded:
+//! when its reader is slow, deltas of one block are merged, and no event is dropped.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,7 +15,7 @@ use futures_util::Stream;
 use super::output::EventSender;
 use crate::event::{AgentEvent, RunEnd, RunFailure, StreamDelta};
 
-/// Events that a channel keeps room for when it has been read empty.
+/// The number of events for which an emptied channel keeps its capacity.
 const ROOM: usize = 64;
 
 /// Receives the events of a run in order, as they happen. Dropping it does not stop the run.
@@ -134,18 +134,18 @@ pub fn merging_channel(capacity: usize) -> (EventSender, EventReceiver) {
     EventReceiver::with_capacity(capacity.max(1))
 }
 
-/// What both ends share. Its own and not tokio's: that one takes 4 KiB before the first event, for each of thousands of
-/// agents.
+/// The shared state of both ends. tokio's channel would allocate 4 KiB before the first event, for each of thousands
+/// of agents.
 struct Channel {
     state: Mutex<State>,
-    /// Events from which on deltas are merged.
+    /// The number of events from which deltas are merged.
     capacity: usize,
 }
 
 struct State {
     events: VecDeque<AgentEvent>,
     senders: usize,
-    /// The receiver is gone: nothing is kept for it.
+    /// Whether the receiver is gone, so that no events are stored.
     unread: bool,
     reader: Option<Waker>,
 }
@@ -171,7 +171,7 @@ impl Channel {
     }
 
     fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
-        // A reader that always finds an event must let other tasks run once in a while.
+        // A reader that always finds an event must let other tasks run from time to time.
         #[cfg(feature = "system")]
         let turn = std::task::ready!(tokio::task::coop::poll_proceed(cx));
         let polled = self.poll_state(cx);
@@ -192,25 +192,25 @@ impl Channel {
         }
         if !state.reader.as_ref().is_some_and(|r| r.will_wake(cx.waker())) {
             let left = state.reader.replace(cx.waker().clone());
-            // What it holds may be another end of this channel.
+            // The waker may hold another end of this channel.
             drop(state);
             drop(left);
         }
         Poll::Pending
     }
 
-    /// The receiver goes.
+    /// Drops the waiting events when the receiver is dropped.
     fn leave(&self) {
         let mut state = self.lock();
         state.unread = true;
         let (unread, reader) = (std::mem::take(&mut state.events), state.reader.take());
-        // What they hold is dropped outside the lock.
+        // The events and the waker are dropped outside the lock.
         drop(state);
         drop((unread, reader));
     }
 }
 
-/// The sending end; the stream ends when the last clone is dropped.
+/// The sending end. The stream ends when the last clone is dropped.
 pub(super) struct ChannelSender(Arc<Channel>);
 
 impl ChannelSender {
@@ -254,7 +254,7 @@ impl Drop for ChannelSender {
     }
 }
 
-/// Puts a delta into the one before it; gives it back where they do not belong together.
+/// Merges a delta into the delta before it. Returns the event if they do not belong together.
 fn merge(last: &mut AgentEvent, event: AgentEvent) -> Option<AgentEvent> {
     let (
         AgentEvent::MessageUpdate { step, attempt, message, content_index, delta, .. },

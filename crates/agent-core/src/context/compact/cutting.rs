@@ -1,20 +1,20 @@
-//! The last level: the task and the newest turn, when they are too long alone, keep their heads and their tails.
+//! Level 5: cuts the middle of the task and of the newest turn, if they are too long even alone.
 
-use super::level2::{SUMMARY_PREFIX, spoken_for};
-use super::level3::{drop_others, marker_tokens};
+use super::dropping::{drop_others, marker_tokens};
+use super::summaries::{SUMMARY_PREFIX, replacement_message};
 use super::{CompactionDraft, CompactionError};
-use crate::context::tokens::TokenCounter;
 use crate::history::Entry;
+use crate::message::TokenCounter;
 use crate::message::{AgentMessage, AssistantMessage, Content, Message};
 
-/// What is left of a text of which nothing fits.
+/// The replacement of a text of which nothing fits.
 const NOTHING: &str = "[...]";
-/// What stands in the place of a picture.
+/// The replacement of an image.
 const NO_IMAGE: &str = "[image removed to fit context window]";
-/// No counter makes more of a token than this many bytes; it bounds the search for a cut.
+/// An upper limit of the bytes per token of any counter, which bounds the search for a cut.
 const MOST_BYTES_PER_TOKEN: u64 = 16;
 
-/// Leaves the task, the newest turn and a marker, the first two cut so that all fit into `budget` tokens.
+/// Keeps the task, the newest turn and a marker, the first two cut so that everything fits `budget` tokens.
 pub(super) fn cut_essentials(draft: &mut CompactionDraft<'_>, budget: u64) -> Result<(), CompactionError> {
     let newest = draft.newest();
     let task = draft.task().filter(|at| Some(*at) != newest);
@@ -41,8 +41,8 @@ pub(super) fn cut_essentials(draft: &mut CompactionDraft<'_>, budget: u64) -> Re
     if draft.tokens() > budget { Err(too_small()) } else { Ok(()) }
 }
 
-/// Divides `room`: whoever needs less than an even share leaves the rest to the others, and nobody gets less than
-/// its least.
+/// Divides `room` evenly. A part that needs less than its share leaves the rest to the others, and each part gets at
+/// least its minimum.
 fn share(room: u64, wants: &[(u64, u64)]) -> Vec<u64> {
     let mut order: Vec<usize> = (0..wants.len()).collect();
     order.sort_by_key(|at| wants.get(*at).map(|w| w.0));
@@ -60,12 +60,12 @@ fn share(room: u64, wants: &[(u64, u64)]) -> Vec<u64> {
     out
 }
 
-/// The fewest tokens that can be left of a piece.
+/// Returns the minimum tokens of a piece.
 fn smallest(draft: &CompactionDraft<'_>, at: usize) -> u64 {
     let Some(piece) = draft.pieces.get(at) else { return 0 };
     let Some(first) = piece.entries.first() else { return 0 };
     let nothing = draft.entry(with_content(first.message(), vec![Content::text(NOTHING)])).tokens();
-    let spoken = draft.entry(spoken_for(first, NOTHING.to_owned())).tokens();
+    let spoken = draft.entry(replacement_message(first, NOTHING.to_owned())).tokens();
     let least = if piece.entries.len() > 1 { spoken } else { nothing };
     least.min(piece.tokens)
 }
@@ -77,16 +77,16 @@ fn cut_piece(draft: &CompactionDraft<'_>, entries: &[Entry], limit: u64) -> Opti
         return Some(vec![draft.entry(cut)]);
     }
     cut_results(draft, first, results, limit).or_else(|| {
-        // The reply itself is too long, so the exchange cannot stay one.
+        // The reply itself is too long, so the exchange is replaced by a text.
         let reply = first.message().as_llm().and_then(Message::as_assistant)?;
-        let overhead = draft.entry(spoken_for(first, String::new())).tokens();
-        let text = cut_text(&told(reply, results), limit.checked_sub(overhead)?, draft.counter())?;
-        let entry = draft.entry(spoken_for(first, text));
+        let overhead = draft.entry(replacement_message(first, String::new())).tokens();
+        let text = cut_text(&render_exchange(reply, results), limit.checked_sub(overhead)?, draft.counter())?;
+        let entry = draft.entry(replacement_message(first, text));
         (entry.tokens() <= limit).then(|| vec![entry])
     })
 }
 
-/// The reply whole, its results cut.
+/// Keeps the reply whole and cuts its results.
 fn cut_results(
     draft: &CompactionDraft<'_>,
     reply: &Entry,
@@ -107,8 +107,8 @@ fn cut_results(
     Some(out)
 }
 
-/// An exchange as a text, before it is cut.
-fn told(reply: &AssistantMessage, results: &[Entry]) -> String {
+/// Renders an exchange as a text.
+fn render_exchange(reply: &AssistantMessage, results: &[Entry]) -> String {
     let mut text = format!("{SUMMARY_PREFIX}{}", reply.text());
     for (call, result) in reply.tool_calls().zip(results) {
         text.push_str(&format!("\nAssistant called {} with {}", call.name, call.arguments.json_text()));
@@ -124,8 +124,8 @@ fn cut_message(message: &AgentMessage, limit: u64, counter: &dyn TokenCounter) -
     (counter.count_message(&cut) <= limit).then_some(cut)
 }
 
-/// The texts as one, cut; after them the pictures, if they take up at most half of the room. What a provider signed
-/// goes: a signature does not fit a text that was cut.
+/// Joins and cuts the texts, and keeps the images if they take at most half of the limit. Signatures are dropped,
+/// because they do not match a cut text.
 fn cut_content(content: &[Content], limit: u64, counter: &dyn TokenCounter) -> Option<Vec<Content>> {
     let images: Vec<&Content> = content.iter().filter(|c| matches!(c, Content::Image(_))).collect();
     let image_tokens = images.iter().map(|c| counter.count_content(c)).fold(0, u64::saturating_add);
@@ -149,7 +149,7 @@ fn cut_content(content: &[Content], limit: u64, counter: &dyn TokenCounter) -> O
     Some(out)
 }
 
-/// The head and the tail of a text with a line between them that says how much is missing, at most `limit` tokens.
+/// Returns the head and the tail of a text with a line between them about the missing bytes, at most `limit` tokens.
 fn cut_text(text: &str, limit: u64, counter: &dyn TokenCounter) -> Option<String> {
     let fits = |t: &str| counter.count_text(t) <= limit;
     let (mut low, mut high) =
@@ -182,7 +182,7 @@ fn shortened(text: &str, bytes: usize) -> String {
     format!("{head}\n[... {missing} bytes cut to fit context window ...]\n{tail}")
 }
 
-/// The first and the last part of a text, together at most `bytes` bytes and on character boundaries.
+/// Returns the first and the last part of a text, together at most `bytes` bytes, on character boundaries.
 pub(super) fn head_and_tail(text: &str, bytes: usize) -> (&str, &str) {
     if bytes >= text.len() {
         return (text, "");

@@ -1,0 +1,222 @@
+//! Keeps the shared budget accounts in step with what the run counts.
+//!
+//! The run counts its spending as a function of its inputs. After each input the meter charges the difference to the accounts,
+//! so nothing is charged twice or lost, even if the run is interrupted.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::config::AgentLoopConfig;
+use super::request::target;
+use crate::budget::{
+    Ask, Budget, BudgetLimits, BudgetRefusal, Reservation, Running, Spending, head_estimate,
+};
+use crate::environment::Environment;
+use crate::event::AgentEvent;
+use crate::history::History;
+use crate::identity::Timestamp;
+use crate::message::{ToolCall, Usage};
+use crate::model::{CostConfig, ThinkingLevel};
+use crate::provider::StreamProvider;
+use crate::run::{BudgetVerdict, Input, Misplaced, Run, ToolVerdict};
+use crate::tool::{ToolDefinitions, ToolResult};
+
+/// The minimum output limit, in tokens, that is reserved for a call with thinking, whatever is configured.
+const LEAST_WITH_THINKING: u64 = 2_048;
+
+/// The error of a run that was started with a budget and is resumed by an agent without one.
+const NO_BUDGET: &str =
+    "the run was begun with a budget, which this agent does not have; give it one with with_budget";
+
+/// The budget accounts of the run that is being driven.
+pub(crate) struct BudgetMeter {
+    budget: Budget,
+    /// The reservation for the call that is being made.
+    open: Option<Reservation>,
+    /// A child account for the model calls of compactions, which the run itself does not count.
+    compactions: Budget,
+    _running: Running,
+}
+
+/// The next model call, as far as the budget needs to know it.
+pub(super) struct PlannedCall<'a> {
+    pub(super) history: &'a History,
+    pub(super) system_prompt: &'a str,
+    pub(super) tools: &'a ToolDefinitions,
+    pub(super) route: u32,
+    /// The estimated prompt tokens.
+    pub(super) tokens: u64,
+    /// Whether `tokens` contains instructions and tools, because the provider reported it.
+    pub(super) reported: bool,
+    /// Whether the user allowed the call although a limit is reached.
+    pub(super) forced: bool,
+}
+
+impl BudgetMeter {
+    /// Opens the accounts for a run. Restores what the run knows about them, since another process may have started it.
+    /// Returns `None` without a budget.
+    pub(super) fn open(config: &AgentLoopConfig, run: &Run) -> Option<Box<Self>> {
+        let budget = config.services.budget.clone()?;
+        budget.restore(run.budget());
+        let open = run.granted().map(|amounts| budget.force(&Ask::exactly(amounts)));
+        let compactions = budget.child("compaction", BudgetLimits::none());
+        let running = budget.clock(Arc::clone(&config.services.environment));
+        Some(Box::new(Self { budget, open, compactions, _running: running }))
+    }
+
+    /// Applies an input to the run and charges the resulting spending to the accounts.
+    pub(super) fn apply(
+        &mut self,
+        run: &mut Run,
+        now: Timestamp,
+        input: Input,
+        events: &mut Vec<AgentEvent>,
+    ) -> Result<(), Misplaced> {
+        let answers = matches!(input, Input::Answer { .. }).then(|| run.budget().clone());
+        let (before, was_granted) = (run.own_spending(), run.granted().is_some());
+        let begins = matches!(input, Input::ToolBegan { .. });
+        run.apply(now, input, events)?;
+        let spent = run.own_spending().minus(&before);
+        let closes = begins || (was_granted && run.granted().is_none());
+        match self.open.take() {
+            Some(open) if closes => open.settle(spent),
+            open => {
+                self.open = open;
+                if !spent.is_zero() {
+                    self.budget.charge(spent);
+                }
+            }
+        }
+        if let Some(before) = answers {
+            let after = &run.budget().accounts;
+            for (level, (was, is)) in (0_u32..).zip(before.accounts.iter().zip(after)) {
+                let by = is.raised.minus(&was.raised);
+                if !by.is_zero() {
+                    self.budget.raise_at(level, by);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reserves the maximum cost of a model call and returns the verdict as an input. Waits while only the reservations of
+    /// other runs exceed the limit. Returns an abort if `cancel` is cancelled.
+    pub(super) async fn reserve(
+        meter: Option<&mut Self>,
+        config: &AgentLoopConfig,
+        call: PlannedCall<'_>,
+        cancel: &CancellationToken,
+    ) -> Input {
+        let failed = |message| Input::BudgetDecided { verdict: BudgetVerdict::Failed { message } };
+        let Some(meter) = meter else { return failed(NO_BUDGET.to_owned()) };
+        let (prompt_tokens, ask) = match meter.maximum_cost(config, &call) {
+            Ok(cost) => cost,
+            Err(message) => return failed(message),
+        };
+        let reserved = if call.forced {
+            Ok(meter.budget.force(&ask))
+        } else {
+            tokio::select! {
+                biased;
+                reserved = meter.budget.reserve(&ask, &*config.services.environment) => reserved,
+                () = cancel.cancelled() => return Input::abort(None),
+            }
+        };
+        let known = meter.budget.snapshot(config.services.environment.now());
+        let verdict = match reserved {
+            Err(refusal) => BudgetVerdict::Deny { refusal, known },
+            Ok(reservation) => {
+                let max_output = reservation.output().and_then(|n| u32::try_from(n).ok());
+                let amounts = reservation.amounts();
+                meter.open = Some(reservation);
+                BudgetVerdict::Allow { amounts, prompt_tokens, max_output, known }
+            }
+        };
+        Input::BudgetDecided { verdict }
+    }
+
+    /// Returns the estimated prompt tokens and the maximum cost of a model call.
+    fn maximum_cost(&self, config: &AgentLoopConfig, call: &PlannedCall<'_>) -> Result<(u64, Ask), String> {
+        let (_, model) = target(config, call.route)?;
+        self.budget.check(&model).map_err(|error| error.to_string())?;
+        let prompt = if call.reported {
+            // The reported count is that of the last model; another model may count more.
+            call.tokens.max(call.history.tokens())
+        } else {
+            call.tokens.saturating_add(head_estimate(call.system_prompt, call.tools))
+        };
+        let most = u64::from(config.request.max_tokens.unwrap_or(model.max_tokens));
+        let thinks = config.request.thinking_level != ThinkingLevel::Off;
+        let most = if thinks { most.max(LEAST_WITH_THINKING) } else { most };
+        Ok((prompt, Ask::model_call(prompt, most, &model.cost)))
+    }
+
+    /// Reserves one tool call. Returns the verdict that replaces `verdict` if the budget denies the call. The reservation is
+    /// settled when the run has applied that the call begins.
+    pub(super) fn reserve_tool_call(&mut self, verdict: &ToolVerdict, now: Timestamp) -> Option<ToolVerdict> {
+        let refusal: Box<BudgetRefusal> = match self.budget.try_reserve(&Ask::tool_call(), now) {
+            Ok(reservation) => {
+                self.open = Some(reservation);
+                return None;
+            }
+            Err(refusal) => refusal,
+        };
+        let arguments = match verdict {
+            ToolVerdict::AllowWith(arguments) => Some(arguments.clone()),
+            _ => None,
+        };
+        Some(ToolVerdict::OverBudget { refusal, arguments })
+    }
+
+    /// Returns a child account for what a tool call spends.
+    pub(super) fn account_for(&self, call: &ToolCall) -> Budget {
+        self.budget.child(call.name.as_str(), BudgetLimits::none())
+    }
+
+    /// Returns what compactions have spent through their metered provider.
+    pub(super) fn compaction_spending(&self) -> Spending {
+        self.compactions.spent()
+    }
+
+    /// Wraps the provider for a compaction, so that its model calls are reserved and charged.
+    pub(super) fn meter_compaction(
+        &self,
+        provider: Arc<dyn StreamProvider>,
+        environment: Arc<dyn Environment>,
+    ) -> Arc<dyn StreamProvider> {
+        Arc::new(self.compactions.meter(provider, environment))
+    }
+
+    /// Charges the usage that a compaction reports, as far as its metered provider has not charged it since `before`.
+    pub(super) fn charge_compaction(&self, usage: &Usage, before: &Spending, prices: &CostConfig) {
+        charge_rest(&self.compactions, usage, self.compactions.spent().minus(before), prices);
+    }
+}
+
+/// Returns what a tool call spent: what it charged to its account and what it reports beyond that. The reported rest is charged
+/// at the prices of the run's model, because the tool's model is unknown.
+pub(super) fn tool_spending(
+    account: &Budget,
+    result: &ToolResult,
+    prices: &CostConfig,
+) -> Option<Box<Spending>> {
+    if let Some(usage) = result.usage.as_deref() {
+        charge_rest(account, usage, account.spent(), prices);
+    }
+    let spent = account.spent().without_time();
+    (!spent.is_zero()).then(|| Box::new(spent))
+}
+
+/// Charges the part of `usage` that is not in `counted`.
+fn charge_rest(budget: &Budget, usage: &Usage, counted: Spending, prices: &CostConfig) {
+    if counted.tokens == 0 && !usage.is_zero() {
+        budget.charge(Spending::of_call(usage, prices));
+    } else {
+        let whole = Spending::of_usage(usage, prices);
+        let rest = whole.tokens.saturating_sub(counted.tokens);
+        if rest > 0 {
+            budget.charge(Spending::of_tokens(rest));
+        }
+    }
+}

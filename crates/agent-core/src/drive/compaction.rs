@@ -1,0 +1,69 @@
+//! Shortens the history with the caller's strategy, or with the default one if that fails.
+
+use tokio_util::sync::CancellationToken;
+
+use super::budget_meter::BudgetMeter;
+use super::config::AgentLoopConfig;
+use super::panics::contained;
+use crate::context::{CompactionContext, compact_history_within};
+use crate::history::History;
+use crate::message::Usage;
+use crate::run::{CompactionTask, Input};
+
+/// Compacts `history` to the budget of `task` and returns the result as an input, or an abort if `cancel` is cancelled.
+pub(super) async fn compact(
+    config: &AgentLoopConfig,
+    meter: Option<&BudgetMeter>,
+    cancel: &CancellationToken,
+    task: CompactionTask,
+    history: &History,
+) -> Input {
+    let context = config.policy.context.clone().unwrap_or_default();
+    let counter = &config.services.token_counter;
+    let mut fallback = None;
+    if let Some(strategy) = &config.services.compaction {
+        let before = meter.map(BudgetMeter::compaction_spending);
+        let provider = config.services.provider.clone();
+        let provider = match meter {
+            Some(meter) => meter.meter_compaction(provider, config.services.environment.clone()),
+            None => provider,
+        };
+        let cx = CompactionContext::new(task.budget)
+            .with_counter(counter.clone())
+            .with_reason(task.reason)
+            .with_provider(provider, config.model.clone())
+            .with_cancel(cancel.child_token());
+        let compaction = contained(async { strategy.compact(history, &context, &cx).await });
+        let result = tokio::select! {
+            biased;
+            result = compaction => result,
+            () = cancel.cancelled() => return Input::abort(None),
+        };
+        match result {
+            Ok(Ok(outcome)) => {
+                let usage = outcome.usage;
+                if let (Some(meter), Some(before)) = (meter, before) {
+                    meter.charge_compaction(&usage, &before, &config.model.cost);
+                }
+                match outcome.into_splices(history) {
+                    Ok((splices, repairs)) => {
+                        if !repairs.is_empty() {
+                            tracing::warn!(
+                                ?repairs,
+                                "the compaction strategy left calls open; they were closed"
+                            );
+                        }
+                        return Input::Compacted { splices, usage, fallback: None };
+                    }
+                    Err(error) => fallback = Some(error.to_string()),
+                }
+            }
+            Ok(Err(error)) => fallback = Some(error.to_string()),
+            Err(panic) => fallback = Some(format!("the compaction strategy panicked: {panic}")),
+        }
+    }
+    match compact_history_within(history, &context, task.budget, &**counter) {
+        Ok(splices) => Input::Compacted { splices, usage: Usage::default(), fallback },
+        Err(error) => Input::CompactionFailed { message: error.to_string() },
+    }
+}

@@ -1,0 +1,54 @@
+//! The services that a run offers to its tools: its model provider, its journal and its budget.
+
+use std::sync::Arc;
+
+use crate::budget::Budget;
+use crate::journal::Journal;
+use crate::provider::StreamProvider;
+use crate::tool::{ToolContext, ToolServices};
+
+/// The services of the run that executes a tool call.
+///
+/// Tools read them through [`ToolContext::provider`], [`ToolContext::journal`] and [`ToolContext::budget`].
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct RunServices {
+    /// The provider of the run, for tools that call a model.
+    pub provider: Option<Arc<dyn StreamProvider>>,
+    /// The journal of the run, for tools that run a loop: the nested loop is recorded in the same journal.
+    pub journal: Option<Arc<dyn Journal>>,
+    /// The budget account of this call, a child of the run's account.
+    pub budget: Option<Budget>,
+}
+
+impl ToolServices for RunServices {}
+
+impl ToolContext {
+    /// Returns the provider of the run, for tools that call a model. `None` outside of a run.
+    #[must_use]
+    pub fn provider(&self) -> Option<&Arc<dyn StreamProvider>> {
+        self.services::<RunServices>()?.provider.as_ref()
+    }
+
+    /// Returns the journal of the run, for tools that run a loop of their own. `None` if the run is not journaled.
+    #[must_use]
+    pub fn journal(&self) -> Option<&Arc<dyn Journal>> {
+        self.services::<RunServices>()?.journal.as_ref()
+    }
+
+    /// Returns the budget account of this call, a child of the run's account. `None` if the run has no budget.
+    ///
+    /// A tool that calls a model does so through [`Budget::meter`]; a tool that runs a loop gives the account to that loop.
+    #[must_use]
+    pub fn budget(&self) -> Option<&Budget> {
+        self.services::<RunServices>()?.budget.as_ref()
+    }
+
+    /// Replaces the provider that [`provider`](Self::provider) returns. The other services stay as they are.
+    #[must_use]
+    pub fn with_provider(mut self, provider: Arc<dyn StreamProvider>) -> Self {
+        let services = self.services::<RunServices>().cloned().unwrap_or_default();
+        self.services = Some(Arc::new(RunServices { provider: Some(provider), ..services }));
+        self
+    }
+}

@@ -1,0 +1,153 @@
+//! Applies inputs to the run, journals them, and delivers the resulting events.
+
+use super::Shell;
+use crate::drive::interrupt::Interrupt;
+use crate::drive::journaling::{Journaled, is_delivered};
+use crate::drive::observers::Observation;
+use crate::event::AgentEvent;
+use crate::journal::{AppliedInput, Durability};
+use crate::run::Input;
+
+impl Shell {
+    /// Applies an input, journals it, and delivers the events.
+    ///
+    /// Not an `async fn`: its future would hold the input twice, and thousands of runs wait in one of these.
+    pub(in crate::drive) fn apply(
+        &mut self,
+        input: Input,
+    ) -> impl Future<Output = Result<(), Interrupt>> + Send + '_ {
+        let applied = self.apply_to_run(input);
+        async move {
+            applied?;
+            self.settle().await.map(drop)
+        }
+    }
+
+    /// Applies an input. Where nothing can observe the difference, journaling and delivery are deferred to the next input;
+    /// [`settle`](Self::settle) must then precede everything the driver performs.
+    pub(in crate::drive) fn apply_deferred(
+        &mut self,
+        input: Input,
+        durability: Durability,
+    ) -> impl Future<Output = Result<(), Interrupt>> + Send + '_ {
+        let applied = self.apply_to_run(input);
+        self.journaling.require(durability);
+        let deferred = applied.is_ok() && self.may_defer();
+        self.journaling.set_deferred(deferred);
+        async move {
+            applied?;
+            if self.journaling.is_deferred() { Ok(()) } else { self.settle().await.map(drop) }
+        }
+    }
+
+    /// Applies that the reply has begun and delivers the event at once. It is journaled together with the end of the reply.
+    pub(in crate::drive) async fn begin_reply(&mut self) -> Result<(), Interrupt> {
+        self.apply_to_run(Input::ReplyStarted)?;
+        if !self.journaling.has_inputs() {
+            return self.deliver().await;
+        }
+        let new = self.journaling.deliver_early();
+        Box::pin(self.deliver_and_wait(new)).await
+    }
+
+    /// Journals and delivers what earlier inputs left, and returns the proof that everything is journaled.
+    pub(in crate::drive) async fn settle(&mut self) -> Result<Journaled, Interrupt> {
+        let proof = self.journaling.settle(self.config.services.journal.as_deref(), self.run.as_ref()).await?;
+        self.deliver().await?;
+        Ok(proof)
+    }
+
+    /// Returns whether journaling and delivery may be deferred: no listener and no hook runs before the next input.
+    fn may_defer(&self) -> bool {
+        let hooks = &self.config.hooks;
+        let hooked = !hooks.queues.steering.is_empty()
+            || !hooks.queues.follow_up.is_empty()
+            || !hooks.tool.before.is_empty()
+            || !hooks.turn.on_error.is_empty();
+        self.config.services.journal.is_some()
+            && !hooked
+            && !self.output.has_listeners()
+            && !self.journaling.is_resting_point()
+    }
+
+    /// Applies an input to the run and the budget. Keeps the input if it has to be journaled.
+    fn apply_to_run(&mut self, input: Input) -> Result<(), Interrupt> {
+        let now = self.now();
+        let Some(run) = &mut self.run else { return Ok(()) };
+        let journaled = self.config.services.journal.is_some().then(|| AppliedInput { now, input: input.clone() });
+        match &mut self.budget {
+            None => run.apply(now, input, &mut self.journaling.events)?,
+            Some(meter) => meter.apply(run, now, input, &mut self.journaling.events)?,
+        }
+        if let Some(mailbox) = &self.mailbox {
+            mailbox.publish(run.queues());
+        }
+        if let Some(journaled) = journaled {
+            self.journaling.push_input(journaled);
+        }
+        Ok(())
+    }
+
+    /// Journals the start of the run.
+    pub(super) async fn record_start(&mut self) -> Result<(), Interrupt> {
+        if let (Some(journal), Some(run)) = (&self.config.services.journal, &self.run) {
+            self.journaling.write(&**journal, run).await?;
+        }
+        Ok(())
+    }
+
+    /// Delivers the collected events and calls the observing hooks of each.
+    pub(super) async fn deliver(&mut self) -> Result<(), Interrupt> {
+        match self.deliver_now() {
+            None => Ok(()),
+            // Boxed, so that a run without listeners reserves no memory for it.
+            Some(rest) => Box::pin(self.deliver_and_wait(rest)).await,
+        }
+    }
+
+    /// Delivers events as long as no listener has to be awaited. Returns the rest.
+    fn deliver_now(&mut self) -> Option<Vec<AgentEvent>> {
+        let delivered = std::mem::take(&mut self.journaling.delivered);
+        let mut events = std::mem::take(&mut self.journaling.events);
+        let mut rest = None;
+        let mut new = events.drain(..).skip(delivered).filter(is_delivered);
+        for event in new.by_ref() {
+            let observation = self.observe(&event);
+            if let Some(event) = self.output.try_emit(event) {
+                rest = Some(event);
+                break;
+            }
+            self.notify(observation);
+        }
+        let rest = rest.map(|first| std::iter::once(first).chain(new).collect());
+        // The buffer is reused for the next input.
+        self.journaling.events = events;
+        rest
+    }
+
+    /// Delivers events and awaits the listeners of each. Delivers all of them even if a listener panics.
+    async fn deliver_and_wait(&mut self, events: Vec<AgentEvent>) -> Result<(), Interrupt> {
+        let mut result = Ok(());
+        for event in events {
+            let observation = self.observe(&event);
+            if let Err(panic) = self.output.emit(event).await {
+                result = Err(panic);
+            }
+            self.notify(observation);
+        }
+        Ok(result?)
+    }
+
+    /// Collects what the observing hooks receive for an event that is about to be delivered.
+    pub(super) fn observe(&mut self, event: &AgentEvent) -> Option<Observation> {
+        self.started |= matches!(event, AgentEvent::AgentStart(_));
+        Observation::of(event, &self.config.hooks, self.run.as_ref(), self.started)
+    }
+
+    /// Calls the observing hooks after an event has been delivered.
+    pub(super) fn notify(&self, observation: Option<Observation>) {
+        if let Some(observation) = observation {
+            observation.notify(&self.config.hooks);
+        }
+    }
+}

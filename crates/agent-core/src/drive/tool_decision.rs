@@ -1,0 +1,186 @@
+//! Decides about a tool call before it runs: unknown tools, invalid arguments, hooks, and questions to the user.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::config::AgentLoopConfig;
+use super::panics::contained;
+use crate::hooks::{ToolCallInfo, Verdict};
+use crate::journal::Durability;
+use crate::message::{MAX_ARGUMENTS_SHOWN, ToolCall};
+use crate::run::{CallStage, PendingCall, Run, ToolQuestion, ToolVerdict};
+use crate::tool::{AgentTool, Effects, ToolError, ToolResult, Tools};
+
+/// The question about a call with side effects that had begun when the run was interrupted.
+const CUT_QUESTION: &str =
+    "This call had begun when the run was cut off, and what came of it is not known. Run it again?";
+
+/// The decision about a call.
+pub(super) enum Decision {
+    /// The call runs.
+    Run(Box<Allowed>),
+    /// The call does not run now; the verdict says why.
+    Not(ToolVerdict),
+}
+
+/// A call that may run, with the properties of its tool that the driver needs.
+pub(super) struct Allowed {
+    pub(super) tool: Arc<dyn AgentTool>,
+    pub(super) arguments: Value,
+    pub(super) verdict: ToolVerdict,
+    pub(super) durability: Durability,
+    pub(super) limit: Option<Duration>,
+}
+
+impl Decision {
+    /// Queries the tool's effects and time limit for these arguments.
+    fn run(tool: Arc<dyn AgentTool>, arguments: Value, verdict: ToolVerdict) -> Self {
+        let durability = match tool.effects(&arguments) {
+            Effects::Once => Durability::Flushed,
+            Effects::ReadOnly | Effects::Idempotent => Durability::Buffered,
+        };
+        let limit = tool.timeout();
+        Self::Run(Box::new(Allowed { tool, arguments, verdict, durability, limit }))
+    }
+}
+
+/// Decides whether a call runs, and with which arguments. Checks the tool, the arguments, the hooks and the tool's own question.
+pub(super) async fn decide(
+    config: &AgentLoopConfig,
+    tools: &Tools,
+    run: Option<&Run>,
+    pending: &PendingCall,
+) -> Decision {
+    let call = &pending.call;
+    let Some(tool) = tools.find(call.name.as_str()) else {
+        return Decision::Not(ToolVerdict::deny(ToolError::NotFound(call.name.to_string()).to_string()));
+    };
+    let tool = Arc::clone(tool);
+    let (given, fresh, cut) = match &pending.stage {
+        CallStage::New => (None, true, false),
+        CallStage::Approved(arguments) => (arguments.clone(), false, false),
+        CallStage::Began(arguments) => (arguments.clone(), false, true),
+        CallStage::Ended => (None, false, false),
+    };
+    let checked = match &given {
+        // Arguments that a hook or the user supplied are not validated again.
+        Some(arguments) => Ok(arguments.clone()),
+        None => checked_arguments(config, tools, &*tool, call),
+    };
+    let arguments = match checked {
+        Ok(arguments) => arguments,
+        Err(text) => return Decision::Not(ToolVerdict::deny(text)),
+    };
+    if cut && tool.effects(&arguments) == Effects::Once {
+        return Decision::Not(ToolVerdict::Ask(CUT_QUESTION.into()));
+    }
+    let verdict = given.map_or(ToolVerdict::Allow, ToolVerdict::AllowWith);
+    if !fresh {
+        return Decision::run(tool, arguments, verdict);
+    }
+    match run_before_tool(config, run, pending, &*tool, arguments).await {
+        Err(result) => Decision::Not(ToolVerdict::Deny(result)),
+        Ok(Checked { arguments, changed, mut questions }) => {
+            if questions.is_empty() {
+                questions.extend(tool.question(&arguments));
+            }
+            if !questions.is_empty() {
+                let question = ToolQuestion { text: questions.join("\n"), arguments: changed.then_some(arguments) };
+                return Decision::Not(ToolVerdict::Ask(question));
+            }
+            let verdict =
+                if changed { ToolVerdict::AllowWith(arguments.clone()) } else { ToolVerdict::Allow };
+            Decision::run(tool, arguments, verdict)
+        }
+    }
+}
+
+/// Returns the arguments as the tool receives them: parsed, prepared by the tool, validated and coerced.
+fn checked_arguments(
+    config: &AgentLoopConfig,
+    tools: &Tools,
+    tool: &dyn AgentTool,
+    call: &ToolCall,
+) -> Result<Value, String> {
+    let value = call.arguments.value().map_err(|error| {
+        format!(
+            "The arguments of {} are not valid JSON ({error}). Received: {}",
+            call.name,
+            shown(call.arguments.text())
+        )
+    })?;
+    let prepared = tool.prepare_arguments(value.clone());
+    let Some(schema) = tools.schema(call.name.as_str()) else { return Ok(prepared) };
+    config
+        .services
+        .validator
+        .validate(schema, prepared)
+        .map_err(|errors| format!("The arguments of {} do not fit its schema.\n{errors}", call.name))
+}
+
+/// A call as the `before_tool` hooks left it.
+struct Checked {
+    arguments: Value,
+    /// Whether a hook replaced the arguments.
+    changed: bool,
+    questions: Vec<String>,
+}
+
+/// Runs the `before_tool` hooks in order. A denial ends the sequence with the call's error result; otherwise the returned
+/// arguments are final, and the questions of all hooks refer to them. Without a run the call is allowed.
+async fn run_before_tool(
+    config: &AgentLoopConfig,
+    run: Option<&Run>,
+    pending: &PendingCall,
+    tool: &dyn AgentTool,
+    arguments: Value,
+) -> Result<Checked, Box<ToolResult>> {
+    let mut checked = Checked { arguments, changed: false, questions: Vec::new() };
+    let Some(run) = run else { return Ok(checked) };
+    let failed = |text: String| Box::new(ToolResult::error(format!("before_tool_execution {text}")));
+    for hook in &config.hooks.tool.before {
+        let info = ToolCallInfo {
+            loop_id: run.loop_id().clone(),
+            step_key: pending.key.clone(),
+            call: pending.call.clone(),
+            arguments: checked.arguments.clone(),
+            effects: tool.effects(&checked.arguments),
+            history: run.history().clone(),
+        };
+        match contained(async { hook(info).await }).await {
+            Ok(Ok(Verdict::Allow)) => {}
+            Ok(Ok(Verdict::AllowWith(other))) => {
+                checked.arguments = other;
+                checked.changed = true;
+            }
+            Ok(Ok(Verdict::Ask(question))) => checked.questions.push(question),
+            Ok(Ok(Verdict::Deny(reason))) => return Err(Box::new(ToolResult::error(denied(reason)))),
+            Ok(Ok(Verdict::DenyAndEnd(reason))) => {
+                return Err(Box::new(ToolResult::error(denied(reason)).terminating()));
+            }
+            Ok(Err(error)) => return Err(failed(format!("failed: {error}"))),
+            Err(panic) => return Err(failed(format!("panicked: {panic}"))),
+        }
+    }
+    Ok(checked)
+}
+
+/// Returns the text that the model receives for a denied call.
+fn denied(reason: String) -> String {
+    if reason.is_empty() {
+        "Tool execution was denied by a before_tool_execution hook.".to_owned()
+    } else {
+        reason
+    }
+}
+
+/// Returns the beginning of a text, at most [`MAX_ARGUMENTS_SHOWN`] bytes.
+fn shown(text: &str) -> String {
+    if text.len() <= MAX_ARGUMENTS_SHOWN {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(MAX_ARGUMENTS_SHOWN);
+    format!("{}… ({} bytes in all)", text.get(..end).unwrap_or_default(), text.len())
+}

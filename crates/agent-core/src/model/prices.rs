@@ -1,0 +1,72 @@
+//! The prices of a model's tokens.
+
+use serde::{Deserialize, Serialize};
+
+/// The prices of a model, in micro-units of a currency per million tokens: 3,000,000 is three dollars.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct CostConfig {
+    /// The price of uncached prompt tokens.
+    pub input: u64,
+    /// The price of written tokens.
+    pub output: u64,
+    /// The price of cache reads.
+    pub cache_read: u64,
+    /// The price of cache writes.
+    pub cache_write: u64,
+    /// Different prices for long prompts, in ascending order of `above`. The last tier that a request reaches applies
+    /// to the whole request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tiers: Vec<CostTier>,
+    /// Whether the model is free. Without this flag, prices that are all zero count as unknown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub free: bool,
+}
+
+/// The prices for requests with more than `above` prompt tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CostTier {
+    /// The number of prompt tokens (uncached and both cache buckets) above which these prices apply.
+    pub above: u64,
+    /// The price of uncached prompt tokens.
+    pub input: u64,
+    /// The price of written tokens.
+    pub output: u64,
+    /// The price of cache reads.
+    pub cache_read: u64,
+    /// The price of cache writes.
+    pub cache_write: u64,
+}
+
+impl CostConfig {
+    /// Creates prices in micro-units per million tokens.
+    #[must_use]
+    pub fn per_million(input: u64, output: u64, cache_read: u64, cache_write: u64) -> Self {
+        Self { input, output, cache_read, cache_write, tiers: Vec::new(), free: false }
+    }
+
+    pub(crate) const fn unknown() -> Self {
+        Self { input: 0, output: 0, cache_read: 0, cache_write: 0, tiers: Vec::new(), free: false }
+    }
+
+    /// Creates the prices of a model that is free, such as a local one.
+    #[must_use]
+    pub fn free() -> Self {
+        Self { free: true, ..Self::default() }
+    }
+
+    /// Returns whether the prices are known: at least one is set, or the model is [`free`](Self::free).
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// Adds a tier of prices for long prompts.
+    #[must_use]
+    pub fn with_tier(mut self, tier: CostTier) -> Self {
+        self.tiers.push(tier);
+        self
+    }
+}

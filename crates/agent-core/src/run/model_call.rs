@@ -1,0 +1,160 @@
+//! Handles the inputs of a model call: a reply, a failure, the end of a delay, a cache break, a compaction.
+
+use super::input::{Failure, PartialReply, Reply};
+use super::{Phase, Run, budget};
+use crate::event::{AgentEvent, CompactionEnded};
+use crate::history::Splice;
+use crate::identity::Timestamp;
+use crate::message::Usage;
+use crate::prefix::CacheBreak;
+use crate::provider::ErrorKind;
+
+type Refusal = String;
+
+pub(super) fn started(run: &mut Run, now: Timestamp, out: &mut Vec<AgentEvent>) -> Result<(), Refusal> {
+    match &mut run.phase {
+        Phase::Calling { started: true, .. } => Err("the reply has already begun".into()),
+        Phase::Calling { started, .. } => {
+            *started = true;
+            run.now = now;
+            run.emit_reply_start(out);
+            Ok(())
+        }
+        _ => Err("no model is being called".into()),
+    }
+}
+
+pub(super) fn slept(run: &mut Run, now: Timestamp) -> Result<(), Refusal> {
+    let Phase::Backoff(retry) = &run.phase else { return Err("no wait is open".into()) };
+    let retry = Some(retry.clone());
+    run.now = now;
+    budget::await_call(run, retry);
+    Ok(())
+}
+
+pub(super) fn cache_broke(
+    run: &mut Run,
+    now: Timestamp,
+    found: Box<CacheBreak>,
+    out: &mut Vec<AgentEvent>,
+) -> Result<(), Refusal> {
+    let Phase::Calling { .. } = &run.phase else { return Err("no model is being called".into()) };
+    run.now = now;
+    out.push(AgentEvent::CacheBroken(found));
+    Ok(())
+}
+
+pub(super) fn replied(
+    run: &mut Run,
+    now: Timestamp,
+    reply: Reply,
+    out: &mut Vec<AgentEvent>,
+) -> Result<(), Refusal> {
+    let Phase::Calling { started, retry } = &run.phase else { return Err("no model is being called".into()) };
+    let (started, retry) = (*started, retry.clone());
+    run.now = now;
+    let (message, tokens) = reply.into_parts();
+    budget::settle_call(run, message.usage, true, tokens.unwrap_or_default(), out);
+    if run.is_silent_overflow(&message) && run.setup.policy.context.is_some() {
+        let failure =
+            Failure::new(ErrorKind::ContextOverflow, "the model was shown less than the whole conversation");
+        let partial = PartialReply::new(message.content, message.usage, message.response_id);
+        run.close_retry(retry, Some(&failure.message), out);
+        if run.turn.overflow.is_some() {
+            run.fail_turn(failure.kind, failure.message, Some(partial), out);
+        } else {
+            run.supersede(started, Some(partial), &failure, out);
+            run.recover_overflow(failure.message, out);
+        }
+        return Ok(());
+    }
+    run.close_retry(retry, None, out);
+    run.apply_reply(started, message, tokens, out);
+    Ok(())
+}
+
+pub(super) fn failed(
+    run: &mut Run,
+    now: Timestamp,
+    failure: &Failure,
+    partial: Option<Box<PartialReply>>,
+    out: &mut Vec<AgentEvent>,
+) -> Result<(), Refusal> {
+    let Phase::Calling { started, retry } = &run.phase else { return Err("no model is being called".into()) };
+    if failure.kind == ErrorKind::Cancelled {
+        return Err("a call that the caller cancelled is an Abort".into());
+    }
+    let (started, retry) = (*started, retry.clone());
+    run.now = now;
+    run.settle_partial(partial.as_deref(), out);
+    let partial = partial.map(|p| *p);
+    run.close_retry(retry, Some(&failure.message), out);
+    if failure.kind == ErrorKind::ContextOverflow
+        && run.turn.overflow.is_none()
+        && run.setup.policy.context.is_some()
+    {
+        run.supersede(started, partial, failure, out);
+        run.recover_overflow(failure.message.clone(), out);
+        return Ok(());
+    }
+    match run.next_retry(failure) {
+        Ok(retry) => {
+            out.push(AgentEvent::RetryStart(Box::new(run.retry_note(&retry, Some(&failure.message)))));
+            run.supersede(started, partial, failure, out);
+            run.turn.retries += 1;
+            run.turn.attempt += 1;
+            run.phase = Phase::Backoff(retry);
+        }
+        Err(message) => run.give_up(failure, message, started, partial, out),
+    }
+    Ok(())
+}
+
+pub(super) fn compacted(
+    run: &mut Run,
+    now: Timestamp,
+    splices: Vec<Splice>,
+    usage: Usage,
+    fallback: Option<String>,
+    out: &mut Vec<AgentEvent>,
+) -> Result<(), Refusal> {
+    let Phase::Compacting(task) = run.phase else { return Err("no compaction is open".into()) };
+    let history = run.history.spliced(&splices).map_err(|e| e.to_string())?;
+    run.now = now;
+    let (messages_before, tokens_before) = (run.history.len(), run.context_tokens());
+    run.history = history;
+    run.context.reset();
+    out.push(AgentEvent::CompactionEnded(Box::new(CompactionEnded {
+        loop_id: run.setup.loop_id.clone(),
+        reason: task.reason,
+        splices,
+        messages_before,
+        messages_after: run.history.len(),
+        estimated_tokens_before: tokens_before,
+        estimated_tokens_after: run.history.tokens(),
+        usage,
+        fallback,
+        timestamp: now,
+    })));
+    budget::await_call(run, None);
+    Ok(())
+}
+
+pub(super) fn compaction_failed(
+    run: &mut Run,
+    now: Timestamp,
+    message: String,
+    out: &mut Vec<AgentEvent>,
+) -> Result<(), Refusal> {
+    if !matches!(run.phase, Phase::Compacting(_)) {
+        return Err("no compaction is open".into());
+    }
+    run.now = now;
+    run.phase = Phase::Calling { started: false, retry: None };
+    let text = match &run.turn.overflow {
+        Some(said) => format!("{said} (and the conversation cannot be shortened: {message})"),
+        None => message,
+    };
+    run.give_up(&Failure::new(ErrorKind::ContextOverflow, text.clone()), text, false, None, out);
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! Accessors of a run.
+
+use super::{GateAt, Phase, QueueKind, Queued, Queues, Run, RunSetup, Step};
+use crate::budget::{AtLimit, BudgetSnapshot, Spending};
+use crate::event::{Ended, Question, ToolExecutionEnd};
+use crate::history::{History, MessageRef};
+use crate::identity::{LoopId, Part, StepKey, Timestamp, ToolCallId, joined};
+use crate::message::{CostConfig, Usage};
+
+impl Run {
+    /// Returns the id of the loop.
+    #[must_use]
+    pub fn loop_id(&self) -> &LoopId {
+        &self.setup.loop_id
+    }
+
+    /// Returns the setup of the run.
+    #[must_use]
+    pub fn setup(&self) -> &RunSetup {
+        &self.setup
+    }
+
+    /// Returns the conversation without an open exchange.
+    #[must_use]
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Returns the reply whose calls are open. It enters the history together with their results.
+    #[must_use]
+    pub fn open_reply(&self) -> Option<&MessageRef> {
+        match &self.phase {
+            Phase::Tools(open) => Some(open.reply().shared()),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the run waits for a reply whose start has been emitted.
+    #[must_use]
+    pub fn reply_has_begun(&self) -> bool {
+        matches!(self.phase, Phase::Calling { started: true, .. })
+    }
+
+    /// Returns the messages of this run so far, without superseded ones.
+    #[must_use]
+    pub fn new_messages(&self) -> &[MessageRef] {
+        &self.new_messages
+    }
+
+    /// Returns the tokens used so far.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.usage.combine(&self.turn.usage)
+    }
+
+    /// Returns the tokens that tool calls used themselves, such as sub-agents.
+    #[must_use]
+    pub fn tool_usage(&self) -> Usage {
+        self.tool_usage
+    }
+
+    /// Returns the index of the open or next turn.
+    #[must_use]
+    pub fn turn_index(&self) -> u32 {
+        self.turn.index
+    }
+
+    /// Returns the tokens of the context, as far as they are known.
+    #[must_use]
+    pub fn context_tokens(&self) -> u64 {
+        self.context.current_tokens(&self.history)
+    }
+
+    /// Returns the time of the last input.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Returns the messages that wait in a queue.
+    pub fn queued(&self, kind: QueueKind) -> impl Iterator<Item = &Queued> {
+        self.queues.of(kind)
+    }
+
+    /// Removes and returns all queued messages, so that the agent keeps them when the run has ended.
+    #[must_use]
+    pub fn take_queues(&mut self) -> Vec<Queued> {
+        self.queues.take_all()
+    }
+
+    /// Returns how the run ended; `None` while it is open.
+    #[must_use]
+    pub fn ended(&self) -> Option<&Ended> {
+        match &self.phase {
+            Phase::Done(ended) => Some(ended),
+            _ => None,
+        }
+    }
+
+    /// Returns the open questions to the user, whether or not other work continues.
+    #[must_use]
+    pub fn questions(&self) -> Vec<Question> {
+        match &self.phase {
+            Phase::GateAsked { question, .. } => vec![question.clone()],
+            Phase::BudgetAsked(asked) => vec![asked.question.clone()],
+            Phase::Tools(open) => open.questions().cloned().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the current queues.
+    pub(crate) fn queues(&self) -> &Queues {
+        &self.queues
+    }
+
+    /// Returns whether a decision about this call is possible now.
+    pub(crate) fn may_begin(&self, id: &ToolCallId) -> bool {
+        matches!(&self.phase, Phase::Tools(open) if open.may_begin(id))
+    }
+
+    /// Returns the end of a call whose result a hook may still change.
+    #[must_use]
+    pub fn result_up_for_review(&self, id: &ToolCallId) -> Option<ToolExecutionEnd> {
+        let Phase::Tools(open) = &self.phase else { return None };
+        open.up_for_review(id, &self.setup.loop_id)
+    }
+
+    /// Returns whether `AgentStart` has been emitted.
+    pub(crate) fn has_started(&self) -> bool {
+        !matches!(
+            &self.phase,
+            Phase::Gate(GateAt::Loop)
+                | Phase::GateAsked { gate: GateAt::Loop, .. }
+                | Phase::Done(Ended::Vetoed { .. })
+        )
+    }
+
+    /// Returns whether the run was aborted and waits for running calls to end.
+    pub(crate) fn is_aborting(&self) -> bool {
+        matches!(&self.phase, Phase::Tools(open) if open.aborting)
+    }
+
+    /// Returns whether the run can only continue with an answer.
+    #[must_use]
+    pub fn is_suspended(&self) -> bool {
+        matches!(self.next(), Step::AwaitAnswer { .. })
+    }
+
+    pub(super) fn pauses_at_limit(&self) -> bool {
+        self.setup.budget.as_ref().is_some_and(|b| b.at_limit == AtLimit::Pause)
+    }
+
+    pub(super) fn prices(&self) -> &CostConfig {
+        static NONE: CostConfig = CostConfig::unknown();
+        match self.route() {
+            Some(route) => &route.prices,
+            None => self.setup.budget.as_ref().map_or(&NONE, |b| &b.prices),
+        }
+    }
+
+    /// Returns what the run has spent of its budget, including its tools and their sub-agents. `None` without a
+    /// budget.
+    #[must_use]
+    pub fn spent(&self) -> Option<Spending> {
+        self.setup.budget.as_ref().map(|_| self.budget.own.plus(&self.budget.tools))
+    }
+
+    /// Returns the accounts of the budget as far as the run knows them, for another process that resumes the run.
+    #[must_use]
+    pub fn budget(&self) -> &BudgetSnapshot {
+        &self.budget.known
+    }
+
+    /// Returns the cost of its own calls so far.
+    pub(crate) fn own_spending(&self) -> Spending {
+        self.budget.own
+    }
+
+    /// Returns the reservation for the model call that is being made.
+    pub(crate) fn granted(&self) -> Option<Spending> {
+        self.budget.granted.as_ref().map(|g| g.amounts)
+    }
+
+    /// Returns the key of the open or next model call.
+    pub(super) fn model_key(&self) -> StepKey {
+        let (turn, attempt) = (self.turn.index.into(), self.turn.attempt.into());
+        let parts = [Part::Text("model-"), Part::Number(turn), Part::Text("."), Part::Number(attempt)];
+        StepKey::from(joined(&parts))
+    }
+}

@@ -60,7 +60,7 @@ pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_strea
 
 pub(crate) use config::{LoopIds, run_setup};
 pub(crate) use interrupt::Interrupt;
-pub(crate) use mailbox::{Mailbox, QueueView};
+pub(crate) use mailbox::Mailbox;
 pub(crate) use member::{Driven, Driving, Member};
 pub(crate) use output::{Audience, ListenerPanicked, Output};
 pub(crate) use panics::panic_text;

@@ -128,7 +128,7 @@ fn wasm(workspace: &Workspace) -> anyhow::Result<Outcome> {
     if !cargo::has_target(WASM) {
         return skipped(format!("the target {WASM} is not installed (rustup target add {WASM})"));
     }
-    let arguments = ["check", "--locked", "-p", "agent-core", "--no-default-features", "--target", WASM];
+    let arguments = ["check", "--locked", "-p", "looptree-core", "--no-default-features", "--target", WASM];
     cargo_step(workspace, &arguments, &[])
 }
 

@@ -83,7 +83,7 @@ pub(crate) struct Combination {
 /// Each library with no feature, with each feature alone, and with all; the facade also with its defaults and pairs.
 fn combinations(metadata: &Metadata, native_tls: bool) -> Vec<Combination> {
     let mut all = Vec::new();
-    for package in metadata.members().filter(|p| p.name.starts_with("agent-") || p.name == FACADE) {
+    for package in metadata.members().filter(|p| p.is_published()) {
         let mut add = |arguments: &[&str]| {
             let arguments = arguments.iter().map(|a| (*a).to_owned()).collect();
             all.push(Combination { package: package.name.clone(), arguments });

@@ -47,6 +47,12 @@ pub(crate) struct Package {
     pub(crate) license: Option<String>,
     #[serde(default)]
     pub(crate) source: Option<String>,
+    /// The registries that it may be published to; `None` for any, an empty list for `publish = false`.
+    #[serde(default)]
+    pub(crate) publish: Option<Vec<String>>,
+    /// The absolute path of its `Cargo.toml`.
+    #[serde(default)]
+    pub(crate) manifest_path: PathBuf,
     #[serde(default)]
     pub(crate) dependencies: Vec<Dependency>,
     #[serde(default)]
@@ -61,6 +67,13 @@ pub(crate) struct Dependency {
     pub(crate) kind: Option<String>,
     #[serde(default)]
     pub(crate) features: Vec<String>,
+}
+
+impl Package {
+    /// Whether its manifest lets `cargo publish` upload it.
+    pub(crate) fn is_published(&self) -> bool {
+        self.publish.as_ref().is_none_or(|registries| !registries.is_empty())
+    }
 }
 
 /// Which features a graph is asked for with.

@@ -88,7 +88,7 @@ fn build(root: &Path) -> anyhow::Result<PathBuf> {
         "build",
         "--release",
         "--package",
-        "agent-session",
+        "looptree-session",
         "--features",
         "sqlite",
         "--example",

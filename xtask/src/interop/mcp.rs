@@ -85,7 +85,7 @@ async fn one(
 fn built(place: &Place) -> anyhow::Result<PathBuf> {
     let root = place.root();
     let arguments =
-        ["build", "--quiet", "-p", "agent-tools", "--features", "mcp", "--example", "mcp_real_servers"];
+        ["build", "--quiet", "-p", "looptree-tools", "--features", "mcp", "--example", "mcp_real_servers"];
     ensure!(cargo::run(root, &arguments, &[])?, "the example mcp_real_servers cannot be built");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let program = target.join("debug/examples/mcp_real_servers");

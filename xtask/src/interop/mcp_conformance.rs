@@ -123,7 +123,7 @@ fn built(root: &Path) -> anyhow::Result<PathBuf> {
         "build",
         "--quiet",
         "-p",
-        "agent-tools",
+        "looptree-tools",
         "--features",
         features,
         "--example",

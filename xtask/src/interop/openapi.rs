@@ -84,8 +84,16 @@ async fn one(
 /// Builds the example.
 fn built(place: &Place) -> anyhow::Result<PathBuf> {
     let root = place.root();
-    let arguments =
-        ["build", "--quiet", "-p", "agent-tools", "--features", "openapi", "--example", "openapi_real_specs"];
+    let arguments = [
+        "build",
+        "--quiet",
+        "-p",
+        "looptree-tools",
+        "--features",
+        "openapi",
+        "--example",
+        "openapi_real_specs",
+    ];
     ensure!(cargo::run(root, &arguments, &[])?, "the example openapi_real_specs cannot be built");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let program = target.join("debug/examples/openapi_real_specs");

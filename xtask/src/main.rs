@@ -21,6 +21,8 @@ mod requirements;
 mod server;
 mod soak;
 mod source;
+mod surface;
+mod syntax;
 mod test_command;
 mod tidy;
 mod weight;
@@ -88,6 +90,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "crash" => crash::run(&workspace, rest),
         "fuzz" => fuzz::run(&workspace, rest),
         "interop" => interop::run(&workspace, rest),
+        "surface" => surface::run(&workspace, rest),
         "soak" => soak::run(&workspace, rest),
         "mcp-conformance" => interop::mcp_conformance::run(&workspace, rest),
         "requests" => requests::run(&workspace, rest),

@@ -2,7 +2,6 @@
 //!
 //! The sources are parsed with all features enabled. Items that macros generate are not seen.
 
-mod names;
 mod page;
 mod std_names;
 
@@ -12,9 +11,9 @@ use anyhow::{Context as _, bail};
 use syn::{ImplItem, Item, TraitItem};
 
 use crate::features::FACADE;
+use crate::syntax::names::{Exports, Kind, Names, Target, is_public};
 use crate::syntax::{self, Crate};
 use crate::workspace::Workspace;
-use names::{Exports, Kind, Names, Target, is_public};
 
 /// The page that is written.
 const PAGE: &str = "docs/surface.md";

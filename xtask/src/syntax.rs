@@ -2,6 +2,8 @@
 //!
 //! Features are assumed to be enabled; what only tests compile is left out.
 
+pub(crate) mod names;
+
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;

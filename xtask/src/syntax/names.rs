@@ -2,16 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proc_macro2::Span;
 use syn::{Item, UseTree, Visibility};
 
-use crate::syntax::{Crate, Module};
+use super::{Crate, Module};
 
 /// The longest chain of `use` declarations that is followed, which ends the search when declarations form a cycle.
 const MAX_CHAIN: usize = 32;
 
 /// What kind of item a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Type,
     Trait,
     Function,
@@ -21,7 +22,7 @@ pub(super) enum Kind {
 
 /// What a name refers to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Target {
+pub(crate) enum Target {
     /// A module of a workspace crate; the empty path is the crate itself.
     Module { krate: String, path: Vec<String> },
     /// An item of a workspace crate.
@@ -31,18 +32,21 @@ pub(super) enum Target {
 }
 
 /// The names of a module and what each of them refers to. A name can stand for several items, such as a module and a function.
-pub(super) type Exports = BTreeMap<String, BTreeSet<Target>>;
+pub(crate) type Exports = BTreeMap<String, BTreeSet<Target>>;
 
 /// The crates whose names are resolved.
-pub(super) struct Names<'a> {
+pub(crate) struct Names<'a> {
     crates: BTreeMap<&'a str, &'a Crate>,
 }
 
 /// One name that a `use` declaration brings into scope.
-struct Import {
-    segments: Vec<String>,
+pub(crate) struct Import {
+    /// The path as it is written, without the binding.
+    pub(crate) segments: Vec<String>,
     binds: Binding,
     public: bool,
+    /// The line of the path's last name.
+    pub(crate) line: usize,
 }
 
 enum Binding {
@@ -53,7 +57,7 @@ enum Binding {
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn new(crates: &'a [Crate]) -> Self {
+    pub(crate) fn new(crates: &'a [Crate]) -> Self {
         Self { crates: crates.iter().map(|c| (c.name.as_str(), c)).collect() }
     }
 
@@ -62,12 +66,12 @@ impl<'a> Names<'a> {
     }
 
     /// The public names of a module.
-    pub(super) fn exports(&self, krate: &str, path: &[String]) -> Exports {
+    pub(crate) fn exports(&self, krate: &str, path: &[String]) -> Exports {
         self.public_names(krate, path, &mut BTreeSet::new())
     }
 
     /// The traits that a module re-exports with `as _`.
-    pub(super) fn anonymous(&self, krate: &str, path: &[String]) -> Vec<String> {
+    pub(crate) fn anonymous(&self, krate: &str, path: &[String]) -> Vec<String> {
         let imports = self.module_at(krate, path).map(imports).unwrap_or_default();
         let anonymous = imports.into_iter().filter(|i| i.public && matches!(i.binds, Binding::Anonymous));
         anonymous.filter_map(|mut i| i.segments.pop()).collect()
@@ -137,7 +141,11 @@ impl<'a> Names<'a> {
         exports
     }
 
-    /// What the path of a `use` declaration inside the module `path` refers to.
+    /// The modules and items that a path of names inside the module `path` refers to.
+    pub(crate) fn targets(&self, krate: &str, path: &[String], segments: &[String]) -> BTreeSet<Target> {
+        self.resolve(krate, path, segments, 0)
+    }
+
     fn resolve(&self, krate: &str, path: &[String], segments: &[String], depth: usize) -> BTreeSet<Target> {
         let root = |krate: &str| Target::Module { krate: krate.to_owned(), path: Vec::new() };
         let here = Target::Module { krate: krate.to_owned(), path: path.to_vec() };
@@ -254,23 +262,30 @@ fn public_item(item: &Item) -> Option<(String, Kind)> {
 }
 
 /// Whether the visibility is `pub` without a restriction.
-pub(super) fn is_public(vis: &Visibility) -> bool {
+pub(crate) fn is_public(vis: &Visibility) -> bool {
     matches!(vis, Visibility::Public(_))
 }
 
 /// The names that the `use` declarations of a module bring into scope.
 fn imports(module: &Module) -> Vec<Import> {
+    let declarations = module.items.iter().filter_map(|item| match item {
+        Item::Use(declaration) => Some(declaration),
+        _ => None,
+    });
+    declarations.flat_map(imports_of).collect()
+}
+
+/// The names that one declaration brings into scope.
+pub(crate) fn imports_of(declaration: &syn::ItemUse) -> Vec<Import> {
     let mut found = Vec::new();
-    for item in &module.items {
-        if let Item::Use(declaration) = item {
-            flatten(&declaration.tree, &mut Vec::new(), is_public(&declaration.vis), &mut found);
-        }
-    }
+    flatten(&declaration.tree, &mut Vec::new(), is_public(&declaration.vis), &mut found);
     found
 }
 
 fn flatten(tree: &UseTree, prefix: &mut Vec<String>, public: bool, found: &mut Vec<Import>) {
-    let mut add = |segments: Vec<String>, binds| found.push(Import { segments, binds, public });
+    let mut add = |segments: Vec<String>, binds, span: Span| {
+        found.push(Import { segments, binds, public, line: span.start().line });
+    };
     match tree {
         UseTree::Path(path) => {
             prefix.push(path.ident.to_string());
@@ -282,15 +297,15 @@ fn flatten(tree: &UseTree, prefix: &mut Vec<String>, public: bool, found: &mut V
                 flatten(part, prefix, public, found);
             }
         }
-        UseTree::Glob(_) => add(prefix.clone(), Binding::Glob),
+        UseTree::Glob(glob) => add(prefix.clone(), Binding::Glob, glob.star_token.spans[0]),
         UseTree::Name(name) if name.ident == "self" => {
             if let Some(last) = prefix.last().cloned() {
-                add(prefix.clone(), Binding::Name(last));
+                add(prefix.clone(), Binding::Name(last), name.ident.span());
             }
         }
         UseTree::Name(name) => {
-            let name = name.ident.to_string();
-            add(joined(prefix, &name), Binding::Name(name));
+            let text = name.ident.to_string();
+            add(joined(prefix, &text), Binding::Name(text), name.ident.span());
         }
         UseTree::Rename(rename) => {
             let segments = if rename.ident == "self" {
@@ -299,7 +314,8 @@ fn flatten(tree: &UseTree, prefix: &mut Vec<String>, public: bool, found: &mut V
                 joined(prefix, &rename.ident.to_string())
             };
             let new = rename.rename.to_string();
-            add(segments, if new == "_" { Binding::Anonymous } else { Binding::Name(new) });
+            let binds = if new == "_" { Binding::Anonymous } else { Binding::Name(new) };
+            add(segments, binds, rename.ident.span());
         }
     }
 }

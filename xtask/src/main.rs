@@ -16,6 +16,7 @@ mod crash;
 mod features;
 mod fuzz;
 mod interop;
+mod package;
 mod requests;
 mod requirements;
 mod server;
@@ -37,8 +38,11 @@ cargo xtask COMMAND
 
   test                   every test of the workspace, documentation examples included, and the examples' build
   ci [--only A,B | --without A,B]
-                         fmt, tidy, requirements, clippy, test, doc, features, conformance, wasm, deny
-  tidy                   the invariants that a tool can check, each under its name
+                         fmt, tidy, surface, requirements, clippy, test, doc, features, package, conformance, wasm, deny
+  tidy [--only RULE[,RULE]] [--count]
+                         the rules that a tool can check; with --count the number of findings per rule, crate and file
+  surface [--check]      writes docs/surface.md, the counts and names of the public API, and checks its limits
+  package                packs the crates and compiles users' programs against the packed files
   requirements [--list]  that every row of docs/requirements.md has the tests it claims
   conformance [DIR] [--protocol P] [--json]
                          recorded responses through the real providers, whole and cut at hostile places
@@ -90,6 +94,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "crash" => crash::run(&workspace, rest),
         "fuzz" => fuzz::run(&workspace, rest),
         "interop" => interop::run(&workspace, rest),
+        "package" => package::run(&workspace, rest),
         "surface" => surface::run(&workspace, rest),
         "soak" => soak::run(&workspace, rest),
         "mcp-conformance" => interop::mcp_conformance::run(&workspace, rest),

@@ -19,11 +19,11 @@ const CORE: &str = "agent_core";
 /// The layers of agent-core, lowest first. A module may import modules of its own layer and of lower ones.
 const CORE_LAYERS: &[&[&str]] = &[
     &["environment", "identity", "limits", "retry", "wire"],
-    &["answer", "history", "message", "model", "prefix", "provider", "route", "tool"],
-    &["budget", "context", "evaluation", "event", "fold", "journal"],
-    &["run"],
-    &["drive", "hooks", "recording"],
-    &["agent", "compat", "parallel", "testing"],
+    &["answer", "history", "message", "model", "provider", "route", "tool"],
+    &["budget", "context", "event", "fold", "prefix"],
+    &["journal", "run"],
+    &["drive", "hooks"],
+    &["agent", "compat", "evaluation", "parallel", "recording", "testing"],
 ];
 
 /// Where one top-level module first names another: file and line.

@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: everything that has to hold before a change is taken, and a table of how it went.
+//! `cargo xtask ci`: runs every check that a change must pass, and prints a table of the results.
 
 use std::time::{Duration, Instant};
 
@@ -46,7 +46,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     let mut results = Vec::new();
     for step in STEPS {
         if !chosen.contains(&step.name) {
-            results.push((step.name, Outcome::Skipped("not asked for".to_owned()), Duration::ZERO));
+            results.push((step.name, Outcome::Skipped("not selected".to_owned()), Duration::ZERO));
             continue;
         }
         say!("\n== {}", step.name);

@@ -1,4 +1,4 @@
-//! Reading Rust source without a compiler: code apart from comments and texts, and the tests with what is said of them.
+//! Reading Rust source without a compiler: code without comments and strings, comments without code, and tests with their doc comments.
 
 /// The same text with every comment and the inside of every text and character literal blanked. Lines and columns
 /// (in characters) stay where they were.

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: what a tool can check of the project's invariants. Each rule has a name and says where.
+//! `cargo xtask tidy`: checks the invariants that a tool can check. Each finding has the name of its rule and a place.
 
 mod code;
 mod doc_tags;
@@ -36,7 +36,7 @@ pub(crate) struct Finding {
 enum Weight {
     /// The invariant is broken.
     Error,
-    /// A person should look at it.
+    /// It needs a reviewer's judgement.
     Warning,
 }
 

@@ -76,7 +76,7 @@ impl Package {
     }
 }
 
-/// Which features a graph is asked for with.
+/// The features of a dependency graph.
 #[derive(Clone, Copy)]
 pub(crate) enum Graph {
     /// What a user gets who names no feature.
@@ -140,8 +140,8 @@ impl Workspace {
 
     /// The dependency graph.
     ///
-    /// All platforms are asked for; where their packages are not on this machine and cannot be fetched, the graph of
-    /// this machine's platform is used, and a line says so.
+    /// It covers all platforms. If their packages are not on this machine and cannot be fetched, it covers the platform of this
+    /// machine only and prints a note.
     pub(crate) fn metadata(&self, graph: Graph) -> anyhow::Result<Metadata> {
         let features: &[&str] = match graph {
             Graph::Default => &[],
@@ -160,8 +160,8 @@ impl Workspace {
         Ok(metadata)
     }
 
-    /// What cargo prints when it is asked for all platforms; where their packages are not on this machine and cannot
-    /// be fetched, it is asked for this machine's platform (`here`), and a line says so.
+    /// Runs cargo for all platforms and returns its output. If their packages are not on this machine and cannot be fetched, runs
+    /// it for the platform of this machine (`here`) and prints a note.
     fn ask(&self, arguments: &[&str], here: &[&str]) -> anyhow::Result<String> {
         let mut output = cargo::output(&self.root, arguments)?;
         if !output.status.success() {

@@ -1,8 +1,8 @@
-//! The suite of OpenAPI descriptions that nobody here wrote, from packages of npm in pinned versions: every operation is
+//! The suite of third-party OpenAPI descriptions, from packages of npm in pinned versions: every operation is
 //! called against a server made from its description.
 //!
-//! What is called and what must come of it stands in the example `openapi_real_specs` of agent-tools, which does the work: it
-//! prints a line for each description and ends with 1 when one failed.
+//! The example `openapi_real_specs` of agent-tools defines the calls and the expected results. It prints a line for each
+//! description and exits with status 1 if one fails.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -25,7 +25,7 @@ pub(super) fn copies(files: &[SourceFile], findings: &mut Vec<Finding>) {
     }
 }
 
-/// The licences that code in the graph may have. The same list stands in deny.toml.
+/// The licences that code in the graph may have. The same list is in deny.toml.
 pub(super) const ALLOWED: &[&str] = &[
     "0BSD",
     "Apache-2.0",

@@ -17,7 +17,7 @@ const SINGLE_PROGRAM: &str = include_str!("../../package/single.rs");
 const SINGLE_FEATURES: &[(&str, &str)] =
     &[("looptree-core", "\"testing\""), ("looptree-providers", "\"anthropic\", \"openai-chat\", \"ollama\"")];
 
-/// Writes the programs into `folder` and runs them; `false` if one does not compile or fails.
+/// Writes the programs into `folder`, compiles them and runs that of the single crates; `false` if one fails.
 pub(super) fn compile(workspace: &Workspace, packages: &[Unpacked], folder: &Path) -> anyhow::Result<bool> {
     for (name, program) in [("facade", FACADE_PROGRAM), ("single", SINGLE_PROGRAM)] {
         std::fs::create_dir_all(folder.join(name).join("src"))?;
@@ -32,7 +32,8 @@ pub(super) fn compile(workspace: &Workspace, packages: &[Unpacked], folder: &Pat
     let target = workspace.root.join("target").display().to_string();
     let environment = [("CARGO_TARGET_DIR", target.as_str())];
     let steps: [&[&str]; 4] = [
-        &["run", "--quiet", "--offline", "-p", "looptree-user-facade"],
+        // Checked and not linked, so that the dependencies which the step `features` has checked are used again.
+        &["check", "--quiet", "--offline", "-p", "looptree-user-facade"],
         &["run", "--quiet", "--offline", "-p", "looptree-user-single"],
         &["test", "--quiet", "--offline", "-p", "looptree-user-single", "--doc"],
         &["check", "--quiet", "--offline", "-p", "looptree-user-facade", "--features", "looptree/full"],

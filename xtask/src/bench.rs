@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: that cost grows with what is new, counted in allocations and instructions.
+//! `cargo xtask bench`: checks that cost grows with the size of new input only, in allocations and instructions.
 //!
 //! A delta of a long message must cost what one of a short message costs, and a turn of a long run what one of a short run
 //! does. Counts do not depend on the machine's load; nothing here is a time.

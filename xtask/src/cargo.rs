@@ -52,7 +52,7 @@ pub(crate) fn has_target(target: &str) -> bool {
     output.is_ok_and(|o| o.status.success() && Path::new(String::from_utf8_lossy(&o.stdout).trim()).is_dir())
 }
 
-/// Prints the command line, so that a person can repeat it.
+/// Prints the command line, so that the user can repeat it.
 pub(crate) fn say(arguments: &[&str], environment: &[(&str, &str)]) {
     let environment: String = environment.iter().map(|(name, value)| format!("{name}='{value}' ")).collect();
     say!("$ {environment}cargo {}", arguments.join(" "));

@@ -1,4 +1,4 @@
-//! `cargo xtask catalogue FILE`: brings the list of models up to date from a file, and says what changed.
+//! `cargo xtask catalogue FILE`: updates the list of models from a file and prints the changes.
 //!
 //! The file is a list of entries in the catalogue's own form, each of which replaces the one for the same model or is new; or
 //! the `api.json` of models.dev, from which window, limit, pictures and prices of the models that we have are taken.
@@ -28,7 +28,7 @@ struct Options {
     write: Writing,
 }
 
-/// Whether the list is changed, or only what would change is said.
+/// Whether the list is written; otherwise the changes are only printed.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Writing {
     #[default]

@@ -1,11 +1,11 @@
-//! `cargo xtask ci`: everything that has to hold before a change is taken, and a table of how it went.
+//! `cargo xtask ci`: runs every check that a change must pass, and prints a table of the results.
 
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
 use crate::workspace::Workspace;
-use crate::{cargo, conformance, features, requirements, test_command, tidy};
+use crate::{cargo, conformance, features, package, requirements, surface, test_command, tidy};
 
 /// The target that agent-core has to compile for without its `system` feature.
 const WASM: &str = "wasm32-unknown-unknown";
@@ -28,11 +28,13 @@ struct Step {
 const STEPS: &[Step] = &[
     Step { name: "fmt", run: |w| cargo_step(w, &["fmt", "--all", "--check"], &[]) },
     Step { name: "tidy", run: |w| found(tidy::run(w, &[])?) },
+    Step { name: "surface", run: |w| found(surface::run(w, &["--check".to_owned()])?) },
     Step { name: "requirements", run: |w| found(requirements::run(w, &[])?) },
     Step { name: "clippy", run: clippy },
     Step { name: "test", run: |w| found(test_command::run(w, &[])?) },
     Step { name: "doc", run: doc },
     Step { name: "features", run: |w| found(features::check(w)?) },
+    Step { name: "package", run: |w| found(package::run(w, &[])?) },
     Step { name: "conformance", run: |w| found(conformance::run_for_ci(w)?) },
     Step { name: "wasm", run: wasm },
     Step { name: "deny", run: deny },
@@ -44,7 +46,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     let mut results = Vec::new();
     for step in STEPS {
         if !chosen.contains(&step.name) {
-            results.push((step.name, Outcome::Skipped("not asked for".to_owned()), Duration::ZERO));
+            results.push((step.name, Outcome::Skipped("not selected".to_owned()), Duration::ZERO));
             continue;
         }
         say!("\n== {}", step.name);
@@ -128,7 +130,7 @@ fn wasm(workspace: &Workspace) -> anyhow::Result<Outcome> {
     if !cargo::has_target(WASM) {
         return skipped(format!("the target {WASM} is not installed (rustup target add {WASM})"));
     }
-    let arguments = ["check", "--locked", "-p", "agent-core", "--no-default-features", "--target", WASM];
+    let arguments = ["check", "--locked", "-p", "looptree-core", "--no-default-features", "--target", WASM];
     cargo_step(workspace, &arguments, &[])
 }
 

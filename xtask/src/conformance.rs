@@ -1,7 +1,7 @@
 //! `cargo xtask conformance`: recorded responses, served over HTTP on loopback, through the real providers.
 //!
-//! What is compared and where our model differs from the vendors' stands in `docs/conformance.md`; the differences are
-//! in `rules` and nowhere else.
+//! `docs/conformance.md` describes what is compared and where our model differs from the vendors'; the module `rules` holds all
+//! of these differences.
 
 mod compare;
 mod cuts;

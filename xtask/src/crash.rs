@@ -47,7 +47,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     let (kills, seed) = (kills.to_string(), seed.map(|s| s.to_string()));
     let mut environment = vec![("LOOPTREE_KILLS", kills.as_str())];
     environment.extend(seed.as_deref().map(|seed| ("LOOPTREE_SEED", seed)));
-    let mut test = vec!["test", "--package", "agent-session", "--test", "kills"];
+    let mut test = vec!["test", "--package", "looptree-session", "--test", "kills"];
     if store == Store::Sqlite {
         test.extend(["--features", "sqlite"]);
     }

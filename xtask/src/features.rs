@@ -76,14 +76,14 @@ pub(crate) fn has_native_tls() -> bool {
 pub(crate) struct Combination {
     /// The package.
     pub(crate) package: String,
-    /// What is said after `-p package`.
+    /// The arguments after `-p package`.
     pub(crate) arguments: Vec<String>,
 }
 
 /// Each library with no feature, with each feature alone, and with all; the facade also with its defaults and pairs.
 fn combinations(metadata: &Metadata, native_tls: bool) -> Vec<Combination> {
     let mut all = Vec::new();
-    for package in metadata.members().filter(|p| p.name.starts_with("agent-") || p.name == FACADE) {
+    for package in metadata.members().filter(|p| p.is_published()) {
         let mut add = |arguments: &[&str]| {
             let arguments = arguments.iter().map(|a| (*a).to_owned()).collect();
             all.push(Combination { package: package.name.clone(), arguments });
@@ -123,7 +123,7 @@ pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<bool> {
         let mut arguments = vec!["check", "--quiet", "--locked", "-p", &combination.package];
         arguments.extend(combination.arguments.iter().map(String::as_str));
         cargo::say(&arguments, &[]);
-        // Code that only another feature uses is warned of here; the clippy step looks at all features together.
+        // Warnings about code that only another feature uses are not shown; the clippy step checks all features together.
         let output = cargo::output(&workspace.root, &arguments)?;
         if !output.status.success() {
             say!("{}", String::from_utf8_lossy(&output.stderr));

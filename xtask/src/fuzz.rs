@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: the fuzz targets, built and run for a while each, with the project's own recordings to begin from.
 //!
-//! What the targets assert and what they have found stands in `docs/fuzzing.md`.
+//! `docs/fuzzing.md` describes what the targets assert and what they have found.
 
 mod seeds;
 

@@ -1,6 +1,6 @@
-//! `cargo xtask interop`: servers that nobody here wrote, started on loopback, and what of ours speaks to them.
+//! `cargo xtask interop`: runs agents against third-party servers on loopback.
 //!
-//! What is run, in which versions, and how to read the table stands in `docs/interop.md`. A suite is one line of
+//! `docs/interop.md` lists the suites and their versions and explains the table. A suite is one line of
 //! [`SUITES`]: its name, the servers that it has, and who runs them.
 
 mod aimock;
@@ -91,7 +91,7 @@ fn options(arguments: &[String]) -> anyhow::Result<Options> {
     Ok(Options { suite: suite.name, servers })
 }
 
-/// Runs `work` until it is done, or until somebody asks this program to end: then `work` is dropped, and with it every
+/// Runs `work` until it is done, or until this program receives a signal to end: then `work` is dropped, and with it every
 /// process that it holds.
 fn on_runtime<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime =

@@ -16,11 +16,14 @@ mod crash;
 mod features;
 mod fuzz;
 mod interop;
+mod package;
 mod requests;
 mod requirements;
 mod server;
 mod soak;
 mod source;
+mod surface;
+mod syntax;
 mod test_command;
 mod tidy;
 mod weight;
@@ -33,28 +36,31 @@ use workspace::Workspace;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test                   every test of the workspace, documentation examples included, and the examples' build
+  test                   builds the examples and runs all tests, including documentation examples
   ci [--only A,B | --without A,B]
-                         fmt, tidy, requirements, clippy, test, doc, features, conformance, wasm, deny
-  tidy                   the invariants that a tool can check, each under its name
-  requirements [--list]  that every row of docs/requirements.md has the tests it claims
+                         runs the steps of CI: fmt, tidy, surface, requirements, clippy, test, doc, features, package, conformance, wasm, deny
+  tidy [--only RULE[,RULE]] [--count]
+                         checks the rules of the source tree; --count prints totals per rule, crate and file
+  surface [--check]      writes docs/surface.md, the counts and names of the public API, and checks its limits
+  package                packs the crates and compiles users' programs against the packed files
+  requirements [--list]  checks that every row of docs/requirements.md has the tests it claims
   conformance [DIR] [--protocol P] [--json]
-                         recorded responses through the real providers, whole and cut at hostile places
+                         replays recorded responses through the real providers, whole and split at hostile places
   requests [DIR] [--protocol P]
-                         the bodies that the providers send in a varied run, as files, held against the APIs' rules
+                         writes the request bodies of a varied run and checks them against the rules of the APIs
   catalogue FILE [--as-of DAY] [--write]
-                         what a file knows better of the models: entries of our form, or the api.json of models.dev
+                         compares the model catalogue with a file: entries in our format, or the api.json of models.dev
   interop [SUITE] [--only SERVER]
-                         whole agent runs against servers that nobody here wrote (not in ci: it fetches them)
-  mcp-conformance        the official conformance suite of MCP judges our client (not in ci: it is fetched)
-  soak [--minutes N]     the coding agent over and over on a copy of this project: nothing may grow (a minute)
+                         runs agents against third-party servers (not in ci: downloads them)
+  mcp-conformance        runs the official MCP conformance suite against our client (not in ci: downloads it)
+  soak [--minutes N]     runs the coding agent repeatedly on a copy of this project and checks that memory does not grow
   crash [--kills N] [--seed S] [--store json|sqlite]
-                         agents killed at random moments, resumed, and compared with undisturbed ones
+                         kills agents at random moments, resumes them, and compares them with uninterrupted runs
   fuzz [--seconds N] [TARGET...]
-                         the fuzz targets, a minute each (with nightly and cargo-fuzz)
-  weight [SET...]        crates, build time and program size of sets of features
-  bench                  that cost grows with what is new, counted in allocations and instructions
-  bench session | store  what recording a session costs; lists and searches over 10,000 sessions
+                         runs the fuzz targets, a minute each (requires nightly and cargo-fuzz)
+  weight [SET...]        measures crates, build time and program size for sets of features
+  bench                  checks that cost grows with the size of new input only
+  bench session | store  measures recording, listing and searching of sessions
 ";
 
 fn main() -> ExitCode {
@@ -69,7 +75,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs one command. `false` means that it ran and found something wrong, and has said what.
+/// Runs one command. `false` means that the command ran, found problems and printed them.
 fn run(arguments: &[String]) -> anyhow::Result<bool> {
     let Some((command, rest)) = arguments.split_first() else {
         say_as_is!("{HELP}");
@@ -88,6 +94,8 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "crash" => crash::run(&workspace, rest),
         "fuzz" => fuzz::run(&workspace, rest),
         "interop" => interop::run(&workspace, rest),
+        "package" => package::run(&workspace, rest),
+        "surface" => surface::run(&workspace, rest),
         "soak" => soak::run(&workspace, rest),
         "mcp-conformance" => interop::mcp_conformance::run(&workspace, rest),
         "requests" => requests::run(&workspace, rest),

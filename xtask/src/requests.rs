@@ -1,7 +1,7 @@
 //! `cargo xtask requests`: what the providers send. A varied run goes through the real providers to a server on
-//! loopback; every body that arrives there becomes a file, and is held against the rules that the vendors' APIs state.
+//! loopback; every body that arrives there is written to a file and checked against the rules of the vendors' APIs.
 //!
-//! What the files are for stands in `docs/conformance.md`.
+//! `docs/conformance.md` explains the purpose of the files.
 
 mod answers;
 mod laws;
@@ -114,7 +114,7 @@ fn gather(only: Option<&str>) -> anyhow::Result<Vec<Body>> {
                 bodies.push(play(&server, scene).await.with_context(|| format!("{name}: {what}"))?);
             }
             bodies.extend(runs::with_tools(&server, *api).await.with_context(|| format!("{name}: a run"))?);
-            // What the others get on the way belongs to them only when they are asked for.
+            // Bodies for the other protocols count only if those protocols are selected.
             let relay = runs::relay(&server, start).await.with_context(|| format!("{name}: a relay"))?;
             bodies.extend(relay.into_iter().filter(|b| only.is_none() || b.api == *api));
         }

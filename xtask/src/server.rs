@@ -54,7 +54,7 @@ struct State {
     exchanges: BTreeMap<u64, Exchange>,
 }
 
-/// What is answered under one base address, and what was asked there.
+/// The replies under one base address and the requests that arrived there.
 struct Exchange {
     responses: Vec<Arc<Response>>,
     received: Vec<Received>,

@@ -1,6 +1,6 @@
 //! `cargo xtask soak`: the coding agent over and over on a copy of this project, and whether something grows.
 //!
-//! The work is done by the example `soak`; what it does and how it judges stands in `docs/soak.md`.
+//! The example `soak` does the work; `docs/soak.md` describes it and its criteria.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

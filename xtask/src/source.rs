@@ -1,10 +1,22 @@
-//! Reading Rust source without a compiler: code apart from comments and texts, and the tests with what is said of them.
+//! Reading Rust source without a compiler: code without comments and strings, comments without code, and tests with their doc comments.
 
 /// The same text with every comment and the inside of every text and character literal blanked. Lines and columns
 /// (in characters) stay where they were.
 pub(crate) fn code_only(source: &str) -> String {
+    split(source).0
+}
+
+/// The same text with everything but the comments blanked. Lines and columns stay where they were.
+pub(crate) fn comments_only(source: &str) -> String {
+    split(source).1
+}
+
+/// The code and the comments of a source file, each with the rest blanked.
+fn split(source: &str) -> (String, String) {
+    let blank = |c: &char| if *c == '\n' { '\n' } else { ' ' };
     let chars: Vec<char> = source.chars().collect();
-    let mut out = String::with_capacity(source.len());
+    let mut code = String::with_capacity(source.len());
+    let mut comments = String::with_capacity(source.len());
     let mut at = 0;
     while let Some(&c) = chars.get(at) {
         let end = match (c, chars.get(at + 1)) {
@@ -23,14 +35,21 @@ pub(crate) fn code_only(source: &str) -> String {
             _ => at,
         };
         if end == at {
-            out.push(c);
+            code.push(c);
+            comments.push(blank(&c));
             at += 1;
         } else {
-            out.extend(chars[at..end].iter().map(|c| if *c == '\n' { '\n' } else { ' ' }));
+            let part = &chars[at..end];
+            code.extend(part.iter().map(blank));
+            if c == '/' {
+                comments.extend(part);
+            } else {
+                comments.extend(part.iter().map(blank));
+            }
             at = end;
         }
     }
-    out
+    (code, comments)
 }
 
 fn starts_word(chars: &[char], at: usize) -> bool {

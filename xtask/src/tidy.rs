@@ -1,15 +1,20 @@
-//! `cargo xtask tidy`: what a tool can check of the project's invariants. Each rule has a name and says where.
+//! `cargo xtask tidy`: checks the invariants that a tool can check. Each finding has the name of its rule and a place.
 
 mod code;
 mod doc_tags;
 mod graph;
+mod impls;
+mod language;
+mod layers;
 mod licence;
 mod words;
 
-use std::fmt;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 
+use crate::syntax::{self, Crate};
 use crate::workspace::{Graph, SourceFile, Workspace};
 
 /// Something that a rule found.
@@ -31,7 +36,7 @@ pub(crate) struct Finding {
 enum Weight {
     /// The invariant is broken.
     Error,
-    /// A person should look at it.
+    /// It needs a reviewer's judgement.
     Warning,
 }
 
@@ -56,10 +61,12 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A rule that looks at one file.
+/// A rule that checks one file.
 type FileRule = fn(&SourceFile, &mut Vec<Finding>);
 /// A rule that needs all files.
 type ProjectRule = fn(&[SourceFile], &mut Vec<Finding>);
+/// A rule that needs the modules of all library crates.
+type ModuleRule = fn(&[Crate], &mut Vec<Finding>);
 
 const FILE_RULES: &[FileRule] = &[
     code::core_does_no_io,
@@ -74,17 +81,65 @@ const FILE_RULES: &[FileRule] = &[
     words::machine_paths,
     words::unfinished,
     doc_tags::tags,
+    language::codes,
+    language::phrases,
+    language::short_docs,
 ];
 
-const PROJECT_RULES: &[ProjectRule] = &[code::public_modules_are_described];
+const PROJECT_RULES: &[ProjectRule] = &[code::public_modules_are_described, licence::copies];
 
-/// Applies every rule; `false` when one is broken.
+const MODULE_RULES: &[ModuleRule] = &[layers::modules, impls::in_few_files];
+
+/// The names under which findings are reported, for `--only`.
+const NAMES: &[&str] = &[
+    "bans",
+    "core-dependencies",
+    "core-does-no-io",
+    "doc-tags",
+    "facade-only-re-exports",
+    "file-size",
+    "impl-files",
+    "inline-tests",
+    "language-codes",
+    "language-docs",
+    "language-phrases",
+    "layers",
+    "licence-copies",
+    "licences",
+    "lock-file",
+    "machine-paths",
+    "member-licence",
+    "module-cycles",
+    "module-docs",
+    "module-layers",
+    "module-names",
+    "panics",
+    "protocols-are-pure",
+    "single-version",
+    "sockets-in-few-places",
+    "sources",
+    "unfinished",
+    "unordered-maps",
+];
+
+/// What `cargo xtask tidy` was called with.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Options {
+    /// The rules whose findings are shown; all if empty.
+    only: Vec<String>,
+    /// Whether findings are counted per rule, crate and file instead of listed.
+    count: bool,
+}
+
+/// Applies the rules; `false` if one is broken.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result<bool> {
-    if let Some(unknown) = arguments.first() {
-        bail!("`cargo xtask tidy` takes no argument, but got `{unknown}`");
-    }
+    let options = options(arguments)?;
     let files = workspace.texts()?;
     let mut findings = check_files(&files);
+    let crates = syntax::libraries(&files)?;
+    for rule in MODULE_RULES {
+        rule(&crates, &mut findings);
+    }
     words::paths_of_the_checkout(&workspace.root, &files, &mut findings);
     if !workspace.root.join("Cargo.lock").is_file() {
         findings.push(Finding::error(
@@ -98,12 +153,74 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
         graph::packages(&workspace.metadata(Graph::AllFeatures)?, &mut findings);
         graph::default_packages(&workspace.metadata(Graph::Default)?, &mut findings);
     }
-    let errors = findings.iter().filter(|f| f.weight == Weight::Error).count();
-    for finding in &findings {
-        say!("{finding}");
+    findings.retain(|finding| options.shows(finding.rule));
+    if options.count {
+        say_as_is!("{}", counts(&findings));
+    } else {
+        for finding in &findings {
+            say!("{finding}");
+        }
     }
+    let errors = findings.iter().filter(|f| f.weight == Weight::Error).count();
     say!("{} files: {errors} errors, {} warnings", files.len(), findings.len() - errors);
     Ok(errors == 0)
+}
+
+/// Reads `--only RULE[,RULE]` and `--count`, in any order.
+fn options(arguments: &[String]) -> anyhow::Result<Options> {
+    let mut options = Options::default();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match argument.as_str() {
+            "--count" => options.count = true,
+            "--only" => {
+                let list = rest.next().context("`--only` needs the names of rules, separated by commas")?;
+                options.only.extend(list.split(',').map(str::to_owned));
+            }
+            other => bail!("`cargo xtask tidy` takes `--only RULE[,RULE]` and `--count`, but got `{other}`"),
+        }
+    }
+    if let Some(unknown) = options.only.iter().find(|name| !NAMES.iter().any(|rule| covers(name, rule))) {
+        bail!("there is no rule `{unknown}`; the rules are {}", NAMES.join(", "));
+    }
+    Ok(options)
+}
+
+impl Options {
+    fn shows(&self, rule: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| covers(name, rule))
+    }
+}
+
+/// Whether `name` is the rule or the group of rules whose names begin with it: `language` covers `language-codes`.
+fn covers(name: &str, rule: &str) -> bool {
+    rule.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+/// A table of the number of findings per rule and part of the project, and below it per file.
+fn counts(findings: &[Finding]) -> String {
+    let mut parts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut files: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for finding in findings {
+        *parts.entry((finding.rule, part_of(&finding.place))).or_default() += 1;
+        *files.entry((finding.rule, &finding.place)).or_default() += 1;
+    }
+    let mut text = String::new();
+    for list in [parts, files] {
+        let mut rows: Vec<_> = list.into_iter().collect();
+        rows.sort_by_key(|((rule, _), count)| (*rule, std::cmp::Reverse(*count)));
+        for ((rule, place), count) in rows {
+            let _ = writeln!(text, "{count:>6}  {rule:<22} {place}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The crate or the top folder of a path: `crates/agent-core`, `xtask`, `docs`, `README.md`.
+fn part_of(place: &str) -> &str {
+    let depth = if place.starts_with("crates/") { 2 } else { 1 };
+    place.match_indices('/').nth(depth - 1).map_or(place, |(at, _)| place.get(..at).unwrap_or(place))
 }
 
 fn check_files(files: &[SourceFile]) -> Vec<Finding> {

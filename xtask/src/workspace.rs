@@ -47,6 +47,12 @@ pub(crate) struct Package {
     pub(crate) license: Option<String>,
     #[serde(default)]
     pub(crate) source: Option<String>,
+    /// The registries that it may be published to; `None` for any, an empty list for `publish = false`.
+    #[serde(default)]
+    pub(crate) publish: Option<Vec<String>>,
+    /// The absolute path of its `Cargo.toml`.
+    #[serde(default)]
+    pub(crate) manifest_path: PathBuf,
     #[serde(default)]
     pub(crate) dependencies: Vec<Dependency>,
     #[serde(default)]
@@ -63,7 +69,14 @@ pub(crate) struct Dependency {
     pub(crate) features: Vec<String>,
 }
 
-/// Which features a graph is asked for with.
+impl Package {
+    /// Whether its manifest lets `cargo publish` upload it.
+    pub(crate) fn is_published(&self) -> bool {
+        self.publish.as_ref().is_none_or(|registries| !registries.is_empty())
+    }
+}
+
+/// The features of a dependency graph.
 #[derive(Clone, Copy)]
 pub(crate) enum Graph {
     /// What a user gets who names no feature.
@@ -127,8 +140,8 @@ impl Workspace {
 
     /// The dependency graph.
     ///
-    /// All platforms are asked for; where their packages are not on this machine and cannot be fetched, the graph of
-    /// this machine's platform is used, and a line says so.
+    /// It covers all platforms. If their packages are not on this machine and cannot be fetched, it covers the platform of this
+    /// machine only and prints a note.
     pub(crate) fn metadata(&self, graph: Graph) -> anyhow::Result<Metadata> {
         let features: &[&str] = match graph {
             Graph::Default => &[],
@@ -147,8 +160,8 @@ impl Workspace {
         Ok(metadata)
     }
 
-    /// What cargo prints when it is asked for all platforms; where their packages are not on this machine and cannot
-    /// be fetched, it is asked for this machine's platform (`here`), and a line says so.
+    /// Runs cargo for all platforms and returns its output. If their packages are not on this machine and cannot be fetched, runs
+    /// it for the platform of this machine (`here`) and prints a note.
     fn ask(&self, arguments: &[&str], here: &[&str]) -> anyhow::Result<String> {
         let mut output = cargo::output(&self.root, arguments)?;
         if !output.status.success() {

@@ -61,7 +61,7 @@ fn recorded(plays: &[Play], acts: &[Act]) -> Vec<Session> {
     })
 }
 
-/// X1. To write the file again after a change: `LOOPTREE_WRITE_SCHEMA=1 cargo test -p agent-session --test versions`.
+/// X1. To write the file again after a change: `LOOPTREE_WRITE_SCHEMA=1 cargo test -p looptree-session --test versions`.
 #[test]
 fn the_schema_in_docs_is_the_one_of_the_code() {
     let path = folder("../../docs/schema/session-v1.json");

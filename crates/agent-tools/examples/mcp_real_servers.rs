@@ -1,7 +1,7 @@
 //! Calls every tool of servers that nobody here wrote, through turns of an agent, and kills them meanwhile.
 //!
 //! ```text
-//! cargo run -p agent-tools --features mcp --example mcp_real_servers -- \
+//! cargo run -p looptree-tools --features mcp --example mcp_real_servers -- \
 //!     everything=node_modules/.bin/mcp-server-everything filesystem=node_modules/.bin/mcp-server-filesystem \
 //!     time=venv/bin/mcp-server-time git=venv/bin/mcp-server-git
 //! ```

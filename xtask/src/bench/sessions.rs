@@ -14,7 +14,7 @@ const SIZE: f64 = 1.5;
 const ROUND: f64 = 15.0;
 /// Runs of each kind that are measured.
 const RUNS: usize = 15;
-/// Bytes of a tool's result in workload w2, and in a session whose growth is looked at.
+/// Bytes of a tool's result in workload w2, and in the session whose growth is measured.
 const W2: &str = "2";
 const LONG: &str = "2048";
 /// A record of a long run may cost this many times what one of a short run costs.
@@ -24,7 +24,7 @@ const ANSWER: f64 = 100.0;
 /// KiB of memory at most for the directory.
 const PEAK: f64 = 65_536.0;
 
-/// A session of 1,000 turns of 2 KiB: its size, the CPU of its recording, and that a turn costs what is new.
+/// Measures a session of 1,000 turns of 2 KiB: its size, the CPU time of recording, and that a turn's cost does not grow.
 pub(super) fn session(root: &Path) -> anyhow::Result<bool> {
     let program = build(root)?;
     let mut good = true;
@@ -88,7 +88,7 @@ fn build(root: &Path) -> anyhow::Result<PathBuf> {
         "build",
         "--release",
         "--package",
-        "agent-session",
+        "looptree-session",
         "--features",
         "sqlite",
         "--example",

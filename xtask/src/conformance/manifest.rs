@@ -31,7 +31,7 @@ pub(super) struct Case {
     /// Who answered.
     #[serde(default)]
     pub(super) vendor: Option<String>,
-    /// The model that was asked.
+    /// The model of the request.
     #[serde(default)]
     pub(super) model: Option<String>,
     /// The HTTP status.

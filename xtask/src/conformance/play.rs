@@ -52,7 +52,7 @@ pub(super) struct Found {
 pub(super) enum FoundEnd {
     Complete(StopReason, Option<String>),
     Failed(ErrorKind, String),
-    /// It panicked or did not end; the text says which.
+    /// It panicked or did not end; the text describes the failure.
     Broken(String),
 }
 

@@ -1,4 +1,4 @@
-//! Where our model of a reply is right to differ from the vendors', written down once.
+//! The intended differences between our model of a reply and the vendors' models.
 //!
 //! [`wanted`] turns what a vendor's SDK says of a body into what ours has to say of it. A rule sees the protocol and
 //! the fields of that result, never the case; it changes no text, no name and no argument. Each has a name, and the
@@ -15,7 +15,7 @@ use super::manifest::{Expected, ExpectedCall, ExpectedError, ExpectedUsage};
 const DISJOINT_USAGE: &str = "usage: cached tokens are not input tokens";
 /// Reasoning is part of the output. A vendor whose total shows that it counts reasoning beside it has both added up.
 const REASONING_INSIDE: &str = "usage: reasoning is part of the output";
-/// Numbers that the vendor did not send are 0 in a complete reply, and are not looked at in a failed one.
+/// Numbers that the vendor did not send are 0 in a complete reply, and are not compared in a failed one.
 const ABSENT_USAGE: &str = "usage: an absent number is 0";
 /// The vendors' stop words become our five.
 const UNIFIED_STOP: &str = "stop: the vendor's word becomes ours";
@@ -27,7 +27,7 @@ const NO_WORD: &str = "stop: a complete reply without a word stopped";
 const REFUSAL: &str = "stop: a refusal is an error";
 /// A stop word that says that the vendor failed in the middle is an error that can be tried again.
 const BROKEN: &str = "stop: a word for a failure is a network error";
-/// A stop word that nobody knows is an error that names it.
+/// An unknown stop reason is an error that names it.
 const UNKNOWN_STOP: &str = "stop: an unknown word is an error";
 /// A stream without its terminal event is a retryable error, not a shorter reply.
 const CUT: &str = "end: a stream without its end mark is a network error";

@@ -59,7 +59,7 @@ const ARGUMENTS: &[&str] = &[
 /// Descriptions of APIs.
 const DESCRIPTIONS: &str = "crates/agent-tools/tests/openapi/specs";
 
-/// What stands between the file and the journal of a session in an input.
+/// The separator between the file and the journal of a session in an input.
 const BETWEEN: &[u8] = b"\n=====\n";
 
 /// The session that the target reads.
@@ -199,7 +199,7 @@ pub(super) fn mode(name: &str) -> Option<u8> {
     })
 }
 
-/// The names and short values in a text: what stands between two quotes and is a word.
+/// The names and short values in a text: the words between two quotes.
 pub(super) fn words_of(text: &str) -> Vec<String> {
     let is_word = |w: &&str| {
         (2..=LONGEST_WORD).contains(&w.len()) && w.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')

@@ -1,4 +1,4 @@
-//! aimock: one server for many protocols, with prepared answers and a journal of what it was asked.
+//! aimock: one server for many protocols, with prepared answers and a journal of the requests it received.
 //!
 //! It cuts texts by UTF-16 units, so pieces of our texts arrive as half surrogate pairs; and it ends Gemini's replies
 //! that call with a reason of its own. Both must come out right.

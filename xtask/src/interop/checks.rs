@@ -56,7 +56,7 @@ pub(super) fn results_arrived(request: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every text in a value, also in JSON that stands in a text: protocols that take objects as results are translated to
+/// Every text in a value, also in JSON inside a text: protocols that take objects as results are translated to
 /// such that take texts.
 fn gather_texts(value: &Value, texts: &mut Vec<String>) {
     match value {
@@ -89,7 +89,7 @@ pub(super) fn tried_again(talk: &Talk, kind: ErrorKind, status: Option<u16>) -> 
     })
 }
 
-/// The wait that a server asked for was understood.
+/// The wait that a server requested was applied.
 pub(super) fn waited_as_asked(talk: &Talk, asked: Duration) -> anyhow::Result<()> {
     let found = talk.failures.first().and_then(|f| f.retry_after);
     ensure!(found == Some(asked), "the server asked for {asked:?}, and {found:?} was understood");
@@ -137,7 +137,7 @@ fn tokens(talk: &Talk, counting: Counting) -> anyhow::Result<String> {
 }
 
 /// That nothing failed but, once at most, a connection that the server had closed: llama.cpp does that now and then to one
-/// that is kept for the next request, and the run must get over it. Says so, as an end of the line.
+/// that is kept for the next request, and the run must get over it. Returns a remark for the end of the line.
 pub(super) fn lost_at_most_a_connection(talk: &Talk) -> anyhow::Result<&'static str> {
     match talk.failures.as_slice() {
         [] => Ok(""),

@@ -1,4 +1,4 @@
-//! Getting the servers: packages of PyPI and npm in folders of their own, in versions that are written down.
+//! Getting the servers: packages of PyPI and npm in folders of their own, in pinned versions.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use tokio::process::Command;
 use super::process::{Process, last_lines};
 use super::text;
 
-/// The file in a folder that says what was put there.
+/// The file in a folder that lists what was installed there.
 const STAMP: &str = "pinned.txt";
 
 /// How long getting the packages of one server may take.
 const PATIENCE: Duration = Duration::from_secs(1_800);
 
-/// What pip and npm say when they reach nobody.
+/// What pip and npm print when they cannot reach a server.
 const NO_NETWORK: &[&str] = &[
     "newconnectionerror",
     "max retries exceeded",
@@ -32,7 +32,7 @@ const NO_NETWORK: &[&str] = &[
     "etimedout",
     "enetunreach",
     "network request to",
-    // Of an index that cannot be reached; of one that can, it says which versions there are.
+    // Of an index that cannot be reached; of one that can, it lists the versions.
     "(from versions: none)",
 ];
 
@@ -46,12 +46,12 @@ pub(super) struct Place {
     files: PathBuf,
 }
 
-/// What became of a wish for packages.
+/// The result of installing packages.
 #[derive(Debug)]
 pub(super) enum Installed {
     /// They are in this folder.
     Here(PathBuf),
-    /// They cannot be had on this machine; the text says what is missing.
+    /// They cannot be installed on this machine; the text names what is missing.
     Missing(String),
 }
 
@@ -190,7 +190,7 @@ async fn answers(program: &str, arguments: &[&str]) -> bool {
     output.is_ok_and(|o| o.status.success())
 }
 
-/// Whether an installer failed because it reached nobody.
+/// Whether an installer failed because it could not reach a server.
 pub(super) fn is_no_network(printed: &str) -> bool {
     let printed = printed.to_ascii_lowercase();
     NO_NETWORK.iter().any(|word| printed.contains(word))

@@ -37,7 +37,7 @@ const LIMIT: u32 = 12;
 /// Pieces after which a reply is aborted.
 const ENOUGH: usize = 5;
 
-/// How often something is asked that the model decides by throwing coins.
+/// How often a request is repeated whose result depends on random sampling.
 const TRIES: u32 = 12;
 
 pub(super) async fn run(place: &Place, report: &mut Report) -> anyhow::Result<()> {
@@ -153,7 +153,7 @@ async fn overflow(model: &ModelConfig) -> anyhow::Result<String> {
         caller.agent.append_message(Message::user(format!("Note {n}: {}", "wind and sea. ".repeat(5))))?;
     }
     let mut talk = caller.ask("What was the first note?").await?;
-    // See `lost_at_most_a_connection`; what is looked at here is the overflow.
+    // See `lost_at_most_a_connection`; this checks the overflow.
     talk.failures.retain(|f| f.status.is_some());
     let seen = checks::recovered_from_overflow(&talk, Some(400))?;
     ensure!(!talk.last()?.text().is_empty(), "the reply after the compaction is empty");
@@ -161,7 +161,7 @@ async fn overflow(model: &ModelConfig) -> anyhow::Result<String> {
     Ok(seen)
 }
 
-/// A limit of output that is reached. A reply may end before it; then another question is asked.
+/// A limit of output that is reached. A reply may end before it; then the next question is sent.
 async fn length(route: &str, model: &ModelConfig) -> anyhow::Result<String> {
     for n in 1..=TRIES {
         let talk = one_reply(model, LIMIT, n).await?;

@@ -1,7 +1,7 @@
 //! The suite of MCP servers: npm's and PyPI's, in pinned versions, each of their tools called through a turn of an agent.
 //!
-//! What is called and what must come of it stands in the example `mcp_real_servers` of agent-tools, which does the work: it prints a
-//! line for each check and ends with 1 when one failed.
+//! The example `mcp_real_servers` of agent-tools defines the calls and the expected results. It prints a line for each check and
+//! exits with status 1 if one fails.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -85,7 +85,7 @@ async fn one(
 fn built(place: &Place) -> anyhow::Result<PathBuf> {
     let root = place.root();
     let arguments =
-        ["build", "--quiet", "-p", "agent-tools", "--features", "mcp", "--example", "mcp_real_servers"];
+        ["build", "--quiet", "-p", "looptree-tools", "--features", "mcp", "--example", "mcp_real_servers"];
     ensure!(cargo::run(root, &arguments, &[])?, "the example mcp_real_servers cannot be built");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let program = target.join("debug/examples/mcp_real_servers");

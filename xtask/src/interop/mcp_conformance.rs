@@ -1,7 +1,7 @@
 //! `cargo xtask mcp-conformance`: the official conformance suite of the Model Context Protocol judges our client.
 //!
 //! The suite starts a server for each scenario and runs the example `mcp_conformance_client` of agent-tools against it. What
-//! cannot pass stands with its reason in the file `mcp_conformance_baseline.yml` beside the example; a scenario that is in
+//! cannot pass is listed with its reason in the file `mcp_conformance_baseline.yml` beside the example; a scenario that is in
 //! that file and passes is an error too.
 
 use std::fmt;
@@ -29,7 +29,7 @@ const NODE: &str = "22.23.3";
 /// The suite needs `fs.globSync`.
 const OLDEST_NODE: u32 = 22;
 
-/// How many scenarios the suite has for clients; fewer would mean that something was left out in silence.
+/// How many scenarios the suite has for clients; fewer would mean that the suite skipped some.
 const SCENARIOS: usize = 26;
 
 /// These must pass, whatever the baseline says.
@@ -123,7 +123,7 @@ fn built(root: &Path) -> anyhow::Result<PathBuf> {
         "build",
         "--quiet",
         "-p",
-        "agent-tools",
+        "looptree-tools",
         "--features",
         features,
         "--example",

@@ -14,7 +14,7 @@ const MAX_ANSWER: u64 = 8 << 20;
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A port of this machine that nobody uses.
+/// Returns a free port of this machine.
 pub(super) fn free_port() -> anyhow::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on loopback")?;
     Ok(listener.local_addr().context("cannot read the port")?.port())

@@ -1,8 +1,8 @@
-//! The suite of OpenAPI descriptions that nobody here wrote, from packages of npm in pinned versions: every operation is
+//! The suite of third-party OpenAPI descriptions, from packages of npm in pinned versions: every operation is
 //! called against a server made from its description.
 //!
-//! What is called and what must come of it stands in the example `openapi_real_specs` of agent-tools, which does the work: it
-//! prints a line for each description and ends with 1 when one failed.
+//! The example `openapi_real_specs` of agent-tools defines the calls and the expected results. It prints a line for each
+//! description and exits with status 1 if one fails.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -84,8 +84,16 @@ async fn one(
 /// Builds the example.
 fn built(place: &Place) -> anyhow::Result<PathBuf> {
     let root = place.root();
-    let arguments =
-        ["build", "--quiet", "-p", "agent-tools", "--features", "openapi", "--example", "openapi_real_specs"];
+    let arguments = [
+        "build",
+        "--quiet",
+        "-p",
+        "looptree-tools",
+        "--features",
+        "openapi",
+        "--example",
+        "openapi_real_specs",
+    ];
     ensure!(cargo::run(root, &arguments, &[])?, "the example openapi_real_specs cannot be built");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let program = target.join("debug/examples/openapi_real_specs");

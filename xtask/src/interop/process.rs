@@ -1,4 +1,4 @@
-//! A process of somebody else: in a group of its own, with its output in a file, ended when it is dropped.
+//! A third-party process in its own process group. Its output goes to a file, and dropping the handle ends it.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ impl Process {
         Ok((status.with_context(|| format!("{} was lost", self.name))?, self.printed()))
     }
 
-    /// Waits until `ready` says so.
+    /// Waits until `ready` returns true.
     ///
     /// # Errors
     /// When the process ends before that, or is not ready in time: with the last lines that it printed.
@@ -109,7 +109,7 @@ pub(super) fn last_lines(text: &str) -> String {
     lines.iter().skip(lines.len().saturating_sub(SHOWN_LINES)).map(|l| format!("  | {l}\n")).collect()
 }
 
-/// Returns when this program is asked to end.
+/// Returns when this program receives a signal to end.
 pub(super) async fn asked_to_end() -> anyhow::Result<()> {
     #[cfg(unix)]
     {

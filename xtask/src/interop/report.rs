@@ -1,4 +1,4 @@
-//! The table: server, route, check, how it went, how long it took.
+//! The table: server, route, check, result and duration.
 
 use std::fmt;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What is said in the runs, and the tools that are called in them.
+//! The prompts of the runs and the tools that they call.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Answers for the server to give, in each protocol's own form. What arrives is what a run goes on with, so the later
-//! bodies of a run hold what the decoder made of these.
+//! Replies of the test server, in each protocol's own form. A run continues with these replies, so its later request bodies
+//! contain what the decoder read from them.
 
 use std::fmt::Write as _;
 

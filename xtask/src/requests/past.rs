@@ -1,4 +1,4 @@
-//! Conversations to go on from: one's own and others', whole and broken.
+//! Conversations that a run continues: from the same provider and from others, complete and damaged.
 
 use agent_core::{
     ApiProtocol, AssistantMessage, Content, Entry, History, Message, ModelConfig, StopReason, ToolArguments,
@@ -75,7 +75,7 @@ impl Past {
         Ok(self.user(vec![Content::text(QUESTION)])?.history)
     }
 
-    /// The conversation as it is, to go on from results.
+    /// The unchanged conversation, which ends with results.
     pub(super) fn open_end(self) -> History {
         self.history
     }
@@ -172,7 +172,7 @@ fn opaque(author: &ModelConfig) -> Vec<Content> {
                 json!({"type": "web_search_call", "id": "ws_srvtoolu_1", "status": "completed",
                     "action": {"type": "search", "query": "東京"}}),
             ),
-            // Nobody has answered this, so it cannot go back.
+            // This has no answer, so it cannot be sent back.
             Content::opaque(
                 "local_shell_call",
                 json!({"type": "local_shell_call", "id": "lsh_1", "call_id": "call_shell", "status": "completed",

@@ -45,7 +45,7 @@ fn scene(
     Scene { what: what.into(), request }
 }
 
-/// What every protocol is asked alike. The first model thinks, the second does not read pictures, the third is of
+/// The requests that every protocol receives. The first model thinks, the second does not read pictures, the third is of
 /// another vendor.
 fn common(
     thinks: &ModelConfig,

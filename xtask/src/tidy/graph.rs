@@ -7,10 +7,10 @@ use crate::features::FACADE;
 use crate::workspace::{Metadata, Package};
 
 /// The crate that everything stands on.
-const CORE: &str = "agent-core";
+const CORE: &str = "looptree-core";
 
 /// The crates beside each other on agent-core.
-const SIBLINGS: &[&str] = &["agent-providers", "agent-tools", "agent-session"];
+const SIBLINGS: &[&str] = &["looptree-providers", "looptree-tools", "looptree-session"];
 
 /// What agent-core may depend on: nothing here opens a file or a socket with the features below.
 const CORE_DEPENDENCIES: &[&str] = &[
@@ -106,7 +106,10 @@ fn io_features<'a>(dependency: &str, features: &'a [String]) -> impl Iterator<It
 fn manifest(package: &str) -> String {
     match package {
         "xtask" => "xtask/Cargo.toml".to_owned(),
-        name if name.starts_with("agent-") || name == FACADE => format!("crates/{name}/Cargo.toml"),
+        FACADE => format!("crates/{FACADE}/Cargo.toml"),
+        name if name == CORE || SIBLINGS.contains(&name) => {
+            format!("crates/{}/Cargo.toml", name.replacen(FACADE, "agent", 1))
+        }
         _ => "examples/Cargo.toml".to_owned(),
     }
 }

@@ -1,6 +1,31 @@
-//! Whether a licence expression leaves a choice that the project accepts.
+//! Rules about licences: which expressions the project accepts, and that each package carries the texts.
 
-/// The licences that code in the graph may have. The same list stands in deny.toml.
+use super::Finding;
+use crate::workspace::SourceFile;
+
+/// The licence texts at the root, which each package has a copy of: a published package holds only files of its own folder.
+const TEXTS: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT"];
+
+/// Checks that each folder in `crates/` has a copy of the licence texts, equal to those at the root.
+pub(super) fn copies(files: &[SourceFile], findings: &mut Vec<Finding>) {
+    let text_of = |path: &str| files.iter().find(|f| f.path == path).map(|f| f.text.as_str());
+    let packages = files.iter().filter_map(|f| f.path.strip_suffix("/Cargo.toml"));
+    for folder in packages.filter(|folder| folder.starts_with("crates/")) {
+        for name in TEXTS {
+            let place = format!("{folder}/{name}");
+            let text = match text_of(&place) {
+                None => format!(
+                    "is missing; copy {name} from the root, since a package cannot refer to files outside of it"
+                ),
+                copy if copy != text_of(name) => format!("differs from {name} at the root; copy it again"),
+                Some(_) => continue,
+            };
+            findings.push(Finding::error("licence-copies", &place, 0, text));
+        }
+    }
+}
+
+/// The licences that code in the graph may have. The same list is in deny.toml.
 pub(super) const ALLOWED: &[&str] = &[
     "0BSD",
     "Apache-2.0",

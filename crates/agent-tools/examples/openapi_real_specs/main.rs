@@ -1,7 +1,7 @@
 //! Makes tools of descriptions that nobody here wrote, and calls every operation against a server made from them.
 //!
 //! ```text
-//! cargo run -p agent-tools --features openapi --example openapi_real_specs -- petstore.json api.github.com.json
+//! cargo run -p looptree-tools --features openapi --example openapi_real_specs -- petstore.json api.github.com.json
 //! ```
 //!
 //! A line for each description; the exit code is 1 when something differed. A folder stands for all `.json` and `.yaml`

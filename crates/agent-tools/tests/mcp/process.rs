@@ -98,7 +98,7 @@ async fn keys_of_the_program_are_not_seen_by_its_servers() {
 async fn a_child_sees_what_it_was_given() {
     let client = connect(child("sdk").with_env("GIVEN", "yes").with_inherited_env("CARGO_PKG_NAME")).await;
     let seen = text(call(&client, "env", json!({})).await);
-    for line in ["GIVEN=yes", "CARGO_PKG_NAME=agent-tools"] {
+    for line in ["GIVEN=yes", "CARGO_PKG_NAME=looptree-tools"] {
         assert!(seen.lines().any(|seen| seen == line), "{line} in {seen}");
     }
 }

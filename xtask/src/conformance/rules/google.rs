@@ -62,7 +62,7 @@ pub(super) fn error_kind(status: Option<i64>, said: &str) -> Option<ErrorKind> {
         }
         Some(_) if says("billing_disabled") => Some(ErrorKind::Quota),
         Some(_) if says("api_key_invalid") || says("api key expired") => Some(ErrorKind::Auth),
-        // The vendor cancelled it; nobody here did.
+        // The vendor cancelled it, not our side.
         Some(499) => Some(ErrorKind::Network),
         _ => None,
     }

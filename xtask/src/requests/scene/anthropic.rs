@@ -53,7 +53,7 @@ pub(super) fn scenes() -> anyhow::Result<Vec<Scene>> {
         r.thinking_budgets = ThinkingBudgets { xhigh: u32::MAX, ..ThinkingBudgets::default() };
     }));
 
-    // To go on from results, thought and not thought.
+    // Continues from results, with and without thinking.
     let call = || Content::tool_call("toolu_9", "note", json!({}));
     let result = || vec![(vec![Content::text("kept")], false)];
     let asked = || Past::by(&budget).user(vec![Content::text("Note this.")]);
@@ -126,7 +126,7 @@ pub(super) fn scenes() -> anyhow::Result<Vec<Scene>> {
     Ok(scenes)
 }
 
-/// A model of somebody who speaks this protocol and is not in the catalogue.
+/// A model of a vendor that uses this protocol and is not in the catalogue.
 fn chat_speaker() -> agent_core::ModelConfig {
     let api = agent_core::ApiProtocol::AnthropicMessages;
     agent_core::ModelConfig::new(api, "somebody", "some-model").with_api_key("key-for-loopback")

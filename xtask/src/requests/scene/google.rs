@@ -54,7 +54,7 @@ pub(super) fn scenes(model: fn(&str) -> ModelConfig) -> anyhow::Result<Vec<Scene
         r.thinking_budgets = ThinkingBudgets { xhigh: u32::MAX, ..ThinkingBudgets::default() };
     }));
 
-    // What Gemini 3 is told of the past of others, and of its own.
+    // The history that Gemini 3 receives: from other providers and from itself.
     for (name, stranger) in &strangers {
         let histories =
             [("history", past::with_tools(stranger)?), ("strange-history", past::strange(stranger)?)];

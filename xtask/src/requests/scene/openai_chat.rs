@@ -53,12 +53,12 @@ pub(super) fn scenes() -> anyhow::Result<Vec<Scene>> {
     Ok(scenes)
 }
 
-/// A model of which every level is said to be understood.
+/// A model that is configured to accept every level.
 fn every_level() -> ModelConfig {
     gpt("some-later-gpt").with_thinking_form(ThinkingForm::Effort, LEVELS)
 }
 
-/// A model of each vendor that wants something to be different, and one of nobody in particular.
+/// A model of each vendor that wants something to be different, and one of no particular vendor.
 fn vendors() -> Vec<ModelConfig> {
     vec![
         chat("deepseek", "deepseek-v4-pro"),

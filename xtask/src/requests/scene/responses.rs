@@ -20,7 +20,7 @@ pub(super) fn scenes(make: fn(&str) -> ModelConfig) -> anyhow::Result<Vec<Scene>
     ];
     let mut scenes = common(&reasons, &blind, &strangers)?;
     for scene in &mut scenes {
-        // The protocol has none, and says so before anything is sent.
+        // The protocol has none and returns an error before a request is sent.
         scene.request.stop_sequences.clear();
     }
     for (what, choice) in [

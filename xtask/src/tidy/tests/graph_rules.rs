@@ -28,7 +28,7 @@ fn metadata(packages: &[Value]) -> Metadata {
 fn check_members(name: &str, dependency: &Value, expected: &[&str]) {
     let graph = metadata(&[
         package(name, "0.1.0", &json!({ "dependencies": [dependency] })),
-        package("agent-tools", "0.1.1", &json!({})),
+        package("looptree-tools", "0.1.1", &json!({})),
     ]);
     let mut findings = Vec::new();
     graph::members(&graph, &mut findings);
@@ -37,21 +37,21 @@ fn check_members(name: &str, dependency: &Value, expected: &[&str]) {
 
 #[test]
 fn agent_core_depends_on_its_list_only_and_without_io_features() {
-    check_members("agent-core", &json!({"name": "serde"}), &[]);
-    check_members("agent-core", &json!({"name": "reqwest"}), &["core-dependencies"]);
-    check_members("agent-core", &json!({"name": "tokio", "features": ["sync", "macros"]}), &[]);
-    check_members("agent-core", &json!({"name": "tokio", "features": ["net"]}), &["core-dependencies"]);
-    check_members("agent-core", &json!({"name": "proptest", "kind": "dev"}), &[]);
-    check_members("agent-core", &json!({"name": "agent-core", "kind": "dev"}), &[]);
+    check_members("looptree-core", &json!({"name": "serde"}), &[]);
+    check_members("looptree-core", &json!({"name": "reqwest"}), &["core-dependencies"]);
+    check_members("looptree-core", &json!({"name": "tokio", "features": ["sync", "macros"]}), &[]);
+    check_members("looptree-core", &json!({"name": "tokio", "features": ["net"]}), &["core-dependencies"]);
+    check_members("looptree-core", &json!({"name": "proptest", "kind": "dev"}), &[]);
+    check_members("looptree-core", &json!({"name": "looptree-core", "kind": "dev"}), &[]);
 }
 
 #[test]
 fn siblings_do_not_know_each_other() {
-    check_members("agent-session", &json!({"name": "agent-core"}), &[]);
-    check_members("agent-session", &json!({"name": "agent-tools", "kind": "dev"}), &["layers"]);
-    check_members("agent-providers", &json!({"name": "looptree"}), &["layers"]);
-    check_members("looptree", &json!({"name": "agent-tools"}), &[]);
-    check_members("agent-core", &json!({"name": "agent-tools", "kind": "dev"}), &["layers"]);
+    check_members("looptree-session", &json!({"name": "looptree-core"}), &[]);
+    check_members("looptree-session", &json!({"name": "looptree-tools", "kind": "dev"}), &["layers"]);
+    check_members("looptree-providers", &json!({"name": "looptree"}), &["layers"]);
+    check_members("looptree", &json!({"name": "looptree-tools"}), &[]);
+    check_members("looptree-core", &json!({"name": "looptree-tools", "kind": "dev"}), &["layers"]);
 }
 
 #[track_caller]

@@ -97,6 +97,13 @@ impl fmt::Debug for ToolArguments {
     }
 }
 
+/// Displays the text as the model sent it.
+impl fmt::Display for ToolArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
 /// Written as `arguments` (the value, null when it is not JSON) and, only where the value would not give the
 /// text back, `argumentsText`.
 impl Serialize for ToolArguments {

@@ -195,7 +195,7 @@ impl Screen {
                 );
                 self.line(&format!("• {call}"));
             }
-            AgentEvent::ToolExecutionEnd(end) => self.result(&end.result.joined_text(), end.is_error),
+            AgentEvent::ToolExecutionEnd(end) => self.result(&end.result.to_text(), end.is_error),
             AgentEvent::RetryStart(retry) => {
                 let error = cut(&one_line(&plain(retry.error.as_deref().unwrap_or_default())));
                 let text = format!(

@@ -115,7 +115,7 @@ pub(crate) async fn run(repository: &Path, scratch: &Path, round: usize) -> Resu
 
 fn results(events: &[AgentEvent]) -> Vec<String> {
     let text = |event: &AgentEvent| match event {
-        AgentEvent::ToolExecutionEnd(end) => Some(end.result.joined_text().chars().take(20_000).collect()),
+        AgentEvent::ToolExecutionEnd(end) => Some(end.result.to_text().chars().take(20_000).collect()),
         _ => None,
     };
     events.iter().filter_map(text).collect()

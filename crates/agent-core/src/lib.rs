@@ -140,6 +140,6 @@ pub use tool::{
     ToolExecutionStrategy, ToolResult, ToolSignal, ToolUpdates, Tools,
 };
 #[doc(inline)]
-pub use tool::{FunctionTool, Tool, TypedTool, argument_schema, tool_fn};
+pub use tool::{Tool, argument_schema, tool_fn};
 #[doc(inline)]
 pub use wire::{Encoded, WireCache, WireKey};

@@ -1,7 +1,8 @@
-//! Tools: what a model may ask for, what it gets back, and what a tool knows of the call.
+//! Tools: the functions that a model can call.
 //!
-//! [`AgentTool`] is the object-safe form that the loop works with. [`Tool`] and [`tool_fn`] make one from Rust
-//! types: the schema comes from the argument type, and arguments are checked before the call.
+//! A tool is usually a [`Tool`] (typed arguments, the schema is derived) or is made from an async function by
+//! [`tool_fn`]. Both are an [`AgentTool`], the object-safe trait that the loop works with. The loop checks the arguments
+//! of every call against the schema before it runs the tool.
 //!
 //! ```
 //! use agent_core::{Effects, ToolResult};
@@ -12,8 +13,8 @@
 
 mod context;
 mod definition;
-mod kit;
 mod result;
+mod tools;
 mod typed;
 pub mod validate;
 
@@ -21,6 +22,7 @@ pub mod validate;
 mod tests;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -29,59 +31,115 @@ use serde_json::Value;
 
 pub use context::{ToolContext, ToolServices, ToolSignal, ToolUpdates};
 pub use definition::{ToolDefinition, ToolDefinitions};
-pub use kit::Tools;
 pub use result::{ToolError, ToolResult};
+pub use tools::Tools;
 pub(crate) use typed::plain_schema;
-pub use typed::{FunctionTool, Tool, TypedTool, argument_schema, tool_fn};
+pub use typed::{FunctionTool, Tool, argument_schema, tool_fn};
 
-/// A tool, as the loop sees it (REQ-021).
+/// A tool that the loop can call: the object-safe trait, with arguments as JSON.
+///
+/// Every [`Tool`] implements this trait. Implement it directly if the name or the schema is only known at run time.
+/// `Arc<dyn AgentTool>` is itself a tool.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    label = "neither `Tool` nor `AgentTool` is implemented for `{Self}`",
+    note = "implement `Tool` for it (typed arguments) or `AgentTool` (arguments as JSON)",
+    note = "to make a tool from an async function, use `tool_fn(name, description, |args: Args, cx| async move {{ .. }})`"
+)]
 #[async_trait]
 pub trait AgentTool: Send + Sync {
-    /// The name that the model calls it by: letters, digits, `_` and `-`, at most 64.
+    /// Returns the name by which the model calls the tool: 1 to 64 ASCII letters, digits, `_` and `-`.
     fn name(&self) -> &str;
 
-    /// A name for people.
+    /// Returns the name that is displayed to users. Defaults to [`name`](Self::name).
     fn label(&self) -> &str {
         self.name()
     }
 
-    /// What it does, for the model.
+    /// Returns what the tool does and when to use it, for the model.
     fn description(&self) -> &str;
 
-    /// The JSON schema of its arguments, an object.
+    /// Returns the JSON schema of the arguments, which must describe an object.
     fn parameters_schema(&self) -> Value;
 
-    /// Runs it. The arguments fit the schema.
+    /// Executes one call. The loop has checked the arguments against the schema.
     ///
     /// # Errors
-    /// What went wrong; the model is told.
+    /// Returns the reason why the call failed. The model receives its text as the result of the call.
     async fn execute(&self, arguments: Value, ctx: ToolContext) -> Result<ToolResult, ToolError>;
 
-    /// What a call with these arguments does to the world (X6). In doubt: [`Effects::Once`].
+    /// Returns the side effects of a call with these arguments, which decide whether an interrupted call may run again.
+    /// Defaults to [`Effects::Once`].
     fn effects(&self, arguments: &Value) -> Effects {
         let _ = arguments;
         Effects::Once
     }
 
-    /// Whether a person must be asked before this call, and what (X5).
+    /// Returns the question that the user must answer before this call runs, or `None` (the default) to run without
+    /// approval.
     fn question(&self, arguments: &Value) -> Option<String> {
         let _ = arguments;
         None
     }
 
-    /// The longest that one call may take; wins over the agent's own limit.
+    /// Returns the maximum duration of one call. Overrides the agent's limit; `None` (the default) keeps it.
     fn timeout(&self) -> Option<Duration> {
         None
     }
 
-    /// Whether calls of a reply that holds this tool may run beside each other (B-099).
+    /// Returns whether the calls of one reply may run concurrently if this tool is among them. Defaults to
+    /// [`ToolConcurrency::Parallel`].
     fn concurrency(&self) -> ToolConcurrency {
         ToolConcurrency::Parallel
     }
 
-    /// Puts arguments of an older or sloppier form right before they are checked (B-089).
+    /// Rewrites the arguments that the model sent before they are checked against the schema, for example to accept
+    /// an older name of a field. Returns them unchanged by default.
     fn prepare_arguments(&self, arguments: Value) -> Value {
         arguments
+    }
+}
+
+#[async_trait]
+impl<T: AgentTool + ?Sized> AgentTool for Arc<T> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn label(&self) -> &str {
+        (**self).label()
+    }
+
+    fn description(&self) -> &str {
+        (**self).description()
+    }
+
+    fn parameters_schema(&self) -> Value {
+        (**self).parameters_schema()
+    }
+
+    async fn execute(&self, arguments: Value, ctx: ToolContext) -> Result<ToolResult, ToolError> {
+        (**self).execute(arguments, ctx).await
+    }
+
+    fn effects(&self, arguments: &Value) -> Effects {
+        (**self).effects(arguments)
+    }
+
+    fn question(&self, arguments: &Value) -> Option<String> {
+        (**self).question(arguments)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        (**self).timeout()
+    }
+
+    fn concurrency(&self) -> ToolConcurrency {
+        (**self).concurrency()
+    }
+
+    fn prepare_arguments(&self, arguments: Value) -> Value {
+        (**self).prepare_arguments(arguments)
     }
 }
 
@@ -91,50 +149,50 @@ impl fmt::Debug for dyn AgentTool {
     }
 }
 
-/// What a call does to the world, which decides what a resume may do with a call that was cut off (X6).
+/// The side effects of a call. They decide whether a call that was interrupted may run again when the run is resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Effects {
-    /// Nothing; it may be run again.
+    /// The call changes nothing, so it may run again.
     ReadOnly,
-    /// The same however often it is run.
+    /// Running the call again has no further effect, so it may run again.
     Idempotent,
-    /// It must not be run twice without asking.
+    /// The call must not run twice without approval. This is the default.
     #[default]
     Once,
 }
 
-/// Whether a tool may run beside others.
+/// Whether a call may run concurrently with the other calls of the same reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ToolConcurrency {
-    /// It may.
+    /// The call may run concurrently with others. This is the default.
     #[default]
     Parallel,
-    /// A reply that calls it has all its calls run one after the other.
+    /// All calls of a reply that calls this tool run one after the other.
     Sequential,
 }
 
-/// How the calls of one reply are run (REQ-045, REQ-084..086).
+/// How the calls of one reply are executed, and when queued steering messages are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolExecutionStrategy {
-    /// One after the other; steering is looked for after each.
+    /// One call after the other. Steering messages are checked after each call.
     Sequential,
-    /// All at once; steering is looked for once, after all.
+    /// All calls concurrently. Steering messages are checked once, after all calls. This is the default.
     #[default]
     Parallel,
-    /// In groups of `size` (0 counts as 1); steering is looked for between groups.
+    /// Groups of concurrent calls. Steering messages are checked between the groups.
     Batched {
-        /// Calls in a group.
+        /// The number of calls in a group; 0 counts as 1.
         size: usize,
     },
 }
 
 impl ToolExecutionStrategy {
-    /// How many of `calls` calls run at once.
+    /// Returns how many of `calls` calls run concurrently.
     #[must_use]
     pub fn group_size(self, calls: usize) -> usize {
         match self {

@@ -20,8 +20,8 @@ impl From<Halt> for ToolError {
     fn from(halt: Halt) -> Self {
         match halt {
             Halt::Cancelled => Self::Cancelled,
-            Halt::TimedOut => Self::from("it took too long"),
-            Halt::Broken(why) => Self::from(why),
+            Halt::TimedOut => Self::failed("it took too long"),
+            Halt::Broken(why) => Self::failed(why),
         }
     }
 }

@@ -44,6 +44,7 @@ use agent_core::{
 use async_trait::async_trait;
 use serde_json::Value;
 
+use error::SubAgentError;
 pub use output::{NO_TEXT, extract_final_text};
 
 /// Turns of a child unless said otherwise.
@@ -214,6 +215,6 @@ impl AgentTool for SubAgentTool {
     }
 
     async fn execute(&self, arguments: Value, ctx: ToolContext) -> Result<ToolResult, ToolError> {
-        call::run(self, args::task(&arguments)?, ctx).await
+        call::run(self, args::task(&arguments).map_err(SubAgentError::into_tool_error)?, ctx).await
     }
 }

@@ -20,7 +20,7 @@ async fn bash(command: &str) -> String {
 #[tokio::test]
 async fn a_command_gives_its_exit_code_and_output() {
     let result = call(&BashTool::default(), json!({"command": "echo hello"})).await.unwrap();
-    assert_eq!(result.joined_text(), "Exit code: 0\nhello\n");
+    assert_eq!(result.to_text(), "Exit code: 0\nhello\n");
     assert_eq!(result.details, json!({"exit_code": 0, "success": true}));
 }
 
@@ -35,14 +35,14 @@ async fn standard_error_is_shown_apart_when_there_is_any() {
 async fn a_nonzero_exit_is_a_result_and_not_an_error() {
     let result = call(&BashTool::default(), json!({"command": "echo no; exit 3"})).await.unwrap();
     assert!(!result.is_error);
-    assert_eq!(result.joined_text(), "Exit code: 3\nno\n");
+    assert_eq!(result.to_text(), "Exit code: 3\nno\n");
     assert_eq!(result.details, json!({"exit_code": 3, "success": false}));
 }
 
 #[tokio::test]
 async fn a_command_killed_by_a_signal_has_exit_code_minus_one_and_names_the_signal() {
     let result = call(&BashTool::default(), json!({"command": "kill -9 $$"})).await.unwrap();
-    assert_eq!(result.joined_text(), "Exit code: -1\n");
+    assert_eq!(result.to_text(), "Exit code: -1\n");
     assert_eq!(result.details, json!({"exit_code": -1, "success": false, "signal": 9}));
 }
 
@@ -194,7 +194,7 @@ async fn output_is_shown_while_the_command_runs() {
     ctx.updates = ToolUpdates::new(move |signal| {
         if let ToolSignal::Update(partial) = signal {
             counted.fetch_add(1, Ordering::SeqCst);
-            seen.lock().unwrap().push(partial.joined_text());
+            seen.lock().unwrap().push(partial.to_text());
         }
     });
     // It ends when its first line was shown.

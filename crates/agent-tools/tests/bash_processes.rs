@@ -122,7 +122,7 @@ async fn a_time_out_keeps_the_output_so_far() {
     let tool = BashTool::default().with_timeout(Duration::from_millis(2_500));
     let result = call(&tool, json!({"command": "echo so far; echo bad >&2; sleep 300"})).await.unwrap();
     assert!(result.is_error);
-    assert_eq!(result.joined_text(), "Command timed out after 2.5s\nSTDOUT:\nso far\n\nSTDERR:\nbad\n");
+    assert_eq!(result.to_text(), "Command timed out after 2.5s\nSTDOUT:\nso far\n\nSTDERR:\nbad\n");
     assert_eq!(result.details, json!({"exit_code": -1, "success": false, "timed_out": true}));
 }
 
@@ -135,7 +135,7 @@ async fn an_abort_keeps_the_output_so_far() {
     let result = call_and_cancel(&tool, command, async || until("ready", || folder.has("ready")).await);
     let result = result.await.unwrap();
     assert!(result.is_error);
-    assert_eq!(result.joined_text(), "Operation aborted\nso far\n");
+    assert_eq!(result.to_text(), "Operation aborted\nso far\n");
     assert_eq!(result.details, json!({"exit_code": -1, "success": false, "aborted": true}));
 }
 
@@ -143,7 +143,7 @@ async fn an_abort_keeps_the_output_so_far() {
 async fn a_flood_does_not_keep_a_call_from_its_time_out() {
     let tool = BashTool::default().with_timeout(Duration::from_secs(1));
     let result = call(&tool, json!({"command": "yes & yes >&2"})).await.unwrap();
-    let shown = result.joined_text();
+    let shown = result.to_text();
     assert!(shown.starts_with("Command timed out after 1s\nSTDOUT:\ny\n"), "{}", &shown[..60]);
     assert!(shown.ends_with("... (output truncated)"));
 }

@@ -18,7 +18,7 @@ async fn an_edit_says_how_many_lines_took_the_place_of_how_many() {
     folder.put("a.txt", "one\ntwo\nthree\n");
     let result =
         edit(&folder, json!({"path": "a.txt", "old_text": "two", "new_text": "2\n2.5"})).await.unwrap();
-    assert_eq!(result.joined_text(), "Replaced 1 line with 2 lines in a.txt");
+    assert_eq!(result.to_text(), "Replaced 1 line with 2 lines in a.txt");
     assert_eq!(result.details, json!({"path": "a.txt", "old_lines": 1, "new_lines": 2}));
     assert_eq!(folder.get("a.txt"), b"one\n2\n2.5\nthree\n");
 }
@@ -44,7 +44,7 @@ async fn an_edit_that_changes_nothing_says_so_as_an_error() {
     for (old, new) in [("one", "one"), ("one\n", "one\n")] {
         let result = edit(&folder, json!({"path": "a.txt", "old_text": old, "new_text": new})).await.unwrap();
         assert!(result.is_error);
-        assert_eq!(result.joined_text(), "No changes (old_text == new_text)");
+        assert_eq!(result.to_text(), "No changes (old_text == new_text)");
     }
     assert_eq!(folder.get("a.txt"), b"one\r\n");
 }

@@ -263,7 +263,7 @@ async fn run(case: &Case, sandbox: Sandbox, folder: Folder) {
         .with_env("TEST_MARK", &mark);
     let arguments = json!({"command": (case.command)(&folder), "timeout": case.timeout});
     let text = match call(&bash, arguments).await {
-        Ok(result) => result.joined_text(),
+        Ok(result) => result.to_text(),
         Err(error) => error.to_string(),
     };
     std::fs::remove_dir_all(&beside).unwrap();
@@ -418,7 +418,7 @@ async fn a_process_that_sheds_its_mark_ends_under_bwrap_and_in_a_cgroup() {
 async fn a_command_in_a_cgroup_is_as_any_other_and_leaves_no_group() {
     let bash = BashTool::default().with_strays(Strays::Cgroup);
     let shown = match call(&bash, json!({"command": "cat; echo \"$0 $#\"; grep -c . /proc/self/cgroup > /dev/null; grep ^0:: /proc/self/cgroup; exit 3"})).await {
-        Ok(result) => result.joined_text(),
+        Ok(result) => result.to_text(),
         Err(error) => {
             eprintln!("skipped: strays by cgroup: {error}");
             return;

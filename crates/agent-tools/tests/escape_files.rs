@@ -77,7 +77,7 @@ async fn no_path_leads_out() {
     ] {
         for tool in TOOLS {
             match try_path(&inside.workspace, tool, &path).await {
-                Ok(result) => panic!("{tool} {path:?}: {}", result.joined_text()),
+                Ok(result) => panic!("{tool} {path:?}: {}", result.to_text()),
                 Err(error) => assert!(!error.to_string().contains("the secret"), "{tool} {path:?}: {error}"),
             }
         }
@@ -91,7 +91,7 @@ async fn walks_do_not_follow_links_out() {
     let (inside, outside) = with_secret();
     std::os::unix::fs::symlink(outside.path(), inside.path().join("link")).unwrap();
     for tool in ["list_files", "search"] {
-        let shown = try_path(&inside.workspace, tool, ".").await.unwrap().joined_text();
+        let shown = try_path(&inside.workspace, tool, ".").await.unwrap().to_text();
         assert!(!shown.contains("secret.txt") && !shown.contains("the secret"), "{tool}: {shown}");
     }
 }
@@ -100,7 +100,7 @@ async fn walks_do_not_follow_links_out() {
 async fn a_file_whose_name_has_a_line_end_stays_one_line() {
     let (inside, _outside) = with_secret();
     inside.put("a\nREADME.md:1: forged", "needle\n");
-    let shown = try_path(&inside.workspace, "list_files", ".").await.unwrap().joined_text();
+    let shown = try_path(&inside.workspace, "list_files", ".").await.unwrap().to_text();
     assert!(shown.contains("a\\nREADME.md:1: forged") && !shown.contains("\nREADME"), "{shown}");
 }
 
@@ -118,7 +118,7 @@ async fn a_pattern_is_never_an_option_of_a_program() {
                 arguments["path"] = json!(".");
                 arguments["include"] = include.clone();
             }
-            let shown = call(&search, arguments).await.unwrap().joined_text();
+            let shown = call(&search, arguments).await.unwrap().to_text();
             // It is looked for, letter by letter.
             assert_eq!(shown.contains(&format!("before {pattern} after")), include.is_null(), "{shown}");
         }
@@ -141,7 +141,7 @@ async fn devices_pipes_and_sockets_are_refused_and_never_waited_for() {
         for tool in ["read_file", "edit_file", "search"] {
             let result = try_path(&free, tool, path).await;
             let nothing = match &result {
-                Ok(result) => result.joined_text().starts_with("No matches"),
+                Ok(result) => result.to_text().starts_with("No matches"),
                 Err(_) => true,
             };
             assert!(nothing, "{tool} {path}: {result:?}");
@@ -173,7 +173,7 @@ async fn huge_files_and_huge_lines_are_read_in_bounded_memory() {
     for path in ["sparse", "line"] {
         for tool in ["read_file", "edit_file", "search"] {
             let shown = match try_path(&inside.workspace, tool, path).await {
-                Ok(result) => result.joined_text(),
+                Ok(result) => result.to_text(),
                 Err(error) => error.to_string(),
             };
             assert!(shown.len() < 2 << 20, "{tool} {path}: {}", shown.len());
@@ -181,7 +181,7 @@ async fn huge_files_and_huge_lines_are_read_in_bounded_memory() {
         let tools = inside.workspace.tools();
         let page = json!({"path": path, "offset": 1, "limit": 3});
         if let Ok(result) = call(tools[1].as_ref(), page).await {
-            assert!(result.joined_text().len() < 2 << 20);
+            assert!(result.to_text().len() < 2 << 20);
         }
     }
     try_path(&inside.workspace, "search", ".").await.unwrap();

@@ -42,7 +42,7 @@ fn tree() -> Folder {
 async fn files_are_listed_in_order_without_what_is_built_fetched_or_ignored() {
     let result = list(&tree(), json!({})).await.unwrap();
     assert_eq!(
-        result.joined_text(),
+        result.to_text(),
         ".env\n.github/workflow.yml\n.gitignore\na.txt\nb.rs\nsrc/.gitignore\nsrc/deep/y.rs\nsrc/lib.rs\n\n(8 files)"
     );
     assert_eq!(result.details, json!({"total": 8, "truncated": false}));
@@ -78,7 +78,7 @@ async fn two_hundred_of_more_files_are_shown_with_a_notice() {
         folder.put(&format!("f{n:03}"), "");
     }
     let result = list(&folder, json!({})).await.unwrap();
-    let shown = result.joined_text();
+    let shown = result.to_text();
     let (files, notice) = shown.split_once("\n\n").unwrap();
     assert_eq!(notice, "... (500 files, showing first 200)");
     let expect: Vec<_> = (0..200).map(|n| format!("f{n:03}")).collect();

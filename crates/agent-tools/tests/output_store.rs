@@ -31,7 +31,7 @@ async fn what_a_command_said_is_shown_cut_and_can_be_read_to_its_end() {
     let folder = folder();
     let tools = CodingTools::new(folder.workspace.clone()).tools();
     let result = call(tools[0].as_ref(), json!({"command": "seq 200000; seq 300000 >&2"})).await.unwrap();
-    let shown = result.joined_text();
+    let shown = result.to_text();
     assert!(shown.len() < 2 * 256 * 1024 + 2048, "{}", shown.len());
     let whole: String = (1..=200_000).map(|n| format!("{n}\n")).collect();
     let note = format!(
@@ -50,9 +50,9 @@ async fn what_a_command_said_is_shown_cut_and_can_be_read_to_its_end() {
         let page = call(tools[6].as_ref(), json!({"key": "out-1", "offset": offset, "limit": 200_000}))
             .await
             .unwrap();
-        seen.push_str(body(&page.joined_text()));
+        seen.push_str(body(&page.to_text()));
         offset = page.details["end"].as_u64().unwrap();
-        if page.joined_text().contains("this is the end") {
+        if page.to_text().contains("this is the end") {
             break;
         }
     }
@@ -106,7 +106,7 @@ async fn what_came_before_a_time_out_is_kept_too() {
     let bash = BashTool::default().with_output_store(store.clone());
     let command = json!({"command": "seq 100000; sleep 300", "timeout": 3});
     let result = call(&bash, command).await.unwrap();
-    assert!(result.is_error && result.joined_text().contains("out-1"));
+    assert!(result.is_error && result.to_text().contains("out-1"));
     assert_eq!(
         body(&text(call(&ReadOutputTool::new(store), json!({"key": "out-1", "offset": -7})).await)),
         "100000\n"
@@ -135,7 +135,7 @@ async fn a_short_output_and_a_tool_without_a_store_are_as_before() {
     let tools = CodingTools::new(Workspace::unconfined()).tools();
     let result = call(tools[0].as_ref(), json!({"command": "echo hi"})).await.unwrap();
     assert_eq!(
-        (result.joined_text(), result.details),
+        (result.to_text(), result.details),
         ("Exit code: 0\nhi\n".to_owned(), json!({"exit_code": 0, "success": true}))
     );
     let plain = text(call(&BashTool::default(), json!({"command": "yes | head -c 600000"})).await);

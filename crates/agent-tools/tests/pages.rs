@@ -281,7 +281,7 @@ async fn the_examples_of_a_page_come_out_as_it_says() {
         assert!(examples.len() > 1, "{} has examples", tool.name());
         for (arguments, expected) in examples {
             let answer = match call(tool.as_ref(), arguments.clone()).await {
-                Ok(result) => result.joined_text(),
+                Ok(result) => result.to_text(),
                 Err(error) => error.to_string(),
             };
             // A hint for the model may follow.

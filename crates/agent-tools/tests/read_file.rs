@@ -18,7 +18,7 @@ async fn a_whole_file_comes_with_line_numbers_and_their_count() {
     let folder = folder();
     folder.put("a.txt", "one\ntwo\nthree\n");
     let result = read(&folder, json!({"path": "a.txt"})).await.unwrap();
-    assert_eq!(result.joined_text(), "[3 lines]\n   1 | one\n   2 | two\n   3 | three");
+    assert_eq!(result.to_text(), "[3 lines]\n   1 | one\n   2 | two\n   3 | three");
     assert_eq!(result.details, json!({"path": "a.txt"}));
 }
 

@@ -21,7 +21,7 @@ async fn matching_lines_come_with_path_and_number() {
     folder.put("a.txt", "One\n");
     let result = search(&folder, json!({"pattern": "one|two"})).await.unwrap();
     assert_eq!(
-        result.joined_text(),
+        result.to_text(),
         "a.txt:1: One\nsrc/b.rs:1: fn one() {}\nsrc/b.rs:2: fn two() {}\n\n(3 matches)"
     );
     assert_eq!(result.details, json!({"matches": 3, "truncated": false, "unreadable": 0}));
@@ -75,7 +75,7 @@ async fn fifty_matches_over_all_files_are_shown_and_the_notice_comes_only_when_t
     assert!(shown.ends_with("b:20: x\n\n(50 matches)"), "{shown}");
     folder.put("c", "x\n");
     let result = search(&folder, json!({"pattern": "x"})).await.unwrap();
-    assert!(result.joined_text().ends_with("b:20: x\n\n... (showing first 50 matches)"));
+    assert!(result.to_text().ends_with("b:20: x\n\n... (showing first 50 matches)"));
     assert_eq!(result.details, json!({"matches": 50, "truncated": true, "unreadable": 0}));
 }
 

@@ -78,7 +78,7 @@ async fn a_task_is_done_by_another_model_and_its_answer_comes_back() {
     let agent = agent(&provider, helper().with_system_prompt("Count."));
     let events = run(&agent).await;
     let end = ends(&events).remove(0);
-    assert_eq!((end.result.joined_text().as_str(), end.is_error), ("42", false));
+    assert_eq!((end.result.to_text().as_str(), end.is_error), ("42", false));
     assert_eq!(end.result.details, json!({"sub_agent": "helper", "turns": 1}));
     let asked = provider.requests().into_iter().find(|r| r.model.id == "small").unwrap();
     assert_eq!(&*asked.system_prompt, "Count.");
@@ -114,7 +114,7 @@ async fn what_the_child_says_and_does_is_seen_while_it_runs() {
         match event {
             AgentEvent::ToolExecutionUpdate { partial_result, .. } => {
                 assert_eq!(partial_result.details, json!({"sub_agent": "helper"}));
-                seen.push(partial_result.joined_text());
+                seen.push(partial_result.to_text());
                 latch.open(); // the child goes on only when this was heard
             }
             AgentEvent::ProgressMessage { text, .. } => seen.push(text),
@@ -150,7 +150,7 @@ async fn a_time_limit_on_the_call_ends_the_child() {
     let provider = world(delegate(1), |_| ScriptedReply::text("hm").and_hang());
     let agent = agent(&provider, helper()).with_tool_timeout(Duration::from_millis(50));
     let end = ends(&run(&agent).await).remove(0);
-    assert!(end.is_error && end.result.joined_text().contains("timeout"), "{end:?}");
+    assert!(end.is_error && end.result.to_text().contains("timeout"), "{end:?}");
 }
 
 /// REQ-148.
@@ -165,7 +165,7 @@ async fn children_of_one_reply_run_beside_each_other() {
         ScriptedReply::new().and_wait(&both).and_text("both are here")
     });
     let ends = ends(&run(&agent(&provider, helper())).await);
-    assert!(ends.iter().all(|e| e.result.joined_text() == "both are here"), "{ends:?}");
+    assert!(ends.iter().all(|e| e.result.to_text() == "both are here"), "{ends:?}");
     assert_ne!(ends[0].child_loop_id, ends[1].child_loop_id);
 }
 
@@ -180,7 +180,7 @@ async fn however_the_child_ends_the_caller_is_told() {
     ) {
         let provider = world(delegate(1), child);
         let end = ends(&run(&agent(&provider, tool(helper()))).await).remove(0);
-        let text = end.result.joined_text();
+        let text = end.result.to_text();
         assert_eq!(end.is_error, is_error, "{text}");
         assert!(words.iter().all(|w| text.contains(w)), "{text}");
     }
@@ -242,7 +242,7 @@ async fn nobody_can_be_asked_inside_of_a_child() {
         c.hooks = agent_core::Hooks::new().before_tool(|_| async move { Verdict::Ask("may I?".into()) });
     });
     let end = ends(&run(&agent(&provider, child)).await).remove(0);
-    assert!(end.result.joined_text().contains("nobody can be asked"), "{end:?}");
+    assert!(end.result.to_text().contains("nobody can be asked"), "{end:?}");
 }
 
 #[tokio::test]
@@ -287,7 +287,7 @@ async fn a_recorded_run_replays_with_its_children() {
     let nobody = ScriptedProvider::new(Vec::<ScriptedReply>::new()).exhaustive();
     let now = run(&replay.attach(agent(&nobody, helper()))).await;
     let texts = |events: &[AgentEvent]| -> Vec<String> {
-        ends(events).iter().map(|end| end.result.joined_text()).collect()
+        ends(events).iter().map(|end| end.result.to_text()).collect()
     };
     assert_eq!(texts(&now), ["done with task 0", "done with task 1"]);
     assert_eq!(texts(&now), texts(&then));

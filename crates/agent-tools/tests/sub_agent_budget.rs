@@ -57,7 +57,7 @@ async fn run(budget: &Budget, tasks: usize, child: SubAgentTool) -> Vec<AgentEve
 
 fn said_by_tools(events: &[AgentEvent]) -> Vec<String> {
     let ends = events.iter().filter_map(|e| match e {
-        AgentEvent::ToolExecutionEnd(end) => Some(end.result.joined_text()),
+        AgentEvent::ToolExecutionEnd(end) => Some(end.result.to_text()),
         _ => None,
     });
     ends.collect()

@@ -16,7 +16,7 @@ async fn write(folder: &Folder, path: &str, content: &str) -> Result<agent_core:
 async fn a_file_is_written_with_its_missing_folders() {
     let folder = folder();
     let result = write(&folder, "a/b/c.txt", "héllo\r\n").await.unwrap();
-    assert_eq!(result.joined_text(), "Wrote 8 bytes to a/b/c.txt");
+    assert_eq!(result.to_text(), "Wrote 8 bytes to a/b/c.txt");
     assert_eq!(result.details, json!({"path": "a/b/c.txt", "bytes": 8}));
     assert_eq!(folder.get("a/b/c.txt"), "héllo\r\n".as_bytes());
 }

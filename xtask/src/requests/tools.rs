@@ -144,7 +144,7 @@ pub(super) fn tools() -> Vec<Arc<dyn AgentTool>> {
     let clock = tool_fn("clock", "What time it is", |_: Nothing, _| async move {
         Ok(vec![Content::text("12:00 ☀"), Content::text(""), Content::image(PIXEL, "image/png")])
     });
-    vec![Arc::new(PlanTrip.into_tool()), Arc::new(Chart), Arc::new(clock), Arc::new(Note)]
+    vec![Arc::new(PlanTrip), Arc::new(Chart), Arc::new(clock), Arc::new(Note)]
 }
 
 /// All of them, as a request names them.

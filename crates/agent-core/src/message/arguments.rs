@@ -97,6 +97,13 @@ impl fmt::Debug for ToolArguments {
     }
 }
 
+/// Displays the text as the model sent it.
+impl fmt::Display for ToolArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
 /// Serializes as `arguments`, the value, or null if it is not JSON. Adds `argumentsText` only if the value does not
 /// reproduce the text.
 impl Serialize for ToolArguments {

@@ -1,4 +1,4 @@
-//! What a model is told of a tool (REQ-016).
+//! The definitions of tools that a model receives.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,26 +7,26 @@ use serde_json::Value;
 
 use crate::wire::WireCache;
 
-/// A tool's name, description and argument schema.
+/// The definition of a tool that the model receives: name, description and argument schema.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {
-    /// The name.
+    /// The name by which the model calls the tool.
     pub name: String,
-    /// What it does.
+    /// What the tool does and when to use it.
     pub description: String,
-    /// The JSON schema of its arguments.
+    /// The JSON schema of the arguments, an object.
     pub parameters: Value,
 }
 
 impl ToolDefinition {
-    /// A definition.
+    /// Creates a definition.
     #[must_use]
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
         Self { name: name.into(), description: description.into(), parameters }
     }
 }
 
-/// The definitions of a run. They are encoded once for each target.
+/// The tool definitions of a run. A clone shares them, and each provider format is encoded only once.
 #[derive(Debug, Clone, Default)]
 pub struct ToolDefinitions {
     inner: Arc<Inner>,
@@ -40,25 +40,25 @@ struct Inner {
 }
 
 impl ToolDefinitions {
-    /// The definitions, in the order in which the model is told of them.
+    /// Returns the definitions in the order in which the model receives them.
     #[must_use]
     pub fn definitions(&self) -> &[ToolDefinition] {
         &self.inner.definitions
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no definitions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.inner.definitions.is_empty()
     }
 
-    /// Whether both are the same object.
+    /// Returns whether both share the same allocation. Does not compare the definitions.
     #[must_use]
     pub fn same(a: &Self, b: &Self) -> bool {
         Arc::ptr_eq(&a.inner, &b.inner)
     }
 
-    /// An estimate of their tokens: a quarter of their bytes.
+    /// Returns an estimate of the tokens that the definitions take in a request: a quarter of their bytes.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         let count = |tool: &ToolDefinition| {
@@ -68,7 +68,7 @@ impl ToolDefinitions {
         *self.inner.tokens.get_or_init(|| self.inner.definitions.iter().map(count).sum())
     }
 
-    /// Where their encoded forms are kept.
+    /// Returns the cache of the encoded forms.
     #[must_use]
     pub fn wire(&self) -> &WireCache {
         &self.inner.wire

@@ -104,7 +104,7 @@ fn a_result_is_content_and_details() {
         ToolResult::text(r#"{"a":1}"#).with_details(json!({"a": 1}))
     );
     let two = vec![Content::text("a"), Content::image("AA", "image/png"), Content::text("b")];
-    assert_eq!(ToolResult::from(two).joined_text(), "a\nb");
+    assert_eq!(ToolResult::from(two).to_text(), "a\nb");
 }
 
 /// REQ-010.
@@ -120,10 +120,47 @@ fn errors_say_what_happened_in_words_for_the_model() {
         assert_eq!(error.to_string(), text);
         assert_eq!(ToolResult::from(error), ToolResult::error(text));
     }
-    assert_eq!(ToolError::from("a"), ToolError::Failed("a".into()));
-    assert_eq!(ToolError::from(std::io::Error::other("b")), ToolError::failed("b"));
-    let json = serde_json::from_str::<Value>("{").unwrap_err();
-    assert!(matches!(ToolError::from(json), ToolError::Failed(text) if text.contains("EOF")));
+}
+
+/// Has a source that its text does not contain.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot load {name}")]
+struct Load {
+    name: &'static str,
+    source: std::io::Error,
+}
+
+#[track_caller]
+fn check_converted(error: impl Into<ToolError>, text: &str) {
+    let error = error.into();
+    assert_eq!(error.to_string(), text);
+    assert_eq!(ToolResult::from(error.clone()), ToolResult::error(text));
+    let boxed: Box<dyn std::error::Error + Send + Sync> = error.clone().into();
+    assert_eq!(boxed.to_string(), text);
+    let boxed: Box<dyn std::error::Error> = error.into();
+    assert_eq!(boxed.to_string(), text);
+}
+
+#[test]
+fn any_error_becomes_a_tool_error_that_also_names_its_sources() {
+    let io = || std::io::Error::other("disk full");
+    check_converted("x".parse::<u8>().unwrap_err(), "invalid digit found in string");
+    check_converted(io(), "disk full");
+    check_converted(
+        serde_json::from_str::<Value>("{").unwrap_err(),
+        "EOF while parsing an object at line 1 column 1",
+    );
+    check_converted(Load { name: "a", source: io() }, "cannot load a: disk full");
+    check_converted(Load { name: "disk full", source: io() }, "cannot load disk full");
+    check_converted(ToolError::Cancelled, "Operation aborted");
+
+    let error = ToolError::from(Load { name: "a", source: io() });
+    assert!(error.source().is_some_and(|e| e.is::<Load>()));
+    assert_eq!(error, error.clone());
+    assert_eq!(error, Load { name: "a", source: io() }.into());
+    assert_ne!(error, Load { name: "b", source: io() }.into());
+    assert_ne!(error, ToolError::failed("cannot load a: disk full"));
+    assert!(ToolError::failed("x").source().is_none());
 }
 
 /// REQ-016.

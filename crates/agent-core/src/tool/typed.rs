@@ -1,4 +1,4 @@
-//! Tools from Rust types: the schema comes from the argument type, the arguments arrive parsed.
+//! Typed tools: the argument type gives the schema, and a call receives parsed arguments.
 
 mod function;
 mod schema;
@@ -6,12 +6,12 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -22,25 +22,37 @@ pub(crate) use schema::plain_schema;
 use super::{AgentTool, Effects, ToolConcurrency, ToolContext, ToolError, ToolResult};
 use schema::Arguments;
 
-/// A tool with typed arguments. [`into_tool`](Self::into_tool) gives the form that an agent takes.
+/// A tool with typed arguments and a serializable output.
+///
+/// Every `Tool` is an [`AgentTool`], so it can be passed wherever one is accepted. The JSON schema that the model
+/// receives is derived from [`Args`](Self::Args) once per type and cached for the life of the process.
+///
+/// Implement [`AgentTool`] instead if the name or the schema is only known at run time, or use [`tool_fn`] for a tool
+/// that is one async function.
 ///
 /// ```
 /// use agent_core::{AgentTool, Effects, Tool, ToolContext, ToolError};
 /// use schemars::JsonSchema;
-/// use serde::Deserialize;
+/// use serde::{Deserialize, Serialize};
 ///
 /// struct Weather;
 ///
 /// #[derive(Deserialize, JsonSchema)]
 /// struct Place {
-///     /// The city, with its country where it is not unique.
+///     /// The city, with its country if the name is ambiguous.
 ///     city: String,
+/// }
+///
+/// #[derive(Serialize)]
+/// struct Forecast {
+///     city: String,
+///     celsius: i32,
 /// }
 ///
 /// impl Tool for Weather {
 ///     const NAME: &'static str = "weather";
 ///     type Args = Place;
-///     type Output = String;
+///     type Output = Forecast;
 ///
 ///     fn description(&self) -> &str {
 ///         "Current weather in a city"
@@ -50,134 +62,132 @@ use schema::Arguments;
 ///         Effects::ReadOnly
 ///     }
 ///
-///     async fn call(&self, place: Place, _: &ToolContext) -> Result<String, ToolError> {
-///         Ok(format!("{}: 21 °C", place.city))
+///     async fn call(&self, place: Place, _: &ToolContext) -> Result<Forecast, ToolError> {
+///         let celsius = "21".parse()?;
+///         Ok(Forecast { city: place.city, celsius })
 ///     }
 /// }
 ///
-/// let tool = Weather.into_tool();
+/// let tool: &dyn AgentTool = &Weather;
 /// assert_eq!(tool.parameters_schema()["required"][0], "city");
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    label = "neither `Tool` nor `AgentTool` is implemented for `{Self}`",
+    note = "implement `Tool` for it (typed arguments) or `AgentTool` (arguments as JSON)",
+    note = "to make a tool from an async function, use `tool_fn(name, description, |args: Args, cx| async move {{ .. }})`"
+)]
 pub trait Tool: Send + Sync + Sized + 'static {
-    /// The name that the model calls it by: letters, digits, `_` and `-`, at most 64.
+    /// The name by which the model calls the tool: 1 to 64 ASCII letters, digits, `_` and `-`.
     const NAME: &'static str;
 
-    /// What it is called with; a struct, as a rule.
+    /// The arguments, usually a struct. The model reads its field names and their doc comments in the schema.
     type Args: DeserializeOwned + JsonSchema + Send + 'static;
 
-    /// What it gives back: a text, a JSON value, content blocks or a whole [`ToolResult`].
-    type Output: Into<ToolResult>;
+    /// The result, converted by [`ToolResult::from_output`]: a `String` or `&'static str` becomes plain text, a
+    /// [`ToolResult`] is used as it is, and any other value becomes JSON.
+    type Output: Serialize + 'static;
 
-    /// What it does, for the model.
+    /// Returns what the tool does and when to use it, for the model.
     fn description(&self) -> &str;
 
-    /// Runs it. Can be written as `async fn`.
+    /// Executes one call. Implementations usually write it as `async fn`.
     ///
     /// # Errors
-    /// What went wrong; the model is told.
+    /// Returns the reason why the call failed. The model receives its text as the result of the call. `?` converts any
+    /// [`std::error::Error`]; [`ToolError::failed`] makes an error from a text.
     fn call(
         &self,
         args: Self::Args,
         cx: &ToolContext,
     ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
 
-    /// A name for people.
+    /// Returns the JSON schema of the arguments. Defaults to the one that is derived from [`Args`](Self::Args); override
+    /// it to add what is only known at run time, for example the limits that the tool was configured with.
+    fn parameters_schema(&self) -> Value {
+        Arguments::cached::<Self::Args>().schema()
+    }
+
+    /// Returns the name that is displayed to users. Defaults to [`NAME`](Self::NAME).
     fn label(&self) -> &str {
         Self::NAME
     }
 
-    /// What a call with these arguments does to the world (X6). In doubt: [`Effects::Once`].
+    /// Returns the side effects of a call with these arguments, which decide whether an interrupted call may run again.
+    /// Defaults to [`Effects::Once`].
     fn effects(&self, args: &Self::Args) -> Effects {
         let _ = args;
         Effects::Once
     }
 
-    /// Whether a person must be asked before this call, and what (X5).
+    /// Returns the question that the user must answer before this call runs, or `None` (the default) to run without
+    /// approval.
     fn question(&self, args: &Self::Args) -> Option<String> {
         let _ = args;
         None
     }
 
-    /// The longest that one call may take; wins over the agent's own limit.
+    /// Returns the maximum duration of one call. Overrides the agent's limit; `None` (the default) keeps it.
     fn timeout(&self) -> Option<Duration> {
         None
     }
 
-    /// Whether calls of a reply that holds this tool may run beside each other (B-099).
+    /// Returns whether the calls of one reply may run concurrently if this tool is among them. Defaults to
+    /// [`ToolConcurrency::Parallel`].
     fn concurrency(&self) -> ToolConcurrency {
         ToolConcurrency::Parallel
     }
 
-    /// Puts arguments of an older or sloppier form right before they are checked (B-089).
+    /// Rewrites the arguments that the model sent before they are checked against the schema, for example to accept
+    /// an older name of a field. Returns them unchanged by default.
     fn prepare_arguments(&self, arguments: Value) -> Value {
         arguments
-    }
-
-    /// The form that an agent takes.
-    fn into_tool(self) -> TypedTool<Self> {
-        TypedTool { tool: self, arguments: Arguments::of::<Self::Args>() }
-    }
-}
-
-/// A [`Tool`] as the loop sees it.
-pub struct TypedTool<T> {
-    tool: T,
-    arguments: Arguments,
-}
-
-impl<T: Tool> From<T> for TypedTool<T> {
-    fn from(tool: T) -> Self {
-        tool.into_tool()
-    }
-}
-
-impl<T: Tool> fmt::Debug for TypedTool<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("TypedTool").field(&T::NAME).finish()
     }
 }
 
 #[async_trait]
-impl<T: Tool> AgentTool for TypedTool<T> {
+impl<T: Tool> AgentTool for T {
     fn name(&self) -> &str {
         T::NAME
     }
 
     fn label(&self) -> &str {
-        self.tool.label()
+        Tool::label(self)
     }
 
     fn description(&self) -> &str {
-        self.tool.description()
+        Tool::description(self)
     }
 
     fn parameters_schema(&self) -> Value {
-        self.arguments.schema()
+        Tool::parameters_schema(self)
     }
 
     async fn execute(&self, arguments: Value, ctx: ToolContext) -> Result<ToolResult, ToolError> {
-        let args = self.arguments.parse(&arguments)?;
-        self.tool.call(args, &ctx).await.map(Into::into)
+        let args = Arguments::cached::<T::Args>().parse(&arguments)?;
+        ToolResult::from_output(self.call(args, &ctx).await?)
     }
 
-    /// Of arguments that do not parse nothing is known: [`Effects::Once`].
+    /// Returns [`Effects::Once`] for arguments that do not parse.
     fn effects(&self, arguments: &Value) -> Effects {
-        self.arguments.parse(arguments).map_or(Effects::Once, |args| self.tool.effects(&args))
+        let args = Arguments::cached::<T::Args>().parse(arguments);
+        args.map_or(Effects::Once, |args| Tool::effects(self, &args))
     }
 
     fn question(&self, arguments: &Value) -> Option<String> {
-        self.arguments.parse(arguments).ok().and_then(|args| self.tool.question(&args))
+        let args = Arguments::cached::<T::Args>().parse(arguments).ok()?;
+        Tool::question(self, &args)
     }
 
     fn timeout(&self) -> Option<Duration> {
-        self.tool.timeout()
+        Tool::timeout(self)
     }
 
     fn concurrency(&self) -> ToolConcurrency {
-        self.tool.concurrency()
+        Tool::concurrency(self)
     }
 
     fn prepare_arguments(&self, arguments: Value) -> Value {
-        self.tool.prepare_arguments(arguments)
+        Tool::prepare_arguments(self, arguments)
     }
 }

@@ -137,12 +137,6 @@ impl fmt::Display for ArgumentErrors {
 
 impl std::error::Error for ArgumentErrors {}
 
-impl From<ArgumentErrors> for super::ToolError {
-    fn from(errors: ArgumentErrors) -> Self {
-        Self::InvalidArgs(errors.to_string())
-    }
-}
-
 /// A text cut to `most` bytes.
 fn shown(text: &str, most: usize) -> String {
     if text.len() <= most {

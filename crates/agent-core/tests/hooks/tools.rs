@@ -111,7 +111,7 @@ async fn what_a_hook_does_not_change_in_a_result_stays() {
     assert_eq!((said(first).as_str(), first.is_error), ("other", false));
     assert_eq!(first.details, json!({"kept": true}));
     let end = tool_ends(&seen.events).into_iter().find(|e| e.tool_call_id == *"a").unwrap();
-    assert_eq!(end.result.joined_text(), r#"{"n":1}"#, "the event carries the tool's own result");
+    assert_eq!(end.result.to_text(), r#"{"n":1}"#, "the event carries the tool's own result");
 }
 
 /// B-096.
@@ -149,12 +149,12 @@ async fn a_call_that_did_not_run_is_not_reviewed() {
 #[tokio::test]
 async fn a_denied_update_is_not_shown_and_the_result_is_as_ever() {
     let hooks = Hooks::new().before_tool_update(|update| {
-        let show = update.partial.joined_text() != "secret";
+        let show = update.partial.to_text() != "secret";
         async move { show }
     });
     let told = crate::room::Notes::default();
     let after = told.clone();
-    let hooks = hooks.after_tool_update(move |update| after.add(update.partial.joined_text()));
+    let hooks = hooks.after_tool_update(move |update| after.add(update.partial.to_text()));
     let tool = ScriptedTool::new("t", |_, ctx| async move {
         ctx.on_update(ToolResult::text("open"));
         ctx.on_update(ToolResult::text("secret"));
@@ -167,7 +167,7 @@ async fn a_denied_update_is_not_shown_and_the_result_is_as_ever() {
     let shown: Vec<String> = events
         .iter()
         .filter_map(|e| match e {
-            AgentEvent::ToolExecutionUpdate { partial_result, .. } => Some(partial_result.joined_text()),
+            AgentEvent::ToolExecutionUpdate { partial_result, .. } => Some(partial_result.to_text()),
             _ => None,
         })
         .collect();

@@ -130,7 +130,7 @@ async fn what_a_tool_shows_comes_in_order_and_before_its_end_and_late_words_are_
         match event {
             AgentEvent::ToolExecutionUpdate { tool_call_id, tool_name, partial_result, .. } => {
                 assert_eq!((tool_call_id.as_str(), tool_name.as_str()), ("a", "t"));
-                shown.push(partial_result.joined_text());
+                shown.push(partial_result.to_text());
             }
             AgentEvent::ProgressMessage { tool_call_id, text, .. } => {
                 shown.push(format!("{tool_call_id}: {text}"));

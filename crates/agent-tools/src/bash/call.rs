@@ -32,20 +32,24 @@ const READ_BYTES: usize = 16 * 1024;
 
 pub(super) async fn run(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
     ctx.check_cancelled()?;
+    if tokio::runtime::Handle::try_current().is_err() {
+        return Err(ToolError::failed("no tokio runtime is running here; call this tool from inside one"));
+    }
+    run_command(tool, args, ctx).await.map_err(BashError::into_tool_error)
+}
+
+async fn run_command(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> Result<ToolResult, BashError> {
     let limit = args.limit(tool.timeout, tool.max_timeout)?;
     if args.command.contains('\0') {
-        return Err(BashError::Nul.into());
+        return Err(BashError::Nul);
     }
     if args.command.len() > MAX_COMMAND_BYTES {
-        return Err(BashError::TooLong { bytes: args.command.len() }.into());
+        return Err(BashError::TooLong { bytes: args.command.len() });
     }
     if let Some(pattern) = deny::first_match(&tool.deny, &args.command) {
-        return Err(BashError::Denied { pattern: pattern.to_string() }.into());
+        return Err(BashError::Denied { pattern: pattern.to_string() });
     }
     confirm(tool, &args.command, ctx).await?;
-    if tokio::runtime::Handle::try_current().is_err() {
-        return Err(ToolError::from("no tokio runtime is running here; call this tool from inside one"));
-    }
 
     let mut variables = environment::of_command(&tool.inherited, &tool.set);
     let mark = ctx.environment.random_id();
@@ -55,8 +59,8 @@ pub(super) async fn run(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> R
     let ending = follow(&mut shell, &mut streams, limit, tool.background, ctx).await?;
     streams.finish().await;
     match ending {
-        Ending::TimedOut(limit) if streams.is_empty() => Err(BashError::TimedOut(limit).into()),
-        Ending::Aborted if streams.is_empty() => Err(BashError::Cancelled.into()),
+        Ending::TimedOut(limit) if streams.is_empty() => Err(BashError::TimedOut(limit)),
+        Ending::Aborted if streams.is_empty() => Err(BashError::Cancelled),
         ending => Ok(result(ending, &streams)),
     }
 }

@@ -54,14 +54,15 @@ pub enum BashError {
     Cancelled,
 }
 
-impl From<BashError> for ToolError {
-    fn from(error: BashError) -> Self {
-        match error {
+impl BashError {
+    /// Converts the error into the one that the loop receives.
+    pub(crate) fn into_tool_error(self) -> ToolError {
+        match self {
             BashError::Cancelled => Halt::Cancelled.into(),
             BashError::TimeoutRange { .. } | BashError::Nul | BashError::TooLong { .. } => {
-                Self::InvalidArgs(error.to_string())
+                ToolError::InvalidArgs(self.to_string())
             }
-            error => Self::failed(error),
+            error => ToolError::failed(error),
         }
     }
 }

@@ -15,7 +15,7 @@ pub(super) async fn run(
     args: EditFileArgs,
     ctx: &ToolContext,
 ) -> Result<ToolResult, ToolError> {
-    let (path, edits) = args.into_parts()?;
+    let (path, edits) = args.into_parts().map_err(EditFileError::into_tool_error)?;
     ctx.check_cancelled()?;
     let (workspace, named) = (tool.workspace.clone(), path.clone());
     let real =

@@ -91,13 +91,14 @@ fn which(edit: Option<usize>) -> String {
     edit.map(|number| format!("edit {number}: ")).unwrap_or_default()
 }
 
-impl From<EditFileError> for ToolError {
-    fn from(error: EditFileError) -> Self {
-        match error {
+impl EditFileError {
+    /// Converts the error into the one that the loop receives.
+    pub(crate) fn into_tool_error(self) -> ToolError {
+        match self {
             EditFileError::NoEdits | EditFileError::BothForms | EditFileError::TooManyEdits => {
-                Self::InvalidArgs(error.to_string())
+                ToolError::InvalidArgs(self.to_string())
             }
-            error => Self::failed(error),
+            error => ToolError::failed(error),
         }
     }
 }

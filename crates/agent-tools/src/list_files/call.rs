@@ -17,8 +17,8 @@ pub(super) async fn run(
     let limit = tool.timeout;
     let tool = tool.clone();
     match interruptible(ctx, Some(limit), move |stop| list(&tool, &args, stop)).await {
-        Ok(listed) => Ok(listed?),
-        Err(Halt::TimedOut) => Err(ListFilesError::TimedOut.into()),
+        Ok(listed) => listed.map_err(ListFilesError::into_tool_error),
+        Err(Halt::TimedOut) => Err(ListFilesError::TimedOut.into_tool_error()),
         Err(halt) => Err(halt.into()),
     }
 }

@@ -29,12 +29,13 @@ pub enum ListFilesError {
     Cancelled,
 }
 
-impl From<ListFilesError> for ToolError {
-    fn from(error: ListFilesError) -> Self {
-        match error {
+impl ListFilesError {
+    /// Converts the error into the one that the loop receives.
+    pub(crate) fn into_tool_error(self) -> ToolError {
+        match self {
             ListFilesError::Cancelled => Halt::Cancelled.into(),
-            ListFilesError::Pattern(_) => Self::InvalidArgs(error.to_string()),
-            error => Self::failed(error),
+            ListFilesError::Pattern(_) => ToolError::InvalidArgs(self.to_string()),
+            error => ToolError::failed(error),
         }
     }
 }

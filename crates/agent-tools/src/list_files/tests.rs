@@ -31,7 +31,7 @@ fn the_notice_comes_only_when_there_are_more_than_are_shown() {
         for n in (0..total).rev() {
             listing.add(format!("f{n}"));
         }
-        listing.into_result("here").joined_text()
+        listing.into_result("here").to_text()
     };
     assert_eq!(listing(0), "No files found in here");
     assert_eq!(listing(1), "f0\n\n(1 files)");

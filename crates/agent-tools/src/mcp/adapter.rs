@@ -111,7 +111,7 @@ impl AgentTool for McpToolAdapter {
             cancel: &ctx.cancel,
             on_progress: &mut on_progress,
         };
-        let result = self.client.call(call).await?;
+        let result = self.client.call(call).await.map_err(McpError::into_tool_error)?;
         Ok(tool_result(result, self.client.server().store.as_ref()).await)
     }
 

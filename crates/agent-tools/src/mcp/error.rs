@@ -213,11 +213,12 @@ impl McpError {
     }
 }
 
-impl From<McpError> for ToolError {
-    fn from(error: McpError) -> Self {
-        match error {
-            McpError::Cancelled { .. } => Self::Cancelled,
-            error => Self::failed(error),
+impl McpError {
+    /// Converts the error into the one that the loop receives.
+    pub(crate) fn into_tool_error(self) -> ToolError {
+        match self {
+            McpError::Cancelled { .. } => ToolError::Cancelled,
+            error => ToolError::failed(error),
         }
     }
 }

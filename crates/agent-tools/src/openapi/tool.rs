@@ -74,7 +74,9 @@ impl OpenApiToolAdapter {
         let rules = Rules { reserved: &self.api.reserved, slashes: self.api.slashes };
         let wire = request::wire(&self.operation, &arguments, &rules)?;
         if tokio::runtime::Handle::try_current().is_err() {
-            return Err(ToolError::from("no tokio runtime is running here; call this tool from inside one"));
+            return Err(ToolError::failed(
+                "no tokio runtime is running here; call this tool from inside one",
+            ));
         }
         let answer = send::send(&self.api.client, wire, &self.api.secrets).await?;
         Ok(response::tool_result(&answer, self.api.max_response_bytes, &self.api.secrets))

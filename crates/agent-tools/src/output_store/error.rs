@@ -2,8 +2,6 @@
 
 use std::io;
 
-use agent_core::ToolError;
-
 /// Why an output is not kept or not shown. The texts are written for the model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -45,11 +43,5 @@ fn named(keys: &[String]) -> String {
 impl OutputStoreError {
     pub(super) fn no_runtime() -> Self {
         Self::Disk(io::Error::other("no tokio runtime is running here; call this tool from inside one"))
-    }
-}
-
-impl From<OutputStoreError> for ToolError {
-    fn from(error: OutputStoreError) -> Self {
-        Self::failed(error)
     }
 }

@@ -196,7 +196,7 @@ async fn a_big_result_of_any_tool_is_cut_and_kept() {
     assert_eq!(cut.content[0], picture);
     assert!(cut.is_error && cut.details["a"] == 1);
     assert_eq!(
-        cut.joined_text(),
+        cut.to_text(),
         "éééé\n... (output truncated)\n[all 25 bytes are kept: call read_output with key \"out-1\" and offset 8 to read on]"
     );
     assert_eq!(store.read("out-1", 8, 100).await.unwrap().text(), "éééééé\ntail");

@@ -19,7 +19,9 @@ pub(super) async fn run(
 ) -> Result<ToolResult, ToolError> {
     ctx.check_cancelled()?;
     let tool = tool.clone();
-    Ok(interruptible(ctx, None, move |stop| read(&tool, &args, stop)).await??)
+    interruptible(ctx, None, move |stop| read(&tool, &args, stop))
+        .await?
+        .map_err(ReadFileError::into_tool_error)
 }
 
 fn read(

@@ -64,12 +64,13 @@ pub enum ReadFileError {
     Cancelled,
 }
 
-impl From<ReadFileError> for ToolError {
-    fn from(error: ReadFileError) -> Self {
-        match error {
+impl ReadFileError {
+    /// Converts the error into the one that the loop receives.
+    pub(crate) fn into_tool_error(self) -> ToolError {
+        match self {
             ReadFileError::Cancelled => Halt::Cancelled.into(),
-            ReadFileError::NoLines => Self::InvalidArgs(error.to_string()),
-            error => Self::failed(error),
+            ReadFileError::NoLines => ToolError::InvalidArgs(self.to_string()),
+            error => ToolError::failed(error),
         }
     }
 }

@@ -10,7 +10,7 @@ pub(super) async fn run(
     ctx: &ToolContext,
 ) -> Result<ToolResult, ToolError> {
     ctx.check_cancelled()?;
-    let limit = args.page_bytes()?;
-    let page = tool.store.read(&args.key, args.offset, limit).await.map_err(ReadOutputError::Store)?;
+    let limit = args.page_bytes().map_err(ReadOutputError::into_tool_error)?;
+    let page = tool.store.read(&args.key, args.offset, limit).await?;
     Ok(output::result(&page))
 }

@@ -16,10 +16,11 @@ pub enum ReadOutputError {
     NoBytes,
 }
 
-impl From<ReadOutputError> for ToolError {
-    fn from(error: ReadOutputError) -> Self {
-        match error {
-            ReadOutputError::NoBytes => Self::InvalidArgs(error.to_string()),
+impl ReadOutputError {
+    /// Converts the error into the one that the loop receives.
+    pub(crate) fn into_tool_error(self) -> ToolError {
+        match self {
+            ReadOutputError::NoBytes => ToolError::InvalidArgs(self.to_string()),
             ReadOutputError::Store(error) => error.into(),
         }
     }

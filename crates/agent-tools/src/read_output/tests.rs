@@ -19,17 +19,17 @@ async fn tool(output: &str) -> ReadOutputTool {
 async fn a_page_says_where_it_is_and_where_to_go_on() {
     let tool = tool("0123456789").await;
     let first = call(&tool, json!({"key": "out-1", "limit": 4})).await.unwrap();
-    assert_eq!(first.joined_text(), "[out-1: bytes 0 to 4 of 10; read on with offset 4]\n0123");
+    assert_eq!(first.to_text(), "[out-1: bytes 0 to 4 of 10; read on with offset 4]\n0123");
     assert_eq!(first.details, json!({"key": "out-1", "start": 0, "end": 4, "kept": 10, "produced": 10}));
     let last = call(&tool, json!({"key": "out-1", "offset": -3})).await.unwrap();
-    assert_eq!(last.joined_text(), "[out-1: bytes 7 to 10 of 10; this is the end]\n789");
+    assert_eq!(last.to_text(), "[out-1: bytes 7 to 10 of 10; this is the end]\n789");
 }
 
 #[tokio::test]
 async fn what_was_over_the_bound_is_said_at_the_end() {
     let store = OutputStore::new().with_max_output_bytes(6);
     store.keep("0123456789").await.unwrap();
-    let shown = call(&ReadOutputTool::new(store), json!({"key": "out-1"})).await.unwrap().joined_text();
+    let shown = call(&ReadOutputTool::new(store), json!({"key": "out-1"})).await.unwrap().to_text();
     assert_eq!(
         shown,
         "[out-1: bytes 0 to 6 of 6; this is the end of what is kept; 4 more bytes are lost]\n012345"

@@ -21,8 +21,8 @@ pub(super) async fn run(
     let limit = tool.timeout;
     let tool = tool.clone();
     match interruptible(ctx, Some(limit), move |stop| search(&tool, &args, stop)).await {
-        Ok(found) => Ok(found?),
-        Err(Halt::TimedOut) => Err(SearchError::TimedOut.into()),
+        Ok(found) => found.map_err(SearchError::into_tool_error),
+        Err(Halt::TimedOut) => Err(SearchError::TimedOut.into_tool_error()),
         Err(halt) => Err(halt.into()),
     }
 }

@@ -41,12 +41,13 @@ pub enum SearchError {
     Cancelled,
 }
 
-impl From<SearchError> for ToolError {
-    fn from(error: SearchError) -> Self {
-        match error {
+impl SearchError {
+    /// Converts the error into the one that the loop receives.
+    pub(crate) fn into_tool_error(self) -> ToolError {
+        match self {
             SearchError::Cancelled => Halt::Cancelled.into(),
-            SearchError::Regex { .. } | SearchError::Include(_) => Self::InvalidArgs(error.to_string()),
-            error => Self::failed(error),
+            SearchError::Regex { .. } | SearchError::Include(_) => ToolError::InvalidArgs(self.to_string()),
+            error => ToolError::failed(error),
         }
     }
 }

@@ -143,7 +143,7 @@ async fn the_tool_reads_a_skill_and_what_is_in_its_folder_and_nothing_else() {
     let tool = SkillSet::load([home.path()]).tool();
     let ask = |arguments| {
         let (tool, ctx) = (Arc::clone(&tool), ToolContext::detached("skill", Arc::new(SystemEnvironment)));
-        async move { tool.execute(arguments, ctx).await.map(|r| r.joined_text()).map_err(|e| e.to_string()) }
+        async move { tool.execute(arguments, ctx).await.map(|r| r.to_text()).map_err(|e| e.to_string()) }
     };
     let text = ask(json!({"name": "release"})).await.unwrap();
     assert!(

@@ -49,7 +49,7 @@ pub(super) async fn run(tool: &SubAgentTool, task: &str, ctx: ToolContext) -> Re
     let messages = messages?;
     let ended = seen.ended.unwrap_or(Ended::Aborted);
     let finished = Finished { loop_id, messages, ended, turns: seen.turns, usage: seen.usage };
-    output::result(&tool.name, &finished).ok_or_else(|| SubAgentError::Aborted.into())
+    output::result(&tool.name, &finished).ok_or_else(|| SubAgentError::Aborted.into_tool_error())
 }
 
 fn config(tool: &SubAgentTool, ctx: &ToolContext) -> Result<AgentLoopConfig, SubAgentError> {

@@ -17,12 +17,13 @@ pub(super) enum SubAgentError {
     Aborted,
 }
 
-impl From<SubAgentError> for ToolError {
-    fn from(error: SubAgentError) -> Self {
-        match error {
-            SubAgentError::NoTask | SubAgentError::BlankTask => Self::InvalidArgs(error.to_string()),
-            SubAgentError::Aborted => Self::Cancelled,
-            other => Self::failed(other),
+impl SubAgentError {
+    /// Converts the error into the one that the loop receives.
+    pub(crate) fn into_tool_error(self) -> ToolError {
+        match self {
+            SubAgentError::NoTask | SubAgentError::BlankTask => ToolError::InvalidArgs(self.to_string()),
+            SubAgentError::Aborted => ToolError::Cancelled,
+            other => ToolError::failed(other),
         }
     }
 }

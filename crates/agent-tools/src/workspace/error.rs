@@ -2,8 +2,6 @@
 
 use std::io;
 
-use agent_core::ToolError;
-
 /// Why a path was refused. The texts are written for the model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -71,11 +69,5 @@ impl PathError {
     /// Whether there simply is nothing at the path.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Self::Access { source, .. } if source.kind() == io::ErrorKind::NotFound)
-    }
-}
-
-impl From<PathError> for ToolError {
-    fn from(error: PathError) -> Self {
-        Self::failed(error)
     }
 }

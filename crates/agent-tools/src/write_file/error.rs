@@ -2,8 +2,6 @@
 
 use std::io;
 
-use agent_core::ToolError;
-
 use crate::PathError;
 
 /// Why a file was not written. The texts are written for the model.
@@ -21,10 +19,4 @@ pub enum WriteFileError {
         /// The operating system's words.
         source: io::Error,
     },
-}
-
-impl From<WriteFileError> for ToolError {
-    fn from(error: WriteFileError) -> Self {
-        Self::failed(error)
-    }
 }

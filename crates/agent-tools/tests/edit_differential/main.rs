@@ -126,7 +126,7 @@ fn arguments(case: &Case) -> Value {
 /// Whether the tool says what the model says.
 fn agrees(answer: &Result<ToolResult, ToolError>, outcome: &Outcome) -> bool {
     let text = match answer {
-        Ok(result) => result.joined_text(),
+        Ok(result) => result.to_text(),
         Err(error) => error.to_string(),
     };
     match outcome {

@@ -77,11 +77,11 @@ async fn a_tool_that_failed_is_an_error_result_with_its_text() {
     let client = connect(child("sdk")).await;
     let result = call(&client, "fail", json!({})).await.unwrap();
     assert!(result.is_error);
-    assert_eq!(result.joined_text(), "the disk is full");
+    assert_eq!(result.to_text(), "the disk is full");
     let silent = connect(child("raw_empty_error")).await;
     let result = call(&silent, "plain", json!({"n": 1})).await.unwrap();
     assert!(result.is_error);
-    assert_eq!(result.joined_text(), "The tool failed and did not say why.");
+    assert_eq!(result.to_text(), "The tool failed and did not say why.");
 }
 
 /// REQ-117.
@@ -133,7 +133,7 @@ async fn structured_content_is_the_details_and_the_text_where_there_is_none() {
     let client = connect(child("sdk")).await;
     let result = call(&client, "structured", json!({})).await.unwrap();
     assert_eq!(result.details, json!({"temperature": 21.5, "unit": "C"}));
-    assert_eq!(result.joined_text(), r#"{"temperature":21.5,"unit":"C"}"#);
+    assert_eq!(result.to_text(), r#"{"temperature":21.5,"unit":"C"}"#);
 }
 
 #[tokio::test]

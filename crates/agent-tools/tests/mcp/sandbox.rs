@@ -156,7 +156,7 @@ async fn a_result_that_is_too_big_is_cut_and_kept_whole() {
     let tool = crate::support::tool(&client, "echo").await;
     let whole = "é".repeat(200_000);
     let result = tool.execute(json!({"text": whole}), crate::support::context(&tool)).await.unwrap();
-    let shown = result.joined_text();
+    let shown = result.to_text();
     let note =
         "[all 400000 bytes are kept: call read_output with key \"out-1\" and offset 262144 to read on]";
     assert!(shown.ends_with(&format!("\n... (output truncated)\n{note}")), "{}", &shown[shown.len() - 200..]);

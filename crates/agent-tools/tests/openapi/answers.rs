@@ -27,7 +27,7 @@ async fn a_result_is_a_line_and_the_body() {
     let arguments = json!({"id": "a b", "query_id": "c", "_request_body": {"id": 1}});
     let result = api.call("clash", arguments).await;
     let url = format!("{}/base/clash/a%20b?id=c", api.server.url());
-    assert_eq!(result.joined_text(), format!("POST {url} → 201 Created\n\n{{\"id\":1}}"));
+    assert_eq!(result.to_text(), format!("POST {url} → 201 Created\n\n{{\"id\":1}}"));
     assert_eq!(result.details, json!({"status": 201, "method": "POST", "url": url}));
     assert!(!result.is_error);
 }
@@ -41,7 +41,7 @@ async fn an_answer_that_is_no_success_is_a_result() {
         })
         .await;
         let result = api.call("call", json!({})).await;
-        assert!(!result.is_error && result.joined_text().ends_with("\n\nwhy"), "{}", result.joined_text());
+        assert!(!result.is_error && result.to_text().ends_with("\n\nwhy"), "{}", result.to_text());
         assert_eq!(
             (&result.details["status"], &result.details["retry_after"]),
             (&json!(status), &json!("7"))
@@ -53,7 +53,7 @@ async fn an_answer_that_is_no_success_is_a_result() {
 async fn bodies_are_shown_by_what_they_are() {
     async fn check(kind: &'static str, bytes: &'static [u8], expected: &str) {
         let api = api(move || ([("content-type", kind)], bytes).into_response()).await;
-        let text = api.call("call", json!({})).await.joined_text();
+        let text = api.call("call", json!({})).await.to_text();
         assert_eq!(text.split_once("\n\n").unwrap().1, expected, "{kind}");
     }
     check("application/json", b"{\"a\": 1}", "{\"a\": 1}").await;
@@ -78,9 +78,7 @@ async fn bodies_are_shown_by_what_they_are() {
 async fn what_is_packed_is_not_shown_as_text() {
     let api =
         api(|| ([("content-type", "text/plain"), ("content-encoding", "br")], "abc").into_response()).await;
-    assert!(
-        api.call("call", json!({})).await.joined_text().ends_with("3 bytes, which cannot be shown here]")
-    );
+    assert!(api.call("call", json!({})).await.to_text().ends_with("3 bytes, which cannot be shown here]"));
 }
 
 #[tokio::test]
@@ -91,7 +89,7 @@ async fn pictures_are_pictures() {
         let result = api.call("call", json!({})).await;
         assert_eq!(result.content.len(), 2);
         assert!(matches!(&result.content[1], Content::Image(_)), "{:?}", result.content);
-        assert!(result.joined_text().ends_with("[image/png, 18 bytes]"), "{}", result.joined_text());
+        assert!(result.to_text().ends_with("[image/png, 18 bytes]"), "{}", result.to_text());
     }
 }
 
@@ -103,7 +101,7 @@ async fn long_texts_keep_their_beginning_and_their_end() {
     let server = Server::answering(move |_| body.clone().into_response()).await;
     let api = Api::with(server, &one("/x", "get", json!({})), |config| config.with_max_response_bytes(1000));
     let result = api.call("call", json!({})).await;
-    let text = result.joined_text();
+    let text = result.to_text();
     let text = text.split_once("\n\n").unwrap().1;
     assert!((990..=1000).contains(&text.len()), "{}", text.len());
     assert!(text.starts_with("beginé") && text.ends_with("éend") && text.contains("[truncated: "), "{text}");
@@ -118,10 +116,8 @@ async fn an_answer_without_end_is_read_up_to_a_bound() {
     })
     .await;
     let result = api.call("call", json!({})).await;
-    assert!(
-        result.joined_text().ends_with("[the answer is longer than 8388608 bytes; the rest was not read]")
-    );
-    assert!(result.joined_text().len() < 70_000);
+    assert!(result.to_text().ends_with("[the answer is longer than 8388608 bytes; the rest was not read]"));
+    assert!(result.to_text().len() < 70_000);
 }
 
 #[tokio::test]
@@ -137,7 +133,7 @@ async fn an_answer_that_breaks_off_is_shown_as_far_as_it_came() {
     .await;
     let result = api.call("call", json!({})).await;
     assert!(
-        result.is_error && result.joined_text().contains("the first part\n[the answer broke off here: "),
+        result.is_error && result.to_text().contains("the first part\n[the answer broke off here: "),
         "{result:?}"
     );
 }

@@ -169,12 +169,12 @@ async fn a_redirect_to_another_host_is_shown_and_not_followed() {
     for id in ["away", "post"] {
         let result = api.call(id, json!({})).await;
         assert_eq!(result.details["status"], 302);
-        assert!(result.joined_text().contains("/steal"), "{}", result.joined_text());
+        assert!(result.to_text().contains("/steal"), "{}", result.to_text());
     }
     assert!(away.take().is_none());
     // Within the host a GET goes on, and nothing that changes something is sent twice.
     let result = api.call("near", json!({})).await;
-    assert!(result.joined_text().ends_with("/base/z?n=1 → 200 OK\n\nhere"), "{}", result.joined_text());
+    assert!(result.to_text().ends_with("/base/z?n=1 → 200 OK\n\nhere"), "{}", result.to_text());
     assert_eq!(api.call("postNear", json!({})).await.details["status"], 307);
     api.server.take_all();
     assert_eq!(api.call("loop", json!({})).await.details["status"], 302);

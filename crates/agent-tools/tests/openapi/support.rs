@@ -62,7 +62,7 @@ impl Api {
     pub async fn refusal(&self, id: &str, arguments: Value) -> String {
         let shown = arguments.to_string();
         let error = match execute(&tool(&self.adapter, id), arguments).await {
-            Ok(result) => panic!("{shown} was sent: {}", result.joined_text()),
+            Ok(result) => panic!("{shown} was sent: {}", result.to_text()),
             Err(error) => error.to_string(),
         };
         assert!(self.server.take().is_none(), "{shown} was sent");

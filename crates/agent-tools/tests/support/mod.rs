@@ -31,15 +31,15 @@ pub async fn call(tool: &dyn AgentTool, arguments: Value) -> Result<ToolResult, 
 #[track_caller]
 pub fn text(result: Result<ToolResult, ToolError>) -> String {
     let result = result.unwrap();
-    assert!(!result.is_error, "{}", result.joined_text());
-    result.joined_text()
+    assert!(!result.is_error, "{}", result.to_text());
+    result.to_text()
 }
 
 /// The text of a call that does not.
 #[track_caller]
 pub fn failure(result: Result<ToolResult, ToolError>) -> String {
     match result {
-        Ok(result) => panic!("it worked: {}", result.joined_text()),
+        Ok(result) => panic!("it worked: {}", result.to_text()),
         Err(error) => error.to_string(),
     }
 }

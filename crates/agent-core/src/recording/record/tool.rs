@@ -117,6 +117,7 @@ impl AgentTool for RecordingTool {
             Ok(Err(ToolError::Timeout(limit))) => {
                 RecordedToolEnd::TimedOut(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX))
             }
+            Ok(Err(error @ ToolError::Error(_))) => RecordedToolEnd::Failed(error.to_string()),
             Err(panic) => RecordedToolEnd::Panicked(panic_text(&**panic)),
         };
         self.shared.lock().end(call, |effect| {

@@ -1,4 +1,4 @@
-//! Tools from functions.
+//! Tools made from async functions.
 
 use std::fmt;
 use std::future::Future;
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -16,7 +17,11 @@ use crate::tool::{AgentTool, Effects, ToolConcurrency, ToolContext, ToolError, T
 
 type Call = dyn Fn(&Value, ToolContext) -> BoxFuture<'static, Result<ToolResult, ToolError>> + Send + Sync;
 
-/// A tool from an async function. Only the argument's type has to be named.
+/// Makes a tool from an async function.
+///
+/// The argument type must be named in the closure, because the schema is derived from it. The output may be any
+/// [`Serialize`] value; see [`ToolResult::from_output`]. Effects, timeout, label and concurrency have the defaults of
+/// [`Tool`](super::Tool) and are changed with the methods of [`FunctionTool`].
 ///
 /// ```
 /// use agent_core::{AgentTool, Effects, tool_fn};
@@ -36,17 +41,17 @@ type Call = dyn Fn(&Value, ToolContext) -> BoxFuture<'static, Result<ToolResult,
 pub fn tool_fn<A, O, F, R>(name: impl Into<String>, description: impl Into<String>, call: F) -> FunctionTool
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
-    O: Into<ToolResult>,
+    O: Serialize + 'static,
     F: Fn(A, ToolContext) -> R + Send + Sync + 'static,
     R: Future<Output = Result<O, ToolError>> + Send + 'static,
 {
-    let arguments = Arguments::of::<A>();
+    let arguments = Arguments::cached::<A>();
     let schema = arguments.schema();
     let call = move |value: &Value, cx: ToolContext| -> BoxFuture<'static, Result<ToolResult, ToolError>> {
         match arguments.parse::<A>(value) {
             Ok(args) => {
                 let running = call(args, cx);
-                Box::pin(async move { running.await.map(Into::into) })
+                Box::pin(async move { ToolResult::from_output(running.await?) })
             }
             Err(error) => Box::pin(std::future::ready(Err(error))),
         }
@@ -63,7 +68,7 @@ where
     }
 }
 
-/// A tool made by [`tool_fn`].
+/// A tool that calls an async function, made by [`tool_fn`].
 #[derive(Clone)]
 pub struct FunctionTool {
     name: String,
@@ -77,28 +82,28 @@ pub struct FunctionTool {
 }
 
 impl FunctionTool {
-    /// The same, and what a call does to the world; [`Effects::Once`] unless said otherwise.
+    /// Sets the side effects of every call. The default is [`Effects::Once`].
     #[must_use]
     pub fn with_effects(mut self, effects: Effects) -> Self {
         self.effects = effects;
         self
     }
 
-    /// The same, with the longest that one call may take.
+    /// Sets the maximum duration of one call, which overrides the limit of the agent.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// The same, with a name for people.
+    /// Sets the name that is displayed to users. The default is the name of the tool.
     #[must_use]
     pub fn with_label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// The same, never run beside another call.
+    /// Runs all calls of a reply one after the other if this tool is among them.
     #[must_use]
     pub fn sequential(mut self) -> Self {
         self.concurrency = ToolConcurrency::Sequential;

@@ -1,4 +1,8 @@
-//! From a Rust type to the schema that a model is told of, and from a model's arguments back to the type.
+//! Derives the JSON schema of an argument type, and parses the arguments of a call into that type.
+
+use std::any::TypeId;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -8,9 +12,10 @@ use serde_json::{Map, Value, json};
 use crate::message::MAX_ARGUMENTS_SHOWN;
 use crate::tool::ToolError;
 
-/// The JSON schema (draft 2020-12) of a tool's arguments. It is an object without `$schema` and `title`; types
-/// within it are written out where they are used, except those that hold themselves. A type that is no object is
-/// wrapped in one, as its property `value`.
+/// Derives the JSON schema (draft 2020-12) of a tool's arguments.
+///
+/// The schema is an object without `$schema` and `title`. Nested types are inlined, except recursive ones. A type that
+/// is not an object is wrapped in an object with the single property `value`.
 ///
 /// ```
 /// #[derive(schemars::JsonSchema)]
@@ -27,8 +32,7 @@ pub fn argument_schema<A: JsonSchema>() -> Value {
     Arguments::of::<A>().schema
 }
 
-/// The schema of a type, without `$schema` and `title`; types within it are written out where they are used, except
-/// those that hold themselves.
+/// Derives the schema of a type, without `$schema` and `title`. Nested types are inlined, except recursive ones.
 pub(crate) fn plain_schema<A: JsonSchema>() -> Value {
     let generator = SchemaSettings::draft2020_12()
         .with(|s| {
@@ -44,25 +48,39 @@ pub(crate) fn plain_schema<A: JsonSchema>() -> Value {
     schema
 }
 
-/// The arguments of one tool.
+/// The argument type of a tool: its schema, and how the type maps to the object that a model sends.
 #[derive(Debug, Clone)]
 pub(super) struct Arguments {
     schema: Value,
     shape: Shape,
 }
 
-/// How the type lies in the object that a model sends.
+/// How the argument type maps to the object that a model sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
-    /// It is the object.
+    /// The type is the object.
     Object,
-    /// It is `()` or the like: the object is empty.
+    /// The type has no content, like `()`: the object is empty.
     Nothing,
-    /// It is the property `value`.
+    /// The type is the property `value` of the object.
     Wrapped,
 }
 
 impl Arguments {
+    /// Returns the arguments of `A`. The schema is derived on the first call for a type and cached for the process.
+    pub(super) fn cached<A: JsonSchema + 'static>() -> Arc<Self> {
+        static CACHE: RwLock<BTreeMap<TypeId, Arc<Arguments>>> = RwLock::new(BTreeMap::new());
+
+        let key = TypeId::of::<A>();
+        if let Some(known) = CACHE.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Arc::clone(known);
+        }
+        // Derived without the lock, because `A` may run code of its own.
+        let derived = Arc::new(Self::of::<A>());
+        let mut cache = CACHE.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(cache.entry(key).or_insert(derived))
+    }
+
     pub(super) fn of<A: JsonSchema>() -> Self {
         match plain_schema::<A>() {
             Value::Object(schema) => Self::shaped(schema),
@@ -80,7 +98,7 @@ impl Arguments {
             Some("null") => {
                 Self { schema: json!({"type": "object", "properties": {}}), shape: Shape::Nothing }
             }
-            // Alternatives and references say `type` inside; an enum of structs is an object all the same.
+            // Alternatives and references have `type` inside; an enum of structs is an object nevertheless.
             None if !holds_scalar(&schema) => {
                 let mut object = Map::new();
                 object.insert("type".into(), "object".into());
@@ -91,7 +109,7 @@ impl Arguments {
                 Self { schema: Value::Object(object), shape: Shape::Object }
             }
             _ => {
-                // References are to the root, so the definitions move there.
+                // References start at the root, so the definitions move there.
                 let definitions = schema.shift_remove("$defs");
                 let mut object = Map::new();
                 object.insert("type".into(), "object".into());
@@ -107,7 +125,7 @@ impl Arguments {
         self.schema.clone()
     }
 
-    /// The arguments as the type.
+    /// Parses the arguments of a call into the type.
     pub(super) fn parse<A: DeserializeOwned>(&self, arguments: &Value) -> Result<A, ToolError> {
         let parsed = match self.shape {
             Shape::Object => A::deserialize(arguments),
@@ -125,7 +143,7 @@ impl Arguments {
     }
 }
 
-/// Whether some alternative is not an object: then the whole has to be wrapped.
+/// Returns whether an alternative is not an object, in which case the whole type must be wrapped.
 fn holds_scalar(schema: &Map<String, Value>) -> bool {
     if schema.get("enum").is_some()
         || schema.get("const").is_some()

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Tool, argument_schema, tool_fn};
 use crate::environment::SystemEnvironment;
+use crate::message::Content;
 use crate::tool::validate::{ArgumentValidator, SchemaValidator};
 use crate::tool::{AgentTool, Effects, ToolConcurrency, ToolContext, ToolError, ToolResult};
 
@@ -59,15 +61,55 @@ async fn a_function_may_give_text_json_content_or_a_result_and_may_fail() {
     let value = tool_fn("t", "", |_: Weather, _| async { Ok(json!({"a": 1})) });
     let whole = tool_fn("t", "", |_: Weather, _| async { Ok(ToolResult::text("x").terminating()) });
     let fails = tool_fn("t", "", |args: Weather, _| async move {
-        let n: u8 = args.city.parse().map_err(ToolError::failed)?;
+        let n: u8 = args.city.parse()?;
         Ok(n.to_string())
     });
     let oslo = || json!({"city": "Oslo"});
-    assert_eq!(run(&text, oslo()).await.unwrap().joined_text(), "plain");
+    assert_eq!(run(&text, oslo()).await.unwrap().to_text(), "plain");
     assert_eq!(run(&value, oslo()).await.unwrap().details, json!({"a": 1}));
     assert!(run(&whole, oslo()).await.unwrap().terminate);
-    assert_eq!(run(&fails, oslo()).await, Err(ToolError::Failed("invalid digit found in string".into())));
-    assert_eq!(run(&fails, json!({"city": "7"})).await.unwrap().joined_text(), "7");
+    let failure = run(&fails, oslo()).await.unwrap_err();
+    assert_eq!(failure.to_string(), "invalid digit found in string");
+    assert!(failure.source().is_some_and(|e| e.is::<std::num::ParseIntError>()), "{failure:?}");
+    assert_eq!(run(&fails, json!({"city": "7"})).await.unwrap().to_text(), "7");
+}
+
+#[derive(Serialize, Clone)]
+struct Forecast {
+    city: String,
+    celsius: i8,
+}
+
+#[track_caller]
+fn check_output(output: impl Serialize + 'static, expect: ToolResult) {
+    assert_eq!(ToolResult::from_output(output).unwrap(), expect);
+}
+
+#[tokio::test]
+async fn an_output_may_be_anything_that_serializes() {
+    let forecast = Forecast { city: "Oslo".into(), celsius: -3 };
+    let json = json!({"city": "Oslo", "celsius": -3});
+    let text = r#"{"city":"Oslo","celsius":-3}"#;
+    check_output(forecast.clone(), ToolResult::text(text).with_details(json));
+    check_output(vec![1, 2], ToolResult::text("[1,2]").with_details(json!([1, 2])));
+    check_output(42, ToolResult::text("42").with_details(json!(42)));
+    check_output((), ToolResult::default());
+    check_output("plain", ToolResult::text("plain"));
+    check_output(Some(String::from("plain")), ToolResult::text("plain"));
+    check_output('x', ToolResult::text("x"));
+    let picture = Content::image("AA", "image/png");
+    check_output(picture.clone(), ToolResult::content(vec![picture.clone()]));
+    check_output(vec![picture.clone()], ToolResult::content(vec![picture]));
+    check_output(ToolResult::error("no").terminating(), ToolResult::error("no").terminating());
+    let keys = BTreeMap::from([((1, 2), 3)]);
+    let error = ToolResult::from_output(keys).unwrap_err();
+    assert!(error.to_string().contains("key must be a string"), "{error}");
+
+    let tool = tool_fn("t", "", move |_: Weather, _| {
+        let forecast = forecast.clone();
+        async move { Ok(forecast) }
+    });
+    assert_eq!(run(&tool, json!({"city": "Oslo"})).await.unwrap().to_text(), text);
 }
 
 #[tokio::test]
@@ -139,14 +181,14 @@ async fn every_argument_type_gives_an_object() {
     );
 
     let unit = tool_fn("t", "", |unit: Unit, _| async move { Ok(format!("{unit:?}")) });
-    assert_eq!(run(&unit, json!({"value": "kelvin"})).await.unwrap().joined_text(), "Kelvin");
+    assert_eq!(run(&unit, json!({"value": "kelvin"})).await.unwrap().to_text(), "Kelvin");
     let nothing = tool_fn("t", "", |(): (), _| async { Ok("ran") });
-    assert_eq!(run(&nothing, json!({})).await.unwrap().joined_text(), "ran");
+    assert_eq!(run(&nothing, json!({})).await.unwrap().to_text(), "ran");
     let list = tool_fn("t", "", |names: Vec<String>, _| async move { Ok(names.join("+")) });
-    assert_eq!(run(&list, json!({"value": ["a", "b"]})).await.unwrap().joined_text(), "a+b");
+    assert_eq!(run(&list, json!({"value": ["a", "b"]})).await.unwrap().to_text(), "a+b");
     let action = tool_fn("t", "", |action: Action, _| async move { Ok(format!("{action:?}")) });
     assert_eq!(
-        run(&action, json!({"kind": "move", "to": "x"})).await.unwrap().joined_text(),
+        run(&action, json!({"kind": "move", "to": "x"})).await.unwrap().to_text(),
         "Move { to: \"x\" }"
     );
 }
@@ -161,7 +203,7 @@ async fn a_type_that_holds_itself_has_a_schema_that_can_be_checked() {
     assert_eq!(schema["type"], "object");
     let good = json!({"name": "ab", "children": [{"name": "c", "children": []}]});
     let checked = SchemaValidator.validate(&schema, good).unwrap();
-    assert_eq!(run(&tool, checked).await.unwrap().joined_text(), "3");
+    assert_eq!(run(&tool, checked).await.unwrap().to_text(), "3");
     let bad = json!({"name": "ab", "children": [{"children": []}]});
     assert!(
         SchemaValidator
@@ -224,10 +266,57 @@ impl Tool for Delete {
     }
 }
 
+/// Counts how often its schema is derived.
+#[derive(Deserialize)]
+struct Counted {}
+
+static DERIVED: AtomicUsize = AtomicUsize::new(0);
+
+impl JsonSchema for Counted {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Counted".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        DERIVED.fetch_add(1, SeqCst);
+        schemars::json_schema!({"type": "object"})
+    }
+}
+
+struct Counting;
+
+impl Tool for Counting {
+    const NAME: &'static str = "counting";
+    type Args = Counted;
+    type Output = ();
+
+    fn description(&self) -> &str {
+        ""
+    }
+
+    async fn call(&self, _: Counted, _: &ToolContext) -> Result<(), ToolError> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_schema_of_a_type_is_derived_once() {
+    for _ in 0..3 {
+        let tool = Counting;
+        assert_eq!(AgentTool::parameters_schema(&tool)["type"], "object");
+        assert_eq!(AgentTool::effects(&tool, &json!({})), Effects::Once);
+        assert_eq!(run(&tool, json!({})).await.unwrap(), ToolResult::default());
+    }
+    let also = tool_fn("also", "", |_: Counted, _| async { Ok("ran") });
+    assert_eq!(run(&also, json!({})).await.unwrap().to_text(), "ran");
+    assert_eq!(DERIVED.load(SeqCst), 1);
+}
+
 /// REQ-021.
 #[tokio::test]
 async fn a_typed_tool_passes_everything_on() {
-    let tool: Box<dyn AgentTool> = Box::new(Delete.into_tool());
+    let tool: Arc<dyn AgentTool> = Arc::new(Delete);
+    let tool: Arc<dyn AgentTool> = Arc::new(tool);
     assert_eq!(
         (tool.name(), tool.label(), tool.description()),
         ("delete", "Delete a file", "Deletes a file")
@@ -243,7 +332,7 @@ async fn a_typed_tool_passes_everything_on() {
     assert_eq!(tool.timeout(), Some(Duration::from_secs(1)));
     assert_eq!(tool.concurrency(), ToolConcurrency::Sequential);
     assert_eq!(tool.prepare_arguments(json!({"file": "a"}))["path"], "a");
-    assert_eq!(run(&*tool, json!({"path": "a"})).await.unwrap().joined_text(), "deleted a");
+    assert_eq!(run(&*tool, json!({"path": "a"})).await.unwrap().to_text(), "deleted a");
     assert!(matches!(run(&*tool, json!({})).await, Err(ToolError::InvalidArgs(_))));
     let cancelled = cx();
     cancelled.cancel.cancel();

@@ -130,7 +130,7 @@ async fn call(
     let mut wrong = read::problems(plan, root, arguments, &request);
     wrong.extend(plan::credential_problems(plan, root, schemes, &request));
     if result.is_error || result.details["status"] != 200 {
-        wrong.push(format!("the result is {}", result.joined_text()));
+        wrong.push(format!("the result is {}", result.to_text()));
     }
     let text = format!("{result:?}{tool:?}");
     if text.contains("token-of-caller") || text.contains("pass-word-1") {

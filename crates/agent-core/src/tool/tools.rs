@@ -1,4 +1,4 @@
-//! The tools of a run, or of many: described once, and encoded once for each model that is told of them.
+//! The shared list of tools that one or many runs use.
 
 #[cfg(test)]
 mod tests;
@@ -12,13 +12,12 @@ use serde_json::Value;
 use super::{AgentTool, ToolConcurrency, ToolDefinition, ToolDefinitions};
 use crate::identity::ToolName;
 
-/// Tools, in the order in which a model is told of them. A clone shares them.
+/// A shared, immutable list of tools, in the order in which the model receives their definitions.
 ///
-/// A program with many agents makes one and gives each of them a clone: names, descriptions and schemas are asked for
-/// once, and their encoded form is kept for all.
+/// A clone shares the list. A program with many agents builds one list and gives each agent a clone, so that the
+/// definitions are built and encoded once for all of them.
 ///
 /// ```
-/// use std::sync::Arc;
 /// use agent_core::{Tools, tool_fn};
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -27,9 +26,10 @@ use crate::identity::ToolName;
 /// }
 ///
 /// let clock = tool_fn("clock", "Tells the time.", |zone: Zone, _| async move { Ok(format!("noon in {}", zone.name)) });
-/// let kit = Tools::from(vec![Arc::new(clock) as _]);
-/// assert_eq!(kit.definitions().definitions()[0].name, "clock");
-/// assert_eq!(kit.clone().len(), 1);
+/// let tools = Tools::default().with(clock);
+/// assert_eq!(tools.definitions().definitions()[0].name, "clock");
+/// assert_eq!(tools.clone().len(), 1);
+/// assert_eq!(tools.duplicate_name(), None);
 /// ```
 #[derive(Clone)]
 pub struct Tools {
@@ -39,80 +39,79 @@ pub struct Tools {
 #[derive(Default)]
 struct Inner {
     tools: Vec<Arc<dyn AgentTool>>,
-    /// Made when a run first asks: a tool may be slow to describe itself, and one that is never run need not.
+    /// Built on first use, because describing a tool can be slow and unused lists need not be described.
     ready: OnceLock<Ready>,
 }
 
 struct Ready {
     by_name: BTreeMap<String, Arc<dyn AgentTool>>,
-    set: ToolDefinitions,
+    definitions: ToolDefinitions,
     sequential: BTreeSet<ToolName>,
     duplicate: Option<String>,
 }
 
 impl Tools {
-    /// How many tools there are.
+    /// Returns the number of tools.
     #[must_use]
     pub fn len(&self) -> usize {
         self.inner.tools.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.inner.tools.is_empty()
     }
 
-    /// The tools, as they were given.
+    /// Returns the tools in the order in which they were added, duplicates included.
     #[must_use]
     pub fn tools(&self) -> &[Arc<dyn AgentTool>] {
         &self.inner.tools
     }
 
-    /// The same tools and one more. Of two with one name the later wins.
+    /// Returns a list with these tools and `tool` at the end. This list does not change.
     #[must_use]
-    pub fn with(&self, tool: Arc<dyn AgentTool>) -> Self {
-        let mut tools = self.inner.tools.clone();
-        tools.push(tool);
-        Self::from(tools)
+    pub fn with(&self, tool: impl AgentTool + 'static) -> Self {
+        self.with_all([Arc::new(tool) as Arc<dyn AgentTool>])
     }
 
-    /// These tools, and `tools` after them.
+    /// Returns a list with these tools and `tools` at the end. This list does not change.
+    ///
+    /// If this list is empty, the result shares `tools` with its other holders.
     #[must_use]
-    pub fn with_all(&self, tools: impl Into<Self>) -> Self {
-        let added = tools.into();
+    pub fn with_all(&self, tools: Self) -> Self {
         if self.is_empty() {
-            return added;
+            return tools;
         }
-        let mut tools = self.inner.tools.clone();
-        tools.extend(added.tools().iter().cloned());
-        Self::from(tools)
+        self.inner.tools.iter().chain(tools.tools()).cloned().collect()
     }
 
-    /// The name that more than one tool has.
+    /// Returns a name that more than one tool has, or `None` if all names differ.
+    ///
+    /// An agent refuses to run with such a list, because the model could not tell the tools apart.
     #[must_use]
     pub fn duplicate_name(&self) -> Option<&str> {
         self.ready().duplicate.as_deref()
     }
 
-    /// What a model is told.
+    /// Returns the definitions that the model receives. Of several tools with one name, only the last is included.
     #[must_use]
     pub fn definitions(&self) -> &ToolDefinitions {
-        &self.ready().set
+        &self.ready().definitions
     }
 
-    /// The tool of this name.
+    /// Returns the tool with this name; the last one, if there are several.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Arc<dyn AgentTool>> {
         self.ready().by_name.get(name)
     }
 
-    /// The schema that a model was told of this tool.
+    /// Returns the schema that the model received for the tool with this name.
     pub(crate) fn schema(&self, name: &str) -> Option<&Value> {
         self.definitions().definitions().iter().find(|d| d.name == name).map(|d| &d.parameters)
     }
 
-    /// The tools beside which no other may run.
+    /// Returns the names of the tools that must not run concurrently with others.
     pub(crate) fn sequential(&self) -> &BTreeSet<ToolName> {
         &self.ready().sequential
     }
@@ -126,10 +125,10 @@ impl Ready {
     fn new(tools: &[Arc<dyn AgentTool>]) -> Self {
         let by_name = tools.iter().map(|t| (t.name().to_owned(), Arc::clone(t))).collect();
         let mut duplicate = None;
-        let mut told = BTreeSet::new();
+        let mut described = BTreeSet::new();
         let mut definitions: Vec<ToolDefinition> = Vec::with_capacity(tools.len());
         for tool in tools.iter().rev() {
-            if !told.insert(tool.name()) {
+            if !described.insert(tool.name()) {
                 duplicate = Some(tool.name().to_owned());
             } else {
                 let schema = tool.parameters_schema();
@@ -139,12 +138,12 @@ impl Ready {
         definitions.reverse();
         let sequential = tools.iter().filter(|t| t.concurrency() == ToolConcurrency::Sequential);
         let sequential = sequential.map(|t| t.name().into()).collect();
-        Self { by_name, set: definitions.into(), sequential, duplicate }
+        Self { by_name, definitions: definitions.into(), sequential, duplicate }
     }
 }
 
 impl Default for Tools {
-    /// No tools. One for the process: every agent begins with it.
+    /// Returns the empty list. It is shared by the whole process, so it allocates nothing.
     fn default() -> Self {
         static NONE: LazyLock<Arc<Inner>> = LazyLock::new(Arc::default);
         Self { inner: Arc::clone(&NONE) }
@@ -160,6 +159,15 @@ impl From<Vec<Arc<dyn AgentTool>>> for Tools {
 impl FromIterator<Arc<dyn AgentTool>> for Tools {
     fn from_iter<I: IntoIterator<Item = Arc<dyn AgentTool>>>(tools: I) -> Self {
         Self::from(tools.into_iter().collect::<Vec<_>>())
+    }
+}
+
+impl IntoIterator for Tools {
+    type Item = Arc<dyn AgentTool>;
+    type IntoIter = std::vec::IntoIter<Arc<dyn AgentTool>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.inner.tools.clone().into_iter()
     }
 }
 

@@ -12,9 +12,11 @@ impl BasicAgent {
         self.settings().agent_id.clone()
     }
 
-    /// Gives the agent the id it had when its run was recorded.
-    pub(crate) fn set_agent_id(&self, id: AgentId) {
-        self.settings().agent_id = id;
+    /// Uses this agent id from the next run on, for example the id of a recorded run that is replayed.
+    #[must_use]
+    pub fn with_agent_id(self, id: impl Into<AgentId>) -> Self {
+        self.settings().agent_id = id.into();
+        self
     }
 
     /// The session's id.

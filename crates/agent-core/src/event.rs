@@ -1,19 +1,24 @@
-//! What a run says: the typed events that subscribers see and that the log keeps.
+//! The typed events of a run, which subscribers receive and which the journal stores.
 //!
-//! Every event but the live ones ([`is_live`](AgentEvent::is_live)) comes out of the step function and is enough,
-//! together with the others, to fold messages, history and the loop tree again. Live events go to subscribers only.
+//! Every event except the live ones ([`is_live`](AgentEvent::is_live)) comes out of the step function. Together they are
+//! sufficient to rebuild the messages, the history and the loop tree. Live events are only delivered to subscribers.
+//!
+//! In JSON an event is a flat object with a `type` tag; tags and field names are in snake case. Values that have a form
+//! of their own (messages, content blocks, usage, tool results, error kinds) keep it. Session files of version 1 have an
+//! older form of events, which `agent-session` reads and writes.
 //!
 //! ```
 //! use agent_core::{AgentEvent, LoopId};
 //! let event = AgentEvent::InputRejected { loop_id: LoopId::from("s.m.1"), reason: "no".into() };
 //! assert_eq!(
 //!     serde_json::to_string(&event)?,
-//!     r#"{"type":"InputRejected","loop_id":"s.m.1","reason":"no"}"#
+//!     r#"{"type":"input_rejected","loop_id":"s.m.1","reason":"no"}"#
 //! );
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
 mod group;
+mod json;
 mod notes;
 mod question;
 mod run;
@@ -34,12 +39,12 @@ use crate::prefix::CacheBreak;
 use crate::provider::MessageSnapshot;
 use crate::tool::ToolResult;
 
-/// An event of a run. Which of them are there and in which order is written at each (REQ-007, REQ-185, REQ-210).
+/// An event of a run. Each variant states when the run emits it and in which order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type")]
+#[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AgentEvent {
-    /// The run began. Absent only when `before_loop` vetoed it.
+    /// The run began. Emitted first, except when `before_loop` vetoed the run.
     AgentStart(Box<AgentStart>),
     /// An input filter refused the prompt; `AgentEnd` follows.
     InputRejected {
@@ -57,6 +62,7 @@ pub enum AgentEvent {
         /// When.
         timestamp: Timestamp,
         /// What opened it.
+        #[serde(with = "json::trigger")]
         triggered_by: TurnTrigger,
     },
     /// A message begins. A reply begins empty; every other message is whole.
@@ -91,7 +97,7 @@ pub enum AgentEvent {
         /// Its tokens, as they were counted when it entered.
         #[serde(default)]
         tokens: u64,
-        /// Whether this was the reply of an attempt that is tried again: it enters no history (D9).
+        /// Whether this was the reply of an attempt that is tried again: it enters no history.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         superseded: bool,
     },
@@ -104,7 +110,7 @@ pub enum AgentEvent {
         /// The tool.
         tool_name: ToolName,
         /// The arguments as the model sent them.
-        #[serde(flatten)]
+        #[serde(flatten, with = "json::arguments")]
         args: ToolArguments,
     },
     /// A tool shows what it has so far. Live.
@@ -144,7 +150,8 @@ pub enum AgentEvent {
         loop_id: LoopId,
         /// Which.
         question_id: QuestionId,
-        /// How.
+        /// The answer.
+        #[serde(with = "json::answer")]
         answer: Answer,
     },
     /// Nothing goes on without an answer: the stream ends here, the run does not.
@@ -193,9 +200,9 @@ pub enum AgentEvent {
         /// The results, in the order of the calls.
         tool_results: Vec<MessageRef>,
     },
-    /// The run ended. There is exactly one, and nothing of the loop follows it (D3).
+    /// The run ended. There is exactly one, and no event of the loop follows it.
     AgentEnd(Box<AgentEnd>),
-    /// Branches were announced: each will have its own events, told apart by their loop, and its own end (REQ-198).
+    /// Branches were announced: each will have its own events, told apart by their loop, and its own end.
     ParallelLoopStart(Box<ParallelLoopStart>),
     /// The group ended. There is one for each start, on every path, after the ends of all its loops.
     ParallelLoopEnd(Box<ParallelLoopEnd>),
@@ -215,37 +222,43 @@ pub struct ToolExecutionEnd {
     pub result: ToolResult,
     /// Whether it failed.
     pub is_error: bool,
-    /// How long the tool ran, in milliseconds; absent when it did not run (B-107).
+    /// How long the tool ran, in milliseconds; absent when it did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// The loop of a sub-agent (REQ-194).
+    /// The loop of a sub-agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_loop_id: Option<LoopId>,
 }
 
-/// What arrived of a reply (REQ-008).
+/// A piece of a reply as it arrived.
+///
+/// In JSON it is flat: `{"type":"text_delta","text":"Hel"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type")]
 #[non_exhaustive]
 pub enum StreamDelta {
-    /// Text.
+    /// A piece of text.
+    #[serde(rename = "text_delta")]
     Text {
-        /// What arrived.
-        delta: String,
+        /// The text that arrived.
+        text: String,
     },
-    /// Thinking.
+    /// A piece of thinking.
+    #[serde(rename = "thinking_delta")]
     Thinking {
-        /// What arrived.
-        delta: String,
+        /// The text that arrived.
+        text: String,
     },
-    /// Text of a call's arguments.
+    /// A piece of the JSON text of a call's arguments.
+    #[serde(rename = "tool_call_delta")]
     ToolCallDelta {
-        /// What arrived.
-        delta: String,
+        /// The text that arrived.
+        text: String,
     },
 }
 
 impl AgentEvent {
-    /// The loop that says it; for the events of a group, the group.
+    /// Returns the id of the loop that emitted the event; for the events of a group, the id of the group.
     #[must_use]
     pub fn loop_id(&self) -> &LoopId {
         match self {
@@ -275,7 +288,7 @@ impl AgentEvent {
         }
     }
 
-    /// Whether it goes to subscribers only and is never needed to fold the log.
+    /// Returns whether the event is only delivered to subscribers. Live events are not needed to rebuild the history.
     #[must_use]
     pub fn is_live(&self) -> bool {
         matches!(
@@ -284,7 +297,7 @@ impl AgentEvent {
         )
     }
 
-    /// Whether the events of its loop end with it.
+    /// Returns whether the event stream of its loop ends with this event.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::AgentEnd(_) | Self::RunSuspended { .. })

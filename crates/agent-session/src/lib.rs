@@ -69,7 +69,7 @@ pub use model::{
 #[doc(inline)]
 pub use recorder::{Flushing, SessionRecorder};
 #[doc(inline)]
-pub use schema::session_schema;
+pub use schema::{event_schema, session_schema};
 #[doc(inline)]
 pub use store::{
     AgentSessions, FoundSession, FoundSessions, JsonStore, Loss, MAX_FILE_BYTES, MAX_ID_BYTES, MAX_PAGE,

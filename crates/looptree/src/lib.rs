@@ -9,8 +9,8 @@
 //!     .with_tools(Workspace::open(".")?.tools());
 //! let mut events = agent.prompt("Why does the build fail?")?; // returns at once
 //! while let Some(event) = events.recv().await {
-//!     if let AgentEvent::MessageUpdate { delta: StreamDelta::Text { delta }, .. } = event {
-//!         print!("{delta}");
+//!     if let AgentEvent::MessageUpdate { delta: StreamDelta::Text { text }, .. } = event {
+//!         print!("{text}");
 //!     }
 //! }
 //! # Ok(())

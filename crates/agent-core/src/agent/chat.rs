@@ -53,7 +53,7 @@ impl BasicAgent {
         let mut text = String::new();
         while let Some(event) = events.recv().await {
             match &event {
-                AgentEvent::MessageUpdate { delta: StreamDelta::Text { delta }, .. } => {
+                AgentEvent::MessageUpdate { delta: StreamDelta::Text { text: delta }, .. } => {
                     on_token(ChatToken::Text(delta));
                 }
                 AgentEvent::MessageEnd { message, superseded: false, .. }

@@ -163,19 +163,19 @@ impl Shell {
                     return;
                 }
                 StreamEvent::TextDelta { index, delta } => {
-                    (index, StreamDelta::Text { delta: delta.to_owned() })
+                    (index, StreamDelta::Text { text: delta.to_owned() })
                 }
                 StreamEvent::ThinkingDelta { index, delta } => {
-                    (index, StreamDelta::Thinking { delta: delta.to_owned() })
+                    (index, StreamDelta::Thinking { text: delta.to_owned() })
                 }
                 StreamEvent::ToolCallDelta { index, delta } => {
-                    (index, StreamDelta::ToolCallDelta { delta: delta.to_owned() })
+                    (index, StreamDelta::ToolCallDelta { text: delta.to_owned() })
                 }
                 _ => return,
             };
-            let (StreamDelta::Text { delta: text }
-            | StreamDelta::Thinking { delta: text }
-            | StreamDelta::ToolCallDelta { delta: text }) = &delta;
+            let (StreamDelta::Text { text }
+            | StreamDelta::Thinking { text }
+            | StreamDelta::ToolCallDelta { text }) = &delta;
             inbox.bytes = inbox.bytes.saturating_add(text.len());
             // Before the start nothing is shown; the text is in the log all the same (B-011).
             if inbox.begun {

@@ -1,4 +1,4 @@
-//! The REQ's forms over the one path: a sender of owned events, and one complete message.
+//! Owned stream events, and helpers that call a provider and return the complete message.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,8 +8,10 @@ use tokio_util::sync::CancellationToken;
 use super::{Completion, ModelRequest, ProviderError, ReplyLog, StreamEvent, StreamProvider};
 use crate::message::{AssistantMessage, Usage};
 
-/// A [`StreamEvent`] that owns its text, for channels, streams and remote ends. After the events of a reply exactly
-/// one `Done` or `Error` follows, and nothing after it.
+/// A [`StreamEvent`] that owns its text, for channels, streams and remote connections. Exactly one `Done` or `Error`
+/// follows the events of a reply and ends it.
+///
+/// In JSON it is a flat object with a snake-case `type` tag: `{"type":"text_delta","index":0,"text":"Hel"}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each field is that of the borrowed event of the same name")]
@@ -20,23 +22,47 @@ pub enum OwnedStreamEvent {
     /// As [`StreamEvent::TextStart`].
     TextStart { index: u32 },
     /// As [`StreamEvent::TextDelta`].
-    TextDelta { index: u32, delta: String },
+    TextDelta {
+        index: u32,
+        #[serde(rename = "text")]
+        delta: String,
+    },
     /// As [`StreamEvent::TextSignature`].
-    TextSignature { index: u32, delta: String },
+    TextSignature {
+        index: u32,
+        #[serde(rename = "signature")]
+        delta: String,
+    },
     /// As [`StreamEvent::ThinkingStart`].
     ThinkingStart { index: u32 },
     /// As [`StreamEvent::ThinkingDelta`].
-    ThinkingDelta { index: u32, delta: String },
+    ThinkingDelta {
+        index: u32,
+        #[serde(rename = "text")]
+        delta: String,
+    },
     /// As [`StreamEvent::ThinkingSignature`].
-    ThinkingSignature { index: u32, delta: String },
+    ThinkingSignature {
+        index: u32,
+        #[serde(rename = "signature")]
+        delta: String,
+    },
     /// As [`StreamEvent::RedactedThinking`].
     RedactedThinking { index: u32, data: String },
     /// As [`StreamEvent::ToolCallStart`].
     ToolCallStart { index: u32, id: String, name: String },
     /// As [`StreamEvent::ToolCallDelta`].
-    ToolCallDelta { index: u32, delta: String },
+    ToolCallDelta {
+        index: u32,
+        #[serde(rename = "text")]
+        delta: String,
+    },
     /// As [`StreamEvent::ToolCallSignature`].
-    ToolCallSignature { index: u32, delta: String },
+    ToolCallSignature {
+        index: u32,
+        #[serde(rename = "signature")]
+        delta: String,
+    },
     /// As [`StreamEvent::Opaque`].
     Opaque { index: u32, kind: String, data: Value },
     /// As [`StreamEvent::BlockEnd`].
@@ -92,7 +118,7 @@ impl From<StreamEvent<'_>> for OwnedStreamEvent {
 }
 
 impl OwnedStreamEvent {
-    /// The event that this one was made from; `None` for the two that end a reply.
+    /// Returns the borrowed form of this event; `None` for `Done` and `Error`, which end a reply.
     #[must_use]
     pub fn borrowed(&self) -> Option<StreamEvent<'_>> {
         Some(match self {
@@ -122,7 +148,7 @@ impl OwnedStreamEvent {
     }
 }
 
-/// Calls a model and gives the complete message.
+/// Calls a model and returns the complete message.
 ///
 /// # Errors
 /// As [`StreamProvider::stream`].
@@ -138,8 +164,8 @@ pub async fn complete(
     Ok(message)
 }
 
-/// Calls a model, sends each event as it arrives, and gives the complete message (REQ-020's form). The last event
-/// sent is `Done` or `Error`. Events for a receiver that is gone are dropped; the call goes on.
+/// Calls a model, sends each event as it arrives, and returns the complete message. The last event that is sent is
+/// `Done` or `Error`. If the receiver has been dropped, events are discarded and the call continues.
 ///
 /// # Errors
 /// As [`StreamProvider::stream`].

@@ -1,5 +1,7 @@
 //! What a cassette looks like in its file.
 
+mod stream;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -109,6 +111,7 @@ pub enum RecordedEffect {
         /// What it was asked.
         request: RecordedRequest,
         /// What arrived.
+        #[serde(with = "stream")]
         events: Vec<OwnedStreamEvent>,
         /// How it ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]

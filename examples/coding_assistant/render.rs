@@ -177,10 +177,10 @@ impl Screen {
     /// Shows an event.
     pub(crate) fn show(&self, event: &AgentEvent) {
         match event {
-            AgentEvent::MessageUpdate { delta: StreamDelta::Text { delta }, .. } => {
+            AgentEvent::MessageUpdate { delta: StreamDelta::Text { text: delta }, .. } => {
                 self.flow(Flow::Text, delta)
             }
-            AgentEvent::MessageUpdate { delta: StreamDelta::Thinking { delta }, .. } => {
+            AgentEvent::MessageUpdate { delta: StreamDelta::Thinking { text: delta }, .. } => {
                 self.flow(Flow::Thinking, delta)
             }
             AgentEvent::MessageEnd { .. } => {

@@ -1,12 +1,12 @@
-//! A task on record, and its replay.
+//! Records a task to a cassette, and replays it.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, anyhow};
 use looptree::prelude::*;
-use looptree::session::{load_recording, save_recording};
-use looptree::{ApiProtocol, AtLimit, CostConfig, Recorder, Replay};
+use looptree::session::{Cassette, CassetteRecorder, Replay};
+use looptree::{ApiProtocol, AtLimit, CostConfig};
 use serde::{Deserialize, Serialize};
 
 use crate::approval::{self, Mode};
@@ -44,9 +44,9 @@ struct Model {
     cost: CostConfig,
 }
 
-/// A recording in the making.
+/// The cassette that a run is being recorded to.
 pub(crate) struct Tape {
-    recorder: Recorder,
+    recorder: CassetteRecorder,
     file: PathBuf,
     task: String,
     mode: Mode,
@@ -59,7 +59,7 @@ impl Tape {
     /// The tape that the command line asks for.
     pub(crate) fn of(args: &Args, mode: Mode, model: &ModelConfig) -> Option<Self> {
         Some(Self {
-            recorder: Recorder::new(),
+            recorder: CassetteRecorder::new(),
             file: args.record.clone()?,
             task: args.task.clone()?,
             mode,
@@ -92,7 +92,7 @@ impl Tape {
             model: self.model,
         };
         self.recorder.note(NOTE, serde_json::to_value(&around)?);
-        save_recording(&self.file, &self.recorder.recording())?;
+        self.recorder.cassette().save(&self.file)?;
         screen.line(&format!("recording: {}; --replay runs it again", self.file.display()));
         Ok(())
     }
@@ -100,8 +100,8 @@ impl Tape {
 
 /// Runs a recorded task again. No model is asked, no tool is run, no session is written.
 pub(crate) async fn replay(file: &Path, screen: &Screen) -> Result<ExitCode> {
-    let recording = load_recording(file)?;
-    let note = recording.notes.get(NOTE).cloned();
+    let cassette = Cassette::load(file)?;
+    let note = cassette.notes.get(NOTE).cloned();
     let note = note.ok_or_else(|| anyhow!("{} is not a recording of this program", file.display()))?;
     let around: Around = serde_json::from_value(note)
         .with_context(|| format!("{} is damaged at /notes/{NOTE}", file.display()))?;
@@ -117,9 +117,9 @@ pub(crate) async fn replay(file: &Path, screen: &Screen) -> Result<ExitCode> {
     (model.name, model.context_window, model.max_tokens) = (name, context_window, max_tokens);
     let at_limit = if around.asked_at_limit { AtLimit::Pause } else { AtLimit::Stop };
 
-    screen.line(&format!("replay: {} ({} calls of the model)", file.display(), recording.model_calls()));
+    screen.line(&format!("replay: {} ({} calls of the model)", file.display(), cassette.model_calls()));
     screen.line(&format!("model: {} ({}), which is not asked", model.name, model.provider));
-    let replay = Replay::new(recording);
+    let replay = Replay::new(cassette);
     let agent = BasicAgent::new(model)
         .with_system_prompt(crate::SYSTEM_PROMPT)
         .with_tools(replay.tools())

@@ -124,7 +124,7 @@ async fn a_piece_is_here_before_the_next_one_is_made() {
     let mut events = agent(remote(&server)).prompt("go").unwrap();
     let mut text = String::new();
     while let Some(event) = tokio::time::timeout(HANG, events.recv()).await.expect("it hangs") {
-        if let AgentEvent::MessageUpdate { delta: StreamDelta::Text { delta }, .. } = event {
+        if let AgentEvent::MessageUpdate { delta: StreamDelta::Text { text: delta }, .. } = event {
             text.push_str(&delta);
             if text == "first" {
                 latch.open();

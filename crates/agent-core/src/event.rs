@@ -1,19 +1,24 @@
-//! The typed events of a run, which subscribers receive and the log stores.
+//! The typed events of a run, which subscribers receive and which the journal stores.
 //!
-//! All events except the live ones ([`is_live`](AgentEvent::is_live)) are emitted by the state machine. Together they
-//! are sufficient to fold messages, history and the tree of loops again. Live events go to subscribers only.
+//! Every event except the live ones ([`is_live`](AgentEvent::is_live)) comes out of the step function. Together they are
+//! sufficient to rebuild the messages, the history and the loop tree. Live events are only delivered to subscribers.
+//!
+//! In JSON an event is a flat object with a `type` tag; tags and field names are in snake case. Values that have a form
+//! of their own (messages, content blocks, usage, tool results, error kinds) keep it. Session files of version 1 have an
+//! older form of events, which `agent-session` reads and writes.
 //!
 //! ```
 //! use agent_core::{AgentEvent, LoopId};
 //! let event = AgentEvent::InputRejected { loop_id: LoopId::from("s.m.1"), reason: "no".into() };
 //! assert_eq!(
 //!     serde_json::to_string(&event)?,
-//!     r#"{"type":"InputRejected","loop_id":"s.m.1","reason":"no"}"#
+//!     r#"{"type":"input_rejected","loop_id":"s.m.1","reason":"no"}"#
 //! );
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
 mod group;
+mod json;
 mod notes;
 mod question;
 mod run;
@@ -36,12 +41,12 @@ use crate::prefix::CacheBreak;
 use crate::provider::MessageSnapshot;
 use crate::tool::ToolResult;
 
-/// An event of a run. Each variant documents when it is emitted and in which order.
+/// An event of a run. Each variant states when the run emits it and in which order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type")]
+#[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AgentEvent {
-    /// The run started. Absent only if the `before_loop` hook denied it.
+    /// The run began. Emitted first, except when `before_loop` vetoed the run.
     AgentStart(Box<AgentStart>),
     /// An input filter rejected the prompt. `AgentEnd` follows.
     InputRejected {
@@ -58,7 +63,8 @@ pub enum AgentEvent {
         turn_index: u32,
         /// The time of the event.
         timestamp: Timestamp,
-        /// The cause of the turn.
+        /// What opened it.
+        #[serde(with = "json::trigger")]
         triggered_by: TurnTrigger,
     },
     /// A message begins. A reply begins empty; any other message is complete.
@@ -93,7 +99,7 @@ pub enum AgentEvent {
         /// The token count of the message.
         #[serde(default)]
         tokens: u64,
-        /// Whether this reply belongs to an attempt that is repeated, so that it enters no history.
+        /// Whether this was the reply of an attempt that is tried again: it enters no history.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         superseded: bool,
     },
@@ -107,7 +113,7 @@ pub enum AgentEvent {
         /// The name of the tool.
         tool_name: ToolName,
         /// The arguments as the model sent them.
-        #[serde(flatten)]
+        #[serde(flatten, with = "json::arguments")]
         args: ToolArguments,
     },
     /// A tool reports a partial result. This is a live event.
@@ -148,7 +154,8 @@ pub enum AgentEvent {
         loop_id: LoopId,
         /// The id of the question.
         question_id: QuestionId,
-        /// The answer to the question.
+        /// The answer.
+        #[serde(with = "json::answer")]
         answer: Answer,
     },
     /// The run waits for an answer and nothing else continues. The stream ends here, but the run does not.
@@ -198,9 +205,9 @@ pub enum AgentEvent {
         /// The results, in the order of the calls.
         tool_results: Vec<MessageRef>,
     },
-    /// The run ended. Emitted exactly once, as the last event of the loop.
+    /// The run ended. There is exactly one, and no event of the loop follows it.
     AgentEnd(Box<AgentEnd>),
-    /// A group of branches was announced. Each branch has its own events, with its loop id, and its own end.
+    /// Branches were announced: each will have its own events, told apart by their loop, and its own end.
     ParallelLoopStart(Box<ParallelLoopStart>),
     /// The group ended. Emitted once per start, after the ends of all its loops.
     ParallelLoopEnd(Box<ParallelLoopEnd>),
@@ -220,37 +227,52 @@ pub struct ToolExecutionEnd {
     pub result: ToolResult,
     /// Whether the call failed.
     pub is_error: bool,
-    /// The execution time in milliseconds; `None` if the tool did not run.
+    /// How long the tool ran, in milliseconds; absent when it did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// The loop of the sub-agent that the call ran.
+    /// The loop of a sub-agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_loop_id: Option<LoopId>,
 }
 
-/// What arrived of a reply (REQ-008).
+/// A piece of a reply as it arrived.
+///
+/// In JSON it is flat: `{"type":"text_delta","text":"Hel"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type")]
 #[non_exhaustive]
 pub enum StreamDelta {
-    /// Text.
+    /// A piece of text.
+    #[serde(rename = "text_delta")]
     Text {
-        /// What arrived.
-        delta: String,
+        /// The text that arrived.
+        text: String,
     },
-    /// Thinking.
+    /// A piece of thinking.
+    #[serde(rename = "thinking_delta")]
     Thinking {
-        /// What arrived.
-        delta: String,
+        /// The text that arrived.
+        text: String,
     },
-    /// Text of a call's arguments.
+    /// A piece of the JSON text of a call's arguments.
+    #[serde(rename = "tool_call_delta")]
     ToolCallDelta {
-        /// What arrived.
-        delta: String,
+        /// The text that arrived.
+        text: String,
     },
 }
 
 impl AgentEvent {
-    /// Returns the id of the loop that emitted it; for the events of a group, the id of the group.
+    /// Returns the text that arrived, if this is a [`MessageUpdate`](Self::MessageUpdate) with text of the answer.
+    #[must_use]
+    pub fn text_delta(&self) -> Option<&str> {
+        match self {
+            Self::MessageUpdate { delta: StreamDelta::Text { text }, .. } => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns the id of the loop that emitted the event; for the events of a group, the id of the group.
     #[must_use]
     pub fn loop_id(&self) -> &LoopId {
         match self {
@@ -280,7 +302,7 @@ impl AgentEvent {
         }
     }
 
-    /// Returns whether the event goes to subscribers only and is not needed to fold the log.
+    /// Returns whether the event is only delivered to subscribers. Live events are not needed to rebuild the history.
     #[must_use]
     pub fn is_live(&self) -> bool {
         matches!(
@@ -289,7 +311,7 @@ impl AgentEvent {
         )
     }
 
-    /// Returns whether this is the last event of its loop's stream.
+    /// Returns whether the event stream of its loop ends with this event.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::AgentEnd(_) | Self::RunSuspended { .. })

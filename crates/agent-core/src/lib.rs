@@ -34,7 +34,6 @@ pub mod model;
 pub mod parallel;
 pub mod prefix;
 pub mod provider;
-pub mod recording;
 pub mod retry;
 pub mod route;
 pub mod run;
@@ -121,8 +120,6 @@ pub use provider::{
     OnResponse, OwnedStreamEvent, ProviderError, RequestOptions, Received, ReceivedPart, ReplyLog, RequestHook, SentRequest,
     StreamEvent, StreamProvider, WireHooks, complete, stream_to,
 };
-#[doc(inline)]
-pub use recording::{Divergence, Recorder, Recording, RecordingError, Replay, Replayed};
 #[doc(inline)]
 pub use retry::RetryConfig;
 pub use route::{Route, RouteName, RouteSetup};

@@ -22,7 +22,6 @@
 mod assertions;
 mod clock;
 mod provider;
-mod recording;
 mod reply;
 mod strict;
 mod tool;
@@ -30,7 +29,6 @@ mod tool;
 pub use assertions::{assert_well_formed, transcript};
 pub use clock::ManualEnvironment;
 pub use provider::ScriptedProvider;
-pub use recording::{assert_replayed, replay};
 pub use reply::{Latch, ScriptedReply};
 pub use tool::ScriptedTool;
 

@@ -320,7 +320,7 @@ async fn an_aborted_reply_is_kept_and_never_sent_again() {
     within(latch.reached()).await;
     agent.abort();
     let events = within(events.collect()).await;
-    assert!(!kinds(&events).contains(&"ToolExecutionStart".to_owned()));
+    assert!(!kinds(&events).contains(&"tool_execution_start".to_owned()));
     assert_eq!(last_reply(&agent).tool_calls().count(), 1, "the call is kept as data");
     run(&agent, "Again").await;
     assert_eq!(asked(&model.requests()[1]), "user(Hi) user(Again)");
@@ -541,7 +541,7 @@ async fn wherever_it_comes_an_abort_ends_the_run_as_aborted() {
         assert_well_formed(&events);
         let text = transcript(&events);
         assert!(text.ends_with("agent_end(aborted)"), "{name}: {text}");
-        let started = kinds(&events).contains(&"AgentStart".to_owned());
+        let started = kinds(&events).contains(&"agent_start".to_owned());
         assert_eq!(
             ended.load(Ordering::SeqCst),
             usize::from(started),
@@ -584,7 +584,7 @@ async fn an_abort_at_any_event_of_a_run_leaves_a_closed_conversation() {
             Ended::Aborted => rounds += 1,
             // The end of the last call, its turn and the run are one step: an abort there comes too late.
             Ended::Limit { .. } => {
-                assert_eq!(kinds(&events)[rounds], "ToolExecutionEnd");
+                assert_eq!(kinds(&events)[rounds], "tool_execution_end");
                 break;
             }
             other => panic!("at event {rounds}: {other:?}"),

@@ -141,7 +141,7 @@ async fn after_a_result_the_model_is_called_with_it_and_nothing_is_said_before_i
     assert_eq!(asked(&model.requests()[0]), "user(Look.) assistant() result(c1)");
     assert_eq!(
         kinds(&events)[..4],
-        ["AgentStart", "TurnStart", "MessageStart", "MessageUpdate"].map(str::to_owned)
+        ["agent_start", "turn_start", "message_start", "message_update"].map(str::to_owned)
     );
     let AgentEvent::MessageStart { message, .. } = &events[2] else { panic!("{:?}", events[2]) };
     assert_eq!(message.role(), "assistant");
@@ -217,8 +217,8 @@ async fn the_loop_makes_the_ids_that_are_missing_and_a_continuation_reads_them()
     let (new, events) = looped(&model, vec!["Hi".into()], &mut context).await;
     assert_eq!(shown_refs(&new.unwrap()), "user(Hi) assistant(a)");
     let kinds = kinds(&events);
-    assert_eq!((kinds[0].as_str(), kinds[1].as_str()), ("AgentStart", "TurnStart"));
-    assert_eq!(kinds[kinds.len() - 2..], ["TurnEnd".to_owned(), "AgentEnd".to_owned()]);
+    assert_eq!((kinds[0].as_str(), kinds[1].as_str()), ("agent_start", "turn_start"));
+    assert_eq!(kinds[kinds.len() - 2..], ["turn_end".to_owned(), "agent_end".to_owned()]);
     let ids = (context.agent_id.clone(), context.session_id.clone(), context.loop_id.clone());
     assert!(ids.0.is_some() && ids.1.is_some() && ids.2.is_some(), "{ids:?}");
 

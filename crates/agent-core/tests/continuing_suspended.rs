@@ -100,7 +100,7 @@ async fn each_answer_goes_on_with_the_same_run_which_has_one_end_over_its_life()
         let all: Vec<AgentEvent> = before.into_iter().chain(events).collect();
         let count = |kind: &str| kinds(&all).iter().filter(|k| *k == kind).count();
         assert_eq!(
-            ["AgentStart", "AgentEnd", "TurnStart", "TurnEnd"].map(count),
+            ["agent_start", "agent_end", "turn_start", "turn_end"].map(count),
             [1, 1, 2, 2],
             "over its whole life"
         );
@@ -379,8 +379,8 @@ async fn the_end_of_a_run_that_waited_and_was_aborted_is_written_down() {
         .with_tool(ScriptedTool::saying("ls", "a b"))
         .with_hooks(ask_about_rm());
     run(&agent, "Clean up.").await;
-    assert_eq!(journal.0.lock().unwrap().last().map(String::as_str), Some("RunSuspended"));
+    assert_eq!(journal.0.lock().unwrap().last().map(String::as_str), Some("run_suspended"));
     agent.abort();
     within(agent.finish()).await;
-    assert_eq!(journal.0.lock().unwrap().last().map(String::as_str), Some("AgentEnd"));
+    assert_eq!(journal.0.lock().unwrap().last().map(String::as_str), Some("agent_end"));
 }

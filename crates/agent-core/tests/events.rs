@@ -32,16 +32,16 @@ async fn a_text_reply_gives_exactly_these_events() {
     assert_eq!(
         kinds(&events),
         [
-            "AgentStart",
-            "TurnStart",
-            "MessageStart",
-            "MessageEnd",
-            "MessageStart",
-            "MessageUpdate",
-            "MessageUpdate",
-            "MessageEnd",
-            "TurnEnd",
-            "AgentEnd"
+            "agent_start",
+            "turn_start",
+            "message_start",
+            "message_end",
+            "message_start",
+            "message_update",
+            "message_update",
+            "message_end",
+            "turn_end",
+            "agent_end"
         ]
     );
     let AgentEvent::MessageEnd { message, .. } = &events[7] else { panic!("{:?}", events[7]) };
@@ -119,17 +119,17 @@ async fn a_call_is_said_to_start_to_show_what_it_has_to_end_and_then_its_message
     }));
     let events = run(&agent, "Count.").await;
     let kinds = kinds(&events);
-    let from = kinds.iter().position(|k| k == "ToolExecutionStart").unwrap();
+    let from = kinds.iter().position(|k| k == "tool_execution_start").unwrap();
     assert_eq!(
         &kinds[from..from + 7],
         [
-            "ToolExecutionStart",
-            "ToolExecutionUpdate",
-            "ToolExecutionUpdate",
-            "ToolExecutionEnd",
-            "MessageStart",
-            "MessageEnd",
-            "TurnEnd"
+            "tool_execution_start",
+            "tool_execution_update",
+            "tool_execution_update",
+            "tool_execution_end",
+            "message_start",
+            "message_end",
+            "turn_end"
         ]
     );
     assert_well_formed(&events);
@@ -160,10 +160,10 @@ async fn however_a_run_ends_it_has_one_end_and_one_start_unless_it_was_vetoed() 
         assert_well_formed(&events);
         assert!(text.ends_with(&format!("agent_end({expect})")), "{expect}: {text}");
         let count = |kind: &str| kinds(&events).iter().filter(|k| *k == kind).count();
-        assert_eq!(count("AgentEnd"), 1, "{text}");
-        assert_eq!(count("AgentStart"), usize::from(expect != "vetoed"), "{text}");
+        assert_eq!(count("agent_end"), 1, "{text}");
+        assert_eq!(count("agent_start"), usize::from(expect != "vetoed"), "{text}");
         if expect == "vetoed" {
-            assert_eq!(kinds(&events), ["AgentEnd"]);
+            assert_eq!(kinds(&events), ["agent_end"]);
         }
     }
 }
@@ -242,12 +242,12 @@ async fn each_delta_of_text_thinking_and_arguments_is_one_update_and_a_block_bor
         })
         .take_while(|(index, delta)| *index > 0 || matches!(delta, StreamDelta::Thinking { .. }))
         .collect();
-    let text = |delta: &str| StreamDelta::Text { delta: delta.into() };
-    let arguments = |delta: &str| StreamDelta::ToolCallDelta { delta: delta.into() };
+    let text = |delta: &str| StreamDelta::Text { text: delta.into() };
+    let arguments = |delta: &str| StreamDelta::ToolCallDelta { text: delta.into() };
     assert_eq!(
         deltas,
         [
-            (0, StreamDelta::Thinking { delta: "hmm".into() }),
+            (0, StreamDelta::Thinking { text: "hmm".into() }),
             (1, text("ab")),
             (1, text("cd")),
             (2, arguments("{\"")),
@@ -272,7 +272,9 @@ async fn a_delta_before_the_start_is_not_shown_and_breaks_nothing() {
     let updates: Vec<_> = events
         .iter()
         .filter_map(|e| match e {
-            AgentEvent::MessageUpdate { delta: StreamDelta::Text { delta }, .. } => Some(delta.as_str()),
+            AgentEvent::MessageUpdate { delta: StreamDelta::Text { text: delta }, .. } => {
+                Some(delta.as_str())
+            }
             _ => None,
         })
         .collect();
@@ -288,7 +290,7 @@ async fn the_message_of_an_update_does_not_change_when_more_arrives() {
     let mut so_far = String::new();
     let mut updates = 0;
     for event in &events {
-        if let AgentEvent::MessageUpdate { message, delta: StreamDelta::Text { delta }, .. } = event {
+        if let AgentEvent::MessageUpdate { message, delta: StreamDelta::Text { text: delta }, .. } = event {
             so_far.push_str(delta);
             updates += 1;
             assert_eq!(message.text(), so_far, "read after the run, the snapshot is what it was");
@@ -401,8 +403,8 @@ async fn each_turn_that_began_ends_also_where_something_panics() {
         let text = transcript(&events);
         assert_well_formed(&events);
         let count = |kind: &str| kinds(&events).iter().filter(|k| *k == kind).count();
-        assert!(count("TurnStart") >= 1, "{name}: {text}");
-        assert_eq!(count("TurnStart"), count("TurnEnd"), "{name}: {text}");
+        assert!(count("turn_start") >= 1, "{name}: {text}");
+        assert_eq!(count("turn_start"), count("turn_end"), "{name}: {text}");
         assert!(!agent.is_streaming(), "{name}: the agent is idle again");
     }
 }
@@ -410,7 +412,8 @@ async fn each_turn_that_began_ends_also_where_something_panics() {
 /// B-016, B-006.
 #[tokio::test]
 async fn a_listener_that_panics_ends_the_run_with_all_its_closing_events() {
-    for (at, nth) in [("MessageEnd", 0), ("MessageStart", 1), ("MessageUpdate", 0), ("ToolExecutionStart", 0)]
+    for (at, nth) in
+        [("message_end", 0), ("message_start", 1), ("message_update", 0), ("tool_execution_start", 0)]
     {
         let reply = ScriptedReply::text("Let me look.").and_call("c1", "look", json!({}));
         let (agent, _) = agent([reply, "ok".into(), "fine".into()]);
@@ -474,7 +477,7 @@ async fn the_end_of_a_run_that_a_listener_broke_is_heard_by_all_others_and_writt
     let events = run(&agent, "Hi").await;
     assert!(transcript(&events).ends_with("turn_end agent_end(interrupted)"));
     assert_eq!(*heard.lock().unwrap(), events);
-    assert_eq!(journal.0.lock().unwrap().last().map(String::as_str), Some("AgentEnd"));
+    assert_eq!(journal.0.lock().unwrap().last().map(String::as_str), Some("agent_end"));
 }
 
 /// REQ-182, B-006.
@@ -505,11 +508,26 @@ async fn before_loop_comes_before_the_start_and_after_loop_once_after_the_end_wi
         assert!(transcript(&events).ends_with(expect));
         let after = "after_loop user(Hi) assistant() result(c1) assistant(ok) 240";
         let all: &[&str] = if veto {
-            &["before_loop", "AgentEnd"]
+            &["before_loop", "agent_end"]
         } else {
-            &["before_loop", "AgentStart", "AgentEnd", after]
+            &["before_loop", "agent_start", "agent_end", after]
         };
         assert_eq!(*notes.lock().unwrap(), all);
         assert_eq!(model.requests().len(), if veto { 0 } else { 2 });
     }
+}
+
+/// The JSON of all events of a run with a call, as a subscriber writes it to a wire.
+#[tokio::test]
+async fn the_events_of_a_run_have_this_json() {
+    let reply = ScriptedReply::new().and_thinking("Hm.", None).and_call("c1", "look", json!({"at": "door"}));
+    let (agent, _) = agent([reply, ScriptedReply::text("Found.").in_pieces_of(3)]);
+    let agent = agent
+        .with_agent_id("a")
+        .with_session_id("s")
+        .with_environment(Arc::new(agent_core::testing::ManualEnvironment::skipping(1_000)))
+        .with_tool(ScriptedTool::saying("look", "a key"));
+    let events = run(&agent, "Look.").await;
+    let lines: Vec<String> = events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
+    insta::assert_snapshot!("run", lines.join("\n"));
 }

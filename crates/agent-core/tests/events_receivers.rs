@@ -30,7 +30,7 @@ use runs::{agent, kinds, run, said, within};
 
 fn text_of(events: &[AgentEvent]) -> String {
     let delta = |e: &AgentEvent| match e {
-        AgentEvent::MessageUpdate { delta: StreamDelta::Text { delta }, .. } => Some(delta.clone()),
+        AgentEvent::MessageUpdate { delta: StreamDelta::Text { text: delta }, .. } => Some(delta.clone()),
         _ => None,
     };
     events.iter().filter_map(delta).collect()
@@ -190,14 +190,14 @@ async fn a_lagging_receiver_gets_merged_deltas_and_loses_nothing_else() {
     assert!(rx.is_empty());
     assert_well_formed(&merged);
     let without_deltas = |events: &[AgentEvent]| -> Vec<String> {
-        kinds(events).into_iter().filter(|k| k != "MessageUpdate").collect()
+        kinds(events).into_iter().filter(|k| k != "message_update").collect()
     };
     assert_eq!(without_deltas(&merged), without_deltas(&every));
     assert_eq!(text_of(&merged), text_of(&every));
     let arguments: String = merged
         .iter()
         .filter_map(|e| match e {
-            AgentEvent::MessageUpdate { delta: StreamDelta::ToolCallDelta { delta }, .. } => {
+            AgentEvent::MessageUpdate { delta: StreamDelta::ToolCallDelta { text: delta }, .. } => {
                 Some(delta.as_str())
             }
             _ => None,
@@ -209,7 +209,7 @@ async fn a_lagging_receiver_gets_merged_deltas_and_loses_nothing_else() {
     for event in &merged {
         match event {
             AgentEvent::MessageStart { .. } => so_far.clear(),
-            AgentEvent::MessageUpdate { message, delta: StreamDelta::Text { delta }, .. } => {
+            AgentEvent::MessageUpdate { message, delta: StreamDelta::Text { text: delta }, .. } => {
                 so_far.push_str(delta);
                 assert_eq!(message.text(), so_far);
             }
@@ -310,7 +310,7 @@ async fn with_one_sender_the_end_of_a_run_comes_before_the_start_of_the_next() {
     drop(tx);
     let kinds = kinds(&within(rx.collect()).await);
     for (n, kind) in kinds.iter().enumerate().skip(1) {
-        assert_eq!(kind == "AgentStart", kinds[n - 1] == "AgentEnd", "at {n}: {:?}", &kinds[n - 1..=n]);
+        assert_eq!(kind == "agent_start", kinds[n - 1] == "agent_end", "at {n}: {:?}", &kinds[n - 1..=n]);
     }
 }
 

@@ -33,14 +33,16 @@
 //! journal in. A killed process loses at most the line that it was writing.
 
 pub mod agent;
+#[cfg(feature = "cassette")]
+pub mod cassette;
 mod error;
 pub mod files;
 pub mod loaded;
 pub mod markdown;
 pub mod model;
+#[cfg(feature = "pi")]
 pub mod pi;
 pub mod recorder;
-pub mod recordings;
 pub mod schema;
 pub mod store;
 pub mod travel;
@@ -48,6 +50,9 @@ pub mod waiting;
 
 #[doc(inline)]
 pub use agent::{AgentSnapshotFile, RestoreSession, SaveContext, SaveContextTool, from_legacy};
+#[cfg(feature = "cassette")]
+#[doc(inline)]
+pub use cassette::{Cassette, CassetteError, CassetteRecorder, Divergence, Replay, Replayed};
 #[doc(inline)]
 pub use error::{BoxError, SessionError};
 #[doc(inline)]
@@ -64,9 +69,7 @@ pub use model::{
 #[doc(inline)]
 pub use recorder::{Flushing, SessionRecorder};
 #[doc(inline)]
-pub use recordings::{load_recording, save_recording};
-#[doc(inline)]
-pub use schema::session_schema;
+pub use schema::{event_schema, session_schema};
 #[doc(inline)]
 pub use store::{
     AgentSessions, FoundSession, FoundSessions, JsonStore, Loss, MAX_FILE_BYTES, MAX_ID_BYTES, MAX_PAGE,

@@ -18,6 +18,7 @@ mod extra;
 mod fold;
 mod fork;
 pub(crate) mod form;
+pub(crate) mod form1;
 mod group;
 pub(crate) mod place;
 mod point;

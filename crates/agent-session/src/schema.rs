@@ -1,7 +1,8 @@
-//! The shape of a session's file, as JSON schema.
+//! JSON schemas of session files and of the live event stream.
 //!
-//! `docs/schema/session-v1.json` is what [`session_schema`] gives; a test holds the two together, and holds what is recorded
-//! against it. Fields and kinds of event that are not named in it may come from a later version and are kept.
+//! `docs/schema/session-v1.json` and `docs/schema/events-v1.json` contain the results of [`session_schema`] and
+//! [`event_schema`]. Tests compare the files with the code and validate recorded sessions and live events. A file can
+//! contain fields and kinds of events that are not in the schema; they come from a later version and are preserved.
 //!
 //! ```
 //! use agent_core::Timestamp;
@@ -46,7 +47,7 @@ pub fn session_schema() -> Value {
         "usage": usage(),
         "entry": object(&[("tokens", natural()), ("message", place())], &[]),
         "text": packed_text(),
-        "event": events::event(),
+        "event": events::stored(),
     });
     if let Some(map) = schema.as_object_mut() {
         map.shift_insert(0, "$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
@@ -54,6 +55,25 @@ pub fn session_schema() -> Value {
         map.insert("$defs".to_owned(), definitions);
     }
     schema
+}
+
+/// Returns the JSON schema of the live event stream: what [`AgentEvent`](agent_core::AgentEvent) serializes to.
+///
+/// Later versions can add kinds of events and fields, so a reader has to ignore the ones that it does not know.
+#[must_use]
+pub fn event_schema() -> Value {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "An event of Looptree",
+        "anyOf": events::live().get("anyOf"),
+        "$defs": {
+            "message": message(),
+            "content": content(),
+            "usage": usage(),
+            "entry": object(&[("tokens", natural()), ("message", reference("message"))], &[]),
+            "text": text(),
+        },
+    })
 }
 
 fn object(required: &[(&str, Value)], optional: &[(&str, Value)]) -> Value {

@@ -3,14 +3,16 @@
 
 mod scene;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use agent_core::tool::validate::{ArgumentValidator, SchemaValidator};
 use agent_core::{
     Answer, BranchSpec, Budget, BudgetLimits, EventSender, RunEnd, LlmJudgeEvaluation, Spending, Timestamp,
     ToolExecutionStrategy,
 };
-use agent_session::{JsonStore, LoopStatus, Session, SessionRecorder, session_schema};
+use agent_session::{JsonStore, LoopStatus, Session, SessionRecorder, event_schema, session_schema};
 use proptest::prelude::*;
 use scene::{Act, Play, act, agent, block_on, each_store, perform, play};
 use serde_json::{Value, json};
@@ -20,7 +22,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 /// The schema in which nothing may stand that it does not name.
-fn closed() -> Value {
+fn closed(mut schema: Value) -> Value {
     fn close(value: &mut Value) {
         match value {
             Value::Object(map) => {
@@ -36,7 +38,6 @@ fn closed() -> Value {
             _ => {}
         }
     }
-    let mut schema = session_schema();
     close(&mut schema);
     schema
 }
@@ -61,16 +62,49 @@ fn recorded(plays: &[Play], acts: &[Act]) -> Vec<Session> {
     })
 }
 
-/// X1. To write the file again after a change: `LOOPTREE_WRITE_SCHEMA=1 cargo test -p looptree-session --test versions`.
+/// X1. To write the files again after a change: `LOOPTREE_WRITE_SCHEMA=1 cargo test -p looptree-session --test versions`.
 #[test]
-fn the_schema_in_docs_is_the_one_of_the_code() {
-    let path = folder("../../docs/schema/session-v1.json");
-    let text = format!("{}\n", serde_json::to_string_pretty(&session_schema()).unwrap());
-    #[expect(clippy::disallowed_methods, reason = "the developer asks for it")]
-    if std::env::var("LOOPTREE_WRITE_SCHEMA").is_ok() {
-        std::fs::write(&path, &text).unwrap();
+fn the_schemas_in_docs_are_those_of_the_code() {
+    for (name, schema) in [("session-v1.json", session_schema()), ("events-v1.json", event_schema())] {
+        let path = folder("../../docs/schema").join(name);
+        let text = format!("{}\n", serde_json::to_string_pretty(&schema).unwrap());
+        #[expect(clippy::disallowed_methods, reason = "the developer asks for it")]
+        if std::env::var("LOOPTREE_WRITE_SCHEMA").is_ok() {
+            std::fs::write(&path, &text).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "{name}");
     }
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+}
+
+/// The JSON of every event that a subscriber of such an agent receives.
+fn live(plays: &[Play], acts: &[Act]) -> Vec<Value> {
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let received = Arc::clone(&events);
+    block_on(async {
+        let agent = agent(plays, ToolExecutionStrategy::Parallel);
+        let _subscribed = agent.subscribe(move |event| {
+            received.lock().unwrap().push(serde_json::to_value(event).unwrap());
+        });
+        perform(&agent, acts).await;
+    });
+    std::mem::take(&mut *events.lock().unwrap())
+}
+
+/// Every live event is as the schema says and reads back as the same event.
+#[test]
+fn every_event_of_a_run_is_as_the_schema_of_events_says() {
+    let schema = closed(event_schema());
+    let mut kinds = BTreeSet::new();
+    let plays = [Play::Calls(vec!["say", "ask"]), Play::Text(40), Play::Calls(vec!["say"]), Play::Text(3)];
+    for event in live(&plays, &[Act::Prompt(3), Act::Prompt(3)]) {
+        kinds.insert(event["type"].as_str().unwrap().to_owned());
+        assert_valid(&schema, &event);
+        let read: agent_core::AgentEvent = serde_json::from_value(event.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&read).unwrap(), event);
+    }
+    for kind in ["agent_start", "message_update", "tool_execution_end", "turn_end", "agent_end"] {
+        assert!(kinds.contains(kind), "{kind} is not in {kinds:?}");
+    }
 }
 
 proptest! {
@@ -82,9 +116,13 @@ proptest! {
         plays in prop::collection::vec(play(), 0..8),
         acts in prop::collection::vec(act(), 1..6),
     ) {
-        let schema = closed();
+        let schema = closed(session_schema());
         for session in recorded(&plays, &acts) {
             assert_valid(&schema, &serde_json::to_value(&session).unwrap());
+        }
+        let schema = closed(event_schema());
+        for event in live(&plays, &acts) {
+            assert_valid(&schema, &event);
         }
     }
 }
@@ -92,7 +130,7 @@ proptest! {
 /// X1: parallel loops, budgets and forks are named in the schema, too.
 #[test]
 fn groups_budgets_and_forks_are_as_the_schema_says() {
-    let schema = closed();
+    let schema = closed(session_schema());
     let limits = BudgetLimits::none().with_model_calls(5).with_tool_calls(1);
     let dir = tempfile::tempdir().unwrap();
     let plays =

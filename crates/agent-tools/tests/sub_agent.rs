@@ -13,7 +13,7 @@ use std::time::Duration;
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed};
 use agent_core::{
     AgentEvent, AgentTool, ApiProtocol, BasicAgent, Ended, ErrorKind, Message, ModelConfig, ModelRequest,
-    Recorder, RetryConfig, ToolContext, ToolExecutionEnd, Usage, Verdict,
+    RetryConfig, ToolContext, ToolExecutionEnd, Usage, Verdict,
 };
 use agent_tools::SubAgentTool;
 use agent_tools::sub_agent::NO_TEXT;
@@ -270,28 +270,4 @@ async fn a_child_may_have_children_and_their_tokens_are_counted_with_it() {
         Some(AgentEvent::AgentEnd(end)) => assert_eq!((end.usage.input, end.tool_usage.input), (1, 111)),
         other => panic!("{other:?}"),
     }
-}
-
-/// X2. A sub-agent that is run again in a replay gets what its own model said.
-#[tokio::test]
-async fn a_recorded_run_replays_with_its_children() {
-    let provider = world(delegate(2), |request| {
-        let task = request.messages().last().map(Message::text).unwrap_or_default();
-        format!("done with {task}").as_str().into()
-    });
-    let recorder = Recorder::new().running_again(["helper"]);
-    let then = run(&recorder.attach(agent(&provider, helper()))).await;
-    let file = recorder.recording().to_json().unwrap();
-
-    let replay = agent_core::testing::replay(&file);
-    let nobody = ScriptedProvider::new(Vec::<ScriptedReply>::new()).exhaustive();
-    let now = run(&replay.attach(agent(&nobody, helper()))).await;
-    let texts = |events: &[AgentEvent]| -> Vec<String> {
-        ends(events).iter().map(|end| end.result.to_text()).collect()
-    };
-    assert_eq!(texts(&now), ["done with task 0", "done with task 1"]);
-    assert_eq!(texts(&now), texts(&then));
-    let replayed = agent_core::testing::assert_replayed(&replay);
-    assert_eq!((replayed.model_calls, replayed.tool_calls), (4, 0));
-    assert!(nobody.requests().is_empty());
 }

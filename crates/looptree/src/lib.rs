@@ -9,8 +9,8 @@
 //!     .with_tools(Workspace::open(".")?.tools());
 //! let mut events = agent.prompt("Why does the build fail?")?; // returns at once
 //! while let Some(event) = events.recv().await {
-//!     if let AgentEvent::MessageUpdate { delta: StreamDelta::Text { delta }, .. } = event {
-//!         print!("{delta}");
+//!     if let AgentEvent::MessageUpdate { delta: StreamDelta::Text { text }, .. } = event {
+//!         print!("{text}");
 //!     }
 //! }
 //! # Ok(())
@@ -40,7 +40,7 @@
 //! | `mcp-oauth` | logging in to such servers with OAuth | no |
 //! | `mcp-oauth-jwt` | such logins of a program that signs with its own key | no |
 //! | `openapi` | tools of HTTP APIs that an OpenAPI description describes | no |
-//! | `session` | recording loop trees to files | yes |
+//! | `session` | sessions in files, cassettes | yes |
 //! | `sqlite` | sessions in one SQLite database, with search | no |
 //! | `tls-rustls` | TLS by rustls | yes |
 //! | `tls-native` | TLS by the operating system | no |

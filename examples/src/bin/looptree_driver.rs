@@ -127,7 +127,7 @@ impl Bench {
         while let Some(event) = events.recv().await {
             c.events.fetch_add(1, Relaxed);
             match event {
-                AgentEvent::MessageUpdate { delta: StreamDelta::Text { delta }, .. } => {
+                AgentEvent::MessageUpdate { delta: StreamDelta::Text { text: delta }, .. } => {
                     if c.deltas.fetch_add(1, Relaxed) == 0 && self.first {
                         println!("first");
                         let _ = std::io::stdout().flush();

@@ -114,7 +114,7 @@ impl BasicAgent {
     pub fn with_tool(self, tool: impl AgentTool + 'static) -> Self {
         {
             let mut settings = self.inner.settings();
-            settings.tools = settings.tools.with(Arc::new(tool));
+            settings.tools = settings.tools.with(tool);
         }
         self
     }
@@ -191,6 +191,13 @@ impl BasicAgent {
         self.configure(|c| c.services.journal = Some(journal))
     }
 
+    /// Sets the agent's id. Default: a random id.
+    #[must_use]
+    pub fn with_agent_id(self, id: impl Into<AgentId>) -> Self {
+        self.inner.settings().agent_id = id.into();
+        self
+    }
+
     /// Sets the id of the session that the next run belongs to. Default: a random id.
     #[must_use]
     pub fn with_session_id(self, id: impl Into<SessionId>) -> Self {
@@ -229,13 +236,6 @@ impl BasicAgent {
     /// Replaces all hooks.
     pub fn set_hooks(&mut self, hooks: Hooks) {
         self.inner.settings().change(|c| c.hooks = hooks);
-    }
-}
-
-impl BasicAgent {
-    /// Gives the agent the id that it had when its run was recorded.
-    pub(crate) fn set_agent_id(&self, id: AgentId) {
-        self.inner.settings().agent_id = id;
     }
 }
 

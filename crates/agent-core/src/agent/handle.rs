@@ -128,8 +128,8 @@ impl AgentHandle {
         let mut text = String::new();
         while let Some(event) = events.recv().await {
             match &event {
-                AgentEvent::MessageUpdate { delta: StreamDelta::Text { delta }, .. } => {
-                    on_token(ChatToken::Text(delta));
+                AgentEvent::MessageUpdate { delta: StreamDelta::Text { text }, .. } => {
+                    on_token(ChatToken::Text(text));
                 }
                 AgentEvent::MessageEnd { message, superseded: false, .. }
                     if message.role() == "assistant" =>

@@ -269,9 +269,9 @@ fn merge(last: &mut AgentEvent, event: AgentEvent) -> Option<AgentEvent> {
         return Some(event);
     }
     match (delta, more) {
-        (StreamDelta::Text { delta }, StreamDelta::Text { delta: more })
-        | (StreamDelta::Thinking { delta }, StreamDelta::Thinking { delta: more })
-        | (StreamDelta::ToolCallDelta { delta }, StreamDelta::ToolCallDelta { delta: more }) => {
+        (StreamDelta::Text { text: delta }, StreamDelta::Text { text: more })
+        | (StreamDelta::Thinking { text: delta }, StreamDelta::Thinking { text: more })
+        | (StreamDelta::ToolCallDelta { text: delta }, StreamDelta::ToolCallDelta { text: more }) => {
             delta.push_str(more)
         }
         _ => return Some(event),

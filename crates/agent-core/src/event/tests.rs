@@ -75,7 +75,7 @@ fn groups_have_their_shapes() {
         timestamp: Timestamp(5),
     };
     let fields = json!({"agent_id": "a", "loop_ids": ["s.1", "s.2"]});
-    check(AgentEvent::ParallelLoopStart(Box::new(start)), "ParallelLoopStart", fields);
+    check(AgentEvent::ParallelLoopStart(Box::new(start)), "parallel_loop_start", fields);
     let end = ParallelLoopEnd {
         group_id: "s.g".into(),
         session_id: "s".into(),
@@ -90,7 +90,7 @@ fn groups_have_their_shapes() {
         "selected_loop_id": "s.2", "selected_config_index": 1,
         "evaluation_usage": serde_json::to_value(Usage::default()).unwrap(),
     });
-    check(AgentEvent::ParallelLoopEnd(Box::new(end)), "ParallelLoopEnd", fields);
+    check(AgentEvent::ParallelLoopEnd(Box::new(end)), "parallel_loop_end", fields);
 }
 
 /// REQ-007, REQ-210.
@@ -115,7 +115,7 @@ fn runs_turns_and_messages_have_their_shapes() {
     let mut shape = json!({
         "agent_id": "agent", "session_id": "s", "timestamp": 5, "config": {"model": "m", "provider": "p"},
     });
-    check(&AgentEvent::AgentStart(Box::new(start.clone())), "AgentStart", shape.clone());
+    check(&AgentEvent::AgentStart(Box::new(start.clone())), "agent_start", shape.clone());
     let branch = AgentStart {
         parent_loop_id: Some("s.a.0".into()),
         continuation_kind: Some(ContinuationKind::Branch { tag: "t".into() }),
@@ -131,7 +131,7 @@ fn runs_turns_and_messages_have_their_shapes() {
         "group": {"group_id": "s.g", "role": {"branch": {"index": 2}}}, "metadata": {"user": 7},
         "session_origin": {"inactivity": {"threshold_secs": 60, "previous_session_id": "r"}}});
     shape.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    check(&AgentEvent::AgentStart(Box::new(branch)), "AgentStart", shape);
+    check(&AgentEvent::AgentStart(Box::new(branch)), "agent_start", shape);
 
     check(
         &AgentEvent::TurnStart {
@@ -140,18 +140,18 @@ fn runs_turns_and_messages_have_their_shapes() {
             timestamp: Timestamp(5),
             triggered_by: TurnTrigger::User,
         },
-        "TurnStart",
-        json!({"turn_index": 0, "timestamp": 5, "triggered_by": "User"}),
+        "turn_start",
+        json!({"turn_index": 0, "timestamp": 5, "triggered_by": "user"}),
     );
     check(
         &AgentEvent::MessageStart { loop_id: id(), message: message() },
-        "MessageStart",
+        "message_start",
         json!({"message": message_json()}),
     );
     let end =
         |superseded| AgentEvent::MessageEnd { loop_id: id(), message: message(), tokens: 7, superseded };
-    check(&end(false), "MessageEnd", json!({"message": message_json(), "tokens": 7}));
-    check(&end(true), "MessageEnd", json!({"message": message_json(), "tokens": 7, "superseded": true}));
+    check(&end(false), "message_end", json!({"message": message_json(), "tokens": 7}));
+    check(&end(true), "message_end", json!({"message": message_json(), "tokens": 7, "superseded": true}));
     check(
         &AgentEvent::TurnEnd {
             loop_id: id(),
@@ -160,7 +160,7 @@ fn runs_turns_and_messages_have_their_shapes() {
             timestamp: Timestamp(6),
             tool_results: vec![message()],
         },
-        "TurnEnd",
+        "turn_end",
         json!({"message": message_json(), "usage": usage_json(), "timestamp": 6, "tool_results": [message_json()]}),
     );
     check(
@@ -173,12 +173,12 @@ fn runs_turns_and_messages_have_their_shapes() {
             ended: Ended::Completed,
             timestamp: Timestamp(7),
         })),
-        "AgentEnd",
+        "agent_end",
         json!({"messages": [message_json()], "usage": usage_json(), "ended": {"how": "completed"}, "timestamp": 7}),
     );
     check(
         &AgentEvent::InputRejected { loop_id: id(), reason: "no".into() },
-        "InputRejected",
+        "input_rejected",
         json!({"reason": "no"}),
     );
 }
@@ -200,13 +200,13 @@ fn tools_have_their_shapes() {
     };
     check(
         &start(ToolArguments::from(json!({"a": 1}))),
-        "ToolExecutionStart",
+        "tool_execution_start",
         with(json!({"arguments": {"a": 1}})),
     );
     check(
         &start(ToolArguments::from_text("{\"a\"")),
-        "ToolExecutionStart",
-        with(json!({"arguments": null, "argumentsText": "{\"a\""})),
+        "tool_execution_start",
+        with(json!({"arguments": null, "arguments_text": "{\"a\""})),
     );
     check(
         &AgentEvent::ToolExecutionUpdate {
@@ -215,7 +215,7 @@ fn tools_have_their_shapes() {
             tool_name: "bash".into(),
             partial_result: Box::new(ToolResult::text("so far")),
         },
-        "ToolExecutionUpdate",
+        "tool_execution_update",
         with(json!({"partial_result": {"content": [{"type": "text", "text": "so far"}]}})),
     );
     check(
@@ -225,7 +225,7 @@ fn tools_have_their_shapes() {
             tool_name: "bash".into(),
             text: "1/2".into(),
         },
-        "ProgressMessage",
+        "progress_message",
         with(json!({"text": "1/2"})),
     );
     let mut end = ToolExecutionEnd {
@@ -240,14 +240,14 @@ fn tools_have_their_shapes() {
     let result = json!({"content": [{"type": "text", "text": "no"}], "isError": true});
     check(
         &AgentEvent::ToolExecutionEnd(Box::new(end.clone())),
-        "ToolExecutionEnd",
+        "tool_execution_end",
         with(json!({"result": result, "is_error": true})),
     );
     end.duration_ms = Some(4);
     end.child_loop_id = Some("s.b.1".into());
     check(
         &AgentEvent::ToolExecutionEnd(Box::new(end)),
-        "ToolExecutionEnd",
+        "tool_execution_end",
         with(json!({"result": result, "is_error": true, "duration_ms": 4, "child_loop_id": "s.b.1"})),
     );
 }
@@ -258,29 +258,29 @@ fn questions_retries_and_compactions_have_their_shapes() {
     let about = Question { call: Some(Box::new(ToolCall::new("c1", "bash", json!({})))), ..question.clone() };
     check(
         &AgentEvent::QuestionAsked { loop_id: id(), question: about },
-        "QuestionAsked",
+        "question_asked",
         json!({"question": {"id": "q1", "text": "Run?", "call": {"id": "c1", "name": "bash", "arguments": {}}}}),
     );
     for (answer, shape) in [
-        (Answer::Allow, json!("allow")),
-        (Answer::AllowWith(json!({"a": 1})), json!({"allowWith": {"a": 1}})),
-        (Answer::Deny { reason: "no".into() }, json!({"deny": {"reason": "no"}})),
+        (Answer::Allow, json!({"type": "allow"})),
+        (Answer::AllowWith(json!({"a": 1})), json!({"type": "allow_with", "arguments": {"a": 1}})),
+        (Answer::Deny { reason: "no".into() }, json!({"type": "deny", "reason": "no"})),
     ] {
         check(
             &AgentEvent::QuestionAnswered { loop_id: id(), question_id: "q1".into(), answer },
-            "QuestionAnswered",
+            "question_answered",
             json!({"question_id": "q1", "answer": shape}),
         );
     }
     let suspended = AgentEvent::RunSuspended { loop_id: id(), questions: vec![question] };
-    check(&suspended, "RunSuspended", json!({"questions": [{"id": "q1", "text": "Run?"}]}));
+    check(&suspended, "run_suspended", json!({"questions": [{"id": "q1", "text": "Run?"}]}));
     assert!(suspended.is_terminal());
 
     let shape = json!({"attempt": 1, "max_attempts": 3, "delay_ms": 1_000});
-    check(&AgentEvent::RetryEnd(note(None)), "RetryEnd", shape.clone());
+    check(&AgentEvent::RetryEnd(note(None)), "retry_end", shape.clone());
     let mut failed = shape;
     failed["error"] = json!("busy");
-    check(&AgentEvent::RetryStart(note(Some("busy"))), "RetryStart", failed);
+    check(&AgentEvent::RetryStart(note(Some("busy"))), "retry_start", failed);
     let name = |index, model: &str| RouteName { index, provider: "p".into(), model: model.into() };
     let change = RouteChange {
         loop_id: id(),
@@ -291,7 +291,7 @@ fn questions_retries_and_compactions_have_their_shapes() {
     };
     check(
         &AgentEvent::RouteChanged(Box::new(change)),
-        "RouteChanged",
+        "route_changed",
         json!({
             "from": {"index": 0, "provider": "p", "model": "a"},
             "to": {"index": 1, "provider": "p", "model": "b"},
@@ -307,7 +307,7 @@ fn questions_retries_and_compactions_have_their_shapes() {
             message_count: 2,
             timestamp: Timestamp(3),
         },
-        "CompactionStarted",
+        "compaction_started",
         json!({"reason": "overflow", "estimated_tokens": 10, "message_count": 2, "timestamp": 3}),
     );
     check(
@@ -323,7 +323,7 @@ fn questions_retries_and_compactions_have_their_shapes() {
             fallback: None,
             timestamp: Timestamp(3),
         })),
-        "CompactionEnded",
+        "compaction_ended",
         json!({
             "reason": "budget", "splices": [{"from": 0, "to": 2, "messages": [{"tokens": 5, "message": message_json()}]}],
             "messages_before": 3, "messages_after": 2, "estimated_tokens_before": 20, "estimated_tokens_after": 10,
@@ -337,9 +337,9 @@ fn questions_retries_and_compactions_have_their_shapes() {
 fn deltas_have_their_shapes_and_an_update_carries_no_copy_of_the_message() {
     let delta = || String::from("x");
     for (delta, shape) in [
-        (StreamDelta::Text { delta: delta() }, json!({"Text": {"delta": "x"}})),
-        (StreamDelta::Thinking { delta: delta() }, json!({"Thinking": {"delta": "x"}})),
-        (StreamDelta::ToolCallDelta { delta: delta() }, json!({"ToolCallDelta": {"delta": "x"}})),
+        (StreamDelta::Text { text: delta() }, json!({"type": "text_delta", "text": "x"})),
+        (StreamDelta::Thinking { text: delta() }, json!({"type": "thinking_delta", "text": "x"})),
+        (StreamDelta::ToolCallDelta { text: delta() }, json!({"type": "tool_call_delta", "text": "x"})),
     ] {
         let update = |message| AgentEvent::MessageUpdate {
             loop_id: id(),
@@ -350,7 +350,7 @@ fn deltas_have_their_shapes_and_an_update_carries_no_copy_of_the_message() {
             delta: delta.clone(),
         };
         let shape = json!({"step": "model-0.0", "attempt": 0, "content_index": 1, "delta": shape});
-        check(&update(MessageSnapshot::default()), "MessageUpdate", shape.clone());
+        check(&update(MessageSnapshot::default()), "message_update", shape.clone());
         let mut log = ReplyLog::new();
         log.push(&StreamEvent::TextDelta { index: 0, delta: &"long ".repeat(1_000) });
         let json = serde_json::to_string(&update(log.snapshot())).unwrap();
@@ -399,11 +399,10 @@ fn only_what_streams_is_live_and_only_two_events_are_the_last() {
 #[test]
 fn fields_of_a_later_version_are_ignored_and_missing_optional_ones_are_filled_in() {
     let read: AgentEvent = serde_json::from_value(
-        json!({"type": "InputRejected", "loop_id": "s.a.1", "reason": "no", "later": 1}),
+        json!({"type": "input_rejected", "loop_id": "s.a.1", "reason": "no", "later": 1}),
     )
     .unwrap();
     assert_eq!(read, AgentEvent::InputRejected { loop_id: id(), reason: "no".into() });
-    let old =
-        json!({"type": "AgentStart", "agent_id": "a", "session_id": "s", "loop_id": "s.a.1", "timestamp": 1});
+    let old = json!({"type": "agent_start", "agent_id": "a", "session_id": "s", "loop_id": "s.a.1", "timestamp": 1});
     assert!(serde_json::from_value::<AgentEvent>(old).is_ok());
 }

@@ -108,18 +108,29 @@ impl fmt::Display for ToolArguments {
 /// reproduce the text.
 impl Serialize for ToolArguments {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.serialize_named(serializer, "argumentsText")
+    }
+}
+
+impl ToolArguments {
+    /// Serializes the arguments, with this name for the field that holds their text.
+    pub(crate) fn serialize_named<S: Serializer>(
+        &self,
+        serializer: S,
+        text_field: &str,
+    ) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         match self.value() {
             Ok(value) => {
                 map.serialize_entry("arguments", value)?;
                 // A null without the text would mean that the model sent nothing.
                 if value.is_null() || !is_written_as(value, self.text()) {
-                    map.serialize_entry("argumentsText", self.text())?;
+                    map.serialize_entry(text_field, self.text())?;
                 }
             }
             Err(_) => {
                 map.serialize_entry("arguments", &())?;
-                map.serialize_entry("argumentsText", self.text())?;
+                map.serialize_entry(text_field, self.text())?;
             }
         }
         map.end()

@@ -1,4 +1,4 @@
-//! Owned events for channels, and calls that return one complete message.
+//! Owned stream events, and helpers that call a provider and return the complete message.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,8 +8,10 @@ use tokio_util::sync::CancellationToken;
 use super::{Completion, ModelRequest, ProviderError, ReplyLog, StreamEvent, StreamProvider};
 use crate::message::{AssistantMessage, Usage};
 
-/// A [`StreamEvent`] that owns its text, for channels and remote connections. Exactly one `Done` or `Error` ends the
-/// events of a reply.
+/// A [`StreamEvent`] that owns its text, for channels, streams and remote connections. Exactly one `Done` or `Error`
+/// follows the events of a reply and ends it.
+///
+/// In JSON it is a flat object with a snake-case `type` tag: `{"type":"text_delta","index":0,"text":"Hel"}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each field is that of the borrowed event of the same name")]
@@ -19,25 +21,49 @@ pub enum OwnedStreamEvent {
     Start { response_id: Option<String>, model: Option<String> },
     /// The owned form of [`StreamEvent::TextStart`].
     TextStart { index: u32 },
-    /// The owned form of [`StreamEvent::TextDelta`].
-    TextDelta { index: u32, delta: String },
-    /// The owned form of [`StreamEvent::TextSignature`].
-    TextSignature { index: u32, delta: String },
-    /// The owned form of [`StreamEvent::ThinkingStart`].
+    /// As [`StreamEvent::TextDelta`].
+    TextDelta {
+        index: u32,
+        #[serde(rename = "text")]
+        delta: String,
+    },
+    /// As [`StreamEvent::TextSignature`].
+    TextSignature {
+        index: u32,
+        #[serde(rename = "signature")]
+        delta: String,
+    },
+    /// As [`StreamEvent::ThinkingStart`].
     ThinkingStart { index: u32 },
-    /// The owned form of [`StreamEvent::ThinkingDelta`].
-    ThinkingDelta { index: u32, delta: String },
-    /// The owned form of [`StreamEvent::ThinkingSignature`].
-    ThinkingSignature { index: u32, delta: String },
-    /// The owned form of [`StreamEvent::RedactedThinking`].
+    /// As [`StreamEvent::ThinkingDelta`].
+    ThinkingDelta {
+        index: u32,
+        #[serde(rename = "text")]
+        delta: String,
+    },
+    /// As [`StreamEvent::ThinkingSignature`].
+    ThinkingSignature {
+        index: u32,
+        #[serde(rename = "signature")]
+        delta: String,
+    },
+    /// As [`StreamEvent::RedactedThinking`].
     RedactedThinking { index: u32, data: String },
     /// The owned form of [`StreamEvent::ToolCallStart`].
     ToolCallStart { index: u32, id: String, name: String },
-    /// The owned form of [`StreamEvent::ToolCallDelta`].
-    ToolCallDelta { index: u32, delta: String },
-    /// The owned form of [`StreamEvent::ToolCallSignature`].
-    ToolCallSignature { index: u32, delta: String },
-    /// The owned form of [`StreamEvent::Opaque`].
+    /// As [`StreamEvent::ToolCallDelta`].
+    ToolCallDelta {
+        index: u32,
+        #[serde(rename = "text")]
+        delta: String,
+    },
+    /// As [`StreamEvent::ToolCallSignature`].
+    ToolCallSignature {
+        index: u32,
+        #[serde(rename = "signature")]
+        delta: String,
+    },
+    /// As [`StreamEvent::Opaque`].
     Opaque { index: u32, kind: String, data: Value },
     /// The owned form of [`StreamEvent::BlockEnd`].
     BlockEnd { index: u32 },
@@ -92,7 +118,7 @@ impl From<StreamEvent<'_>> for OwnedStreamEvent {
 }
 
 impl OwnedStreamEvent {
-    /// Returns the borrowed event; `None` for `Done` and `Error`.
+    /// Returns the borrowed form of this event; `None` for `Done` and `Error`, which end a reply.
     #[must_use]
     pub fn borrowed(&self) -> Option<StreamEvent<'_>> {
         Some(match self {
@@ -138,8 +164,8 @@ pub async fn complete(
     Ok(message)
 }
 
-/// Calls a model, sends each event as it arrives, and returns the complete message. The last event is `Done` or
-/// `Error`. If the receiver is gone, events are dropped and the call continues.
+/// Calls a model, sends each event as it arrives, and returns the complete message. The last event that is sent is
+/// `Done` or `Error`. If the receiver has been dropped, events are discarded and the call continues.
 ///
 /// # Errors
 /// The same as [`StreamProvider::stream`].

@@ -72,7 +72,7 @@ impl Tools {
     /// Returns a list with these tools and `tool` at the end. This list does not change.
     #[must_use]
     pub fn with(&self, tool: impl AgentTool + 'static) -> Self {
-        self.with_all([Arc::new(tool) as Arc<dyn AgentTool>])
+        self.with_all(Self::from(vec![Arc::new(tool) as Arc<dyn AgentTool>]))
     }
 
     /// Returns a list with these tools and `tools` at the end. This list does not change.

@@ -76,7 +76,9 @@ async fn a_reply_without_end_is_an_error_at_a_named_size() {
     let mut ended = None;
     while let Some(event) = events.recv().await {
         match event {
-            AgentEvent::MessageUpdate { delta: StreamDelta::Text { delta }, .. } => bytes += delta.len(),
+            AgentEvent::MessageUpdate { delta: StreamDelta::Text { text: delta }, .. } => {
+                bytes += delta.len()
+            }
             AgentEvent::AgentEnd(end) => ended = Some(end.ended),
             _ => {}
         }
@@ -130,7 +132,7 @@ async fn a_reply_shows_its_start_its_pieces_and_its_end() {
         match event {
             AgentEvent::MessageStart { message, .. } if message.role() == "assistant" => notes.add("start"),
             AgentEvent::MessageUpdate { delta, content_index, attempt: 0, message, .. } => {
-                if let StreamDelta::Text { delta } = &delta {
+                if let StreamDelta::Text { text: delta } = &delta {
                     pieces.push_str(delta);
                     assert_eq!(message.text(), pieces);
                 }

@@ -7,6 +7,4 @@ mod choices;
 #[cfg(test)]
 mod machine;
 #[cfg(test)]
-mod recordings;
-#[cfg(test)]
 mod world;

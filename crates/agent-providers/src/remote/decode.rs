@@ -18,7 +18,9 @@ struct Piece<'a> {
     #[serde(default)]
     index: u32,
     #[serde(default, borrow)]
-    delta: Cow<'a, str>,
+    text: Cow<'a, str>,
+    #[serde(default, borrow)]
+    signature: Cow<'a, str>,
     #[serde(default, borrow)]
     id: Cow<'a, str>,
     #[serde(default, borrow)]
@@ -66,7 +68,7 @@ impl Usual {
 impl Decoder {
     fn piece(&mut self, json: &str, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
         let piece: Piece<'_> = serde_json::from_str(json).map_err(unreadable)?;
-        let (index, delta) = (piece.index, &*piece.delta);
+        let (index, signature) = (piece.index, &*piece.signature);
         let usual = match &*piece.kind {
             "text_delta" => Some(Usual::Text(index)),
             "thinking_delta" => Some(Usual::Thinking(index)),
@@ -74,8 +76,8 @@ impl Decoder {
             _ => None,
         };
         if let Some(usual) = usual {
-            self.shape.learn(json, "delta", delta, usual);
-            sink(usual.event(delta));
+            self.shape.learn(json, "text", &piece.text, usual);
+            sink(usual.event(&piece.text));
             return Ok(Flow::More);
         }
         sink(match &*piece.kind {
@@ -89,15 +91,15 @@ impl Decoder {
                 model: piece.model.as_deref(),
             },
             "text_start" => StreamEvent::TextStart { index },
-            "text_signature" => StreamEvent::TextSignature { index, delta },
+            "text_signature" => StreamEvent::TextSignature { index, delta: signature },
             "thinking_start" => StreamEvent::ThinkingStart { index },
-            "thinking_signature" => StreamEvent::ThinkingSignature { index, delta },
+            "thinking_signature" => StreamEvent::ThinkingSignature { index, delta: signature },
             "redacted_thinking" => {
                 let data = piece.data.as_str().unwrap_or_default();
                 StreamEvent::RedactedThinking { index, data }
             }
             "tool_call_start" => StreamEvent::ToolCallStart { index, id: &piece.id, name: &piece.name },
-            "tool_call_signature" => StreamEvent::ToolCallSignature { index, delta },
+            "tool_call_signature" => StreamEvent::ToolCallSignature { index, delta: signature },
             "opaque" => StreamEvent::Opaque { index, kind: &piece.block, data: &piece.data },
             "block_end" => StreamEvent::BlockEnd { index },
             "usage" => StreamEvent::Usage(piece.usage.unwrap_or_default()),

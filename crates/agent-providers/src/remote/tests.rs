@@ -101,8 +101,8 @@ fn a_body_that_is_no_request_is_refused_in_one_line() {
     }
     check("", "no request");
     check("[]", "no request");
-    check(r#"{"version":2,"provider":"p","model":"m","messages":[]}"#, "version 2");
-    check(r#"{"version":1,"provider":"p","messages":[]}"#, "model");
+    check(r#"{"version":1,"provider":"p","model":"m","messages":[]}"#, "version 1");
+    check(r#"{"version":2,"provider":"p","messages":[]}"#, "model");
 }
 
 /// Everything that the decoder says of these bytes, cut at `cuts`.

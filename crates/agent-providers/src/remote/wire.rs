@@ -8,7 +8,7 @@ use agent_core::{
 use serde::{Deserialize, Serialize};
 
 /// The version of these forms. A server refuses a request of another one.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The SSE name of the frame in which a failed call ends.
 pub(super) const ERROR_EVENT: &str = "error";
@@ -17,7 +17,7 @@ pub(super) const ERROR_EVENT: &str = "error";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RemoteRequest {
-    /// The version of this form, 1.
+    /// The version of this form, 2.
     pub version: u32,
     /// The provider's name, as in [`ModelConfig::provider`].
     pub provider: String,

@@ -15,7 +15,7 @@ use serde::ser::{SerializeMap, SerializeStruct};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::{LoopRecord, RecordedEvent};
+use super::{LoopRecord, RecordedEvent, form1};
 pub(crate) use read::read_event;
 
 /// A message's place in its loop.
@@ -220,7 +220,7 @@ impl Serialize for PlacedEvent<'_> {
                 fields.serialize_field("tool_results", &end.tool_results)?;
                 fields.end()
             }
-            Self::Plain(event) => event.serialize(serializer),
+            Self::Plain(event) => form1::Event(event).serialize(serializer),
             Self::Whole(value) => value.serialize(serializer),
         }
     }
@@ -263,25 +263,25 @@ pub(crate) fn write_event(event: &RecordedEvent, places: &Places) -> Result<Valu
         AgentEvent::AgentEnd(end) => {
             let mut bare = (**end).clone();
             let messages = std::mem::take(&mut bare.messages);
-            let mut value = serde_json::to_value(AgentEvent::AgentEnd(Box::new(bare)))?;
+            let mut value = serde_json::to_value(form1::Event(&AgentEvent::AgentEnd(Box::new(bare))))?;
             set(&mut value, "messages", places.write_all(&messages)?);
             Ok(value)
         }
         AgentEvent::CompactionEnded(ended) => write_compaction(ended, places),
         AgentEvent::MessageStart { message, .. } | AgentEvent::MessageEnd { message, .. } => {
-            let mut value = serde_json::to_value(event)?;
+            let mut value = serde_json::to_value(form1::Event(event))?;
             set(&mut value, "message", places.write(message)?);
             Ok(value)
         }
         AgentEvent::TurnEnd { message, tool_results, .. } => {
-            let mut value = serde_json::to_value(event)?;
+            let mut value = serde_json::to_value(form1::Event(event))?;
             if let Some(message) = message {
                 set(&mut value, "message", places.write(message)?);
             }
             set(&mut value, "tool_results", places.write_all(tool_results)?);
             Ok(value)
         }
-        other => serde_json::to_value(other),
+        other => serde_json::to_value(form1::Event(other)),
     }
 }
 
@@ -294,7 +294,7 @@ impl Places {
 fn write_compaction(ended: &CompactionEnded, places: &Places) -> Result<Value, serde_json::Error> {
     let mut bare = ended.clone();
     let lists: Vec<Vec<Entry>> = bare.splices.iter_mut().map(|s| std::mem::take(&mut s.messages)).collect();
-    let mut value = serde_json::to_value(AgentEvent::CompactionEnded(Box::new(bare)))?;
+    let mut value = serde_json::to_value(form1::Event(&AgentEvent::CompactionEnded(Box::new(bare))))?;
     if let Some(splices) = value.get_mut("splices").and_then(Value::as_array_mut) {
         for (splice, entries) in splices.iter_mut().zip(lists) {
             let entries: Vec<Value> = entries

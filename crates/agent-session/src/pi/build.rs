@@ -16,7 +16,7 @@ use super::message::{from_pi, to_pi, user};
 use super::strands::{Strand, strands};
 use crate::error::SessionError;
 use crate::model::recording::{Recording, record_of_start};
-use crate::model::{LoopBase, RecordedEvent, Session};
+use crate::model::{LoopBase, RecordedEvent, Session, form1};
 use crate::store::Loss;
 
 /// The agent of imported sessions.
@@ -367,7 +367,7 @@ impl Builder<'_> {
 }
 
 fn event(value: Value) -> Result<AgentEvent, SessionError> {
-    serde_json::from_value(value).map_err(|source| SessionError::Encode { what: "an imported event", source })
+    form1::read(value).map_err(|source| SessionError::Encode { what: "an imported event", source })
 }
 
 fn call_of(message: &Message) -> Option<&ToolCallId> {

@@ -88,7 +88,7 @@ async fn watch(tool: &SubAgentTool, ctx: &ToolContext, mut events: EventReceiver
     let mut seen = Seen::default();
     while let Some(event) = events.recv().await {
         match event {
-            AgentEvent::MessageUpdate { delta: StreamDelta::Text { delta }, .. } => {
+            AgentEvent::MessageUpdate { delta: StreamDelta::Text { text: delta }, .. } => {
                 ctx.on_update(ToolResult::text(delta).with_details(json!({ "sub_agent": tool.name })));
             }
             AgentEvent::ToolExecutionStart { tool_name, .. } => {

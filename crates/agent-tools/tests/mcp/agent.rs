@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, assert_well_formed};
-use agent_core::{AgentEvent, BasicAgent, Message, ModelConfig, Recorder, SystemEnvironment, tool_fn};
+use agent_core::{AgentEvent, BasicAgent, Message, ModelConfig, SystemEnvironment, tool_fn};
 use agent_tools::mcp::{McpError, McpServer, McpServers, Restart, StartPolicy, WithMcp as _};
 use serde_json::json;
 
@@ -225,29 +225,4 @@ async fn tools_of_two_servers_with_one_name_are_both_there() {
     let names = names(&agent);
     let unique: std::collections::BTreeSet<&String> = names.iter().collect();
     assert_eq!(unique.len(), 8, "{names:?}");
-}
-
-/// X2. A run with the tools of a server replays when the server is gone.
-#[tokio::test]
-async fn a_recorded_run_replays_without_its_server() {
-    let model = ScriptedProvider::new([
-        ScriptedReply::call("1", "echo", json!({"text": "hello"})).and_call("2", "slow", json!({"steps": 2})),
-        ScriptedReply::text("Done."),
-    ]);
-    let recorder = Recorder::new();
-    let program = std::env::current_exe().unwrap();
-    let args = ["support::server::process", "--exact", "--nocapture"];
-    let agent = agent(&model).with_mcp_server_stdio(program, args, [(MODE, "sdk")]).await.unwrap();
-    let (then, _) = run(&recorder.attach(agent)).await;
-    let file = recorder.recording().to_json().unwrap();
-
-    let replay = agent_core::testing::replay(&file);
-    let agent = BasicAgent::new(ModelConfig::default()).with_tools(replay.tools());
-    let (now, results) = run(&replay.attach(agent)).await;
-    // What calls beside each other say while they run may come in another order.
-    let live = |event: &AgentEvent| matches!(event, AgentEvent::ProgressMessage { .. });
-    let parts = |events: Vec<AgentEvent>| events.into_iter().partition::<Vec<_>, _>(live);
-    assert_eq!(parts(now), parts(then));
-    assert_eq!(results[0], ("hello".to_owned(), false));
-    agent_core::testing::assert_replayed(&replay);
 }

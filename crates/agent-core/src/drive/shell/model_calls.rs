@@ -173,19 +173,19 @@ impl Shell {
                     return;
                 }
                 StreamEvent::TextDelta { index, delta } => {
-                    (index, StreamDelta::Text { delta: delta.to_owned() })
+                    (index, StreamDelta::Text { text: delta.to_owned() })
                 }
                 StreamEvent::ThinkingDelta { index, delta } => {
-                    (index, StreamDelta::Thinking { delta: delta.to_owned() })
+                    (index, StreamDelta::Thinking { text: delta.to_owned() })
                 }
                 StreamEvent::ToolCallDelta { index, delta } => {
-                    (index, StreamDelta::ToolCallDelta { delta: delta.to_owned() })
+                    (index, StreamDelta::ToolCallDelta { text: delta.to_owned() })
                 }
                 _ => return,
             };
-            let (StreamDelta::Text { delta: text }
-            | StreamDelta::Thinking { delta: text }
-            | StreamDelta::ToolCallDelta { delta: text }) = &delta;
+            let (StreamDelta::Text { text }
+            | StreamDelta::Thinking { text }
+            | StreamDelta::ToolCallDelta { text }) = &delta;
             inbox.bytes = inbox.bytes.saturating_add(text.len());
             // Deltas before the start of the reply are logged but not delivered.
             if inbox.begun {

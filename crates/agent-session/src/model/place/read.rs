@@ -4,7 +4,7 @@ use agent_core::{AgentEvent, Entry, MessageRef, Timestamp};
 use serde_json::{Value, json};
 
 use super::beginning;
-use crate::model::{LoopRecord, RecordedEvent};
+use crate::model::{LoopRecord, RecordedEvent, form1};
 
 /// The event with its messages, shared with the loop's lists. An event of a kind that is not known stays as it is.
 ///
@@ -30,7 +30,7 @@ pub(crate) fn read_event(mut value: Value, record: &LoopRecord) -> Result<Record
         "CompactionEnded" => nested = take_splices(&mut value, record)?,
         _ => {}
     }
-    let Ok(mut event) = serde_json::from_value::<AgentEvent>(value) else {
+    let Ok(mut event) = form1::read(value) else {
         return Ok(RecordedEvent::Foreign(original));
     };
     match &mut event {

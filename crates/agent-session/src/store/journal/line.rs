@@ -10,7 +10,7 @@ use super::packed;
 use super::seen::SeenTexts;
 use crate::error::SessionError;
 use crate::model::place::{PlacedEvent, Places};
-use crate::model::{LoopBase, LoopEvent};
+use crate::model::{LoopBase, LoopEvent, form1};
 
 /// What one line says.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl LineWriter {
         at: Timestamp,
         event: &AgentEvent,
     ) -> Result<&[u8], SessionError> {
-        self.pack(&GroupLine { n: number, at, group: event })
+        self.pack(&GroupLine { n: number, at, group: form1::Event(event) })
     }
 
     fn pack(&mut self, line: &impl Serialize) -> Result<&[u8], SessionError> {
@@ -68,7 +68,7 @@ impl LineWriter {
 struct GroupLine<'a> {
     n: u64,
     at: Timestamp,
-    group: &'a AgentEvent,
+    group: form1::Event<'a>,
 }
 
 struct Written<'a> {

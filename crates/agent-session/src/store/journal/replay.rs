@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use agent_core::run::RunSetup;
-use agent_core::{AgentEvent, LoopId, MessageRef, Timestamp};
+use agent_core::{LoopId, MessageRef, Timestamp};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ use crate::model::form::{budget_for, spend};
 use crate::model::place::read_event;
 use crate::model::recording::{Recording, record_of_setup};
 use crate::model::texts::{Resolve, unpack};
-use crate::model::{LoopBase, LoopRecord, OpenRun, Session};
+use crate::model::{LoopBase, LoopRecord, OpenRun, Session, form1};
 
 /// The long texts of a journal that is being read, in their order.
 struct ReadTexts {
@@ -179,8 +179,7 @@ fn begin(
 
 /// An event of a group. One of a later version is none that this version could keep in its place.
 fn take_group(recording: &mut Recording, event: &Value) -> Result<(), String> {
-    let event =
-        AgentEvent::deserialize(event).map_err(|e| format!("the event of a group cannot be read: {e}"))?;
+    let event = form1::read(event).map_err(|e| format!("the event of a group cannot be read: {e}"))?;
     recording.take_group(&event);
     Ok(())
 }

@@ -8,7 +8,7 @@ use agent_core::{Answer, ErrorKind, Question, RetryConfig, Route, ToolResult, Us
 
 use super::*;
 
-/// X2. Events, times, durations and ids are those of the recording; parallel calls end in the order in which they ended.
+/// X2. Events, times, durations and ids are those of the cassette; parallel calls end in the order in which they ended.
 #[tokio::test]
 async fn a_replay_has_the_same_events_times_and_ids() {
     let tool = |name: &str, wait: u64| -> Arc<dyn AgentTool> {
@@ -33,7 +33,7 @@ async fn a_replay_has_the_same_events_times_and_ids() {
         ScriptedReply::text("Both are done.").in_pieces_of(3).using(Usage::new(9, 4, 0, 0)),
         ScriptedReply::text("You are welcome."),
     ]);
-    let recorder = Recorder::new();
+    let recorder = CassetteRecorder::new();
     let mut retry = RetryConfig::default();
     retry.initial_delay_ms = 30;
     let agent = BasicAgent::new(ModelConfig::default())
@@ -66,13 +66,13 @@ async fn a_tool_is_not_run_in_a_replay_and_its_inside_is_not_recorded() {
             Ok(ToolResult::text("12:00").with_details(json!({"zone": "CET"})))
         }))
     };
-    let recorder = Recorder::new();
+    let recorder = CassetteRecorder::new();
     let agent =
         BasicAgent::new(ModelConfig::default()).with_provider(call_and_text()).with_tools(vec![tool()]);
     let then = run(&recorder.attach(agent), "What time is it?").await;
-    let recording = reread(&recorder);
-    assert!(recording.clock.sleeps.is_empty() && recording.clock.ids.is_empty(), "{:?}", recording.clock);
-    let replay = Replay::new(recording);
+    let cassette = reread(&recorder);
+    assert!(cassette.clock.sleeps.is_empty() && cassette.clock.ids.is_empty(), "{:?}", cassette.clock);
+    let replay = Replay::new(cassette);
     let agent = replay.attach(BasicAgent::new(ModelConfig::default()).with_tools(vec![tool()]));
     assert_eq!(run(&agent, "What time is it?").await, then);
     assert_eq!(RUNS.load(Ordering::Relaxed), 1);
@@ -89,7 +89,7 @@ async fn a_call_that_took_too_long_takes_too_long_again() {
     };
     let prepared =
         |agent: BasicAgent| agent.with_tool_timeout(Duration::from_millis(40)).with_tools(vec![tool()]);
-    let recorder = Recorder::new();
+    let recorder = CassetteRecorder::new();
     let agent = prepared(BasicAgent::new(ModelConfig::default()).with_provider(call_and_text()));
     let then = run(&recorder.attach(agent), "What time is it?").await;
     assert!(format!("{then:?}").contains("exceeded timeout"));
@@ -102,7 +102,7 @@ async fn a_call_that_took_too_long_takes_too_long_again() {
 /// X2. An abort comes from outside: with it the replay ends as the run did.
 #[tokio::test]
 async fn an_aborted_run_replays_with_its_abort() {
-    let recorder = Recorder::new();
+    let recorder = CassetteRecorder::new();
     let model = ScriptedProvider::new([ScriptedReply::text("Let me see").and_hang()]);
     let agent = recorder.attach(BasicAgent::new(ModelConfig::default()).with_provider(model));
     let aborted = |agent: BasicAgent| async move {
@@ -123,10 +123,10 @@ async fn an_aborted_run_replays_with_its_abort() {
     replay.finish().unwrap();
 }
 
-/// X2, X5. Questions of tools and the effects that they declare are of the recording.
+/// X2, X5. Questions of tools and the effects that they declare are of the cassette.
 #[tokio::test]
 async fn a_run_that_asked_asks_again() {
-    let recorder = Recorder::new();
+    let recorder = CassetteRecorder::new();
     let tool = ScriptedTool::saying("clock", "12:00").asking("may I look?");
     let agent = BasicAgent::new(ModelConfig::default()).with_provider(call_and_text()).with_tool(tool);
     let both = |agent: BasicAgent| async move {
@@ -149,14 +149,14 @@ async fn a_run_that_asked_asks_again() {
 async fn a_run_over_a_route_replays() {
     let spare = ScriptedProvider::new([ScriptedReply::text("Here I am.")]);
     let model = || ModelConfig::anthropic("claude-haiku-4-5", "Haiku", "secret-of-the-route");
-    let recorder = Recorder::new();
+    let recorder = CassetteRecorder::new();
     let agent = BasicAgent::new(ModelConfig::default())
         .with_provider(ScriptedProvider::new([ScriptedReply::error(ErrorKind::Auth, "who are you?")]))
         .with_route(Route::new(model()).with_provider(Arc::new(spare)));
     let then = run(&recorder.attach(agent), "Hi").await;
-    let recording = reread(&recorder);
-    assert!(!recording.to_json().unwrap().contains("secret-of-the-route"));
-    let replay = Replay::new(recording);
+    let cassette = reread(&recorder);
+    assert!(!cassette.to_json().unwrap().contains("secret-of-the-route"));
+    let replay = Replay::new(cassette);
     let agent = BasicAgent::new(ModelConfig::default()).with_route(Route::new(model()));
     assert_eq!(run(&replay.attach(agent), "Hi").await, then);
     assert_eq!(replay.finish().unwrap().model_calls, 2);
@@ -164,19 +164,19 @@ async fn a_run_over_a_route_replays() {
 
 /// X2. Each message is in the file once, however many requests carry it.
 #[tokio::test]
-async fn a_recording_grows_with_what_is_new() {
+async fn a_cassette_grows_with_what_is_new() {
     let rounds = 60;
     let calls = (0..rounds).map(|n| ScriptedReply::call(&format!("c{n}"), "clock", json!({"n": n})));
     let model = ScriptedProvider::new(calls.chain([ScriptedReply::text("done")]));
-    let recorder = Recorder::new();
+    let recorder = CassetteRecorder::new();
     let agent = BasicAgent::new(ModelConfig::default())
         .with_provider(model)
         .with_execution_limits(None)
         .with_context_config(None)
         .with_tools(vec![clock()]);
     run(&recorder.attach(agent), "Again and again.").await;
-    let recording = recorder.recording();
-    assert_eq!(recording.model_calls(), rounds + 1);
-    assert_eq!(recording.messages.len(), 1 + 2 * rounds);
-    assert_eq!(recording.setups.len(), 1);
+    let cassette = recorder.cassette();
+    assert_eq!(cassette.model_calls(), rounds + 1);
+    assert_eq!(cassette.messages.len(), 1 + 2 * rounds);
+    assert_eq!(cassette.setups.len(), 1);
 }

@@ -3,18 +3,18 @@
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 
+use agent_core::CancellationToken;
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
-use tokio_util::sync::CancellationToken;
 
 use super::Shared;
-use crate::drive::panic_text;
-use crate::model::ModelConfig;
-use crate::provider::{
+use super::panic_text;
+use crate::cassette::form::{RecordedEffect, RecordedModelEnd, provider_name};
+use agent_core::ModelConfig;
+use agent_core::{
     Completion, ErrorKind, ErrorRecord, EventSink, ModelRequest, OwnedStreamEvent, ProviderError,
     StreamEvent, StreamProvider,
 };
-use crate::recording::form::{RecordedEffect, RecordedModelEnd, provider_name};
 
 pub(super) struct RecordingProvider {
     pub(super) inner: Arc<dyn StreamProvider>,
@@ -31,7 +31,7 @@ struct Arrived<'s> {
 impl Drop for Arrived<'_> {
     fn drop(&mut self) {
         let arrived = std::mem::take(&mut self.events);
-        if let Some(call) = self.shared.lock().recording.calls.get_mut(self.call)
+        if let Some(call) = self.shared.lock().cassette.calls.get_mut(self.call)
             && let RecordedEffect::Model { events, .. } = &mut call.effect
         {
             *events = arrived;
@@ -81,7 +81,7 @@ impl StreamProvider for RecordingProvider {
 
     fn provider_id_for(&self, model: &ModelConfig) -> String {
         let id = self.inner.provider_id_for(model);
-        self.shared.lock().recording.providers.insert(provider_name(model), id.clone());
+        self.shared.lock().cassette.providers.insert(provider_name(model), id.clone());
         id
     }
 

@@ -1,8 +1,8 @@
-//! Answering from a recording.
+//! Answering from a cassette.
 
 mod clock;
+mod matching;
 mod model;
-mod taking;
 mod tool;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,22 +11,22 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use agent_core::CancellationToken;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 use super::diff;
-use super::error::Divergence;
-use super::form::{RecordedCall, RecordedEffect, Recording};
-use crate::agent::BasicAgent;
-use crate::environment::Environment;
-use crate::provider::StreamProvider;
-use crate::tool::AgentTool;
+use super::error::{CassetteError, Divergence};
+use super::form::{Cassette, RecordedCall, RecordedEffect};
+use agent_core::AgentTool;
+use agent_core::BasicAgent;
+use agent_core::Environment;
+use agent_core::StreamProvider;
 
-/// How long a replay waits for what the recording says comes next, an abort or the end of a call beside this one.
+/// How long a replay waits for what the cassette says comes next, an abort or the end of a call beside this one.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Answers an agent from a recording, as often as it asks what it asked then. A clone goes on with the same replay.
+/// Answers an agent from a cassette, as often as it asks what it asked then. A clone goes on with the same replay.
 #[derive(Clone)]
 pub struct Replay {
     shared: Arc<Shared>,
@@ -50,7 +50,7 @@ enum Strictness {
 }
 
 struct Shared {
-    recording: Recording,
+    cassette: Cassette,
     /// Places of messages and setups by their text, to compare a request by numbers.
     messages: BTreeMap<String, u32>,
     setups: BTreeMap<String, u32>,
@@ -73,14 +73,14 @@ struct State {
 impl Replay {
     /// A strict replay: the first call that differs is an error, and so is everything after it.
     #[must_use]
-    pub fn new(recording: Recording) -> Self {
+    pub fn new(cassette: Cassette) -> Self {
         let places = |values: &[Value]| -> BTreeMap<String, u32> {
             let numbered = values.iter().zip(0..);
             numbered.map(|(value, place)| (value.to_string(), place)).collect()
         };
         let state = State {
             strictness: Strictness::Strict,
-            answered: vec![false; recording.calls.len()],
+            answered: vec![false; cassette.calls.len()],
             divergence: None,
             clock: clock::Position::default(),
             model_calls: 0,
@@ -88,14 +88,22 @@ impl Replay {
         };
         Self {
             shared: Arc::new(Shared {
-                messages: places(&recording.messages),
-                setups: places(&recording.setups),
+                messages: places(&cassette.messages),
+                setups: places(&cassette.setups),
                 state: Mutex::new(state),
-                ends: watch::channel(recording.calls.iter().filter_map(|call| call.ended).collect()).0,
+                ends: watch::channel(cassette.calls.iter().filter_map(|call| call.ended).collect()).0,
                 environment: OnceLock::new(),
-                recording,
+                cassette,
             }),
         }
+    }
+
+    /// Reads a cassette and makes a strict replay of it, for fixtures that are compiled in by `include_str!`.
+    ///
+    /// # Errors
+    /// When the text is not a cassette.
+    pub fn from_json(text: &str) -> Result<Self, CassetteError> {
+        Cassette::from_json(text).map(Self::new)
     }
 
     /// A replay that notes the first difference and goes on: calls are answered in their order, whatever they ask.
@@ -105,22 +113,22 @@ impl Replay {
         self
     }
 
-    /// The recording.
+    /// The cassette.
     #[must_use]
-    pub fn recording(&self) -> &Recording {
-        &self.shared.recording
+    pub fn cassette(&self) -> &Cassette {
+        &self.shared.cassette
     }
 
     /// Puts the replay in the place of the agent's provider, of what its tools do, and of its clock, and gives it the ids
     /// it had. The agent's tools still describe themselves, so that a changed description is a difference;
-    /// [`tools`](Self::tools) are those of the recording.
+    /// [`tools`](Self::tools) are those of the cassette.
     #[must_use]
     pub fn attach(&self, mut agent: BasicAgent) -> BasicAgent {
         let tools: Vec<_> = agent.state().tools.into_iter().map(|tool| self.tool(tool)).collect();
-        if let Some(id) = &self.shared.recording.agent_id {
-            agent.set_agent_id(id.clone());
+        if let Some(id) = &self.shared.cassette.agent_id {
+            agent = agent.with_agent_id(id.clone());
         }
-        if let Some(id) = &self.shared.recording.session_id {
+        if let Some(id) = &self.shared.cassette.session_id {
             agent = agent.with_session_id(id.clone());
         }
         agent.set_tools(tools);
@@ -133,28 +141,28 @@ impl Replay {
         })
     }
 
-    /// A provider that answers from the recording.
+    /// A provider that answers from the cassette.
     #[must_use]
     pub fn provider(&self) -> Arc<dyn StreamProvider> {
         Arc::new(model::ReplayProvider { shared: Arc::clone(&self.shared) })
     }
 
-    /// The tools of the recording, each described as it was then.
+    /// The tools of the cassette, each described as it was then.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<dyn AgentTool>> {
-        let tools = self.shared.recording.tools.iter();
+        let tools = self.shared.cassette.tools.iter();
         tools.map(|tool| tool::recorded(tool.clone(), &self.shared)).collect()
     }
 
-    /// A tool that describes itself as this one, and gives what the recording has. A tool that the recording does not have
+    /// A tool that describes itself as this one, and gives what the cassette has. A tool that the cassette does not have
     /// is left as it is.
     #[must_use]
     pub fn tool(&self, inner: Arc<dyn AgentTool>) -> Arc<dyn AgentTool> {
-        let known = self.shared.recording.tools.iter().any(|tool| tool.definition.name == inner.name());
+        let known = self.shared.cassette.tools.iter().any(|tool| tool.definition.name == inner.name());
         if known { tool::described(inner, &self.shared) } else { inner }
     }
 
-    /// An environment with the times, waits and ids of the recording. Tasks run on `inner`.
+    /// An environment with the times, waits and ids of the cassette. Tasks run on `inner`.
     #[must_use]
     pub fn environment(&self, inner: Arc<dyn Environment>) -> Arc<dyn Environment> {
         let _ = self.shared.environment.set(Arc::clone(&inner));
@@ -167,17 +175,17 @@ impl Replay {
         self.shared.lock().divergence.clone()
     }
 
-    /// Whether the replay went the way of the recording, to its end.
+    /// Whether the replay went the way of the cassette, to its end.
     ///
     /// # Errors
-    /// Where it first went another way; also when a call of the recording was not made.
+    /// Where it first went another way; also when a call of the cassette was not made.
     pub fn finish(&self) -> Result<Replayed, Divergence> {
         let state = self.shared.lock();
         if let Some(divergence) = &state.divergence {
             return Err(divergence.clone());
         }
         if let Some(missing) = state.answered.iter().position(|answered| !answered) {
-            let then = self.shared.recording.calls.get(missing).map(|call| self.shared.call_value(call));
+            let then = self.shared.cassette.calls.get(missing).map(|call| self.shared.call_value(call));
             return Err(Divergence {
                 at: self.shared.place_of(missing),
                 field: String::new(),
@@ -185,6 +193,21 @@ impl Replay {
             });
         }
         Ok(Replayed { model_calls: state.model_calls, tool_calls: state.tool_calls })
+    }
+}
+
+impl Replay {
+    /// As [`finish`](Self::finish), for tests.
+    ///
+    /// # Panics
+    /// With the first divergence.
+    #[track_caller]
+    #[expect(clippy::panic, reason = "an assertion fails by a panic")]
+    pub fn assert_finished(&self) -> Replayed {
+        match self.finish() {
+            Ok(replayed) => replayed,
+            Err(divergence) => panic!("{divergence}"),
+        }
     }
 }
 
@@ -218,7 +241,7 @@ impl Shared {
             return Ok(());
         }
         let late = self.ends.borrow().first().copied();
-        let late = self.recording.calls.iter().position(|call| call.ended == late && late.is_some());
+        let late = self.cassette.calls.iter().position(|call| call.ended == late && late.is_some());
         Err(self.diverge(
             late.map_or_else(String::new, |place| self.place_of(place)),
             "ended here",
@@ -233,7 +256,7 @@ impl Shared {
         }
     }
 
-    /// Waits for an abort that the recording has here.
+    /// Waits for an abort that the cassette has here.
     async fn await_abort(&self, place: usize, cancel: &CancellationToken) -> Result<(), Divergence> {
         if self.in_time(cancel.cancelled()).await {
             return Ok(());
@@ -270,8 +293,8 @@ impl Shared {
 
     /// A call by its number among those of its kind, for people.
     fn place_of(&self, place: usize) -> String {
-        let before = self.recording.calls.iter().take(place + 1).map(|call| &call.effect);
-        match self.recording.calls.get(place).map(|call| &call.effect) {
+        let before = self.cassette.calls.iter().take(place + 1).map(|call| &call.effect);
+        match self.cassette.calls.get(place).map(|call| &call.effect) {
             Some(RecordedEffect::Tool { name, .. }) => {
                 let count =
                     before.filter(|e| matches!(e, RecordedEffect::Tool { name: n, .. } if n == name)).count();
@@ -288,7 +311,7 @@ impl Shared {
     fn call_value(&self, call: &RecordedCall) -> Value {
         match &call.effect {
             RecordedEffect::Model { request, .. } => {
-                json!({"last message": self.recording.messages_of(request).last()})
+                json!({"last message": self.cassette.messages_of(request).last()})
             }
             RecordedEffect::Tool { name, id, arguments, .. } => {
                 json!({"tool": name, "id": id, "arguments": arguments})

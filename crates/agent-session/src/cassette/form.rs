@@ -1,28 +1,30 @@
-//! What a recording looks like in its file.
+//! What a cassette looks like in its file.
+
+mod stream;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::error::RecordingError;
-use crate::identity::{AgentId, SessionId};
-use crate::model::ModelConfig;
-use crate::provider::{Completion, ErrorRecord, OwnedStreamEvent};
-use crate::tool::{Effects, ToolDefinition, ToolResult};
+use super::error::CassetteError;
+use agent_core::ModelConfig;
+use agent_core::{AgentId, SessionId};
+use agent_core::{Completion, ErrorRecord, OwnedStreamEvent};
+use agent_core::{Effects, ToolDefinition, ToolResult};
 
 /// The version of the form. A reader refuses a later one.
-pub const RECORDING_VERSION: u32 = 1;
+pub const CASSETTE_VERSION: u32 = 1;
 
-/// The largest text that is read as a recording: 256 MiB.
-pub const MAX_RECORDING_BYTES: usize = 256 * 1024 * 1024;
+/// The largest text that is read as a cassette: 256 MiB.
+pub const MAX_CASSETTE_BYTES: usize = 256 * 1024 * 1024;
 
 /// A run on record, or several of one agent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
-pub struct Recording {
-    /// The version of the form, [`RECORDING_VERSION`].
+pub struct Cassette {
+    /// The version of the form, [`CASSETTE_VERSION`].
     pub version: u32,
     /// The program that made it.
     pub made_by: String,
@@ -109,6 +111,7 @@ pub enum RecordedEffect {
         /// What it was asked.
         request: RecordedRequest,
         /// What arrived.
+        #[serde(with = "stream")]
         events: Vec<OwnedStreamEvent>,
         /// How it ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -136,9 +139,9 @@ pub enum RecordedEffect {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RecordedRequest {
-    /// In [`Recording::setups`].
+    /// In [`Cassette::setups`].
     pub setup: u32,
-    /// In [`Recording::messages`]: a first one, and how many follow each other from it on.
+    /// In [`Cassette::messages`]: a first one, and how many follow each other from it on.
     pub messages: Vec<(u32, u32)>,
 }
 
@@ -213,30 +216,30 @@ pub struct RecordedSleep {
     pub over: bool,
 }
 
-impl Recording {
+impl Cassette {
     /// Reads one.
     ///
     /// # Errors
     /// When the text is none, is damaged, too large, or of a later version.
-    pub fn from_json(text: &str) -> Result<Self, RecordingError> {
-        if text.len() > MAX_RECORDING_BYTES {
-            return Err(RecordingError::TooLarge { size: text.len(), most: MAX_RECORDING_BYTES });
+    pub fn from_json(text: &str) -> Result<Self, CassetteError> {
+        if text.len() > MAX_CASSETTE_BYTES {
+            return Err(CassetteError::TooLarge { size: text.len(), most: MAX_CASSETTE_BYTES });
         }
-        let head: Head = serde_json::from_str(text).map_err(RecordingError::Unreadable)?;
-        if head.version > RECORDING_VERSION {
-            return Err(RecordingError::Later { found: head.version, made_by: head.made_by });
+        let head: Head = serde_json::from_str(text).map_err(CassetteError::Unreadable)?;
+        if head.version > CASSETTE_VERSION {
+            return Err(CassetteError::Later { found: head.version, made_by: head.made_by });
         }
-        let recording: Self = serde_json::from_str(text).map_err(RecordingError::Unreadable)?;
-        recording.check()?;
-        Ok(recording)
+        let cassette: Self = serde_json::from_str(text).map_err(CassetteError::Unreadable)?;
+        cassette.check()?;
+        Ok(cassette)
     }
 
     /// Writes it: indented, so that a change of it can be read in a review.
     ///
     /// # Errors
     /// When something in it has no form in JSON.
-    pub fn to_json(&self) -> Result<String, RecordingError> {
-        let mut text = serde_json::to_string_pretty(self).map_err(RecordingError::Unreadable)?;
+    pub fn to_json(&self) -> Result<String, CassetteError> {
+        let mut text = serde_json::to_string_pretty(self).map_err(CassetteError::Unreadable)?;
         text.push('\n');
         Ok(text)
     }
@@ -259,11 +262,11 @@ impl Recording {
         runs.flat_map(|(first, count)| self.messages.iter().skip(*first as usize).take(*count as usize))
     }
 
-    fn check(&self) -> Result<(), RecordingError> {
+    fn check(&self) -> Result<(), CassetteError> {
         for (index, call) in self.calls.iter().enumerate() {
             let RecordedEffect::Model { request, .. } = &call.effect else { continue };
             let dangling =
-                |to: String| RecordingError::Dangling { what: format!("/calls/{index}/request"), to };
+                |to: String| CassetteError::Dangling { what: format!("/calls/{index}/request"), to };
             if request.setup as usize >= self.setups.len() {
                 return Err(dangling(format!("setup {}", request.setup)));
             }
@@ -278,12 +281,12 @@ impl Recording {
     }
 }
 
-/// Under which name a model's provider stands in [`Recording::providers`].
+/// Under which name a model's provider stands in [`Cassette::providers`].
 pub(super) fn provider_name(model: &ModelConfig) -> String {
     format!("{}/{}", model.provider, model.id)
 }
 
-/// What is read of a recording before its form is known.
+/// What is read of a cassette before its form is known.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Head {

@@ -7,7 +7,7 @@ fn check(text: &[u8], expect: &str) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run.json");
     fs::write(&path, text).unwrap();
-    let error = load_recording(&path).unwrap_err().to_string();
+    let error = Cassette::load(&path).unwrap_err().to_string();
     assert!(error.contains("run.json") && error.contains(expect), "{error}");
 }
 
@@ -19,19 +19,19 @@ fn a_file_that_is_no_recording_is_an_error_that_names_it_and_the_place() {
     check(b"\xff\xfe", "byte 0");
     let dangling = br#"{"version": 1, "calls": [{"effect": {"model": {"request": {"setup": 0, "messages": []}, "events": []}}}]}"#;
     check(dangling, "setup 0, which is not in it");
-    let missing = load_recording("no/such/file.json").unwrap_err().to_string();
+    let missing = Cassette::load("no/such/file.json").unwrap_err().to_string();
     assert!(missing.contains("file.json could not be opened"), "{missing}");
 }
 
 #[test]
-fn a_saved_recording_loads_and_is_for_its_owner() {
+fn a_saved_cassette_loads_and_is_for_its_owner() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run.json");
     fs::write(&path, "something older").unwrap();
-    let recorder = agent_core::Recorder::new();
+    let recorder = crate::cassette::CassetteRecorder::new();
     recorder.note("task", "mend it");
-    save_recording(&path, &recorder.recording()).unwrap();
-    assert_eq!(load_recording(&path).unwrap(), recorder.recording());
+    recorder.cassette().save(&path).unwrap();
+    assert_eq!(Cassette::load(&path).unwrap(), recorder.cassette());
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
-use crate::environment::{BoxFuture, Environment, NoRuntime, TaskHandle};
-use crate::identity::Timestamp;
+use agent_core::Timestamp;
+use agent_core::{BoxFuture, Environment, NoRuntime, TaskHandle};
 
 pub(super) struct ReplayEnvironment {
     pub(super) inner: Arc<dyn Environment>,
@@ -45,20 +45,20 @@ impl Place {
 
 impl Environment for ReplayEnvironment {
     fn now(&self) -> Timestamp {
-        let next = self.shared.lock().clock.now.next(&self.shared.recording.clock.now);
+        let next = self.shared.lock().clock.now.next(&self.shared.cassette.clock.now);
         next.map_or_else(|| self.inner.now(), Timestamp)
     }
 
     fn monotonic_ms(&self) -> u64 {
-        let next = self.shared.lock().clock.monotonic.next(&self.shared.recording.clock.monotonic);
+        let next = self.shared.lock().clock.monotonic.next(&self.shared.cassette.clock.monotonic);
         next.unwrap_or_else(|| self.inner.monotonic_ms())
     }
 
-    /// A wait that came to its end is over at once, one that nobody waited for to its end never. One that the recording
+    /// A wait that came to its end is over at once, one that nobody waited for to its end never. One that the cassette
     /// does not have takes its time.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         let ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        let sleeps = &self.shared.recording.clock.sleeps;
+        let sleeps = &self.shared.cassette.clock.sleeps;
         let mut state = self.shared.lock();
         // Calls beside each other may begin to wait in another order; waits of one length are alike.
         let mut left = sleeps.iter().enumerate();
@@ -84,7 +84,7 @@ impl Environment for ReplayEnvironment {
         let place = state.clock.ids;
         state.clock.ids += 1;
         drop(state);
-        self.shared.recording.clock.ids.get(place).cloned().unwrap_or_else(|| self.inner.random_id())
+        self.shared.cassette.clock.ids.get(place).cloned().unwrap_or_else(|| self.inner.random_id())
     }
 }
 

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::Shared;
-use crate::recording::form::{RecordedEffect, RecordedSignal, RecordedTool, RecordedToolEnd, RecordedView};
-use crate::tool::{AgentTool, Effects, ToolConcurrency, ToolContext, ToolError, ToolResult, ToolSignal};
+use crate::cassette::form::{RecordedEffect, RecordedSignal, RecordedTool, RecordedToolEnd, RecordedView};
+use agent_core::{AgentTool, Effects, ToolConcurrency, ToolContext, ToolError, ToolResult, ToolSignal};
 
 /// A tool that describes itself as it did.
 pub(super) fn recorded(tool: RecordedTool, shared: &Arc<Shared>) -> Arc<dyn AgentTool> {
@@ -21,7 +21,7 @@ pub(super) fn described(inner: Arc<dyn AgentTool>, shared: &Arc<Shared>) -> Arc<
     Arc::new(Replayed { face: inner, shared: Arc::clone(shared) })
 }
 
-/// How a tool of the recording looks before it is called.
+/// How a tool of the cassette looks before it is called.
 struct Recorded(RecordedTool);
 
 impl Recorded {
@@ -104,7 +104,7 @@ impl AgentTool for Replayed {
             Ok(place) => place,
             Err(divergence) => return failed(divergence),
         };
-        let Some(call) = self.shared.recording.calls.get(place) else { return Err(ToolError::Cancelled) };
+        let Some(call) = self.shared.cassette.calls.get(place) else { return Err(ToolError::Cancelled) };
         let RecordedEffect::Tool { said, end, .. } = &call.effect else { return Err(ToolError::Cancelled) };
         for signal in said {
             ctx.updates.send(match signal {

@@ -9,9 +9,9 @@ use futures_util::FutureExt as _;
 use serde_json::Value;
 
 use super::Shared;
-use crate::drive::panic_text;
-use crate::recording::form::{RecordedEffect, RecordedSignal, RecordedTool, RecordedToolEnd, RecordedView};
-use crate::tool::{
+use super::panic_text;
+use crate::cassette::form::{RecordedEffect, RecordedSignal, RecordedTool, RecordedToolEnd, RecordedView};
+use agent_core::{
     AgentTool, Effects, ToolConcurrency, ToolContext, ToolDefinition, ToolError, ToolResult, ToolSignal,
     ToolUpdates,
 };
@@ -25,7 +25,7 @@ pub(super) fn recording(inner: Arc<dyn AgentTool>, shared: &Arc<Shared>) -> Arc<
     let mut state = shared.lock();
     if state.tool(inner.name()).is_none() {
         let definition = ToolDefinition::new(inner.name(), inner.description(), inner.parameters_schema());
-        state.recording.tools.push(RecordedTool {
+        state.cassette.tools.push(RecordedTool {
             definition,
             label: inner.label().to_owned(),
             sequential: inner.concurrency() == ToolConcurrency::Sequential,
@@ -66,13 +66,15 @@ impl RecordingTool {
         let (shared, outside) = (Arc::clone(&self.shared), ctx.updates.clone());
         ctx.updates = ToolUpdates::new(move |signal| {
             let recorded = match &signal {
-                ToolSignal::Update(result) => RecordedSignal::Update(result.clone()),
-                ToolSignal::Progress(text) => RecordedSignal::Progress(text.clone()),
+                ToolSignal::Update(result) => Some(RecordedSignal::Update(result.clone())),
+                ToolSignal::Progress(text) => Some(RecordedSignal::Progress(text.clone())),
+                // A cassette of this version has no form for a signal that a later one adds.
+                _ => None,
             };
-            if let Some(call) = shared.lock().recording.calls.get_mut(call)
+            if let Some(call) = shared.lock().cassette.calls.get_mut(call)
                 && let RecordedEffect::Tool { said, end: None, .. } = &mut call.effect
             {
-                said.push(recorded);
+                said.extend(recorded);
             }
             outside.send(signal);
         });
@@ -117,7 +119,7 @@ impl AgentTool for RecordingTool {
             Ok(Err(ToolError::Timeout(limit))) => {
                 RecordedToolEnd::TimedOut(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX))
             }
-            Ok(Err(error @ ToolError::Error(_))) => RecordedToolEnd::Failed(error.to_string()),
+            Ok(Err(other)) => RecordedToolEnd::Failed(other.to_string()),
             Err(panic) => RecordedToolEnd::Panicked(panic_text(&**panic)),
         };
         self.shared.lock().end(call, |effect| {

@@ -22,25 +22,25 @@ async fn another_request_ends_the_run_with_a_diff() {
     assert!(matches!(end.ended, Ended::Error { .. }), "{end:?}");
     let text = format!("{events:?}");
     assert!(
-        text.contains("the replay differs from the recording at model call 1, in /setup/systemPrompt"),
+        text.contains("the replay differs from the cassette at model call 1, in /setup/systemPrompt"),
         "{text}"
     );
 }
 
 #[tokio::test]
 async fn another_prompt_model_or_tool_is_a_difference() {
-    let recording = recorded().await;
-    let replay = Replay::new(recording.clone());
+    let cassette = recorded().await;
+    let replay = Replay::new(cassette.clone());
     run(&replaying(&replay), "What day is it?").await;
     check(&replay, "model call 1", "/messages/0/content/0/text", "- What time is it?\n+ What day is it?");
 
-    let replay = Replay::new(recording.clone());
+    let replay = Replay::new(cassette.clone());
     let mut model = ModelConfig::default();
     model.id = "other".into();
     run(&replaying(&replay).with_model_config(model), "What time is it?").await;
     assert_eq!(replay.finish().unwrap_err().field, "/setup/model");
 
-    let replay = Replay::new(recording);
+    let replay = Replay::new(cassette);
     let tool =
         ScriptedTool::saying("clock", "12:00").with_schema(json!({"type": "object", "required": ["zone"]}));
     let agent =
@@ -49,33 +49,33 @@ async fn another_prompt_model_or_tool_is_a_difference() {
     assert_eq!(replay.finish().unwrap_err().field, "/setup/tools/0/parameters/required");
 }
 
-/// A recording that was edited stands for a program that treats a reply in another way.
+/// A cassette that was edited stands for a program that treats a reply in another way.
 #[tokio::test]
 async fn other_arguments_of_a_tool_are_a_difference() {
     let text = recorded().await.to_json().unwrap();
     // The call's own record, not the reply that asks for it.
     let (before, after) = text.rsplit_once("\"zone\": \"CET\"").unwrap();
     let edited = format!("{before}\"zone\": \"UTC\"{after}");
-    let replay = Replay::new(Recording::from_json(&edited).unwrap());
+    let replay = Replay::new(Cassette::from_json(&edited).unwrap());
     run(&replaying(&replay), "What time is it?").await;
     check(&replay, "call 1 of the tool clock", "/arguments/zone", "- UTC\n+ CET");
 }
 
 #[tokio::test]
 async fn a_call_that_was_not_made_and_one_too_many_are_differences() {
-    let recording = recorded().await;
-    let replay = Replay::new(recording.clone());
+    let cassette = recorded().await;
+    let replay = Replay::new(cassette.clone());
     let found = replay.finish().unwrap_err();
     assert_eq!(found.at, "model call 1");
     assert!(found.diff.ends_with("+ (nothing)") && found.diff.contains("What time is it?"), "{found}");
 
-    let replay = Replay::new(recording);
+    let replay = Replay::new(cassette);
     let agent = replaying(&replay);
     run(&agent, "What time is it?").await;
     replay.finish().unwrap();
     run(&agent, "And now?").await;
     let found = replay.finish().unwrap_err();
-    assert_eq!(found.at, "a call that the recording does not have");
+    assert_eq!(found.at, "a call that the cassette does not have");
     assert!(found.diff.starts_with("- (nothing)\n+ {"), "{found}");
 }
 
@@ -107,7 +107,7 @@ async fn a_lenient_replay_goes_on() {
 /// A run that was cut off, replayed by a program that does not cut it off: not for ever.
 #[tokio::test(start_paused = true)]
 async fn an_abort_that_does_not_come_is_a_difference() {
-    let recorder = Recorder::new();
+    let recorder = CassetteRecorder::new();
     let tool = ScriptedTool::new("clock", |_, _| std::future::pending());
     let agent = BasicAgent::new(ModelConfig::default()).with_provider(call_and_text()).with_tool(tool);
     let agent = recorder.attach(agent.with_system_prompt("Be short.\nBe kind."));

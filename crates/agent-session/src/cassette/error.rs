@@ -1,19 +1,19 @@
-//! What can be wrong with a recording, and where a replay went another way.
+//! What can be wrong with a cassette, and where a replay went another way.
 
 use std::fmt;
 
-use super::form::RECORDING_VERSION;
+use super::form::CASSETTE_VERSION;
 
-/// A text that is no recording.
+/// A text that is no cassette.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RecordingError {
+pub enum CassetteError {
     /// It is not JSON of this form, or cut off.
-    #[error("this is no recording of a run: {0}")]
+    #[error("this is no cassette of a run: {0}")]
     Unreadable(#[source] serde_json::Error),
     /// It was made by a later version.
     #[error(
-        "the recording has version {found}, and this program reads up to version {RECORDING_VERSION}; use the version that made it ({made_by})"
+        "the cassette has version {found}, and this program reads up to version {CASSETTE_VERSION}; use the version that made it ({made_by})"
     )]
     Later {
         /// Its version.
@@ -22,15 +22,15 @@ pub enum RecordingError {
         made_by: String,
     },
     /// A part of it refers to another that is not there.
-    #[error("the recording is damaged: {what} refers to {to}, which is not in it; record the run again")]
+    #[error("the cassette is damaged: {what} refers to {to}, which is not in it; record the run again")]
     Dangling {
         /// The part.
         what: String,
         /// What is missing.
         to: String,
     },
-    /// It is larger than [`MAX_RECORDING_BYTES`](super::MAX_RECORDING_BYTES).
-    #[error("the recording has {size} bytes, more than the {most} that are read")]
+    /// It is larger than [`MAX_CASSETTE_BYTES`](super::MAX_CASSETTE_BYTES).
+    #[error("the cassette has {size} bytes, more than the {most} that are read")]
     TooLarge {
         /// Its size in bytes.
         size: usize,
@@ -39,7 +39,7 @@ pub enum RecordingError {
     },
 }
 
-/// Where a replay first went another way than the recording.
+/// Where a replay first went another way than the cassette.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Divergence {
@@ -47,13 +47,13 @@ pub struct Divergence {
     pub at: String,
     /// In which field of it, as a JSON pointer; empty for the call as a whole.
     pub field: String,
-    /// The difference: lines of the recording begin with `-`, lines of the replay with `+`, lines of both with two blanks.
+    /// The difference: lines of the cassette begin with `-`, lines of the replay with `+`, lines of both with two blanks.
     pub diff: String,
 }
 
 impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the replay differs from the recording at {}", self.at)?;
+        write!(f, "the replay differs from the cassette at {}", self.at)?;
         if !self.field.is_empty() {
             write!(f, ", in {}", self.field)?;
         }

@@ -8,26 +8,31 @@
     reason = "a test may fail loudly"
 )]
 
-#[path = "../support/runs.rs"]
-mod runs;
-
 mod differs;
 mod files;
+mod law;
 mod same;
 mod tasks;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
-use agent_core::{AgentEvent, AgentTool, BasicAgent, ModelConfig, Recorder, Recording, Replay};
-use runs::run;
+use agent_core::{AgentEvent, AgentTool, BasicAgent, ModelConfig};
+use agent_session::cassette::{Cassette, CassetteRecorder, Replay};
 use serde_json::json;
 
+/// All events of one prompt. A run that would hang fails instead.
+async fn run(agent: &BasicAgent, prompt: &str) -> Vec<AgentEvent> {
+    let events = agent.prompt(prompt).expect("the agent is idle");
+    tokio::time::timeout(Duration::from_secs(30), events.collect()).await.expect("it hangs")
+}
+
 /// The whole path: written as text and read again.
-fn reread(recorder: &Recorder) -> Recording {
-    let text = recorder.recording().to_json().unwrap();
-    let read = Recording::from_json(&text).unwrap();
-    assert_eq!(read, recorder.recording());
+fn reread(recorder: &CassetteRecorder) -> Cassette {
+    let text = recorder.cassette().to_json().unwrap();
+    let read = Cassette::from_json(&text).unwrap();
+    assert_eq!(read, recorder.cassette());
     read
 }
 
@@ -43,8 +48,8 @@ fn call_and_text() -> ScriptedProvider {
 }
 
 /// A run with one call of the clock.
-async fn recorded() -> Recording {
-    let recorder = Recorder::new();
+async fn recorded() -> Cassette {
+    let recorder = CassetteRecorder::new();
     let agent = BasicAgent::new(ModelConfig::default())
         .with_system_prompt("Be short.\nBe kind.")
         .with_provider(call_and_text())

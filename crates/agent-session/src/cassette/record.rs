@@ -4,26 +4,24 @@ mod clock;
 mod model;
 mod tool;
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use super::asked;
-use super::form::{
-    RECORDING_VERSION, RecordedCall, RecordedEffect, RecordedRequest, RecordedTool, Recording,
-};
-use crate::agent::BasicAgent;
-use crate::environment::Environment;
-use crate::provider::{ModelRequest, StreamProvider};
-use crate::route::Route;
-use crate::tool::AgentTool;
+use super::form::{CASSETTE_VERSION, Cassette, RecordedCall, RecordedEffect, RecordedRequest, RecordedTool};
+use super::request;
+use agent_core::AgentTool;
+use agent_core::BasicAgent;
+use agent_core::Environment;
+use agent_core::{ModelRequest, StreamProvider};
 
 /// Writes down what an agent asks of models, tools, clock and chance, and what it gets. A clone writes into the same
 /// recording.
 #[derive(Clone, Default)]
-pub struct Recorder {
+pub struct CassetteRecorder {
     shared: Arc<Shared>,
 }
 
@@ -34,7 +32,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    recording: Recording,
+    cassette: Cassette,
     /// Tools that are run again in a replay.
     again: BTreeSet<String>,
     setups: BTreeMap<String, u32>,
@@ -45,14 +43,14 @@ struct State {
     provider: Option<Arc<dyn StreamProvider>>,
 }
 
-impl Recorder {
-    /// An empty recording.
+impl CassetteRecorder {
+    /// An empty cassette.
     #[must_use]
     pub fn new() -> Self {
         let recorder = Self::default();
         let mut state = recorder.shared.lock();
-        state.recording.version = RECORDING_VERSION;
-        state.recording.made_by = concat!("agent-core ", env!("CARGO_PKG_VERSION")).to_owned();
+        state.cassette.version = CASSETTE_VERSION;
+        state.cassette.made_by = concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION")).to_owned();
         drop(state);
         recorder
     }
@@ -73,8 +71,8 @@ impl Recorder {
         let tools: Vec<_> = agent.state().tools.into_iter().map(|tool| self.tool(tool)).collect();
         {
             let mut state = self.shared.lock();
-            state.recording.agent_id = Some(agent_id);
-            state.recording.session_id = Some(session_id);
+            state.cassette.agent_id = Some(agent_id);
+            state.cassette.session_id = Some(session_id);
         }
         agent.set_tools(tools);
         agent.configure(|config| {
@@ -82,7 +80,7 @@ impl Recorder {
             config.services.environment = self.environment(Arc::clone(&config.services.environment));
             for route in &mut config.routes {
                 if let Some(provider) = route.provider.take() {
-                    *route = Route { provider: Some(self.route_provider(provider)), ..route.clone() };
+                    route.provider = Some(self.route_provider(provider));
                 }
             }
         })
@@ -118,20 +116,20 @@ impl Recorder {
 
     /// Notes something under a name, for the program that replays.
     pub fn note(&self, name: impl Into<String>, value: impl Into<Value>) {
-        self.shared.lock().recording.notes.insert(name.into(), value.into());
+        self.shared.lock().cassette.notes.insert(name.into(), value.into());
     }
 
     /// What was recorded so far. A call that is still open is in it as one that was cut off.
     #[must_use]
-    pub fn recording(&self) -> Recording {
-        self.shared.lock().recording.clone()
+    pub fn cassette(&self) -> Cassette {
+        self.shared.lock().cassette.clone()
     }
 }
 
-impl fmt::Debug for Recorder {
+impl fmt::Debug for CassetteRecorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recorder")
-            .field("calls", &self.shared.lock().recording.calls.len())
+        f.debug_struct("CassetteRecorder")
+            .field("calls", &self.shared.lock().cassette.calls.len())
             .finish_non_exhaustive()
     }
 }
@@ -145,15 +143,15 @@ impl Shared {
 impl State {
     /// Notes that a call began; gives its number.
     fn begin(&mut self, effect: RecordedEffect) -> usize {
-        self.recording.calls.push(RecordedCall { effect, ended: None });
-        self.recording.calls.len() - 1
+        self.cassette.calls.push(RecordedCall { effect, ended: None });
+        self.cassette.calls.len() - 1
     }
 
     /// Notes that a call ended.
     fn end(&mut self, call: usize, end: impl FnOnce(&mut RecordedEffect)) {
         let ended = self.ended;
         self.ended += 1;
-        if let Some(call) = self.recording.calls.get_mut(call) {
+        if let Some(call) = self.cassette.calls.get_mut(call) {
             end(&mut call.effect);
             call.ended = Some(ended);
         }
@@ -161,10 +159,10 @@ impl State {
 
     /// The request by numbers; what is new in it is added to the tables.
     fn request(&mut self, request: &ModelRequest) -> RecordedRequest {
-        let setup = number(&mut self.setups, &mut self.recording.setups, &asked::setup(request));
+        let setup = number(&mut self.setups, &mut self.cassette.setups, &request::setup(request));
         let mut runs: Vec<(u32, u32)> = Vec::new();
-        asked::each_message(request, |line| {
-            let index = number(&mut self.messages, &mut self.recording.messages, line);
+        request::each_message(request, |line| {
+            let index = number(&mut self.messages, &mut self.cassette.messages, line);
             match runs.last_mut() {
                 Some((first, count)) if *first + *count == index => *count += 1,
                 _ => runs.push((index, 1)),
@@ -174,7 +172,7 @@ impl State {
     }
 
     fn tool(&mut self, name: &str) -> Option<&mut RecordedTool> {
-        self.recording.tools.iter_mut().find(|tool| tool.definition.name == name)
+        self.cassette.tools.iter_mut().find(|tool| tool.definition.name == name)
     }
 }
 
@@ -187,4 +185,11 @@ fn number(places: &mut BTreeMap<String, u32>, table: &mut Vec<Value>, line: &str
     table.push(serde_json::from_str(line).unwrap_or_default());
     places.insert(line.to_owned(), place);
     place
+}
+
+/// The message of a panic, as far as it is a text.
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
 }

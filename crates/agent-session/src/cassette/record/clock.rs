@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
-use crate::environment::{BoxFuture, Environment, NoRuntime, TaskHandle};
-use crate::identity::Timestamp;
-use crate::recording::form::RecordedSleep;
+use crate::cassette::form::RecordedSleep;
+use agent_core::Timestamp;
+use agent_core::{BoxFuture, Environment, NoRuntime, TaskHandle};
 
 pub(super) struct RecordingEnvironment {
     pub(super) inner: Arc<dyn Environment>,
@@ -25,27 +25,27 @@ fn note(times: &mut Vec<(u64, u32)>, now: u64) {
 impl Environment for RecordingEnvironment {
     fn now(&self) -> Timestamp {
         let now = self.inner.now();
-        note(&mut self.shared.lock().recording.clock.now, now.0);
+        note(&mut self.shared.lock().cassette.clock.now, now.0);
         now
     }
 
     fn monotonic_ms(&self) -> u64 {
         let now = self.inner.monotonic_ms();
-        note(&mut self.shared.lock().recording.clock.monotonic, now);
+        note(&mut self.shared.lock().cassette.clock.monotonic, now);
         now
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         let ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let place = {
-            let sleeps = &mut self.shared.lock().recording.clock.sleeps;
+            let sleeps = &mut self.shared.lock().cassette.clock.sleeps;
             sleeps.push(RecordedSleep { ms, over: false });
             sleeps.len() - 1
         };
         let (shared, sleep) = (Arc::clone(&self.shared), self.inner.sleep(duration));
         Box::pin(async move {
             sleep.await;
-            if let Some(sleep) = shared.lock().recording.clock.sleeps.get_mut(place) {
+            if let Some(sleep) = shared.lock().cassette.clock.sleeps.get_mut(place) {
                 sleep.over = true;
             }
         })
@@ -61,7 +61,7 @@ impl Environment for RecordingEnvironment {
 
     fn random_id(&self) -> String {
         let id = self.inner.random_id();
-        self.shared.lock().recording.clock.ids.push(id.clone());
+        self.shared.lock().cassette.clock.ids.push(id.clone());
         id
     }
 }

@@ -3,17 +3,17 @@
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
+use agent_core::CancellationToken;
 use async_trait::async_trait;
-use tokio_util::sync::CancellationToken;
 
 use super::Shared;
-use crate::model::ModelConfig;
-use crate::provider::{
+use crate::cassette::error::Divergence;
+use crate::cassette::form::{RecordedEffect, RecordedModelEnd, provider_name};
+use agent_core::ModelConfig;
+use agent_core::{
     Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, OwnedStreamEvent, ProviderError,
     StreamProvider,
 };
-use crate::recording::error::Divergence;
-use crate::recording::form::{RecordedEffect, RecordedModelEnd, provider_name};
 
 pub(super) struct ReplayProvider {
     pub(super) shared: Arc<Shared>,
@@ -27,7 +27,7 @@ impl StreamProvider for ReplayProvider {
 
     /// The provider that was recorded.
     fn provider_id_for(&self, model: &ModelConfig) -> String {
-        let known = self.shared.recording.providers.get(&provider_name(model));
+        let known = self.shared.cassette.providers.get(&provider_name(model));
         known.unwrap_or(&model.provider).clone()
     }
 
@@ -38,7 +38,7 @@ impl StreamProvider for ReplayProvider {
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
         let place = self.shared.take_model(request).map_err(|d| refused(request, d))?;
-        let Some(call) = self.shared.recording.calls.get(place) else { return Err(ProviderError::Cancelled) };
+        let Some(call) = self.shared.cassette.calls.get(place) else { return Err(ProviderError::Cancelled) };
         let RecordedEffect::Model { events, end, .. } = &call.effect else {
             return Err(ProviderError::Cancelled);
         };

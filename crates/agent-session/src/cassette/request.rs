@@ -1,17 +1,17 @@
-//! A request as a recording holds it: what the model sees, without keys, times and whatever else it does not.
+//! A request as a cassette holds it: what the model sees, without keys, times and whatever else it does not.
 
 use serde_json::{Map, Value, json};
 
-use crate::history::{Unit, UnitKind};
-use crate::model::{ResponseFormat, ThinkingLevel, ToolChoice};
-use crate::provider::ModelRequest;
-use crate::wire::{Encoded, WireKey};
+use agent_core::ModelRequest;
+use agent_core::{Encoded, WireKey};
+use agent_core::{ResponseFormat, ThinkingLevel, ToolChoice};
+use agent_core::{Unit, UnitKind};
 
 /// Fields of a message that no model sees.
 const NOT_SEEN: [&str; 4] = ["timestamp", "durationMs", "usage", "details"];
 
 /// Everything but the messages, as one line of JSON. What is as usual is left out: an option that a later version adds is
-/// no difference to a recording that does not know it.
+/// no difference to a cassette that does not know it.
 pub(super) fn setup(request: &ModelRequest) -> String {
     let mut said = Map::new();
     let mut say = |name: &str, value: Value| {

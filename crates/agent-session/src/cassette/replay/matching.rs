@@ -1,23 +1,23 @@
-//! Which call of the recording answers a call of the replay, and what differs when none does.
+//! Which call of the cassette answers a call of the replay, and what differs when none does.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use super::{Shared, Strictness};
-use crate::provider::ModelRequest;
-use crate::recording::error::Divergence;
-use crate::recording::form::{RecordedEffect, RecordedRequest};
-use crate::recording::{asked, diff};
+use crate::cassette::error::Divergence;
+use crate::cassette::form::{RecordedEffect, RecordedRequest};
+use crate::cassette::{diff, request};
+use agent_core::ModelRequest;
 
 impl Shared {
     /// Takes the recorded call of a model that this request gets its answer from.
     pub(super) fn take_model(&self, request: &ModelRequest) -> Result<usize, Divergence> {
-        let setup = asked::setup(request);
+        let setup = request::setup(request);
         let setup_place = self.setups.get(&setup);
-        // By numbers; a message that the recording does not have is none.
+        // By numbers; a message that the cassette does not have is none.
         let mut places = Vec::new();
-        asked::each_message(request, |line| places.push(self.messages.get(line).copied()));
+        request::each_message(request, |line| places.push(self.messages.get(line).copied()));
         let same = |then: &RecordedRequest| {
             let numbers = then.messages.iter().flat_map(|(first, count)| (0..*count).map(move |n| first + n));
             Some(&then.setup) == setup_place && numbers.map(Some).eq(places.iter().copied())
@@ -26,7 +26,7 @@ impl Shared {
         let fits = |effect: &RecordedEffect| matches!(effect, RecordedEffect::Model { request, .. } if same(request));
         self.take(is_model, fits, |then| {
             let mut messages = Vec::new();
-            asked::each_message(request, |line| messages.push(parsed(line)));
+            request::each_message(request, |line| messages.push(parsed(line)));
             let now = json!({"setup": parsed(&setup), "messages": messages});
             let then = match then {
                 Some(RecordedEffect::Model { request, .. }) => self.request_value(request),
@@ -62,7 +62,7 @@ impl Shared {
         if let (Strictness::Strict, Some(divergence)) = (state.strictness, &state.divergence) {
             return Err(divergence.clone());
         }
-        let calls = self.recording.calls.iter().map(|call| &call.effect).enumerate();
+        let calls = self.cassette.calls.iter().map(|call| &call.effect).enumerate();
         let open = || {
             calls
                 .clone()
@@ -81,7 +81,7 @@ impl Shared {
                 };
                 let at = match next {
                     Some((place, _)) => self.place_of(place),
-                    None => "a call that the recording does not have".to_owned(),
+                    None => "a call that the cassette does not have".to_owned(),
                 };
                 let divergence = Divergence { at, field, diff };
                 let strictness = state.strictness;
@@ -100,7 +100,7 @@ impl Shared {
         if let Some(answered) = state.answered.get_mut(taken) {
             *answered = true;
         }
-        match self.recording.calls.get(taken).map(|call| &call.effect) {
+        match self.cassette.calls.get(taken).map(|call| &call.effect) {
             Some(RecordedEffect::Model { .. }) => state.model_calls += 1,
             _ => state.tool_calls += 1,
         }
@@ -108,8 +108,8 @@ impl Shared {
     }
 
     fn request_value(&self, request: &RecordedRequest) -> Value {
-        let messages: Vec<&Value> = self.recording.messages_of(request).collect();
-        json!({"setup": self.recording.setups.get(request.setup as usize), "messages": messages})
+        let messages: Vec<&Value> = self.cassette.messages_of(request).collect();
+        json!({"setup": self.cassette.setups.get(request.setup as usize), "messages": messages})
     }
 }
 

@@ -52,7 +52,7 @@ fn agent(environment: &Arc<Counting>) -> BasicAgent {
 #[tokio::test]
 async fn a_run_that_is_recorded_or_replayed_is_one_task() {
     let environment = Counting::new(true);
-    let recorder = Recorder::new();
+    let recorder = CassetteRecorder::new();
     run(&recorder.attach(agent(&environment)), "Hi").await;
     assert_eq!(environment.spawned.load(Ordering::SeqCst), 1);
 
@@ -64,9 +64,9 @@ async fn a_run_that_is_recorded_or_replayed_is_one_task() {
 }
 
 #[tokio::test]
-async fn where_nothing_runs_tasks_neither_a_recording_nor_a_replay_begins() {
+async fn where_nothing_runs_tasks_neither_a_recorder_nor_a_replay_begins() {
     let environment = Counting::new(false);
-    let recorder = Recorder::new();
+    let recorder = CassetteRecorder::new();
     let recorded = recorder.attach(agent(&environment));
     assert!(matches!(recorded.prompt("Hi"), Err(AgentError::NoRuntime(_))));
     let replayed = Replay::new(reread(&recorder)).attach(agent(&environment));

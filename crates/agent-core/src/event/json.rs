@@ -1,0 +1,93 @@
+//! The JSON of the fields of live events whose own form is another one, because files of version 1 fix it.
+
+/// What opened a turn: `user`, `sub_agent`, `continuation` or `branch`.
+pub(super) mod trigger {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::identity::TurnTrigger;
+
+    #[derive(serde::Serialize, Deserialize)]
+    #[serde(remote = "TurnTrigger", rename_all = "snake_case")]
+    enum Form {
+        User,
+        SubAgent,
+        Continuation,
+        Branch,
+    }
+
+    pub(crate) fn serialize<S: Serializer>(trigger: &TurnTrigger, serializer: S) -> Result<S::Ok, S::Error> {
+        Form::serialize(trigger, serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TurnTrigger, D::Error> {
+        Form::deserialize(deserializer)
+    }
+}
+
+/// An answer: `{"type":"allow"}`, `{"type":"allow_with","arguments":..}`, `{"type":"raise","by":..}` or
+/// `{"type":"deny","reason":".."}`.
+pub(super) mod answer {
+    use std::borrow::Cow;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::Value;
+
+    use crate::budget::Spending;
+    use crate::event::Answer;
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(tag = "type", rename_all = "snake_case")]
+    enum Form<'a> {
+        Allow,
+        AllowWith { arguments: Cow<'a, Value> },
+        Raise { by: Spending },
+        Deny { reason: Cow<'a, str> },
+    }
+
+    pub(crate) fn serialize<S: Serializer>(answer: &Answer, serializer: S) -> Result<S::Ok, S::Error> {
+        let form = match answer {
+            Answer::Allow => Form::Allow,
+            Answer::AllowWith(arguments) => Form::AllowWith { arguments: Cow::Borrowed(arguments) },
+            Answer::Raise { by } => Form::Raise { by: by.clone() },
+            Answer::Deny { reason } => Form::Deny { reason: Cow::Borrowed(reason) },
+        };
+        form.serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Answer, D::Error> {
+        Ok(match Form::deserialize(deserializer)? {
+            Form::Allow => Answer::Allow,
+            Form::AllowWith { arguments } => Answer::AllowWith(arguments.into_owned()),
+            Form::Raise { by } => Answer::Raise { by },
+            Form::Deny { reason } => Answer::Deny { reason: reason.into_owned() },
+        })
+    }
+}
+
+/// The arguments of a call: `arguments`, and `arguments_text` where the value does not give the text back.
+pub(super) mod arguments {
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use serde_json::Value;
+
+    use crate::message::ToolArguments;
+
+    #[derive(Deserialize)]
+    struct Form {
+        arguments: Option<Value>,
+        arguments_text: Option<String>,
+    }
+
+    pub(crate) fn serialize<S: Serializer>(args: &ToolArguments, serializer: S) -> Result<S::Ok, S::Error> {
+        args.serialize_named(serializer, "arguments_text")
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ToolArguments, D::Error> {
+        let Form { arguments, arguments_text } = Form::deserialize(deserializer)?;
+        match (arguments_text, arguments) {
+            (Some(text), _) => Ok(ToolArguments::from_text(text)),
+            (None, Some(value)) => Ok(ToolArguments::from(value)),
+            (None, None) => Err(D::Error::missing_field("arguments")),
+        }
+    }
+}

@@ -171,7 +171,7 @@ fn phrases_in(block: &[&String]) -> Vec<(usize, &'static Phrase)> {
     let mut found = Vec::new();
     let mut start = 0;
     while let Some((line, word)) = words.get(start) {
-        let candidates = LIST.get(word).or_else(|| LIST.get(bare(word))).into_iter().flatten();
+        let candidates = LIST.get::<str>(word).or_else(|| LIST.get::<str>(bare(word))).into_iter().flatten();
         let matches = candidates.filter(|phrase| {
             let last = phrase.words.len() - 1;
             let here = words.get(start..=start + last).unwrap_or_default().iter().map(|(_, word)| *word);

@@ -1,5 +1,8 @@
 //! Rules about the language of comments and pages: no codes, no doc comment of three words, no phrase from a list.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use syn::visit::{self, Visit};
 use syn::{Attribute, Expr, Ident, ImplItem, Item, Lit, Meta, Visibility};
 
@@ -40,13 +43,12 @@ pub(super) fn codes(file: &SourceFile, findings: &mut Vec<Finding>) {
 /// The phrases of the list are refused in comments, README.md and CONTRIBUTING.md.
 pub(super) fn phrases(file: &SourceFile, findings: &mut Vec<Finding>) {
     let lines = prose(file, is_guide(&file.path));
-    let list: Vec<(&str, &str)> = list().collect();
     let mut at = 0;
     while at < lines.len() {
         let rest = lines.get(at..).unwrap_or_default();
         let block: Vec<&String> = rest.iter().take_while(|line| !line.trim().is_empty()).collect();
-        for (offset, phrase, instead) in phrases_in(&block, &list) {
-            let text = format!("`{phrase}`: write {instead}");
+        for (offset, phrase) in phrases_in(&block) {
+            let text = format!("`{}`: write {}", phrase.text, phrase.instead);
             findings.push(Finding::error("language-phrases", &file.path, at + offset + 1, text));
         }
         at += block.len() + 1;
@@ -139,46 +141,59 @@ fn is_short_code(word: &str) -> bool {
     }
 }
 
-/// The phrases of the list with what to write instead.
-fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
-    PHRASES.lines().filter(|l| !l.starts_with('#')).filter_map(|l| l.split_once(" => "))
+/// A phrase of the list.
+struct Phrase {
+    text: &'static str,
+    words: Vec<&'static str>,
+    instead: &'static str,
 }
 
-/// The phrases in a block of lines: the line from 0, the phrase and what to write instead.
-fn phrases_in(
-    block: &[&String],
-    list: &[(&'static str, &'static str)],
-) -> Vec<(usize, &'static str, &'static str)> {
-    let mut words: Vec<(usize, String)> = Vec::new();
-    for (number, line) in block.iter().enumerate() {
-        let lower = line.to_lowercase();
-        let parts = lower.split(|c: char| c.is_whitespace() || "()[]`*_\"|".contains(c));
-        words.extend(parts.filter(|w| !w.is_empty()).map(|w| (number, w.to_owned())));
+/// The phrases of the list by their first word.
+static LIST: LazyLock<BTreeMap<&str, Vec<Phrase>>> = LazyLock::new(|| {
+    let mut list: BTreeMap<&str, Vec<Phrase>> = BTreeMap::new();
+    for (text, instead) in
+        PHRASES.lines().filter(|l| !l.starts_with('#')).filter_map(|l| l.split_once(" => "))
+    {
+        let words: Vec<&str> = text.split(' ').collect();
+        list.entry(words[0]).or_default().push(Phrase { text, words, instead });
     }
-    // Punctuation ends a phrase: it may stand behind its last word only.
-    let bare = |word: &str| word.trim_end_matches([',', '.', ';', ':', '?', '!']).to_owned();
+    list
+});
+
+/// The phrases in a block of lines, each with its line from 0. Of several that begin at one word the longest counts.
+fn phrases_in(block: &[&String]) -> Vec<(usize, &'static Phrase)> {
+    let lower: Vec<String> = block.iter().map(|line| line.to_lowercase()).collect();
+    let mut words: Vec<(usize, &str)> = Vec::new();
+    for (number, line) in lower.iter().enumerate() {
+        let parts = line.split(|c: char| c.is_whitespace() || "()[]`*_\"|".contains(c));
+        words.extend(parts.filter(|w| !w.is_empty()).map(|w| (number, w)));
+    }
     let mut found = Vec::new();
     let mut start = 0;
-    while start < words.len() {
-        let matches = list.iter().filter_map(|(phrase, instead)| {
-            let parts: Vec<&str> = phrase.split(' ').collect();
-            let here = words.get(start..start + parts.len())?;
-            let last = parts.len() - 1;
-            let same = here.iter().zip(&parts).enumerate().all(|(at, ((_, word), part))| {
-                let word = if at == last { bare(word) } else { word.clone() };
-                word == *part || at == last && word.strip_suffix("'s") == Some(part)
-            });
-            same.then_some((parts.len(), *phrase, *instead))
+    while let Some((line, word)) = words.get(start) {
+        let candidates = LIST.get::<str>(word).or_else(|| LIST.get::<str>(bare(word))).into_iter().flatten();
+        let matches = candidates.filter(|phrase| {
+            let last = phrase.words.len() - 1;
+            let here = words.get(start..=start + last).unwrap_or_default().iter().map(|(_, word)| *word);
+            // Punctuation ends a phrase: it may follow its last word only.
+            let here = here.enumerate().map(|(at, word)| if at == last { bare(word) } else { word });
+            here.eq(phrase.words.iter().copied())
         });
-        match (matches.max_by_key(|(length, ..)| *length), words.get(start)) {
-            (Some((length, phrase, instead)), Some((line, _))) => {
-                found.push((*line, phrase, instead));
-                start += length;
+        match matches.max_by_key(|phrase| phrase.words.len()) {
+            Some(phrase) => {
+                found.push((*line, phrase));
+                start += phrase.words.len();
             }
-            _ => start += 1,
+            None => start += 1,
         }
     }
     found
+}
+
+/// The word without punctuation behind it and without a genitive `'s`.
+fn bare(word: &str) -> &str {
+    let word = word.trim_end_matches([',', '.', ';', ':', '?', '!']);
+    word.strip_suffix("'s").unwrap_or(word)
 }
 
 /// The public items whose doc comment is too short: line, name and text.

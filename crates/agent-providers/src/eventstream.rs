@@ -37,6 +37,9 @@ const SMALLEST: usize = 16;
 /// The most bytes of a frame's headers, as AWS documents it.
 const MAX_HEADER_BYTES: usize = 128 << 10;
 
+/// The number of headers up to which each name is compared with all others. Bedrock sends three.
+const FEW_HEADERS: usize = 16;
+
 /// A frame that cannot be read. The stream cannot be read on after it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -152,23 +155,44 @@ impl FrameDecoder {
 /// Reads a whole frame.
 fn message(frame: &[u8]) -> Result<Message, FrameError> {
     let message = aws_smithy_eventstream::frame::read_message_from(frame).map_err(FrameError::Corrupt)?;
-    let mut names = BTreeSet::new();
-    let twice = message.headers().iter().map(|h| h.name().as_str()).find(|name| !names.insert(*name));
-    match twice {
+    match duplicate(message.headers()) {
         Some(name) => Err(FrameError::DuplicateHeader(name.to_owned())),
         None => Ok(message),
     }
 }
 
-/// The checksum of a prelude: CRC-32 as in zip files. Of eight bytes, so no table is needed.
-pub(crate) fn crc32(bytes: &[u8]) -> u32 {
-    let mut crc = u32::MAX;
-    for byte in bytes {
-        crc ^= u32::from(*byte);
-        for _ in 0..8 {
-            let odd = crc & 1;
-            crc = (crc >> 1) ^ (0xedb8_8320 * odd);
-        }
+/// Returns a name that two headers have.
+fn duplicate(headers: &[Header]) -> Option<&str> {
+    let mut names = headers.iter().map(|header| header.name().as_str()).enumerate();
+    if headers.len() <= FEW_HEADERS {
+        let seen = |at, name| headers.iter().take(at).any(|header| header.name().as_str() == name);
+        return names.find_map(|(at, name)| seen(at, name).then_some(name));
     }
-    !crc
+    let mut seen = BTreeSet::new();
+    names.find_map(|(_, name)| (!seen.insert(name)).then_some(name))
+}
+
+/// Computes the CRC-32 of zip files, half a byte at a time. It serves for the eight bytes of a prelude; longer data would
+/// repay a larger table.
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
+    const HALF_BYTES: [u32; 16] = [
+        0,
+        0x1db7_1064,
+        0x3b6e_20c8,
+        0x26d9_30ac,
+        0x76dc_4190,
+        0x6b6b_51f4,
+        0x4db2_6158,
+        0x5005_713c,
+        0xedb8_8320,
+        0xf00f_9344,
+        0xd6d6_a3e8,
+        0xcb61_b38c,
+        0x9b64_c2b0,
+        0x86d3_d2d4,
+        0xa00a_e278,
+        0xbdbd_f21c,
+    ];
+    let step = |crc: u32| (crc >> 4) ^ HALF_BYTES.get((crc & 15) as usize).copied().unwrap_or_default();
+    !bytes.iter().fold(u32::MAX, |crc, byte| step(step(crc ^ u32::from(*byte))))
 }

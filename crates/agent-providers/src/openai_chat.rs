@@ -23,7 +23,6 @@ mod decode;
 mod dialect;
 mod encode;
 mod options;
-mod quick;
 mod wire;
 
 use agent_core::{ProviderError, StreamConfig};

@@ -21,7 +21,7 @@ use super::wire;
 use crate::json::Count;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::Target;
-use crate::shape::Shape;
+use crate::shape::{Shape, Varying};
 use crate::surrogates::Surrogates;
 use block::{Kind, Open};
 use end::Stop;
@@ -29,6 +29,9 @@ use lines::ReadError;
 
 /// The most blocks of a reply that may be open at once. The vendor opens one after the other.
 const MAX_OPEN_BLOCKS: usize = 256;
+
+/// The member that the vendor fills with padding.
+const VARYING: Varying = Varying { unread: &["p"], repeated: &[] };
 
 /// The state between two events of one reply.
 #[derive(Debug)]
@@ -70,7 +73,7 @@ impl Decoder {
             usage: PartialUsage::default(),
             stop: Stop::default(),
             complete: false,
-            shape: Shape::default(),
+            shape: Shape::new(&VARYING),
         }
     }
 
@@ -207,7 +210,7 @@ impl Decoder {
         }
         if known > 1 {
             // Its text is not its whole effect.
-            self.shape = Shape::default();
+            self.shape.forget();
         }
         if known == 0 {
             self.unknown_delta(at, json, sink);

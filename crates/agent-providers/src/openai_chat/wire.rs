@@ -18,7 +18,7 @@ pub(super) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning"
 /// The kind of the opaque block that keeps a reply's `reasoning_details`.
 pub(super) const REASONING_DETAILS: &str = "reasoning_details";
 
-/// A chunk. Those that are like the one before are not read so, see [`Shape`](crate::shape::Shape).
+/// A chunk. Chunks that fit the shape of an earlier one bypass this type, see [`Shape`](crate::shape::Shape).
 #[derive(Debug, Deserialize)]
 pub(super) struct Chunk<'a> {
     #[serde(borrow, default)]
@@ -75,7 +75,7 @@ pub(super) struct Delta<'a> {
     pub(super) tool_calls: Option<Vec<Call<'a>>>,
 }
 
-/// A text, or Mistral's list of parts.
+/// A text, or Mistral's list of parts. The thinking of a part is either as well.
 #[derive(Debug)]
 pub(super) enum Body<'a> {
     Text(Text<'a>),
@@ -87,21 +87,7 @@ pub(super) struct Part<'a> {
     #[serde(borrow, default)]
     pub(super) text: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) thinking: Option<Thinking<'a>>,
-}
-
-/// The thinking of a part: a text, or a list of texts.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub(super) enum Thinking<'a> {
-    List(#[serde(borrow)] Vec<ThinkingPart<'a>>),
-    Text(#[serde(borrow)] Cow<'a, str>),
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct ThinkingPart<'a> {
-    #[serde(borrow, default)]
-    pub(super) text: Cow<'a, str>,
+    pub(super) thinking: Option<Body<'a>>,
 }
 
 #[derive(Debug, Deserialize)]

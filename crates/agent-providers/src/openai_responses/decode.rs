@@ -20,7 +20,7 @@ use serde::Deserialize;
 use super::error;
 use super::wire::{Event, Part, Response};
 use crate::protocol::{Decode, Flow, Frame};
-use crate::shape::Shape;
+use crate::shape::{Shape, Varying};
 use crate::surrogates::Surrogates;
 use end::Ending;
 use item::List;
@@ -32,6 +32,9 @@ const DONE: &str = "[DONE]";
 /// Events that say nothing beyond what others say.
 const SILENT: &[&str] =
     &["response.content_part.added", "response.reasoning_summary_part.added", "keepalive", "ping"];
+
+/// The members of an event that vary between the deltas of one text.
+const VARYING: Varying = Varying { unread: &["logprobs", "obfuscation", "sequence_number"], repeated: &[] };
 
 /// The state between two events of one reply.
 #[derive(Debug)]
@@ -54,7 +57,7 @@ impl Decoder {
             output: Output::new(request),
             ending: None,
             surrogates: Surrogates::default(),
-            shape: Shape::default(),
+            shape: Shape::new(&VARYING),
         }
     }
 

@@ -110,9 +110,7 @@ impl Bench {
             }
             "gemini" => ModelConfig::google(model, model, key).with_base_url(format!("{}/v1beta", self.base)),
             "ollama" => ModelConfig::ollama(model).with_base_url(&self.base),
-            "bedrock" => {
-                ModelConfig::bedrock("us-east-1", model).with_api_key(key).with_base_url(&self.base)
-            }
+            "bedrock" => ModelConfig::bedrock("us-east-1", model).with_api_key(key).with_base_url(&self.base),
             _ => ModelConfig::local(format!("{}/v1", self.base), model, key),
         };
         let agent = looptree::agent(model)

@@ -17,15 +17,18 @@
 //! # Ok::<(), agent_providers::eventstream::FrameError>(())
 //! ```
 
+mod crc;
 mod read;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 pub use aws_smithy_types::event_stream::{Header, HeaderValue, Message};
 
+pub(crate) use crc::crc32;
 pub(crate) use read::read;
 
 /// The bytes of a frame before its headers: its length, that of its headers, and a checksum over both.
@@ -100,21 +103,24 @@ impl FrameDecoder {
     /// # Errors
     /// When the frame cannot be read; nothing more can be read from the stream then.
     pub fn next(&mut self, piece: &mut &[u8]) -> Result<Option<Message>, FrameError> {
+        self.cut(piece)?.map(|frame| message(&frame)).transpose()
+    }
+
+    /// Takes the bytes of the next frame from the front of `piece`, as [`next`](Self::next) does. Only the checksum over the
+    /// frame's lengths has been verified.
+    fn cut<'p>(&mut self, piece: &mut &'p [u8]) -> Result<Option<Cow<'p, [u8]>>, FrameError> {
         if self.carry.is_empty()
             && let Some(length) = self.length(piece)?
             && let Some((frame, rest)) = piece.split_at_checked(length)
         {
             *piece = rest;
-            return message(frame).map(Some);
+            return Ok(Some(Cow::Borrowed(frame)));
         }
         self.fill(PRELUDE, piece);
         let Some(length) = self.length(&self.carry)? else { return Ok(None) };
         self.fill(length, piece);
-        if self.carry.len() < length {
-            return Ok(None);
-        }
-        let frame = std::mem::take(&mut self.carry);
-        message(&frame).map(Some)
+        let is_whole = self.carry.len() >= length;
+        Ok(is_whole.then(|| Cow::Owned(std::mem::take(&mut self.carry))))
     }
 
     /// How many bytes of a frame are here whose end has not come.
@@ -170,29 +176,4 @@ fn duplicate(headers: &[Header]) -> Option<&str> {
     }
     let mut seen = BTreeSet::new();
     names.find_map(|(_, name)| (!seen.insert(name)).then_some(name))
-}
-
-/// Computes the CRC-32 of zip files, half a byte at a time. It serves for the eight bytes of a prelude; longer data would
-/// repay a larger table.
-pub(crate) fn crc32(bytes: &[u8]) -> u32 {
-    const HALF_BYTES: [u32; 16] = [
-        0,
-        0x1db7_1064,
-        0x3b6e_20c8,
-        0x26d9_30ac,
-        0x76dc_4190,
-        0x6b6b_51f4,
-        0x4db2_6158,
-        0x5005_713c,
-        0xedb8_8320,
-        0xf00f_9344,
-        0xd6d6_a3e8,
-        0xcb61_b38c,
-        0x9b64_c2b0,
-        0x86d3_d2d4,
-        0xa00a_e278,
-        0xbdbd_f21c,
-    ];
-    let step = |crc: u32| (crc >> 4) ^ HALF_BYTES.get((crc & 15) as usize).copied().unwrap_or_default();
-    !bytes.iter().fold(u32::MAX, |crc, byte| step(step(crc ^ u32::from(*byte))))
 }

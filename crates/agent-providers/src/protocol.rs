@@ -84,7 +84,7 @@ pub(crate) trait Decode: Send {
     /// When the frame is an error event or cannot be read.
     fn push(&mut self, frame: Frame<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError>;
 
-    /// Takes a whole answer that came as one JSON body (D35): the same events as a stream of it would give.
+    /// Decodes a response that is one JSON body. Emits the same events as a stream of it would.
     ///
     /// # Errors
     /// When it is an error body or cannot be read.
@@ -104,11 +104,11 @@ pub(crate) trait Decode: Send {
         false
     }
 
-    /// What the reply amounts to when no more frames will come: a completion, or a retryable error when the terminal
-    /// frame is missing (B-120). Open blocks are ended here when the reply is complete.
+    /// Ends the reply after the last frame. Ends the open blocks if the reply is complete.
     ///
     /// # Errors
-    /// When the reply is not complete, was refused, or stopped for an unknown reason.
+    /// Returns an error if the terminal frame is missing (which can be retried), the reply was refused, or it stopped for an
+    /// unknown reason.
     fn finish(&mut self, sink: &mut EventSink<'_>) -> Result<Completion, ProviderError>;
 }
 

@@ -49,10 +49,14 @@
 )]
 
 mod agent;
-#[cfg(any(feature = "anthropic", feature = "bedrock", feature = "google"))]
-mod answer_tool;
-#[cfg(any(feature = "openai-chat", feature = "ollama"))]
-mod answer_words;
+#[cfg(any(
+    feature = "anthropic",
+    feature = "bedrock",
+    feature = "google",
+    feature = "openai-chat",
+    feature = "ollama"
+))]
+mod answer_format;
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
 #[cfg(feature = "azure")]
@@ -68,10 +72,6 @@ mod call_ids;
 pub mod catalogue;
 #[cfg(any(feature = "anthropic", feature = "bedrock"))]
 mod claude;
-#[cfg(any(feature = "anthropic", feature = "google"))]
-mod declaration;
-#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
-mod effort;
 #[cfg(feature = "bedrock")]
 pub mod eventstream;
 #[cfg(fuzzing)]
@@ -93,8 +93,6 @@ mod handoff;
 mod http_provider;
 #[cfg(feature = "http-protocols")]
 mod json;
-#[cfg(feature = "http-protocols")]
-mod keys;
 #[cfg(feature = "http-protocols")]
 mod lines;
 #[cfg(any(feature = "anthropic", feature = "bedrock", feature = "openai-chat"))]

@@ -19,7 +19,6 @@
 
 mod decode;
 mod encode;
-mod error;
 mod wire;
 
 #[cfg(test)]
@@ -28,7 +27,7 @@ mod tests;
 use std::fmt;
 
 use agent_core::{
-    CancellationToken, Completion, EventSink, ModelConfig, ProviderError, Secret, StreamConfig,
+    CancellationToken, Completion, ErrorKind, EventSink, ModelConfig, ProviderError, Secret, StreamConfig,
     StreamProvider,
 };
 use async_trait::async_trait;
@@ -119,6 +118,18 @@ impl Protocol for Remote {
     }
 
     fn rejected(&self, request: &StreamConfig, rejection: &Rejection<'_>) -> ProviderError {
-        error::rejected(request, rejection)
+        let error = crate::rejection::read(request, rejection);
+        let kind = error.kind();
+        error.map_context(|context| {
+            // The usual advice is about the vendor's key, which only the server has.
+            context.advice = match kind {
+                ErrorKind::Auth => Some("check the token for the Looptree server".to_owned()),
+                ErrorKind::ModelNotFound => Some(format!(
+                    "see that the server has the model {:?} of {:?}",
+                    request.model.id, request.model.provider
+                )),
+                _ => context.advice.take(),
+            };
+        })
     }
 }

@@ -14,8 +14,8 @@ use serde::de::IgnoredAny;
 
 use crate::json::unescaped;
 
-/// The maximum number of fixed bytes that a shape stores.
-const MAX_FIXED: usize = 4_096;
+/// The maximum size of a frame that is learned, without its text, in bytes.
+const MAX_FRAME: usize = 4_096;
 
 /// The number of consecutive shapes that fit no frame after which a reply's shape stops learning.
 const MAX_MISSES: u8 = 16;
@@ -50,8 +50,8 @@ pub(crate) struct Shape<K> {
     misses: u8,
     /// The fixed pieces, joined.
     fixed: String,
-    /// The end of each piece in `fixed`, and the hole behind it.
-    holes: Vec<(usize, Hole)>,
+    /// The end of each piece in `fixed`, and the hole behind it. Thousands of replies may stream at once, so this is small.
+    holes: Vec<(u16, Hole)>,
 }
 
 impl<K: Copy> Default for Shape<K> {
@@ -68,10 +68,6 @@ impl<K: Copy> Shape<K> {
     }
 
     /// Forgets the frame that was learned last, so that no frame fits.
-    #[cfg_attr(
-        not(any(feature = "bedrock", feature = "openai-chat")),
-        allow(dead_code, reason = "some protocols never need it")
-    )]
     pub(crate) fn forget(&mut self) {
         self.kind = None;
     }
@@ -91,6 +87,10 @@ impl<K: Copy> Shape<K> {
     fn pieces(&mut self, frame: &str, member: &str, text: &str) -> Option<()> {
         self.fixed.clear();
         self.holes.clear();
+        if frame.len().saturating_sub(text.len()) > MAX_FRAME {
+            return None;
+        }
+        self.fixed.reserve_exact(frame.len().saturating_sub(text.len()));
         let end = frame.trim_end_matches(' ').strip_suffix('}')?.trim_end_matches(' ').len();
         // A text without escapes is borrowed from the frame, which gives its place. Otherwise its name must be unique.
         let borrowed = (text.as_ptr() as usize).wrapping_sub(frame.as_ptr() as usize);
@@ -134,14 +134,14 @@ impl<K: Copy> Shape<K> {
             }
         }
         self.fixed.push_str(frame.get(done..end)?);
-        (found == 1 && !text.is_empty() && self.fixed.len() <= MAX_FIXED).then_some(())
+        (found == 1 && !text.is_empty()).then_some(())
     }
 
     /// Appends a fixed piece and the hole behind it.
     fn hole(&mut self, piece: &str, hole: Hole) -> Option<()> {
         self.fixed.push_str(piece);
-        self.holes.push((self.fixed.len(), hole));
-        (self.fixed.len() <= MAX_FIXED).then_some(())
+        self.holes.push((u16::try_from(self.fixed.len()).ok()?, hole));
+        Some(())
     }
 
     /// Returns the string of a frame that fits, and what it means.
@@ -150,8 +150,9 @@ impl<K: Copy> Shape<K> {
         let mut text: Option<(usize, usize, bool)> = None;
         let (mut rest, mut from) = (frame, 0);
         for (to, hole) in &self.holes {
-            rest = rest.strip_prefix(self.fixed.get(from..*to)?)?;
-            from = *to;
+            let to = usize::from(*to);
+            rest = rest.strip_prefix(self.fixed.get(from..to)?)?;
+            from = to;
             rest = match (hole, text) {
                 (Hole::Unread, _) => skip(rest)?,
                 (Hole::Text, None) => {

@@ -1,8 +1,8 @@
-//! Reads the answer. No I/O, no clock: events are pushed in.
+//! Decodes the response, without I/O and without a clock.
 //!
-//! The AWS SDK's own reading of events is not used: a member that it does not know beside one that it knows ends its
-//! stream, and the payload of an event that it does not know is lost. Here the first is passed over, and a block that
-//! this version does not know is gathered and passed on whole, to be sent back to the same model.
+//! The event types of the AWS SDK are not used. The SDK ends the stream at an unknown member next to a known one and
+//! loses the payload of unknown events. This decoder skips unknown members, and it passes an unknown block on as an
+//! opaque block, so that it can be sent back to the same model.
 
 mod block;
 mod end;
@@ -94,7 +94,7 @@ impl Decoder {
         sink: &mut EventSink<'_>,
     ) -> Result<Flow, ProviderError> {
         if self.complete && name != "metadata" {
-            // After the end only the tokens count (B-117).
+            // After the terminal event only the token counts are read.
             return Ok(Flow::More);
         }
         let at = event.content_block_index.unwrap_or_default().0;

@@ -9,6 +9,9 @@ use crate::protocol::{Decode, Flow, Frame};
 /// The maximum number of headers of a frame that is read without copying. Bedrock sends three.
 const MAX_BORROWED: usize = 4;
 
+/// Names and values of headers. Unused places have empty names.
+pub(super) type Headers<'f> = [(&'f str, &'f str); MAX_BORROWED];
+
 /// The type of a header that holds a string.
 const STRING: u8 = 7;
 
@@ -39,8 +42,8 @@ pub(crate) fn read(
 }
 
 /// Returns the headers and the payload of a valid frame with few headers that are all strings. Returns `None` for any other
-/// frame, which [`message`] reads or rejects. Unused places have empty names.
-pub(super) fn borrowed(frame: &[u8]) -> Option<([(&str, &str); MAX_BORROWED], &[u8])> {
+/// frame, which [`message`] reads or rejects.
+pub(super) fn borrowed(frame: &[u8]) -> Option<(Headers<'_>, &[u8])> {
     let (checked, sum) = frame.split_last_chunk()?;
     if crc32(checked) != u32::from_be_bytes(*sum) {
         return None;

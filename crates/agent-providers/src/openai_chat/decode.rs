@@ -1,4 +1,4 @@
-//! Reads the answer, chunk by chunk. No I/O, no clock.
+//! Decodes the response chunk by chunk, without I/O and without a clock.
 
 #[cfg(test)]
 mod tests;

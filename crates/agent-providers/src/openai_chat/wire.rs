@@ -1,6 +1,7 @@
-//! What is read of a chunk, under the vendors' names. Only the fields that are needed are named: each further one
-//! costs time in every delta. Everything is borrowed from the frame where it can be. What is rare is boxed: a chunk is
-//! moved several times while it is read, and its size was a third of the time of a delta.
+//! The members of a chunk that are read, under the vendors' names.
+//!
+//! Only members that are needed are declared, because serde compares each key with all of them. Strings borrow from the frame
+//! if they contain no escapes. Rare members are boxed: serde moves a chunk several times, so its size matters.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -143,7 +144,7 @@ pub(super) struct CompletionDetails {
 }
 
 impl Usage {
-    /// The same in disjoint buckets (B-151): `prompt_tokens` counts cached tokens as well.
+    /// Returns the counts in disjoint categories. `prompt_tokens` includes cached tokens.
     pub(super) fn disjoint(&self) -> agent_core::Usage {
         let prompt = self.prompt_tokens_details.unwrap_or_default();
         let read = [prompt.cached_tokens.0, self.prompt_cache_hit_tokens.0, self.cached_tokens.0];

@@ -1,9 +1,9 @@
-//! Reads the event stream. No I/O, no clock: frames are pushed in.
+//! Decodes the event stream, without I/O and without a clock.
 //!
-//! The vendor sends the output as items, each with its number, in pieces and then whole; several may be open at once.
-//! What came in pieces is compared with the whole, so that a piece that never came is still passed on, and so is an item
-//! that stands only in the last event. An item of a kind that is not known here is passed on whole, to be sent back to
-//! the same model.
+//! The vendor sends the output as numbered items, first in pieces and then whole; several may be open at once. The
+//! decoder compares the pieces with the whole item, so a missing piece, or an item that only the last event contains,
+//! is still passed on. An item of an unknown kind is passed on as an opaque block, so that it can be sent back to the
+//! same model.
 
 mod end;
 mod item;

@@ -128,7 +128,7 @@ fn nothing_is_learned_from_what_does_not_stand_in_the_frame() {
     check(&learned(FRAME, "Hell"), FRAME, None);
     check(&learned(FRAME, "text"), FRAME, None);
     check(&keep(FRAME, ""), FRAME, None);
-    let large = format!(r#"{{"a":"{}","text":"Hello"}}"#, "x".repeat(MAX_FIXED));
+    let large = format!(r#"{{"a":"{}","text":"Hello"}}"#, "x".repeat(MAX_FRAME));
     check(&learned(&large, "Hello"), &large, None);
     let mut forgotten = learned(FRAME, "Hello");
     forgotten.forget();

@@ -1,4 +1,4 @@
-//! An agent with every provider that is built in.
+//! Creates agents that use the built-in providers.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,10 +6,11 @@ use agent_core::{ApiProtocol, BasicAgent, ModelConfig, StreamProvider};
 
 use crate::{ProviderRegistry, catalogue};
 
-/// An agent for this model, with a provider for every protocol whose feature is on. What the catalogue knows of the model
-/// (window, limits, abilities, prices) is filled in where the configuration still says what its constructor said.
+/// Returns an agent for `model` with a provider for every enabled protocol. All agents share one connection pool.
 ///
-/// Without the protocol's feature the first prompt ends with an error that names it.
+/// The catalogue's facts about the model (context window, limits, capabilities, prices) replace those settings that still
+/// have the default of the model's constructor. If the protocol's feature is disabled, the first prompt ends with an
+/// error that names the feature.
 ///
 /// ```
 /// use agent_core::ModelConfig;
@@ -21,7 +22,7 @@ pub fn agent(model: ModelConfig) -> BasicAgent {
     BasicAgent::new(fill(model)).with_provider_override(shared())
 }
 
-/// One registry, and so one pool of connections, for the process.
+/// Returns the registry of the process, and with it the one connection pool.
 fn shared() -> Arc<dyn StreamProvider> {
     static REGISTRY: OnceLock<Arc<ProviderRegistry>> = OnceLock::new();
     let registry = REGISTRY.get_or_init(|| Arc::new(ProviderRegistry::default()));
@@ -48,7 +49,7 @@ fn fill(mut model: ModelConfig) -> ModelConfig {
     model
 }
 
-/// The model as its constructor made it.
+/// Returns the model as its constructor creates it.
 fn constructed(model: &ModelConfig) -> ModelConfig {
     let id = model.id.as_str();
     match (model.api, model.provider.as_str()) {

@@ -1,8 +1,8 @@
 //! Anthropic Messages: `POST /v1/messages`, always streamed.
 //!
-//! Read in this order: `config` (where to and who calls), `encode` (a request as bytes), `wire` (the vendor's names),
-//! `decode` (the event stream), `error` (refusals). What the vendor documents and what was found out besides stands in
-//! `docs/providers/anthropic.md`.
+//! Suggested reading order: `config` (endpoint and credentials), `encode` (request body), `wire` (the vendor's types),
+//! `decode` (event stream), `error` (error responses). `docs/providers/anthropic.md` describes the documented and the
+//! observed behaviour of the API.
 //!
 //! ```
 //! use agent_core::{ModelConfig, StreamProvider};
@@ -24,7 +24,7 @@ use agent_core::{ModelRequest, ProviderError};
 use crate::http_provider::http_provider;
 use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
 
-/// The Messages protocol: how a request is written and how its answer is read. It holds no connection.
+/// The Messages protocol: encodes requests and decodes responses. It holds no connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Anthropic;
 
@@ -50,7 +50,8 @@ impl Protocol for Anthropic {
 }
 
 http_provider!(
-    /// Calls Anthropic's models, and everybody else who speaks the Messages protocol (REQ-040).
+    /// A provider for Anthropic's models and for other servers that implement the Messages protocol. Clones share one
+    /// connection pool.
     AnthropicProvider,
     Anthropic,
     "anthropic"

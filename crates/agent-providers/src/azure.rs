@@ -1,7 +1,7 @@
-//! OpenAI Responses on Azure: the same requests and answers, at another address, with another way to sign in.
+//! OpenAI Responses on Azure: the same requests and responses with other addresses and authentication.
 //!
-//! The address is read from the shape of [`ModelConfig::base_url`](agent_core::ModelConfig::base_url): a resource, its
-//! v1 address, or a deployment. See `docs/providers/azure.md`.
+//! [`ModelConfig::base_url`](agent_core::ModelConfig::base_url) may be the address of a resource, its v1 address or the
+//! address of a deployment. See `docs/providers/azure.md`.
 //!
 //! ```
 //! use agent_core::{ModelConfig, StreamProvider};
@@ -22,7 +22,7 @@ use crate::http_provider::http_provider;
 use crate::openai_responses::{OpenAiResponses, body};
 use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
 
-/// The protocol: how a request is written and how its answer is read. It holds no connection.
+/// The protocol: encodes requests and decodes responses. It holds no connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Azure;
 
@@ -48,7 +48,7 @@ impl Protocol for Azure {
 }
 
 http_provider!(
-    /// Calls deployments on Azure by OpenAI Responses (REQ-124).
+    /// A provider for OpenAI Responses deployments on Azure. Clones share one connection pool.
     AzureOpenAiProvider,
     Azure,
     "azure_openai"

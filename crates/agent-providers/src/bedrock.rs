@@ -1,15 +1,14 @@
 //! AWS Bedrock ConverseStream: `POST /model/{id}/converse-stream`, always streamed.
 //!
-//! Read in this order: `config` (where to and who calls), `encode` (a request as bytes), `sign` (the AWS SDK signs and
-//! sends it), `wire` (the vendor's names), `decode` (the events), `error` (refusals). The frames of the answer are in
-//! [`eventstream`](crate::eventstream). What the vendor documents and what was found out besides stands in
-//! `docs/providers/bedrock.md`.
+//! Suggested reading order: `config` (endpoint and credentials), `encode` (request body), `sign` (signing and sending
+//! through the AWS SDK), `wire` (the vendor's types), `decode` (events), `error` (error responses).
+//! [`eventstream`](crate::eventstream) splits the response into frames. `docs/providers/bedrock.md` describes the
+//! documented and the observed behaviour of the API.
 //!
-//! The key of the model is either an API key for Bedrock, which is sent as a bearer token, or an AWS key as
-//! `ACCESS_KEY_ID:SECRET_ACCESS_KEY` with `:SESSION_TOKEN` behind it where there is one, by which the request is signed.
-//! Nothing here reads the environment; credentials from elsewhere are given by
-//! [`with_credentials`](BedrockProvider::with_credentials), and with the feature `bedrock-config` by
-//! `with_default_chain`.
+//! The model's `api_key` is either a Bedrock API key, which is sent as a bearer token, or an AWS key of the form
+//! `ACCESS_KEY_ID:SECRET_ACCESS_KEY` or `ACCESS_KEY_ID:SECRET_ACCESS_KEY:SESSION_TOKEN`, which signs the request. This
+//! module does not read the environment. [`with_credentials`](BedrockProvider::with_credentials) and, with the feature
+//! `bedrock-config`, `with_default_chain` supply credentials from other sources.
 //!
 //! ```
 //! use agent_core::{ModelConfig, StreamProvider};
@@ -47,10 +46,10 @@ use crate::protocol::{Decode, Dispatched, Framing, HttpRequest, Protocol, Reject
 use crate::transport::tap::Tap;
 use source::Source;
 
-/// The ConverseStream protocol: how a request is written and how its answer is read. It holds no connection.
+/// The ConverseStream protocol: encodes requests and decodes responses. It holds no connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bedrock {
-    /// Who knows the credentials where the model has no key.
+    /// Supplies the credentials if the model has no key.
     source: Option<Source>,
 }
 
@@ -98,7 +97,7 @@ impl Protocol for Bedrock {
     }
 }
 
-/// Calls models on AWS Bedrock (REQ-122).
+/// A provider for models on AWS Bedrock. Clones share one connection pool.
 #[derive(Debug, Clone, Default)]
 pub struct BedrockProvider {
     transport: Transport,
@@ -108,29 +107,28 @@ pub struct BedrockProvider {
 }
 
 impl BedrockProvider {
-    /// A provider over the connections that the process shares.
+    /// Returns a provider that uses the connection pool of the process.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A provider over these connections.
+    /// Returns a provider that uses `transport`.
     #[must_use]
     pub fn with_transport(transport: Transport) -> Self {
         Self { transport, ..Self::default() }
     }
 
-    /// The same provider, which asks `credentials` where a model has no key of its own. Asked for each call: a provider
-    /// that has to fetch its credentials should keep them.
+    /// Requests credentials from `credentials` for models without an `api_key`. The provider asks before every call, so an
+    /// implementation that fetches credentials should cache them.
     #[must_use]
     pub fn with_credentials(mut self, credentials: impl ProvideCredentials + 'static) -> Self {
         self.protocol.source = Some(Source::Provider(SharedCredentialsProvider::new(credentials)));
         self
     }
 
-    /// The same provider, which takes credentials and region from where AWS keeps them, where a model has no key of its
-    /// own: environment, profile, web identity, container or machine role. They are looked up by the first call that
-    /// needs them, over the same connections.
+    /// Reads credentials and region from the standard AWS sources for models without an `api_key`: environment, profile,
+    /// web identity, container role or machine role. The first call that needs them loads them over the same connections.
     #[cfg(feature = "bedrock-config")]
     #[must_use]
     pub fn with_default_chain(mut self) -> Self {
@@ -138,8 +136,7 @@ impl BedrockProvider {
         self
     }
 
-    /// The same provider with a configuration of the AWS SDK, for where a model has no key of its own: credentials,
-    /// region and address.
+    /// Uses the credentials, region and endpoint of an AWS SDK configuration for models without an `api_key`.
     #[cfg(feature = "bedrock-config")]
     #[must_use]
     pub fn with_sdk_config(mut self, config: aws_config::SdkConfig) -> Self {
@@ -147,7 +144,7 @@ impl BedrockProvider {
         self
     }
 
-    /// What the registry takes: with everything that this build can find.
+    /// Returns the provider of the registry, which uses every source of credentials that this build supports.
     pub(crate) fn for_registry(transport: &Transport) -> Self {
         let provider = Self::with_transport(transport.clone());
         #[cfg(feature = "bedrock-config")]
@@ -155,7 +152,7 @@ impl BedrockProvider {
         provider
     }
 
-    /// The protocol, with what the chain knows where this call needs it.
+    /// Returns the protocol with the credentials of the default chain if this call needs them.
     async fn protocol(
         &self,
         request: &ModelRequest,

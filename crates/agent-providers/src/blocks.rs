@@ -1,8 +1,8 @@
-//! The blocks of a reply where the vendor names none: text and thinking come in turns, and each turn is a block.
+//! Assigns text and thinking to blocks for vendors that do not number them. Each change of kind begins a block.
 
 use agent_core::{EventSink, StreamEvent};
 
-/// The block that is open, and the number of the next one.
+/// The open block and the index of the next one.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     open: Option<Open>,
@@ -16,7 +16,7 @@ enum Open {
 }
 
 impl Blocks {
-    /// Text, in a block of its own where another kind is open.
+    /// Emits text. Begins a block unless one of text is open.
     pub(crate) fn say(&mut self, text: &str, sink: &mut EventSink<'_>) {
         if text.is_empty() {
             return;
@@ -33,7 +33,7 @@ impl Blocks {
         sink(StreamEvent::TextDelta { index, delta: text });
     }
 
-    /// Thinking, likewise. Its block begins with this signature, where there is one.
+    /// Emits thinking. Begins a block with `signature` unless one of thinking is open.
     pub(crate) fn think(&mut self, text: &str, signature: &str, sink: &mut EventSink<'_>) {
         if text.is_empty() {
             return;
@@ -53,8 +53,8 @@ impl Blocks {
         sink(StreamEvent::ThinkingDelta { index, delta: text });
     }
 
-    /// A signature over the text that was said last, which ends its block. Where no text is open it stands alone, over
-    /// a text of nothing: it goes back at the same place.
+    /// Emits a signature over the open text block and ends the block. If none is open, the signature gets an empty block, so
+    /// that it is sent back at the same position.
     pub(crate) fn sign_text(&mut self, signature: &str, sink: &mut EventSink<'_>) {
         let index = match self.open {
             Some(Open::Text(index)) => index,
@@ -69,7 +69,7 @@ impl Blocks {
         sink(StreamEvent::BlockEnd { index });
     }
 
-    /// Likewise a signature over thinking.
+    /// Emits a signature over the open thinking block and ends the block, as [`sign_text`](Self::sign_text) does.
     pub(crate) fn sign_thinking(&mut self, signature: &str, sink: &mut EventSink<'_>) {
         let index = match self.open {
             Some(Open::Thinking(index)) => index,
@@ -84,7 +84,7 @@ impl Blocks {
         sink(StreamEvent::BlockEnd { index });
     }
 
-    /// Ends the open block and numbers the next one.
+    /// Ends the open block and returns the index of the next one.
     pub(crate) fn start(&mut self, sink: &mut EventSink<'_>) -> u32 {
         self.close(sink);
         let index = self.next;

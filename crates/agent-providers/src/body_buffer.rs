@@ -1,9 +1,7 @@
-//! Buffers for the bodies of requests.
+//! Reuses large buffers for request bodies.
 //!
-//! A request holds the whole conversation. A buffer of that size, new for each, is memory that the system hands out page by
-//! page and the processor does not have at hand, while everything that is kept of the turn breaks up the place of the last
-//! one. So a large buffer comes back when its bytes are sent and serves the next request. A body is the same bytes
-//! wherever it is written.
+//! A request contains the whole conversation. Allocating a buffer of that size for every request causes page faults and cache
+//! misses, so a large buffer is returned after its bytes are sent and serves a later request.
 
 #[cfg(test)]
 mod tests;
@@ -12,31 +10,31 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-/// Smaller bodies are not worth a lock: the allocator has pieces of their size at hand.
+/// The minimum size of a reused buffer. For smaller ones the allocator is faster than a lock.
 const LEAST: usize = 64 << 10;
 
-/// A larger buffer is let go: a process that sent one such body need not hold it for ever.
+/// The maximum size of a reused buffer, so that a process does not retain the memory of one large body.
 const LARGEST: usize = 4 << 20;
 
-/// How many buffers wait at most, so that they are 16 MiB together at most.
+/// The maximum number of stored buffers. Together they use at most 16 MiB.
 const MOST: usize = 4;
 
-/// A new buffer has room for a conversation that has grown by one part in so many.
+/// A new buffer is larger than requested by one part in `SPARE`, because the conversation grows.
 const SPARE: usize = 4;
 
 static SHARED: Buffers = Buffers::new();
 
-/// An empty buffer with at least this room.
+/// Returns an empty buffer with a capacity of at least `room` bytes.
 pub(crate) fn buffer(room: usize) -> Vec<u8> {
     SHARED.take(room)
 }
 
-/// The body as it is sent. Its buffer comes back when the last handle on it goes.
+/// Converts a body to bytes for sending. Dropping the last handle returns its buffer.
 pub(crate) fn sent(body: Vec<u8>) -> Bytes {
     SHARED.sent(body)
 }
 
-/// Buffers that wait for a body.
+/// The stored buffers.
 struct Buffers(Mutex<Vec<Vec<u8>>>);
 
 impl Buffers {
@@ -71,7 +69,7 @@ impl Buffers {
         }
     }
 
-    /// Keeps the largest ones: they serve any body.
+    /// Stores a buffer. If too many are stored, the smallest is dropped.
     fn give(&self, mut buffer: Vec<u8>) {
         buffer.clear();
         let mut waiting = self.waiting();
@@ -85,7 +83,7 @@ impl Buffers {
     }
 }
 
-/// A body on its way.
+/// A body that is being sent.
 struct Sent {
     body: Vec<u8>,
     back_to: &'static Buffers,

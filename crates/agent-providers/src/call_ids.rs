@@ -1,14 +1,14 @@
-//! Ids for tool calls that a server gave none.
+//! Generates ids for tool calls without one.
 //!
-//! They are made without randomness, so that the same answer to the same request gives the same ids, and never
-//! repeat one of the history (B-145).
+//! The ids are not random, so the same response to the same request gets the same ids. They never repeat an id of the
+//! history.
 
 #[cfg(test)]
 mod tests;
 
 use agent_core::{AgentMessage, History};
 
-/// Makes the ids of one reply.
+/// Generates the ids of one reply.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallIds {
     history: History,
@@ -16,12 +16,12 @@ pub(crate) struct CallIds {
 }
 
 impl CallIds {
-    /// Ids for the reply to this conversation.
+    /// Returns a generator for the reply to `history`.
     pub(crate) fn new(history: &History) -> Self {
         Self { history: history.clone(), made: 0 }
     }
 
-    /// The next id.
+    /// Returns the next id of the general form.
     pub(crate) fn fresh(&mut self) -> String {
         loop {
             let id = format!("call_{}_{}", self.history.len(), self.made);
@@ -32,7 +32,7 @@ impl CallIds {
         }
     }
 
-    /// The next id of this form: it counts the calls of the conversation.
+    /// Returns the next id with this prefix. Its number counts the calls of the whole conversation.
     pub(crate) fn numbered(&mut self, prefix: Prefix) -> String {
         if self.made == 0 {
             let replies = self.history.units().filter_map(|unit| unit.first().and_then(AgentMessage::as_llm));
@@ -47,13 +47,13 @@ impl CallIds {
         }
     }
 
-    /// Whether a call of the conversation has this id.
+    /// Returns whether a call of the conversation has this id.
     pub(crate) fn is_taken(&self, id: &str) -> bool {
         self.history.has_call(id)
     }
 }
 
-/// What numbered ids begin with (REQ-120, REQ-121).
+/// The prefix of numbered ids, which differs per API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prefix {
     /// Gemini.
@@ -63,7 +63,7 @@ pub(crate) enum Prefix {
 }
 
 impl Prefix {
-    /// All of them.
+    /// All prefixes.
     pub(crate) const ALL: [Self; 2] = [Self::Google, Self::Vertex];
 
     fn as_str(self) -> &'static str {
@@ -73,7 +73,7 @@ impl Prefix {
         }
     }
 
-    /// Whether an id was made by this.
+    /// Returns whether an id consists of this prefix and a number.
     pub(crate) fn made(self, id: &str) -> bool {
         let number = id.strip_prefix(self.as_str()).unwrap_or_default();
         !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())

@@ -1,11 +1,11 @@
-//! What is known of common models: window, limits, abilities, prices. Data with a date and a source, nothing more.
+//! Facts about common models: context window, limits, capabilities and prices, each with its date and source.
 //!
-//! The data is a help, not a gate: a model that is not here works, with the limits that its configuration says. Facts
-//! age; each carries the date on which it was read and where. Yours can be laid over them.
+//! The catalogue supplies defaults and restricts nothing: a model without an entry works with the limits of its
+//! configuration. Facts become outdated, so every entry has the date on which it was read, and [`Catalogue::with`]
+//! overrides entries with your own.
 //!
-//! The window of a model on one's own machine is the one that its server is commonly run with, not the largest that
-//! the model could have: that would fill the memory. A price that depends on the time of day, or that is not
-//! published in dollars, is left out.
+//! For local models the context window is the one that servers commonly configure, because the model's maximum would fill
+//! the memory. Prices that depend on the time of day or are not published in US dollars are omitted.
 //!
 //! ```
 //! use agent_core::ModelConfig;
@@ -34,10 +34,10 @@ use agent_core::ModelConfig;
 
 pub use facts::{ModelFacts, ThinkingOff};
 
-/// The data of this version.
+/// The built-in entries.
 const BUILTIN: &str = include_str!("catalogue/models.json");
 
-/// A list of models could not be read.
+/// The error of [`Catalogue::from_json`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CatalogueError {
@@ -48,28 +48,28 @@ pub enum CatalogueError {
     Json(#[from] serde_json::Error),
 }
 
-/// A list of models. A later entry for the same provider and id wins over an earlier one.
+/// A list of models. A later entry replaces an earlier one with the same provider and id.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalogue {
     models: Vec<ModelFacts>,
-    /// Where in `models` those of a provider are. A model is looked up whenever an agent is made, and most of what is
-    /// here is of other providers.
+    /// The positions in `models` of each provider's entries. Creating an agent looks up its model, so the lookup must not
+    /// search the entries of all providers.
     of_provider: BTreeMap<String, Vec<usize>>,
 }
 
 impl Catalogue {
-    /// The models that this version knows.
+    /// Returns the built-in entries of this version.
     #[must_use]
     pub fn builtin() -> &'static Self {
         static PARSED: OnceLock<Catalogue> = OnceLock::new();
-        // A test reads the file; a build whose file could not be read would know no models and still work.
+        // A test parses the file, so the fallback to an empty catalogue never applies in a released build.
         PARSED.get_or_init(|| Self::from_json(BUILTIN).unwrap_or_default())
     }
 
-    /// A list from JSON: an array of [`ModelFacts`].
+    /// Parses a JSON array of [`ModelFacts`].
     ///
     /// # Errors
-    /// When the text is not such an array.
+    /// Returns [`CatalogueError::Json`] if the text is not such an array.
     pub fn from_json(text: &str) -> Result<Self, CatalogueError> {
         Ok(Self::of(serde_json::from_str(text)?))
     }
@@ -82,7 +82,7 @@ impl Catalogue {
         Self { models, of_provider }
     }
 
-    /// Both lists; where both know a model, `over` wins.
+    /// Returns both lists as one. If both have an entry for a model, the entry of `over` is used.
     #[must_use]
     pub fn with(&self, over: Self) -> Self {
         let mut models = self.models.clone();
@@ -90,14 +90,14 @@ impl Catalogue {
         Self::of(models)
     }
 
-    /// All entries, in their order.
+    /// Returns all entries in their order, including those that later entries replace.
     #[must_use]
     pub fn models(&self) -> &[ModelFacts] {
         &self.models
     }
 
-    /// What is known of a model. An id that is not here is looked for without its date, its `-latest` or its tag; the
-    /// longest match counts.
+    /// Returns the entry of a model. If no entry has this id, the id is matched without its date, `-latest` or tag, and the
+    /// longest matching entry is returned.
     #[must_use]
     pub fn find(&self, provider: &str, id: &str) -> Option<&ModelFacts> {
         let places = self.of_provider.get(provider)?;
@@ -108,8 +108,8 @@ impl Catalogue {
             .or_else(|| of_provider().filter(|m| is_variant(&m.id, id, provider)).max_by_key(|m| m.id.len()))
     }
 
-    /// The model with what is known of it filled in: window, limits, abilities, prices. A model that is not here is
-    /// given back as it came. What you set afterwards wins.
+    /// Returns `model` with context window, limits, capabilities and prices from its entry, or unchanged if it has none.
+    /// Settings made before are overwritten, so call this first.
     #[must_use]
     pub fn configure(&self, model: ModelConfig) -> ModelConfig {
         match self.find(&model.provider, &model.id) {
@@ -119,26 +119,26 @@ impl Catalogue {
     }
 }
 
-/// What this version knows of a model; see [`Catalogue::find`].
+/// Returns the built-in entry of a model; see [`Catalogue::find`].
 #[must_use]
 pub fn find(provider: &str, id: &str) -> Option<&'static ModelFacts> {
     Catalogue::builtin().find(provider, id)
 }
 
-/// The models that this version knows.
+/// Returns all built-in entries.
 #[must_use]
 pub fn models() -> &'static [ModelFacts] {
     Catalogue::builtin().models()
 }
 
-/// A model with what this version knows of it filled in; see [`Catalogue::configure`].
+/// Returns a model with the settings of its built-in entry; see [`Catalogue::configure`].
 #[must_use]
 pub fn configure(model: ModelConfig) -> ModelConfig {
     Catalogue::builtin().configure(model)
 }
 
-/// A model's id on Bedrock without what stands around it: an ARN, the region of an inference profile before it
-/// (`us.`, `global.`), and its version behind it (`-v1:0`).
+/// Returns a Bedrock model id without an ARN prefix, the region of an inference profile (`us.`, `global.`) and the version
+/// suffix (`-v1:0`).
 fn without_profile(id: &str) -> &str {
     const REGIONS: &[&str] = &["us", "us-gov", "eu", "apac", "ap", "au", "ca", "jp", "sa", "global"];
     let id = id.rsplit('/').next().unwrap_or(id);
@@ -157,8 +157,8 @@ fn without_profile(id: &str) -> &str {
     }
 }
 
-/// Whether `id` is `base` with a date, `-latest` or a tag behind it. The tags of a local server go on with
-/// quantisations.
+/// Returns whether `id` is `base` followed by a date, `-latest` or a tag. Tags of local servers may continue with the name
+/// of a quantisation.
 fn is_variant(base: &str, id: &str, provider: &str) -> bool {
     let Some(rest) = id.strip_prefix(base) else { return false };
     match rest.strip_prefix('-') {
@@ -168,7 +168,7 @@ fn is_variant(base: &str, id: &str, provider: &str) -> bool {
     }
 }
 
-/// `20251001`, `2025-10-01`, `0905` or `2512`.
+/// Returns whether `text` is a date such as `20251001`, `2025-10-01`, `0905` or `2512`.
 fn is_date(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     digits >= 4 && text.bytes().all(|b| b.is_ascii_digit() || b == b'-')

@@ -1,9 +1,8 @@
-//! What the protocols share by which Claude is called: Anthropic's own and Bedrock's.
+//! The parts that the protocols for Claude share: Anthropic's own and Bedrock's.
 //!
-//! `thinking` plans how much the model thinks, `format` how an answer gets its form, `schema` what of a schema an answer
-//! can be held to, `choice` which tools are called;
-//! `writer` decides what of a conversation is sent, and `turns` lays the blocks out. How a block is written is the
-//! protocol's own.
+//! `thinking` sets the thinking level, `format` the format of a reply, `schema` converts its JSON Schema, and `choice`
+//! selects the tools that may be called. `writer` selects what is sent of a conversation, and `turns` arranges the
+//! blocks. Each protocol writes its own blocks.
 
 pub(crate) mod choice;
 pub(crate) mod format;

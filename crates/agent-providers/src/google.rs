@@ -1,9 +1,9 @@
 //! Google's Gemini API: `POST {base}/v1beta/models/{id}:streamGenerateContent?alt=sse`.
 //!
-//! Read in this order: `config` (where to and who calls), `generation` (what a model of this name can do), `encode` (a
-//! request as bytes), `wire` (the vendor's names), `decode` (the stream), `error` (refusals). What the vendor
-//! documents and what was found out besides stands in `docs/providers/google.md`. Vertex AI speaks the same
-//! protocol at another address, with another way to sign in.
+//! Suggested reading order: `config` (endpoint and credentials), `generation` (capabilities by model name), `encode`
+//! (request body), `wire` (the vendor's types), `decode` (stream), `error` (error responses). `docs/providers/google.md`
+//! describes the documented and the observed behaviour of the API. Vertex AI uses the same protocol with other addresses
+//! and authentication.
 //!
 //! ```
 //! use agent_core::{ModelConfig, StreamProvider};
@@ -32,7 +32,7 @@ pub(crate) use decode::Decoder;
 pub(crate) use encode::body;
 pub(crate) use error::rejected;
 
-/// The protocol: how a request is written and how its answer is read. It holds no connection.
+/// The protocol: encodes requests and decodes responses. It holds no connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Google;
 
@@ -58,7 +58,7 @@ impl Protocol for Google {
 }
 
 http_provider!(
-    /// Calls the models of Google's Gemini API (REQ-120).
+    /// A provider for Google's Gemini API. Clones share one connection pool.
     GoogleProvider,
     Google,
     "google"

@@ -1,10 +1,10 @@
-//! What a model may see of a reply that it did not write (D20).
+//! What a model may see of a reply that it did not write.
 //!
-//! The same rules hold for every protocol: thinking and signatures stay with the model that made them, tool-call ids
-//! are rewritten to what the target accepts, pictures become text for a model without eyes, blank text is left out.
-//! Every rule is a function of one unit and the request, so that an encoded unit can be kept (see [`wire_key`]).
+//! The same rules apply to every protocol. Thinking and signatures are sent only to the model that created them, tool-call ids
+//! are rewritten to a form that the target accepts, images become text for models without image input, and blank text is
+//! omitted. Each rule depends only on one unit and the request, so that encoded units can be cached (see [`wire_key`]).
 //!
-//! Failed units ([`UnitKind::Failed`](agent_core::UnitKind::Failed)) are shown to nobody; [`Handoff::shows`] says so.
+//! Failed units ([`UnitKind::Failed`](agent_core::UnitKind::Failed)) are never sent; see [`Handoff::shows`].
 
 use std::borrow::Cow;
 
@@ -16,20 +16,20 @@ use agent_core::{
 #[cfg(test)]
 mod tests;
 
-/// What stands for a picture before a model that reads text only (B-140).
+/// The text that replaces an image for models without image input.
 pub(crate) const IMAGE_NOT_SHOWN: &str = "[image left out: this model reads text only]";
 
-/// What accompanies a result that holds nothing but pictures (B-142).
+/// The text of a result that contains only images.
 pub(crate) const IMAGE_ATTACHED: &str = "[see the attached image]";
 
-/// What stands for a result that holds nothing that could be sent.
+/// The text of an empty result.
 pub(crate) const NO_OUTPUT: &str = "[no output]";
 
-/// Characters of the hash that a rewritten id ends with: 60 bits, five a character.
+/// The length of the hash at the end of a rewritten id: 60 bits, five per character.
 const HASH_CHARS: usize = 12;
 
-/// The key under which the encoded form of a unit or of the tools is kept: everything its bytes depend on besides
-/// the unit itself. `extra` holds what only the protocol knows, such as its dialect or its own switches.
+/// Returns the cache key for the encoded form of a unit or of the tools: everything that the bytes depend on besides the unit
+/// itself. `extra` contains the settings that only the protocol knows, such as its dialect.
 pub(crate) fn wire_key(request: &ModelRequest, extra: &[&str]) -> WireKey {
     let model = &request.model;
     let images = if model.images { "images" } else { "text-only" };
@@ -37,17 +37,17 @@ pub(crate) fn wire_key(request: &ModelRequest, extra: &[&str]) -> WireKey {
     WireKey::new(&[model.api.as_str(), &model.provider, &model.id, images, thinking]).and(extra)
 }
 
-/// Which tool-call ids a target accepts.
+/// The tool-call ids that a target accepts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IdRule {
-    /// The most characters; at least [`HASH_CHARS`] + 2.
+    /// The maximum length; at least [`HASH_CHARS`] + 2.
     pub(crate) max: usize,
-    /// The characters that may stand in one.
+    /// Returns whether an id may contain a character.
     pub(crate) allow: fn(char) -> bool,
 }
 
 impl IdRule {
-    /// `[A-Za-z0-9_-]`, at most `max` characters.
+    /// Returns a rule for ids of `[A-Za-z0-9_-]` with at most `max` characters.
     pub(crate) const fn word(max: usize) -> Self {
         Self { max, allow: |c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-') }
     }
@@ -58,27 +58,27 @@ impl IdRule {
     }
 }
 
-/// What becomes of a thinking block.
+/// How a thinking block is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ThinkingOut {
-    /// It is replayed as it is, signature included.
+    /// The block is sent unchanged, with its signature.
     Keep,
-    /// Its text is shown as text.
+    /// The text is sent as an ordinary text block.
     AsText(String),
-    /// It is left out.
+    /// The block is omitted.
     Drop,
 }
 
-/// What becomes of a picture.
+/// How an image is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ImageOut {
-    /// It is sent.
+    /// The image is sent.
     Keep,
-    /// This text stands for it.
+    /// This text replaces the image.
     Text(&'static str),
 }
 
-/// The rules for one request.
+/// The rules for the target of one request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Handoff<'r> {
     request: &'r ModelRequest,
@@ -86,12 +86,12 @@ pub(crate) struct Handoff<'r> {
 }
 
 impl<'r> Handoff<'r> {
-    /// The rules for the model of `request`, whose server takes ids of this kind.
+    /// Returns the rules for the model of `request`, whose server accepts these ids.
     pub(crate) fn new(request: &'r ModelRequest, ids: IdRule) -> Self {
         Self { request, ids }
     }
 
-    /// Whether a unit is shown to a model at all: failed replies and a program's own notes are not (B-139).
+    /// Returns whether a unit is sent to models. Failed replies and the program's own notes are not.
     pub(crate) fn shows(unit: &Unit) -> bool {
         match unit.kind() {
             UnitKind::Failed => false,
@@ -99,8 +99,8 @@ impl<'r> Handoff<'r> {
         }
     }
 
-    /// Calls `read` with the encoded forms of what is shown of a conversation, oldest first: for a protocol whose form of a
-    /// unit does not depend on those around it.
+    /// Calls `read` with the encoded form of each unit that is sent, oldest first. Only for protocols in which the form of a
+    /// unit does not depend on its neighbours.
     pub(crate) fn each_form(
         history: &History,
         key: WireKey,
@@ -115,15 +115,15 @@ impl<'r> Handoff<'r> {
         });
     }
 
-    /// Whether the target wrote this reply: provider, protocol and model are all the same.
+    /// Returns whether the target wrote this reply, that is, provider, protocol and model are equal.
     pub(crate) fn same_model(&self, reply: &AssistantMessage) -> bool {
         let model = &self.request.model;
         reply.provider == model.provider && reply.model == model.id && reply.api == Some(model.api)
     }
 
-    /// The id under which a call and its result are sent (B-134, B-135). An id that the target accepts stays. Any
-    /// other is made of its acceptable characters and a hash of the whole, so that two ids which look alike after
-    /// the cut are still two. It depends on nothing but the id, so call and result stay paired.
+    /// Returns the id under which a call and its result are sent. An acceptable id is unchanged. Any other consists of its
+    /// acceptable characters and a hash of the whole id, so that different ids remain different. The result depends only on
+    /// the id, so a call and its result remain paired.
     pub(crate) fn call_id<'i>(&self, id: &'i ToolCallId) -> Cow<'i, str> {
         let id = id.as_str();
         if self.ids.accepts(id) {
@@ -144,7 +144,7 @@ impl<'r> Handoff<'r> {
         Cow::Owned(out)
     }
 
-    /// What becomes of a thinking block (B-131..B-133).
+    /// Returns how a thinking block is sent.
     pub(crate) fn thinking(&self, reply: &AssistantMessage, block: &ThinkingContent) -> ThinkingOut {
         let blank = block.thinking.trim().is_empty();
         let signed = block.signature.as_ref().is_some_and(|s| !s.is_empty());
@@ -157,7 +157,7 @@ impl<'r> Handoff<'r> {
         ThinkingOut::Drop
     }
 
-    /// The signature over a block, for the model that made it and for no other.
+    /// Returns the signature of a block if the target created it.
     pub(crate) fn signature<'s>(
         &self,
         reply: &AssistantMessage,
@@ -166,7 +166,7 @@ impl<'r> Handoff<'r> {
         signature.filter(|s| !s.is_empty() && self.same_model(reply))
     }
 
-    /// A block that only its provider knows, for the model that made it and for no other.
+    /// Returns the data of an opaque block if the target created it.
     pub(crate) fn opaque<'b>(
         &self,
         reply: &AssistantMessage,
@@ -175,13 +175,13 @@ impl<'r> Handoff<'r> {
         self.same_model(reply).then_some(&block.data)
     }
 
-    /// What becomes of a picture (B-140).
+    /// Returns how an image is sent.
     pub(crate) fn image(&self, _image: &ImageContent) -> ImageOut {
         if self.request.model.images { ImageOut::Keep } else { ImageOut::Text(IMAGE_NOT_SHOWN) }
     }
 
-    /// The text to send with a tool result that has none of its own (B-142): what points at its pictures, or says
-    /// that there is no output. `None` when the result has text, or gets some in place of its pictures.
+    /// Returns the text for a tool result without text: a reference to its images, or a note that there is no output. Returns
+    /// `None` if the result has text or its images are replaced by text.
     pub(crate) fn result_note(&self, content: &[Content]) -> Option<&'static str> {
         if content.iter().any(|c| matches!(c, Content::Text(t) if text(t).is_some())) {
             return None;
@@ -195,12 +195,12 @@ impl<'r> Handoff<'r> {
     }
 }
 
-/// The text of a block; `None` when it is blank, which no provider takes (B-143).
+/// Returns the text of a block, or `None` if it is blank, which no provider accepts.
 pub(crate) fn text(block: &TextContent) -> Option<&str> {
     (!block.text.trim().is_empty()).then_some(block.text.as_str())
 }
 
-/// A picture as an address, as OpenAI's protocols want it: its own, or one that holds its bytes.
+/// Returns an image as a URL for OpenAI's protocols: its own URL or a `data:` URL with its bytes.
 pub(crate) fn image_address(image: &ImageContent) -> Cow<'_, str> {
     match image {
         ImageContent::Base64 { data, mime_type } => Cow::Owned(format!("data:{mime_type};base64,{data}")),
@@ -209,25 +209,25 @@ pub(crate) fn image_address(image: &ImageContent) -> Cow<'_, str> {
     }
 }
 
-/// The longest tool name that is sent back.
+/// The maximum length of a tool name that is sent.
 const MAX_TOOL_NAME: usize = 64;
 
-/// The name of a tool as every vendor takes it: `[A-Za-z0-9_-]{1,64}`. Another vendor's model may have called a tool
-/// that never was, by any name.
+/// Returns a tool name in the form that every vendor accepts: `[A-Za-z0-9_-]{1,64}`. A model may have called a tool that
+/// does not exist, with any name.
 pub(crate) fn tool_name(name: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let name: String = name.chars().take(MAX_TOOL_NAME).map(|c| if fits(c) { c } else { '_' }).collect();
     if name.is_empty() { "_".to_owned() } else { name }
 }
 
-/// Appends a hash of `text`, as [`HASH_CHARS`] characters that every id rule allows.
+/// Appends a hash of `text` as [`HASH_CHARS`] characters that every id rule accepts.
 fn push_hash(out: &mut String, text: &str) {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in text.bytes() {
         hash ^= u64::from(byte);
         hash = hash.wrapping_mul(0x0000_0100_0000_01b3);
     }
-    // The high bits of this hash are poor for short texts; two multiplications with shifts spread them.
+    // The high bits of this hash vary little for short texts. Two multiplications with shifts distribute them.
     hash ^= hash >> 33;
     hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash ^= hash >> 33;

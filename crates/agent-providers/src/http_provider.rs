@@ -1,7 +1,6 @@
-//! From a protocol to a [`StreamProvider`](agent_core::StreamProvider): each protocol has a provider type of its own,
-//! and all of them are this.
+//! Declares the [`StreamProvider`](agent_core::StreamProvider) type of a protocol.
 
-/// Declares the provider type of a protocol.
+/// Declares a public provider type that calls a protocol through a transport.
 macro_rules! http_provider {
     ($(#[$doc:meta])* $name:ident, $protocol:expr, $id:literal) => {
         $(#[$doc])*
@@ -11,13 +10,13 @@ macro_rules! http_provider {
         }
 
         impl $name {
-            /// A provider over the connections that the process shares.
+            /// Returns a provider that uses the connection pool of the process.
             #[must_use]
             pub fn new() -> Self {
                 Self::default()
             }
 
-            /// A provider over these connections.
+            /// Returns a provider that uses `transport`.
             #[must_use]
             pub fn with_transport(transport: $crate::Transport) -> Self {
                 Self { transport }

@@ -1,15 +1,15 @@
-//! Model providers for Looptree: a protocol each, one pool of connections for the process.
+//! Model providers for Looptree, one per API protocol, over one connection pool per process.
 //!
-//! A protocol is a pure encoder and a decoder without I/O; [`transport`] alone sends a model's requests. Answers are always
-//! streamed, every request is sent once (the agent's loop retries), and a reply is complete only when the provider
-//! said so. [`ProviderRegistry`] picks the provider by the model's protocol; [`catalogue`] knows the limits of common
-//! models. [`agent`](agent()) gives an agent with all of it.
+//! Each protocol consists of a pure encoder and a decoder without I/O; only [`transport`] sends requests. Responses are
+//! always streamed. A provider sends every request once, because the agent's loop does the retries, and reports a reply as
+//! complete only after the vendor has sent its terminal event. [`ProviderRegistry`] selects the provider by the model's
+//! protocol. [`catalogue`] holds the limits and prices of common models. [`agent`](agent()) combines both.
 //!
 //! ```
 //! use agent_core::{ModelConfig, StreamProvider};
 //! use agent_providers::ProviderRegistry;
 //! let registry = ProviderRegistry::default();
-//! // Nothing is sent: is the protocol built in, is there a key, is the address one?
+//! // Checks the protocol, the key and the address without sending anything.
 //! match registry.check(&ModelConfig::openai("gpt-5", "GPT-5", "")) {
 //!     Ok(()) => println!("ready"),
 //!     Err(error) => println!("{error}"), // says which feature to enable, or where the key is usually kept
@@ -18,23 +18,23 @@
 //!
 //! # Features
 //!
-//! None is on by default. The registry and the catalogue are always there.
+//! No feature is enabled by default. The registry and the catalogue are always available.
 //!
-//! | name | what |
+//! | feature | effect |
 //! |---|---|
 //! | `anthropic` | `AnthropicProvider`: Anthropic Messages |
-//! | `openai-chat` | `OpenAiChatProvider`: OpenAI Chat Completions and everybody who speaks it |
-//! | `openai-responses` | `OpenAiResponsesProvider`: OpenAI Responses and everybody who speaks it |
-//! | `azure` | `AzureOpenAiProvider`: OpenAI Responses on Azure; turns `openai-responses` on |
+//! | `openai-chat` | `OpenAiChatProvider`: OpenAI Chat Completions and compatible servers |
+//! | `openai-responses` | `OpenAiResponsesProvider`: OpenAI Responses and compatible servers |
+//! | `azure` | `AzureOpenAiProvider`: OpenAI Responses on Azure; enables `openai-responses` |
 //! | `ollama` | `OllamaProvider`: Ollama's native chat |
 //! | `bedrock` | `BedrockProvider`: AWS Bedrock ConverseStream, through the AWS SDK |
-//! | `bedrock-config` | Bedrock's credentials and region from where AWS keeps them: environment, profiles, roles |
-//! | `remote` | `RemoteProvider`: models behind a server of one's own, which holds the keys |
+//! | `bedrock-config` | reads Bedrock's credentials and region from the standard AWS sources: environment, profiles, roles |
+//! | `remote` | `RemoteProvider`: models behind your own server, which holds the API keys |
 //! | `google` | `GoogleProvider`: Google's Gemini API |
-//! | `vertex` | `VertexProvider`: Gemini on Vertex AI, with the signing in of Google Cloud |
-//! | `tls-rustls` | `https://` by rustls with aws-lc and the operating system's roots |
-//! | `tls-native` | `https://` by the operating system |
-//! | `http-protocols` | what the protocols share; switched on by each of them |
+//! | `vertex` | `VertexProvider`: Gemini on Vertex AI, with Google Cloud authentication |
+//! | `tls-rustls` | `https://` through rustls with aws-lc and the root certificates of the operating system |
+//! | `tls-native` | `https://` through the TLS library of the operating system |
+//! | `http-protocols` | code that all protocols share; each protocol enables it |
 
 #![cfg_attr(
     not(all(
@@ -49,10 +49,14 @@
 )]
 
 mod agent;
-#[cfg(any(feature = "anthropic", feature = "bedrock", feature = "google"))]
-mod answer_tool;
-#[cfg(any(feature = "openai-chat", feature = "ollama"))]
-mod answer_words;
+#[cfg(any(
+    feature = "anthropic",
+    feature = "bedrock",
+    feature = "google",
+    feature = "openai-chat",
+    feature = "ollama"
+))]
+mod answer_format;
 #[cfg(feature = "anthropic")]
 pub mod anthropic;
 #[cfg(feature = "azure")]
@@ -68,10 +72,6 @@ mod call_ids;
 pub mod catalogue;
 #[cfg(any(feature = "anthropic", feature = "bedrock"))]
 mod claude;
-#[cfg(any(feature = "anthropic", feature = "google"))]
-mod declaration;
-#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
-mod effort;
 #[cfg(feature = "bedrock")]
 pub mod eventstream;
 #[cfg(fuzzing)]
@@ -93,8 +93,6 @@ mod handoff;
 mod http_provider;
 #[cfg(feature = "http-protocols")]
 mod json;
-#[cfg(feature = "http-protocols")]
-mod keys;
 #[cfg(feature = "http-protocols")]
 mod lines;
 #[cfg(any(feature = "anthropic", feature = "bedrock", feature = "openai-chat"))]

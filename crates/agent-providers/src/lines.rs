@@ -1,7 +1,7 @@
-//! Cutting a stream of bytes into lines, and frames of one JSON value a line.
+//! Splits a stream of bytes into lines, and into frames with one JSON value per line.
 //!
-//! A line that lies within one piece of the network is borrowed from it. Only the piece of a line that is cut is
-//! kept, and it is never searched twice, so the work is linear in the bytes however they arrive.
+//! A line that lies within one network read is borrowed from it. An incomplete line is stored and never searched again, so
+//! the work is linear in the number of bytes.
 
 #[cfg(test)]
 mod tests;
@@ -10,19 +10,19 @@ use std::borrow::Cow;
 
 use crate::protocol::{Flow, Frame};
 
-/// A line, or the data of an event, is longer than the bound.
+/// The error of a line or of event data that is longer than the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooLong {
-    /// The bound in bytes.
+    /// The limit in bytes.
     pub(crate) limit: usize,
 }
 
-/// What goes wrong while frames are cut: in the cutting, or in the reader of the frames.
+/// An error of the framing or of the reader of the frames.
 #[derive(Debug)]
 pub(crate) enum Cut<E> {
     /// A frame is too long.
     TooLong(TooLong),
-    /// The reader refused a frame.
+    /// The reader rejected a frame.
     Reader(E),
 }
 
@@ -32,12 +32,12 @@ impl<E> From<TooLong> for Cut<E> {
     }
 }
 
-/// Cuts at LF, CR LF and CR, mixed in any way and split anywhere. A byte order mark at the start is dropped.
+/// Splits at LF, CR LF and CR in any mixture. Drops a byte order mark at the start.
 #[derive(Debug)]
 pub(crate) struct LineCutter {
     carry: Vec<u8>,
     limit: usize,
-    /// The last piece ended with CR; an LF at the start of the next one belongs to it.
+    /// Whether the last piece ended with CR. An LF at the start of the next piece belongs to it.
     after_cr: bool,
     began: bool,
 }
@@ -49,8 +49,7 @@ impl LineCutter {
         Self { carry: Vec::new(), limit, after_cr: false, began: false }
     }
 
-    /// Takes the next line from the front of `rest`. `None` when it holds no line end any more; then all of it was
-    /// taken.
+    /// Removes the next line from the front of `rest`. If `rest` contains no line end, stores all of it and returns `None`.
     pub(crate) fn next<'c>(&mut self, rest: &mut &'c [u8]) -> Result<Option<Cow<'c, [u8]>>, TooLong> {
         if self.after_cr && !rest.is_empty() {
             self.after_cr = false;
@@ -78,7 +77,7 @@ impl LineCutter {
         Ok(Some(self.without_mark(line)))
     }
 
-    /// The last line, when no line end followed it.
+    /// Returns the last line if no line end follows it.
     pub(crate) fn last(&mut self) -> Option<Vec<u8>> {
         let line = std::mem::take(&mut self.carry);
         let line = self.without_mark(Cow::Owned(line)).into_owned();
@@ -106,7 +105,7 @@ impl LineCutter {
     }
 }
 
-/// Text from bytes; what is not UTF-8 is replaced.
+/// Converts bytes to text. Replaces invalid UTF-8.
 pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -114,7 +113,7 @@ pub(crate) fn text(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Frames of one JSON value a line. Empty lines are no frames.
+/// Splits a stream into frames with one JSON value per line. Skips empty lines.
 #[derive(Debug)]
 pub(crate) struct LineDecoder {
     lines: LineCutter,
@@ -125,7 +124,7 @@ impl LineDecoder {
         Self { lines: LineCutter::new(limit) }
     }
 
-    /// Takes a piece of the stream.
+    /// Passes the frames of a piece of the stream to `on`.
     pub(crate) fn feed<E>(
         &mut self,
         mut piece: &[u8],
@@ -139,7 +138,7 @@ impl LineDecoder {
         Ok(Flow::More)
     }
 
-    /// The stream is at its end: the last line may lack its end.
+    /// Ends the stream. The last line may lack its line end.
     pub(crate) fn end<E>(
         &mut self,
         on: &mut dyn FnMut(Frame<'_>) -> Result<Flow, E>,

@@ -1,9 +1,9 @@
-//! Where a cache marker goes among messages that have been written.
+//! The positions of cache markers in encoded messages.
 
 #[cfg(any(feature = "anthropic", feature = "openai-chat"))]
 use agent_core::Encoded;
 
-/// The place for a marker in the last message, and in the nearest message before it that has one.
+/// The marker positions of the last message and of the nearest message before it that has one.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     before: Option<usize>,
@@ -11,7 +11,7 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// The messages of an encoded form that begins at `base`.
+    /// Adds the messages of an encoded form that begins at offset `base`.
     #[cfg(any(feature = "anthropic", feature = "openai-chat"))]
     pub(crate) fn extend(&mut self, form: &Encoded, base: usize) {
         for mark in form.marks() {
@@ -19,13 +19,13 @@ impl Marks {
         }
     }
 
-    /// A message; `mark` is where a marker may go in it.
+    /// Adds a message; `mark` is the position at which a marker may be inserted.
     pub(crate) fn push(&mut self, mark: Option<usize>) {
         self.before = self.last.or(self.before);
         self.last = mark;
     }
 
-    /// The second-to-last message's, or that of the nearest one before it that has one.
+    /// Returns the marker position of the second-to-last message, or of the nearest message before it that has one.
     pub(crate) fn before_last(&self) -> Option<usize> {
         self.before
     }

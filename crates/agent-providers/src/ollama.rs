@@ -1,13 +1,11 @@
-//! Ollama's native chat, `POST {base}/api/chat`, one JSON value a line.
+//! Ollama's native chat protocol: `POST {base}/api/chat`, answered with one JSON value per line.
 //!
-//! API: <https://github.com/ollama/ollama/blob/main/docs/api.md>; what is sent and read stands in
-//! `docs/providers/ollama.md`. Without a base address the server of this machine
-//! is meant, `http://localhost:11434`. The context window of the model is sent as `num_ctx`: left to itself the
-//! server takes a small one and cuts the conversation in silence.
+//! API: <https://github.com/ollama/ollama/blob/main/docs/api.md>; `docs/providers/ollama.md` lists the members that are sent
+//! and read. The default base address is `http://localhost:11434`. The request sets `num_ctx` to the model's context window,
+//! because the server otherwise uses a small window and truncates the conversation without an error.
 //!
-//! What Ollama has no word for is refused before anything is sent: a demand to call a tool, a picture by address.
-//! How long a model stays loaded is the server's setting; a [request hook](agent_core::ModelRequest::request_hook)
-//! can add `keep_alive`.
+//! Requests that Ollama cannot express, such as a forced tool call or an image URL, fail before anything is sent. The server
+//! decides how long a model stays loaded; a [request hook](agent_core::ModelRequest::request_hook) can add `keep_alive`.
 //!
 //! ```
 //! use agent_core::{ModelConfig, StreamProvider};
@@ -26,15 +24,15 @@ use agent_core::{ErrorKind, ModelRequest, ProviderError};
 
 use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
 
-/// Where a server is when the model does not say.
+/// The base address for models without a `base_url`.
 pub const DEFAULT_BASE_URL: &str = "http://localhost:11434";
 
-/// The protocol: how a request is written and how its answer is read.
+/// The protocol: encodes requests and decodes responses.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Ollama;
 
 crate::http_provider::http_provider! {
-    /// Calls models of an Ollama server (D34).
+    /// A provider for the models of an Ollama server. Clones share one connection pool.
     OllamaProvider, Ollama, "ollama"
 }
 

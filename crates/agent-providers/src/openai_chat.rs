@@ -1,11 +1,10 @@
-//! OpenAI Chat Completions, `POST {base}/chat/completions`, and everybody who speaks it.
+//! OpenAI Chat Completions, `POST {base}/chat/completions`, and compatible servers.
 //!
-//! API: <https://platform.openai.com/docs/api-reference/chat>; what is sent and read stands in
-//! `docs/providers/openai-chat.md`. Answers are always streamed; a server that answers
-//! with one JSON body all the same is understood. What vendors want to be different is data: it is found out from
-//! [`ModelConfig::provider`](agent_core::ModelConfig::provider) and the host of
-//! [`ModelConfig::base_url`](agent_core::ModelConfig::base_url), and each field of a
-//! [`ChatDialect`](agent_core::ChatDialect) that is set wins over it.
+//! API: <https://platform.openai.com/docs/api-reference/chat>; `docs/providers/openai-chat.md` lists the members that are sent
+//! and read. Every request asks for a stream; a response that is one JSON body is accepted as well. A table describes the
+//! differences between vendors. It is looked up by [`ModelConfig::provider`](agent_core::ModelConfig::provider) and the
+//! host of [`ModelConfig::base_url`](agent_core::ModelConfig::base_url); every field that is set in the model's
+//! [`ChatDialect`](agent_core::ChatDialect) takes precedence.
 //!
 //! ```
 //! use agent_core::{ModelConfig, StreamProvider};
@@ -23,23 +22,22 @@ mod decode;
 mod dialect;
 mod encode;
 mod options;
-mod quick;
 mod wire;
 
 use agent_core::{ModelRequest, ProviderError};
 
 use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
 
-/// The protocol: how a request is written and how its answer is read.
+/// The protocol: encodes requests and decodes responses.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OpenAiChat;
 
 crate::http_provider::http_provider! {
-    /// Calls models by OpenAI Chat Completions (REQ-041).
+    /// A provider for OpenAI Chat Completions and compatible servers. Clones share one connection pool.
     OpenAiChatProvider, OpenAiChat, "openai"
 }
 
-/// The name that REQ-041 gives to [`OpenAiChatProvider`].
+/// Another name for [`OpenAiChatProvider`].
 pub type OpenAiCompatProvider = OpenAiChatProvider;
 
 impl Protocol for OpenAiChat {

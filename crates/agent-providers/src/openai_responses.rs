@@ -1,11 +1,11 @@
-//! OpenAI Responses, `POST {base}/responses`, always streamed, and everybody who speaks it.
+//! OpenAI Responses, `POST {base}/responses`, always streamed, and compatible servers.
 //!
-//! Read in this order: `config` (where to and who calls), `encode` (a request as bytes), `wire` (the vendor's names),
-//! `decode` (the event stream), `marks` (what is kept of an item to send it back), `error` (refusals). What the vendor
-//! documents and what was found out besides stands in `docs/providers/openai-responses.md`.
+//! Suggested reading order: `config` (endpoint and credentials), `encode` (request body), `wire` (the vendor's types),
+//! `decode` (event stream), `marks` (data stored to send an item back), `error` (error responses).
+//! `docs/providers/openai-responses.md` describes the documented and the observed behaviour of the API.
 //!
-//! Nothing is left with the vendor (`store` is false): every request holds the whole conversation, and reasoning goes
-//! back in its encrypted form.
+//! The vendor stores nothing (`store` is false): every request contains the whole conversation, and reasoning is sent back
+//! in its encrypted form.
 //!
 //! ```
 //! use agent_core::{ModelConfig, StreamProvider};
@@ -32,7 +32,7 @@ use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
 use decode::Decoder;
 pub(crate) use encode::body;
 
-/// The protocol: how a request is written and how its answer is read. It holds no connection.
+/// The protocol: encodes requests and decodes responses. It holds no connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OpenAiResponses;
 
@@ -58,7 +58,7 @@ impl Protocol for OpenAiResponses {
 }
 
 http_provider!(
-    /// Calls models by OpenAI Responses (REQ-123).
+    /// A provider for OpenAI Responses and compatible servers. Clones share one connection pool.
     OpenAiResponsesProvider,
     OpenAiResponses,
     "openai_responses"

@@ -1,15 +1,15 @@
-//! Tokens in disjoint buckets (B-151), for the protocols that count cached tokens as prompt tokens as well.
+//! Token counts in disjoint categories, for protocols whose prompt count includes cached tokens.
 
 use agent_core::Usage;
 
-/// What a vendor said.
+/// The counts of a vendor.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Said {
-    /// All tokens of the prompt, the cached ones among them.
+    /// Tokens of the prompt, including cached ones.
     pub(crate) prompt: u64,
-    /// Tokens of the answer.
+    /// Tokens of the reply.
     pub(crate) output: u64,
-    /// All tokens; 0 when it was not said.
+    /// All tokens; 0 if the vendor does not report it.
     pub(crate) total: u64,
     /// Tokens of the prompt that were read from the cache.
     pub(crate) cache_read: u64,
@@ -19,12 +19,12 @@ pub(crate) struct Said {
     pub(crate) reasoning: u64,
 }
 
-/// The same in disjoint buckets.
+/// Returns the counts in disjoint categories.
 pub(crate) fn disjoint(said: &Said) -> Usage {
     let read = said.cache_read.min(said.prompt);
     let write = said.cache_write.min(said.prompt - read);
     let mut output = said.output;
-    // xAI counts reasoning beside the completion, everybody else within it; the total tells which.
+    // xAI counts reasoning in addition to the completion, other vendors as a part of it. The total shows which applies.
     let beside = said.prompt.saturating_add(output).saturating_add(said.reasoning);
     if said.reasoning > 0 && said.total == beside {
         output = output.saturating_add(said.reasoning);

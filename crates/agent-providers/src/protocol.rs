@@ -1,7 +1,7 @@
-//! What every protocol over HTTP is: a pure encoder, a sans-I/O decoder, and a reading of refusals.
+//! The traits of a protocol over HTTP: a pure encoder, a decoder without I/O and a parser for error responses.
 //!
-//! The transport drives it: `encode`, send, then either `rejected` with the whole body of an error answer, or a
-//! decoder that is fed frame by frame and asked at the end what the reply amounts to.
+//! The transport calls them: `encode`, then, after sending, either `rejected` with the body of an error response or a
+//! decoder with each frame of the response and a final `finish`.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,137 +15,136 @@ use agent_core::{
 use futures_util::TryFutureExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
-/// A request, ready to be sent as it is.
+/// An encoded request.
 pub(crate) struct HttpRequest {
-    /// The address.
+    /// The URL of the endpoint.
     pub(crate) url: reqwest::Url,
-    /// Every header but `content-length` and `host`; credentials are marked sensitive.
+    /// All headers except `content-length` and `host`. Credentials are marked as sensitive.
     pub(crate) headers: HeaderMap,
     /// The body.
     pub(crate) body: Vec<u8>,
 }
 
-/// How the body of a good answer is cut into frames.
+/// How the body of a successful response is split into frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// `text/event-stream`.
     Sse,
-    /// The same; in its middle the server may turn to JSON that no `data:` stands before, to report an error.
+    /// `text/event-stream` in which the server may report an error as JSON without `data:`.
     SseOrJson,
-    /// One JSON value a line.
+    /// One JSON value per line.
     Lines,
     /// `application/vnd.amazon.eventstream`.
     #[cfg(feature = "bedrock")]
     EventStream,
 }
 
-/// A frame of the answer.
+/// A frame of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Frame<'a> {
-    /// The event's name, for SSE that gives one.
+    /// The name of the event, if the framing has names and the frame has one.
     pub(crate) event: Option<&'a str>,
-    /// The data.
+    /// The data of the event.
     pub(crate) data: &'a str,
 }
 
-/// An error answer.
+/// An error response.
 pub(crate) struct Rejection<'a> {
     /// The HTTP status.
     pub(crate) status: u16,
-    /// Its body, as far as it was read.
+    /// The part of the body that was read.
     pub(crate) body: &'a [u8],
 }
 
-/// Whether more frames are wanted.
+/// Whether the decoder expects more frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// More may come.
+    /// More frames may follow.
     More,
-    /// The terminal frame has been seen; what follows is not read.
+    /// The terminal frame was decoded. Later frames are ignored.
     Done,
 }
 
-/// Sending a request whose body and headers are ready.
+/// A future that sends an encoded request.
 pub(crate) type Dispatched = Pin<Box<dyn Future<Output = Result<reqwest::Response, Undelivered>> + Send>>;
 
-/// Why there is no head of an answer.
+/// Why there is no response.
 pub(crate) enum Undelivered {
     /// The connection failed.
     Sending(reqwest::Error),
-    /// Nothing was sent: no credential could be had, for example.
+    /// Nothing was sent, for example because credentials are unavailable.
     Refused(ProviderError),
 }
 
-/// Reads the answer. No I/O, no clock.
+/// Decodes the response to one request, without I/O and without a clock.
 pub(crate) trait Decode: Send {
-    /// Takes one frame.
+    /// Decodes one frame and emits its events.
     ///
     /// # Errors
-    /// When the frame is an error event or cannot be read.
+    /// Returns an error if the frame is an error event or cannot be parsed.
     fn push(&mut self, frame: Frame<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError>;
 
-    /// Takes a whole answer that came as one JSON body (D35): the same events as a stream of it would give.
+    /// Decodes a response that is one JSON body. Emits the same events as a stream of it would.
     ///
     /// # Errors
-    /// When it is an error body or cannot be read.
+    /// Returns an error if the body is an error object or cannot be parsed.
     fn whole(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError>;
 
-    /// Reads a frame that is no event but says that the answer failed, in framings that have such frames. The frame's
-    /// event is the name of the failure.
+    /// Converts a frame that reports a failure, in framings that have such frames, to an error. The frame's event is the name
+    /// of the failure.
     fn failed(&mut self, frame: Frame<'_>) -> ProviderError {
         let name = frame.event.unwrap_or("an error without a name");
         let context = ErrorContext::new(format!("the stream reported {name}: {}", frame.data));
         ProviderError::new(ErrorKind::Network, context)
     }
 
-    /// Whether the terminal frame has been seen although more frames are taken: the transport then waits only a moment
-    /// for them.
+    /// Returns whether the terminal frame was decoded. The transport then waits only briefly for further frames.
     fn is_complete(&self) -> bool {
         false
     }
 
-    /// What the reply amounts to when no more frames will come: a completion, or a retryable error when the terminal
-    /// frame is missing (B-120). Open blocks are ended here when the reply is complete.
+    /// Ends the reply after the last frame. Ends the open blocks if the reply is complete.
     ///
     /// # Errors
-    /// When the reply is not complete, was refused, or stopped for an unknown reason.
+    /// Returns an error if the terminal frame is missing (which can be retried), the reply was refused, or it stopped for an
+    /// unknown reason.
     fn finish(&mut self, sink: &mut EventSink<'_>) -> Result<Completion, ProviderError>;
 }
 
-/// A header that must be fetched before a request can be sent: a token that lives for an hour.
+/// A future that fetches a header before the request is sent, such as a token that expires after an hour.
 pub(crate) type Fetching<'r> =
     Pin<Box<dyn Future<Output = Result<(HeaderName, HeaderValue), ProviderError>> + Send + 'r>>;
 
-/// One protocol.
+/// A protocol over HTTP.
 pub(crate) trait Protocol: Send + Sync {
-    /// Writes the request. Pure: the same request gives the same bytes.
+    /// Encodes a request. Equal requests give equal bytes.
     ///
     /// # Errors
-    /// When the request cannot be said in this protocol, or a credential or address is missing; nothing was sent.
+    /// Returns an error if the protocol cannot express the request, or a credential or an address is missing.
     fn encode(&self, request: &ModelRequest) -> Result<HttpRequest, ProviderError>;
 
-    /// What says who calls, where that has to be asked for. The transport waits for it before it sends the request, and
-    /// drops it when the caller cancels.
+    /// Returns a future for a credential that must be fetched. The transport awaits it before it sends the request and drops
+    /// it if the caller cancels.
     fn authorise<'r>(&'r self, _request: &'r ModelRequest) -> Option<Fetching<'r>> {
         None
     }
 
-    /// How a good answer is framed.
+    /// Returns the framing of a successful response.
     fn framing(&self) -> Framing;
 
-    /// A decoder for the answer to `request`.
+    /// Returns a decoder for the response to `request`.
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode>;
 
-    /// Whether a call with this model could be made. Sends nothing: the usual way is to write a small request.
+    /// Checks whether the model's configuration is sufficient for a call. Sends nothing; by default encodes a small request.
     ///
     /// # Errors
-    /// What is missing and how to supply it.
+    /// Returns an error that names the missing setting and how to supply it.
     fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
         let (history, _) = History::repaired([agent_core::AgentMessage::from(Message::user("?"))]);
         self.encode(&ModelRequest::new(model.clone(), history)).map(|_| ())
     }
 
-    /// Sends a request over `client`, and shows it to `tap` as it goes out. The usual way is to send it as it is.
+    /// Sends a request over `client` and reports it to `tap`. By default it is sent without changes.
     fn dispatch(
         &self,
         _request: &ModelRequest,
@@ -154,13 +153,13 @@ pub(crate) trait Protocol: Send + Sync {
         tap: Option<Arc<Tap>>,
     ) -> Dispatched {
         let HttpRequest { url, mut headers, body } = ready;
-        // The client would write the same. Its map is full by then and would have to grow.
+        // The client would add the same header, but after the map is full, so that the map would have to grow.
         if url.scheme() == "http"
             && let Ok(host) = HeaderValue::from_str(url.authority())
         {
             headers.insert(header::HOST, host);
         }
-        // Not by the builder, which puts each header in again.
+        // The builder would insert each header again.
         let mut sent = reqwest::Request::new(reqwest::Method::POST, url);
         *sent.headers_mut() = headers;
         *sent.body_mut() = Some(body_buffer::sent(body).into());
@@ -170,7 +169,7 @@ pub(crate) trait Protocol: Send + Sync {
         Box::pin(client.execute(sent).map_err(Undelivered::Sending))
     }
 
-    /// Reads an error answer whose head names the kind of error, where a protocol knows such a header.
+    /// Parses an error response whose headers name the kind of error. By default that name is ignored.
     fn rejected_as(
         &self,
         request: &ModelRequest,
@@ -180,6 +179,6 @@ pub(crate) trait Protocol: Send + Sync {
         self.rejected(request, rejection)
     }
 
-    /// Reads an error answer.
+    /// Parses an error response.
     fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError;
 }

@@ -1,12 +1,12 @@
-//! Keeping below a vendor's limits: requests and tokens per minute, for each key.
+//! Client-side rate limits: requests and tokens per minute for each API key.
 //!
-//! A call waits until it fits into the last sixty seconds, so that no minute ever holds more than was allowed; waiting calls
-//! go in the order in which they came. A prompt counts as its tokens are estimated, and once the reply is there as the vendor
-//! counted it, written tokens included; prompt tokens that a cache gave are not counted. A call that is larger than the
-//! limit of a minute is made when the minute is empty. When the vendor says that there were too many all the same, every
-//! call with this key waits as long as it asked.
+//! A call waits until it fits into the limit of the last 60 seconds, so no period of 60 seconds exceeds the limit. Waiting calls
+//! start in the order in which they arrived. A prompt first counts with its estimated tokens. After the reply, the vendor's
+//! count replaces the estimate: uncached prompt tokens, tokens written to a cache and output tokens. A call that is larger
+//! than the limit starts when the window is empty. If the vendor still rejects a call and asks for a delay, all calls with
+//! this key wait for it, up to [`MAX_PAUSE`].
 //!
-//! Agents that share a key share one [`RateLimited`].
+//! Agents that share an API key must share one [`RateLimited`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -37,43 +37,44 @@ use tokio::time::Instant;
 
 use window::Window;
 
-/// The longest that a vendor's own wish makes others wait. Who asks for more is answered by the calls' own errors.
+/// The maximum delay that a vendor's `retry-after` causes for other calls. A vendor that asks for more causes rate-limit
+/// errors instead.
 pub const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// Bytes of the system prompt and the tools that count as one token.
+/// The number of bytes of the system prompt and the tools that are estimated as one token.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// What may be used within sixty seconds.
+/// The limits for any period of 60 seconds. The default has no limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct RateLimit {
-    /// Calls; `None` for no limit.
+    /// The maximum number of calls; `None` means no limit.
     pub requests_per_minute: Option<u32>,
-    /// Tokens of prompts and replies; `None` for no limit.
+    /// The maximum number of prompt and reply tokens; `None` means no limit.
     pub tokens_per_minute: Option<u64>,
 }
 
 impl RateLimit {
-    /// So many calls a minute; 0 counts as 1.
+    /// Returns a limit of `per_minute` calls per minute; 0 is treated as 1.
     #[must_use]
     pub fn requests(per_minute: u32) -> Self {
         Self { requests_per_minute: Some(per_minute.max(1)), tokens_per_minute: None }
     }
 
-    /// So many tokens a minute.
+    /// Returns a limit of `per_minute` tokens per minute.
     #[must_use]
     pub fn tokens(per_minute: u64) -> Self {
         Self { requests_per_minute: None, tokens_per_minute: Some(per_minute) }
     }
 
-    /// The same, and so many tokens a minute.
+    /// Adds a limit of `per_minute` tokens per minute.
     #[must_use]
     pub fn and_tokens(self, per_minute: u64) -> Self {
         Self { tokens_per_minute: Some(per_minute), ..self }
     }
 }
 
-/// A provider that keeps below limits. A clone shares them.
+/// A provider that delays calls to another provider so that they stay within rate limits. Clones share the limits.
 #[derive(Clone)]
 pub struct RateLimited {
     provider: Arc<dyn StreamProvider>,
@@ -81,25 +82,25 @@ pub struct RateLimited {
     lanes: Arc<Mutex<Vec<Lane>>>,
 }
 
-/// What was used with one key at one provider.
+/// The usage of one key at one provider.
 #[derive(Clone)]
 struct Lane {
     provider: String,
     key: Option<Secret>,
     window: Arc<Mutex<Window>>,
-    /// Held by the call that is next: the others wait for it, in order.
+    /// The next call holds this lock while it waits, so calls start in the order of their arrival.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl RateLimited {
-    /// The same provider, without limits so far.
+    /// Returns a provider that calls `provider` and has no limits yet.
     #[must_use]
     pub fn new(provider: Arc<dyn StreamProvider>) -> Self {
         Self { provider, limits: BTreeMap::new(), lanes: Arc::default() }
     }
 
-    /// The same with a limit for each key of the provider of this name: that of
-    /// [`ModelConfig::provider`](agent_core::ModelConfig::provider).
+    /// Sets the limit for a provider, named as in [`ModelConfig::provider`](agent_core::ModelConfig::provider). It applies to
+    /// each API key separately and replaces an earlier limit.
     #[must_use]
     pub fn with_limit(mut self, provider: impl Into<String>, limit: RateLimit) -> Self {
         self.limits.insert(provider.into(), limit);
@@ -112,7 +113,7 @@ impl RateLimited {
         if let Some(lane) = lanes.iter().find(|l| l.provider == *provider && l.key.as_ref() == key) {
             return lane.clone();
         }
-        // A service meets new keys all day; what an unused one used is forgotten after a minute, and so is the key.
+        // A service sees new keys all day, so lanes that have been unused for a minute are dropped with their keys.
         let now = Instant::now();
         lanes.retain(|l| Arc::strong_count(&l.window) > 1 || !l.window().is_empty(now));
         let lane = Lane {
@@ -127,7 +128,7 @@ impl RateLimited {
 }
 
 impl Lane {
-    /// Waits until a call of so many tokens fits, and notes it. The number names it in the window.
+    /// Waits until a call of `tokens` tokens fits, adds it to the window and returns its number there.
     async fn enter(&self, tokens: u64) -> u64 {
         let _turn = self.turn.lock().await;
         loop {
@@ -213,7 +214,7 @@ impl StreamProvider for RateLimited {
     }
 }
 
-/// Tokens of the prompt, before anybody has counted them.
+/// Estimates the tokens of the prompt.
 fn estimate(request: &ModelRequest) -> u64 {
     let tools = request.tools.definitions().iter();
     let told: usize =
@@ -222,7 +223,7 @@ fn estimate(request: &ModelRequest) -> u64 {
     request.history.tokens().saturating_add(u64::try_from(bytes / BYTES_PER_TOKEN).unwrap_or(u64::MAX))
 }
 
-/// What vendors count against the limit.
+/// Returns the tokens that vendors count against a limit.
 fn counted(usage: &Usage) -> u64 {
     usage.input.saturating_add(usage.cache_write).saturating_add(usage.output)
 }

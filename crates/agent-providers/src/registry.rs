@@ -1,4 +1,4 @@
-//! One provider for all protocols: looks at the model and hands the call to who speaks its protocol (REQ-042).
+//! A provider that forwards each call to the provider of the model's protocol.
 //!
 //! ```
 //! use agent_core::{ApiProtocol, ModelConfig, StreamProvider};
@@ -24,20 +24,20 @@ use agent_core::{
     ModelRequest, ProviderError, StreamProvider,
 };
 
-/// Providers by protocol. A clone shares them.
+/// A set of providers, one per protocol, which is itself a provider. Clones share the providers.
 #[derive(Clone)]
 pub struct ProviderRegistry {
     providers: BTreeMap<ApiProtocol, Arc<dyn StreamProvider>>,
 }
 
 impl ProviderRegistry {
-    /// A registry without any provider.
+    /// Returns an empty registry. Calls fail with an error that names the missing feature.
     #[must_use]
     pub fn new() -> Self {
         Self { providers: BTreeMap::new() }
     }
 
-    /// A registry of every provider that is built in, over these connections.
+    /// Returns a registry of all enabled providers, which use `transport`.
     #[cfg(feature = "http-protocols")]
     #[must_use]
     pub fn with_transport(transport: &crate::Transport) -> Self {
@@ -86,19 +86,19 @@ impl ProviderRegistry {
         registry
     }
 
-    /// Serves `protocol` by `provider`, in place of whoever did so before.
+    /// Registers `provider` for `protocol` and replaces the one that was registered before.
     pub fn register(&mut self, protocol: ApiProtocol, provider: Arc<dyn StreamProvider>) -> &mut Self {
         self.providers.insert(protocol, provider);
         self
     }
 
-    /// Whether somebody serves this protocol.
+    /// Returns whether a provider is registered for `protocol`.
     #[must_use]
     pub fn serves(&self, protocol: ApiProtocol) -> bool {
         self.providers.contains_key(&protocol)
     }
 
-    /// The protocols that are served.
+    /// Returns the protocols that have a provider.
     pub fn protocols(&self) -> impl Iterator<Item = ApiProtocol> {
         self.providers.keys().copied()
     }
@@ -117,7 +117,7 @@ impl ProviderRegistry {
 }
 
 impl Default for ProviderRegistry {
-    /// Every provider that is built in, over the connections that the process shares.
+    /// Returns a registry of all enabled providers, which use the connection pool of the process.
     fn default() -> Self {
         #[cfg(feature = "http-protocols")]
         let registry = Self::with_transport(&crate::Transport::default());
@@ -138,8 +138,8 @@ impl StreamProvider for ProviderRegistry {
         "registry"
     }
 
-    // Not by the macro: what the provider gives is handed on as it is, and not put into a second box that would be gone
-    // through with each piece of the answer.
+    // Written without the `async_trait` macro, so that the provider's future is returned as it is. The macro would box it a
+    // second time, and every poll would pass through both boxes.
     fn stream<'s, 'r, 'e, 'f, 'c, 'async_trait>(
         &'s self,
         request: &'r ModelRequest,

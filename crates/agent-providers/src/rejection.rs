@@ -1,6 +1,6 @@
-//! What vendors say when they refuse: reading their error objects, and what an error of theirs means.
+//! Parses the vendors' error objects and classifies them.
 //!
-//! All vendors of the protocols here use a handful of shapes: `{"error": {"message", "type", "code"}}`,
+//! The vendors use a few forms: `{"error": {"message", "type", "code"}}`,
 //! `{"error": "text"}`, `{"message", "code"}`, `{"detail"}`, and lists of one of these.
 
 #[cfg(test)]
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::protocol::Rejection;
 
-/// Who was asked, for errors.
+/// The provider and the model that errors name.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     provider: String,
@@ -21,17 +21,17 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// The target of `request`.
+    /// Returns the target of `request`.
     pub(crate) fn of(request: &ModelRequest) -> Self {
         Self { provider: request.model.provider.clone(), model: request.model.id.clone() }
     }
 
-    /// The model that was asked.
+    /// Returns the id of the model.
     pub(crate) fn model(&self) -> &str {
         &self.model
     }
 
-    /// An error of this kind, with the vendor's word for it.
+    /// Returns an error of this kind with the vendor's code.
     pub(crate) fn fail(&self, kind: ErrorKind, message: &str, code: Option<&str>) -> ProviderError {
         let mut context = ErrorContext::new(message).with_target(&*self.provider, &*self.model);
         context.code = code.map(str::to_owned);
@@ -42,17 +42,17 @@ impl Target {
 /// A vendor's error object.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct VendorError {
-    /// What it says.
+    /// The message.
     pub(crate) message: String,
-    /// Its code, when it is a word.
+    /// The code, if it is a word.
     pub(crate) code: Option<String>,
-    /// Its type.
+    /// The type.
     pub(crate) kind: Option<String>,
-    /// Its code, when it is an HTTP status.
+    /// The code, if it is an HTTP status.
     pub(crate) status: Option<u16>,
 }
 
-/// Codes and types that say what an error means, in lower case.
+/// The error kind of each known code and type, in lower case.
 const WORDS: &[(&str, ErrorKind)] = &[
     ("insufficient_quota", ErrorKind::Quota),
     ("billing_hard_limit_reached", ErrorKind::Quota),
@@ -71,7 +71,7 @@ const WORDS: &[(&str, ErrorKind)] = &[
     ("overloaded_error", ErrorKind::Network),
 ];
 
-/// Words that count only where no status says more: an error in the middle of a stream.
+/// Codes that are used only for errors within a stream, which have no HTTP status.
 const WORDS_WITHOUT_STATUS: &[(&str, ErrorKind)] = &[
     ("rate_limit_error", ErrorKind::RateLimited),
     ("rate_limit_exceeded", ErrorKind::RateLimited),
@@ -84,25 +84,25 @@ const WORDS_WITHOUT_STATUS: &[(&str, ErrorKind)] = &[
     ("timeout_error", ErrorKind::Network),
 ];
 
-/// Texts of a 400 or 404 that say that there is no such model.
+/// Texts of a 400 or 404 for an unknown model.
 const NO_MODEL: &[&str] =
     &["not a valid model", "invalid model", "model not found", "does not exist", "model not exist"];
 
-/// Texts of a 400 that say that the key is wrong.
+/// Texts of a 400 for an invalid key.
 const BAD_KEY: &[&str] =
     &["api key not valid", "invalid api key", "incorrect api key", "invalid authentication"];
 
-/// The most characters of a body that is no error object that are quoted.
+/// The maximum number of characters that are quoted of a body that is not an error object.
 const MAX_QUOTED: usize = 500;
 
 impl VendorError {
-    /// Reads an error body of any known shape.
+    /// Parses an error body of any known form.
     pub(crate) fn from_body(body: &[u8]) -> Option<Self> {
         let value: Value = serde_json::from_slice(body).ok()?;
         Self::from_value(&value)
     }
 
-    /// Reads an error object of any known shape, with or without `error` around it.
+    /// Parses an error object of any known form, with or without an enclosing `error`.
     pub(crate) fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Array(list) => list.first().and_then(Self::from_value),
@@ -155,7 +155,7 @@ impl VendorError {
         }
     }
 
-    /// What it means, as the answer with `status` or, without one, in the middle of a stream.
+    /// Returns the kind of the error, given the HTTP status of the response or `None` for an error within a stream.
     pub(crate) fn meaning(&self, status: Option<u16>) -> ErrorKind {
         let word = |words: &[(&str, ErrorKind)]| {
             let said = [self.code.as_deref(), self.kind.as_deref()];
@@ -179,7 +179,7 @@ impl VendorError {
         }
     }
 
-    /// The error of a stream that broke off with this object.
+    /// Returns the error of a stream that ended with this object.
     pub(crate) fn in_stream(self) -> ProviderError {
         let kind = self.meaning(None);
         let mut context = ErrorContext::new(if self.message.is_empty() {
@@ -202,7 +202,7 @@ fn is_error(value: &Value) -> bool {
     }
 }
 
-/// Reads an error answer of any vendor here. Who was asked, the request id and the wait are added by the transport.
+/// Parses an error response of any vendor. The transport adds the target, the request id and the delay.
 pub(crate) fn read(request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
     let model = &request.model;
     let status = rejection.status;
@@ -232,7 +232,7 @@ pub(crate) fn read(request: &ModelRequest, rejection: &Rejection<'_>) -> Provide
     ProviderError::new(kind, context)
 }
 
-/// What a person can do about an error of this kind.
+/// Returns advice for the user about an error of this kind.
 pub(crate) fn advice(kind: ErrorKind, model: &ModelConfig) -> Option<String> {
     match kind {
         ErrorKind::Auth => Some(key_advice(model)),
@@ -245,7 +245,7 @@ pub(crate) fn advice(kind: ErrorKind, model: &ModelConfig) -> Option<String> {
 }
 
 fn key_advice(model: &ModelConfig) -> String {
-    match crate::keys::variable(&model.provider) {
+    match crate::request::key_variable(&model.provider) {
         Some(variable) => {
             format!("check the API key for {}; it is usually kept in {variable}", model.provider)
         }
@@ -253,7 +253,7 @@ fn key_advice(model: &ModelConfig) -> String {
     }
 }
 
-/// Whether a body is a web page.
+/// Returns whether a body is a web page.
 pub(crate) fn is_html(body: &[u8]) -> bool {
     body.trim_ascii_start().first() == Some(&b'<')
 }

@@ -1,12 +1,11 @@
-//! A provider that is reached over the network: the other side holds the keys.
+//! A provider that calls models through your own server, which holds the API keys.
 //!
-//! [`RemoteProvider`] sends what is asked to a server of one's own, as one JSON body with a token, and never a key, a header
-//! or an address: the server chooses those by provider and model. What comes back are the pieces of the reply, not the reply
-//! so far, and the same message is built from them here as there. An error keeps its kind, the wait and the vendor's text.
+//! [`RemoteProvider`] sends the request to the server as one JSON body with a token. It never sends a key, a header or an
+//! address; the server selects those by provider and model. The response contains the stream events of the reply, from which
+//! the client builds the same message as the server. Errors preserve their kind, the vendor's delay and the vendor's text.
 //!
-//! A server is a [`RemoteRequest`] read from the body, the provider of one's choice, and [`event_frame`] and [`end_frame`]
-//! for what it says; `examples/looptree_server` is one. The token goes out as it is: over a network that is not one's own the
-//! address must be `https`.
+//! A server parses the body as a [`RemoteRequest`], calls a provider and writes its events with [`event_frame`] and
+//! [`end_frame`]; see `examples/looptree_server`. The token is sent unencrypted unless the address is `https`.
 //!
 //! ```
 //! use agent_core::{ModelConfig, StreamProvider};
@@ -20,7 +19,6 @@
 
 mod decode;
 mod encode;
-mod error;
 mod wire;
 
 #[cfg(test)]
@@ -29,7 +27,7 @@ mod tests;
 use std::fmt;
 
 use agent_core::{
-    CancellationToken, Completion, EventSink, ModelConfig, ModelRequest, ProviderError, Secret,
+    CancellationToken, Completion, ErrorKind, EventSink, ModelConfig, ProviderError, Secret, ModelRequest,
     StreamProvider,
 };
 use async_trait::async_trait;
@@ -40,14 +38,15 @@ use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
 pub use encode::PATH;
 pub use wire::{RemoteRequest, end_frame, event_frame, refusal};
 
-/// Calls models through a server that holds the keys (seed 001). It serves every protocol.
+/// A provider that calls models of any protocol through a server that holds the API keys. Clones share one connection
+/// pool.
 #[derive(Clone)]
 pub struct RemoteProvider {
     transport: Transport,
     remote: Remote,
 }
 
-/// Where the server is, and who we are.
+/// The server's address and the token for it.
 #[derive(Clone)]
 struct Remote {
     base_url: String,
@@ -55,7 +54,7 @@ struct Remote {
 }
 
 impl RemoteProvider {
-    /// A provider behind the server at this address, over the connections that the process shares.
+    /// Returns a provider for the server at `base_url`, which uses the connection pool of the process.
     #[must_use]
     pub fn new(base_url: impl Into<String>, token: impl Into<Secret>) -> Self {
         Self {
@@ -64,7 +63,7 @@ impl RemoteProvider {
         }
     }
 
-    /// The same over other connections.
+    /// Replaces the connection pool.
     #[must_use]
     pub fn with_transport(mut self, transport: Transport) -> Self {
         self.transport = transport;
@@ -91,11 +90,11 @@ impl StreamProvider for RemoteProvider {
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
         let end = self.transport.call(&self.remote, request, sink, cancel).await;
-        // The transport knows the model's key; this is another credential.
+        // The transport redacts the model's key only.
         end.map_err(|error| error.map_context(|c| c.message = self.remote.token.redact(&c.message)))
     }
 
-    /// Loops are named as they would be without the server.
+    /// Returns the id of the provider that the server calls, so that loop ids do not depend on the server.
     fn provider_id_for(&self, model: &ModelConfig) -> String {
         model.api.provider_id().to_owned()
     }
@@ -119,6 +118,18 @@ impl Protocol for Remote {
     }
 
     fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
-        error::rejected(request, rejection)
+        let error = crate::rejection::read(request, rejection);
+        let kind = error.kind();
+        error.map_context(|context| {
+            // The usual advice is about the vendor's key, which only the server has.
+            context.advice = match kind {
+                ErrorKind::Auth => Some("check the token for the Looptree server".to_owned()),
+                ErrorKind::ModelNotFound => Some(format!(
+                    "see that the server has the model {:?} of {:?}",
+                    request.model.id, request.model.provider
+                )),
+                _ => context.advice.take(),
+            };
+        })
     }
 }

@@ -1,28 +1,30 @@
-//! What every request over HTTP has: an address, headers, and the caller's own wishes about both.
+//! The parts that all HTTP requests share: address, headers, credentials and the caller's changes to them.
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use agent_core::{ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderError, Secret};
+#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
+use agent_core::ThinkingLevel;
+use agent_core::{ErrorContext, ErrorKind, ModelConfig, ProviderError, Secret, ModelRequest};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-/// How this library names itself to servers.
+/// The `user-agent` header of this library.
 const USER_AGENT: &str = concat!("looptree/", env!("CARGO_PKG_VERSION"));
 
-/// The longest `prompt_cache_key`, in characters.
+/// The maximum length of a `prompt_cache_key` in characters.
 const MAX_CACHE_KEY: usize = 64;
 
-/// Headers that belong to the transport and cannot be set by hand.
+/// Headers that the transport sets and a caller cannot change.
 const OF_THE_TRANSPORT: &[HeaderName] =
     &[header::CONTENT_LENGTH, header::HOST, header::TRANSFER_ENCODING, header::CONNECTION];
 
-/// The address of `path` (which begins with `/`) under the model's base, or under `default_base`. A base that already
-/// ends with the path is taken as it is, and a query of the base is kept behind the path.
+/// Returns the address of `path` (which begins with `/`) relative to the model's base address or `default_base`. A base that
+/// already ends with the path is used unchanged, and a query of the base is retained after the path.
 ///
 /// # Errors
-/// When it is no `http` or `https` address, or holds a user name or password.
+/// Returns an error if the address is not an `http` or `https` URL or contains a user name or a password.
 pub(crate) fn endpoint(
     model: &ModelConfig,
     default_base: &str,
@@ -49,7 +51,7 @@ pub(crate) fn endpoint(
             .with_advice(format!("set base_url to an address such as {default_base}"));
         Err(ProviderError::new(ErrorKind::Other, context))
     };
-    // "https:" and a path is read as a host by the rules for web addresses: the key would go to "v1".
+    // The URL parser reads "https:/v1" as the host "v1", which would receive the key.
     let names_a_host = address.split_once("://").is_some_and(|(_, rest)| !rest.starts_with('/'));
     match reqwest::Url::parse(&url) {
         Err(_) => wrong("is no web address"),
@@ -67,55 +69,55 @@ pub(crate) fn endpoint(
     }
 }
 
-/// An address that was found good, and what it was made of.
+/// A valid address and the parts that it was built from.
 struct Address {
     base: String,
     path: String,
     url: reqwest::Url,
 }
 
-/// The address that was found good last: a run asks for the same one again and again, and reading it takes as long as
-/// writing a request.
+/// The address that was built last. A run uses the same address for all its requests, and parsing it takes as long as
+/// encoding a request.
 fn last_address() -> MutexGuard<'static, Option<Address>> {
     static LAST: Mutex<Option<Address>> = Mutex::new(None);
     LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An empty buffer for the body of this request.
+/// Returns an empty buffer for the body of this request.
 pub(crate) fn body_buffer(request: &ModelRequest) -> Vec<u8> {
     crate::body_buffer::buffer(room(request))
 }
 
-/// Room for the body of a request with this conversation, in bytes: a guess that is seldom too small. A body that grows
-/// while it is written is copied each time.
+/// Estimates the size of the body of a request with this conversation, in bytes. The estimate is seldom too small, because a
+/// buffer that grows is copied.
 fn room(request: &ModelRequest) -> usize {
-    /// An estimated token is four bytes of text; quotes and line ends are two in JSON.
+    /// An estimated token has four bytes of text. Quotes and line ends take two bytes in JSON.
     const TOKEN: usize = 5;
-    /// The names around a message, which are not counted as tokens.
+    /// The size of the member names of a message, which are not counted as tokens.
     const MESSAGE: usize = 64;
-    /// What stands before the conversation. Thousands of agents may write a first request at once, and the allocator has
-    /// pieces of up to 1 KiB at hand.
+    /// The size of the members before the conversation. It is small, because thousands of agents may encode a first request
+    /// at once, and the allocator is fast for up to 1 KiB.
     const HEAD: usize = 768;
-    /// The most that is reserved by a guess.
+    /// The maximum estimate.
     const MOST: usize = 32 << 20;
     let tokens = usize::try_from(request.history.tokens()).unwrap_or(usize::MAX);
     let messages = request.history.len().saturating_mul(MESSAGE);
     tokens.saturating_mul(TOKEN).saturating_add(messages).saturating_add(HEAD).min(MOST)
 }
 
-/// The headers of a request with a JSON body.
+/// Returns the headers of a request with a JSON body.
 pub(crate) fn json_headers() -> HeaderMap {
-    // Room for ours and the two that the client adds; more would be a map of twice the size.
+    // Capacity for these headers and the two that the client adds. More would double the size of the map.
     let mut headers = HeaderMap::with_capacity(6);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
     headers
 }
 
-/// A header value that is shown nowhere.
+/// Returns a header value with a credential, marked as sensitive.
 ///
 /// # Errors
-/// When the credential holds characters that no header may hold, a line end for example.
+/// Returns an error if the credential contains characters that are invalid in a header, such as a line end.
 pub(crate) fn credential(
     model: &ModelConfig,
     prefix: &str,
@@ -135,15 +137,15 @@ pub(crate) fn credential(
     Ok(value)
 }
 
-/// An error before anything was sent.
+/// Returns an error for a request that was not sent.
 pub(crate) fn refuse(model: &ModelConfig, kind: ErrorKind, message: &str, advice: &str) -> ProviderError {
     let context = ErrorContext::new(message).with_target(&*model.provider, &*model.id).with_advice(advice);
     ProviderError::new(kind, context)
 }
 
-/// The error of a call without the key that the provider needs.
+/// Returns the error of a call without the key that the provider needs.
 pub(crate) fn key_missing(model: &ModelConfig) -> ProviderError {
-    let advice = match crate::keys::variable(&model.provider) {
+    let advice = match key_variable(&model.provider) {
         Some(variable) => format!("set the model's api_key; it is usually kept in {variable}"),
         None => String::from("set the model's api_key"),
     };
@@ -152,28 +154,28 @@ pub(crate) fn key_missing(model: &ModelConfig) -> ProviderError {
     ProviderError::new(ErrorKind::Auth, context)
 }
 
-/// Whether the caller sets this header by hand.
+/// Returns whether the caller sets this header.
 pub(crate) fn sets_header(request: &ModelRequest, name: &str) -> bool {
     let both = request.headers.iter().chain(&request.model.headers);
     both.filter(|(_, value)| value.is_some()).any(|(key, _)| key.eq_ignore_ascii_case(name))
 }
 
-/// Whether the caller says something of one of these headers: its value, or that it is not to be sent.
+/// Returns whether the caller sets or removes one of these headers.
 pub(crate) fn names_header(request: &ModelRequest, names: &[&HeaderName]) -> bool {
     let mut said = request.model.headers.keys().chain(request.headers.keys());
     said.any(|key| names.iter().any(|name| key.eq_ignore_ascii_case(name.as_str())))
 }
 
-/// The name of the session, as far as OpenAI's servers take one as `prompt_cache_key`.
+/// Returns the session id, limited to the length that OpenAI's servers accept as `prompt_cache_key`.
 pub(crate) fn prompt_cache_key(request: &ModelRequest) -> Option<String> {
     let session = request.session_id.as_deref().filter(|s| !s.is_empty())?;
     Some(session.chars().take(MAX_CACHE_KEY).collect())
 }
 
-/// Puts the model's headers and then those of the call over the protocol's; `None` removes one (B-155).
+/// Applies the model's headers and then those of the call to the protocol's headers; `None` removes a header.
 ///
 /// # Errors
-/// When a name or a value cannot be sent; the value is not shown.
+/// Returns an error if a name or a value is invalid. The error does not show the value.
 pub(crate) fn apply_custom(headers: &mut HeaderMap, request: &ModelRequest) -> Result<(), ProviderError> {
     for (name, value) in request.model.headers.iter().chain(&request.headers) {
         let wrong = |what: &str| {
@@ -198,4 +200,47 @@ pub(crate) fn apply_custom(headers: &mut HeaderMap, request: &ModelRequest) -> R
         }
     }
     Ok(())
+}
+
+/// Returns the name that the OpenAI protocols have for a thinking level. `minimal` and `xhigh` are sent only to models that
+/// list these levels.
+#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
+pub(crate) fn effort(model: &ModelConfig, level: ThinkingLevel) -> &'static str {
+    let has = |level: ThinkingLevel| model.thinking_levels.contains(&level);
+    match level {
+        ThinkingLevel::Minimal if has(ThinkingLevel::Minimal) => "minimal",
+        ThinkingLevel::Medium => "medium",
+        ThinkingLevel::XHigh if has(ThinkingLevel::XHigh) => "xhigh",
+        ThinkingLevel::High | ThinkingLevel::XHigh => "high",
+        _ => "low",
+    }
+}
+
+/// Returns the environment variable that usually holds the key of `provider`. Error texts name it; this crate does not read
+/// the environment.
+pub(crate) fn key_variable(provider: &str) -> Option<&'static str> {
+    Some(match provider {
+        "anthropic" => "ANTHROPIC_API_KEY",
+        "openai" => "OPENAI_API_KEY",
+        "azure" | "azure_openai" => "AZURE_OPENAI_API_KEY",
+        "bedrock" | "amazon-bedrock" => "AWS_BEARER_TOKEN_BEDROCK",
+        "google" => "GEMINI_API_KEY",
+        "groq" => "GROQ_API_KEY",
+        "cerebras" => "CEREBRAS_API_KEY",
+        "xai" => "XAI_API_KEY",
+        "openrouter" => "OPENROUTER_API_KEY",
+        "vercel" => "AI_GATEWAY_API_KEY",
+        "zai" => "ZAI_API_KEY",
+        "mistral" => "MISTRAL_API_KEY",
+        "minimax" => "MINIMAX_API_KEY",
+        "huggingface" => "HF_TOKEN",
+        "deepseek" => "DEEPSEEK_API_KEY",
+        "moonshot" => "MOONSHOT_API_KEY",
+        "qwen" => "DASHSCOPE_API_KEY",
+        "together" => "TOGETHER_API_KEY",
+        "fireworks" => "FIREWORKS_API_KEY",
+        "perplexity" => "PERPLEXITY_API_KEY",
+        "nvidia" => "NVIDIA_API_KEY",
+        _ => return None,
+    })
 }

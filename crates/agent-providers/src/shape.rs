@@ -1,216 +1,212 @@
-//! Frames that differ in one string only.
+//! Reads stream frames that differ from an earlier frame only in known places.
 //!
-//! Nearly all frames of a reply have the same bytes but for one string: the next piece of a text or of the arguments of
-//! a call. A [`Shape`] is learned from a frame that was read in full. A later frame that has the same bytes before and
-//! after that string would be read the same, with another string in that place, so only the string is read. A frame
-//! that is different in anything else does not fit and is read in full. No JSON is understood here but its strings.
+//! Most frames of a streamed reply have the same bytes except for one string, which is the next piece of text or of a
+//! call's arguments, and a few members that the decoder never reads: timestamps, counters, padding, lists of token ids.
+//! A [`Shape`] is learned from a frame that serde has read. A later frame with the same fixed bytes has the same
+//! meaning, so only its string is read. Every other frame goes through serde. A shape belongs to one reply.
 
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
-#[cfg(feature = "openai-chat")]
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::de::IgnoredAny;
 
 use crate::json::unescaped;
 
-/// The most bytes of a frame, its string aside, that are kept.
-const MAX_KEPT: usize = 4_096;
+/// The maximum size of a frame that is learned, without its text, in bytes.
+const MAX_FRAME: usize = 4_096;
 
-/// A member of no meaning that some vendors fill up with noise, so that the length of a frame says nothing.
-const NOISE: &[&str] = &[r#""obfuscation":""#, r#""p":""#];
+/// The number of consecutive shapes that fit no frame after which a reply's shape stops learning.
+const MAX_MISSES: u8 = 16;
 
-/// A member that counts the frames of a reply.
-const NUMBER: &str = r#""sequence_number":"#;
+/// The members of a protocol's frames that may vary without changing the meaning of a frame.
+#[derive(Debug)]
+pub(crate) struct Varying {
+    /// Names of members that the decoder does not read at any depth.
+    pub(crate) unread: &'static [&'static str],
+    /// Names of members that may hold the same string as the member with the text.
+    pub(crate) repeated: &'static [&'static str],
+}
 
-/// What may differ.
+/// A place in a frame whose bytes may differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hole {
-    /// The string.
+    /// The inside of the string. A second hole of this kind holds the same bytes as the first.
     Text,
-    /// A string that says nothing.
-    Noise,
-    /// Digits.
-    Number,
+    /// Any JSON value, which is skipped.
+    Unread,
 }
 
-/// The bytes around the string, and what the string means.
-#[derive(Debug, Clone)]
+/// The fixed bytes of a frame and the meaning `K` of its string.
+#[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Shape<K> {
+    varying: &'static Varying,
     kind: Option<K>,
-    /// Whether a frame to learn from has come already.
-    met: bool,
-    /// Bytes, and what stands behind them.
-    pieces: Vec<(Box<str>, Hole)>,
-    /// The bytes behind the last hole.
-    tail: Box<str>,
+    /// Whether a frame to learn from has been seen.
+    seen: bool,
+    /// How many shapes have been learned since a frame last fitted.
+    misses: u8,
+    /// The fixed pieces, joined.
+    fixed: String,
+    /// The end of each piece in `fixed`, and the hole behind it. Thousands of replies may stream at once, so this is small.
+    holes: Vec<(u16, Hole)>,
 }
 
-impl<K> Default for Shape<K> {
+impl<K: Copy> Default for Shape<K> {
+    /// Returns a shape for frames in which only the text varies.
     fn default() -> Self {
-        Self { kind: None, met: false, pieces: Vec::new(), tail: Box::default() }
+        Self::new(&Varying { unread: &[], repeated: &[] })
     }
 }
 
 impl<K: Copy> Shape<K> {
-    /// Learns from the second such frame on: a reply with only one has no use for it.
-    pub(crate) fn learn(&mut self, frame: &str, member: &str, text: &str, kind: K) {
-        if std::mem::replace(&mut self.met, true) {
-            self.keep(frame, member, text, kind);
-        }
+    /// Returns a shape that fits no frame yet.
+    pub(crate) const fn new(varying: &'static Varying) -> Self {
+        Self { varying, kind: None, seen: false, misses: 0, fixed: String::new(), holes: Vec::new() }
     }
 
-    /// Learns from a frame in which `text` stands as the value of `member`, written `"member":"`, and whose whole effect
-    /// is that of `text` as `kind` says. A `text` that is not found in `frame` teaches nothing.
-    fn keep(&mut self, frame: &str, member: &str, text: &str, kind: K) {
+    /// Forgets the frame that was learned last, so that no frame fits.
+    pub(crate) fn forget(&mut self) {
         self.kind = None;
-        let borrowed = (text.as_ptr() as usize).wrapping_sub(frame.as_ptr() as usize);
-        let found = match frame.get(borrowed..) {
-            Some(rest) if rest.starts_with(text) => frame.split_at_checked(borrowed),
-            _ => escaped(frame, member, text),
-        };
-        let Some((before, rest)) = found else { return };
-        let Some((len, escaped)) = string(rest) else { return };
-        if !escaped && len != text.len() {
-            return;
-        }
-        let Some(after) = rest.get(len..) else { return };
-        let fits = before.ends_with('"') && after.starts_with('"');
-        if text.is_empty() || !fits || before.len().saturating_add(after.len()) > MAX_KEPT {
-            return;
-        }
-        self.pieces.clear();
-        let Some(last) = self.holes(before) else { return };
-        self.pieces.push((last.into(), Hole::Text));
-        let Some(tail) = self.holes(after) else { return };
-        self.tail = tail.into();
-        self.kind = Some(kind);
     }
 
-    /// Keeps the bytes up to each hole in a part of a frame, and gives back what stands behind the last. `None` when a
-    /// hole holds something else than it should.
-    fn holes<'f>(&mut self, mut part: &'f str) -> Option<&'f str> {
-        loop {
-            // All begin with a quote, and looking at each quote is faster than looking for each in the whole.
-            let quotes = memchr::memchr_iter(b'"', part.as_bytes());
-            let mut holes = quotes.filter_map(|at| {
-                let rest = part.get(at..)?;
-                if rest.starts_with(NUMBER) {
-                    return Some((at + NUMBER.len(), Hole::Number));
-                }
-                let noise = NOISE.iter().find(|noise| rest.starts_with(**noise))?;
-                Some((at + noise.len(), Hole::Noise))
-            });
-            let Some((end, hole)) = holes.next() else { return Some(part) };
-            let (before, rest) = part.split_at_checked(end)?;
-            part = hole.skip(rest)?;
-            self.pieces.push((before.into(), hole));
+    /// Learns from `frame`, in which `text` is the value of `member`. The caller guarantees that `kind` and `text`
+    /// determine the whole effect of the frame. The first such frame of a reply is not learned, because short replies
+    /// would not repay the work.
+    pub(crate) fn learn(&mut self, frame: &str, member: &str, text: &str, kind: K) {
+        if !std::mem::replace(&mut self.seen, true) || self.misses >= MAX_MISSES {
+            return;
         }
+        self.misses += 1;
+        self.kind = self.pieces(frame, member, text).map(|()| kind);
     }
 
-    /// The string of a frame that fits, and what it means.
-    pub(crate) fn read<'f>(&self, frame: &'f str) -> Option<(K, Cow<'f, str>)> {
-        let kind = self.kind?;
-        let mut rest = frame;
-        let mut text = None;
-        for (before, hole) in &self.pieces {
-            rest = rest.strip_prefix(&**before)?;
-            if *hole == Hole::Text {
-                let (len, escaped) = string(rest)?;
-                text = Some((frame.len() - rest.len(), len, escaped));
-                rest = rest.get(len..)?;
-            } else {
-                rest = hole.skip(rest)?;
-            }
-        }
-        if rest != &*self.tail {
+    /// Splits `frame` into fixed pieces and holes. Returns `None` when the text cannot be located with certainty.
+    fn pieces(&mut self, frame: &str, member: &str, text: &str) -> Option<()> {
+        self.fixed.clear();
+        self.holes.clear();
+        if frame.len().saturating_sub(text.len()) > MAX_FRAME {
             return None;
         }
-        let (start, len, escaped) = text?;
-        if escaped {
-            let quoted = frame.get(start.checked_sub(1)?..=start.saturating_add(len))?;
-            return unescaped(quoted).map(|text| (kind, Cow::Owned(text)));
-        }
-        Some((kind, Cow::Borrowed(frame.get(start..start.saturating_add(len))?)))
-    }
-}
-
-/// The most shapes that outlive the reply from which they were learned.
-#[cfg(feature = "openai-chat")]
-const MAX_SHARED: usize = 16;
-
-/// Shapes of what stands behind that in a frame which names the reply: they fit the frames of later replies, too. The last
-/// is the newest.
-#[cfg(feature = "openai-chat")]
-#[derive(Debug)]
-pub(crate) struct Shapes<K>(Mutex<Vec<Arc<Shape<K>>>>);
-
-#[cfg(feature = "openai-chat")]
-impl<K: Copy> Shapes<K> {
-    /// None.
-    pub(crate) const fn new() -> Self {
-        Self(Mutex::new(Vec::new()))
-    }
-
-    /// The shape that a frame has.
-    pub(crate) fn find(&self, frame: &str) -> Option<Arc<Shape<K>>> {
-        self.lock().iter().rev().find(|shape| shape.read(frame).is_some()).cloned()
-    }
-
-    /// Learns from a frame as [`Shape::learn`] does, at once.
-    pub(crate) fn learn(&self, frame: &str, member: &str, text: &str, kind: K) -> Option<Arc<Shape<K>>> {
-        let mut shape = Shape::default();
-        shape.keep(frame, member, text, kind);
-        shape.kind?;
-        let shape = Arc::new(shape);
-        let mut shapes = self.lock();
-        if shapes.len() >= MAX_SHARED {
-            shapes.remove(0);
-        }
-        shapes.push(Arc::clone(&shape));
-        Some(shape)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Shape<K>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Hole {
-    /// What stands behind what stands here, unless it is something else than it should be.
-    fn skip(self, text: &str) -> Option<&str> {
-        match self {
-            Self::Number => {
-                let len = text.bytes().take_while(u8::is_ascii_digit).count();
-                let plain = len > 0 && (len == 1 || !text.starts_with('0'));
-                text.get(len..).filter(|rest| plain && rest.starts_with([',', '}']))
-            }
-            Self::Text | Self::Noise => {
-                let (len, _) = string(text).filter(|(_, escaped)| !escaped)?;
-                text.get(len..)
+        self.fixed.reserve_exact(frame.len().saturating_sub(text.len()));
+        let end = frame.trim_end_matches(' ').strip_suffix('}')?.trim_end_matches(' ').len();
+        // A text without escapes is borrowed from the frame, which gives its place. Otherwise its name must be unique.
+        let borrowed = (text.as_ptr() as usize).wrapping_sub(frame.as_ptr() as usize);
+        let is_borrowed = borrowed < frame.len();
+        let (mut at, mut done, mut found) = (0, 0, 0);
+        while let Some(quote) = memchr::memchr(b'"', frame.as_bytes().get(at..end)?) {
+            let start = at + quote + 1;
+            let (len, _) = string(frame.get(start..)?)?;
+            at = start + len + 1;
+            let key = frame.get(start..start + len)?;
+            let Some(value) = frame.get(at..)?.strip_prefix(':') else { continue };
+            let value = value.trim_start_matches(' ');
+            let value_at = frame.len() - value.len();
+            at = value_at;
+            if self.varying.unread.contains(&key) {
+                let rest = skip(value)?;
+                self.hole(frame.get(done..value_at)?, Hole::Unread)?;
+                at = frame.len() - rest.len();
+                done = at;
+            } else if let Some(value) = value.strip_prefix('"') {
+                let (len, escaped) = string(value)?;
+                let start = value_at + 1;
+                at = start + len + 1;
+                let the_text = if is_borrowed { start == borrowed } else { key == member };
+                if !the_text && !self.varying.repeated.contains(&key) {
+                    continue;
+                }
+                let same = if escaped {
+                    unescaped(frame.get(value_at..at)?).is_some_and(|value| value == text)
+                } else {
+                    value.get(..len) == Some(text)
+                };
+                if same {
+                    self.hole(frame.get(done..start)?, Hole::Text)?;
+                    done = start + len;
+                }
+                found += usize::from(the_text);
+                if the_text && !same {
+                    return None;
+                }
             }
         }
+        self.fixed.push_str(frame.get(done..end)?);
+        (found == 1 && !text.is_empty()).then_some(())
+    }
+
+    /// Appends a fixed piece and the hole behind it.
+    fn hole(&mut self, piece: &str, hole: Hole) -> Option<()> {
+        self.fixed.push_str(piece);
+        self.holes.push((u16::try_from(self.fixed.len()).ok()?, hole));
+        Some(())
+    }
+
+    /// Returns the string of a frame that fits, and what it means.
+    pub(crate) fn read<'f>(&mut self, frame: &'f str) -> Option<(K, Cow<'f, str>)> {
+        let kind = self.kind?;
+        let mut text: Option<(usize, usize, bool)> = None;
+        let (mut rest, mut from) = (frame, 0);
+        for (to, hole) in &self.holes {
+            let to = usize::from(*to);
+            rest = rest.strip_prefix(self.fixed.get(from..to)?)?;
+            from = to;
+            rest = match (hole, text) {
+                (Hole::Unread, _) => skip(rest)?,
+                (Hole::Text, None) => {
+                    let start = frame.len() - rest.len();
+                    let (len, escaped) = string(rest)?;
+                    text = Some((start, start.saturating_add(len), escaped));
+                    rest.get(len..)?
+                }
+                (Hole::Text, Some((start, end, _))) => rest.strip_prefix(frame.get(start..end)?)?,
+            };
+        }
+        // Some vendors pad their frames with spaces before the last brace.
+        let rest = rest.strip_prefix(self.fixed.get(from..)?)?.trim_start_matches(' ').strip_prefix('}')?;
+        if !rest.trim_start_matches(' ').is_empty() {
+            return None;
+        }
+        let (start, end, escaped) = text?;
+        let text = if escaped {
+            Cow::Owned(unescaped(frame.get(start.checked_sub(1)?..=end)?)?)
+        } else {
+            Cow::Borrowed(frame.get(start..end)?)
+        };
+        self.misses = 0;
+        Some((kind, text))
     }
 }
 
-/// Splits a frame before a string that holds escapes: the value of the one member of this name, if that is `text`. A
-/// quote that no backslash precedes and that a word follows begins a string, so what is found is a member.
-fn escaped<'f>(frame: &'f str, member: &str, text: &str) -> Option<(&'f str, &'f str)> {
-    let key = format!("\"{member}\"");
-    let mut found = memchr::memmem::find_iter(frame.as_bytes(), key.as_bytes());
-    let (at, None) = (found.next()?, found.next()) else { return None };
-    let (before, rest) = frame.split_at_checked(at)?;
-    let rest = rest.strip_prefix(key.as_str())?.strip_prefix(":\"")?;
-    let (len, true) = string(rest)? else { return None };
-    let (start, quoted) = (frame.len() - rest.len(), frame.len() - rest.len() - 1);
-    let string = frame.get(quoted..=start + len)?;
-    let is_it = !before.ends_with('\\') && unescaped(string).is_some_and(|s| s == text);
-    is_it.then_some((frame.get(..start)?, rest))
+/// Returns what follows the JSON value at the start of `text`, or `None` when there is no valid one.
+fn skip(text: &str) -> Option<&str> {
+    match text.as_bytes().first()? {
+        b'"' => {
+            let inside = text.get(1..)?;
+            if let Some((len, false)) = string(inside) {
+                return inside.get(len + 1..);
+            }
+        }
+        b'n' => return text.strip_prefix("null"),
+        b'1'..=b'9' => {
+            let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+            let rest = text.get(digits..)?;
+            if rest.starts_with([',', '}']) {
+                return Some(rest);
+            }
+        }
+        _ => {}
+    }
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    values.next()?.ok()?;
+    text.get(values.byte_offset()..)
 }
 
-/// How long the string is that `text` begins with, up to its closing quote, and whether it holds escapes. `None` when
-/// it has no end or holds a byte that JSON does not allow in a string.
-pub(crate) fn string(text: &str) -> Option<(usize, bool)> {
+/// Returns the length of the string that `text` begins with, up to its closing quote, and whether it holds escapes.
+/// Returns `None` when it has no end or holds a byte that JSON does not allow in a string.
+fn string(text: &str) -> Option<(usize, bool)> {
     let bytes = text.as_bytes();
     let (mut at, mut escaped) = (0, false);
     loop {
@@ -236,8 +232,8 @@ pub(crate) fn string(text: &str) -> Option<(usize, bool)> {
     }
 }
 
-/// Marks the bytes of eight that are a quote, a backslash or a control character, by their highest bits. The lowest
-/// mark is right; those above it may not be.
+/// Marks the bytes of eight that are a quote, a backslash or a control character, by their highest bits. Only the lowest
+/// mark is reliable.
 fn special(eight: u64) -> u64 {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHEST: u64 = ONES << 7;

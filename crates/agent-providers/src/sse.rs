@@ -1,8 +1,7 @@
-//! Server-sent events, as the WHATWG standard has them. No I/O.
+//! Parses server-sent events according to the WHATWG standard, without I/O.
 //!
-//! An event whose one data line lies within one piece of the network reaches the reader without a copy, and its
-//! bytes are checked for UTF-8 once. One deviation: the last event counts even when no blank line follows it,
-//! because some servers end their stream so.
+//! An event with one data line that lies within one network read is not copied. There is one deviation: the last event is
+//! dispatched even if no blank line follows it, because some servers end their streams in this way.
 
 #[cfg(test)]
 mod tests;
@@ -12,32 +11,32 @@ use std::borrow::Cow;
 use crate::lines::{Cut, LineCutter, TooLong, text};
 use crate::protocol::{Flow, Frame};
 
-/// Cuts a stream into events.
+/// Splits a stream into events.
 #[derive(Debug)]
 pub(crate) struct SseDecoder {
     lines: LineCutter,
     limit: usize,
-    /// The data lines so far, when they could not be borrowed: there are several, or the piece ended.
+    /// The data lines so far, unless they can be borrowed.
     data: String,
     has_data: bool,
     event: String,
-    /// Whether JSON counts that no field name stands before, and whether a value of it is open.
+    /// Whether JSON without a field name is accepted, and whether such a value is incomplete.
     takes_json: bool,
     in_json: bool,
 }
 
-/// What a line says.
+/// The meaning of a line.
 enum Field<'l> {
     /// A blank line: the event is complete.
     Blank,
     Data(&'l [u8]),
     Event(&'l [u8]),
-    /// A comment, or a field that means nothing here.
+    /// A comment or a field that is ignored.
     Other,
 }
 
 impl SseDecoder {
-    /// Events whose data is longer than `limit` bytes are an error.
+    /// Returns a decoder that rejects events with more than `limit` bytes of data.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             lines: LineCutter::new(limit),
@@ -50,21 +49,20 @@ impl SseDecoder {
         }
     }
 
-    /// The same, but a line that begins with a brace or a bracket where an event could begin is data, and so are the
-    /// lines after it until a blank one. The standard would pass over them in silence, and some servers report in this
-    /// way what went wrong in the middle of a stream.
+    /// Accepts JSON without a field name: where an event can begin, a line that begins with a brace or a bracket is data, and
+    /// so are the following lines up to a blank one. The standard ignores such lines, but some servers report errors in them.
     pub(crate) fn with_bare_json(mut self) -> Self {
         self.takes_json = true;
         self
     }
 
-    /// Takes a piece of the stream.
+    /// Passes the events of a piece of the stream to `on`.
     pub(crate) fn feed<E>(
         &mut self,
         mut piece: &[u8],
         on: &mut dyn FnMut(Frame<'_>) -> Result<Flow, E>,
     ) -> Result<Flow, Cut<E>> {
-        // The one data line of the event that is open, while it can still be borrowed.
+        // The only data line of the incomplete event, while it can be borrowed.
         let mut only: Option<&[u8]> = None;
         while let Some(line) = self.lines.next(&mut piece)? {
             if self.takes_json && self.is_json(&line) {
@@ -104,7 +102,7 @@ impl SseDecoder {
         Ok(Flow::More)
     }
 
-    /// The stream is at its end: the last line may lack its end, and the last event its blank line.
+    /// Ends the stream. The last line may lack its line end and the last event its blank line.
     pub(crate) fn end<E>(
         &mut self,
         on: &mut dyn FnMut(Frame<'_>) -> Result<Flow, E>,
@@ -132,7 +130,7 @@ impl SseDecoder {
         self.dispatch(None, on)
     }
 
-    /// Whether a line is part of a JSON value without a field name.
+    /// Returns whether a line belongs to a JSON value without a field name.
     fn is_json(&mut self, line: &[u8]) -> bool {
         if !self.has_data {
             self.in_json = matches!(line.first(), Some(b'{' | b'['));
@@ -186,7 +184,7 @@ fn data_of(line: &[u8]) -> &[u8] {
     value_of(line, b"data")
 }
 
-/// What follows the name, the colon and one space.
+/// Returns the bytes after the name, the colon and one space.
 fn value_of<'l>(line: &'l [u8], name: &[u8]) -> &'l [u8] {
     let value = line.get(name.len()..).unwrap_or_default();
     let value = value.strip_prefix(b":").unwrap_or(value);

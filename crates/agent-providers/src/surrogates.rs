@@ -1,31 +1,31 @@
-//! Half surrogate pairs in JSON strings.
+//! Repairs surrogate pairs that are split between two frames.
 //!
-//! Some servers cut a text between the two halves of an emoji and send each half as an escape in a piece of its own:
-//! `"\ud83c"`, then `"\udf89"`. No JSON reader takes such a string. [`Surrogates`] is asked only when one has refused
-//! a frame; it keeps a half that ends a string until the frame that begins a string with the other half (B-146).
+//! Some servers split a text between the two halves of an emoji and send each half as an escape in a separate frame:
+//! `"\ud83c"`, then `"\udf89"`. JSON parsers reject such strings. The decoders use [`Surrogates`] only for a frame that
+//! serde has rejected. It stores a first half at the end of a string until a frame begins a string with the second half.
 
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
 
-/// Remembers the first half of a pair between frames.
+/// Stores the first half of a pair between two frames.
 #[derive(Debug, Default)]
 pub(crate) struct Surrogates {
     high: Option<u16>,
 }
 
-/// A `\uXXXX` escape is this long.
+/// The length of a `\uXXXX` escape in bytes.
 const ESCAPE: usize = 6;
 
 impl Surrogates {
-    /// Whether a frame that could not be read may hold halves.
+    /// Returns whether a frame may contain half pairs.
     pub(crate) fn suspected(text: &str) -> bool {
         memchr::memmem::find(text.as_bytes(), b"\\ud").is_some()
             || memchr::memmem::find(text.as_bytes(), b"\\uD").is_some()
     }
 
-    /// A whole body, mended if that is what keeps it from being read.
+    /// Returns a whole body, repaired if serde rejects it and it may contain half pairs.
     pub(crate) fn mend_whole<'b>(&mut self, body: &'b str) -> Cow<'b, str> {
         if Self::suspected(body) && serde_json::from_str::<serde_json::Value>(body).is_err() {
             Cow::Owned(self.mend(body))
@@ -34,7 +34,7 @@ impl Surrogates {
         }
     }
 
-    /// The frame with every half joined to its other one, kept for later, or replaced by U+FFFD.
+    /// Returns the frame with each half joined to its other half, stored for a later frame or replaced by U+FFFD.
     pub(crate) fn mend(&mut self, json: &str) -> String {
         let mut out = String::with_capacity(json.len());
         let mut rest = json;
@@ -84,7 +84,7 @@ impl Surrogates {
     }
 }
 
-/// The number of a `\uXXXX` escape at the start of `text`.
+/// Returns the code unit of a `\uXXXX` escape at the start of `text`.
 fn escape(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     digits.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u16::from_str_radix(digits, 16).ok()).flatten()

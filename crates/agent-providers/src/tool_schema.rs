@@ -1,16 +1,17 @@
-//! A tool's schema in the form that every vendor takes.
+//! Converts a tool's schema to a form that every vendor accepts.
 //!
-//! A typed tool, a server of the Model Context Protocol and an OpenAPI document each write the JSON Schema that suits them; a
-//! vendor that does not take a part of it refuses the whole request, with every other tool in it. What is made here is:
+//! Typed tools, MCP servers and OpenAPI documents use different parts of JSON Schema. A vendor that does not support a part
+//! rejects the whole request, including all other tools. The converted schema:
 //!
-//! - **written out**: no `$ref` (Nova and Ollama know none), and where a type holds itself it ends in an object without rules;
-//! - **an object at the root**, by `type`, `properties` and `required` alone: OpenAI and Anthropic refuse `anyOf`, `oneOf` and
+//! - **has no references**: each `$ref` is replaced by its target (Nova and Ollama do not support it), and a recursive type ends
+//!   in an unrestricted object;
+//! - **is an object at the root**, by `type`, `properties` and `required` alone: OpenAI and Anthropic refuse `anyOf`, `oneOf` and
 //!   `allOf` there, OpenAI also `enum` and `not`. Alternatives become one object with the fields of all, and the fields say to
 //!   which alternative they belong;
-//! - **draft 2020-12**, which Anthropic checks: lists of `items`, boolean `exclusiveMinimum` and the like are put right;
-//! - **without boolean schemas**, which Ollama cannot read, and with `items` in every array, which OpenAI demands.
+//! - **is valid in draft 2020-12**, which Anthropic checks: older forms of `items`, `exclusiveMinimum` and others are converted;
+//! - **has no boolean schemas**, which Ollama cannot parse, and has `items` in every array, which OpenAI requires.
 //!
-//! The agent checks arguments against the tool's own schema, so what is loosened here is still held.
+//! The agent validates arguments against the tool's original schema, so rules that are dropped here still apply.
 
 mod node;
 mod root;
@@ -20,14 +21,17 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-/// How deep a schema may be; what is deeper becomes a schema that takes everything.
+#[cfg(any(feature = "anthropic", feature = "google"))]
+use crate::json::Members;
+
+/// The maximum depth of a schema. Deeper parts become unrestricted.
 const MAX_DEPTH: usize = 64;
 
-/// How many schemas one tool's may become when its references are written out. References that double at each step are a
-/// known attack; what is over the bound becomes a schema that takes everything.
+/// The maximum number of schemas after the references are replaced. References that double at each step are a known attack.
+/// Parts beyond the limit become unrestricted.
 const MAX_NODES: usize = 20_000;
 
-/// The schema of a tool's arguments as it is declared to a vendor. It is the same value for the same `parameters`.
+/// Returns the schema of a tool's arguments for vendors. Equal `parameters` give equal results.
 pub(crate) fn declared(parameters: &Value) -> Value {
     let empty = Map::new();
     let whole = parameters.as_object().unwrap_or(&empty);
@@ -42,4 +46,22 @@ pub(crate) fn declared(parameters: &Value) -> Value {
         out.insert("properties".to_owned(), Value::Object(Map::new()));
     }
     Value::Object(out)
+}
+
+/// Writes a tool as an object with its name, its description and, as `member`, its declared schema.
+#[cfg(any(feature = "anthropic", feature = "google"))]
+pub(crate) fn write_declaration(
+    out: &mut Vec<u8>,
+    name: &str,
+    description: &str,
+    member: &'static str,
+    parameters: &Value,
+) {
+    let mut tool = Members::open(out);
+    tool.field("name", name);
+    if !description.trim().is_empty() {
+        tool.field("description", description);
+    }
+    tool.field(member, &declared(parameters));
+    tool.close();
 }

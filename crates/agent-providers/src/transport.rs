@@ -1,15 +1,15 @@
-//! The connections to providers: the only place of this crate that opens a socket.
+//! HTTP connections to providers. No other module of this crate opens sockets.
 //!
-//! One process has one set of pooled clients, built when the first request needs them, and everybody shares it. A
-//! request is sent once: there are no retries here (the loop retries, with a policy that the user sees) and redirects
-//! are not followed, because a key must not travel to another host.
+//! By default all providers of a process share one set of pooled clients, which the first request creates. A request is sent
+//! once: the agent's loop does the retries, so that its policy and events cover them. Redirects are not followed, because
+//! they could send a key to another host.
 //!
 //! ```
 //! use std::time::Duration;
 //! use agent_providers::{Transport, TransportConfig};
 //! let config = TransportConfig::default().with_idle_timeout(Duration::from_secs(60));
-//! let own = Transport::new(config); // connections of its own
-//! let shared = Transport::default(); // those of the process
+//! let own = Transport::new(config); // a separate connection pool
+//! let shared = Transport::default(); // the connection pool of the process
 //! # let _ = (own, shared);
 //! ```
 
@@ -36,35 +36,37 @@ use crate::protocol::Protocol;
 pub(crate) use call::Framer;
 use client::Clients;
 
-/// The longest wait for a connection.
+/// The default time limit for establishing a connection.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The longest wait for the head of the answer. Local servers load a model and read the prompt before they send it.
+/// The default time limit for the response headers. Local servers load the model and process the prompt before they send
+/// them.
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// The longest silence within an answer.
+/// The default time limit between two pieces of a response body.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The longest line, event or JSON body of an answer, in bytes.
+/// The default maximum size of a line, an event or a JSON body of a response, in bytes.
 pub const MAX_FRAME_BYTES: usize = 16 << 20;
 
-/// The most bytes that are read of an error answer.
+/// The default number of bytes that are read of an error response.
 pub const MAX_ERROR_BYTES: usize = 64 << 10;
 
-/// How long and how much a [`Transport`] takes.
+/// The time and size limits of a [`Transport`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TransportConfig {
-    /// The longest wait for a connection; [`CONNECT_TIMEOUT`] by default. A client of the caller's has its own.
+    /// The time limit for establishing a connection. Default: [`CONNECT_TIMEOUT`]. It does not apply to the client of
+    /// [`Transport::with_client`].
     pub connect_timeout: Duration,
-    /// The longest wait for the head of the answer; [`HEADER_TIMEOUT`] by default.
+    /// The time limit for the response headers. Default: [`HEADER_TIMEOUT`].
     pub header_timeout: Duration,
-    /// The longest silence within an answer; [`IDLE_TIMEOUT`] by default. It is noticed after this time, and a
-    /// quarter of it later at most.
+    /// The time limit between two pieces of a response body. Default: [`IDLE_TIMEOUT`]. The call fails between one and one
+    /// and a quarter times this limit.
     pub idle_timeout: Duration,
-    /// The longest line, event or JSON body of an answer, in bytes; [`MAX_FRAME_BYTES`] by default.
+    /// The maximum size of a line, an event or a JSON body of a response, in bytes. Default: [`MAX_FRAME_BYTES`].
     pub max_frame_bytes: usize,
-    /// The most bytes that are read of an error answer; [`MAX_ERROR_BYTES`] by default.
+    /// The number of bytes that are read of an error response. Default: [`MAX_ERROR_BYTES`].
     pub max_error_bytes: usize,
 }
 
@@ -81,28 +83,28 @@ impl Default for TransportConfig {
 }
 
 impl TransportConfig {
-    /// The same with another bound on the wait for a connection.
+    /// Sets the time limit for establishing a connection.
     #[must_use]
     pub fn with_connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// The same with another bound on the wait for the head of the answer.
+    /// Sets the time limit for the response headers.
     #[must_use]
     pub fn with_header_timeout(mut self, timeout: Duration) -> Self {
         self.header_timeout = timeout;
         self
     }
 
-    /// The same with another bound on the silence within an answer.
+    /// Sets the time limit between two pieces of a response body.
     #[must_use]
     pub fn with_idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = timeout;
         self
     }
 
-    /// The same with another bound on a line, an event or a JSON body.
+    /// Sets the maximum size of a line, an event or a JSON body, in bytes.
     #[must_use]
     pub fn with_max_frame_bytes(mut self, bytes: usize) -> Self {
         self.max_frame_bytes = bytes;
@@ -110,7 +112,7 @@ impl TransportConfig {
     }
 }
 
-/// Connections to providers. A clone shares them.
+/// A pool of connections to providers. Clones share the pool.
 #[derive(Clone)]
 pub struct Transport {
     inner: Arc<Inner>,
@@ -122,27 +124,27 @@ struct Inner {
 }
 
 impl Transport {
-    /// Connections of its own.
+    /// Returns a separate connection pool with these limits.
     #[must_use]
     pub fn new(config: TransportConfig) -> Self {
         let clients = Clients::lazy(config.connect_timeout);
         Self { inner: Arc::new(Inner { config, clients }) }
     }
 
-    /// The caller's own client, for proxies, certificates or headers that this crate knows nothing of. Switch its
-    /// retries and redirects off: a model call must not be sent twice, and a key must not follow a redirect.
+    /// Returns a transport that uses `client`, for example for proxies, certificates or additional headers. Disable the
+    /// client's retries and redirects: a model call must not be sent twice, and a redirect must not receive a key.
     #[must_use]
     pub fn with_client(client: reqwest::Client, config: TransportConfig) -> Self {
         Self { inner: Arc::new(Inner { config, clients: Clients::given(client) }) }
     }
 
-    /// The limits.
+    /// Returns the limits.
     #[must_use]
     pub fn config(&self) -> &TransportConfig {
         &self.inner.config
     }
 
-    /// Makes one call: encodes, sends once, decodes what arrives into `sink`.
+    /// Makes one call: encodes the request, sends it once and decodes the response into `sink`.
     pub(crate) async fn call(
         &self,
         protocol: &dyn Protocol,
@@ -156,14 +158,14 @@ impl Transport {
 
 #[cfg(feature = "bedrock-config")]
 impl Transport {
-    /// The client for this address.
+    /// Returns the client for an address.
     pub(crate) fn client(&self, url: &reqwest::Url) -> Result<&reqwest::Client, ProviderError> {
         self.inner.clients.for_url(url)
     }
 }
 
 impl Default for Transport {
-    /// The connections that the whole process shares.
+    /// Returns the connection pool that the whole process shares.
     fn default() -> Self {
         static SHARED: OnceLock<Transport> = OnceLock::new();
         SHARED.get_or_init(|| Self::new(TransportConfig::default())).clone()

@@ -1,19 +1,19 @@
-//! Gemini on Vertex AI: the protocol of the Gemini API at the address of a project and a region, with the signing in of
-//! Google Cloud (REQ-121).
+//! Gemini on Vertex AI: the Gemini protocol at the address of a Google Cloud project and region, with Google Cloud
+//! authentication.
 //!
-//! Who calls is told by the key of the model or of the call:
+//! The API key of the model or of the call selects the kind of authentication:
 //!
-//! | key | what is sent |
+//! | key | credential that is sent |
 //! |---|---|
-//! | none | a token of the application default credentials, fetched when it is first needed and kept until it expires |
-//! | the JSON of a service account | a token of that account, likewise |
-//! | `AIza..` or `AQ...`, or any with a model that has no project | the key, as in express mode |
-//! | any other | the key as a bearer token |
+//! | none | a token of the application default credentials, fetched for the first call and cached until it expires |
+//! | the JSON of a service account | a token of that account, fetched and cached in the same way |
+//! | a key that begins with `AIza` or `AQ.`, or any key if the model has no project | the key itself (express mode) |
+//! | any other key | the key as a bearer token |
 //!
-//! Application default credentials are found as Google's own tools find them: the file that
-//! `GOOGLE_APPLICATION_CREDENTIALS` names, the user's own after `gcloud auth application-default login`, the metadata
-//! server, the `gcloud` command. [`check`](agent_core::StreamProvider::check) looks for none of them: it says whether
-//! the configuration makes sense, not whether somebody is signed in.
+//! Application default credentials come from the same sources as for Google's own tools: the file that
+//! `GOOGLE_APPLICATION_CREDENTIALS` names, the user's credentials after `gcloud auth application-default login`, the metadata
+//! server and the `gcloud` command. [`check`](agent_core::StreamProvider::check) validates the configuration and does not
+//! look for credentials.
 //!
 //! ```
 //! use agent_core::{ModelConfig, StreamProvider};
@@ -41,7 +41,7 @@ use crate::transport::Transport;
 use config::Credential;
 use token::Tokens;
 
-/// The protocol. It keeps the tokens that it has fetched.
+/// The protocol. It caches the tokens that it has fetched.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Vertex {
     tokens: Arc<Tokens>,
@@ -76,7 +76,7 @@ impl Protocol for Vertex {
     }
 }
 
-/// Calls Gemini models on Vertex AI (REQ-121). A clone shares connections and tokens.
+/// A provider for Gemini models on Vertex AI. Clones share one connection pool and the cached tokens.
 #[derive(Debug, Clone, Default)]
 pub struct VertexProvider {
     transport: Transport,
@@ -84,13 +84,13 @@ pub struct VertexProvider {
 }
 
 impl VertexProvider {
-    /// A provider over the connections that the process shares.
+    /// Returns a provider that uses the connection pool of the process.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A provider over these connections. Tokens are fetched over connections of their own.
+    /// Returns a provider that sends model calls over `transport`. Tokens are fetched over separate connections.
     #[must_use]
     pub fn with_transport(transport: Transport) -> Self {
         Self { transport, protocol: Vertex::default() }

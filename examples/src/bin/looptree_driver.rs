@@ -1,6 +1,8 @@
-//! One agent run after another against a model server, for benchmarks: reads the environment (`BENCH_BASE`, `BENCH_API`,
-//! `BENCH_MODEL`, `BENCH_REPEAT`, `BENCH_CONC`, `BENCH_WARMUP`, `BENCH_FIRST`, `BENCH_RT`) and prints one line of JSON. With
-//! `BENCH_RECORD` set to a directory, each run is recorded there, without flushing.
+//! Runs agents against a model server for benchmarks and prints one line of JSON.
+//!
+//! The environment configures it: `BENCH_BASE`, `BENCH_API` (`openai`, `anthropic`, `responses`, `gemini`, `ollama`,
+//! `bedrock`), `BENCH_MODEL`, `BENCH_REPEAT`, `BENCH_CONC`, `BENCH_WARMUP`, `BENCH_FIRST`, `BENCH_RT`. If `BENCH_RECORD`
+//! names a directory, each run is recorded there without flushing.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -100,10 +102,16 @@ impl Bench {
     }
 
     fn agent(self: &Arc<Self>, model: &str) -> BasicAgent {
-        let model = if self.api == "anthropic" {
-            ModelConfig::anthropic(model, model, "sk-test").with_base_url(&self.base)
-        } else {
-            ModelConfig::local(format!("{}/v1", self.base), model, "sk-test")
+        let key = "sk-test";
+        let model = match self.api.as_str() {
+            "anthropic" => ModelConfig::anthropic(model, model, key).with_base_url(&self.base),
+            "responses" => {
+                ModelConfig::openai_responses(model, model, key).with_base_url(format!("{}/v1", self.base))
+            }
+            "gemini" => ModelConfig::google(model, model, key).with_base_url(format!("{}/v1beta", self.base)),
+            "ollama" => ModelConfig::ollama(model).with_base_url(&self.base),
+            "bedrock" => ModelConfig::bedrock("us-east-1", model).with_api_key(key).with_base_url(&self.base),
+            _ => ModelConfig::local(format!("{}/v1", self.base), model, key),
         };
         let agent = looptree::agent(model)
             .with_system_prompt("You are a helpful assistant.")
@@ -127,7 +135,10 @@ impl Bench {
         while let Some(event) = events.recv().await {
             c.events.fetch_add(1, Relaxed);
             match event {
-                AgentEvent::MessageUpdate { delta: StreamDelta::Text { text: delta }, .. } => {
+                AgentEvent::MessageUpdate {
+                    delta: StreamDelta::Text { text: delta } | StreamDelta::Thinking { text: delta },
+                    ..
+                } => {
                     if c.deltas.fetch_add(1, Relaxed) == 0 && self.first {
                         println!("first");
                         let _ = std::io::stdout().flush();

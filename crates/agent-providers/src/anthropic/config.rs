@@ -1,4 +1,4 @@
-//! Where a request goes and who sends it: address and headers, read from the model's configuration.
+//! Endpoint and headers of a request, from the model's configuration.
 
 #[cfg(test)]
 mod tests;
@@ -23,7 +23,7 @@ const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 /// The beta that a request must name to say what becomes of thinking whose past has changed.
 const BINDING_CONTROLS: &str = "thinking-binding-controls-2026-08-01";
 
-/// The further headers of [`AnthropicAuth::OAuthClient`] (REQ-159). They are data: nothing sends them unless the
+/// The further headers of [`AnthropicAuth::OAuthClient`]. They are data: nothing sends them unless the
 /// caller asks for that way of signing in.
 const OAUTH_CLIENT: &[(&str, &str)] = &[
     ("anthropic-beta", "claude-code-20250219,oauth-2025-04-20,fine-grained-tool-streaming-2025-05-14"),
@@ -51,7 +51,7 @@ pub(super) fn is_vendor(model: &ModelConfig) -> bool {
     })
 }
 
-/// The protocol's headers. The model's and the call's own are put over them by the transport (B-155).
+/// Returns the protocol's headers. The transport then applies those of the model and of the call, which take precedence.
 ///
 /// # Errors
 /// When there is no key, or it cannot be sent.

@@ -1,7 +1,7 @@
-//! Reads the event stream. No I/O, no clock: frames are pushed in.
+//! Decodes the event stream, without I/O and without a clock.
 //!
-//! A block that this version does not know is not an error. It is gathered as the vendor's own accumulator would do
-//! it and passed on whole, to be sent back to the same model (D19).
+//! A block of an unknown kind is not an error. It is assembled as in the vendor's own client and passed on as an opaque
+//! block, so that it can be sent back to the same model.
 
 mod block;
 mod end;
@@ -95,7 +95,7 @@ impl Decoder {
             return if self.run_on { Reads::Not } else { Reads::Yes };
         }
         if !self.run_on {
-            // After the terminal event nothing counts (B-117).
+            // Events after the terminal event are ignored.
             return if self.complete { Reads::Not } else { Reads::Yes };
         }
         match name {
@@ -329,7 +329,7 @@ fn usual<'d>(delta: &'d wire::Delta<'_>) -> Option<(Takes, &'static str, &'d str
     }
 }
 
-/// Tokens as far as they were said; what a later event leaves out stays (B-122).
+/// The token counts so far. Counts that a later event omits do not change.
 #[derive(Debug, Default, Clone, Copy)]
 struct PartialUsage {
     input: u64,

@@ -1,8 +1,8 @@
-//! Writes the body of a request, byte by byte and always in the same order.
+//! Encodes the body of a request. The members always have the same order.
 //!
-//! What stays the same over a run stands first, the messages last, so that a later request begins with the bytes of
-//! an earlier one. A closed unit of history and the tools are encoded once and kept; cache markers are put in
-//! afterwards, at offsets that were remembered, so what is kept holds none.
+//! Members that do not change during a run come first and the messages last, so that a request begins with the bytes of
+//! the previous one. Closed units of history and the tools are encoded once and cached; cache markers are inserted
+//! afterwards at recorded offsets, so the cached bytes contain none.
 
 mod messages;
 
@@ -16,8 +16,8 @@ use crate::catalogue::{self, ModelFacts};
 use crate::claude::choice::{Choice, choose};
 use crate::claude::format::{self, Native};
 use crate::claude::thinking;
-use crate::declaration;
 use crate::json::{self, Members};
+use crate::tool_schema;
 
 /// The member of a tool that holds its schema.
 const SCHEMA: &str = "input_schema";
@@ -132,7 +132,7 @@ fn write_tools(out: &mut Vec<u8>, request: &ModelRequest, format: &format::Forma
         if out.len() > start {
             out.push(b',');
         }
-        declaration::write(out, name, description, SCHEMA, schema);
+        tool_schema::write_declaration(out, name, description, SCHEMA, schema);
     }
     out.push(b']');
 }
@@ -143,7 +143,7 @@ fn encode_tools(definitions: &[ToolDefinition]) -> Encoded {
         if !out.is_empty() {
             out.push(b',');
         }
-        declaration::write(
+        tool_schema::write_declaration(
             &mut out,
             &definition.name,
             &definition.description,

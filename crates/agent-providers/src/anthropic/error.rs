@@ -1,4 +1,4 @@
-//! Reads refusals: an error answer, an error event, a stream that broke off.
+//! Errors of the API: an error response, an error event or an interrupted stream.
 
 #[cfg(test)]
 mod tests;
@@ -39,7 +39,7 @@ pub(super) fn event(target: &Target, body: &ErrorBody<'_>, request_id: Option<&s
     error.map_context(|context| context.request_id = request_id.map(str::to_owned))
 }
 
-/// The stream ended before its terminal event (B-120).
+/// Returns the error of a stream that ended before its terminal event.
 pub(super) fn cut(target: &Target) -> ProviderError {
     target.fail(ErrorKind::Network, "the stream ended before message_stop: the reply is incomplete", None)
 }

@@ -1,4 +1,4 @@
-//! Where a request goes and who sends it (REQ-124, B-158).
+//! Endpoint and credentials of a request.
 
 #[cfg(test)]
 mod tests;
@@ -62,7 +62,7 @@ pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderErro
     request::endpoint(&model, EXAMPLE, "/responses")
 }
 
-/// The protocol's headers. The model's and the call's own are put over them by the transport (B-155). A token of Entra,
+/// Returns the protocol's headers. The transport then applies those of the model and of the call, which take precedence. A token of Entra,
 /// which its three parts tell from a key, goes as a bearer token.
 ///
 /// # Errors

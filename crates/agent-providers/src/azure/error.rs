@@ -1,4 +1,4 @@
-//! Reads refusals of Azure: the vendor's own, and those of the service before it.
+//! Errors of Azure: those of OpenAI and those of the service in front of it.
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Credentials and region from where AWS keeps them, looked up once (feature `bedrock-config`).
+//! Loads credentials and region once from the standard AWS sources (feature `bedrock-config`).
 
 use std::fmt;
 use std::sync::Arc;

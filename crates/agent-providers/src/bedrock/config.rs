@@ -1,4 +1,4 @@
-//! Where a request goes and who sends it: address, region and credentials, read from the model's configuration.
+//! Endpoint, region and credentials of a request, from the model's configuration.
 
 #[cfg(test)]
 mod tests;

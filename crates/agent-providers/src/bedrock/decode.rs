@@ -1,8 +1,8 @@
-//! Reads the answer. No I/O, no clock: events are pushed in.
+//! Decodes the response, without I/O and without a clock.
 //!
-//! The AWS SDK's own reading of events is not used: a member that it does not know beside one that it knows ends its
-//! stream, and the payload of an event that it does not know is lost. Here the first is passed over, and a block that
-//! this version does not know is gathered and passed on whole, to be sent back to the same model.
+//! The event types of the AWS SDK are not used. The SDK ends the stream at an unknown member next to a known one and
+//! loses the payload of unknown events. This decoder skips unknown members, and it passes an unknown block on as an
+//! opaque block, so that it can be sent back to the same model.
 
 mod block;
 mod end;
@@ -21,7 +21,7 @@ use super::wire;
 use crate::json::Count;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::Target;
-use crate::shape::Shape;
+use crate::shape::{Shape, Varying};
 use crate::surrogates::Surrogates;
 use block::{Kind, Open};
 use end::Stop;
@@ -29,6 +29,9 @@ use lines::ReadError;
 
 /// The most blocks of a reply that may be open at once. The vendor opens one after the other.
 const MAX_OPEN_BLOCKS: usize = 256;
+
+/// The member that the vendor fills with padding.
+const VARYING: Varying = Varying { unread: &["p"], repeated: &[] };
 
 /// The state between two events of one reply.
 #[derive(Debug)]
@@ -70,7 +73,7 @@ impl Decoder {
             usage: PartialUsage::default(),
             stop: Stop::default(),
             complete: false,
-            shape: Shape::default(),
+            shape: Shape::new(&VARYING),
         }
     }
 
@@ -91,7 +94,7 @@ impl Decoder {
         sink: &mut EventSink<'_>,
     ) -> Result<Flow, ProviderError> {
         if self.complete && name != "metadata" {
-            // After the end only the tokens count (B-117).
+            // After the terminal event only the token counts are read.
             return Ok(Flow::More);
         }
         let at = event.content_block_index.unwrap_or_default().0;
@@ -207,7 +210,7 @@ impl Decoder {
         }
         if known > 1 {
             // Its text is not its whole effect.
-            self.shape = Shape::default();
+            self.shape.forget();
         }
         if known == 0 {
             self.unknown_delta(at, json, sink);

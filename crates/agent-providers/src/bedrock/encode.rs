@@ -1,8 +1,8 @@
-//! Writes the body of a request, byte by byte and always in the same order.
+//! Encodes the body of a request. The members always have the same order.
 //!
-//! What stays the same over a run stands first, the messages last, so that a later request begins with the bytes of
-//! an earlier one. A closed unit of history and the tools are encoded once and kept; cache points are put in
-//! afterwards, at offsets that were remembered, so what is kept holds none.
+//! Members that do not change during a run come first and the messages last, so that a request begins with the bytes of
+//! the previous one. Closed units of history and the tools are encoded once and cached; cache points are inserted
+//! afterwards at recorded offsets, so the cached bytes contain none.
 
 mod fields;
 mod messages;

@@ -1,4 +1,4 @@
-//! Reads refusals: an error answer, an exception in the stream, a stream that broke off.
+//! Errors of the API: an error response, an exception in the stream or an interrupted stream.
 
 #[cfg(test)]
 mod tests;
@@ -59,7 +59,7 @@ pub(super) fn exception(target: &Target, code: &str, payload: &str) -> ProviderE
     target.fail(kind_of(None, code, &message), &message, (!code.is_empty()).then_some(code))
 }
 
-/// The stream ended before its terminal event (B-120).
+/// Returns the error of a stream that ended before its terminal event.
 pub(super) fn cut(target: &Target) -> ProviderError {
     target.fail(ErrorKind::Network, "the stream ended before messageStop: the reply is incomplete", None)
 }

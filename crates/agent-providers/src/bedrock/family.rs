@@ -1,4 +1,4 @@
-//! Whose model it is. Bedrock has one form for the models of many vendors, but not all of them take all of it.
+//! The vendor of a model. Bedrock has one request format for all vendors, but not every model supports all of it.
 
 use agent_core::ModelConfig;
 

@@ -1,10 +1,10 @@
-//! The AWS SDK signs and sends; the answer is read here.
+//! Signs and sends requests through the AWS SDK.
 //!
-//! The request runs through the SDK's own ConverseStream operation: it finds the credentials, signs what
-//! [`encode`](super::encode) wrote, and hands it to a connector over the connections of this crate, so there is one HTTP
-//! stack. The connector keeps the real answer for the transport and shows the SDK an empty one: its reading of the
-//! stream breaks off at a member that it does not know (`decode` says more). Its retries and time limits are off,
-//! because the agent's loop and the transport have theirs.
+//! The request runs through the SDK's ConverseStream operation, which resolves the credentials, signs the body from
+//! [`encode`](super::encode) and passes the request to a connector. The connector uses the connections of this crate,
+//! so there is one HTTP stack. It keeps the response for the transport and returns an empty one to the SDK, whose
+//! parser ends the stream at unknown members. The retries and timeouts of the SDK are disabled, because the agent's
+//! loop and the transport have their own.
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Who knows the credentials where the model has no key.
+//! The source of credentials for models without a key.
 
 use std::fmt;
 

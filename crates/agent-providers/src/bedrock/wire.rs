@@ -1,7 +1,7 @@
-//! The vendor's names: what of an event, a block and an error is read. Everything else is passed over, so an unknown
-//! member beside a known one does no harm.
+//! The members of events, blocks and errors that are read, under the vendor's names. All other members are skipped, so
+//! an unknown member next to a known one is harmless.
 //!
-//! One flat type for all events, since the name of an event stands in the head of its frame.
+//! All events share one flat type. The header of a frame contains the name of its event.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -1,80 +1,81 @@
-//! One entry of the catalogue.
+//! The type of the catalogue's entries.
 
 use agent_core::{ApiProtocol, CostConfig, ModelConfig, ThinkingForm, ThinkingLevel};
 use serde::{Deserialize, Serialize};
 
-/// What is known of a model.
+/// The facts about one model: its identity, limits, capabilities and prices.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ModelFacts {
     /// The provider's name, as in [`ModelConfig::provider`].
     pub provider: String,
-    /// The model's id, as the provider names it, without a date.
+    /// The model's id at the provider, without a date.
     pub id: String,
-    /// A name for people.
+    /// The name to display.
     pub name: String,
-    /// The protocol.
+    /// The protocol that the provider uses for this model.
     pub api: ApiProtocol,
-    /// The most tokens of prompt and answer together.
+    /// The maximum number of tokens of prompt and reply together.
     pub context_window: u32,
-    /// The most tokens of an answer.
+    /// The maximum number of tokens of a reply.
     pub max_tokens: u32,
-    /// Whether pictures are understood.
+    /// Whether the model accepts images. Default: false.
     #[serde(default)]
     pub images: bool,
-    /// How thinking is asked for.
+    /// How a request asks the model to think. Default: [`ThinkingForm::None`].
     #[serde(default = "no_thinking")]
     pub thinking: ThinkingForm,
-    /// The levels that are understood; empty means all.
+    /// The supported thinking levels. An empty list means all levels.
     #[serde(default)]
     pub thinking_levels: Vec<ThinkingLevel>,
-    /// What it takes to keep the model from thinking.
+    /// What a request needs to prevent the model from thinking.
     #[serde(default)]
     pub thinking_off: ThinkingOff,
-    /// Whether a budget for thinking is taken, where thinking is asked for in another form.
+    /// Whether the model accepts a thinking budget in addition to another thinking form. Default: true.
     #[serde(default = "yes")]
     pub thinking_budget: bool,
-    /// Whether thinking is refused when what was said before it has changed since.
+    /// Whether the API rejects stored thinking after the messages before it have changed. Default: false.
     #[serde(default)]
     pub thinking_bound: bool,
-    /// Whether a tool call may be demanded.
+    /// Whether a request may force a tool call. Default: true.
     #[serde(default = "yes")]
     pub forced_tools: bool,
-    /// Whether a temperature is taken.
+    /// Whether the model accepts a temperature. Default: true.
     #[serde(default = "yes")]
     pub sampling: bool,
-    /// Whether an answer can be held to a JSON schema by the provider itself.
+    /// Whether the provider can enforce a JSON schema for a reply. Default: false.
     #[serde(default)]
     pub json_schema: bool,
-    /// Prices in micro-units of a dollar per million tokens; 3,000,000 is 3 dollars. All zero where none is known or
-    /// the model runs on one's own machine.
+    /// Prices in millionths of a US dollar per million tokens; 3,000,000 is 3 dollars. All prices are zero if none is known
+    /// or the model runs locally.
     #[serde(default)]
     pub cost: CostConfig,
-    /// The day on which the facts were read: `2026-11-21`.
+    /// The date on which the facts were read, for example `2026-11-21`.
     pub as_of: String,
-    /// Where they were read: one address or several, with a blank between them.
+    /// The addresses from which the facts were read, separated by spaces.
     pub source: String,
 }
 
-/// What it takes to keep a model from thinking.
+/// What a request needs to prevent a model from thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ThinkingOff {
-    /// Nothing: it thinks only when asked.
+    /// Nothing. The model thinks only if the request asks for it.
     #[default]
     Unsaid,
-    /// `disabled` must be said: it thinks unless told otherwise.
+    /// The request must contain `disabled`; without it the model thinks.
     Disabled,
-    /// `between_tools` must be said, which is the least that it can be told.
+    /// The request must contain `between_tools`, the lowest setting that the model supports.
     BetweenTools,
-    /// It always thinks.
+    /// Thinking cannot be disabled.
     Never,
 }
 
 impl ModelFacts {
-    /// `model` with these facts: window, limits, abilities, prices. Key, address, headers and the name stay.
+    /// Returns `model` with the context window, limits, capabilities and prices of this entry. Key, address, headers and name
+    /// do not change.
     #[must_use]
     pub fn apply(&self, mut model: ModelConfig) -> ModelConfig {
         model.context_window = self.context_window;
@@ -86,7 +87,7 @@ impl ModelFacts {
         model
     }
 
-    /// A configuration of this model, without key and address.
+    /// Returns a configuration of this model without key and address.
     #[must_use]
     pub fn to_model(&self) -> ModelConfig {
         self.apply(ModelConfig::new(self.api, &*self.provider, &*self.id).named(&*self.name))

@@ -1,4 +1,4 @@
-//! Which tools a model must, may or must not call.
+//! Tool choice: which tools a model must, may or must not call.
 
 use agent_core::{ErrorKind, ModelRequest, ProviderError, ToolChoice};
 

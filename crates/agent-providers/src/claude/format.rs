@@ -1,5 +1,5 @@
-//! The form that the answer must have: natively where the model's documentation says so, else by a tool whose
-//! arguments are the answer.
+//! The format of a reply: enforced by the API if the model supports it, otherwise through a tool whose arguments are
+//! the reply.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use agent_core::{ErrorKind, ModelRequest, ProviderError, ResponseFormat};
 use serde_json::{Value, json};
 
 use super::schema;
-use crate::answer_tool;
+use crate::answer_format;
 use crate::catalogue::ModelFacts;
 use crate::request::refuse;
 
@@ -55,8 +55,8 @@ pub(crate) fn choose<'r>(
     native: Native,
 ) -> Result<Format<'r>, ProviderError> {
     let by_tool = |schema| Format::Tool {
-        name: answer_tool::name(request),
-        description: answer_tool::DESCRIPTION,
+        name: answer_format::tool_name(request),
+        description: answer_format::TOOL_DESCRIPTION,
         schema,
     };
     match &request.response_format {
@@ -90,7 +90,7 @@ pub(crate) fn response_tool(request: &ModelRequest, native: Native) -> Option<St
         ResponseFormat::JsonSchema { schema, .. } => held_to(schema, native).is_none(),
         _ => false,
     };
-    by_tool.then(|| answer_tool::name(request))
+    by_tool.then(|| answer_format::tool_name(request))
 }
 
 /// What the provider is given to hold the answer to, where that can be done.

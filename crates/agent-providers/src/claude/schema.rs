@@ -1,9 +1,9 @@
-//! The part of JSON Schema that answers of Claude can be held to.
+//! Converts a JSON Schema to the subset that Claude's structured outputs support.
 //!
-//! The API refuses a schema with anything else in it: objects must be closed and say so, numbers and lengths have no
-//! bounds, alternatives are `anyOf`, nothing may hold itself. What it does not take and does not change what the answer
-//! looks like is told to the model in the description, as the vendor's own clients do it. Source: the vendor's page on
-//! structured outputs, read 2026-11.
+//! The API rejects any other schema: objects must be closed explicitly, numbers and lengths have no limits,
+//! alternatives are `anyOf`, and types are not recursive. Unsupported rules that do not change the structure of the
+//! reply are moved to the description, as in the vendor's own clients. Source: the vendor's page on structured outputs,
+//! read 2026-11.
 
 use serde_json::{Map, Value, json};
 

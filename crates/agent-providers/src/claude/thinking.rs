@@ -1,4 +1,4 @@
-//! How much a model is asked to think, and what that leaves for the answer (REQ-129, D13, B-149).
+//! The thinking settings of a request, and the output tokens that they leave for the reply.
 
 use agent_core::{Content, ModelRequest, ThinkingForm, ThinkingLevel, UnitKind};
 

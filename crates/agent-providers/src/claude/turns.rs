@@ -1,4 +1,4 @@
-//! Messages as they are written: blocks behind each other, and where a cache marker may go in.
+//! Writes messages as lists of blocks and records the positions for cache markers.
 
 use agent_core::Encoded;
 

@@ -1,4 +1,4 @@
-//! Writes a unit of history, in the blocks of either protocol: what is sent, in which order, and what is left out.
+//! Writes a unit of history as messages, for both protocols: selects the blocks, their order and what is omitted.
 
 use agent_core::{
     AgentMessage, AssistantMessage, Content, ImageContent, Message, ModelRequest, ThinkingContent, ToolCall,
@@ -118,7 +118,7 @@ impl<'r, F: Form> Writer<'r, F> {
         self.form.call(out, &self.rules.call_id(&call.id), &handoff::tool_name(call.name.as_str()), input);
     }
 
-    /// All results of a reply are one user message (B-141).
+    /// All results of a reply form one user message.
     fn results<'m>(&self, blocks: &mut Blocks, results: impl Iterator<Item = &'m ToolResultMessage>) {
         blocks.open(USER);
         for result in results {

@@ -195,7 +195,8 @@ proptest! {
         prop_assert_eq!(one, decode(&single).map_err(|e| e.to_string()));
     }
 
-    /// The headers are read by the SDK's crate; whatever they hold, it neither panics nor reads beyond them.
+    /// Whatever the headers hold, neither the SDK's crate nor ours panics or reads beyond them, and ours reads no frame
+    /// that the SDK's refuses.
     #[test]
     fn any_headers_with_right_checksums_are_read_or_refused(
         headers in proptest::collection::vec(any::<u8>(), 0..60), payload in proptest::collection::vec(any::<u8>(), 0..20),
@@ -205,9 +206,42 @@ proptest! {
         bytes.extend_from_slice(&headers);
         bytes.extend_from_slice(&payload);
         bytes.extend_from_slice(&crc32(&bytes).to_be_bytes());
-        if let Ok((messages, pending)) = decode(&[&bytes]) {
-            prop_assert_eq!((messages.len(), pending), (1, 0));
+        let read = decode(&[&bytes]);
+        let borrowed = read::borrowed(&bytes);
+        if let Ok((messages, pending)) = &read {
+            prop_assert_eq!((messages.len(), *pending), (1, 0));
             prop_assert_eq!(messages[0].payload().as_ref(), payload.as_slice());
+        } else {
+            prop_assert_eq!(borrowed, None);
         }
+    }
+
+    /// What is read without copying is what the SDK's crate reads; a frame that was changed is left to it.
+    #[test]
+    fn a_frame_is_read_the_same_with_and_without_copying(
+        headers in proptest::collection::btree_map("[a-z:é]{1,9}", "\\PC{0,12}", 0..6),
+        payload in "\\PC{0,40}",
+        changed in proptest::option::of((any::<prop::sample::Index>(), 1..=u8::MAX)),
+    ) {
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        let mut bytes = frame(&headers, &payload);
+        if let Some((at, change)) = changed {
+            let at = at.index(bytes.len());
+            bytes[at] ^= change;
+            prop_assert_eq!(read::borrowed(&bytes), None);
+        } else if let Some((read, found)) = read::borrowed(&bytes) {
+            let used: Vec<_> = read.into_iter().filter(|(name, _)| !name.is_empty()).collect();
+            prop_assert_eq!((used, found), (headers, payload.as_bytes()));
+        } else {
+            prop_assert!(headers.len() > 4, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn the_checksum_is_the_one_of_the_sdk(payload in proptest::collection::vec(any::<u8>(), 0..80)) {
+        let mut framed = Vec::new();
+        aws_smithy_eventstream::frame::write_message_to(&Message::new(payload), &mut framed).unwrap();
+        let (checked, sum) = framed.split_last_chunk().unwrap();
+        prop_assert_eq!(crc32(checked), u32::from_be_bytes(*sum));
     }
 }

@@ -1,4 +1,4 @@
-//! Where a request goes and who sends it.
+//! Endpoint and credentials of a request.
 
 #[cfg(test)]
 mod tests;
@@ -64,7 +64,7 @@ pub(crate) fn segment<'n>(model: &ModelConfig, what: &str, name: &'n str) -> Res
     Ok(name)
 }
 
-/// The protocol's headers. The model's and the call's own are put over them by the transport (B-155).
+/// Returns the protocol's headers. The transport then applies those of the model and of the call, which take precedence.
 ///
 /// # Errors
 /// When there is no key, or it cannot be sent.

@@ -1,7 +1,8 @@
-//! Reads the answer: a stream of pieces that each have the form of a whole answer. No I/O, no clock.
+//! Decodes the response, a stream of chunks that each have the format of a whole response. Without I/O and without a
+//! clock.
 //!
-//! The vendor numbers no blocks: parts of one kind that follow each other are one, and a signature ends it, because
-//! a part with a signature must go back as it came. A part that this version does not know is carried.
+//! The vendor does not number blocks. Consecutive parts of one kind form a block, and a signature ends it, because a
+//! part with a signature must be sent back unchanged. A part of an unknown kind is passed on as an opaque block.
 
 mod end;
 mod partial;
@@ -334,8 +335,8 @@ fn raw_parts(json: &str) -> Vec<Value> {
     whole.candidates.into_iter().next().map(|c| c.content.parts).unwrap_or_default()
 }
 
-/// The tokens in our buckets (B-152): the prompt's count holds the cached ones and not those of the vendor's own
-/// tools; the answer's does not hold the thinking. `None` when nothing is counted.
+/// Converts token counts to disjoint categories. The vendor's prompt count includes cached tokens but excludes those of
+/// its own tools, and its output count excludes thinking. Returns `None` if no count is present.
 fn total(said: WireUsage) -> Option<Usage> {
     said.prompt_token_count.or(said.total_token_count).or(said.candidates_token_count)?;
     let count = |c: Option<Count>| c.unwrap_or_default().0;

@@ -1,8 +1,8 @@
-//! Writes the body of a request, byte by byte and always in the same order.
+//! Encodes the body of a request. The members always have the same order.
 //!
-//! What stays the same over a run stands first, the conversation last, so that a later request begins with the bytes
-//! of an earlier one. A closed unit of history and the tools are encoded once and kept. The vendor caches prefixes by
-//! itself; there are no markers.
+//! Members that do not change during a run come first and the messages last, so that a request begins with the bytes of
+//! the previous one. Closed units of history and the tools are encoded once and cached. The vendor caches prefixes
+//! without markers.
 
 mod contents;
 mod format;
@@ -14,9 +14,9 @@ mod tests;
 use agent_core::{Encoded, ErrorKind, ModelRequest, ProviderError, ToolChoice, WireKey};
 
 use super::generation::Known;
-use crate::declaration;
 use crate::json::{self, Members};
 use crate::request::refuse;
+use crate::tool_schema;
 use format::Format;
 
 pub(super) use format::answer_tool;
@@ -134,7 +134,13 @@ fn write_tools(body: &mut Members<'_>, request: &ModelRequest, format: &Format<'
                 if !out.is_empty() {
                     out.push(b',');
                 }
-                declaration::write(&mut out, &tool.name, &tool.description, SCHEMA, &tool.parameters);
+                tool_schema::write_declaration(
+                    &mut out,
+                    &tool.name,
+                    &tool.description,
+                    SCHEMA,
+                    &tool.parameters,
+                );
             }
             Encoded::new(out, [])
         },
@@ -144,7 +150,7 @@ fn write_tools(body: &mut Members<'_>, request: &ModelRequest, format: &Format<'
         if out.len() > start {
             out.push(b',');
         }
-        declaration::write(out, name, crate::answer_tool::DESCRIPTION, SCHEMA, schema);
+        tool_schema::write_declaration(out, name, crate::answer_format::TOOL_DESCRIPTION, SCHEMA, schema);
     }
     out.extend_from_slice(b"]}]");
 }

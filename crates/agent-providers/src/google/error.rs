@@ -1,4 +1,4 @@
-//! Reads refusals: an error answer, and an error in the middle of a stream.
+//! Errors of the API: an error response or an error within a stream.
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! What a model can do, as far as its name tells: the vendor's limits follow the generation.
+//! The capabilities of a model by its name: the vendor's limits depend on the generation.
 
 #[cfg(test)]
 mod tests;
@@ -45,7 +45,7 @@ impl Known {
         self.generation.is_some_and(|g| g < Generation { major, minor })
     }
 
-    /// Whether the first call of a step must carry a signature (B-144), pictures stand inside of results, how much to
+    /// Whether the first call of a step must carry a signature , pictures stand inside of results, how much to
     /// think is told by a word, and tools may be declared beside a schema of the answer: all since Gemini 3.
     pub(super) fn is_third(self) -> bool {
         self.generation.is_some_and(|g| g >= NEWEST)

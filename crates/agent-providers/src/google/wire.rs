@@ -1,4 +1,4 @@
-//! What is read of an answer, under the vendor's names.
+//! The members of a response that are read, under the vendor's names.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Reads the answer, line by line. No I/O, no clock.
+//! Decodes the response line by line, without I/O and without a clock.
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
-//! Writes the request: a head that says everything but the conversation, then the conversation. As for Chat
-//! Completions, each unit of the history is encoded once and keys stand in a fixed order.
+//! Encodes a request: first all other members, then the conversation. As for Chat Completions, each unit of the history
+//! is encoded once and the keys have a fixed order.
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +10,7 @@ use agent_core::{
 };
 use http::header;
 
-use crate::answer_words;
+use crate::answer_format;
 use crate::handoff::{Handoff, IdRule, ImageOut, ThinkingOut, text, wire_key};
 use crate::json::{Members, write};
 use crate::protocol::HttpRequest;
@@ -20,7 +20,7 @@ use crate::tool_schema::declared;
 /// The mark of a unit that cannot be said: it holds a picture by its address.
 const CANNOT_BE_SAID: u32 = u32::MAX;
 
-/// What comes before the pictures that tools gave (B-141).
+/// The text before images from tool results.
 const FROM_TOOLS: &str = "The pictures that the tools above returned:";
 
 pub(super) fn request(request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
@@ -133,8 +133,9 @@ fn tools(members: &mut Members<'_>, request: &ModelRequest) {
 fn messages(out: &mut Vec<u8>, request: &ModelRequest) -> Result<(), ProviderError> {
     out.push(b'[');
     let start = out.len();
-    let told = if offers_tools(request) { answer_words::of(&request.response_format) } else { None };
-    let prompt = answer_words::behind(&request.system_prompt, told);
+    let told =
+        if offers_tools(request) { answer_format::instruction(&request.response_format) } else { None };
+    let prompt = answer_format::with_instruction(&request.system_prompt, told);
     if !prompt.trim().is_empty() {
         let mut message = Members::open(out);
         message.field("role", "system").field("content", &*prompt);

@@ -1,4 +1,4 @@
-//! What is read of a line, under Ollama's names.
+//! The members of a line that are read, under Ollama's names.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -1,8 +1,7 @@
-//! Which piece belongs to which tool call.
+//! Assigns the pieces of a stream to tool calls.
 //!
-//! The `index` of a piece names its call (D18). Servers leave it out, send ids late, change them or send none,
-//! repeat the name with every piece, or give every whole call the index 0; the rules here hold for all of them
-//! (B-124).
+//! The `index` of a piece identifies its call. Some servers omit it, send ids late, change them or send none, repeat the
+//! name with every piece, or give every complete call the index 0. The rules here cover all of these.
 
 use agent_core::{EventSink, StreamEvent};
 use serde::de::IgnoredAny;

@@ -1,11 +1,7 @@
-//! Reads the answer, chunk by chunk. No I/O, no clock.
-
-mod usual;
+//! Decodes the response chunk by chunk, without I/O and without a clock.
 
 #[cfg(test)]
 mod tests;
-
-use std::sync::Arc;
 
 use agent_core::{
     Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StopReason, StreamEvent,
@@ -13,15 +9,13 @@ use agent_core::{
 use serde_json::Value;
 
 use super::calls::{Calls, Piece};
-use super::quick;
-use super::wire::{Body, Chunk, Delta, REASONING_DETAILS, REASONING_FIELDS, Thinking};
+use super::wire::{Body, Chunk, Delta, REASONING_DETAILS, REASONING_FIELDS};
 use crate::blocks::Blocks;
 use crate::call_ids::CallIds;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::VendorError;
-use crate::shape::Shape;
+use crate::shape::{Shape, Varying};
 use crate::surrogates::Surrogates;
-use usual::{SHAPES, Usual, usual};
 
 /// The data of the last event.
 const DONE: &str = "[DONE]";
@@ -50,6 +44,10 @@ const REASONS: &[(&str, Ending)] = &[
     ("insufficient_system_resource", Ending::Broken),
 ];
 
+/// The members of a chunk that vary between the chunks of one reply without a meaning of their own.
+const VARYING: Varying =
+    Varying { unread: &["created", "logprobs", "obfuscation", "token_id", "token_ids"], repeated: &["text"] };
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     /// The reply is complete.
@@ -74,8 +72,29 @@ pub(super) struct Decoder {
     counted: bool,
     done: bool,
     surrogates: Surrogates,
-    shape: Option<Arc<Shape<Usual>>>,
-    opening: quick::Opening,
+    shape: Shape<Usual>,
+}
+
+/// The meaning of the string that is the whole effect of a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Usual {
+    Text,
+    /// Thinking in this field.
+    Thought(&'static str),
+    /// The same, repeated in the last of the `reasoning_details`.
+    Detailed(&'static str),
+    /// Arguments of the call with this number.
+    Arguments(Option<u64>),
+}
+
+impl Usual {
+    fn member(self) -> &'static str {
+        match self {
+            Self::Text => "content",
+            Self::Thought(field) | Self::Detailed(field) => field,
+            Self::Arguments(_) => "arguments",
+        }
+    }
 }
 
 impl Decoder {
@@ -91,58 +110,34 @@ impl Decoder {
             counted: false,
             done: false,
             surrogates: Surrogates::default(),
-            shape: None,
-            opening: quick::Opening::default(),
+            shape: Shape::new(&VARYING),
         }
     }
 
-    /// Reads a chunk that differs from an earlier one in a piece of text only. Whether it was one.
+    /// Reads a chunk that fits the shape of an earlier one. Returns whether it did.
     fn usual(&mut self, json: &str, sink: &mut EventSink<'_>) -> bool {
-        // A reply begins with a chunk that is read in full.
-        if !self.begun {
-            return false;
-        }
-        let Some(frame) = self.frame(json) else { return false };
-        let known = self.shape.as_ref().and_then(|shape| shape.read(frame));
-        let found = if known.is_none() && !self.opening.is_empty() { SHAPES.find(frame) } else { None };
-        let Some((usual, text)) = known.or_else(|| found.as_ref()?.read(frame)) else { return false };
-        if found.is_some() {
-            self.shape = found;
-        }
+        let Some((usual, text)) = self.shape.read(json) else { return false };
         match usual {
             Usual::Text => self.blocks.say(&text, sink),
             Usual::Thought(field) => self.blocks.think(&text, field, sink),
+            Usual::Detailed(field) => {
+                self.blocks.think(&text, field, sink);
+                if let Some(Value::String(detail)) = self.details.last_mut().and_then(|d| d.get_mut("text")) {
+                    detail.push_str(&text);
+                }
+            }
             Usual::Arguments(wire) => {
                 self.blocks.close(sink);
                 let piece = Piece { wire, arguments: &text, ..Piece::default() };
                 self.calls.push(&piece, &mut self.blocks.next, sink);
             }
-            Usual::Reason => self.ends_for(&text),
         }
         true
     }
 
-    /// What a shape is to fit: what stands behind the opening, or all of it where no opening is known.
-    fn frame<'j>(&self, json: &'j str) -> Option<&'j str> {
-        if self.opening.is_empty() { Some(json) } else { self.opening.behind(json) }
-    }
-
     fn read(&mut self, json: &str, sink: &mut EventSink<'_>) -> Result<bool, ProviderError> {
-        if let Some(rest) = self.opening.behind(json) {
-            if let Some(chunk) = quick::rest(rest) {
-                return self.chunk(Some(rest), chunk, sink);
-            }
-        } else if let Some((chunk, opening)) = quick::whole(json) {
-            // What names the reply is asked for until it has begun.
-            if let Some(opening) = opening.filter(|_| self.begun || chunk.choices.listed) {
-                self.opening = opening;
-            }
-            return self.chunk(None, chunk, sink);
-        }
-        // In a shape only what was read from behind the opening may stand behind one.
-        let frame = self.opening.is_empty().then_some(json);
         match serde_json::from_str::<Chunk<'_>>(json) {
-            Ok(chunk) => self.chunk(frame, chunk, sink),
+            Ok(chunk) => self.chunk(Some(json), chunk, sink),
             Err(error) if Surrogates::suspected(json) => {
                 let mended = self.surrogates.mend(json);
                 let chunk = serde_json::from_str::<Chunk<'_>>(&mended).map_err(|_| unreadable(error))?;
@@ -152,7 +147,8 @@ impl Decoder {
         }
     }
 
-    /// Takes a chunk. Whether it listed choices, which only a chunk of usage may lack. A shape may be learned from `frame`.
+    /// Applies a chunk and returns whether it listed choices, which only a chunk of usage may lack. `frame` holds the
+    /// chunk's bytes when a shape may be learned from them.
     fn chunk(
         &mut self,
         frame: Option<&str>,
@@ -172,12 +168,11 @@ impl Decoder {
             usage = usage.or(choice.usage);
             let reason = choice.finish_reason.filled();
             if let Some(delta) = choice.delta.or(choice.message) {
-                self.delta(&delta, sink);
-                if usage.is_none()
-                    && let Some(frame) = frame
-                    && let Some((usual, text)) = usual(&delta, reason)
+                let joined = self.delta(&delta, sink);
+                if let Some(frame) = frame.filter(|_| usage.is_none() && reason.is_none())
+                    && let Some((usual, text)) = usual(&delta, joined)
                 {
-                    self.learn(frame, usual, text);
+                    self.shape.learn(frame, usual.member(), text, usual);
                 }
             }
             if let Some(reason) = reason {
@@ -197,17 +192,8 @@ impl Decoder {
         }
     }
 
-    /// A shape without what names the reply serves later replies, too.
-    fn learn(&mut self, frame: &str, usual: Usual, text: &str) {
-        if !self.opening.is_empty() {
-            self.shape = SHAPES.learn(frame, usual.member(), text, usual);
-        } else if self.begun {
-            let shape = self.shape.get_or_insert_default();
-            Arc::make_mut(shape).learn(frame, usual.member(), text, usual);
-        }
-    }
-
-    fn delta(&mut self, delta: &Delta<'_>, sink: &mut EventSink<'_>) {
+    /// Applies a delta. Returns whether each of its reasoning details continued the last one of the reply.
+    fn delta(&mut self, delta: &Delta<'_>, sink: &mut EventSink<'_>) -> bool {
         let thoughts = [&delta.reasoning_content, &delta.reasoning, &delta.reasoning_text];
         // The same text may come under several names; the first is taken.
         let thought =
@@ -216,24 +202,27 @@ impl Decoder {
             // The signature of a thinking block is the field that it came in, where it has one of its own.
             self.blocks.think(text, field, sink);
         }
+        let mut joined = true;
         for detail in delta.reasoning_details.iter().flatten() {
+            // A shape with details continues the last one, which may be another one from now on.
+            self.shape.forget();
             if thought.is_none()
                 && let Some(text) =
                     detail.get("text").or_else(|| detail.get("summary")).and_then(Value::as_str)
             {
                 self.blocks.think(text, "", sink);
             }
-            self.keep_detail(detail.clone());
+            joined &= self.keep_detail(detail.clone());
         }
         match &delta.content {
             Body::Text(text) => self.blocks.say(text.as_str(), sink),
             Body::Parts(parts) => {
                 for part in parts {
                     match &part.thinking {
-                        Some(Thinking::Text(text)) => self.blocks.think(text, "", sink),
-                        Some(Thinking::List(list)) => {
+                        Some(Body::Text(text)) => self.blocks.think(text.as_str(), "", sink),
+                        Some(Body::Parts(list)) => {
                             for piece in list {
-                                self.blocks.think(&piece.text, "", sink);
+                                self.blocks.think(piece.text.as_str(), "", sink);
                             }
                         }
                         None => {}
@@ -247,10 +236,11 @@ impl Decoder {
             self.blocks.close(sink);
             self.calls.push(&Piece::of(call), &mut self.blocks.next, sink);
         }
+        joined
     }
 
-    /// Pieces of one text part are joined, everything else is kept as it came.
-    fn keep_detail(&mut self, piece: Value) {
+    /// Stores a reasoning detail. Returns whether its text was appended to the last one.
+    fn keep_detail(&mut self, piece: Value) -> bool {
         if let Some(last) = self.details.last_mut()
             && last.get("type") == piece.get("type")
             && last.get("index") == piece.get("index")
@@ -265,9 +255,10 @@ impl Decoder {
                     }
                 }
             }
-            return;
+            return true;
         }
         self.details.push(piece);
+        false
     }
 
     /// Whether the details hold more than text that is kept as thinking anyway.
@@ -351,6 +342,38 @@ impl Decode for Decoder {
                 })
             }
         }
+    }
+}
+
+/// Returns the string that is the whole effect of a delta without a finish reason, when there is exactly one. `joined`
+/// says whether the delta's reasoning details continued the last one of the reply.
+fn usual<'d>(delta: &'d Delta<'_>, joined: bool) -> Option<(Usual, &'d str)> {
+    let Body::Text(content) = &delta.content else { return None };
+    if delta.refusal.filled().is_some() {
+        return None;
+    }
+    let thoughts = [&delta.reasoning_content, &delta.reasoning, &delta.reasoning_text];
+    let mut thoughts =
+        thoughts.iter().zip(REASONING_FIELDS).filter_map(|(text, field)| Some((text.filled()?, field)));
+    let details = delta.reasoning_details.as_deref().unwrap_or_default();
+    let calls = delta.tool_calls.as_deref().unwrap_or_default();
+    match (content.filled(), thoughts.next(), details, calls) {
+        (Some(text), None, [], []) => Some((Usual::Text, text)),
+        (None, Some((text, field)), details, []) if thoughts.next().is_none() => match details {
+            [] => Some((Usual::Thought(field), text)),
+            // A detail is stored with all its members, so none of them may vary unseen.
+            [detail] if joined && VARYING.unread.iter().all(|name| detail.get(name).is_none()) => {
+                let repeats = detail.get("text").and_then(Value::as_str) == Some(text);
+                repeats.then_some((Usual::Detailed(field), text))
+            }
+            _ => None,
+        },
+        (None, None, [], [call]) => {
+            let piece = Piece::of(call);
+            let bare = piece.id.is_empty() && piece.name.is_empty() && piece.signature.is_none();
+            bare.then_some((Usual::Arguments(piece.wire), piece.arguments))
+        }
+        _ => None,
     }
 }
 

@@ -1,6 +1,6 @@
-//! What vendors want to be different, as a table (B-157).
+//! The table of differences between vendors.
 //!
-//! Sources: the vendors' API pages, and the deviations that other clients have recorded against them.
+//! Sources: the API pages of the vendors, and the deviations that other clients have recorded.
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
-//! Writes the request: a head that says everything but the conversation, then the conversation.
+//! Encodes a request: first all other members, then the conversation.
 //!
-//! The messages stand last and each unit of the history is encoded once, so a later request of the same run begins
-//! with the bytes of the earlier one (invariant 4). Keys stand in a fixed order; no tree is built.
+//! Each unit of the history is encoded once and the messages come last, so that a request begins with the bytes of the
+//! previous one of the same run. The keys have a fixed order, and no tree is built.
 
 mod unit;
 
@@ -13,7 +13,7 @@ use http::header::{self, HeaderName, HeaderValue};
 
 use super::dialect::{Auth, Dialect};
 use super::options;
-use crate::answer_words;
+use crate::answer_format;
 use crate::handoff::{Handoff, wire_key};
 use crate::json::{Members, write};
 use crate::marks::Marks;
@@ -154,8 +154,8 @@ fn bridged(
 }
 
 fn system(out: &mut Vec<u8>, request: &ModelRequest, dialect: &Dialect) {
-    let told = if dialect.json_schema { None } else { answer_words::of(&request.response_format) };
-    let prompt = &*answer_words::behind(&request.system_prompt, told);
+    let told = if dialect.json_schema { None } else { answer_format::instruction(&request.response_format) };
+    let prompt = &*answer_format::with_instruction(&request.system_prompt, told);
     if prompt.trim().is_empty() {
         return;
     }

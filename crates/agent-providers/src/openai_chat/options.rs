@@ -1,11 +1,11 @@
-//! Everything of a request but the conversation and the tools: limits, thinking, form of the answer, caching.
+//! All settings of a request except the conversation and the tools: limits, thinking, format of the reply, caching.
 
 use agent_core::{ModelRequest, ResponseFormat, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice};
 use serde_json::json;
 
 use super::dialect::Dialect;
-use crate::effort::effort;
 use crate::json::Members;
+use crate::request::effort;
 use crate::request::prompt_cache_key;
 
 /// The smallest thinking budget that the models behind OpenRouter take.

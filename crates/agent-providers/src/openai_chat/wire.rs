@@ -1,6 +1,7 @@
-//! What is read of a chunk, under the vendors' names. Only the fields that are needed are named: each further one
-//! costs time in every delta. Everything is borrowed from the frame where it can be. What is rare is boxed: a chunk is
-//! moved several times while it is read, and its size was a third of the time of a delta.
+//! The members of a chunk that are read, under the vendors' names.
+//!
+//! Only members that are needed are declared, because serde compares each key with all of them. Strings borrow from the frame
+//! if they contain no escapes. Rare members are boxed: serde moves a chunk several times, so its size matters.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,7 +19,7 @@ pub(super) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning"
 /// The kind of the opaque block that keeps a reply's `reasoning_details`.
 pub(super) const REASONING_DETAILS: &str = "reasoning_details";
 
-/// A chunk. Those that are like the one before are not read so, see [`Shape`](crate::shape::Shape).
+/// A chunk. Chunks that fit the shape of an earlier one bypass this type, see [`Shape`](crate::shape::Shape).
 #[derive(Debug, Deserialize)]
 pub(super) struct Chunk<'a> {
     #[serde(borrow, default)]
@@ -75,7 +76,7 @@ pub(super) struct Delta<'a> {
     pub(super) tool_calls: Option<Vec<Call<'a>>>,
 }
 
-/// A text, or Mistral's list of parts.
+/// A text, or Mistral's list of parts. The thinking of a part is either as well.
 #[derive(Debug)]
 pub(super) enum Body<'a> {
     Text(Text<'a>),
@@ -87,21 +88,7 @@ pub(super) struct Part<'a> {
     #[serde(borrow, default)]
     pub(super) text: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) thinking: Option<Thinking<'a>>,
-}
-
-/// The thinking of a part: a text, or a list of texts.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub(super) enum Thinking<'a> {
-    List(#[serde(borrow)] Vec<ThinkingPart<'a>>),
-    Text(#[serde(borrow)] Cow<'a, str>),
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct ThinkingPart<'a> {
-    #[serde(borrow, default)]
-    pub(super) text: Cow<'a, str>,
+    pub(super) thinking: Option<Body<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -157,7 +144,7 @@ pub(super) struct CompletionDetails {
 }
 
 impl Usage {
-    /// The same in disjoint buckets (B-151): `prompt_tokens` counts cached tokens as well.
+    /// Returns the counts in disjoint categories. `prompt_tokens` includes cached tokens.
     pub(super) fn disjoint(&self) -> agent_core::Usage {
         let prompt = self.prompt_tokens_details.unwrap_or_default();
         let read = [prompt.cached_tokens.0, self.prompt_cache_hit_tokens.0, self.cached_tokens.0];

@@ -1,4 +1,4 @@
-//! Where a request goes and who sends it: address and headers, read from the model's configuration.
+//! Endpoint and headers of a request, from the model's configuration.
 
 #[cfg(test)]
 mod tests;
@@ -7,7 +7,7 @@ use agent_core::{ApiProtocol, ErrorKind, ModelConfig, ModelRequest, ProviderErro
 use http::header::{ACCEPT, AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::{keys, request};
+use crate::request;
 
 /// The header in which servers that are not the vendor's may want the key.
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
@@ -67,7 +67,7 @@ pub(super) fn is_vendor(model: &ModelConfig) -> bool {
         || host(model) == Some("api.openai.com")
 }
 
-/// The protocol's headers. The model's and the call's own are put over them by the transport (B-155).
+/// Returns the protocol's headers. The transport then applies those of the model and of the call, which take precedence.
 ///
 /// # Errors
 /// When there is no key where one is needed, or it cannot be sent.
@@ -79,7 +79,7 @@ pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError
         Some(key) => {
             headers.insert(AUTHORIZATION, request::credential(model, "Bearer ", key)?);
         }
-        None if model.base_url.is_some() && keys::variable(&model.provider).is_none() => {}
+        None if model.base_url.is_some() && request::key_variable(&model.provider).is_none() => {}
         None if request::names_header(request, &[&AUTHORIZATION, &API_KEY]) => {}
         None => return Err(request::key_missing(model)),
     }

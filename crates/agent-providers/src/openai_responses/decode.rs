@@ -1,9 +1,9 @@
-//! Reads the event stream. No I/O, no clock: frames are pushed in.
+//! Decodes the event stream, without I/O and without a clock.
 //!
-//! The vendor sends the output as items, each with its number, in pieces and then whole; several may be open at once.
-//! What came in pieces is compared with the whole, so that a piece that never came is still passed on, and so is an item
-//! that stands only in the last event. An item of a kind that is not known here is passed on whole, to be sent back to
-//! the same model.
+//! The vendor sends the output as numbered items, first in pieces and then whole; several may be open at once. The
+//! decoder compares the pieces with the whole item, so a missing piece, or an item that only the last event contains,
+//! is still passed on. An item of an unknown kind is passed on as an opaque block, so that it can be sent back to the
+//! same model.
 
 mod end;
 mod item;
@@ -20,7 +20,7 @@ use serde::Deserialize;
 use super::error;
 use super::wire::{Event, Part, Response};
 use crate::protocol::{Decode, Flow, Frame};
-use crate::shape::Shape;
+use crate::shape::{Shape, Varying};
 use crate::surrogates::Surrogates;
 use end::Ending;
 use item::List;
@@ -32,6 +32,9 @@ const DONE: &str = "[DONE]";
 /// Events that say nothing beyond what others say.
 const SILENT: &[&str] =
     &["response.content_part.added", "response.reasoning_summary_part.added", "keepalive", "ping"];
+
+/// The members of an event that vary between the deltas of one text.
+const VARYING: Varying = Varying { unread: &["logprobs", "obfuscation", "sequence_number"], repeated: &[] };
 
 /// The state between two events of one reply.
 #[derive(Debug)]
@@ -54,7 +57,7 @@ impl Decoder {
             output: Output::new(request),
             ending: None,
             surrogates: Surrogates::default(),
-            shape: Shape::default(),
+            shape: Shape::new(&VARYING),
         }
     }
 

@@ -1,7 +1,7 @@
-//! Writes the body of a request, byte by byte and always in the same order.
+//! Encodes the body of a request. The members always have the same order.
 //!
-//! What stays the same over a run stands first, the input last, so that a later request begins with the bytes of an
-//! earlier one. Each unit of the history and the tools are encoded once and kept.
+//! Members that do not change during a run come first and the input last, so that a request begins with the bytes of
+//! the previous one. Each unit of the history and the tools are encoded once and cached.
 
 mod items;
 mod options;

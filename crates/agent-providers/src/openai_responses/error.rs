@@ -1,4 +1,4 @@
-//! Reads what breaks a reply: an error event, a failed response, a stream that broke off.
+//! Errors of a reply: an error event, a failed response or an interrupted stream.
 
 #[cfg(test)]
 mod tests;
@@ -100,7 +100,7 @@ pub(super) fn fail(kind: ErrorKind, message: &str, code: Option<&str>) -> Provid
     ProviderError::new(kind, context)
 }
 
-/// The stream ended before its terminal event (B-120).
+/// Returns the error of a stream that ended before its terminal event.
 pub(super) fn cut() -> ProviderError {
     fail(ErrorKind::Network, "the stream ended before response.completed: the reply is incomplete", None)
 }

@@ -1,10 +1,10 @@
-//! What is kept of an item beside its text, so that it can be sent back as it came.
+//! The data that is stored with an item besides its text, so that it can be sent back unchanged.
 //!
-//! The vendor names each item, and wants the names again: a reasoning item belongs to the item behind it by name. A
-//! message's name and phase, and a call's name and whatever else its item held, are the signatures of their blocks, as
-//! small JSON objects. A reasoning item becomes an opaque block of kind `reasoning`, which holds the item without its
-//! texts and its encrypted form, and behind it a thinking block for each of its texts, the last of which is signed with
-//! the encrypted form.
+//! The vendor gives each item an id and expects the ids again: a reasoning item belongs to the item after it by id. The
+//! id and the phase of a message, and the id and the other members of a call, become the signatures of their blocks, as
+//! small JSON objects. A reasoning item becomes an opaque block of kind `reasoning`, which contains the item without
+//! its texts and its encrypted form, followed by a thinking block for each text. The last one has the encrypted form as
+//! its signature.
 
 #[cfg(test)]
 mod tests;

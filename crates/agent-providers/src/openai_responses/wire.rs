@@ -1,6 +1,6 @@
-//! The vendor's names: what of an event, an item and a response is read. Everything else is passed over.
+//! The members of events, items and responses that are read, under the vendor's names. All other members are skipped.
 //!
-//! One flat type for all events: a tagged enum would copy every event into a buffer first.
+//! All events share one flat type, because serde would copy every event to a buffer for a tagged enum.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

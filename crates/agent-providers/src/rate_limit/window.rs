@@ -1,4 +1,4 @@
-//! The calls of the last sixty seconds.
+//! The sliding window of 60 seconds behind a rate limit.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use super::RateLimit;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The calls of the last sixty seconds, and what they used. It holds as many as were made in a minute.
+/// The calls of the last 60 seconds and their tokens.
 #[derive(Debug)]
 pub(super) struct Window {
     limit: RateLimit,
     calls: VecDeque<Call>,
-    /// Tokens of all calls in it.
+    /// The sum of the tokens of `calls`.
     tokens: u64,
-    /// The number of the next call.
+    /// The number that the next call gets.
     next: u64,
-    /// Nothing is made before.
+    /// No call starts before this time.
     paused_until: Option<Instant>,
 }
 
@@ -34,7 +34,7 @@ impl Window {
         Self { limit, calls: VecDeque::new(), tokens: 0, next: 0, paused_until: None }
     }
 
-    /// Notes a call of so many tokens and gives its number, or says when it may be asked for again.
+    /// Adds a call of `tokens` tokens and returns its number. If it does not fit, returns the time of the next attempt.
     pub(super) fn enter(&mut self, now: Instant, tokens: u64) -> Result<u64, Instant> {
         self.forget(now);
         if let Some(until) = self.paused_until.filter(|until| *until > now) {
@@ -50,7 +50,7 @@ impl Window {
         Ok(number)
     }
 
-    /// When enough calls will have left the window; `None` when there is room now.
+    /// Returns when enough calls will have left the window, or `None` if the call fits now.
     fn free_at(&self, tokens: u64) -> Option<Instant> {
         let mut left = self.tokens;
         let mut free = None;
@@ -70,7 +70,7 @@ impl Window {
         free
     }
 
-    /// Puts right what a call used.
+    /// Replaces the estimated tokens of a call with the actual ones.
     pub(super) fn correct(&mut self, number: u64, tokens: u64) {
         if let Some(call) = self.calls.iter_mut().find(|c| c.number == number) {
             self.tokens = self.tokens.saturating_sub(call.tokens).saturating_add(tokens);
@@ -78,12 +78,12 @@ impl Window {
         }
     }
 
-    /// Lets nothing in until then.
+    /// Delays all calls until `until`.
     pub(super) fn pause(&mut self, until: Instant) {
         self.paused_until = self.paused_until.max(Some(until));
     }
 
-    /// Whether nothing in it is of use any more.
+    /// Returns whether the window affects no later call.
     pub(super) fn is_empty(&mut self, now: Instant) -> bool {
         self.forget(now);
         self.calls.is_empty() && self.paused_until.is_none_or(|until| until <= now)

@@ -1,4 +1,4 @@
-//! Reads the pieces of a reply.
+//! Decodes the stream events of a reply.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::wire::{ERROR_EVENT, into_error};
 use crate::protocol::{Decode, Flow, Frame};
 use crate::shape::Shape;
 
-/// A piece, with the members of all kinds of them. Flat, so that nothing is read twice.
+/// An event with the members of all kinds of events. A tagged enum would make serde buffer each event first.
 #[derive(Deserialize)]
 struct Piece<'a> {
     #[serde(rename = "type", borrow)]
@@ -31,7 +31,7 @@ struct Piece<'a> {
     model: Option<String>,
     #[serde(default)]
     data: Value,
-    /// Of an opaque block; a member of its own, since `type` says what the piece is.
+    /// The kind of an opaque block; `type` is the kind of the event.
     #[serde(default, rename = "kind", borrow)]
     block: Cow<'a, str>,
     #[serde(default)]
@@ -40,7 +40,7 @@ struct Piece<'a> {
     completion: Option<Completion>,
 }
 
-/// What a usual piece is.
+/// The kind and the block of a delta.
 #[derive(Debug, Clone, Copy)]
 enum Usual {
     Text(u32),
@@ -48,7 +48,7 @@ enum Usual {
     Call(u32),
 }
 
-/// The state between two pieces.
+/// The state between two events of one reply.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     done: Option<Completion>,
@@ -131,7 +131,7 @@ impl Decode for Decoder {
     }
 }
 
-/// An answer that broke off or makes no sense: the call may be made again.
+/// Returns the error of an incomplete or invalid response, which can be retried.
 fn broken(message: &str) -> ProviderError {
     ProviderError::new(ErrorKind::Network, ErrorContext::new(message))
 }

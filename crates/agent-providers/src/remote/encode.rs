@@ -1,4 +1,4 @@
-//! Writes the request. Each unit of the history is encoded once.
+//! Encodes requests to the server. Each unit of the history is encoded once.
 
 use agent_core::{Encoded, ModelRequest, ProviderError, Unit, WireKey};
 use http::header::{self, HeaderValue};
@@ -10,10 +10,10 @@ use crate::json::{Members, write};
 use crate::protocol::HttpRequest;
 use crate::request;
 
-/// Where requests go, below the server's address.
+/// The path of the endpoint, relative to the server's base address.
 pub const PATH: &str = "/v1/stream";
 
-/// The address that is shown when one is missing.
+/// The example address in the error for a missing address.
 const EXAMPLE: &str = "https://host:port";
 
 pub(super) fn request(remote: &Remote, request: &ModelRequest) -> Result<HttpRequest, ProviderError> {

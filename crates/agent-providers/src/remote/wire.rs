@@ -1,4 +1,4 @@
-//! What goes between the two sides. Written and read by both, so each form stands here once.
+//! The messages between client and server. Both sides use these definitions.
 
 use agent_core::{
     AgentMessage, CacheConfig, Completion, ErrorKind, ErrorRecord, History, Message, ModelConfig,
@@ -7,17 +7,17 @@ use agent_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The version of these forms. A server refuses a request of another one.
+/// The version of the messages. A server rejects requests of another version.
 pub(super) const VERSION: u32 = 2;
 
-/// The SSE name of the frame in which a failed call ends.
+/// The name of the server-sent event that reports a failed call.
 pub(super) const ERROR_EVENT: &str = "error";
 
-/// What a client asks for: a request to a model without key, headers and address.
+/// A model request as a client sends it: without key, headers and address.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RemoteRequest {
-    /// The version of this form, 2.
+    /// The version of the messages; currently 2.
     pub version: u32,
     /// The provider's name, as in [`ModelConfig::provider`].
     pub provider: String,
@@ -26,48 +26,48 @@ pub struct RemoteRequest {
     /// The system prompt.
     #[serde(default)]
     pub system_prompt: String,
-    /// The tools that the model is told of.
+    /// The definitions of the tools that the model may call.
     #[serde(default)]
     pub tools: Vec<ToolDefinition>,
-    /// How much it is asked to think.
+    /// The thinking level.
     #[serde(default)]
     pub thinking_level: ThinkingLevel,
-    /// What the levels mean in tokens.
+    /// The token budget of each thinking level.
     #[serde(default)]
     pub thinking_budgets: ThinkingBudgets,
-    /// The most tokens of the answer.
+    /// The maximum number of tokens of the reply; `None` means the limit of the model.
     #[serde(default)]
     pub max_tokens: Option<u32>,
-    /// Randomness.
+    /// The sampling temperature; `None` means the default of the vendor.
     #[serde(default)]
     pub temperature: Option<f32>,
-    /// Prompt caching.
+    /// The settings of prompt caching.
     #[serde(default)]
     pub cache_config: CacheConfig,
-    /// A name for the session.
+    /// The id of the session, which some vendors use for caching.
     #[serde(default)]
     pub session_id: Option<String>,
-    /// Whether tools must be called.
+    /// Whether the model may, must or must not call tools.
     #[serde(default)]
     pub tool_choice: ToolChoice,
-    /// The form of the answer.
+    /// The format of the reply.
     #[serde(default)]
     pub response_format: ResponseFormat,
-    /// Texts at which the model stops.
+    /// Strings that end the reply.
     #[serde(default)]
     pub stop_sequences: Vec<String>,
-    /// Whether the readable thinking of another model is shown to this one as text.
+    /// Whether readable thinking of other models is sent to this model as text.
     #[serde(default)]
     pub foreign_thinking_as_text: bool,
-    /// The conversation.
+    /// The messages of the conversation.
     pub messages: Vec<Message>,
 }
 
 impl RemoteRequest {
-    /// Reads the body of a request.
+    /// Parses the body of a request.
     ///
     /// # Errors
-    /// With a line for the client when it is no such request, or one of another version.
+    /// Returns a message for the client if the body is not a request or has another version.
     pub fn from_json(body: &[u8]) -> Result<Self, String> {
         let request: Self =
             serde_json::from_slice(body).map_err(|error| format!("the body is no request: {error}"))?;
@@ -80,8 +80,8 @@ impl RemoteRequest {
         Ok(request)
     }
 
-    /// The request to `model`, which the server has for [`provider`](Self::provider) and [`model`](Self::model). A
-    /// conversation that no model may be shown is repaired: it comes from elsewhere.
+    /// Converts the request to one for `model`, which the server has selected by [`provider`](Self::provider) and
+    /// [`model`](Self::model). An invalid conversation is repaired, because the client is not trusted.
     #[must_use]
     pub fn into_config(self, model: ModelConfig) -> ModelRequest {
         let (history, _) = History::repaired(self.messages.into_iter().map(AgentMessage::from));
@@ -102,7 +102,7 @@ impl RemoteRequest {
     }
 }
 
-/// The error that the other side said. That it was cancelled there is not this side's wish: the call may be made again.
+/// Converts the error of the server. A call that was cancelled on the server can be retried by the client.
 pub(super) fn into_error(mut record: ErrorRecord) -> ProviderError {
     if record.kind == ErrorKind::Cancelled {
         record.kind = ErrorKind::Network;
@@ -110,12 +110,12 @@ pub(super) fn into_error(mut record: ErrorRecord) -> ProviderError {
     record.into()
 }
 
-/// Appends the frame of a piece of the reply.
+/// Appends the frame of a stream event to `out`.
 pub fn event_frame(out: &mut Vec<u8>, event: StreamEvent<'_>) {
     frame(out, None, &OwnedStreamEvent::from(event));
 }
 
-/// Appends the last frame: the reply is complete, or why it is not. Nothing may follow.
+/// Appends the last frame, which reports the completion or the error of the reply, to `out`.
 pub fn end_frame(out: &mut Vec<u8>, end: &Result<Completion, ProviderError>) {
     match end {
         Ok(completion) => frame(out, None, &OwnedStreamEvent::Done { completion: completion.clone() }),
@@ -134,7 +134,7 @@ fn frame<T: Serialize>(out: &mut Vec<u8>, event: Option<&str>, data: &T) {
     out.extend_from_slice(b"\n\n");
 }
 
-/// The JSON body of an answer that refuses a request. `code` is a word for programs.
+/// Returns the JSON body of an error response. Clients report `code` as the error code and show `message`.
 #[must_use]
 pub fn refusal(code: &str, message: &str) -> String {
     serde_json::json!({"error": {"type": code, "message": message}}).to_string()

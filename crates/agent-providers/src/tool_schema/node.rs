@@ -1,4 +1,4 @@
-//! One schema after the other: references written out, older drafts put right.
+//! Converts a schema and its parts: replaces references and converts older drafts.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! One object in place of alternatives at the root.
+//! Merges alternatives at the root of a schema into one object.
 
 use serde_json::{Map, Value, json};
 

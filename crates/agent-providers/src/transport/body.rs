@@ -1,8 +1,8 @@
-//! Reading the body of an answer: piece by piece, with a bound on silence, and ended at once by the caller's abort.
+//! Reads the body of a response piece by piece, with a limit on the time between two pieces, until the caller aborts.
 //!
-//! The alarm of the silence is not moved with each piece: it rings four times within the bound, and the answer is
-//! silent when it rang four times in a row with nothing heard since the ring before. So a silence is noticed when it is
-//! as long as the bound, or at most a quarter of the bound later.
+//! The timer is not reset for every piece. It fires four times per limit, and the body counts as silent after four
+//! firings in a row without a piece since the previous one. A silence is therefore detected between one and one and a
+//! quarter times the limit.
 
 use std::future::poll_fn;
 use std::pin::Pin;

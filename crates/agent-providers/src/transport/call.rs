@@ -1,4 +1,4 @@
-//! One call: encode, send once, tell what kind of answer came, decode it.
+//! Performs one call: encodes the request, sends it once, detects the kind of response and decodes it.
 
 use std::time::Duration;
 
@@ -120,7 +120,7 @@ async fn refused(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BodyKind {
     Frames(Framing),
-    /// One JSON body for the whole answer (D35).
+    /// One JSON body with the whole response.
     Whole,
 }
 
@@ -141,7 +141,7 @@ fn kind_of(
         Some(b'{' | b'[') => match framing {
             Some(Framing::Lines) => BodyKind::Frames(Framing::Lines),
             None if !is_json && usual == Framing::Lines => BodyKind::Frames(Framing::Lines),
-            // Text in place of frames is taken only from who says that it is JSON (D15).
+            // Text instead of frames is accepted only if the response declares JSON.
             _ if !is_json && is_binary(usual) => return Err(failure::wrong_type(status, declared)),
             _ => BodyKind::Whole,
         },

@@ -1,7 +1,8 @@
-//! The pooled clients, each built when it is first needed.
+//! Creates the pooled clients when they are first needed.
 //!
-//! There are three, because they cost differently: for this machine neither proxies nor certificates matter, for
-//! `http://` no certificates are loaded (16 us instead of 3 to 9 ms), for `https://` they are.
+//! There are three because their costs differ. Requests to this machine need neither proxies nor certificates. A client
+//! for `http://` loads no certificates, which takes 16 us instead of 3 to 9 ms. Only the client for `https://` loads
+//! them.
 
 use std::net::IpAddr;
 use std::sync::OnceLock;

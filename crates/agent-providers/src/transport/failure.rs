@@ -1,5 +1,5 @@
-//! Errors of the way there and back: no connection, silence, a broken stream, an answer of the wrong kind. None of
-//! them shows an address with its path or query, which may hold credentials.
+//! Errors of the connection: no connection, timeouts, an interrupted stream, a response of the wrong kind. Their texts
+//! omit the path and the query of addresses, which may contain credentials.
 
 use std::error::Error;
 use std::time::Duration;

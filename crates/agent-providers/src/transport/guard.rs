@@ -1,8 +1,8 @@
-//! What ends a wait from outside: the caller's abort, and an alarm that rings again and again.
+//! Interrupts a wait: by the abort of the caller or by a periodic timer.
 //!
-//! Most waits are over at once, so a wait costs next to nothing: the runtime is asked to wake the task once, and not
-//! again as long as the same task waits. One alarm serves the whole call: to set one takes the runtime longer than to
-//! read a piece, and an alarm that is due before all others makes it interrupt its own sleep.
+//! Most waits end immediately, so waiting must be cheap: the task registers its waker once and not again as long as the
+//! same task waits. One timer serves the whole call, because setting a timer takes the runtime longer than reading a
+//! piece, and a timer that is due before all others interrupts the sleep of the runtime.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,5 +1,5 @@
-//! How long a server asks to wait (REQ-073, D9): `retry-after-ms`, or `retry-after` in seconds, in fractions of
-//! them, or as a date.
+//! Parses the delay that a server asks for: `retry-after-ms`, or `retry-after` in whole or fractional seconds or as a
+//! date.
 
 use std::time::Duration;
 

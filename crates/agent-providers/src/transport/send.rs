@@ -1,4 +1,4 @@
-//! The first half of a call: the request goes out, the head of the answer comes in.
+//! Sends the request of a call and waits for the headers of the response.
 
 use std::future::poll_fn;
 use std::pin::pin;

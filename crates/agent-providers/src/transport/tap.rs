@@ -1,4 +1,4 @@
-//! Shows the bytes of an exchange to who wants to see them, without the credentials in them.
+//! Passes the bytes of an exchange to the wire hooks, without credentials.
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Where a request goes and who sends it.
+//! Endpoint and credentials of a request.
 
 #[cfg(test)]
 mod tests;

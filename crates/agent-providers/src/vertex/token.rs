@@ -1,7 +1,7 @@
-//! Tokens of Google Cloud, fetched by `gcp_auth` and kept by it until they expire.
+//! Tokens of Google Cloud, which `gcp_auth` fetches and caches until they expire.
 //!
-//! It has HTTP clients of its own, tries five times within a second, and says little about why it failed. What it says
-//! of a credential that cannot be read may quote it, so that is not passed on.
+//! The library has its own HTTP clients and retries five times within a second. Its errors contain few details, and
+//! those about unreadable credentials may quote them, so they are not passed on.
 
 #[cfg(test)]
 mod tests;

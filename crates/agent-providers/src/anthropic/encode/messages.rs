@@ -1,4 +1,4 @@
-//! Writes the conversation: each unit of history once, with the offset at which a cache marker may go into each of
+//! Writes the conversation. Each unit of history is encoded once, with the offset of a possible cache marker in each of
 //! its messages.
 
 use agent_core::{ImageContent, ModelRequest, ThinkingContent};
@@ -14,7 +14,7 @@ use crate::marks::Marks;
 /// Stands before a conversation that begins with a reply, which the API does not take.
 const OPENING: &[u8] = br#"{"role":"user","content":[{"type":"text","text":"[the beginning of the conversation is not shown]"}]}"#;
 
-/// Writes the list of messages; with `marked`, the second-to-last one ends a cacheable prefix (REQ-126, D14).
+/// Writes the list of messages. If `marked`, a cache marker after the second-to-last message ends the cacheable prefix.
 pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest, marked: bool) {
     let keeps_unsigned = !is_vendor(&request.model);
     let writer = Writer::new(request, Form { keeps_unsigned });

@@ -1,4 +1,4 @@
-//! One block while it arrives.
+//! A block of the reply while it arrives.
 
 use agent_core::{EventSink, StreamEvent};
 use serde_json::{Map, Value};

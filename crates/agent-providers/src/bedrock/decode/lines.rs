@@ -1,5 +1,5 @@
-//! Which event it is: in frames the head says so; in lines of JSON, from gateways that send those (D15), the event stands
-//! under its name, names itself, or has to be known by its members.
+//! Determines the kind of an event. Frames name it in a header. In lines of JSON, which some gateways send, the event
+//! is a member under its name, names itself, or is identified by its members.
 
 use agent_core::{EventSink, ProviderError, StreamEvent};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! What is said beside the common form, in the words of the model's own vendor: how much it thinks.
+//! The additional request fields in the format of the model's vendor, which set the thinking level.
 
 use agent_core::{ModelRequest, ThinkingForm, ThinkingLevel};
 

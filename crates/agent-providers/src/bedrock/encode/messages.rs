@@ -1,4 +1,4 @@
-//! Writes the conversation: each unit of history once, with the offset behind which a cache point may go in each of
+//! Writes the conversation. Each unit of history is encoded once, with the offset of a possible cache point in each of
 //! its messages.
 
 use agent_core::{
@@ -22,7 +22,7 @@ const OF_OTHER_KIND: u32 = u32::MAX - 2;
 const OPENING: &[u8] =
     br#"{"role":"user","content":[{"text":"[the beginning of the conversation is not shown]"}]}"#;
 
-/// Writes the list of messages; with `marked`, the second-to-last one ends a cacheable prefix (REQ-126, D14).
+/// Writes the list of messages. If `marked`, a cache marker after the second-to-last message ends the cacheable prefix.
 ///
 /// # Errors
 /// When a picture cannot be sent.

@@ -1,4 +1,4 @@
-//! What the end of a reply means (REQ-043, B-126..B-128).
+//! Converts the end of a reply (its stop reason and details) to a completion or an error.
 
 use agent_core::{Completion, ErrorContext, ErrorKind, ProviderError, StopReason};
 

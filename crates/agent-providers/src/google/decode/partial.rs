@@ -1,7 +1,7 @@
-//! Arguments that come in pieces: each a value, or a piece of a text, with its place as a JSON path.
+//! Arguments that arrive in pieces: each piece is a value or a part of a string, with a JSON path.
 //!
-//! They come so only where a request asks for it, which a request hook can do. Pieces may come in any order of places,
-//! so the call is passed on when it is whole.
+//! The vendor sends pieces only if the request asks for them, which a request hook can do. The paths have no fixed
+//! order, so the call is passed on when it is complete.
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Writes the conversation: each unit of history once, as one content or several.
+//! Writes the conversation. Each unit of history is encoded once, as one or several contents.
 
 use agent_core::{
     AgentMessage, ApiProtocol, AssistantMessage, Content, Encoded, ErrorKind, ImageContent, Message,
@@ -18,10 +18,10 @@ const IDS: IdRule = IdRule::word(64);
 /// The longest function name that is sent back.
 const MAX_NAME: usize = 64;
 
-/// What the vendor documents for calls that no Gemini 3 made: its check of signatures lets them pass (B-144).
+/// The signature that the vendor documents for calls that Gemini 3 did not make. Its signature check accepts it.
 const SKIP_CHECK: &str = "skip_thought_signature_validator";
 
-/// What comes before the pictures that tools gave (B-141).
+/// The text before images from tool results.
 const FROM_TOOLS: &str = "The pictures that the tools above returned:";
 
 const USER: &[u8] = br#"{"role":"user","parts":["#;
@@ -283,7 +283,7 @@ impl Writer<'_> {
         }
     }
 
-    /// All results of a reply are one content (D16); pictures that cannot stand inside of them come in one more.
+    /// All results of a reply form one content. Images that a result cannot contain follow in another one.
     /// Whether there is a result.
     fn results(&self, out: &mut Out, reply: &AssistantMessage, unit: &Unit) -> bool {
         let mut outside: Vec<&ImageContent> = Vec::new();

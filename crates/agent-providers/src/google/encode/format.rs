@@ -1,5 +1,5 @@
-//! The form that the answer must have: natively, and by a function whose arguments are the answer where a model takes
-//! no tools beside a JSON answer.
+//! The format of a reply: enforced by the API, or through a function whose arguments are the reply if the model does
+//! not support tools together with JSON replies.
 
 use std::borrow::Cow;
 
@@ -35,7 +35,7 @@ pub(super) fn choose(request: &ModelRequest, known: Known) -> Format<'_> {
         return Format::Native(schema);
     }
     let schema = schema.map_or_else(|| Cow::Owned(json!({"type": "object"})), Cow::Borrowed);
-    Format::Tool { name: crate::answer_tool::name(request), schema }
+    Format::Tool { name: crate::answer_format::tool_name(request), schema }
 }
 
 /// The function whose arguments are the answer, when this request has one: the decoder shows them as text.

@@ -1,7 +1,7 @@
-//! How much a model is asked to think, and what that leaves for the answer (REQ-129, D13).
+//! The thinking settings of a request, and the output tokens that they leave for the reply.
 //!
-//! Since Gemini 3 a word says how much; before, a budget in tokens that the limit of the answer includes. Models that
-//! always think are told the least when thinking is off.
+//! Since Gemini 3 the level is a word. Earlier models have a token budget, which the limit of the reply includes.
+//! Models that always think get the lowest setting if thinking is off.
 
 use agent_core::{ModelRequest, ThinkingForm, ThinkingLevel};
 

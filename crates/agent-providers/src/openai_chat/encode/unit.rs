@@ -1,5 +1,5 @@
-//! One unit of the history as wire messages, separated by commas. A function of the unit and the key under which
-//! the bytes are kept, and of nothing else.
+//! Encodes one unit of the history as messages, separated by commas. The bytes depend only on the unit and its cache
+//! key.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use super::super::wire::REASONING_FIELDS;
 use crate::handoff::{Handoff, IdRule, ImageOut, ThinkingOut, image_address, text};
 use crate::json::{Members, write};
 
-/// What comes before the pictures that tools gave: a tool message cannot hold them (B-141).
+/// The text before images from tool results. They are sent in a user message, because a tool message cannot hold images.
 const FROM_TOOLS: &str = "The pictures that the tools above returned:";
 
 pub(super) struct UnitEncoder<'r> {

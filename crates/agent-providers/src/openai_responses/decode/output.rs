@@ -1,4 +1,4 @@
-//! The items of the output: which event is about which of them, and what of them has been passed on.
+//! The items of the output: assigns events to items and records which parts have been passed on.
 
 mod whole;
 
@@ -74,7 +74,7 @@ impl Output {
     /// is about an item that takes no such thing, which is counted.
     ///
     /// # Errors
-    /// When the event does not say which of several items it is about (B-125).
+    /// Returns an error if the event does not identify one of several open items.
     fn resolve(
         &mut self,
         wants: Wants,

@@ -1,9 +1,9 @@
-//! One unit of the history as items of the input, separated by commas. A function of the unit and the key under which
-//! the bytes are kept, and of nothing else.
+//! Encodes one unit of the history as items of the input, separated by commas. The bytes depend only on the unit and
+//! its cache key.
 //!
-//! A reply of the same model goes back item by item, by name and in its order. The API refuses a reasoning item without
-//! the item behind it, and an item by name without the reasoning before it, so what belongs together is sent or left
-//! out together: see [`Plan`].
+//! A reply of the same model is sent back item by item, with ids and in order. The API rejects a reasoning item without
+//! the item after it, and an item with an id without the reasoning before it, so related items are sent or omitted
+//! together; see [`Plan`].
 
 use std::borrow::Cow;
 

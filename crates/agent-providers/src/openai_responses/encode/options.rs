@@ -1,4 +1,4 @@
-//! Everything of a request but the conversation and the tools: limits, thinking, form of the answer, caching.
+//! All settings of a request except the conversation and the tools: limits, thinking, format of the reply, caching.
 
 use agent_core::{
     ErrorKind, ModelRequest, ProviderError, ResponseFormat, ThinkingForm, ThinkingLevel, ToolChoice,
@@ -6,8 +6,8 @@ use agent_core::{
 use serde_json::json;
 
 use crate::catalogue::{self, ModelFacts, ThinkingOff};
-use crate::effort::effort;
 use crate::json::Members;
+use crate::request::effort;
 use crate::request::{prompt_cache_key, refuse};
 
 /// The smallest limit of the output that the API takes.

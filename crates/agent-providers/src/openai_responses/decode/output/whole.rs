@@ -1,4 +1,4 @@
-//! Items as wholes: how each ends, and what of the output stands only in the last event.
+//! Complete items: how each one ends, and the parts of the output that only the last event contains.
 
 use agent_core::{EventSink, ProviderError, StreamEvent};
 use serde_json::value::RawValue;

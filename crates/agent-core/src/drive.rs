@@ -51,9 +51,8 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-pub use channel::{EventReceiver, MergingReceiver, event_channel, merging_channel};
+pub use channel::{EventReceiver, EventSender, MergingReceiver, event_channel, merging_channel};
 pub use config::{AgentContext, AgentLoopConfig, GRACE};
-pub use output::EventSender;
 pub use services::RunServices;
 pub use shell::{DriveError, MAX_REPLY_BYTES, Outcome};
 pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};

@@ -5,7 +5,7 @@ use crate::recording::{Recording, Replay, Replayed};
 /// Creates a strict replay of a recording, usually of `include_str!("fixture.json")`.
 ///
 /// # Panics
-/// When the text is no recording.
+/// If the text is not a recording.
 #[track_caller]
 #[must_use]
 #[expect(clippy::panic, reason = "a test may fail loudly")]
@@ -19,7 +19,7 @@ pub fn replay(recording: &str) -> Replay {
 /// Asserts that the agent followed the recording to its end.
 ///
 /// # Panics
-/// With the first difference.
+/// If the agent deviated; the message describes the first difference.
 #[track_caller]
 #[expect(clippy::panic, reason = "a test may fail loudly")]
 pub fn assert_replayed(replay: &Replay) -> Replayed {

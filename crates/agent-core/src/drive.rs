@@ -51,9 +51,8 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-pub use channel::{EventReceiver, event_channel, merging_channel};
+pub use channel::{EventReceiver, EventSender, event_channel, merging_channel};
 pub use config::{AgentContext, AgentLoopConfig, Services};
-pub use output::EventSender;
 pub use services::RunServices;
 pub use shell::{DriveError, MAX_REPLY_BYTES, Outcome};
 pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};

@@ -8,9 +8,9 @@
 //! | [`ElaborateEvaluation`] | the candidate with the most tokens; among equals the first |
 //! | [`LlmJudgeEvaluation`] | the candidate that a model selects |
 //!
-//! **Candidates** are the branches that completed. If none did, they are those that a limit or a hook stopped after they had
-//! produced a text. A branch that failed, was denied or waits for an answer is never preferred to one that answered; otherwise
-//! its low token count would win. If there is no candidate, the evaluation fails.
+//! **Candidates** are the branches that completed. If none did, they are those that a limit or a hook stopped after
+//! they had produced a text. A branch that failed, was denied or waits for an answer is never preferred to one that
+//! answered; otherwise its low token count would win. If there is no candidate, the evaluation fails.
 //!
 //! A custom strategy implements [`EvaluationStrategy`]:
 //!
@@ -158,7 +158,7 @@ pub(crate) fn candidates(
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Evaluated {
-    /// The selected branch.
+    /// The selected branch, and whether it is a fallback.
     pub decision: EvaluationDecision,
     /// The tokens that the evaluation used.
     pub usage: Usage,

@@ -94,7 +94,7 @@ pub enum AgentEvent {
     MessageEnd {
         /// The id of the loop.
         loop_id: LoopId,
-        /// The complete message.
+        /// The message with all its blocks.
         message: MessageRef,
         /// The token count of the message.
         #[serde(default)]

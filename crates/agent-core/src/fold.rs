@@ -70,7 +70,7 @@ impl Fold {
         Self { history, ..Self::default() }
     }
 
-    /// Applies an event.
+    /// Applies the next event of the log.
     ///
     /// # Errors
     /// If the event does not fit those before it. The fold is unchanged then.

@@ -79,7 +79,7 @@ impl<'a> GroupEntry<'a> {
 pub struct AppliedInput {
     /// The time at which the input was applied.
     pub now: Timestamp,
-    /// The applied input.
+    /// The input that was applied.
     pub input: Input,
 }
 

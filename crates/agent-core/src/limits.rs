@@ -127,11 +127,11 @@ impl ExecutionTracker {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LimitReason {
-    /// The limit [`ExecutionLimits::max_turns`].
+    /// The run reached [`ExecutionLimits::max_turns`].
     Turns,
-    /// The limit [`ExecutionLimits::max_total_tokens`].
+    /// The run reached [`ExecutionLimits::max_total_tokens`].
     TotalTokens,
-    /// The limit [`ExecutionLimits::max_duration`].
+    /// The run reached [`ExecutionLimits::max_duration`].
     Duration,
 }
 

@@ -116,7 +116,7 @@ impl fmt::Display for ApiProtocol {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ToolChoice {
-    /// The model decides.
+    /// The model decides whether to call a tool.
     #[default]
     Auto,
     /// The model must not call a tool.
@@ -135,7 +135,7 @@ pub enum ResponseFormat {
     /// Free text without a required format.
     #[default]
     Text,
-    /// Any JSON object.
+    /// Any JSON object, without a schema.
     JsonObject,
     /// JSON that conforms to a schema.
     JsonSchema {

@@ -274,13 +274,15 @@ impl Run {
         apply(self, now, input, out)
     }
 
-    /// Returns the state of the run without its setup and its messages. [`restore`](Self::restore) rebuilds the run from it.
+    /// Returns the state of the run without its setup and its messages. [`restore`](Self::restore) rebuilds the run
+    /// from it.
     #[must_use]
     pub fn checkpoint(&self) -> RunCheckpoint {
         RunCheckpoint::of(self)
     }
 
-    /// Rebuilds a run from a checkpoint, its setup, and the fold of the conversation before it and all its events so far.
+    /// Rebuilds a run from a checkpoint, its setup, and the fold of the conversation before it and all its events so
+    /// far.
     ///
     /// # Errors
     /// [`RestoreError`] if the checkpoint does not belong to the folded events.

@@ -239,15 +239,15 @@ impl BudgetLimits {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum BudgetLimit {
-    /// The limit [`BudgetLimits::tokens`].
+    /// The limit is [`BudgetLimits::tokens`].
     Tokens,
-    /// The limit [`BudgetLimits::money`].
+    /// The limit is [`BudgetLimits::money`].
     Money,
-    /// The limit [`BudgetLimits::time_ms`].
+    /// The limit is [`BudgetLimits::time_ms`].
     Time,
-    /// The limit [`BudgetLimits::model_calls`].
+    /// The limit is [`BudgetLimits::model_calls`].
     ModelCalls,
-    /// The limit [`BudgetLimits::tool_calls`].
+    /// The limit is [`BudgetLimits::tool_calls`].
     ToolCalls,
 }
 

@@ -1,7 +1,7 @@
 //! Keeps the shared budget accounts in step with what the run counts.
 //!
-//! The run counts its spending as a function of its inputs. After each input the meter charges the difference to the accounts,
-//! so nothing is charged twice or lost, even if the run is interrupted.
+//! The run counts its spending as a function of its inputs. After each input the meter charges the difference to the
+//! accounts, so nothing is charged twice or lost, even if the run is interrupted.
 
 use std::sync::Arc;
 
@@ -54,8 +54,8 @@ pub(super) struct PlannedCall<'a> {
 }
 
 impl BudgetMeter {
-    /// Opens the accounts for a run. Restores what the run knows about them, since another process may have started it.
-    /// Returns `None` without a budget.
+    /// Opens the accounts for a run. Restores what the run knows about them, since another process may have started
+    /// it. Returns `None` without a budget.
     pub(super) fn open(config: &AgentLoopConfig, run: &Run) -> Option<Box<Self>> {
         let budget = config.services.budget.clone()?;
         budget.restore(run.budget());
@@ -100,8 +100,8 @@ impl BudgetMeter {
         Ok(())
     }
 
-    /// Reserves the maximum cost of a model call and returns the verdict as an input. Waits while only the reservations of
-    /// other runs exceed the limit. Returns an abort if `cancel` is cancelled.
+    /// Reserves the maximum cost of a model call and returns the verdict as an input. Waits while only the
+    /// reservations of other runs exceed the limit. Returns an abort if `cancel` is cancelled.
     pub(super) async fn reserve(
         meter: Option<&mut Self>,
         config: &AgentLoopConfig,
@@ -152,8 +152,8 @@ impl BudgetMeter {
         Ok((prompt, Ask::model_call(prompt, most, &model.cost)))
     }
 
-    /// Reserves one tool call. Returns the verdict that replaces `verdict` if the budget denies the call. The reservation is
-    /// settled when the run has applied that the call begins.
+    /// Reserves one tool call. Returns the verdict that replaces `verdict` if the budget denies the call. The
+    /// reservation is settled when the run has applied that the call begins.
     pub(super) fn reserve_tool_call(&mut self, verdict: &ToolVerdict, now: Timestamp) -> Option<ToolVerdict> {
         let refusal: Box<BudgetRefusal> = match self.budget.try_reserve(&Ask::tool_call(), now) {
             Ok(reservation) => {
@@ -194,8 +194,8 @@ impl BudgetMeter {
     }
 }
 
-/// Returns what a tool call spent: what it charged to its account and what it reports beyond that. The reported rest is charged
-/// at the prices of the run's model, because the tool's model is unknown.
+/// Returns what a tool call spent: what it charged to its account and what it reports beyond that. The reported rest
+/// is charged at the prices of the run's model, because the tool's model is unknown.
 pub(super) fn tool_spending(
     account: &Budget,
     result: &ToolResult,

@@ -10,7 +10,8 @@ use crate::history::History;
 use crate::message::Usage;
 use crate::run::{CompactionTask, Input};
 
-/// Compacts `history` to the budget of `task` and returns the result as an input, or an abort if `cancel` is cancelled.
+/// Compacts `history` to the budget of `task` and returns the result as an input, or an abort if `cancel` is
+/// cancelled.
 pub(super) async fn compact(
     config: &AgentLoopConfig,
     meter: Option<&BudgetMeter>,

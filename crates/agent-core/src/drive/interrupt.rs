@@ -7,11 +7,12 @@ use crate::run::Misplaced;
 /// The error that stops the driver before the run has ended.
 #[derive(Debug)]
 pub(crate) enum Interrupt {
-    /// The journal failed.
+    /// The journal could not write an entry.
     Journal(JournalError),
-    /// A listener panicked.
+    /// A listener of the agent panicked.
     Listener(ListenerPanicked),
-    /// The run rejected an input of the driver. This is a bug of the driver; the run is interrupted so that it does not hang.
+    /// The run rejected an input of the driver. This is a bug of the driver; the run is interrupted so that it does
+    /// not hang.
     Misplaced(Misplaced),
 }
 

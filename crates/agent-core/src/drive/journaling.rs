@@ -1,8 +1,9 @@
 //! The events and inputs of a run that are not yet journaled or delivered.
 //!
-//! An input is journaled before its events are delivered and before the driver performs the next step (write-ahead). Two
-//! exceptions keep the journal short: inputs between which the driver does nothing observable form one entry (a reply and the
-//! verdicts on its calls), and the start of a reply is delivered at once and journaled together with the end of the reply.
+//! An input is journaled before its events are delivered and before the driver performs the next step (write-ahead).
+//! Two exceptions keep the journal short: inputs between which the driver does nothing observable form one entry (a
+//! reply and the verdicts on its calls), and the start of a reply is delivered at once and journaled together with
+//! the end of the reply.
 
 use crate::event::AgentEvent;
 use crate::journal::{AppliedInput, Durability, Journal, JournalEntry, JournalError};
@@ -50,7 +51,8 @@ impl Journaling {
         events
     }
 
-    /// Returns copies of the undelivered events and marks them as delivered. They remain here until they are journaled.
+    /// Returns copies of the undelivered events and marks them as delivered. They remain here until they are
+    /// journaled.
     pub(super) fn deliver_early(&mut self) -> Vec<AgentEvent> {
         let new = self.events.get(self.delivered..).unwrap_or_default().to_vec();
         self.delivered = self.events.len();
@@ -115,8 +117,8 @@ impl Journaling {
     }
 }
 
-/// Returns whether the driver delivers this event when the run emits it. `RunSuspended` is emitted by the driver when it
-/// leaves the run, see `Shell::emit_suspended`.
+/// Returns whether the driver delivers this event when the run emits it. `RunSuspended` is emitted by the driver when
+/// it leaves the run, see `Shell::emit_suspended`.
 pub(super) fn is_delivered(event: &AgentEvent) -> bool {
     !matches!(event, AgentEvent::RunSuspended { .. })
 }

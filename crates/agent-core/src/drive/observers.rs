@@ -7,7 +7,8 @@ use crate::hooks::{Hooks, Observer, ToolUpdateInfo, TurnEnded};
 use crate::message::{Message, StopReason};
 use crate::run::Run;
 
-/// The arguments of an observing hook. They are collected before the event is delivered, because delivery consumes the event.
+/// The arguments of an observing hook. They are collected before the event is delivered, because delivery consumes
+/// the event.
 pub(super) enum Observation {
     Error(String),
     Turn(TurnEnded),
@@ -16,8 +17,8 @@ pub(super) enum Observation {
 }
 
 impl Observation {
-    /// Returns what the observing hooks receive for `event`, if any hook observes it. Also logs retries and changes of route.
-    /// `started` says whether the run has emitted `AgentStart`.
+    /// Returns what the observing hooks receive for `event`, if any hook observes it. Also logs retries and changes
+    /// of route. `started` says whether the run has emitted `AgentStart`.
     pub(super) fn of(event: &AgentEvent, hooks: &Hooks, run: Option<&Run>, started: bool) -> Option<Self> {
         match event {
             AgentEvent::MessageEnd { message, superseded: false, .. } => {

@@ -1,80 +1,12 @@
 //! The destination of a run's events: a channel, and the audience of an agent.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use tokio::sync::mpsc::UnboundedSender;
 
-use super::channel::ChannelSender;
+use super::channel::EventSender;
 use crate::event::AgentEvent;
 use crate::run::Run;
-
-/// The sending end of an event stream. Sending never waits and never fails; if the receiver is gone, events are
-/// dropped.
-#[derive(Clone)]
-pub struct EventSender(Target);
-
-#[derive(Clone)]
-enum Target {
-    Nobody,
-    Channel(UnboundedSender<AgentEvent>),
-    Queue(ChannelSender),
-    /// Everything goes to the first sender, and the event that ends a run to the second one, too.
-    WithEnd(Arc<(EventSender, EventSender)>),
-}
-
-impl EventSender {
-    /// Creates a sender that drops all events.
-    #[must_use]
-    pub fn none() -> Self {
-        Self(Target::Nobody)
-    }
-
-    /// Creates a sender for a channel of the caller.
-    #[must_use]
-    pub fn channel(tx: UnboundedSender<AgentEvent>) -> Self {
-        Self(Target::Channel(tx))
-    }
-
-    pub(super) fn queued(tx: ChannelSender) -> Self {
-        Self(Target::Queue(tx))
-    }
-
-    /// Returns a sender that also sends the event that ends a run to `end`.
-    pub(crate) fn with_end_to(self, end: Self) -> Self {
-        Self(Target::WithEnd(Arc::new((self, end))))
-    }
-
-    /// Sends an event without waiting.
-    pub fn send(&self, event: AgentEvent) {
-        match &self.0 {
-            Target::Nobody => {}
-            Target::Channel(tx) => {
-                let _ = tx.send(event);
-            }
-            Target::Queue(tx) => tx.send(event),
-            Target::WithEnd(both) => {
-                if event.is_terminal() {
-                    both.1.send(event.clone());
-                }
-                both.0.send(event);
-            }
-        }
-    }
-}
-
-impl From<UnboundedSender<AgentEvent>> for EventSender {
-    fn from(tx: UnboundedSender<AgentEvent>) -> Self {
-        Self::channel(tx)
-    }
-}
-
-impl fmt::Debug for EventSender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("EventSender")
-    }
-}
 
 /// The error of a listener that panicked, with its message.
 #[derive(Debug, Clone)]

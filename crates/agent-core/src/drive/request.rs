@@ -39,7 +39,8 @@ pub(super) fn target(
 }
 
 impl RequestParts<'_> {
-    /// Builds the request for `route` over `history`. Calls the hooks that transform the conversation and supply the key.
+    /// Builds the request for `route` over `history`. Calls the hooks that transform the conversation and supply the
+    /// key.
     ///
     /// # Errors
     /// A text if the route is missing or a hook fails.

@@ -38,7 +38,8 @@ impl ToolContext {
 
     /// Returns the budget account of this call, a child of the run's account. `None` if the run has no budget.
     ///
-    /// A tool that calls a model does so through [`Budget::meter`]; a tool that runs a loop gives the account to that loop.
+    /// A tool that calls a model does so through [`Budget::meter`]; a tool that runs a loop gives the account to that
+    /// loop.
     #[must_use]
     pub fn budget(&self) -> Option<&Budget> {
         self.services::<RunServices>()?.budget.as_ref()

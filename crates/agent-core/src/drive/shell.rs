@@ -46,7 +46,7 @@ pub enum Outcome {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DriveError {
-    /// The journal failed.
+    /// The journal could not write an entry.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// There is no runtime for the tasks of its tools.
@@ -262,7 +262,8 @@ impl Shell {
                 continue;
             }
             match step {
-                // Rare steps are boxed: many runs wait for a model at once, and each reserves memory for its largest step.
+                // Rare steps are boxed: many runs wait for a model at once, and each reserves memory for its largest
+                // step.
                 Step::Gate { gate, .. } => {
                     let verdict = gates::evaluate(gate, run, &self.config.hooks, &self.cancel);
                     let input = Box::pin(verdict).await;
@@ -302,8 +303,9 @@ impl Shell {
         }
     }
 
-    /// Emits `RunSuspended`, the last event of a stream whose run waits. It is emitted when the driver leaves the run and not
-    /// earlier, because a queued message or an abort may still continue the run, and a stream has one terminal event.
+    /// Emits `RunSuspended`, the last event of a stream whose run waits. It is emitted when the driver leaves the run
+    /// and not earlier, because a queued message or an abort may still continue the run, and a stream has one
+    /// terminal event.
     async fn emit_suspended(&mut self, questions: Vec<Question>) -> Result<(), Interrupt> {
         let Some(loop_id) = self.run.as_ref().map(|r| r.loop_id().clone()) else { return Ok(()) };
         self.emit(AgentEvent::RunSuspended { loop_id, questions }).await

@@ -19,7 +19,7 @@ const CUT_QUESTION: &str =
 
 /// The decision about a call.
 pub(super) enum Decision {
-    /// The call runs.
+    /// The call runs with these arguments.
     Run(Box<Allowed>),
     /// The call does not run now; the verdict says why.
     Not(ToolVerdict),
@@ -46,7 +46,8 @@ impl Decision {
     }
 }
 
-/// Decides whether a call runs, and with which arguments. Checks the tool, the arguments, the hooks and the tool's own question.
+/// Decides whether a call runs, and with which arguments. Checks the tool, the arguments, the hooks and the tool's
+/// own question.
 pub(super) async fn decide(
     config: &AgentLoopConfig,
     tools: &Tools,

@@ -66,7 +66,7 @@ pub struct BudgetEvent {
 pub enum BudgetNote {
     /// The maximum cost of a call was reserved; the call starts now.
     Reserved {
-        /// The reserved amounts.
+        /// The amounts that were reserved.
         amounts: Spending,
         /// The maximum tokens of the answer, if the budget allows less than is configured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,7 +74,7 @@ pub enum BudgetNote {
     },
     /// The call ended, and its actual cost was charged. The rest of the reservation was released.
     Spent {
-        /// The charged amounts.
+        /// The amounts that were charged.
         amounts: Spending,
         /// Whether the amounts are an estimate, because the provider reported no usage.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -19,7 +19,7 @@ pub enum CacheStrategy {
     /// Marks the system prompt, the last tool and the second-to-last message.
     #[default]
     Auto,
-    /// Sends no markers.
+    /// Sends no cache markers.
     Disabled,
     /// Each marker has its own switch.
     #[serde(rename_all = "snake_case")]

@@ -31,7 +31,7 @@ pub enum StreamEvent<'a> {
     TextDelta {
         /// The index of the block.
         index: u32,
-        /// The new text.
+        /// The text that arrived.
         delta: &'a str,
     },
     /// A signature of the text block, or a further piece of it.
@@ -50,7 +50,7 @@ pub enum StreamEvent<'a> {
     ThinkingDelta {
         /// The index of the block.
         index: u32,
-        /// The new text.
+        /// The text that arrived.
         delta: &'a str,
     },
     /// A signature of the thinking block, or a further piece of it.
@@ -80,7 +80,7 @@ pub enum StreamEvent<'a> {
     ToolCallDelta {
         /// The index of the block.
         index: u32,
-        /// The new text.
+        /// The text that arrived.
         delta: &'a str,
     },
     /// A signature of the tool call.

@@ -68,7 +68,7 @@ pub enum Input {
     },
     /// The model returned a complete reply.
     ModelReplied {
-        /// The complete reply.
+        /// The reply with its token count.
         reply: Reply,
     },
     /// The model call failed without a complete reply.

@@ -87,7 +87,7 @@ fn ended_word(ended: &Ended) -> &'static str {
 /// start; and the same messages in the end as in the events.
 ///
 /// # Panics
-/// When a law does not hold.
+/// If an invariant does not hold.
 #[track_caller]
 pub fn assert_well_formed(events: &[AgentEvent]) {
     let text = transcript(events);

@@ -12,14 +12,14 @@ use crate::identity::{LoopId, StepKey, ToolCallId, ToolName};
 
 /// Services that a run offers to its tools, such as its model provider, its journal and its budget.
 ///
-/// This module knows nothing about the services. The code that runs tools implements the trait and adds typed accessors to
-/// [`ToolContext`]; for a tool that the loop calls, these are `provider()`, `journal()` and `budget()`.
+/// This module knows nothing about the services. The code that runs tools implements the trait and adds typed
+/// accessors to [`ToolContext`]; for a tool that the loop calls, these are `provider()`, `journal()` and `budget()`.
 pub trait ToolServices: Any + fmt::Debug + Send + Sync {}
 
 /// The context of one tool call.
 ///
-/// It identifies the call, carries its cancellation token, and lets the tool report progress. It gives no access to the
-/// event stream: updates sent after the call has ended are dropped.
+/// It identifies the call, carries its cancellation token, and lets the tool report progress. It gives no access to
+/// the event stream: updates sent after the call has ended are dropped.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ToolContext {
@@ -42,8 +42,8 @@ pub struct ToolContext {
 }
 
 impl ToolContext {
-    /// Creates a context without a run, for calling a tool directly in a test or a program. It has no services, and its
-    /// updates are dropped.
+    /// Creates a context without a run, for calling a tool directly in a test or a program. It has no services, and
+    /// its updates are dropped.
     #[must_use]
     pub fn detached(tool: impl Into<ToolName>, environment: Arc<dyn Environment>) -> Self {
         let tool_call_id = ToolCallId::from("call_0");
@@ -107,7 +107,8 @@ pub enum ToolSignal {
 
 type Receiver = dyn Fn(ToolSignal) + Send;
 
-/// The sender of a tool's [`ToolSignal`]s. It is open while the call runs and closed for all clones when the call ends.
+/// The sender of a tool's [`ToolSignal`]s. It is open while the call runs and closed for all clones when the call
+/// ends.
 #[derive(Clone)]
 pub struct ToolUpdates {
     gate: Option<Arc<Mutex<Option<Box<Receiver>>>>>,

@@ -23,8 +23,8 @@ impl Shell {
         }
     }
 
-    /// Applies an input. Where nothing can observe the difference, journaling and delivery are deferred to the next input;
-    /// [`settle`](Self::settle) must then precede everything the driver performs.
+    /// Applies an input. Where nothing can observe the difference, journaling and delivery are deferred to the next
+    /// input; [`settle`](Self::settle) must then precede everything the driver performs.
     pub(in crate::drive) fn apply_deferred(
         &mut self,
         input: Input,
@@ -40,7 +40,8 @@ impl Shell {
         }
     }
 
-    /// Applies that the reply has begun and delivers the event at once. It is journaled together with the end of the reply.
+    /// Applies that the reply has begun and delivers the event at once. It is journaled together with the end of the
+    /// reply.
     pub(in crate::drive) async fn begin_reply(&mut self) -> Result<(), Interrupt> {
         self.apply_to_run(Input::ReplyStarted)?;
         if !self.journaling.has_inputs() {

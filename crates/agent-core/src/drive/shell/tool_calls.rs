@@ -118,8 +118,9 @@ impl Shell {
         }
     }
 
-    /// Executes the calls, at most `max_concurrent_tools` at once, and applies each result as it arrives. After an abort the
-    /// running calls get a grace period to end. Requires the proof that the start of each call is journaled.
+    /// Executes the calls, at most `max_concurrent_tools` at once, and applies each result as it arrives. After an
+    /// abort the running calls get a grace period to end. Requires the proof that the start of each call is
+    /// journaled.
     async fn execute(
         &mut self,
         mut waiting: VecDeque<Ready>,
@@ -305,8 +306,8 @@ impl Drop for Spawned {
     }
 }
 
-/// Queues the signals of concurrently running tools in the order in which they were sent. Allocates nothing until a tool sends
-/// a signal.
+/// Queues the signals of concurrently running tools in the order in which they were sent. Allocates nothing until a
+/// tool sends a signal.
 #[derive(Default)]
 pub(super) struct ToolSignals {
     queue: Mutex<VecDeque<(ToolCall, ToolSignal)>>,

@@ -8,8 +8,9 @@ const LABELS: [&str; 7] = ["answer", "best", "choice", "option", "response", "ve
 
 /// Returns the index, from 0, of the response that the judge selects among `candidates`.
 ///
-/// These rules apply in order: the last line consists of one number, optionally after a label; the reply names only one
-/// response as `Response n`; the reply contains only one number in range. Repetitions of the same number count once.
+/// These rules apply in order: the last line consists of one number, optionally after a label; the reply names only
+/// one response as `Response n`; the reply contains only one number in range. Repetitions of the same number count
+/// once.
 ///
 /// # Errors
 /// A description of the problem if the reply selects no response, or is ambiguous.

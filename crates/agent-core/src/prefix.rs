@@ -14,7 +14,7 @@
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let provider = ScriptedProvider::responding(|_| ScriptedReply::text("Done."));
-//! let agent = BasicAgent::new(ModelConfig::default()).with_provider(provider).with_system_prompt("It is 10:00.");
+//! let mut agent = BasicAgent::new(ModelConfig::default()).with_provider(provider).with_system_prompt("It is 10:00.");
 //! agent.chat("A long question, and much that belongs to it.").await?;
 //! agent.set_system_prompt("It is 10:01.");
 //! let events = agent.prompt("And now?")?.collect().await;

@@ -14,7 +14,7 @@
 //!     .allow(ToolRule::any().effects(Effects::ReadOnly))
 //!     .allow(ToolRule::tool("write_file").argument("/path", "docs/*"));
 //! let hooks = Hooks::new().policy(policy);
-//! assert!(hooks.tool.before.is_some());
+//! assert_eq!(hooks.tool.before.len(), 1);
 //! ```
 
 #[cfg(test)]

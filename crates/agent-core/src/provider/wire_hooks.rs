@@ -94,14 +94,16 @@ pub type OnResponse = Arc<dyn Fn(&ReceivedPart<'_>) + Send + Sync>;
 ///
 /// let log: Arc<Mutex<Vec<u8>>> = Arc::default();
 /// let (sent, came) = (Arc::clone(&log), Arc::clone(&log));
-/// let agent = BasicAgent::new(ModelConfig::default())
-///     .with_on_request(move |request| sent.lock().unwrap().extend_from_slice(request.body))
-///     .with_on_response(move |answer| {
+/// let agent = BasicAgent::new(ModelConfig::default()).configure(|c| {
+///     let hooks = &mut c.request.wire_hooks;
+///     hooks.on_request = Some(Arc::new(move |request| sent.lock().unwrap().extend_from_slice(request.body)));
+///     hooks.on_response = Some(Arc::new(move |answer| {
 ///         if let Received::Body(piece) = answer.part {
 ///             came.lock().unwrap().extend_from_slice(piece);
 ///         }
-///     });
-/// assert!(agent.config().wire_hooks.is_set());
+///     }));
+/// });
+/// assert!(agent.config().request.wire_hooks.is_set());
 /// ```
 #[derive(Clone, Default)]
 #[non_exhaustive]

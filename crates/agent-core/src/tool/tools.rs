@@ -129,7 +129,7 @@ impl Ready {
         let mut definitions: Vec<ToolDefinition> = Vec::with_capacity(tools.len());
         for tool in tools.iter().rev() {
             if !described.insert(tool.name()) {
-                duplicate = Some(tool.name().to_owned());
+                duplicate.get_or_insert_with(|| tool.name().to_owned());
             } else {
                 let schema = tool.parameters_schema();
                 definitions.push(ToolDefinition::new(tool.name(), tool.description(), schema));

@@ -271,7 +271,8 @@ async fn live(c: Choices, tally: &Tally) {
         assert!(repairs.is_empty(), "{repairs:?}");
     }
     agent.clear_all_queues();
-    let agent = agent.with_provider(ScriptedProvider::texts(["fine"])).with_hooks(Hooks::new());
+    let mut agent = agent.with_provider(ScriptedProvider::texts(["fine"]));
+    agent.set_hooks(Hooks::new());
     let agent = agent.with_execution_limits(None).with_context_config(None);
     assert_eq!(agent.chat("again").await.unwrap(), "fine", "the agent can be used again");
 }

@@ -1,5 +1,6 @@
 //! Creates agents that use the built-in providers.
 
+use agent_core::compat::SeedSetters as _;
 use std::sync::{Arc, OnceLock};
 
 use agent_core::{ApiProtocol, BasicAgent, ModelConfig, StreamProvider};

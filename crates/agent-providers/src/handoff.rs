@@ -33,7 +33,7 @@ const HASH_CHARS: usize = 12;
 pub(crate) fn wire_key(request: &ModelRequest, extra: &[&str]) -> WireKey {
     let model = &request.model;
     let images = if model.images { "images" } else { "text-only" };
-    let thinking = if request.foreign_thinking_as_text { "thinking-as-text" } else { "thinking-dropped" };
+    let thinking = if request.options.foreign_thinking_as_text { "thinking-as-text" } else { "thinking-dropped" };
     WireKey::new(&[model.api.as_str(), &model.provider, &model.id, images, thinking]).and(extra)
 }
 
@@ -151,7 +151,7 @@ impl<'r> Handoff<'r> {
         if self.same_model(reply) {
             return if signed || !blank { ThinkingOut::Keep } else { ThinkingOut::Drop };
         }
-        if self.request.foreign_thinking_as_text && !block.redacted && !blank {
+        if self.request.options.foreign_thinking_as_text && !block.redacted && !blank {
             return ThinkingOut::AsText(block.thinking.clone());
         }
         ThinkingOut::Drop

@@ -156,13 +156,13 @@ pub(crate) fn key_missing(model: &ModelConfig) -> ProviderError {
 
 /// Returns whether the caller sets this header.
 pub(crate) fn sets_header(request: &ModelRequest, name: &str) -> bool {
-    let both = request.headers.iter().chain(&request.model.headers);
+    let both = request.options.headers.iter().chain(&request.model.headers);
     both.filter(|(_, value)| value.is_some()).any(|(key, _)| key.eq_ignore_ascii_case(name))
 }
 
 /// Returns whether the caller sets or removes one of these headers.
 pub(crate) fn names_header(request: &ModelRequest, names: &[&HeaderName]) -> bool {
-    let mut said = request.model.headers.keys().chain(request.headers.keys());
+    let mut said = request.model.headers.keys().chain(request.options.headers.keys());
     said.any(|key| names.iter().any(|name| key.eq_ignore_ascii_case(name.as_str())))
 }
 
@@ -177,7 +177,7 @@ pub(crate) fn prompt_cache_key(request: &ModelRequest) -> Option<String> {
 /// # Errors
 /// Returns an error if a name or a value is invalid. The error does not show the value.
 pub(crate) fn apply_custom(headers: &mut HeaderMap, request: &ModelRequest) -> Result<(), ProviderError> {
-    for (name, value) in request.model.headers.iter().chain(&request.headers) {
+    for (name, value) in request.model.headers.iter().chain(&request.options.headers) {
         let wrong = |what: &str| {
             let context = ErrorContext::new(format!("the header {name:?} {what}"))
                 .with_target(&request.model.provider, &request.model.id);

@@ -178,9 +178,9 @@ async fn a_gateway_that_answers_with_one_body_is_understood() {
 async fn headers_and_body_can_be_changed_by_the_caller() {
     let server = Server::start(Answer::stream(REPLY)).await;
     let mut request = request(&server.url);
-    request.headers.insert("Anthropic-Version".into(), Some("2099-01-01".into()));
-    request.headers.insert("X-Api-Key".into(), None);
-    request.request_hook = Some(Arc::new(|body| {
+    request.options.headers.insert("Anthropic-Version".into(), Some("2099-01-01".into()));
+    request.options.headers.insert("X-Api-Key".into(), None);
+    request.options.request_hook = Some(Arc::new(|body| {
         let mut body = body.clone();
         body["metadata"] = json!({"user_id": "u"});
         Some(body)
@@ -208,7 +208,7 @@ async fn live_the_vendor_answers() {
         "Haiku",
         key,
     )));
-    request.max_tokens = Some(100);
+    request.options.max_tokens = Some(100);
     let (log, end) = run(&request).await;
     end.unwrap();
     assert!(log.usage().output > 0);

@@ -137,8 +137,8 @@ async fn a_failed_call_is_sent_once() {
 async fn the_signature_is_over_the_body_and_the_headers_that_were_sent() {
     let server = Server::answering(STREAM, reply()).await;
     let mut request = hello(model(&server));
-    request.headers.insert("X-Own".into(), Some("signed too".into()));
-    request.request_hook = Some(Arc::new(|body| {
+    request.options.headers.insert("X-Own".into(), Some("signed too".into()));
+    request.options.request_hook = Some(Arc::new(|body| {
         let mut body = body.clone();
         body["requestMetadata"] = json!({"team": "a"});
         Some(body)
@@ -206,9 +206,9 @@ async fn credentials_may_come_from_a_provider_of_the_callers() {
 async fn the_callers_headers_win_also_over_those_of_the_sdk() {
     let server = Server::answering(STREAM, reply()).await;
     let mut request = hello(model(&server).with_header("Authorization", "Token of-a-gateway"));
-    request.headers.insert("User-Agent".into(), Some("mine/1".into()));
-    request.headers.insert("Amz-Sdk-Invocation-Id".into(), None);
-    request.headers.insert("Accept".into(), Some("*/*".into()));
+    request.options.headers.insert("User-Agent".into(), Some("mine/1".into()));
+    request.options.headers.insert("Amz-Sdk-Invocation-Id".into(), None);
+    request.options.headers.insert("Accept".into(), Some("*/*".into()));
     call(&BedrockProvider::new(), &request).await.end.unwrap();
     let asked = &server.asked()[0];
     assert_eq!(header(asked, "authorization"), Some("Token of-a-gateway"));
@@ -406,7 +406,7 @@ async fn the_registry_serves_it_and_checks_before_sending() {
     let outcome = call(&registry, &hello(model(&server))).await;
     assert!(matches!(outcome.events.first(), Some(OwnedStreamEvent::Start { .. })));
     let mut asked: ModelRequest = hello(model(&server));
-    asked.tool_choice = ToolChoice::Required;
+    asked.options.tool_choice = ToolChoice::Required;
     assert!(call(&registry, &asked).await.error().to_string().contains("names no tools"));
     assert_eq!(server.asked().len(), 1);
     assert_eq!(outcome.log.content()[0], Content::text("Hello"));

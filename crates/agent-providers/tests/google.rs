@@ -64,7 +64,7 @@ async fn a_reply_with_thinking_text_and_calls_is_streamed_and_goes_back_signed()
     let server = Server::start(vec![first, second]).await;
     let mut request = hello(model(&server));
     request.tools = vec![ToolDefinition::new("look", "Looks.", json!({"type": "object"}))].into();
-    request.thinking_level = ThinkingLevel::High;
+    request.options.thinking_level = ThinkingLevel::High;
     let message = complete(&GoogleProvider::new(), &request, &CancellationToken::new()).await.unwrap();
     assert_eq!((message.text().as_str(), message.stop_reason), ("I will look.", StopReason::ToolUse));
     assert_eq!(message.content[0], Content::thinking("Let me see.", None));
@@ -242,9 +242,9 @@ async fn headers_and_body_can_be_changed_for_a_call() {
     let server =
         Server::start(vec![vec![sse(), said(json!([{"text": "hi"}])), last("STOP"), Act::End]]).await;
     let mut request = hello(model(&server));
-    request.headers.insert("X-Goog-Api-Key".to_owned(), None);
-    request.headers.insert("authorization".to_owned(), Some("Bearer other".to_owned()));
-    request.request_hook = Some(Arc::new(|body: &Value| {
+    request.options.headers.insert("X-Goog-Api-Key".to_owned(), None);
+    request.options.headers.insert("authorization".to_owned(), Some("Bearer other".to_owned()));
+    request.options.request_hook = Some(Arc::new(|body: &Value| {
         let mut body = body.clone();
         body["safetySettings"] = json!([]);
         Some(body)

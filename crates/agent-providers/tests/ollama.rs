@@ -45,7 +45,7 @@ async fn a_reply_with_thinking_text_calls_and_usage_is_streamed_and_folded() {
     ];
     let server = Server::start(vec![script]).await;
     let mut request = hello(model(&server));
-    request.thinking_level = ThinkingLevel::High;
+    request.options.thinking_level = ThinkingLevel::High;
     let message = complete(&OllamaProvider::new(), &request, &Default::default()).await.unwrap();
     assert_eq!((message.text().as_str(), message.stop_reason), ("I will look.", StopReason::ToolUse));
     let call = message.tool_calls().next().unwrap();

@@ -51,7 +51,7 @@ async fn a_reply_with_thinking_text_calls_and_usage_is_streamed_and_folded() {
     let server = Server::start(vec![script]).await;
     let mut request = hello(ModelConfig::openai("gpt-5", "GPT-5", "sk-test").with_base_url(server.url()));
     request.system_prompt = "Be brief.".into();
-    request.thinking_level = ThinkingLevel::High;
+    request.options.thinking_level = ThinkingLevel::High;
     request.tools = vec![ToolDefinition::new("look", "Looks", json!({"type": "object"}))].into();
     let message = complete(&OpenAiChatProvider::new(), &request, &Default::default()).await.unwrap();
 

@@ -78,7 +78,7 @@ async fn a_reply_is_streamed_folded_and_sent_back_as_it_came() {
     let server = Server::start(vec![answer(), vec![sse(), text("Done."), completed(), Act::End]]).await;
     let mut request = hello(model(&server));
     request.system_prompt = "Be brief.".into();
-    request.thinking_level = ThinkingLevel::High;
+    request.options.thinking_level = ThinkingLevel::High;
     request.tools = vec![ToolDefinition::new("look", "Looks", json!({"type": "object"}))].into();
     let provider = OpenAiResponsesProvider::new();
     let message = complete(&provider, &request, &CancellationToken::new()).await.unwrap();
@@ -275,7 +275,7 @@ async fn an_abort_ends_the_call_at_once() {
 async fn headers_and_body_can_be_changed_by_the_caller() {
     let server = Server::start(vec![answer()]).await;
     let mut request = hello(model(&server).with_header("x-project", "own").without_header("authorization"));
-    request.request_hook = Some(Arc::new(|body| {
+    request.options.request_hook = Some(Arc::new(|body| {
         let mut body = body.clone();
         body["service_tier"] = json!("flex");
         Some(body)

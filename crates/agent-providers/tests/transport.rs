@@ -372,7 +372,7 @@ async fn headers_of_the_caller_replace_and_remove_those_of_the_protocol() {
     let model =
         model(&server).with_header("Authorization", "Bearer other-token").with_header("x-team", "blue");
     let mut request = hello(model.without_header("user-agent"));
-    request.headers.insert("x-team".into(), Some("red".into()));
+    request.options.headers.insert("x-team".into(), Some("red".into()));
     call(&OpenAiChatProvider::new(), &request).await.message();
     let headers = server.asked()[0].headers.to_lowercase();
     assert!(
@@ -387,13 +387,13 @@ async fn headers_of_the_caller_replace_and_remove_those_of_the_protocol() {
 async fn a_hook_sees_the_body_and_may_replace_it() {
     let server = Server::start(vec![vec![sse(), stop(), Act::End]]).await;
     let mut request = hello(model(&server));
-    request.request_hook = Some(Arc::new(|body| {
+    request.options.request_hook = Some(Arc::new(|body| {
         let mut body = body.clone();
         body["keep_alive"] = "5m".into();
         Some(body)
     }));
     call(&OpenAiChatProvider::new(), &request).await.message();
-    request.request_hook = Some(Arc::new(|_| None));
+    request.options.request_hook = Some(Arc::new(|_| None));
     call(&OpenAiChatProvider::new(), &request).await.message();
     let asked = server.asked();
     assert_eq!(asked[0].json()["keep_alive"], "5m");

@@ -201,7 +201,7 @@ async fn the_fetched_token_is_not_shown_to_who_looks_at_the_wire() {
     let mut request = hello(model(&server, &account));
     let seen: std::sync::Arc<std::sync::Mutex<String>> = std::sync::Arc::default();
     let log = std::sync::Arc::clone(&seen);
-    request.wire_hooks.on_request = Some(std::sync::Arc::new(move |sent| {
+    request.options.wire_hooks.on_request = Some(std::sync::Arc::new(move |sent| {
         *log.lock().unwrap() = format!("{sent:?}");
     }));
     call(&VertexProvider::new(), &request).await.message();

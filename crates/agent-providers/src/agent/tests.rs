@@ -1,5 +1,6 @@
 //! What an agent knows of its model.
 
+use agent_core::compat::SeedVerbs as _;
 use agent_core::{CostConfig, ModelConfig, ThinkingForm, ThinkingLevel};
 
 use super::{agent, fill};

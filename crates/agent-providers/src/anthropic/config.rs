@@ -85,7 +85,7 @@ pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError
 /// thinking would refuse every request after a compaction. A caller who names betas by hand decides alone.
 pub(super) fn controls_binding(request: &ModelRequest) -> bool {
     let model = &request.model;
-    let mut by_hand = request.model.headers.iter().chain(&request.headers);
+    let mut by_hand = request.model.headers.iter().chain(&request.options.headers);
     let by_hand = by_hand.rfind(|(name, _)| name.eq_ignore_ascii_case(ANTHROPIC_BETA.as_str()));
     let named = by_hand.is_none_or(|(_, value)| value.as_ref().is_some_and(|v| v.contains(BINDING_CONTROLS)));
     named && is_vendor(model) && catalogue::find(&model.provider, &model.id).is_some_and(|f| f.thinking_bound)

@@ -51,7 +51,7 @@ pub(super) enum Auth {
 /// When there is neither, or a key makes no sense.
 pub(super) fn auth(request: &ModelRequest, source: Option<&Source>) -> Result<Auth, ProviderError> {
     let model = &*request.model;
-    let mut by_hand = request.model.headers.keys().chain(request.headers.keys());
+    let mut by_hand = request.model.headers.keys().chain(request.options.headers.keys());
     if by_hand.any(|name| name.eq_ignore_ascii_case(AUTHORIZATION.as_str())) {
         return Ok(Auth::Headers);
     }

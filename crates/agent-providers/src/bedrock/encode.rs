@@ -63,12 +63,12 @@ pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
         out.extend_from_slice(br#"[{"text":"#);
         json::write(out, &*request.system_prompt);
         out.push(b'}');
-        if caching && request.cache_config.marks_system() {
+        if caching && request.options.cache_config.marks_system() {
             out.extend_from_slice(CACHE_POINT);
         }
         out.push(b']');
     }
-    messages::write(body.key("messages"), request, family, caching && request.cache_config.marks_messages())?;
+    messages::write(body.key("messages"), request, family, caching && request.options.cache_config.marks_messages())?;
     body.close();
     Ok(out)
 }
@@ -85,7 +85,7 @@ pub(super) fn response_tool(request: &ModelRequest) -> Option<String> {
 }
 
 fn stop_sequences(request: &ModelRequest) -> Vec<&String> {
-    request.stop_sequences.iter().filter(|s| !s.trim().is_empty()).collect()
+    request.options.stop_sequences.iter().filter(|s| !s.trim().is_empty()).collect()
 }
 
 fn write_inference(
@@ -98,7 +98,7 @@ fn write_inference(
     if let Some(limit) = fields.max_tokens(request, plan) {
         config.field("maxTokens", &limit);
     }
-    if let Some(temperature) = request.temperature.filter(|t| t.is_finite() && fields.takes_temperature(plan))
+    if let Some(temperature) = request.options.temperature.filter(|t| t.is_finite() && fields.takes_temperature(plan))
     {
         config.field("temperature", &temperature);
     }
@@ -116,7 +116,7 @@ fn write_format(body: &mut Members<'_>, request: &ModelRequest, format: &Format<
     text.field("type", "json_schema");
     let mut structure = Members::open(text.key("structure"));
     let mut definition = Members::open(structure.key("jsonSchema"));
-    if let ResponseFormat::JsonSchema { name, .. } = &request.response_format
+    if let ResponseFormat::JsonSchema { name, .. } = &request.options.response_format
         && !name.is_empty()
     {
         definition.field("name", name);
@@ -166,7 +166,7 @@ fn write_tools(
 /// conversation with calls to name tools.
 fn called(request: &ModelRequest) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    let none = request.tools.is_empty() || request.tool_choice == agent_core::ToolChoice::None;
+    let none = request.tools.is_empty() || request.options.tool_choice == agent_core::ToolChoice::None;
     if !none {
         return names;
     }
@@ -196,7 +196,7 @@ fn write_list(
         || encode_tools(request.tools.definitions()),
         |encoded| out.extend_from_slice(encoded.bytes()),
     );
-    if marked && request.cache_config.marks_tools() && out.len() > start {
+    if marked && request.options.cache_config.marks_tools() && out.len() > start {
         out.extend_from_slice(CACHE_POINT);
     }
     for name in called.iter().filter(|_| request.tools.is_empty()) {

@@ -146,7 +146,7 @@ struct Unwritable;
 
 /// What the caller said by hand about headers that the SDK writes after everybody else.
 fn by_hand(request: &ModelRequest, headers: &HeaderMap) -> Vec<(HeaderName, Option<HeaderValue>)> {
-    let said = request.model.headers.iter().chain(&request.headers);
+    let said = request.model.headers.iter().chain(&request.options.headers);
     let mut out = Vec::new();
     for (name, value) in said {
         let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else { continue };

@@ -36,7 +36,7 @@ pub(crate) fn choose<'r>(
     facts: Option<&ModelFacts>,
 ) -> Result<Choice<'r>, ProviderError> {
     let none = request.tools.is_empty();
-    let choice = match (&request.tool_choice, format) {
+    let choice = match (&request.options.tool_choice, format) {
         (ToolChoice::Tool(name), _) if !none => Choice::Tool(name),
         (ToolChoice::Auto | ToolChoice::Required, format::Format::Tool { .. }) if !none => Choice::Any,
         (_, format::Format::Tool { name, .. }) => Choice::Tool(name),

@@ -59,7 +59,7 @@ pub(crate) fn choose<'r>(
         description: answer_format::TOOL_DESCRIPTION,
         schema,
     };
-    match &request.response_format {
+    match &request.options.response_format {
         ResponseFormat::JsonSchema { schema, .. } => match held_to(schema, native) {
             Some(grammar) => Ok(Format::Native(grammar)),
             None if native == Native::Yes && facts.is_some_and(|f| !f.forced_tools) => {
@@ -85,7 +85,7 @@ pub(crate) fn choose<'r>(
 
 /// The tool whose arguments are the answer, when this request has one: the decoder shows them as text.
 pub(crate) fn response_tool(request: &ModelRequest, native: Native) -> Option<String> {
-    let by_tool = match &request.response_format {
+    let by_tool = match &request.options.response_format {
         ResponseFormat::JsonObject => true,
         ResponseFormat::JsonSchema { schema, .. } => held_to(schema, native).is_none(),
         _ => false,

@@ -53,8 +53,8 @@ pub(crate) fn plan(
         }
         _ => (model.thinking, &model.thinking_levels),
     };
-    let level = request.thinking_level.clamp_to(levels);
-    let limit = request.max_tokens.unwrap_or(model.max_tokens).max(1);
+    let level = request.options.thinking_level.clamp_to(levels);
+    let limit = request.options.max_tokens.unwrap_or(model.max_tokens).max(1);
     let off = match facts.map(|f| f.thinking_off) {
         Some(ThinkingOff::Never) if drops_unbound => Thinking::Anyway,
         Some(ThinkingOff::Disabled) => Thinking::Disabled,
@@ -107,7 +107,7 @@ fn continues_without_thought(request: &ModelRequest) -> bool {
 /// The limit, raised as far as the model allows where the budget needs it, and the budget below it. `None` when
 /// not even the smallest budget fits.
 fn budget(request: &ModelRequest, level: ThinkingLevel, limit: u32) -> Option<(u32, u32)> {
-    let wanted = request.thinking_budgets.for_level(level)?.max(MIN_BUDGET);
+    let wanted = request.options.thinking_budgets.for_level(level)?.max(MIN_BUDGET);
     let needed = wanted.saturating_add(MIN_ANSWER);
     let max_tokens = limit.max(needed.min(request.model.max_tokens));
     let budget = wanted.min(max_tokens.saturating_sub(MIN_ANSWER));

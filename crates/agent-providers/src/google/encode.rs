@@ -78,7 +78,7 @@ impl Choice<'_> {
 
 fn choice<'r>(request: &'r ModelRequest, format: &'r Format<'r>) -> Result<Choice<'r>, ProviderError> {
     let none = request.tools.is_empty();
-    Ok(match (&request.tool_choice, format) {
+    Ok(match (&request.options.tool_choice, format) {
         (ToolChoice::Tool(name), _) if !none => Choice::Tool(name),
         (ToolChoice::None, Format::Tool { name, .. }) => Choice::Tool(name),
         (_, Format::Tool { .. }) => Choice::Any,
@@ -101,10 +101,10 @@ fn write_config(body: &mut Members<'_>, request: &ModelRequest, known: Known, fo
     let plan = thinking::plan(request, known);
     let mut config = Members::open(body.key("generationConfig"));
     config.field("maxOutputTokens", &plan.max_tokens);
-    if let Some(temperature) = request.temperature.filter(|t| t.is_finite()) {
+    if let Some(temperature) = request.options.temperature.filter(|t| t.is_finite()) {
         config.field("temperature", &temperature);
     }
-    let stops: Vec<&String> = request.stop_sequences.iter().filter(|s| !s.is_empty()).collect();
+    let stops: Vec<&String> = request.options.stop_sequences.iter().filter(|s| !s.is_empty()).collect();
     if !stops.is_empty() {
         config.field("stopSequences", &stops);
     }

@@ -102,7 +102,7 @@ proptest! {
 #[track_caller]
 fn check_thinking(who: &AssistantMessage, block: &Content, as_text: bool, expect: ThinkingOut) {
     let mut request = request(true);
-    request.foreign_thinking_as_text = as_text;
+    request.options.foreign_thinking_as_text = as_text;
     let Content::Thinking(block) = block else { panic!("a thinking block") };
     assert_eq!(Handoff::new(&request, RULE).thinking(who, block), expect);
 }
@@ -175,7 +175,7 @@ fn failed_replies_and_notes_are_shown_to_nobody() {
 fn the_wire_key_differs_in_everything_the_bytes_depend_on() {
     let base = request(true);
     let mut as_text = base.clone();
-    as_text.foreign_thinking_as_text = true;
+    as_text.options.foreign_thinking_as_text = true;
     let other = ModelRequest::new(
         ModelConfig::anthropic("claude-2", "Claude", "k").with_images(true),
         History::new(),

@@ -42,7 +42,7 @@ pub(super) fn request(request: &ModelRequest) -> Result<HttpRequest, ProviderErr
 
 fn options(members: &mut Members<'_>, request: &ModelRequest) -> Result<(), ProviderError> {
     let model = &request.model;
-    let level = request.thinking_level.clamp_to(&model.thinking_levels);
+    let level = request.options.thinking_level.clamp_to(&model.thinking_levels);
     match (model.thinking, level) {
         (ThinkingForm::None, _) => {}
         (_, ThinkingLevel::Off) => {
@@ -61,7 +61,7 @@ fn options(members: &mut Members<'_>, request: &ModelRequest) -> Result<(), Prov
             members.field("think", &true);
         }
     }
-    match &request.response_format {
+    match &request.options.response_format {
         _ if offers_tools(request) => {}
         ResponseFormat::JsonObject => {
             members.field("format", "json");
@@ -71,7 +71,7 @@ fn options(members: &mut Members<'_>, request: &ModelRequest) -> Result<(), Prov
         }
         _ => {}
     }
-    if matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Tool(_)) {
+    if matches!(request.options.tool_choice, ToolChoice::Required | ToolChoice::Tool(_)) {
         return Err(cannot(
             request,
             "Ollama has no way to demand a tool call",
@@ -79,18 +79,18 @@ fn options(members: &mut Members<'_>, request: &ModelRequest) -> Result<(), Prov
         ));
     }
     let mut options = Members::open(members.key("options"));
-    let limit = request.max_tokens.unwrap_or(model.max_tokens);
+    let limit = request.options.max_tokens.unwrap_or(model.max_tokens);
     if limit > 0 {
         options.field("num_predict", &limit);
     }
     if model.context_window > 0 {
         options.field("num_ctx", &model.context_window);
     }
-    if let Some(temperature) = request.temperature.filter(|t| t.is_finite()) {
+    if let Some(temperature) = request.options.temperature.filter(|t| t.is_finite()) {
         options.field("temperature", &temperature);
     }
-    if !request.stop_sequences.is_empty() {
-        options.field("stop", &request.stop_sequences);
+    if !request.options.stop_sequences.is_empty() {
+        options.field("stop", &request.options.stop_sequences);
     }
     options.close();
     Ok(())
@@ -99,7 +99,7 @@ fn options(members: &mut Members<'_>, request: &ModelRequest) -> Result<(), Prov
 /// Whether the model is told of tools. A server that holds an answer to a form lets its model call none, so beside tools
 /// the form is said in the system prompt instead.
 fn offers_tools(request: &ModelRequest) -> bool {
-    !request.tools.is_empty() && request.tool_choice != ToolChoice::None
+    !request.tools.is_empty() && request.options.tool_choice != ToolChoice::None
 }
 
 fn tools(members: &mut Members<'_>, request: &ModelRequest) {
@@ -134,7 +134,7 @@ fn messages(out: &mut Vec<u8>, request: &ModelRequest) -> Result<(), ProviderErr
     out.push(b'[');
     let start = out.len();
     let told =
-        if offers_tools(request) { answer_format::instruction(&request.response_format) } else { None };
+        if offers_tools(request) { answer_format::instruction(&request.options.response_format) } else { None };
     let prompt = answer_format::with_instruction(&request.system_prompt, told);
     if !prompt.trim().is_empty() {
         let mut message = Members::open(out);

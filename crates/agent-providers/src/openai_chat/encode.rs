@@ -66,7 +66,7 @@ fn tools(members: &mut Members<'_>, request: &ModelRequest, dialect: &Dialect) {
     if request.tools.is_empty() {
         return;
     }
-    let marked = dialect.cache_markers && request.cache_config.marks_tools();
+    let marked = dialect.cache_markers && request.options.cache_config.marks_tools();
     let key = wire_key(request, &["chat tools", if dialect.strict_tools { "strict" } else { "" }]);
     let out = members.key("tools");
     let make = || {
@@ -103,7 +103,7 @@ fn messages(out: &mut Vec<u8>, request: &ModelRequest, dialect: &Dialect) {
     system(out, request, dialect);
     let encoder = unit::UnitEncoder::new(request, dialect);
     let key = dialect.unit_key(request);
-    let marked = dialect.cache_markers && request.cache_config.marks_messages();
+    let marked = dialect.cache_markers && request.options.cache_config.marks_messages();
     let mut marks = Marks::default();
     let mut write = |out: &mut Vec<u8>, form: &Encoded| {
         comma(out, start);
@@ -154,7 +154,7 @@ fn bridged(
 }
 
 fn system(out: &mut Vec<u8>, request: &ModelRequest, dialect: &Dialect) {
-    let told = if dialect.json_schema { None } else { answer_format::instruction(&request.response_format) };
+    let told = if dialect.json_schema { None } else { answer_format::instruction(&request.options.response_format) };
     let prompt = &*answer_format::with_instruction(&request.system_prompt, told);
     if prompt.trim().is_empty() {
         return;
@@ -165,7 +165,7 @@ fn system(out: &mut Vec<u8>, request: &ModelRequest, dialect: &Dialect) {
         let parts = message.key("content");
         parts.extend_from_slice(br#"[{"type":"text","text":"#);
         write(parts, prompt);
-        if request.cache_config.marks_system() {
+        if request.options.cache_config.marks_system() {
             parts.extend_from_slice(CACHE_MARKER);
         }
         parts.extend_from_slice(b"}]");

@@ -26,23 +26,23 @@ pub(super) fn write(members: &mut Members<'_>, request: &ModelRequest, dialect: 
     if dialect.store {
         members.field("store", &false);
     }
-    let limit = request.max_tokens.unwrap_or(request.model.max_tokens);
+    let limit = request.options.max_tokens.unwrap_or(request.model.max_tokens);
     if limit > 0 {
         members.named(&dialect.max_tokens, &limit);
     }
-    let level = request.thinking_level.clamp_to(&request.model.thinking_levels);
+    let level = request.options.thinking_level.clamp_to(&request.model.thinking_levels);
     let thinks = level != ThinkingLevel::Off && request.model.thinking != ThinkingForm::None;
-    if let Some(temperature) = request.temperature.filter(|t| t.is_finite() && !thinks) {
+    if let Some(temperature) = request.options.temperature.filter(|t| t.is_finite() && !thinks) {
         members.field("temperature", &temperature);
     }
     thinking(members, request, dialect, level);
-    if !request.stop_sequences.is_empty() {
-        members.field("stop", &request.stop_sequences);
+    if !request.options.stop_sequences.is_empty() {
+        members.field("stop", &request.options.stop_sequences);
     }
-    response_format(members, &request.response_format, dialect);
+    response_format(members, &request.options.response_format, dialect);
     tool_choice(members, request);
     if dialect.prompt_cache_key
-        && request.cache_config.enabled
+        && request.options.cache_config.enabled
         && let Some(key) = prompt_cache_key(request)
     {
         members.field("prompt_cache_key", &key);
@@ -60,7 +60,7 @@ fn thinking(members: &mut Members<'_>, request: &ModelRequest, dialect: &Dialect
             members.field("reasoning_effort", effort(&request.model, level));
         }
         ThinkingFormat::OpenRouter if on => {
-            let budget = request.thinking_budgets.for_level(level).filter(|_| form == ThinkingForm::Budget);
+            let budget = request.options.thinking_budgets.for_level(level).filter(|_| form == ThinkingForm::Budget);
             match budget {
                 Some(budget) => members.field("reasoning", &json!({"max_tokens": budget.max(MIN_BUDGET)})),
                 None => members.field("reasoning", &json!({"effort": effort(&request.model, level)})),
@@ -103,7 +103,7 @@ fn tool_choice(members: &mut Members<'_>, request: &ModelRequest) {
     if request.tools.is_empty() {
         return;
     }
-    match &request.tool_choice {
+    match &request.options.tool_choice {
         ToolChoice::None => {
             members.field("tool_choice", "none");
         }

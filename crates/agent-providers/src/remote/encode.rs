@@ -32,13 +32,13 @@ fn body(request: &ModelRequest) -> Vec<u8> {
     members.field("provider", &request.model.provider).field("model", &request.model.id);
     members.field("system_prompt", &*request.system_prompt);
     members.field("tools", request.tools.definitions());
-    members.field("thinking_level", &request.thinking_level);
-    members.field("thinking_budgets", &request.thinking_budgets);
-    members.field("max_tokens", &request.max_tokens).field("temperature", &request.temperature);
-    members.field("cache_config", &request.cache_config).field("session_id", &request.session_id);
-    members.field("tool_choice", &request.tool_choice).field("response_format", &request.response_format);
-    members.field("stop_sequences", &request.stop_sequences);
-    members.field("foreign_thinking_as_text", &request.foreign_thinking_as_text);
+    members.field("thinking_level", &request.options.thinking_level);
+    members.field("thinking_budgets", &request.options.thinking_budgets);
+    members.field("max_tokens", &request.options.max_tokens).field("temperature", &request.options.temperature);
+    members.field("cache_config", &request.options.cache_config).field("session_id", &request.session_id);
+    members.field("tool_choice", &request.options.tool_choice).field("response_format", &request.options.response_format);
+    members.field("stop_sequences", &request.options.stop_sequences);
+    members.field("foreign_thinking_as_text", &request.options.foreign_thinking_as_text);
     messages(members.key("messages"), request);
     members.close();
     out

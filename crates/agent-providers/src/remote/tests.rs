@@ -32,12 +32,12 @@ fn asked() -> ModelRequest {
     let mut request = ModelRequest::new(model, history);
     request.system_prompt = "Be brief.".into();
     request.tools = vec![ToolDefinition::new("look", "Looks.", json!({"type": "object"}))].into();
-    request.thinking_level = ThinkingLevel::High;
-    request.max_tokens = Some(77);
-    request.temperature = Some(0.5);
+    request.options.thinking_level = ThinkingLevel::High;
+    request.options.max_tokens = Some(77);
+    request.options.temperature = Some(0.5);
     request.session_id = Some("s".into());
-    request.tool_choice = ToolChoice::Tool("look".into());
-    request.stop_sequences = vec!["END".into()];
+    request.options.tool_choice = ToolChoice::Tool("look".into());
+    request.options.stop_sequences = vec!["END".into()];
     request
 }
 
@@ -61,14 +61,14 @@ fn what_is_sent_gives_the_same_request_on_the_other_side_and_holds_no_key() {
         ("Be brief.", request.tools.definitions())
     );
     assert_eq!(
-        (config.thinking_level, config.max_tokens, config.temperature),
+        (config.options.thinking_level, config.options.max_tokens, config.options.temperature),
         (ThinkingLevel::High, Some(77), Some(0.5))
     );
     assert_eq!(
-        (config.session_id, config.tool_choice),
-        (request.session_id.clone(), request.tool_choice.clone())
+        (config.session_id, config.options.tool_choice.clone()),
+        (request.session_id.clone(), request.options.tool_choice.clone())
     );
-    assert_eq!(config.stop_sequences, request.stop_sequences);
+    assert_eq!(config.options.stop_sequences, request.options.stop_sequences);
     assert_eq!(config.model.key_text(), "sk-of-the-server");
 }
 

@@ -88,16 +88,16 @@ impl RemoteRequest {
         let mut config = ModelRequest::new(model, history);
         config.system_prompt = self.system_prompt.into();
         config.tools = self.tools.into();
-        config.thinking_level = self.thinking_level;
-        config.thinking_budgets = self.thinking_budgets;
-        config.max_tokens = self.max_tokens;
-        config.temperature = self.temperature;
-        config.cache_config = self.cache_config;
+        config.options.thinking_level = self.thinking_level;
+        config.options.thinking_budgets = self.thinking_budgets;
+        config.options.max_tokens = self.max_tokens;
+        config.options.temperature = self.temperature;
+        config.options.cache_config = self.cache_config;
         config.session_id = self.session_id;
-        config.tool_choice = self.tool_choice;
-        config.response_format = self.response_format;
-        config.stop_sequences = self.stop_sequences;
-        config.foreign_thinking_as_text = self.foreign_thinking_as_text;
+        config.options.tool_choice = self.tool_choice;
+        config.options.response_format = self.response_format;
+        config.options.stop_sequences = self.stop_sequences;
+        config.options.foreign_thinking_as_text = self.foreign_thinking_as_text;
         config
     }
 }

@@ -46,8 +46,8 @@ fn custom_headers_override_and_none_removes() {
         .with_header("x-b", "1")
         .without_header("user-agent");
     let mut request = ModelRequest::new(model, History::new());
-    request.headers.insert("x-a".into(), Some("2".into()));
-    request.headers.insert("x-b".into(), None);
+    request.options.headers.insert("x-a".into(), Some("2".into()));
+    request.options.headers.insert("x-b".into(), None);
     let mut headers = json_headers();
     apply_custom(&mut headers, &request).unwrap();
     assert_eq!(headers["x-a"], "2");

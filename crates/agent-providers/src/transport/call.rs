@@ -369,7 +369,7 @@ fn redact(text: &mut String, request: &ModelRequest) {
             *text = key.redact(text);
         }
     }
-    let headers = request.headers.values().chain(request.model.headers.values());
+    let headers = request.options.headers.values().chain(request.model.headers.values());
     for value in headers.flatten().filter(|v| v.len() >= MIN_REDACTED) {
         if text.contains(value.as_str()) {
             *text = text.replace(value.as_str(), "****");

@@ -80,7 +80,7 @@ pub(super) fn send(
     let HttpRequest { url, mut headers, mut body } = protocol.encode(request)?;
     headers.extend(fetched);
     apply_custom(&mut headers, request)?;
-    if let Some(hook) = &request.request_hook
+    if let Some(hook) = &request.options.request_hook
         && let Ok(value) = serde_json::from_slice(&body)
         && let Some(replaced) = hook(&value)
     {

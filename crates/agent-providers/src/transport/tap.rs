@@ -59,12 +59,12 @@ impl Tap {
     /// A tap, if anybody looks.
     pub(crate) fn of(request: &ModelRequest) -> Option<Arc<Self>> {
         static EXCHANGES: AtomicU64 = AtomicU64::new(1);
-        if !request.wire_hooks.is_set() {
+        if !request.options.wire_hooks.is_set() {
             return None;
         }
         let keys = [request.api_key.as_ref(), request.model.api_key.as_ref()];
         Some(Arc::new(Self {
-            hooks: request.wire_hooks.clone(),
+            hooks: request.options.wire_hooks.clone(),
             exchange: EXCHANGES.fetch_add(1, Ordering::Relaxed),
             target: (request.model.provider.clone(), request.model.id.clone()),
             secrets: OnceLock::new(),

@@ -80,7 +80,7 @@ async fn table(what: &str, wish: &dyn Fn(&mut ModelRequest), rows: [(Vendor, Vec
 
 #[tokio::test]
 async fn stop_sequences() {
-    let wish = |r: &mut ModelRequest| r.stop_sequences = vec!["END".into(), "\n\n".into()];
+    let wish = |r: &mut ModelRequest| r.options.stop_sequences = vec!["END".into(), "\n\n".into()];
     let both = || json!(["END", "\n\n"]);
     // Claude takes none of white space only.
     let rows = [
@@ -98,7 +98,7 @@ async fn stop_sequences() {
 
 #[tokio::test]
 async fn tools_that_must_not_be_called() {
-    let wish = |r: &mut ModelRequest| r.tool_choice = ToolChoice::None;
+    let wish = |r: &mut ModelRequest| r.options.tool_choice = ToolChoice::None;
     let mode = "/toolConfig/functionCallingConfig/mode";
     let rows = [
         (ANTHROPIC, vec![At("/tool_choice", json!({"type": "none"})), At("/tools/0/name", json!("look"))]),
@@ -116,7 +116,7 @@ async fn tools_that_must_not_be_called() {
 
 #[tokio::test]
 async fn tools_of_which_one_must_be_called() {
-    let wish = |r: &mut ModelRequest| r.tool_choice = ToolChoice::Required;
+    let wish = |r: &mut ModelRequest| r.options.tool_choice = ToolChoice::Required;
     let mode = "/toolConfig/functionCallingConfig/mode";
     let rows = [
         (ANTHROPIC, vec![At("/tool_choice", json!({"type": "any"}))]),
@@ -133,7 +133,7 @@ async fn tools_of_which_one_must_be_called() {
 
 #[tokio::test]
 async fn a_tool_that_must_be_called() {
-    let wish = |r: &mut ModelRequest| r.tool_choice = ToolChoice::Tool("draw".into());
+    let wish = |r: &mut ModelRequest| r.options.tool_choice = ToolChoice::Tool("draw".into());
     let any_of = || json!({"mode": "ANY", "allowedFunctionNames": ["draw"]});
     let rows = [
         (ANTHROPIC, vec![At("/tool_choice", json!({"type": "tool", "name": "draw"}))]),
@@ -180,8 +180,8 @@ async fn caching_where_the_protocol_lets_one_say_something_of_it() {
     for vendor in ALL {
         let without = |r: &mut ModelRequest| {
             said(r);
-            r.cache_config = CacheConfig::default();
-            r.cache_config.enabled = false;
+            r.options.cache_config = CacheConfig::default();
+            r.options.cache_config.enabled = false;
         };
         let body = send(vendor, &without).await.unwrap().body;
         for word in ["cache_control", "cachePoint", "prompt_cache_key", "the-session"] {
@@ -311,10 +311,10 @@ async fn headers_of_a_call_win_over_the_models_and_over_the_protocols() {
                 .with_header("X-Kept", "of the model")
                 .with_header("X-Gone", "of the model");
             r.model = model.into();
-            r.headers.insert("x-team".into(), Some("of the call".into()));
-            r.headers.insert("x-gone".into(), None);
-            r.headers.insert("user-agent".into(), Some("theirs/1.0".into()));
-            r.headers.insert("accept".into(), None);
+            r.options.headers.insert("x-team".into(), Some("of the call".into()));
+            r.options.headers.insert("x-gone".into(), None);
+            r.options.headers.insert("user-agent".into(), Some("theirs/1.0".into()));
+            r.options.headers.insert("accept".into(), None);
         };
         let headers = send(vendor, &wish).await.unwrap().headers.to_ascii_lowercase();
         let line = |name: &str| {
@@ -338,7 +338,7 @@ async fn headers_of_the_connection_cannot_be_set() {
         for name in ["host", "Content-Length", "transfer-encoding", "connection"] {
             let server = Server::start(vec![vendor.answer(&Said::text("x"))]).await;
             let mut request = hello(vendor.at(&format!("http://{}", server.address)));
-            request.headers.insert(name.into(), Some("1".into()));
+            request.options.headers.insert(name.into(), Some("1".into()));
             let outcome = call(&ProviderRegistry::default(), &request).await;
             assert!(outcome.error().to_string().contains("belongs to the transport"), "{}", vendor.name);
             assert!(server.asked().is_empty());

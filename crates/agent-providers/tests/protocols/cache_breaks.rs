@@ -1,5 +1,7 @@
 //! Where a request stops being the last one, found in the bytes that a server gets.
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use std::sync::Arc;
 
 use agent_core::testing::ScriptedTool;
@@ -109,7 +111,7 @@ async fn a_conversation_that_grows_breaks_no_cache() {
 #[tokio::test]
 async fn a_changed_system_prompt_is_found_at_its_byte() {
     for vendor in ALL {
-        let scene = scene(vendor).await;
+        let mut scene = scene(vendor).await;
         assert_eq!(scene.breaks("Look.").await, []);
         scene.agent.set_system_prompt("You are careful. The time is 10:01.");
         let found = scene.broken(vendor.name).await;
@@ -204,7 +206,7 @@ async fn what_the_vendor_reports_of_its_cache_is_in_the_event() {
         .with_provider(ProviderRegistry::default())
         .with_tool(ScriptedTool::saying("look", "x"))
         .with_system_prompt("The time is 10:00.");
-    let scene = Scene { server, agent };
+    let mut scene = Scene { server, agent };
     assert_eq!(scene.breaks(LONG).await, []);
     scene.agent.set_system_prompt("The time is 10:01.");
     let found = scene.broken("anthropic").await;

@@ -1,6 +1,7 @@
 //! One conversation through all eight protocols in turn (D20): with tools, parallel calls, thinking, thinking that was
 //! withheld, pictures in prompts and results, and a reply that was aborted.
 
+use agent_core::compat::SeedSetters as _;
 use std::sync::Arc;
 
 use agent_core::{
@@ -110,7 +111,7 @@ fn check(asked: &Asked, leg: &Leg, blind: bool) {
 
 /// Goes through these in turn. A blind model is told of pictures in words.
 async fn relay(ring: Vec<Vendor>, blind: bool) {
-    let agent = BasicAgent::new(ring[0].at("http://unused"))
+    let mut agent = BasicAgent::new(ring[0].at("http://unused"))
         .with_provider(ProviderRegistry::default())
         .with_system_prompt("You draw.")
         .with_tools(tools())

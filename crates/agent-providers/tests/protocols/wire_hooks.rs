@@ -1,5 +1,6 @@
 //! The hooks that look at the wire see the bytes that a server sees, and no credential.
 
+use agent_core::compat::SeedSetters as _;
 use std::sync::{Arc, Mutex};
 
 use agent_core::provider::HIDDEN;
@@ -71,8 +72,8 @@ fn answer(log: &Log, part: &ReceivedPart<'_>) {
 fn watched(mut request_: ModelRequest) -> (ModelRequest, Log) {
     let log = Log::default();
     let (one, two) = (Arc::clone(&log), Arc::clone(&log));
-    request_.wire_hooks.on_request = Some(Arc::new(move |sent| request(&one, sent)));
-    request_.wire_hooks.on_response = Some(Arc::new(move |part| answer(&two, part)));
+    request_.options.wire_hooks.on_request = Some(Arc::new(move |sent| request(&one, sent)));
+    request_.options.wire_hooks.on_response = Some(Arc::new(move |part| answer(&two, part)));
     (request_, log)
 }
 
@@ -164,8 +165,8 @@ async fn the_bytes_seen_are_the_bytes_on_the_wire_and_hold_no_credential() {
 async fn headers_of_the_caller_are_hidden_unless_they_are_known_to_be_harmless() {
     for vendor in ALL {
         let seen = check(vendor, |request| {
-            request.headers.insert("X-Their-Own".into(), Some("a-secret-of-the-caller".into()));
-            request.headers.insert("anthropic-beta".into(), Some("a-feature".into()));
+            request.options.headers.insert("X-Their-Own".into(), Some("a-secret-of-the-caller".into()));
+            request.options.headers.insert("anthropic-beta".into(), Some("a-feature".into()));
         })
         .await;
         let headers = &seen.requests[0].headers;
@@ -228,8 +229,8 @@ async fn a_hook_that_panics_changes_nothing() {
     for vendor in [ANTHROPIC, BEDROCK, VERTEX] {
         let server = Server::start(vec![vendor.answer(&Said::text("fine"))]).await;
         let mut asking = hello(vendor.at(&format!("http://{}", server.address)));
-        asking.wire_hooks.on_request = Some(Arc::new(|_| panic!("of the hook")));
-        asking.wire_hooks.on_response = Some(Arc::new(|_| panic!("of the hook")));
+        asking.options.wire_hooks.on_request = Some(Arc::new(|_| panic!("of the hook")));
+        asking.options.wire_hooks.on_response = Some(Arc::new(|_| panic!("of the hook")));
         assert_eq!(call(&ProviderRegistry::default(), &asking).await.text(), "fine");
     }
 }
@@ -270,7 +271,7 @@ fn a_model_and_a_request_show_no_hooks_and_no_keys_in_their_debug_form() {
         let (asking, _) = watched(hello(ModelConfig::clone(&vendor.at("http://localhost"))));
         let text = format!(
             "{asking:?} {:?} {:?}",
-            asking.wire_hooks,
+            asking.options.wire_hooks,
             StreamProvider::provider_id(&ProviderRegistry::default())
         );
         for secret in vendor.secrets() {

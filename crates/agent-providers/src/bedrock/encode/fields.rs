@@ -22,7 +22,7 @@ pub(super) enum Fields {
 /// Chooses them.
 pub(super) fn plan(request: &ModelRequest, family: Family, plan: &Plan) -> Fields {
     let model = &*request.model;
-    let level = request.thinking_level.clamp_to(&model.thinking_levels);
+    let level = request.options.thinking_level.clamp_to(&model.thinking_levels);
     let by_word = matches!(model.thinking, ThinkingForm::Effort | ThinkingForm::Adaptive);
     match family {
         Family::Claude if plan.says_nothing() => Fields::Unsaid,
@@ -49,7 +49,7 @@ impl Fields {
             Self::Claude => Some(plan.max_tokens),
             // Nova refuses a limit beside its highest effort.
             Self::Nova("high") => None,
-            _ => Some(request.max_tokens.unwrap_or(request.model.max_tokens).max(1)),
+            _ => Some(request.options.max_tokens.unwrap_or(request.model.max_tokens).max(1)),
         }
     }
 

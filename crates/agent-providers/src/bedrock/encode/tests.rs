@@ -82,7 +82,7 @@ fn refused(request: &ModelRequest) -> String {
 
 #[track_caller]
 fn messages(mut request: ModelRequest) -> Value {
-    request.cache_config = agent_core::CacheConfig::disabled();
+    request.options.cache_config = agent_core::CacheConfig::disabled();
     body(&request)["messages"].take()
 }
 
@@ -125,8 +125,8 @@ fn varied() -> ModelRequest {
     });
     asked.system_prompt = "Be brief.".into();
     asked.tools = tools(&["read", "write"]).into();
-    asked.thinking_level = agent_core::ThinkingLevel::Medium;
-    asked.stop_sequences = vec!["END".into()];
+    asked.options.thinking_level = agent_core::ThinkingLevel::Medium;
+    asked.options.stop_sequences = vec!["END".into()];
     asked
 }
 

@@ -40,9 +40,9 @@ fn the_signed_request_is_sent_as_it_is_with_every_header_marked_sensitive() {
 #[test]
 fn what_the_caller_says_by_hand_wins_over_the_sdk() {
     let mut asked = request();
-    asked.headers.insert("User-Agent".into(), Some("mine".into()));
-    asked.headers.insert("Amz-Sdk-Request".into(), None);
-    asked.headers.insert("X-Own".into(), Some("1".into()));
+    asked.options.headers.insert("User-Agent".into(), Some("mine".into()));
+    asked.options.headers.insert("Amz-Sdk-Request".into(), None);
+    asked.options.headers.insert("X-Own".into(), Some("1".into()));
     let mut headers = HeaderMap::new();
     headers.insert(USER_AGENT, HeaderValue::from_static("mine"));
     let names: Vec<String> =

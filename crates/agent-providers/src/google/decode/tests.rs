@@ -308,7 +308,7 @@ fn a_whole_body_is_read_as_a_stream_of_one_and_a_list_as_a_stream() {
 fn the_call_that_is_the_answer_is_shown_as_text() {
     let mut request = ModelRequest::new(ModelConfig::google("gemini-2.5-flash", "F", "k"), History::new());
     request.tools = vec![agent_core::ToolDefinition::new("t", "T", json!({"type": "object"}))].into();
-    request.response_format = agent_core::ResponseFormat::JsonObject;
+    request.options.response_format = agent_core::ResponseFormat::JsonObject;
     let call = parts(json!([{"functionCall": {"name": "respond_json", "args": {"n": 1}}}]));
     let message = read_for(&request, &[call, end("STOP")]).end.unwrap();
     assert_eq!((message.text().as_str(), message.stop_reason), (r#"{"n":1}"#, StopReason::Stop));

@@ -26,7 +26,7 @@ pub(super) enum Format<'r> {
 
 /// Chooses.
 pub(super) fn choose(request: &ModelRequest, known: Known) -> Format<'_> {
-    let schema = match &request.response_format {
+    let schema = match &request.options.response_format {
         ResponseFormat::JsonSchema { schema, .. } => Some(schema),
         ResponseFormat::JsonObject => None,
         _ => return Format::Free,
@@ -48,6 +48,6 @@ pub(in crate::google) fn answer_tool(request: &ModelRequest) -> Option<String> {
 
 /// Before Gemini 3 a request that declares functions and wants JSON is refused.
 fn is_native(request: &ModelRequest, known: Known) -> bool {
-    let demanded = matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Tool(_));
+    let demanded = matches!(request.options.tool_choice, ToolChoice::Required | ToolChoice::Tool(_));
     (request.tools.is_empty() && !demanded) || known.answers_in_json_with_tools()
 }

@@ -88,12 +88,12 @@ fn varied() -> ModelRequest {
     let mut request = ModelRequest::new(author, history);
     request.system_prompt = "Be brief.".into();
     request.tools = look().into();
-    request.tool_choice = ToolChoice::Tool("look".to_owned());
-    request.thinking_level = ThinkingLevel::Medium;
-    request.max_tokens = Some(500);
-    request.temperature = Some(0.5);
-    request.stop_sequences = vec!["END".to_owned(), String::new()];
-    request.response_format =
+    request.options.tool_choice = ToolChoice::Tool("look".to_owned());
+    request.options.thinking_level = ThinkingLevel::Medium;
+    request.options.max_tokens = Some(500);
+    request.options.temperature = Some(0.5);
+    request.options.stop_sequences = vec!["END".to_owned(), String::new()];
+    request.options.response_format =
         ResponseFormat::JsonSchema { name: "n".to_owned(), schema: json!({"type": "object"}), strict: true };
     request
 }
@@ -120,7 +120,7 @@ fn the_smallest_request_says_nothing_that_was_not_asked_for() {
 fn check_choice(choice: ToolChoice, expect: Value) {
     let mut request = hello("gemini-2.5-flash");
     request.tools = look().into();
-    request.tool_choice = choice;
+    request.options.tool_choice = choice;
     assert_eq!(written(&request)["toolConfig"], expect);
 }
 
@@ -135,7 +135,7 @@ fn a_choice_of_tools_is_a_mode_and_names() {
     );
     for choice in [ToolChoice::Required, ToolChoice::Tool("look".to_owned())] {
         let mut request = hello("gemini-2.5-flash");
-        request.tool_choice = choice;
+        request.options.tool_choice = choice;
         assert!(body(&request).unwrap_err().to_string().contains("names no tools"));
     }
 }
@@ -148,7 +148,7 @@ fn a_json_answer_beside_tools_is_native_since_gemini_3_and_a_function_before() {
         if tools {
             request.tools = look().into();
         }
-        request.response_format = format;
+        request.options.response_format = format;
         let body = written(&request);
         let functions = body["tools"][0]["functionDeclarations"].as_array().map_or(0, Vec::len);
         let config = &body["generationConfig"];
@@ -175,7 +175,7 @@ fn a_json_answer_beside_tools_is_native_since_gemini_3_and_a_function_before() {
 #[track_caller]
 fn check_thinking(id: &str, level: ThinkingLevel, expect: Value) {
     let mut request = hello(id);
-    request.thinking_level = level;
+    request.options.thinking_level = level;
     assert_eq!(written(&request)["generationConfig"]["thinkingConfig"], expect, "{id} {level:?}");
 }
 
@@ -226,9 +226,9 @@ fn a_budget_leaves_room_for_the_answer() {
     let config = |max: Option<u32>, limit: u32, budgets: ThinkingBudgets| {
         let mut request = hello("gemini-2.5-flash");
         request.model = model("gemini-2.5-flash").with_limits(1_000_000, limit).into();
-        request.max_tokens = max;
-        request.thinking_level = ThinkingLevel::High;
-        request.thinking_budgets = budgets;
+        request.options.max_tokens = max;
+        request.options.thinking_level = ThinkingLevel::High;
+        request.options.thinking_budgets = budgets;
         let config = written(&request)["generationConfig"].clone();
         (config["maxOutputTokens"].as_u64().unwrap(), config["thinkingConfig"]["thinkingBudget"].as_u64())
     };
@@ -251,7 +251,7 @@ fn a_model_that_is_told_by_a_word_in_its_configuration_gets_one() {
     request.model = ModelConfig::google("my-tuned-model", "T", "k")
         .with_thinking_form(ThinkingForm::Effort, [ThinkingLevel::Low, ThinkingLevel::High])
         .into();
-    request.thinking_level = ThinkingLevel::Medium;
+    request.options.thinking_level = ThinkingLevel::Medium;
     let config = written(&request)["generationConfig"]["thinkingConfig"].clone();
     assert_eq!(config, json!({"includeThoughts": true, "thinkingLevel": "HIGH"}));
 }

@@ -40,7 +40,7 @@ enum Thinking {
 /// Plans.
 pub(super) fn plan(request: &ModelRequest, known: Known) -> Plan {
     let model = &request.model;
-    let limit = request.max_tokens.unwrap_or(model.max_tokens).max(1);
+    let limit = request.options.max_tokens.unwrap_or(model.max_tokens).max(1);
     let unsaid = Plan { max_tokens: limit, thinking: Thinking::Unsaid };
     if model.thinking == ThinkingForm::None || !known.may_think() {
         return unsaid;
@@ -51,7 +51,7 @@ pub(super) fn plan(request: &ModelRequest, known: Known) -> Plan {
         Some(facts) if model.thinking_levels.is_empty() => &facts.thinking_levels,
         _ => &model.thinking_levels,
     };
-    let level = request.thinking_level.clamp_to(levels);
+    let level = request.options.thinking_level.clamp_to(levels);
     // Of a model that is no known Gemini it is not said that it shall not think: many refuse the option.
     if level == ThinkingLevel::Off && !known.is_gemini() {
         return unsaid;
@@ -65,7 +65,7 @@ pub(super) fn plan(request: &ModelRequest, known: Known) -> Plan {
     }
     let range = range(&model.id);
     let off = facts.map(|f| f.thinking_off);
-    let Some(wanted) = request.thinking_budgets.for_level(level) else {
+    let Some(wanted) = request.options.thinking_budgets.for_level(level) else {
         let never = matches!(off, Some(ThinkingOff::Never)) || range.min > 0 && model.id.contains("-pro");
         let thinking = if never { Thinking::LeastBudget(range.min) } else { Thinking::LeastBudget(0) };
         return Plan { thinking, ..unsaid };

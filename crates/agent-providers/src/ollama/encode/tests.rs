@@ -31,8 +31,8 @@ fn result(id: &str, content: Vec<Content>) -> Message {
 fn a_request_says_everything_before_the_conversation() {
     let mut request = with(ModelConfig::ollama("m").with_limits(8_192, 100), vec![Message::user("hi")]);
     request.system_prompt = "Be brief.".into();
-    request.temperature = Some(0.5);
-    request.stop_sequences = vec!["END".into()];
+    request.options.temperature = Some(0.5);
+    request.options.stop_sequences = vec!["END".into()];
     request.tools = vec![ToolDefinition::new("look", "Looks", json!({"type": "object"}))].into();
     let sent = super::request(&request).unwrap();
     assert_eq!(sent.url.as_str(), "http://localhost:11434/api/chat");
@@ -90,7 +90,7 @@ fn what_cannot_be_said_is_an_error_every_time() {
         assert!(error.to_string().contains("base64") && error.kind() == ErrorKind::Other, "{error}");
     }
     let mut request = with(ModelConfig::ollama("m"), vec![Message::user("x")]);
-    request.tool_choice = ToolChoice::Required;
+    request.options.tool_choice = ToolChoice::Required;
     assert!(super::request(&request).err().unwrap().to_string().contains("tool_choice"));
 }
 
@@ -108,7 +108,7 @@ fn thinking_is_switched_or_given_a_word() {
     let think = |form, level| {
         let mut request =
             with(ModelConfig::ollama("m").with_thinking_form(form, []), vec![Message::user("x")]);
-        request.thinking_level = level;
+        request.options.thinking_level = level;
         json_of(&request).get("think").cloned()
     };
     assert_eq!(think(ThinkingForm::None, ThinkingLevel::High), None);
@@ -123,11 +123,11 @@ fn thinking_is_switched_or_given_a_word() {
 fn form_of_the_answer_and_no_tools() {
     let mut request = with(ModelConfig::ollama("m"), vec![Message::user("x")]);
     request.tools = vec![ToolDefinition::new("look", "", json!({"type": "object"}))].into();
-    request.tool_choice = ToolChoice::None;
-    request.response_format = ResponseFormat::JsonObject;
+    request.options.tool_choice = ToolChoice::None;
+    request.options.response_format = ResponseFormat::JsonObject;
     let sent = json_of(&request);
     assert_eq!((sent.get("tools"), &sent["format"]), (None, &json!("json")));
-    request.response_format =
+    request.options.response_format =
         ResponseFormat::JsonSchema { name: "n".into(), schema: json!({"type": "object"}), strict: true };
     assert_eq!(json_of(&request)["format"], json!({"type": "object"}));
 }

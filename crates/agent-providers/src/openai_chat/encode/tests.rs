@@ -58,9 +58,9 @@ fn a_request_says_everything_before_the_conversation() {
     let mut request = with(model(), history(vec![Message::user("hi")]));
     request.system_prompt = "Be brief.".into();
     request.tools = vec![ToolDefinition::new("look", "Looks", json!({"type": "object"}))].into();
-    request.max_tokens = Some(50);
-    request.temperature = Some(0.5);
-    request.stop_sequences = vec!["END".into()];
+    request.options.max_tokens = Some(50);
+    request.options.temperature = Some(0.5);
+    request.options.stop_sequences = vec!["END".into()];
     let sent = super::request(&request).unwrap();
     assert_eq!(
         String::from_utf8(sent.body).unwrap(),
@@ -218,7 +218,7 @@ fn thinking_goes_back_to_its_model_in_the_field_it_came_in() {
     set.dialect.reasoning_field = Some(agent_core::ReasoningField::Reasoning);
     assert_eq!(sent(set, &own)["reasoning"], "hm");
     let mut request = with(model(), history(vec![Message::user("x"), foreign.into()]));
-    request.foreign_thinking_as_text = true;
+    request.options.foreign_thinking_as_text = true;
     assert_eq!(json_of(&request)["messages"][1]["content"], "hm\n\nyes");
     let signed = reply(vec![Content::thinking("hm", Some("EqQBsecret".into())), Content::text("yes")]);
     assert_eq!(sent(model(), &signed).get("reasoning_content"), None, "an unknown field is not made up");
@@ -289,7 +289,7 @@ fn the_limit_goes_under_the_field_that_is_set() {
 #[track_caller]
 fn check_thinking(model: ModelConfig, level: ThinkingLevel, expect: Value) {
     let mut request = with(model, history(vec![Message::user("x")]));
-    request.thinking_level = level;
+    request.options.thinking_level = level;
     let sent = json_of(&request);
     let keys = ["reasoning_effort", "reasoning", "thinking", "enable_thinking", "chat_template_kwargs"];
     let got: serde_json::Map<String, Value> =
@@ -344,19 +344,19 @@ fn other_servers_are_asked_to_think_in_their_own_way() {
 #[test]
 fn no_temperature_is_sent_to_a_model_that_thinks() {
     let mut request = with(ModelConfig::openai("gpt-5", "G", "k"), history(vec![Message::user("x")]));
-    request.temperature = Some(0.25);
+    request.options.temperature = Some(0.25);
     assert_eq!(json_of(&request)["temperature"], 0.25);
-    request.thinking_level = ThinkingLevel::Low;
+    request.options.thinking_level = ThinkingLevel::Low;
     assert_eq!(json_of(&request).get("temperature"), None);
 }
 
 #[test]
 fn form_of_the_answer_choice_of_tools_and_cache_key() {
     let mut request = with(ModelConfig::openai("gpt-5", "G", "k"), history(vec![Message::user("x")]));
-    request.response_format =
+    request.options.response_format =
         ResponseFormat::JsonSchema { name: "n".into(), schema: json!({"type": "object"}), strict: true };
     request.session_id = Some("s".repeat(100));
-    request.tool_choice = ToolChoice::Tool("look".into());
+    request.options.tool_choice = ToolChoice::Tool("look".into());
     let sent = json_of(&request);
     assert_eq!(
         sent["response_format"],
@@ -365,13 +365,13 @@ fn form_of_the_answer_choice_of_tools_and_cache_key() {
     assert_eq!(sent["prompt_cache_key"], "s".repeat(64));
     assert_eq!(sent.get("tool_choice"), None, "there is no tool to choose");
     request.tools = vec![ToolDefinition::new("look", "", json!({"type": "object"}))].into();
-    request.response_format = ResponseFormat::JsonObject;
+    request.options.response_format = ResponseFormat::JsonObject;
     let sent = json_of(&request);
     assert_eq!(sent["tool_choice"], json!({"type": "function", "function": {"name": "look"}}));
     assert_eq!(sent["response_format"], json!({"type": "json_object"}));
-    request.tool_choice = ToolChoice::Required;
+    request.options.tool_choice = ToolChoice::Required;
     assert_eq!(json_of(&request)["tool_choice"], "required");
-    request.tool_choice = ToolChoice::None;
+    request.options.tool_choice = ToolChoice::None;
     assert_eq!(json_of(&request)["tool_choice"], "none");
 }
 
@@ -541,12 +541,12 @@ fn cache_markers_are_put_for_anthropic_behind_openrouter() {
             cache_messages: messages,
         },
     };
-    request.cache_config = manual(true, false, false);
+    request.options.cache_config = manual(true, false, false);
     assert_eq!(markers(&request), ["system 0"]);
-    request.cache_config = manual(false, true, false);
+    request.options.cache_config = manual(false, true, false);
     assert_eq!(markers(&request), ["tools"]);
-    request.cache_config = manual(false, false, true);
+    request.options.cache_config = manual(false, false, true);
     assert_eq!(markers(&request), ["user 3"]);
-    request.cache_config = CacheConfig::disabled();
+    request.options.cache_config = CacheConfig::disabled();
     assert_eq!(markers(&request), Vec::<String>::new());
 }

@@ -22,7 +22,7 @@ pub(super) fn write(body: &mut Members<'_>, request: &ModelRequest) -> Result<()
     let facts = facts(request);
     let thinks = model.thinking != ThinkingForm::None
         && facts.is_none_or(|facts| facts.thinking != ThinkingForm::None);
-    if request.stop_sequences.iter().any(|s| !s.is_empty()) {
+    if request.options.stop_sequences.iter().any(|s| !s.is_empty()) {
         let message = "the Responses API knows no stop sequences";
         return Err(refuse(model, ErrorKind::Other, message, "leave them out, or use Chat Completions"));
     }
@@ -33,14 +33,14 @@ pub(super) fn write(body: &mut Members<'_>, request: &ModelRequest) -> Result<()
         // Models that do not think refuse it.
         body.key("include").extend_from_slice(br#"["reasoning.encrypted_content"]"#);
     }
-    let limit = request.max_tokens.unwrap_or(model.max_tokens);
+    let limit = request.options.max_tokens.unwrap_or(model.max_tokens);
     if limit > 0 {
         body.field("max_output_tokens", &limit.max(MIN_OUTPUT));
     }
-    let level = request.thinking_level.clamp_to(&model.thinking_levels);
+    let level = request.options.thinking_level.clamp_to(&model.thinking_levels);
     let asked = thinks && level != ThinkingLevel::Off;
     let sampling = facts.is_none_or(|facts| facts.sampling);
-    if let Some(temperature) = request.temperature.filter(|t| t.is_finite() && !asked && sampling) {
+    if let Some(temperature) = request.options.temperature.filter(|t| t.is_finite() && !asked && sampling) {
         body.field("temperature", &temperature);
     }
     if asked {
@@ -48,11 +48,11 @@ pub(super) fn write(body: &mut Members<'_>, request: &ModelRequest) -> Result<()
     } else if thinks && facts.is_some_and(|facts| facts.thinking_off == ThinkingOff::Disabled) {
         body.field("reasoning", &json!({"effort": "none"}));
     }
-    format(body, &request.response_format);
+    format(body, &request.options.response_format);
     choice(body, request)?;
     if model.prompt_cache
         && model.dialect.prompt_cache_key != Some(false)
-        && request.cache_config.enabled
+        && request.options.cache_config.enabled
         && let Some(key) = prompt_cache_key(request)
     {
         body.field("prompt_cache_key", &key);
@@ -86,7 +86,7 @@ fn format(body: &mut Members<'_>, format: &ResponseFormat) {
 }
 
 fn choice(body: &mut Members<'_>, request: &ModelRequest) -> Result<(), ProviderError> {
-    match &request.tool_choice {
+    match &request.options.tool_choice {
         ToolChoice::Required | ToolChoice::Tool(_) if request.tools.is_empty() => {
             let message = "the request demands a tool call and names no tools";
             let advice = "give it tools, or leave the choice to the model";

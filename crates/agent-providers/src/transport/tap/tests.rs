@@ -15,7 +15,7 @@ fn shown_after(sent: &reqwest::Request, key: &str, pieces: &[&[u8]]) -> Vec<u8> 
     let seen: Arc<Mutex<Vec<u8>>> = Arc::default();
     let mut request = ModelRequest::new(ModelConfig::openai("m", "M", key), History::new());
     let log = Arc::clone(&seen);
-    request.wire_hooks.on_response = Some(Arc::new(move |part| {
+    request.options.wire_hooks.on_response = Some(Arc::new(move |part| {
         if let Received::Body(bytes) = part.part {
             log.lock().unwrap().extend_from_slice(bytes);
         }

@@ -289,7 +289,7 @@ fn an_emoji_cut_in_two_is_joined_again_and_a_lone_half_is_replaced() {
 #[test]
 fn the_answer_that_came_through_a_tool_is_shown_as_text() {
     let mut asked = request();
-    asked.response_format = ResponseFormat::JsonObject;
+    asked.options.response_format = ResponseFormat::JsonObject;
     let call = |name: &str| begin(0, json!({"type": "tool_use", "id": "t", "name": name, "input": {}}));
     let piece = |p: &str| delta(0, json!({"type": "input_json_delta", "partial_json": p}));
     let frames = around(&[call("respond_json"), piece("{\"a\":"), piece("1}"), end(0)], "tool_use");

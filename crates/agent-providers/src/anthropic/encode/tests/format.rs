@@ -9,7 +9,7 @@ fn schema() -> Value {
 
 fn wanting(id: &str, format: ResponseFormat) -> ModelRequest {
     let mut asked = with_model(asking("hi"), |m| m.id = id.into());
-    asked.response_format = format;
+    asked.options.response_format = format;
     asked
 }
 
@@ -75,7 +75,7 @@ fn the_answering_tool_stands_beside_the_callers_tools_and_never_takes_a_name() {
     assert_eq!(names, ["read", "respond_json", "respond_json_2"]);
     assert_eq!(sent["tool_choice"], json!({"type": "any"}), "the model may still call the others first");
     assert_eq!(response_tool(&asked).as_deref(), Some("respond_json_2"));
-    asked.tool_choice = ToolChoice::None;
+    asked.options.tool_choice = ToolChoice::None;
     assert_eq!(body(&asked)["tool_choice"], json!({"type": "tool", "name": "respond_json_2"}));
 }
 

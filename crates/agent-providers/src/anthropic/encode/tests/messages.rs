@@ -100,7 +100,7 @@ fn thinking_of_another_model_is_dropped_or_shown_as_text_and_no_signature_leaks(
         messages(asked.clone())[1],
         json!({"role": "assistant", "content": [{"type": "text", "text": "done"}]})
     );
-    asked.foreign_thinking_as_text = true;
+    asked.options.foreign_thinking_as_text = true;
     assert_eq!(
         messages(asked.clone())[1],
         json!({"role": "assistant", "content": [{"type": "text", "text": "secret"}, {"type": "text", "text": "done"}]})
@@ -210,7 +210,7 @@ fn a_result_is_never_empty_and_a_picture_never_alone() {
 fn check_input(arguments: &str, expect: &str) {
     let call = Content::ToolCall(ToolCall::new("a", "read", ToolArguments::from_text(arguments)));
     let mut asked = one_call(reply(vec![call]), result("a", vec!["x".into()]));
-    asked.cache_config = agent_core::CacheConfig::disabled();
+    asked.options.cache_config = agent_core::CacheConfig::disabled();
     let expect = format!(r#""name":"read","input":{expect}}}"#);
     assert!(text(&asked).contains(&expect), "{expect} in {}", text(&asked));
 }

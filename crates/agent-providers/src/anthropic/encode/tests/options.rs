@@ -22,9 +22,9 @@ fn a_small_request_is_these_bytes() {
 #[test]
 fn limits_stops_and_temperature_are_sent_when_given() {
     let mut asked = asking("hi");
-    asked.max_tokens = Some(77);
-    asked.temperature = Some(0.5);
-    asked.stop_sequences = vec!["END".into(), " ".into(), String::new()];
+    asked.options.max_tokens = Some(77);
+    asked.options.temperature = Some(0.5);
+    asked.options.stop_sequences = vec!["END".into(), " ".into(), String::new()];
     let sent = body(&asked);
     assert_eq!((&sent["max_tokens"], &sent["temperature"]), (&json!(77), &json!(0.5)));
     assert_eq!(sent["stop_sequences"], json!(["END"]));
@@ -32,7 +32,7 @@ fn limits_stops_and_temperature_are_sent_when_given() {
         body(&asking("hi")).as_object().unwrap().keys().collect::<Vec<_>>(),
         ["model", "max_tokens", "stream", "messages"]
     );
-    asked.temperature = Some(f32::NAN);
+    asked.options.temperature = Some(f32::NAN);
     assert!(body(&asked).get("temperature").is_none());
 }
 
@@ -40,7 +40,7 @@ fn limits_stops_and_temperature_are_sent_when_given() {
 fn check_choice(choice: ToolChoice, named: &[&str], expect: Value) {
     let mut asked = asking("hi");
     asked.tools = tools(named).into();
-    asked.tool_choice = choice;
+    asked.options.tool_choice = choice;
     assert_eq!(body(&asked).get("tool_choice").cloned().unwrap_or_default(), expect);
 }
 
@@ -56,14 +56,14 @@ fn the_choice_of_tools_is_said_in_the_vendors_words() {
 #[test]
 fn a_demand_that_cannot_be_met_is_an_error_before_anything_is_sent() {
     let mut asked = asking("hi");
-    asked.tool_choice = ToolChoice::Required;
+    asked.options.tool_choice = ToolChoice::Required;
     let error = super::super::body(&asked).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Other);
     assert!(error.to_string().contains("names no tools"), "{error}");
 
     let mut asked = with_model(asking("hi"), |m| m.id = "claude-opus-5-5".into());
     asked.tools = tools(&["read"]).into();
-    asked.tool_choice = ToolChoice::Required;
+    asked.options.tool_choice = ToolChoice::Required;
     let error = super::super::body(&asked).unwrap_err();
     assert!(error.to_string().contains("does not take a demand"), "{error}");
 }
@@ -76,7 +76,7 @@ fn a_schema_without_a_type_gets_the_one_that_the_api_demands() {
         ToolDefinition::new("b", "B", Value::Null),
     ]
     .into();
-    asked.cache_config = CacheConfig::disabled();
+    asked.options.cache_config = CacheConfig::disabled();
     assert_eq!(
         body(&asked)["tools"],
         json!([
@@ -134,13 +134,13 @@ fn each_marker_has_its_switch_and_all_can_be_off() {
     for ((cache_system, cache_tools, cache_messages), expect) in cases {
         let mut asked = long();
         let strategy = CacheStrategy::Manual { cache_system, cache_tools, cache_messages };
-        asked.cache_config = CacheConfig { enabled: true, strategy };
+        asked.options.cache_config = CacheConfig { enabled: true, strategy };
         assert_eq!(marks(&asked), expect);
-        asked.cache_config.enabled = false;
+        asked.options.cache_config.enabled = false;
         assert_eq!(marks(&asked), (false, vec![], vec![]));
     }
     let mut disabled = long();
-    disabled.cache_config = CacheConfig { enabled: true, strategy: CacheStrategy::Disabled };
+    disabled.options.cache_config = CacheConfig { enabled: true, strategy: CacheStrategy::Disabled };
     assert_eq!(marks(&disabled), (false, vec![], vec![]));
     let unknowing = with_model(long(), |m| m.prompt_cache = false);
     assert_eq!(marks(&unknowing), (false, vec![], vec![]));

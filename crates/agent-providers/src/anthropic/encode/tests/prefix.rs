@@ -55,7 +55,7 @@ fn kept_bytes_hold_no_marker_and_serve_requests_with_and_without() {
     exchange(&mut asked.history, "a", vec![], "out");
     let marked = text(&asked);
     let mut bare = asked.clone();
-    bare.cache_config = CacheConfig::disabled();
+    bare.options.cache_config = CacheConfig::disabled();
     assert_eq!(text(&bare), marked.replace(MARKER, ""));
     assert_eq!(text(&asked), marked);
     // The same messages in new units are encoded anew, to the same bytes.
@@ -74,7 +74,7 @@ fn two_models_over_one_history_do_not_get_each_others_bytes() {
     assert_eq!(text(&asked), own);
     // What only changes the head leaves the kept bytes alone.
     let mut thinking = asked.clone();
-    thinking.thinking_level = ThinkingLevel::High;
+    thinking.options.thinking_level = ThinkingLevel::High;
     let tail = |text: &str| text.split_once(r#""messages""#).unwrap().1.to_owned();
     assert_eq!(tail(&text(&thinking)), tail(&own));
 }
@@ -95,7 +95,7 @@ proptest! {
         as_text in any::<bool>(),
     ) {
         let mut asked = with_model(start(), |m| m.images = images);
-        asked.foreign_thinking_as_text = as_text;
+        asked.options.foreign_thinking_as_text = as_text;
         let mut before = unmarked(&asked);
         for (round, step) in steps.into_iter().enumerate() {
             step.add(&mut asked.history, round, reply, foreign);

@@ -5,9 +5,9 @@ use super::*;
 #[track_caller]
 fn sent(level: Level, change: impl FnOnce(&mut ModelConfig), max_tokens: Option<u32>) -> Value {
     let mut asked = with_model(asking("hi"), change);
-    asked.thinking_level = level;
-    asked.max_tokens = max_tokens;
-    asked.temperature = Some(0.5);
+    asked.options.thinking_level = level;
+    asked.options.max_tokens = max_tokens;
+    asked.options.temperature = Some(0.5);
     body(&asked)
 }
 
@@ -48,8 +48,8 @@ fn a_level_is_a_budget_of_at_least_1024_that_leaves_1024_for_the_answer() {
 #[test]
 fn budgets_can_be_set_and_huge_ones_do_not_overflow() {
     let mut asked = with_model(asking("hi"), |m| m.max_tokens = u32::MAX);
-    asked.thinking_level = Level::High;
-    asked.thinking_budgets.high = u32::MAX;
+    asked.options.thinking_level = Level::High;
+    asked.options.thinking_budgets.high = u32::MAX;
     assert_eq!(body(&asked)["thinking"]["budget_tokens"], json!(u32::MAX - 1_024));
 }
 
@@ -92,9 +92,9 @@ fn a_level_that_the_model_lacks_becomes_the_nearest() {
 fn a_demand_for_a_tool_wins_over_thinking_which_the_api_does_not_combine() {
     for form in [ThinkingForm::Budget, ThinkingForm::Adaptive] {
         let mut asked = with_model(asking("hi"), |m| m.thinking = form);
-        asked.thinking_level = Level::High;
+        asked.options.thinking_level = Level::High;
         asked.tools = tools(&["read"]).into();
-        asked.tool_choice = ToolChoice::Required;
+        asked.options.tool_choice = ToolChoice::Required;
         let body = body(&asked);
         assert!(body.get("thinking").is_none());
         assert_eq!(body["tool_choice"]["type"], "any");
@@ -105,11 +105,11 @@ fn a_demand_for_a_tool_wins_over_thinking_which_the_api_does_not_combine() {
 fn check_known(id: &str, level: Level, forced: bool, thinking: Value, effort: Value) {
     // Configured without the catalogue: the form says `Budget`.
     let mut asked = with_model(asking("hi"), |m| m.id = id.into());
-    asked.thinking_level = level;
-    asked.temperature = Some(0.5);
+    asked.options.thinking_level = level;
+    asked.options.temperature = Some(0.5);
     if forced {
         asked.tools = tools(&["read"]).into();
-        asked.tool_choice = ToolChoice::Required;
+        asked.options.tool_choice = ToolChoice::Required;
     }
     let body = body(&asked);
     assert_eq!(body.get("thinking").cloned().unwrap_or_default(), thinking, "{id}");
@@ -142,7 +142,7 @@ fn what_the_catalogue_knows_of_a_model_decides_what_it_is_told() {
 #[test]
 fn a_model_that_takes_no_temperature_is_sent_none() {
     let mut asked = with_model(asking("hi"), |m| m.id = "claude-opus-5".into());
-    asked.temperature = Some(0.5);
+    asked.options.temperature = Some(0.5);
     assert!(body(&asked).get("temperature").is_none());
 }
 
@@ -160,7 +160,7 @@ fn a_turn_that_goes_on_from_calls_without_thought_is_not_asked_to_think_by_a_bud
     for (said_before, thinks) in cases {
         let history = vec![AgentMessage::user("go"), said(said_before), result("a", vec!["x".into()])];
         let mut asked = with_model(request(history), |m| m.max_tokens = 64_000);
-        asked.thinking_level = Level::High;
+        asked.options.thinking_level = Level::High;
         assert_eq!(body(&asked).get("thinking").is_some(), thinks, "{:?}", asked.history);
         // A new question begins a new turn.
         asked.history.push(AgentMessage::user("and?")).unwrap();

@@ -162,7 +162,7 @@ fn blocks_that_are_not_understood_are_gathered_and_carried() {
 #[test]
 fn a_tool_that_carries_the_answer_is_shown_as_text() {
     let mut asked = request();
-    asked.response_format = ResponseFormat::JsonObject;
+    asked.options.response_format = ResponseFormat::JsonObject;
     let frames = around(
         vec![
             begin(0, json!({"toolUse": {"toolUseId": "t", "name": "respond_json"}})),

@@ -118,7 +118,7 @@ fn nothing_secret_of_another_model_is_sent() {
     let asked = request(vec![AgentMessage::user("x"), said(foreign(thought())), AgentMessage::user("y")]);
     assert_eq!(messages(asked.clone())[1]["content"], json!([{"text": "Hi"}]));
     let mut shown = asked;
-    shown.foreign_thinking_as_text = true;
+    shown.options.foreign_thinking_as_text = true;
     assert_eq!(messages(shown)[1]["content"], json!([{"text": "elsewhere"}, {"text": "Hi"}]));
 }
 

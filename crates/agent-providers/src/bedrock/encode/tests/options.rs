@@ -9,7 +9,7 @@ use super::*;
 #[test]
 fn a_plain_question_says_nothing_that_nobody_asked_for() {
     let mut asked = asking("hi");
-    asked.cache_config = CacheConfig::disabled();
+    asked.options.cache_config = CacheConfig::disabled();
     let sent =
         r#"{"inferenceConfig":{"maxTokens":4096},"messages":[{"role":"user","content":[{"text":"hi"}]}]}"#;
     assert_eq!(text(&asked), sent);
@@ -18,9 +18,9 @@ fn a_plain_question_says_nothing_that_nobody_asked_for() {
 #[test]
 fn limits_temperature_and_stops_are_said_in_the_common_form() {
     let mut asked = asking("hi");
-    asked.max_tokens = Some(77);
-    asked.temperature = Some(0.25);
-    asked.stop_sequences = vec!["END".into(), " ".into()];
+    asked.options.max_tokens = Some(77);
+    asked.options.temperature = Some(0.25);
+    asked.options.stop_sequences = vec!["END".into(), " ".into()];
     let sent = body(&asked);
     assert_eq!(
         sent["inferenceConfig"],
@@ -35,7 +35,7 @@ fn limits_temperature_and_stops_are_said_in_the_common_form() {
 fn tools_and_the_choice_among_them() {
     let mut asked = asking("hi");
     asked.tools = tools(&["read", "write"]).into();
-    asked.cache_config = CacheConfig::disabled();
+    asked.options.cache_config = CacheConfig::disabled();
     let config = body(&asked)["toolConfig"].take();
     assert_eq!(config["tools"].as_array().unwrap().len(), 2);
     assert_eq!(
@@ -46,12 +46,12 @@ fn tools_and_the_choice_among_them() {
     assert!(config.get("toolChoice").is_none());
     let choice = |choice| {
         let mut asked = asked.clone();
-        asked.tool_choice = choice;
+        asked.options.tool_choice = choice;
         body(&asked)["toolConfig"]["toolChoice"].take()
     };
     assert_eq!(choice(ToolChoice::Required), json!({"any": {}}));
     assert_eq!(choice(ToolChoice::Tool("write".into())), json!({"tool": {"name": "write"}}));
-    asked.tool_choice = ToolChoice::None;
+    asked.options.tool_choice = ToolChoice::None;
     assert!(body(&asked).get("toolConfig").is_none());
     exchange(&mut asked.history, "a", vec![], "out");
     assert!(refused(&asked).contains("cannot forbid calls"));
@@ -86,7 +86,7 @@ fn schema() -> ResponseFormat {
 #[test]
 fn the_form_of_the_answer_is_native_where_the_catalogue_says_so_else_a_tool() {
     let mut asked = asking("hi");
-    asked.response_format = schema();
+    asked.options.response_format = schema();
     let by_tool = body(&asked)["toolConfig"].take();
     assert_eq!(by_tool["toolChoice"], json!({"tool": {"name": "respond_json"}}));
     assert_eq!(by_tool["tools"][0]["toolSpec"]["inputSchema"]["json"]["properties"]["b"]["type"], "string");
@@ -101,7 +101,7 @@ fn the_form_of_the_answer_is_native_where_the_catalogue_says_so_else_a_tool() {
     let text: Value = serde_json::from_str(definition["schema"].as_str().unwrap()).unwrap();
     assert_eq!(text["additionalProperties"], false);
 
-    asked.response_format = ResponseFormat::JsonObject;
+    asked.options.response_format = ResponseFormat::JsonObject;
     asked.tools = tools(&["read", "respond_json"]).into();
     let both = body(&asked)["toolConfig"].take();
     assert_eq!(both["toolChoice"], json!({"any": {}}));
@@ -114,7 +114,7 @@ fn check_cache(strategy: CacheConfig, id: &str, expect: [bool; 3]) {
     exchange(&mut asked.history, "a", vec!["working".into()], "out");
     asked.system_prompt = "Be brief.".into();
     asked.tools = tools(&["read"]).into();
-    asked.cache_config = strategy;
+    asked.options.cache_config = strategy;
     let sent = body(&with_model(asked, |m| m.id = id.to_owned()));
     let marked = |list: &Value| {
         let list = list.as_array().unwrap();
@@ -154,8 +154,8 @@ fn thinking(id: &str, form: ThinkingForm, level: ThinkingLevel) -> Value {
         m.thinking = form;
         m.max_tokens = 20_000;
     });
-    asked.thinking_level = level;
-    asked.temperature = Some(0.5);
+    asked.options.thinking_level = level;
+    asked.options.temperature = Some(0.5);
     let mut sent = body(&asked);
     json!([sent["additionalModelRequestFields"].take(), sent["inferenceConfig"].take()])
 }
@@ -207,12 +207,12 @@ fn a_budget_leaves_room_for_the_answer_and_a_demanded_call_wins_over_it() {
         m.thinking = ThinkingForm::Budget;
         m.max_tokens = 4_000;
     });
-    asked.thinking_level = ThinkingLevel::XHigh;
-    asked.thinking_budgets = ThinkingBudgets { xhigh: u32::MAX, ..ThinkingBudgets::default() };
+    asked.options.thinking_level = ThinkingLevel::XHigh;
+    asked.options.thinking_budgets = ThinkingBudgets { xhigh: u32::MAX, ..ThinkingBudgets::default() };
     asked.tools = tools(&["read"]).into();
     let sent = body(&asked);
     assert_eq!(sent["additionalModelRequestFields"]["thinking"]["budget_tokens"], 4_000 - 1_024);
-    asked.tool_choice = ToolChoice::Required;
+    asked.options.tool_choice = ToolChoice::Required;
     assert!(body(&asked).get("additionalModelRequestFields").is_none());
 }
 
@@ -223,7 +223,7 @@ fn a_profile_of_ones_own_is_known_by_its_name() {
         m.name = "ours".into();
         m.thinking = ThinkingForm::Budget;
     });
-    asked.thinking_level = ThinkingLevel::High;
+    asked.options.thinking_level = ThinkingLevel::High;
     asked.system_prompt = "Be brief.".into();
     assert!(!text(&asked).contains("budget_tokens") && !text(&asked).contains("cachePoint"));
     let named = with_model(asked, |m| m.name = "Claude for the team".into());

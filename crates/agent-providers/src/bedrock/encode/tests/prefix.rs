@@ -52,7 +52,7 @@ fn kept_bytes_hold_no_point_and_serve_requests_with_and_without() {
     exchange(&mut asked.history, "a", vec![], "out");
     let marked = text(&asked);
     let mut bare = asked.clone();
-    bare.cache_config = CacheConfig::disabled();
+    bare.options.cache_config = CacheConfig::disabled();
     assert_eq!(text(&bare), marked.replace(POINT, ""));
     assert_eq!(text(&asked), marked);
     // The same messages in new units are encoded anew, to the same bytes.
@@ -91,7 +91,7 @@ proptest! {
         as_text in any::<bool>(),
     ) {
         let mut asked = with_model(start(), |m| m.images = images);
-        asked.foreign_thinking_as_text = as_text;
+        asked.options.foreign_thinking_as_text = as_text;
         let mut before = unmarked(&asked);
         for (round, step) in steps.into_iter().enumerate() {
             step.add(&mut asked.history, round, reply, foreign);

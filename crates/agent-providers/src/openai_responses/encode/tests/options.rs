@@ -22,11 +22,11 @@ fn a_request_says_everything_before_the_conversation() {
     let request = question(|r| {
         r.system_prompt = "Be brief.".into();
         tools(r);
-        r.max_tokens = Some(50);
-        r.thinking_level = ThinkingLevel::High;
-        r.tool_choice = ToolChoice::Tool("look".into());
+        r.options.max_tokens = Some(50);
+        r.options.thinking_level = ThinkingLevel::High;
+        r.options.tool_choice = ToolChoice::Tool("look".into());
         r.session_id = Some("s".repeat(80));
-        r.response_format =
+        r.options.response_format =
             ResponseFormat::JsonSchema { name: "n".into(), schema: json!({"type": "object"}), strict: true };
     });
     insta::assert_snapshot!(String::from_utf8(body(&request).unwrap()).unwrap(), @r#"{"model":"gpt-test","stream":true,"store":false,"include":["reasoning.encrypted_content"],"max_output_tokens":50,"reasoning":{"effort":"high","summary":"auto"},"text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object"},"strict":true}},"tool_choice":{"type":"function","name":"look"},"prompt_cache_key":"ssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss","tools":[{"type":"function","name":"look","description":"Looks","parameters":{"type":"object","properties":{}},"strict":false}],"instructions":"Be brief.","input":[{"role":"user","content":"hi"}]}"#);
@@ -51,7 +51,7 @@ fn check(change: impl FnOnce(&mut ModelRequest), member: &str, expect: Value) {
 
 fn thinks(request: &mut ModelRequest, form: ThinkingForm, level: ThinkingLevel) {
     request.model = model().with_thinking_form(form, []).into();
-    request.thinking_level = level;
+    request.options.thinking_level = level;
 }
 
 /// REQ-130, B-024.
@@ -69,7 +69,7 @@ fn thinking_is_asked_for_by_effort_and_comes_back_encrypted() {
     check(|r| thinks(r, ThinkingForm::None, ThinkingLevel::High), "include", json!(null));
     let known = |r: &mut ModelRequest| {
         r.model = ModelConfig::openai_responses("gpt-4.1", "GPT", "k").into();
-        r.thinking_level = ThinkingLevel::High;
+        r.options.thinking_level = ThinkingLevel::High;
     };
     check(known, "include", json!(null));
 }
@@ -77,38 +77,38 @@ fn thinking_is_asked_for_by_effort_and_comes_back_encrypted() {
 /// B-149.
 #[test]
 fn a_temperature_is_not_sent_with_thinking() {
-    check(|r| r.temperature = Some(0.5), "temperature", json!(0.5));
-    check(|r| r.temperature = Some(f32::NAN), "temperature", json!(null));
+    check(|r| r.options.temperature = Some(0.5), "temperature", json!(0.5));
+    check(|r| r.options.temperature = Some(f32::NAN), "temperature", json!(null));
     let both = |r: &mut ModelRequest| {
-        r.temperature = Some(0.5);
-        r.thinking_level = ThinkingLevel::Low;
+        r.options.temperature = Some(0.5);
+        r.options.thinking_level = ThinkingLevel::Low;
     };
     check(both, "temperature", json!(null));
 }
 
 #[test]
 fn the_limit_of_the_output_is_never_below_what_the_api_takes() {
-    check(|r| r.max_tokens = Some(1), "max_output_tokens", json!(16));
-    check(|r| r.max_tokens = Some(17), "max_output_tokens", json!(17));
+    check(|r| r.options.max_tokens = Some(1), "max_output_tokens", json!(16));
+    check(|r| r.options.max_tokens = Some(17), "max_output_tokens", json!(17));
     check(|_| {}, "max_output_tokens", json!(4_096));
 }
 
 #[test]
 fn the_form_of_the_answer_and_the_choice_of_tools_are_said() {
     check(
-        |r| r.response_format = ResponseFormat::JsonObject,
+        |r| r.options.response_format = ResponseFormat::JsonObject,
         "text",
         json!({"format": {"type": "json_object"}}),
     );
     let schema = |r: &mut ModelRequest| {
-        r.response_format = ResponseFormat::JsonSchema { name: "n".into(), schema: json!({}), strict: false };
+        r.options.response_format = ResponseFormat::JsonSchema { name: "n".into(), schema: json!({}), strict: false };
     };
     let format = json!({"type": "json_schema", "name": "n", "schema": {}, "strict": false});
     check(schema, "text", json!({ "format": format }));
     let choose = |choice: ToolChoice| {
         move |r: &mut ModelRequest| {
             tools(r);
-            r.tool_choice = choice;
+            r.options.tool_choice = choice;
         }
     };
     check(choose(ToolChoice::Auto), "tool_choice", json!(null));
@@ -122,7 +122,7 @@ fn a_session_names_the_cache_unless_caching_is_off() {
     check(|r| r.session_id = Some(String::new()), "prompt_cache_key", json!(null));
     let off = |r: &mut ModelRequest| {
         r.session_id = Some("s".into());
-        r.cache_config = CacheConfig::disabled();
+        r.options.cache_config = CacheConfig::disabled();
     };
     check(off, "prompt_cache_key", json!(null));
 }
@@ -130,8 +130,8 @@ fn a_session_names_the_cache_unless_caching_is_off() {
 #[test]
 fn what_the_protocol_cannot_say_is_refused_before_anything_is_sent() {
     for request in [
-        question(|r| r.stop_sequences = vec!["END".into()]),
-        question(|r| r.tool_choice = ToolChoice::Required),
+        question(|r| r.options.stop_sequences = vec!["END".into()]),
+        question(|r| r.options.tool_choice = ToolChoice::Required),
     ] {
         let error = body(&request).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Other);

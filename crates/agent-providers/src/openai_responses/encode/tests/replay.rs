@@ -59,7 +59,7 @@ fn another_model_gets_texts_and_calls_and_nothing_else() {
         assert_eq!(json!(input(messages(provider, id, api))), expected);
     }
     let mut request = with(model(), history(messages("anthropic", "claude", ApiProtocol::AnthropicMessages)));
-    request.foreign_thinking_as_text = true;
+    request.options.foreign_thinking_as_text = true;
     assert_eq!(json_of(&request)["input"][0], json!({"role": "assistant", "content": "hm"}));
 }
 

@@ -20,6 +20,7 @@
 //! No program needs to be installed for the file tools: listing and searching run in this process, on the libraries
 //! of ripgrep. `bash` needs a `bash`.
 
+mod arguments;
 pub mod bash;
 pub mod branch_workspace;
 pub mod coding_tools;

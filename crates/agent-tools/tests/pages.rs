@@ -237,7 +237,10 @@ fn a_page_names_every_error_in_its_own_words() {
     let folder = folder();
     for page in pages() {
         let tool = (page.tool)(&folder);
-        check_errors(&format!("{}/error.rs", tool.name()), &rows(section(&text_of(tool.as_ref()), "Errors")));
+        let beside = format!("{}/error.rs", tool.name());
+        let is_apart = root().join("crates/agent-tools/src").join(&beside).exists();
+        let source = if is_apart { beside } else { format!("{}.rs", tool.name()) };
+        check_errors(&source, &rows(section(&text_of(tool.as_ref()), "Errors")));
     }
     let tools = std::fs::read_to_string(root().join("docs/tools.md")).unwrap();
     let workspace = section(&tools, "The workspace");

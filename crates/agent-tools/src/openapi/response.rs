@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::body::{essence, is_text};
 use super::{MAX_IMAGE_BYTES, MAX_READ_BYTES};
-use crate::read_file::image;
+use crate::read_file::image_type;
 use crate::secrets::Secrets;
 use crate::text;
 
@@ -119,7 +119,7 @@ fn shape(answer: &Answer, kind: &str) -> Shape {
     // The bytes decide: a picture that is none makes a provider refuse the whole conversation.
     if (essence.starts_with("image/") || essence.is_empty() || essence == "application/octet-stream")
         && is_whole
-        && let Some(found) = image::mime_type(bytes).filter(|found| PICTURES.contains(found))
+        && let Some(found) = image_type(bytes).filter(|found| PICTURES.contains(found))
     {
         return Shape::Picture(found);
     }

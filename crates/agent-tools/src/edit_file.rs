@@ -26,9 +26,9 @@ use serde_json::{Map, Value, json};
 
 pub use error::EditFileError;
 
-use crate::offload::{interruptible, to_completion};
+use crate::blocking::{interruptible, to_completion};
 use crate::text::lines;
-use crate::workspace::{FileOrder, open_regular, replace_file};
+use crate::workspace::{FileLock, open_regular, replace_file};
 use crate::{PathError, Workspace};
 
 /// The maximum size of a file that can be edited: 8 MiB. The file is held in memory, about ten times while it is
@@ -137,7 +137,7 @@ impl Tool for EditFileTool {
         let turn = tokio::select! {
             biased;
             () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled),
-            turn = FileOrder::enter(&real) => turn,
+            turn = FileLock::enter(&real) => turn,
         };
         let cancel = ctx.cancel.clone();
         to_completion(move || {

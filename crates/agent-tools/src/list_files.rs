@@ -16,8 +16,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::blocking::{WorkError, interruptible};
 use crate::glob::NamePattern;
-use crate::offload::{Halt, interruptible};
 use crate::walk::{is_file, walk};
 use crate::{PathError, Workspace};
 
@@ -142,7 +142,7 @@ impl Tool for ListFilesTool {
         let tool = self.clone();
         match interruptible(ctx, Some(self.timeout), move |stop| tool.list(&args, stop)).await {
             Ok(listed) => listed.map_err(ListFilesError::into_tool_error),
-            Err(Halt::TimedOut) => Err(ListFilesError::TimedOut.into()),
+            Err(WorkError::TimedOut) => Err(ListFilesError::TimedOut.into()),
             Err(halt) => Err(halt.into()),
         }
     }

@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::offload::interruptible;
+use crate::blocking::interruptible;
 use crate::workspace::open_regular;
 use crate::{PathError, Workspace};
 use window::{Stopped, Wanted, Window, read_window};

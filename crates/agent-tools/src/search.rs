@@ -24,8 +24,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::blocking::{WorkError, interruptible};
 use crate::glob::NamePattern;
-use crate::offload::{Halt, interruptible};
 use crate::walk::{is_file, walk};
 use crate::workspace::open_regular;
 use crate::{PathError, Workspace};
@@ -169,7 +169,7 @@ impl Tool for SearchTool {
         let tool = self.clone();
         match interruptible(ctx, Some(self.timeout), move |stop| tool.search(&args, stop)).await {
             Ok(found) => found.map_err(SearchError::into_tool_error),
-            Err(Halt::TimedOut) => Err(SearchError::TimedOut.into()),
+            Err(WorkError::TimedOut) => Err(SearchError::TimedOut.into()),
             Err(halt) => Err(halt.into()),
         }
     }

@@ -15,8 +15,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::offload::{interruptible, to_completion};
-use crate::workspace::{FileOrder, replace_file};
+use crate::blocking::{interruptible, to_completion};
+use crate::workspace::{FileLock, replace_file};
 use crate::{PathError, Workspace};
 
 /// The `write_file` tool. It creates missing folders, and replaces an existing file as a whole.
@@ -86,7 +86,7 @@ impl Tool for WriteFileTool {
         let turn = tokio::select! {
             biased;
             () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled),
-            turn = FileOrder::enter(&real) => turn,
+            turn = FileLock::enter(&real) => turn,
         };
         let cancel = ctx.cancel.clone();
         to_completion(move || {

@@ -255,7 +255,8 @@ fn a_page_names_the_effects_that_the_tool_declares() {
         let tool = (page.tool)(&folder);
         let text = text_of(tool.as_ref());
         let said = section(&text, "Effects").trim().split(':').next().unwrap();
-        assert_eq!(unquoted(said), format!("{:?}", tool.effects(&json!({}))), "{}", tool.name());
+        let arguments = json!({"path": "notes.txt", "content": "x", "pattern": "x"});
+        assert_eq!(unquoted(said), format!("{:?}", tool.effects(&arguments)), "{}", tool.name());
     }
 }
 

@@ -12,7 +12,7 @@ use super::stderr::Tail;
 use crate::bash::{environment, marker};
 use crate::sandbox::{Input, Launch, Sandbox, StartError, Started};
 
-/// How long a server has to end by itself once its input is closed (REQ-134).
+/// The time that a server has to end by itself after its input is closed.
 const EOF_GRACE: Duration = Duration::from_secs(2);
 
 /// How long it then has after it was told to end.

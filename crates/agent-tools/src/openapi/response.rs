@@ -42,7 +42,7 @@ pub(super) enum End {
     Broken(String),
 }
 
-/// What a model sees (REQ-154): `GET https://… → 200 OK`, an empty line, the body.
+/// Returns the result for the model: `GET https://… → 200 OK`, an empty line, the body.
 pub(super) fn tool_result(answer: &Answer, max_bytes: usize, secrets: &Secrets) -> ToolResult {
     let kind = answer.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let first = format!("{} {} → {}", answer.method, answer.url, answer.status);

@@ -26,6 +26,7 @@ mod wire_hooks;
 mod tests;
 
 use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -82,6 +83,34 @@ pub trait StreamProvider: Send + Sync {
     fn body(&self, request: &ModelRequest) -> Option<Vec<u8>> {
         let _ = request;
         None
+    }
+}
+
+#[async_trait]
+impl<P: StreamProvider + ?Sized> StreamProvider for Arc<P> {
+    fn provider_id(&self) -> &str {
+        (**self).provider_id()
+    }
+
+    async fn stream(
+        &self,
+        request: &ModelRequest,
+        sink: &mut EventSink<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Completion, ProviderError> {
+        (**self).stream(request, sink, cancel).await
+    }
+
+    fn provider_id_for(&self, model: &ModelConfig) -> String {
+        (**self).provider_id_for(model)
+    }
+
+    fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
+        (**self).check(model)
+    }
+
+    fn body(&self, request: &ModelRequest) -> Option<Vec<u8>> {
+        (**self).body(request)
     }
 }
 

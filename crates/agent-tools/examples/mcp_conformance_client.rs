@@ -74,7 +74,7 @@ fn login() -> OAuth {
             Box::pin(async move { Ok(token) }) as _
         });
         let provider = IdentityProvider::new(issuer, endpoint, known_as, user);
-        return OAuth::for_company(id, word("client_secret").map(Secret::from), provider);
+        return OAuth::for_enterprise(id, word("client_secret").map(Secret::from), provider);
     }
     match (word("client_id"), word("client_secret")) {
         (Some(id), Some(secret)) if is_program => OAuth::for_program(id, secret),

@@ -1,8 +1,8 @@
-//! `bash`: a command, with bounds on time, output and environment.
+//! `bash`: runs a command with limits on time, output and environment.
 //!
-//! The command runs in a process group of its own. When the call ends, in whatever way, all that it started ends:
-//! by time-out, by abort, by dropping the call's future, and by default also when the shell itself is done.
-//! It reads end of file from its standard input, and sees a small environment without anybody's API keys (D24).
+//! The command runs in its own process group. When the call ends, by exit, time-out, abort or because its future is
+//! dropped, all processes that it started are ended. Standard input is empty. The environment contains few variables
+//! and no API keys.
 //!
 //! ```
 //! use std::time::Duration;
@@ -10,23 +10,20 @@
 //! let bash = BashTool::new(Workspace::unconfined())
 //!     .with_timeout(Duration::from_secs(30))
 //!     .with_env("CI", "1");
-//! // Values of the environment are nobody's business.
+//! // The debug form does not contain values of the environment.
 //! assert!(!format!("{bash:?}").contains("\"1\""));
 //! ```
 
-mod args;
-mod call;
 mod capture;
 #[cfg(target_os = "linux")]
 mod cgroup;
-mod deny;
+mod command_rules;
 pub(crate) mod environment;
-mod error;
+pub(crate) mod marker;
 mod output;
 mod process;
-mod runs_only;
+mod run;
 mod shell_words;
-pub(crate) mod strays;
 
 #[cfg(test)]
 mod tests;
@@ -35,66 +32,64 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use agent_core::{AgentTool, BoxFuture, Effects, ToolContext, ToolError, ToolResult};
-use async_trait::async_trait;
+use agent_core::{BoxFuture, Effects, Tool, ToolContext, ToolError, ToolResult};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 
-pub use args::BashArgs;
-pub use deny::DenyPattern;
+pub use command_rules::{DenyPattern, runs_only};
 pub use environment::INHERITED;
-pub use error::BashError;
-pub use runs_only::runs_only;
+pub use output::BashError;
 
 use crate::sandbox::Sandbox;
 use crate::{OutputStore, Workspace};
 
-/// The longest that a command may take when the model does not say.
+/// The default time limit of a command.
 pub const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The longest that the model may ask for.
+/// The default of the highest time limit that the model may request.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How much of each output stream is shown: 256 KiB (REQ-096). The rest goes to the output store, where there is one.
+/// The maximum size of each output stream in a result: 256 KiB. The rest goes to the output store, if there is one.
 pub const MAX_OUTPUT_BYTES: usize = 256 * 1024;
 
-/// The longest command: a little less than the 128 KiB that Linux allows for one argument.
+/// The maximum length of a command: slightly less than the 128 KiB that Linux allows for one argument.
 pub const MAX_COMMAND_BYTES: usize = 128 * 1024 - 1;
 
-/// Asked before a command runs, with the command; the answer may take its time (REQ-097).
+/// A function that receives a command and decides whether it may run. It may wait for the user.
 pub type ConfirmFn = Arc<dyn Fn(String) -> BoxFuture<'static, bool> + Send + Sync>;
 
-/// What happens to processes that a command left running in the background.
+/// What happens to the background processes of a command when it exits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Background {
-    /// They are ended with the call.
+    /// They are ended with the call. This is the default.
     #[default]
     End,
-    /// They go on when the command ended by itself. Time-out and abort end them all the same, and so does the sandbox
-    /// `bwrap`.
+    /// They keep running if the command exited by itself. A time-out, an abort and the sandbox `bwrap` still end them.
     Keep,
 }
 
-/// How processes are found that left the process group of their command (`setsid`).
+/// How the tool finds processes that left the process group of their command, for example with `setsid`.
 ///
-/// There is no third way by a sub-reaper: it is a setting of the whole process, and an orphan that is adopted does not
-/// say which command it comes from, so children of the program around would be ended too.
+/// A subreaper is not used: it is a setting of the whole process, and an adopted orphan cannot be assigned to a command,
+/// so children of the surrounding program would be ended too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub enum Strays {
-    /// By a variable of their environment. On Linux only. A process that leaves the group and clears its environment
-    /// lives on, unless the sandbox `bwrap` ends it.
+pub enum ProcessTracking {
+    /// By a variable in their environment, on Linux only. A process that leaves the group and clears its environment
+    /// keeps running, unless the sandbox `bwrap` ends it. This is the default.
     #[default]
-    Marked,
-    /// By a cgroup for each command, and by the variable. Nothing lives on. It costs some milliseconds for each command,
-    /// and needs cgroup v2 and the right to make groups; without them the command is not run.
+    Marker,
+    /// By a cgroup for each command, and by the variable. No process keeps running. It takes some milliseconds per
+    /// command and needs cgroup v2 and the permission to create groups; without them the command is not run.
     Cgroup,
 }
 
-/// The `bash` tool (REQ-047).
+/// The `bash` tool.
 #[derive(Clone)]
 pub struct BashTool {
     workspace: Workspace,
@@ -102,19 +97,20 @@ pub struct BashTool {
     timeout: Duration,
     max_timeout: Duration,
     max_output_bytes: usize,
-    deny: Vec<DenyPattern>,
+    patterns: Vec<DenyPattern>,
+    more_patterns: Vec<DenyPattern>,
     confirm: Option<ConfirmFn>,
     inherited: Vec<String>,
     set: BTreeMap<OsString, OsString>,
     background: Background,
-    sandbox: Sandbox,
+    sandbox: Option<Sandbox>,
     store: Option<OutputStore>,
-    strays: Strays,
+    tracking: ProcessTracking,
 }
 
 impl BashTool {
-    /// Runs commands in the root of this workspace. A command can leave it and do all that this process can, unless a
-    /// [sandbox](Self::with_sandbox) holds it.
+    /// Creates a tool that runs commands in the root of this workspace. A command can leave the root and has all
+    /// permissions of this process, unless a [sandbox](Self::with_sandbox) confines it.
     #[must_use]
     pub fn new(workspace: Workspace) -> Self {
         Self {
@@ -123,25 +119,26 @@ impl BashTool {
             timeout: TIMEOUT,
             max_timeout: MAX_TIMEOUT,
             max_output_bytes: MAX_OUTPUT_BYTES,
-            deny: DenyPattern::defaults(),
+            patterns: DenyPattern::defaults(),
+            more_patterns: Vec::new(),
             confirm: None,
             inherited: Vec::new(),
             set: BTreeMap::new(),
             background: Background::End,
-            sandbox: Sandbox::none(),
+            sandbox: None,
             store: None,
-            strays: Strays::Marked,
+            tracking: ProcessTracking::Marker,
         }
     }
 
-    /// Runs commands in this folder and not in the root of the workspace.
+    /// Sets the folder in which commands run. The default is the root of the workspace.
     #[must_use]
     pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// The longest that a command may take when the model does not say. Raises the other bound where needed.
+    /// Sets the default time limit of a command. Raises the highest limit that the model may request if that is lower.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -149,7 +146,7 @@ impl BashTool {
         self
     }
 
-    /// The longest that the model may ask for. Lowers the other bound where needed.
+    /// Sets the highest time limit that the model may request. Lowers the default time limit if that is higher.
     #[must_use]
     pub fn with_max_timeout(mut self, timeout: Duration) -> Self {
         self.max_timeout = timeout;
@@ -157,45 +154,75 @@ impl BashTool {
         self
     }
 
-    /// Another bound than [`MAX_OUTPUT_BYTES`], for each stream.
+    /// Sets the maximum size of each output stream in a result. The default is [`MAX_OUTPUT_BYTES`].
     #[must_use]
     pub fn with_max_output_bytes(mut self, bytes: usize) -> Self {
         self.max_output_bytes = bytes;
         self
     }
 
-    /// These patterns in place of [`DenyPattern::defaults`] (REQ-139).
+    /// Replaces [`DenyPattern::defaults`] by these patterns. Patterns that were added with [`deny`](Self::deny) remain.
     #[must_use]
     pub fn with_deny_patterns(mut self, patterns: impl IntoIterator<Item = DenyPattern>) -> Self {
-        self.deny = patterns.into_iter().collect();
+        self.patterns = patterns.into_iter().collect();
         self
     }
 
-    /// One more pattern.
+    /// Refuses commands that match this pattern as well.
     #[must_use]
     pub fn deny(mut self, pattern: DenyPattern) -> Self {
-        self.deny.push(pattern);
+        self.more_patterns.push(pattern);
         self
     }
 
-    /// Asks before each command.
+    /// Sets the function that is called before each command and decides whether it runs.
     #[must_use]
     pub fn with_confirm(mut self, confirm: ConfirmFn) -> Self {
         self.confirm = Some(confirm);
         self
     }
 
-    /// Sets a variable for commands.
+    /// Sets an environment variable of the commands.
     #[must_use]
     pub fn with_env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.set.insert(name.into(), value.into());
         self
     }
 
-    /// Hands one more variable of this process on to commands, besides [`INHERITED`].
+    /// Lets commands inherit one more variable of this process, in addition to [`INHERITED`].
     #[must_use]
     pub fn with_inherited_env(mut self, name: impl Into<String>) -> Self {
         self.inherited.push(name.into());
+        self
+    }
+
+    /// Runs commands in this sandbox. If it is not available, commands fail and are not run. It takes precedence over
+    /// the sandbox of [`CodingTools`](crate::CodingTools), even if it is [`Sandbox::none`].
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = Some(sandbox);
+        self
+    }
+
+    /// Stores output that is too large for a result in this store, and adds its key to the result. Without a store, the
+    /// rest of the output is discarded.
+    #[must_use]
+    pub fn with_output_store(mut self, store: OutputStore) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Sets how the tool finds processes that left their process group.
+    #[must_use]
+    pub fn with_process_tracking(mut self, tracking: ProcessTracking) -> Self {
+        self.tracking = tracking;
+        self
+    }
+
+    /// Sets what happens to the background processes of a command when it exits.
+    #[must_use]
+    pub fn with_background(mut self, background: Background) -> Self {
+        self.background = background;
         self
     }
 
@@ -203,33 +230,23 @@ impl BashTool {
         self.folder.as_deref().or_else(|| self.workspace.root())
     }
 
-    /// Runs commands in this sandbox, or not at all.
-    #[must_use]
-    pub fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
-        self.sandbox = sandbox;
+    fn deny_patterns(&self) -> impl Iterator<Item = &DenyPattern> {
+        self.patterns.iter().chain(&self.more_patterns)
+    }
+
+    fn sandbox(&self) -> &Sandbox {
+        static NONE: LazyLock<Sandbox> = LazyLock::new(Sandbox::none);
+        self.sandbox.as_ref().unwrap_or(&NONE)
+    }
+
+    /// Sets the sandbox unless the tool has one.
+    pub(crate) fn or_sandbox(mut self, sandbox: Option<&Sandbox>) -> Self {
+        self.sandbox = self.sandbox.or_else(|| sandbox.cloned());
         self
     }
 
-    /// Keeps what is over [`MAX_OUTPUT_BYTES`] in this store, and tells the model its key. Without a store it is thrown
-    /// away.
-    #[must_use]
-    pub fn with_output_store(mut self, store: OutputStore) -> Self {
-        self.store = Some(store);
-        self
-    }
-
-    /// How processes that left their group are found.
-    #[must_use]
-    pub fn with_strays(mut self, strays: Strays) -> Self {
-        self.strays = strays;
-        self
-    }
-
-    /// What happens to processes that a command leaves in the background.
-    #[must_use]
-    pub fn with_background(mut self, background: Background) -> Self {
-        self.background = background;
-        self
+    pub(crate) fn output_store(&self) -> Option<&OutputStore> {
+        self.store.as_ref()
     }
 }
 
@@ -247,48 +264,77 @@ impl fmt::Debug for BashTool {
             .field("timeout", &self.timeout)
             .field("max_timeout", &self.max_timeout)
             .field("max_output_bytes", &self.max_output_bytes)
-            .field("deny", &self.deny)
+            .field("patterns", &self.patterns)
+            .field("more_patterns", &self.more_patterns)
             .field("confirm", &self.confirm.is_some())
             .field("inherited", &self.inherited)
             .field("set", &self.set.keys())
             .field("background", &self.background)
             .field("sandbox", &self.sandbox)
             .field("store", &self.store)
-            .field("strays", &self.strays)
+            .field("tracking", &self.tracking)
             .finish()
     }
 }
 
-#[async_trait]
-impl AgentTool for BashTool {
-    fn name(&self) -> &str {
-        "bash"
+/// The arguments of `bash`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[schemars(transform = crate::arguments::plain)]
+#[non_exhaustive]
+pub struct BashArgs {
+    /// The command to run
+    pub command: String,
+    /// The time limit in seconds
+    #[schemars(range(min = 1))]
+    pub timeout: Option<u64>,
+}
+
+impl BashArgs {
+    /// Returns the time limit. A limit above `max` is an error and is not lowered, so that the model knows.
+    fn limit(&self, default: Duration, max: Duration) -> Result<Duration, BashError> {
+        match self.timeout.map(Duration::from_secs) {
+            None => Ok(default),
+            Some(limit) if !limit.is_zero() && limit <= max => Ok(limit),
+            Some(_) => Err(BashError::TimeoutRange { max: max.as_secs() }),
+        }
     }
+}
+
+impl Tool for BashTool {
+    const NAME: &'static str = "bash";
+    type Args = BashArgs;
+    type Output = ToolResult;
 
     fn label(&self) -> &str {
         "Execute Command"
     }
 
     fn description(&self) -> &str {
-        self.sandbox.bash_description()
+        self.sandbox().bash_description()
     }
 
     fn parameters_schema(&self) -> Value {
-        args::schema(self.timeout, self.max_timeout)
+        let mut schema = agent_core::argument_schema::<BashArgs>();
+        if let Some(timeout) = schema.pointer_mut("/properties/timeout/description") {
+            let (default, max) = (output::seconds(self.timeout), output::seconds(self.max_timeout));
+            let range = format!("Default: {default}, at most {max}");
+            *timeout = format!("{}. {range}", timeout.as_str().unwrap_or_default()).into();
+        }
+        schema
     }
 
-    async fn execute(&self, arguments: Value, ctx: ToolContext) -> Result<ToolResult, ToolError> {
-        call::run(self, BashArgs::parse(arguments)?, &ctx).await
-    }
-
-    fn effects(&self, _: &Value) -> Effects {
+    fn effects(&self, _: &BashArgs) -> Effects {
         Effects::Once
     }
 
-    /// A little more than a command may take, so that the command's own limit is met first and its output is kept.
-    /// With a confirmation the tool sets no limit: a person may take long.
+    /// Slightly longer than the highest limit of a command, so that the command's own limit applies first and its output
+    /// is preserved. With a confirmation the tool sets no limit, because the user may take long.
     fn timeout(&self) -> Option<Duration> {
-        let room = Duration::from_secs(10);
-        self.confirm.is_none().then(|| self.max_timeout.saturating_add(room))
+        let grace = Duration::from_secs(10);
+        self.confirm.is_none().then(|| self.max_timeout.saturating_add(grace))
+    }
+
+    async fn call(&self, args: BashArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
+        run::run(self, args, ctx).await
     }
 }

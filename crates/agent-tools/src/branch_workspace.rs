@@ -62,7 +62,7 @@ pub const MAX_BRANCH_BYTES: u64 = 1 << 30;
 /// The most files of a copy, or that are looked through for changes, unless said otherwise.
 pub const MAX_BRANCH_FILES: usize = 200_000;
 
-/// What becomes of files that `.gitignore` and `.ignore` exclude.
+/// What happens to files that `.gitignore` and `.ignore` exclude.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Ignored {
@@ -93,7 +93,7 @@ impl BranchWorkspaces {
     /// Each branch gets a copy of this folder.
     ///
     /// # Errors
-    /// When it is no folder.
+    /// Returns an error if it is not a folder.
     pub fn copies_of(origin: impl AsRef<Path>) -> Result<Self, BranchWorkspaceError> {
         Self::of(origin.as_ref(), Form::Copy(Ignored::default()))
     }
@@ -140,14 +140,14 @@ impl BranchWorkspaces {
         self
     }
 
-    /// The same with another bound of files.
+    /// Sets the maximum number of files.
     #[must_use]
     pub fn with_max_files(mut self, files: usize) -> Self {
         self.limits.files = files;
         self
     }
 
-    /// The same with another bound of bytes.
+    /// Sets the maximum number of bytes.
     #[must_use]
     pub fn with_max_bytes(mut self, bytes: u64) -> Self {
         self.limits.bytes = bytes;
@@ -157,7 +157,8 @@ impl BranchWorkspaces {
     /// A workspace for one branch.
     ///
     /// # Errors
-    /// When the folder has too much in it, cannot be read or written, or git fails. Nothing is left behind then.
+    /// Returns an error if the folder is too large or cannot be read or written, or if git fails. Nothing is left
+    /// behind.
     pub async fn open(&self) -> Result<BranchWorkspace, BranchWorkspaceError> {
         let temporary = self.temporary()?;
         let prints = Fingerprints::new();
@@ -217,7 +218,7 @@ impl BranchWorkspaces {
     }
 }
 
-/// Where a workspace lies, and how it goes.
+/// The location of a workspace, and how it is removed.
 #[derive(Debug)]
 enum Place {
     Copy(tempfile::TempDir),
@@ -230,7 +231,7 @@ struct Seen {
     origin: Arc<Path>,
     root: PathBuf,
     rules: Rules,
-    /// What the branch began with.
+    /// The state with which the branch started.
     base: Manifest,
     limits: Limits,
     prints: Fingerprints,
@@ -277,10 +278,10 @@ impl BranchWorkspace {
         factory(&self.workspace).into()
     }
 
-    /// What is not as it was when the branch began, by path. Empty folders do not count.
+    /// Returns the changes since the branch started, ordered by path. Empty folders do not count.
     ///
     /// # Errors
-    /// When it cannot be read, or there is too much of it.
+    /// Returns an error if it cannot be read or is too large.
     pub async fn changes(&self) -> Result<Vec<Change>, BranchWorkspaceError> {
         let seen = Arc::clone(&self.seen);
         blocking(move || Ok(seen.changed()?.0)).await
@@ -304,7 +305,7 @@ impl BranchWorkspace {
     /// Removes it, and says when that fails.
     ///
     /// # Errors
-    /// When something of it cannot be removed.
+    /// Returns an error if a part of it cannot be removed.
     pub async fn close(self) -> Result<(), BranchWorkspaceError> {
         match self.place {
             Place::Copy(folder) => {
@@ -329,7 +330,7 @@ impl BranchWorkspace {
 }
 
 impl Seen {
-    /// What changed, and what is there now.
+    /// A changed path and its present content.
     fn changed(&self) -> Result<(Vec<Change>, Manifest), BranchWorkspaceError> {
         let now = scan::scan_again(&self.root, &self.rules, self.limits, &self.prints, &self.base)?;
         Ok((self.base.changes_to(&now), now))

@@ -1,4 +1,4 @@
-//! The built-in tools together, with one sandbox and one store of outputs.
+//! The built-in tools together, with one sandbox and one output store.
 //!
 //! ```
 //! use agent_tools::{CodingTools, Workspace};
@@ -15,51 +15,60 @@ use agent_core::AgentTool;
 
 use crate::{BashTool, OutputStore, ReadOutputTool, Sandbox, Workspace};
 
-/// The six tools of a workspace, and `read_output` for what `bash` has cut.
+/// Builds the six tools of a workspace, and `read_output` for outputs that `bash` has truncated.
+///
+/// The settings can be made in any order; none discards another.
 #[derive(Debug, Clone)]
 pub struct CodingTools {
     workspace: Workspace,
     bash: BashTool,
-    store: OutputStore,
+    sandbox: Option<Sandbox>,
+    store: Option<OutputStore>,
 }
 
 impl CodingTools {
-    /// For this workspace, with the usual bounds, without a sandbox, and with a store of its own.
+    /// Creates the tools for this workspace, with the default limits and without a sandbox.
     #[must_use]
     pub fn new(workspace: Workspace) -> Self {
-        Self { bash: BashTool::new(workspace.clone()), workspace, store: OutputStore::new() }
+        Self { bash: BashTool::new(workspace.clone()), workspace, sandbox: None, store: None }
     }
 
-    /// Runs commands in this sandbox, or not at all. The file tools run in this process and are held by the workspace.
+    /// Runs the commands of `bash` in this sandbox, unless the tool passed to [`with_bash`](Self::with_bash) has its own.
+    /// If the sandbox is not available, commands fail and are not run. The file tools run in this process and are
+    /// confined by the workspace.
     #[must_use]
     pub fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
-        self.bash = self.bash.with_sandbox(sandbox);
+        self.sandbox = Some(sandbox);
         self
     }
 
-    /// This shell in place of the usual one. It gets the store of this set.
+    /// Uses this `bash` tool instead of the default one. It keeps its own sandbox if one was set on it, and gets the
+    /// sandbox of these tools otherwise.
     #[must_use]
     pub fn with_bash(mut self, bash: BashTool) -> Self {
         self.bash = bash;
         self
     }
 
-    /// Keeps big outputs in this store, which may be given to MCP servers and other tools too.
+    /// Stores large outputs in this store, which can also be given to MCP servers and other tools. It takes precedence
+    /// over the store of the `bash` tool, because `read_output` reads from one store. The default is the store of the
+    /// `bash` tool, or a new one.
     #[must_use]
     pub fn with_output_store(mut self, store: OutputStore) -> Self {
-        self.store = store;
+        self.store = Some(store);
         self
     }
 
-    /// The seven tools.
+    /// Returns the seven tools.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<dyn AgentTool>> {
+        let store = self.store.as_ref().or(self.bash.output_store()).cloned().unwrap_or_default();
+        let bash = self.bash.clone().or_sandbox(self.sandbox.as_ref()).with_output_store(store.clone());
         let mut tools = self.workspace.tools();
-        let bash: Arc<dyn AgentTool> = Arc::new(self.bash.clone().with_output_store(self.store.clone()));
         if let Some(first) = tools.first_mut() {
-            *first = bash;
+            *first = Arc::new(bash);
         }
-        tools.push(Arc::new(ReadOutputTool::new(self.store.clone())));
+        tools.push(Arc::new(ReadOutputTool::new(store)));
         tools
     }
 }

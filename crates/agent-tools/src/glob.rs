@@ -1,11 +1,11 @@
-//! File name patterns, as `list_files` and `search` take them.
+//! File name patterns of `list_files` and `search`.
 
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
 
-/// A pattern. Without a `/` it is compared with the file name, with one it is compared with the path below the
-/// folder that is walked. `*` does not cross a `/`, `**` does, `{a,b}` is either.
+/// A glob. Without a `/` it is compared with the file name, otherwise with the path relative to the searched
+/// folder. `*` does not match a `/`, `**` does, and `{a,b}` matches either.
 #[derive(Debug, Clone)]
 pub(crate) struct NamePattern {
     matcher: GlobMatcher,
@@ -19,8 +19,8 @@ impl NamePattern {
         Ok(Self { matcher, whole_path: pattern.contains('/') })
     }
 
-    /// Whether `path`, which lies below `folder`, fits.
-    pub(crate) fn fits(&self, path: &Path, folder: &Path) -> bool {
+    /// Returns whether `path`, which must be below `folder`, matches.
+    pub(crate) fn matches(&self, path: &Path, folder: &Path) -> bool {
         if self.whole_path {
             self.matcher.is_match(path.strip_prefix(folder).unwrap_or(path))
         } else {

@@ -1,9 +1,9 @@
 //! The built-in tools of Looptree.
 //!
-//! Six tools that a coding agent needs, all with bounds: [`BashTool`], [`ReadFileTool`], [`WriteFileTool`],
-//! [`EditFileTool`], [`ListFilesTool`], [`SearchTool`]. [`default_tools`] gives all six; [`Workspace::open`] keeps the
-//! five file tools inside one folder and starts the shell there. A [`CodingTools`] adds a [sandbox] for commands and an
-//! [`OutputStore`] that keeps big outputs whole, with [`ReadOutputTool`] to page through them.
+//! Six tools for coding agents, all with limits on time and output: [`BashTool`], [`ReadFileTool`], [`WriteFileTool`],
+//! [`EditFileTool`], [`ListFilesTool`] and [`SearchTool`]. [`default_tools`] returns all six. [`Workspace::open`] confines
+//! the five file tools to one folder, in which commands start. [`CodingTools`] adds a [sandbox] for commands and an
+//! [`OutputStore`] for large outputs, which [`ReadOutputTool`] reads in parts.
 //!
 //! ```
 //! use agent_tools::default_tools;
@@ -11,16 +11,17 @@
 //! assert_eq!(names, ["bash", "read_file", "write_file", "edit_file", "list_files", "search"]);
 //! ```
 //!
-//! Every tool has a folder with the same file names: `args` (what the model sends, and the schema that it reads),
-//! `error` (why a call gave nothing), `output` (what the model sees), `call` (the work).
+//! [`SubAgentTool`] delegates a task to another agent. The feature `skills` adds skills (folders with a `SKILL.md`), the
+//! feature `mcp` the tools of Model Context Protocol servers, and the feature `openapi` the operations of an OpenAPI
+//! description.
 //!
-//! With the feature `mcp` the module `mcp` brings in the tools of servers that speak the Model Context Protocol; with the
-//! feature `openapi` the module `openapi` makes tools of the operations of an OpenAPI description.
+//! The file tools need no other program: listing and searching use the libraries of ripgrep. `bash` needs a `bash`.
 //!
-//! No program needs to be installed for the file tools: listing and searching run in this process, on the libraries
-//! of ripgrep. `bash` needs a `bash`.
+//! The built-in tools are typed [`Tool`](agent_core::Tool)s. The arguments and errors of a tool are in its module.
 
+mod arguments;
 pub mod bash;
+mod blocking;
 pub mod branch_workspace;
 pub mod coding_tools;
 pub mod edit_file;
@@ -30,7 +31,6 @@ pub mod list_files;
 pub mod mcp;
 #[cfg(any(feature = "mcp", feature = "openapi"))]
 mod names;
-mod offload;
 #[cfg(feature = "openapi")]
 pub mod openapi;
 pub mod output_store;
@@ -84,8 +84,8 @@ use std::sync::Arc;
 
 use agent_core::AgentTool;
 
-/// The six built-in tools with their usual bounds, in the folder that the process runs in and free to leave it
-/// (REQ-053). [`Workspace::open`] confines them.
+/// Returns the six built-in tools with their default limits. They start in the current folder and can access every file;
+/// [`Workspace::open`] confines them.
 #[must_use]
 pub fn default_tools() -> Vec<Arc<dyn AgentTool>> {
     Workspace::unconfined().tools()

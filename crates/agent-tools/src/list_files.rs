@@ -1,41 +1,36 @@
-//! `list_files`: the files below a folder.
+//! `list_files`: lists the files below a folder.
 //!
 //! ```
-//! use agent_core::AgentTool;
 //! use agent_tools::{ListFilesTool, Workspace};
 //! let tool = ListFilesTool::new(Workspace::unconfined()).with_max_results(50);
-//! assert_eq!(tool.label(), "List Files");
 //! ```
-
-mod args;
-mod call;
-mod error;
-mod output;
 
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use agent_core::{AgentTool, Effects, ToolContext, ToolError, ToolResult};
-use async_trait::async_trait;
-use serde_json::Value;
+use agent_core::{CancellationToken, Effects, Tool, ToolContext, ToolError, ToolResult};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
 
-pub use args::ListFilesArgs;
-pub use error::ListFilesError;
+use crate::blocking::{WorkError, interruptible};
+use crate::glob::NamePattern;
+use crate::walk::{is_file, walk};
+use crate::{PathError, Workspace};
 
-use crate::Workspace;
-
-/// How many files are shown (REQ-105).
+/// The default maximum number of files in a listing.
 pub const MAX_RESULTS: usize = 200;
 
-/// How many folders deep a listing goes when the model does not say: files of the folder itself are at depth 1.
+/// The default depth of a listing. The files of the folder itself are at depth 1.
 pub const DEFAULT_DEPTH: usize = 3;
 
-/// The longest that a listing may take (REQ-105).
+/// The default maximum duration of a listing.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The `list_files` tool (REQ-051).
+/// The `list_files` tool. It runs in this process and respects `.gitignore`.
 #[derive(Debug, Clone)]
 pub struct ListFilesTool {
     workspace: Workspace,
@@ -44,20 +39,20 @@ pub struct ListFilesTool {
 }
 
 impl ListFilesTool {
-    /// Lists files of this workspace.
+    /// Creates a tool that lists files of this workspace.
     #[must_use]
     pub fn new(workspace: Workspace) -> Self {
         Self { workspace, max_results: MAX_RESULTS, timeout: TIMEOUT }
     }
 
-    /// Another bound than [`MAX_RESULTS`].
+    /// Sets the maximum number of files in a listing. The default is [`MAX_RESULTS`].
     #[must_use]
     pub fn with_max_results(mut self, files: usize) -> Self {
         self.max_results = files;
         self
     }
 
-    /// Another bound than [`TIMEOUT`].
+    /// Sets the maximum duration of a listing. The default is [`TIMEOUT`].
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -71,30 +66,150 @@ impl Default for ListFilesTool {
     }
 }
 
-#[async_trait]
-impl AgentTool for ListFilesTool {
-    fn name(&self) -> &str {
-        "list_files"
+/// The arguments of `list_files`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[schemars(transform = crate::arguments::plain)]
+#[non_exhaustive]
+pub struct ListFilesArgs {
+    /// The folder to list. Default: .
+    #[serde(default = "current_folder")]
+    pub path: String,
+    /// Only files that match this glob, for example *.rs or src/**/*.{ts,tsx}
+    pub pattern: Option<String>,
+    /// How many levels of folders to list; 1 is the folder itself. Default: 3
+    #[schemars(range(min = 1))]
+    pub max_depth: Option<usize>,
+}
+
+fn current_folder() -> String {
+    ".".to_owned()
+}
+
+/// The reason why a folder was not listed. The texts are written for the model.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListFilesError {
+    /// The path was refused.
+    #[error(transparent)]
+    Path(PathError),
+    /// The folder does not exist.
+    #[error("Directory not found: {path}. Check the path and try again.")]
+    NotFound {
+        /// The path in the arguments.
+        path: String,
+    },
+    /// The glob is invalid.
+    #[error("Invalid pattern: {0}")]
+    Pattern(#[from] globset::Error),
+    /// The listing exceeded its time limit.
+    #[error("Listing timed out")]
+    TimedOut,
+    /// The call was cancelled.
+    #[error("Operation aborted")]
+    Cancelled,
+}
+
+impl ListFilesError {
+    fn into_tool_error(self) -> ToolError {
+        match self {
+            Self::Cancelled => ToolError::Cancelled,
+            Self::Pattern(_) => ToolError::InvalidArgs(self.to_string()),
+            error => error.into(),
+        }
     }
+}
+
+impl Tool for ListFilesTool {
+    const NAME: &'static str = "list_files";
+    type Args = ListFilesArgs;
+    type Output = ToolResult;
 
     fn label(&self) -> &str {
         "List Files"
     }
 
     fn description(&self) -> &str {
-        "List the files below a folder, sorted. What .gitignore excludes and the folders target, .git and \
-         node_modules are left out; hidden files are shown."
+        "List the files below a folder, sorted by path. Skips files that .gitignore excludes and the folders target, \
+         .git and node_modules. Includes hidden files."
     }
 
-    fn parameters_schema(&self) -> Value {
-        args::schema()
-    }
-
-    async fn execute(&self, arguments: Value, ctx: ToolContext) -> Result<ToolResult, ToolError> {
-        call::run(self, ListFilesArgs::parse(arguments)?, &ctx).await
-    }
-
-    fn effects(&self, _: &Value) -> Effects {
+    fn effects(&self, _: &ListFilesArgs) -> Effects {
         Effects::ReadOnly
+    }
+
+    async fn call(&self, args: ListFilesArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
+        ctx.check_cancelled()?;
+        let tool = self.clone();
+        match interruptible(ctx, Some(self.timeout), move |stop| tool.list(&args, stop)).await {
+            Ok(listed) => listed.map_err(ListFilesError::into_tool_error),
+            Err(WorkError::TimedOut) => Err(ListFilesError::TimedOut.into()),
+            Err(halt) => Err(halt.into()),
+        }
+    }
+}
+
+impl ListFilesTool {
+    fn list(&self, args: &ListFilesArgs, stop: &CancellationToken) -> Result<ToolResult, ListFilesError> {
+        let path = &args.path;
+        let missing = || ListFilesError::NotFound { path: path.clone() };
+        let pattern = args.pattern.as_deref().map(NamePattern::new).transpose()?;
+        let folder = self
+            .workspace
+            .resolve(path)
+            .map_err(|error| if error.is_not_found() { missing() } else { ListFilesError::Path(error) })?;
+        if !folder.is_dir() {
+            return Err(missing());
+        }
+        let labels = self.workspace.labels();
+        let mut listing = Listing::new(self.max_results);
+        // Unreadable folders are skipped; the rest of the listing is still useful.
+        for entry in walk(&folder, Some(args.max_depth.unwrap_or(DEFAULT_DEPTH).max(1))).flatten() {
+            if stop.is_cancelled() {
+                return Err(ListFilesError::Cancelled);
+            }
+            let matches = || pattern.as_ref().is_none_or(|pattern| pattern.matches(entry.path(), &folder));
+            if is_file(&entry) && matches() {
+                listing.add(labels.of(entry.path()));
+            }
+        }
+        Ok(listing.into_result(path))
+    }
+}
+
+/// The first paths in order, and the number of all paths. Memory does not grow with the number of files.
+#[derive(Debug)]
+struct Listing {
+    first: BTreeSet<String>,
+    total: usize,
+    max: usize,
+}
+
+impl Listing {
+    fn new(max: usize) -> Self {
+        Self { first: BTreeSet::new(), total: 0, max }
+    }
+
+    fn add(&mut self, path: String) {
+        self.total += 1;
+        self.first.insert(path);
+        if self.first.len() > self.max {
+            self.first.pop_last();
+        }
+    }
+
+    fn into_result(self, path: &str) -> ToolResult {
+        let Self { first, total, max } = self;
+        let truncated = total > max;
+        let text = if total == 0 {
+            format!("No files found in {path}")
+        } else {
+            let list = first.into_iter().collect::<Vec<_>>().join("\n");
+            if truncated {
+                format!("{list}\n\n... ({total} files, showing first {max})")
+            } else {
+                format!("{list}\n\n({total} files)")
+            }
+        };
+        ToolResult::text(text).with_details(json!({"total": total, "truncated": truncated}))
     }
 }

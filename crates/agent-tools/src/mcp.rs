@@ -18,18 +18,18 @@
 mod adapter;
 mod agent;
 mod arguments;
-mod cause;
 mod client;
 mod config;
 mod connection;
 mod content;
 mod elicitation;
 mod error;
+mod event_stream;
 mod handler;
 mod http;
-mod listening;
 #[cfg(feature = "mcp-oauth")]
 pub mod oauth;
+mod ordered_progress;
 mod pipe;
 mod process;
 mod progress;
@@ -37,11 +37,11 @@ mod questions;
 mod request;
 mod restart;
 mod result;
+mod sdk_error;
 mod server;
 mod servers;
 mod stderr;
 mod tool;
-mod watched;
 
 use std::time::Duration;
 
@@ -61,22 +61,22 @@ pub use tool::{McpAnnotations, McpToolInfo};
 
 pub use crate::names::tool_name;
 
-/// How long starting and greeting a server may take.
+/// The default maximum duration of starting and initializing a server.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a request may go without an answer or a sign of progress.
+/// The maximum time of a request without a response or progress.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long a request may take in all, with whatever progress.
+/// The maximum total duration of a request, regardless of progress.
 pub const MAX_CALL_TIME: Duration = Duration::from_secs(30 * 60);
 
 /// The longest message of a server: 16 MiB. A longer one ends the request that it answers.
 pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
-/// How much text of a result a model sees: 256 KiB.
+/// The maximum size of the text of a result: 256 KiB.
 pub const MAX_RESULT_TEXT_BYTES: usize = 256 * 1024;
 
-/// How much of a child's standard error is kept: the last 4 KiB.
+/// The size of the retained end of a child's standard error: 4 KiB.
 pub const STDERR_TAIL_BYTES: usize = 4 * 1024;
 
 /// The most tools of one server.

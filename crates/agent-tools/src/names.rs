@@ -1,17 +1,18 @@
-//! Names of tools and of their arguments that every provider takes (D22).
+//! Names of tools and arguments that every provider accepts.
 
 use std::collections::BTreeSet;
 
-/// The longest name that every provider takes.
+/// The maximum length of a name that every provider accepts.
 const MAX_NAME: usize = 64;
 
-/// How long the part is that tells two shortened names apart: a line and eight digits.
+/// The length of the suffix that distinguishes shortened names: an underscore and eight digits.
 const MARK: usize = 9;
 
-/// The name of a tool for a model: `{prefix}__{name}`, of letters, digits, `_` and `-`, at most 64, and none of `taken`.
+/// Returns the name of a tool for the model: `{prefix}__{name}`, with at most 64 letters, digits, `_` and `-`, and not in
+/// `taken`.
 ///
-/// The same tool gets the same name each time, as long as the names before it are the same. What does not fit is
-/// replaced by `_`; a name that is too long, or that another tool has, ends with eight digits made from the whole.
+/// The name is stable as long as the names before it are. Other characters are replaced by `_`. A name that is too long
+/// or already taken ends with eight digits that are derived from the whole name.
 ///
 /// ```
 /// use std::collections::BTreeSet;
@@ -30,7 +31,7 @@ pub fn tool_name(prefix: Option<&str>, name: &str, taken: &BTreeSet<String>) -> 
         _ => name.to_owned(),
     };
     let valid: String = whole.chars().map(|c| if is_valid(c) { c } else { '_' }).collect();
-    // Gemini wants a letter or a line first.
+    // Gemini requires a letter or an underscore first.
     let valid = if valid.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
         valid
     } else {

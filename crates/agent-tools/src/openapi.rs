@@ -92,10 +92,10 @@ pub const MAX_REF_HOPS: usize = 64;
 /// The longest description of a tool, in bytes. Some vendors refuse more than 1,024 characters.
 pub const MAX_DESCRIPTION_BYTES: usize = 1000;
 
-/// How much text of an answer a model sees, unless the caller says otherwise: 64 KiB.
+/// The default maximum size of a response for the model: 64 KiB.
 pub const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
-/// How much of an answer is read: 8 MiB. Then the connection is closed.
+/// The maximum size of a response that is read: 8 MiB. The connection is closed after it.
 pub const MAX_READ_BYTES: usize = 8 * 1024 * 1024;
 
 /// The largest picture of an answer that a model sees: 5 MiB.
@@ -104,14 +104,14 @@ pub const MAX_IMAGE_BYTES: usize = 5 * 1024 * 1024;
 /// The longest address of a request, in bytes.
 pub const MAX_URL_BYTES: usize = 16 * 1024;
 
-/// How long a call may take, unless the caller says otherwise.
+/// The default maximum duration of a call.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long connecting may take.
+/// The maximum duration of connecting.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long getting a description from an address may take.
+/// The maximum duration of fetching a description from an address.
 pub const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How many redirects of a GET or HEAD within one host are followed.
+/// The maximum number of redirects of a GET or HEAD request within one host.
 pub const MAX_REDIRECTS: usize = 5;

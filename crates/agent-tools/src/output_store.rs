@@ -18,9 +18,9 @@
 //! ```
 
 mod error;
-mod kept;
 mod offload;
 mod page;
+mod stored;
 mod writer;
 
 #[cfg(test)]
@@ -38,16 +38,16 @@ pub use page::OutputPage;
 
 pub(crate) use writer::OutputWriter;
 
-use crate::offload::to_completion;
-use kept::{Kept, Place};
+use crate::blocking::to_completion;
+use stored::{Place, Stored};
 
-/// How much is kept of one output: its first 64 MiB.
+/// The maximum size of one stored output: its first 64 MiB.
 pub const MAX_OUTPUT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// How much is kept of all outputs of a store: 512 MiB.
+/// The maximum total size of a store: 512 MiB.
 pub const MAX_TOTAL_BYTES: u64 = 512 * 1024 * 1024;
 
-/// How many outputs a store keeps.
+/// The maximum number of outputs in a store.
 pub const MAX_OUTPUTS: usize = 1000;
 
 /// An output of at most this many bytes lies in memory: 16 KiB. With [`MAX_OUTPUTS`] that makes 16 MB at most.
@@ -66,11 +66,11 @@ struct Bounds {
     total: u64,
 }
 
-/// What is kept, by number. Numbers grow, so the first is the oldest.
+/// The stored outputs, by number. Numbers increase, so the first is the oldest.
 #[derive(Debug, Default)]
 struct Shelf {
     last: u64,
-    outputs: BTreeMap<u64, Arc<Kept>>,
+    outputs: BTreeMap<u64, Arc<Stored>>,
     /// What finished and unfinished outputs take.
     bytes: u64,
     folder: Option<Arc<tempfile::TempDir>>,
@@ -91,13 +91,13 @@ impl StoredOutput {
         &self.key
     }
 
-    /// How many bytes can be read.
+    /// Returns the number of bytes that can be read.
     #[must_use]
     pub fn kept_bytes(&self) -> u64 {
         self.kept
     }
 
-    /// How many bytes there were; more than are kept where a bound was met.
+    /// Returns the number of bytes that were produced, which is more than can be read if a limit was reached.
     #[must_use]
     pub fn produced_bytes(&self) -> u64 {
         self.produced
@@ -139,7 +139,7 @@ impl OutputStore {
     /// Keeps this output, or its beginning where it is over the bound. Needs a tokio runtime for what goes to the disk.
     ///
     /// # Errors
-    /// When the disk refuses it.
+    /// Returns an error if writing to the disk fails.
     pub async fn keep(&self, output: impl Into<Vec<u8>>) -> Result<StoredOutput, OutputStoreError> {
         let mut writer = OutputWriter::new(self.clone());
         writer.push(&output.into());
@@ -149,7 +149,7 @@ impl OutputStore {
     /// Up to `limit` bytes from `offset`, cut between characters. A negative offset counts from the end.
     ///
     /// # Errors
-    /// When there is no such output (any more), it is shorter, or it cannot be read.
+    /// Returns an error if the output does not exist any more, is shorter, or cannot be read.
     pub async fn read(&self, key: &str, offset: i64, limit: usize) -> Result<OutputPage, OutputStoreError> {
         let (number, kept) = self.find(key)?;
         let stored = kept.stored(number);
@@ -168,14 +168,14 @@ impl OutputStore {
         }
     }
 
-    fn find(&self, key: &str) -> Result<(u64, Arc<Kept>), OutputStoreError> {
+    fn find(&self, key: &str) -> Result<(u64, Arc<Stored>), OutputStoreError> {
         let number = key.trim().strip_prefix("out-").and_then(|number| number.parse().ok());
         let found = number.and_then(|number| Some((number, self.shelf().outputs.get(&number).cloned()?)));
         found.ok_or_else(|| self.unknown(key))
     }
 
     fn unknown(&self, key: &str) -> OutputStoreError {
-        /// How many keys are named.
+        /// The maximum number of keys in an error text.
         const NAMED: usize = 5;
         let shelf = self.shelf();
         let newest = shelf.outputs.keys().rev().take(NAMED).map(|number| key_of(*number)).collect();
@@ -211,7 +211,7 @@ impl OutputStore {
         shelf.bytes = shelf.bytes.saturating_sub(bytes);
     }
 
-    fn add(&self, kept: Kept) -> StoredOutput {
+    fn add(&self, kept: Stored) -> StoredOutput {
         let mut shelf = self.shelf();
         shelf.last += 1;
         let number = shelf.last;
@@ -244,7 +244,7 @@ impl OutputStore {
         Ok(folder)
     }
 
-    /// Where the outputs on disk lie, once there are any.
+    /// The folder of the outputs on disk, created on first use.
     #[must_use]
     pub fn folder_path(&self) -> Option<PathBuf> {
         self.shelf().folder.as_ref().map(|folder| folder.path().to_path_buf())

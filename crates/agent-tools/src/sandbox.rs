@@ -1,8 +1,8 @@
-//! What holds a child of this process: nothing, Landlock, or bubblewrap.
+//! Sandboxes for child processes: none, Landlock, or bubblewrap.
 //!
-//! Commands of `bash` and MCP servers over stdio run with the rights of this process unless they are given a sandbox.
-//! [`SandboxRules`] say what a child may read, write and reach; [`Sandbox`] says who sees to it. A sandbox that was asked
-//! for and cannot be had is a [`SandboxError`], and the child is not started.
+//! Commands of `bash` and MCP servers over stdio run with the permissions of this process unless they have a sandbox.
+//! [`SandboxRules`] define what a child can read, write and connect to; [`Sandbox`] enforces them. If a sandbox is not
+//! available, starting the child fails with a [`SandboxError`].
 //!
 //! | | [`Sandbox::none`] | [`Sandbox::landlock`] | [`Sandbox::bwrap`] |
 //! |---|---|---|---|
@@ -27,11 +27,11 @@
 
 #[cfg(target_os = "linux")]
 mod bwrap;
+#[cfg(target_os = "linux")]
+mod child_thread;
 mod error;
 #[cfg(target_os = "linux")]
-mod keeper;
-#[cfg(target_os = "linux")]
-mod landlocked;
+mod landlock_rules;
 mod launch;
 #[cfg(target_os = "linux")]
 mod plan;
@@ -50,14 +50,14 @@ pub use rules::{Network, SYSTEM_ROOTS, SandboxRules, TempFolder};
 
 pub(crate) use launch::{Input, Launch, StartError, Started};
 
-/// Who holds a child. A clone is cheap.
+/// A sandbox for child processes. Cloning is cheap.
 #[derive(Debug, Clone, Default)]
 pub struct Sandbox {
     kind: SandboxKind,
     rules: Arc<SandboxRules>,
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "bubblewrap is on Linux only"))]
     program: Option<PathBuf>,
-    /// Whether it was seen to work.
+    /// Set once the sandbox has been tested successfully.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing works elsewhere"))]
     works: Arc<tokio::sync::OnceCell<()>>,
 }
@@ -66,17 +66,17 @@ pub struct Sandbox {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 #[non_exhaustive]
 pub enum SandboxKind {
-    /// Nothing: a child can do all that this process can.
+    /// No sandbox: a child has all permissions of this process. This is the default.
     #[default]
     None,
-    /// Landlock, a part of the Linux kernel: file and TCP rules that a child cannot take off.
+    /// Landlock, a part of the Linux kernel: rules for files and TCP that a child cannot remove.
     Landlock,
-    /// Bubblewrap: namespaces in which only the roots are there.
+    /// Bubblewrap: namespaces that contain only the roots.
     Bwrap,
 }
 
 impl SandboxKind {
-    /// `none`, `landlock`, `bwrap`.
+    /// Returns the name of the kind: `none`, `landlock` or `bwrap`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -94,27 +94,27 @@ impl fmt::Display for SandboxKind {
 }
 
 impl Sandbox {
-    /// No sandbox: a child reads, writes and reaches all that this process can.
+    /// Creates no sandbox: a child has all permissions of this process.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Landlock. Nothing needs to be installed. It holds TCP and no other network, so [`Network::Off`] is refused when a
-    /// child is started.
+    /// Creates a Landlock sandbox. It needs no installed program. It restricts TCP and no other protocol, so starting a
+    /// child with [`Network::Off`] fails.
     #[must_use]
     pub fn landlock(rules: SandboxRules) -> Self {
         Self { kind: SandboxKind::Landlock, rules: Arc::new(rules), ..Self::default() }
     }
 
-    /// Bubblewrap, by the program `bwrap` that is found in `PATH`. A child has process ids of its own, and all that it
-    /// started ends with it, in whatever session it is.
+    /// Creates a bubblewrap sandbox, with the program `bwrap` from `PATH`. A child has its own process namespace, and all
+    /// processes that it started end with it.
     #[must_use]
     pub fn bwrap(rules: SandboxRules) -> Self {
         Self { kind: SandboxKind::Bwrap, rules: Arc::new(rules), ..Self::default() }
     }
 
-    /// This program in place of the `bwrap` in `PATH`.
+    /// Sets the path of the `bwrap` program. The default is the one in `PATH`.
     #[must_use]
     pub fn with_program(mut self, program: impl Into<PathBuf>) -> Self {
         self.program = Some(program.into());
@@ -122,10 +122,13 @@ impl Sandbox {
         self
     }
 
-    /// The strongest one that keeps these rules here: bubblewrap, else Landlock.
+    /// Returns the strongest sandbox that can enforce these rules on this machine: bubblewrap, otherwise Landlock.
+    ///
+    /// Landlock cannot switch the network off. On a machine without bubblewrap, rules with [`Network::Off`], the default,
+    /// therefore fail, and rules with [`Network::NoTcp`] work.
     ///
     /// # Errors
-    /// When neither does, with the reason of each. It never answers with [`Sandbox::none`].
+    /// Returns [`SandboxError::NoneWorks`] with both reasons if neither is available. Never returns [`Sandbox::none`].
     pub async fn best(rules: SandboxRules) -> Result<Self, SandboxError> {
         let bwrap = Self::bwrap(rules.clone());
         let of_bwrap = match bwrap.check().await {
@@ -141,22 +144,22 @@ impl Sandbox {
         }
     }
 
-    /// Which kind it is.
+    /// Returns the kind of the sandbox.
     #[must_use]
     pub fn kind(&self) -> SandboxKind {
         self.kind
     }
 
-    /// What it lets a child do; nothing is said by [`Sandbox::none`].
+    /// Returns the rules, or `None` for [`Sandbox::none`].
     #[must_use]
     pub fn rules(&self) -> Option<&SandboxRules> {
         (self.kind != SandboxKind::None).then_some(&*self.rules)
     }
 
-    /// Tries it with a program that does nothing.
+    /// Tests the sandbox with a program that does nothing.
     ///
     /// # Errors
-    /// Why a child cannot be held by it here.
+    /// Returns the reason why the sandbox is not available on this machine.
     pub async fn check(&self) -> Result<(), SandboxError> {
         match self.kind {
             SandboxKind::None => Ok(()),
@@ -164,7 +167,7 @@ impl Sandbox {
         }
     }
 
-    /// What a model reads of a shell in it.
+    /// Returns the description of `bash` for the model.
     pub(crate) fn bash_description(&self) -> &'static str {
         match (self.kind, self.rules.network()) {
             (SandboxKind::None, _) => {

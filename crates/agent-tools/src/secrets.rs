@@ -1,11 +1,11 @@
-//! Values that were given to a server, MCP's or an API's, and must not come back in texts.
+//! Removes secrets that were sent to a server from texts.
 
 use agent_core::Secret;
 
-/// Shorter values are words of the language as often as secrets; to replace them would garble texts.
+/// The minimum length of a secret in bytes. Shorter values can be ordinary words, and replacing them would garble texts.
 const MIN_SECRET_BYTES: usize = 8;
 
-/// What is replaced in errors, in results, and in what a server writes to its standard error.
+/// The secrets that are replaced in errors, in results, and in the standard error of a server.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Secrets(Vec<Secret>);
 
@@ -13,7 +13,7 @@ impl Secrets {
     pub(crate) fn new(values: impl IntoIterator<Item = Secret>) -> Self {
         let mut secrets: Vec<Secret> =
             values.into_iter().filter(|value| value.expose().len() >= MIN_SECRET_BYTES).collect();
-        // A secret may hold another one.
+        // A secret can contain another one, so longer ones are replaced first.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
         Self(secrets)
     }

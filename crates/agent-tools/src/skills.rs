@@ -1,8 +1,9 @@
-//! Skills, as the Agent Skills standard has them (<https://agentskills.io>): folders with a `SKILL.md` that says what it is for.
+//! Skills of the Agent Skills standard (<https://agentskills.io>): folders with a `SKILL.md` that describes a capability.
 //!
-//! The model is told names and descriptions in the system prompt and asks for the instructions when it wants them, by the tool
-//! `skill` ([`SkillSet::tool`]) or, where it may read the folder, by reading the file. Of two skills of one name the one of the later
-//! folder wins, with a note. A skill that cannot be used is a note, too, and never the end of the others (D31).
+//! The model receives the names and descriptions of the skills in the system prompt. It reads the instructions of a skill
+//! on demand, with the tool `skill` ([`SkillSet::tool`]) or, if it can read the folder, with a file tool. If two skills
+//! have the same name, the one from the later folder is used, and a note says so. A skill that cannot be used also
+//! becomes a note; the others are still loaded.
 //!
 //! ```
 //! use agent_tools::skills::SkillSet;
@@ -16,79 +17,74 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-mod agent;
-mod error;
-mod front_matter;
-mod prompt;
-mod scan;
+mod load;
 mod tool;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent_core::AgentTool;
+use agent_core::{AgentTool, BasicAgent};
 
-pub use agent::WithSkills;
-pub use error::{SkillError, SkillNote};
-pub use front_matter::{FrontMatter, parse_frontmatter};
+pub use load::{FrontMatter, SkillError, SkillNote, parse_frontmatter};
 
-/// The file that makes a folder a skill.
+/// The name of the file that describes a skill.
 pub const SKILL_FILE: &str = "SKILL.md";
 
-/// The most bytes of a `SKILL.md`.
+/// The maximum size of a `SKILL.md`, in bytes.
 pub const MAX_SKILL_BYTES: u64 = 1 << 20;
 
-/// The most skills of one folder.
+/// The maximum number of skills in one folder.
 pub const MAX_SKILLS: usize = 1_000;
 
-/// One skill.
+/// A skill that was loaded.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Skill {
     matter: FrontMatter,
-    /// Its `SKILL.md`, where it really is.
+    /// The real path of the `SKILL.md`.
     location: PathBuf,
-    /// Where it came from, as the caller named it.
+    /// The origin, as the caller named it.
     source: String,
 }
 
 impl Skill {
-    /// Its name.
+    /// Returns the name of the skill.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.matter.name
     }
 
-    /// What it does and when to use it.
+    /// Returns what the skill does and when to use it.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.matter.description
     }
 
-    /// Its `SKILL.md`.
+    /// Returns the path of the `SKILL.md`.
     #[must_use]
     pub fn location(&self) -> &Path {
         &self.location
     }
 
-    /// Where it came from: the folder, or what [`SkillSet::load_dir`] was told.
+    /// Returns the origin: the folder, or the name that was passed to [`SkillSet::load_dir`].
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Everything that its front matter says.
+    /// Returns all fields of the front matter.
     #[must_use]
     pub fn front_matter(&self) -> &FrontMatter {
         &self.matter
     }
 }
 
-/// Skills by name, and what was noted while they were looked for.
+/// A set of skills, ordered by name, with the notes about problems that were found while loading.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SkillSet {
     skills: BTreeMap<String, Skill>,
@@ -96,7 +92,7 @@ pub struct SkillSet {
 }
 
 impl SkillSet {
-    /// The skills of these folders; folders that are not there are passed over (REQ-109).
+    /// Loads the skills of these folders. Folders that do not exist are skipped; other problems become notes.
     #[must_use]
     pub fn load<P: AsRef<Path>>(folders: impl IntoIterator<Item = P>) -> Self {
         let mut all = Self::default();
@@ -111,15 +107,15 @@ impl SkillSet {
         all
     }
 
-    /// The skills of one folder, noted as coming from `source` (REQ-112).
+    /// Loads the skills of one folder, with `source` as their origin. A skill that cannot be used becomes a note.
     ///
     /// # Errors
-    /// When the folder cannot be read. A skill in it that cannot be used is a note.
+    /// Returns an error if the folder cannot be read.
     pub fn load_dir(folder: impl AsRef<Path>, source: impl Into<String>) -> Result<Self, SkillError> {
-        scan::folder(folder.as_ref(), &source.into())
+        load::folder(folder.as_ref(), &source.into())
     }
 
-    /// Takes in the skills of `other`, which win over those of the same name (REQ-112).
+    /// Adds the skills of `other`. They replace skills with the same name, and a note says so.
     pub fn merge(&mut self, other: Self) {
         self.notes.extend(other.notes);
         for (name, skill) in other.skills {
@@ -131,44 +127,103 @@ impl SkillSet {
         }
     }
 
-    /// The skill of this name.
+    /// Returns the skill with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Skill> {
         self.skills.get(name)
     }
 
-    /// All skills, by name.
+    /// Returns all skills, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = &Skill> {
         self.skills.values()
     }
 
-    /// How many there are.
+    /// Returns the number of skills.
     #[must_use]
     pub fn len(&self) -> usize {
         self.skills.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.skills.is_empty()
     }
 
-    /// What was noted: skills that cannot be used, fields that are not as the standard wants them, names that were there twice.
+    /// Returns the notes: skills that cannot be used, fields that do not conform to the standard, and duplicate names.
     #[must_use]
     pub fn notes(&self) -> &[SkillNote] {
         &self.notes
     }
 
-    /// What the model is told; empty when there is no skill that it may use (REQ-111).
+    /// Returns the block for the system prompt. It is empty if the model may not use any of the skills.
     #[must_use]
     pub fn format_for_prompt(&self) -> String {
-        prompt::block(self)
+        prompt_block(self)
     }
 
-    /// The tool by which the model reads a skill and the files beside it, wherever they are.
+    /// Returns the tool with which the model reads a skill and the files in its folder, also outside of the workspace.
     #[must_use]
     pub fn tool(&self) -> Arc<dyn AgentTool> {
         Arc::new(tool::SkillTool::new(self.clone()))
     }
+}
+
+/// Adds skills to an agent.
+pub trait WithSkills: Sized {
+    /// Appends the skills to the system prompt and adds the tool `skill` to read them. An empty set changes nothing.
+    #[must_use]
+    fn with_skills(self, skills: &SkillSet) -> Self;
+}
+
+impl WithSkills for BasicAgent {
+    fn with_skills(self, skills: &SkillSet) -> Self {
+        let block = skills.format_for_prompt();
+        if block.is_empty() {
+            return self;
+        }
+        let prompt = self.system_prompt();
+        let prompt = if prompt.is_empty() { block } else { format!("{prompt}\n\n{block}") };
+        self.with_system_prompt(prompt).with_tool(skills.tool())
+    }
+}
+
+/// Returns the block for the system prompt, ordered by name. Skills with `disable-model-invocation` are not in it.
+fn prompt_block(skills: &SkillSet) -> String {
+    let mut visible = skills.iter().filter(|s| !s.front_matter().disable_model_invocation).peekable();
+    if visible.peek().is_none() {
+        return String::new();
+    }
+    let mut out = String::from("<available_skills>\n");
+    for skill in visible {
+        let location = skill.location().display().to_string();
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            out,
+            "  <skill>\n    <name>{}</name>\n    <description>{}</description>\n    <location>{}</location>\n  </skill>",
+            escaped(skill.name()),
+            escaped(skill.description()),
+            escaped(&location)
+        );
+    }
+    out.push_str("</available_skills>");
+    out
+}
+
+/// Escapes text for XML. Control characters, which XML does not allow, become spaces.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&apos;"),
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
 }

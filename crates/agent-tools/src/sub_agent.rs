@@ -1,19 +1,20 @@
-//! An agent as a tool: a task goes to a model of its own, with tools of its own, and its answer comes back.
+//! A sub-agent as a tool: it runs a task with its own model and tools, and returns the final answer.
 //!
-//! The child runs the same loop as its caller, with an empty conversation. It calls its model through the caller's provider
-//! and is written down where the caller is, with the caller's loop as its parent, so the tree of loops holds both. Its text
-//! arrives live as updates of the call, and what it does with its tools as progress. An abort of the caller, or a time limit on the
-//! call, ends it. Calls of one reply run beside each other as those of any tool do.
+//! The child runs the same loop as its caller, with an empty conversation. It uses the caller's provider and journal, and
+//! its loop names the caller's loop as its parent, so that both are in one tree. Its text is delivered as updates of the
+//! call, and its tool calls as progress messages. An abort of the caller or the time limit of the call ends it. Several
+//! calls in one reply run concurrently like those of any tool.
 //!
-//! | how the child ended | what the caller's model sees |
+//! | how the child ended | the result of the call |
 //! |---|---|
-//! | it answered | the text of its last message |
-//! | it said nothing | [`NO_TEXT`] |
-//! | it failed | what there was, and the error; `is_error` is set |
-//! | a limit or the budget stopped it | what there was, and which limit; this is no error: a part of an answer is of use |
-//! | it was aborted | an error result |
+//! | completed | the text of its last message with text |
+//! | completed without text | [`NO_TEXT`] |
+//! | failed | its text and the error; `is_error` is set |
+//! | stopped by a limit or the budget | its text and the reason; not an error, because a partial answer is useful |
+//! | aborted | an error |
 //!
-//! Nobody can be asked inside of a child: what a tool or a hook of it asks is denied, and the child's model is told so.
+//! A child cannot ask the user. If a tool or a hook of the child needs approval, the call is denied, and the model of the
+//! child receives the reason.
 //!
 //! ```
 //! use agent_core::{AgentTool, ModelConfig};
@@ -25,10 +26,7 @@
 //! assert_eq!(reader.name(), "reader");
 //! ```
 
-mod args;
-mod call;
-mod error;
-mod output;
+mod run;
 
 #[cfg(test)]
 mod tests;
@@ -39,26 +37,26 @@ use std::time::Duration;
 
 use agent_core::{
     AgentLoopConfig, AgentTool, BudgetLimits, Effects, ExecutionLimits, LoopId, ModelConfig, StreamProvider,
-    ThinkingLevel, ToolContext, ToolError, ToolResult, Tools,
+    ThinkingLevel, ToolContext, ToolError, ToolResult, Tools, argument_schema,
 };
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde_json::Value;
 
-use error::SubAgentError;
-pub use output::{NO_TEXT, extract_final_text};
+pub use run::{NO_TEXT, extract_final_text};
 
-/// Turns of a child unless said otherwise.
+/// The default maximum number of turns of a task.
 const MAX_TURNS: u32 = 10;
 
-/// Tokens of a child unless said otherwise.
+/// The default maximum number of tokens of a task.
 const MAX_TOKENS: u64 = 1_000_000;
 
-/// How long a child may take unless said otherwise.
+/// The default maximum duration of a task.
 const MAX_DURATION: Duration = Duration::from_secs(300);
 
 type Change = dyn Fn(&mut AgentLoopConfig) + Send + Sync;
 
-/// An agent as a tool (REQ-148, REQ-151).
+/// A tool that delegates a task to another agent.
 #[derive(Clone)]
 pub struct SubAgentTool {
     name: String,
@@ -72,11 +70,12 @@ pub struct SubAgentTool {
     thinking: ThinkingLevel,
     parent_loop_id: Option<LoopId>,
     effects: Effects,
-    change: Option<Arc<Change>>,
+    changes: Vec<Arc<Change>>,
 }
 
 impl SubAgentTool {
-    /// A child of this name for this model. It has no tools, ten turns, a million tokens and five minutes.
+    /// Creates a sub-agent with this name and model. By default it has no tools, and at most 10 turns, 1,000,000 tokens
+    /// and 5 minutes per task.
     #[must_use]
     pub fn new(name: impl Into<String>, model: impl Into<Arc<ModelConfig>>) -> Self {
         let name = name.into();
@@ -95,94 +94,108 @@ impl SubAgentTool {
             thinking: ThinkingLevel::Off,
             parent_loop_id: None,
             effects: Effects::Once,
-            change: None,
+            changes: Vec::new(),
         }
     }
 
-    /// What the caller's model is told that it is good for.
+    /// Sets the description for the caller's model, which says when to use the sub-agent.
     #[must_use]
     pub fn with_description(mut self, text: impl Into<String>) -> Self {
         self.description = text.into();
         self
     }
 
-    /// The child's system prompt.
+    /// Sets the system prompt of the child. The default is empty.
     #[must_use]
     pub fn with_system_prompt(mut self, text: impl Into<Arc<str>>) -> Self {
         self.system_prompt = text.into();
         self
     }
 
-    /// The child's tools. It has none of its caller's.
+    /// Adds a tool of the child. The child does not get the tools of its caller.
     #[must_use]
-    pub fn with_tools(self, tools: Vec<Arc<dyn AgentTool>>) -> Self {
-        self.with_toolkit(tools.into())
-    }
-
-    /// The child's tools, which others may share.
-    #[must_use]
-    pub fn with_toolkit(mut self, tools: Tools) -> Self {
-        self.tools = tools;
+    pub fn with_tool(mut self, tool: impl AgentTool + 'static) -> Self {
+        self.tools = self.tools.with(tool);
         self
     }
 
-    /// The most turns of one task.
+    /// Adds tools of the child. A list that is added first is shared and not copied.
+    #[must_use]
+    pub fn with_tools(mut self, tools: impl Into<Tools>) -> Self {
+        let tools = tools.into();
+        self.tools = if self.tools.is_empty() { tools } else { self.tools.with_all(tools) };
+        self
+    }
+
+    /// Sets the maximum number of turns of one task. The default is 10.
     #[must_use]
     pub fn with_max_turns(mut self, turns: u32) -> Self {
         self.limits = self.limits.with_max_turns(turns);
         self
     }
 
-    /// Turns, tokens and time of one task.
+    /// Replaces all limits of one task: turns, tokens and time, including a limit set by
+    /// [`with_max_turns`](Self::with_max_turns).
     #[must_use]
     pub fn with_limits(mut self, limits: ExecutionLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// The most that one task may spend. Where the caller has a budget, what the child spends is the caller's, with or without
-    /// limits of its own, and no limit of the child's lets it spend more than the caller has. At a limit the child stops.
+    /// Sets the budget of one task. The costs of the child are always charged to the caller's budget as well, if there is
+    /// one, and the child cannot exceed it. The child stops at the limit.
     #[must_use]
     pub fn with_budget(mut self, limits: BudgetLimits) -> Self {
         self.budget = Some(limits);
         self
     }
 
-    /// How much the child is asked to think.
+    /// Sets the thinking level of the child. The default is off.
     #[must_use]
     pub fn with_thinking(mut self, level: ThinkingLevel) -> Self {
         self.thinking = level;
         self
     }
 
-    /// Calls the child's model through this provider instead of the caller's.
+    /// Sets the provider of the child. The default is the provider of the caller.
     #[must_use]
-    pub fn with_provider(mut self, provider: Arc<dyn StreamProvider>) -> Self {
-        self.provider = Some(provider);
+    pub fn with_provider(mut self, provider: impl StreamProvider + 'static) -> Self {
+        self.provider = Some(Arc::new(provider));
         self
     }
 
-    /// The loop that the child names as its parent, instead of the one that calls it (REQ-195).
+    /// Sets the parent of the loop of the child. The default is the loop that calls the tool.
     #[must_use]
     pub fn with_parent_loop_id(mut self, loop_id: impl Into<LoopId>) -> Self {
         self.parent_loop_id = Some(loop_id.into());
         self
     }
 
-    /// What a task does to the world. `Once` unless said otherwise: a task that was cut off by a crash is asked about. A child
-    /// that only reads is [`Effects::ReadOnly`].
+    /// Sets the side effects of a task. The default is [`Effects::Once`], so that an interrupted task needs approval before
+    /// it runs again. A child that only reads is [`Effects::ReadOnly`].
     #[must_use]
     pub fn with_effects(mut self, effects: Effects) -> Self {
         self.effects = effects;
         self
     }
 
-    /// Changes anything else of the child's configuration, for each task: hooks, retries, routes, compaction.
+    /// Adds a function that changes the configuration of the child before each task, for example hooks, retries, routes
+    /// or compaction. Several functions run in the order in which they were added.
     #[must_use]
     pub fn configure(mut self, change: impl Fn(&mut AgentLoopConfig) + Send + Sync + 'static) -> Self {
-        self.change = Some(Arc::new(change));
+        self.changes.push(Arc::new(change));
         self
     }
+}
+
+/// The arguments of a sub-agent. Only their schema is used: the task is read from the JSON, so that a missing or blank
+/// one gets an error of its own.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, transform = crate::arguments::plain)]
+#[allow(dead_code, reason = "only the schema is used")]
+struct SubAgentArgs {
+    /// The task, with everything that is needed for it: the sub-agent receives nothing else
+    task: String,
 }
 
 impl fmt::Debug for SubAgentTool {
@@ -207,7 +220,7 @@ impl AgentTool for SubAgentTool {
     }
 
     fn parameters_schema(&self) -> Value {
-        args::schema()
+        argument_schema::<SubAgentArgs>()
     }
 
     fn effects(&self, _arguments: &Value) -> Effects {
@@ -215,6 +228,6 @@ impl AgentTool for SubAgentTool {
     }
 
     async fn execute(&self, arguments: Value, ctx: ToolContext) -> Result<ToolResult, ToolError> {
-        call::run(self, args::task(&arguments).map_err(SubAgentError::into_tool_error)?, ctx).await
+        run::run(self, run::task(&arguments)?, ctx).await
     }
 }

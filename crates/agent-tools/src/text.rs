@@ -1,19 +1,20 @@
-//! Cutting and showing text.
+//! Truncating and formatting text.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The longest beginning of `text` that has at most `max` bytes and ends between two characters.
+/// Returns the longest prefix of `text` with at most `max` bytes that ends at a character boundary.
 pub(crate) fn head(text: &str, max: usize) -> &str {
     text.get(..text.floor_char_boundary(max)).unwrap_or_default()
 }
 
-/// `1 line`, `2 lines`.
+/// Formats a number of lines, such as `1 line` or `2 lines`.
 pub(crate) fn lines(n: usize) -> String {
     format!("{n} line{}", if n == 1 { "" } else { "s" })
 }
 
-/// A path with `/` between its parts and control characters escaped, so that it stays on one line. `.` for nothing.
+/// Formats a path with `/` as the separator and escaped control characters, so that it fits on one line. An empty path
+/// becomes `.`.
 pub(crate) fn path_text(path: &Path) -> String {
     let mut out = String::new();
     let raw = path.to_string_lossy();

@@ -1,19 +1,19 @@
-//! Walking a folder, as `list_files` and `search` do.
+//! Walks folders for `list_files` and `search`.
 
 use std::path::Path;
 
 use ignore::{DirEntry, Walk, WalkBuilder};
 
-/// Folders that are never entered, at any depth: what tools build and fetch, and git's own.
+/// Folders that are skipped at any depth: build output, dependencies, and the repository of git.
 pub(crate) const SKIPPED_FOLDERS: [&str; 3] = [".git", "node_modules", "target"];
 
-/// A walk below `folder`, sorted by path. What `.gitignore` and `.ignore` exclude is left out, also outside a git
-/// repository; hidden files are not. Symlinks are not followed.
+/// Walks `folder`, sorted by path. Skips files that `.gitignore` and `.ignore` exclude, also outside of a git
+/// repository. Includes hidden files and does not follow symlinks.
 pub(crate) fn walk(folder: &Path, max_depth: Option<usize>) -> Walk {
     WalkBuilder::new(folder)
         .hidden(false)
         .require_git(false)
-        // The same files on every machine: one's own global excludes do not count.
+        // Ignores the global excludes of the user, so that the result is the same on every machine.
         .git_global(false)
         .follow_links(false)
         .max_depth(max_depth)
@@ -27,7 +27,7 @@ fn is_skipped(entry: &DirEntry) -> bool {
         && SKIPPED_FOLDERS.iter().any(|name| entry.file_name() == *name)
 }
 
-/// Whether it is a regular file itself, not a link to one.
+/// Returns whether the entry is a regular file, and not a link to one.
 pub(crate) fn is_file(entry: &DirEntry) -> bool {
     entry.file_type().is_some_and(|kind| kind.is_file())
 }

@@ -1,10 +1,10 @@
-//! Where the tools work: a folder that they stay in, or the whole file system.
+//! The files that the tools can access: those of one folder, or the whole file system.
 //!
-//! A path that the model names is made real first: `..` and symlinks are followed to where they lead, also when the
-//! last part does not exist yet. Only then it is compared with the root, so nothing leads out of it (D25).
+//! A path in the arguments is resolved first: `..` and symlinks are followed, even if the last component does not exist
+//! yet. The real path is then compared with the root, so no path leads out of it.
 //!
-//! This guards against a model that goes astray. It is no sandbox: another process that swaps folders for symlinks
-//! at the right moment, and commands run by `bash`, are not held by it.
+//! A workspace prevents mistakes of the model. It is not a sandbox: it does not confine the commands of `bash`, and not
+//! another process that replaces folders by symlinks at the right moment.
 //!
 //! ```
 //! use agent_tools::Workspace;
@@ -16,7 +16,7 @@
 
 mod atomic;
 mod error;
-mod order;
+mod file_lock;
 mod real;
 mod regular;
 
@@ -28,22 +28,22 @@ use agent_core::AgentTool;
 pub use error::PathError;
 
 pub(crate) use atomic::replace_file;
-pub(crate) use order::FileOrder;
+pub(crate) use file_lock::FileLock;
 pub(crate) use regular::open_regular;
 
 use crate::{BashTool, EditFileTool, ListFilesTool, ReadFileTool, SearchTool, WriteFileTool};
 
-/// The folder that tools work in. A clone is cheap and means the same folder.
+/// The folder that the file tools can access. Cloning is cheap.
 #[derive(Debug, Clone, Default)]
 pub struct Workspace {
     root: Option<Arc<Path>>,
 }
 
 impl Workspace {
-    /// A workspace that file tools cannot leave. Symlinks in `root` itself are resolved once, here.
+    /// Creates a workspace that the file tools cannot leave. Symlinks in `root` are resolved once, by this call.
     ///
     /// # Errors
-    /// When `root` does not exist or is not a folder.
+    /// Returns an error if `root` does not exist or is not a folder.
     pub fn open(root: impl AsRef<Path>) -> Result<Self, PathError> {
         let shown = root.as_ref().display().to_string();
         let real = std::fs::canonicalize(&root).map_err(|source| PathError::access(&shown, source))?;
@@ -53,19 +53,19 @@ impl Workspace {
         Ok(Self { root: Some(real.into()) })
     }
 
-    /// No bounds: relative paths start at the folder that the process runs in, and every file is in reach.
+    /// Creates a workspace without a root: every file is accessible, and relative paths start at the current folder.
     #[must_use]
     pub fn unconfined() -> Self {
         Self::default()
     }
 
-    /// The root, when there is one: absolute and without symlinks.
+    /// Returns the root as an absolute path without symlinks, or `None` for an unconfined workspace.
     #[must_use]
     pub fn root(&self) -> Option<&Path> {
         self.root.as_deref()
     }
 
-    /// The six built-in tools for this workspace, in the order of [`default_tools`](crate::default_tools).
+    /// Returns the six built-in tools for this workspace, in the order of [`default_tools`](crate::default_tools).
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<dyn AgentTool>> {
         vec![
@@ -78,7 +78,7 @@ impl Workspace {
         ]
     }
 
-    /// Only the tools that change nothing: `read_file`, `list_files`, `search`.
+    /// Returns the tools that change nothing: `read_file`, `list_files`, `search`.
     #[must_use]
     pub fn read_only_tools(&self) -> Vec<Arc<dyn AgentTool>> {
         vec![
@@ -88,10 +88,10 @@ impl Workspace {
         ]
     }
 
-    /// Where `path` really is: absolute, without `..` and symlinks. The file need not exist. Touches the disk.
+    /// Returns the real path of `path`: absolute, without `..` and symlinks. The file need not exist. Accesses the disk.
     ///
     /// # Errors
-    /// When the path is empty, holds a NUL or a line end, cannot be followed, or leads out of the root.
+    /// Returns an error if the path is empty, contains a NUL or a line end, cannot be resolved, or leads out of the root.
     pub fn resolve(&self, path: &str) -> Result<PathBuf, PathError> {
         if path.is_empty() {
             return Err(PathError::Empty);
@@ -110,7 +110,7 @@ impl Workspace {
         }
     }
 
-    /// How real paths are shown to the model.
+    /// Returns the formatter of real paths for the model.
     pub(crate) fn labels(&self) -> Labels {
         let base = match self.root() {
             Some(root) => Some(root.to_path_buf()),
@@ -120,8 +120,8 @@ impl Workspace {
     }
 }
 
-/// Shows real paths so that they can be handed to another tool: relative to the root or to the folder of the process
-/// where they lie in there, with `/` between the parts, and with line ends escaped.
+/// Formats real paths so that the model can pass them to another tool: relative to the root or the current folder if
+/// they are inside of it, with `/` as the separator, and with line ends escaped.
 #[derive(Debug)]
 pub(crate) struct Labels {
     base: Option<PathBuf>,

@@ -1,64 +1,106 @@
-//! `write_file`: a whole file, in one step.
+//! `write_file`: writes a whole file atomically.
 //!
 //! ```
 //! use agent_core::{AgentTool, Effects};
 //! use agent_tools::WriteFileTool;
-//! // Writing the same content again changes nothing, so a resume may do it.
-//! assert_eq!(WriteFileTool::default().effects(&serde_json::Value::Null), Effects::Idempotent);
+//! // Writing the same content twice changes nothing, so a resumed run may repeat the call.
+//! let arguments = serde_json::json!({"path": "a.txt", "content": "x"});
+//! assert_eq!(AgentTool::effects(&WriteFileTool::default(), &arguments), Effects::Idempotent);
 //! ```
 
-mod args;
-mod call;
-mod error;
-mod output;
+use std::io;
 
-use agent_core::{AgentTool, Effects, ToolContext, ToolError, ToolResult};
-use async_trait::async_trait;
-use serde_json::Value;
+use agent_core::{Effects, Tool, ToolContext, ToolError, ToolResult};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
 
-pub use args::WriteFileArgs;
-pub use error::WriteFileError;
+use crate::blocking::{interruptible, to_completion};
+use crate::workspace::{FileLock, replace_file};
+use crate::{PathError, Workspace};
 
-use crate::Workspace;
-
-/// The `write_file` tool (REQ-049).
+/// The `write_file` tool. It creates missing folders, and replaces an existing file as a whole.
 #[derive(Debug, Clone, Default)]
 pub struct WriteFileTool {
     workspace: Workspace,
 }
 
 impl WriteFileTool {
-    /// Writes files of this workspace.
+    /// Creates a tool that writes files of this workspace.
     #[must_use]
     pub fn new(workspace: Workspace) -> Self {
         Self { workspace }
     }
 }
 
-#[async_trait]
-impl AgentTool for WriteFileTool {
-    fn name(&self) -> &str {
-        "write_file"
-    }
+/// The arguments of `write_file`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[schemars(transform = crate::arguments::plain)]
+#[non_exhaustive]
+pub struct WriteFileArgs {
+    /// The file to write
+    pub path: String,
+    /// The whole content of the file
+    pub content: String,
+}
+
+/// The reason why a file was not written. The texts are written for the model.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteFileError {
+    /// The path was refused.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// Writing failed. An existing file is unchanged.
+    #[error("Cannot write {path}: {source}")]
+    Write {
+        /// The path in the arguments.
+        path: String,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+}
+
+impl Tool for WriteFileTool {
+    const NAME: &'static str = "write_file";
+    type Args = WriteFileArgs;
+    type Output = ToolResult;
 
     fn label(&self) -> &str {
         "Write File"
     }
 
     fn description(&self) -> &str {
-        "Write a file. Missing folders are made; a file that exists is replaced as a whole. To change a part of a \
-         file use edit_file."
+        "Write a file. Creates missing folders and replaces an existing file as a whole. To change a part of a file, \
+         use edit_file."
     }
 
-    fn parameters_schema(&self) -> Value {
-        args::schema()
-    }
-
-    async fn execute(&self, arguments: Value, ctx: ToolContext) -> Result<ToolResult, ToolError> {
-        call::run(self, WriteFileArgs::parse(arguments)?, &ctx).await
-    }
-
-    fn effects(&self, _: &Value) -> Effects {
+    fn effects(&self, _: &WriteFileArgs) -> Effects {
         Effects::Idempotent
+    }
+
+    async fn call(&self, args: WriteFileArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
+        ctx.check_cancelled()?;
+        let (workspace, path) = (self.workspace.clone(), args.path.clone());
+        let real = interruptible(ctx, None, move |_| workspace.resolve(&path)).await??;
+        let turn = tokio::select! {
+            biased;
+            () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled),
+            turn = FileLock::enter(&real) => turn,
+        };
+        let cancel = ctx.cancel.clone();
+        to_completion(move || {
+            // Released when the work ends, even if the caller has stopped waiting for it.
+            let _turn = turn;
+            if cancel.is_cancelled() {
+                return Err(ToolError::Cancelled);
+            }
+            let (path, bytes) = (args.path, args.content.len());
+            replace_file(&real, args.content.as_bytes())
+                .map_err(|source| WriteFileError::Write { path: path.clone(), source })?;
+            let text = format!("Wrote {bytes} bytes to {path}");
+            Ok(ToolResult::text(text).with_details(json!({"path": path, "bytes": bytes})))
+        })
+        .await?
     }
 }

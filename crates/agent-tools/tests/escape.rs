@@ -12,7 +12,7 @@ mod support;
 
 use std::time::Duration;
 
-use agent_tools::bash::Strays;
+use agent_tools::bash::ProcessTracking;
 use agent_tools::sandbox::{Sandbox, SandboxKind, SandboxRules};
 use agent_tools::{BashTool, OutputStore};
 use serde_json::json;
@@ -385,27 +385,32 @@ async fn sheds_its_mark(bash: BashTool, seconds: u32) -> Vec<u32> {
 #[tokio::test]
 async fn a_process_that_sheds_its_mark_ends_under_bwrap_and_in_a_cgroup() {
     let mut seconds = 7_000_000 + std::process::id();
-    let has_cgroup =
-        match call(&BashTool::default().with_strays(Strays::Cgroup), json!({"command": "true"})).await {
-            Ok(_) => true,
-            Err(error) => {
-                eprintln!("skipped: strays by cgroup: {error}");
-                false
-            }
-        };
+    let has_cgroup = match call(
+        &BashTool::default().with_process_tracking(ProcessTracking::Cgroup),
+        json!({"command": "true"}),
+    )
+    .await
+    {
+        Ok(_) => true,
+        Err(error) => {
+            eprintln!("skipped: tracking by cgroup: {error}");
+            false
+        }
+    };
     for make in none_and_each_sandbox(no_tcp).await {
-        for strays in [Strays::Marked, Strays::Cgroup] {
-            if strays == Strays::Cgroup && !has_cgroup {
+        for tracking in [ProcessTracking::Marker, ProcessTracking::Cgroup] {
+            if tracking == ProcessTracking::Cgroup && !has_cgroup {
                 continue;
             }
             let folder = folder();
             let sandbox = make(&folder);
             let kind = sandbox.kind();
-            let bash = BashTool::new(folder.workspace.clone()).with_sandbox(sandbox).with_strays(strays);
+            let bash =
+                BashTool::new(folder.workspace.clone()).with_sandbox(sandbox).with_process_tracking(tracking);
             seconds += 10_000_000;
             let left = sheds_its_mark(bash, seconds).await;
-            let is_held = kind == SandboxKind::Bwrap || strays == Strays::Cgroup;
-            assert_eq!(left.is_empty(), is_held, "{kind} {strays:?}");
+            let is_held = kind == SandboxKind::Bwrap || tracking == ProcessTracking::Cgroup;
+            assert_eq!(left.is_empty(), is_held, "{kind} {tracking:?}");
             // As `docs/tools/bash.md` says; the test ends what it has started.
             for pid in left {
                 call(&BashTool::default(), json!({"command": format!("kill -9 {pid}")})).await.unwrap();
@@ -416,11 +421,11 @@ async fn a_process_that_sheds_its_mark_ends_under_bwrap_and_in_a_cgroup() {
 
 #[tokio::test]
 async fn a_command_in_a_cgroup_is_as_any_other_and_leaves_no_group() {
-    let bash = BashTool::default().with_strays(Strays::Cgroup);
+    let bash = BashTool::default().with_process_tracking(ProcessTracking::Cgroup);
     let shown = match call(&bash, json!({"command": "cat; echo \"$0 $#\"; grep -c . /proc/self/cgroup > /dev/null; grep ^0:: /proc/self/cgroup; exit 3"})).await {
         Ok(result) => result.to_text(),
         Err(error) => {
-            eprintln!("skipped: strays by cgroup: {error}");
+            eprintln!("skipped: tracking by cgroup: {error}");
             return;
         }
     };

@@ -237,7 +237,10 @@ fn a_page_names_every_error_in_its_own_words() {
     let folder = folder();
     for page in pages() {
         let tool = (page.tool)(&folder);
-        check_errors(&format!("{}/error.rs", tool.name()), &rows(section(&text_of(tool.as_ref()), "Errors")));
+        let beside = format!("{}/error.rs", tool.name());
+        let is_apart = root().join("crates/agent-tools/src").join(&beside).exists();
+        let source = if is_apart { beside } else { format!("{}.rs", tool.name()) };
+        check_errors(&source, &rows(section(&text_of(tool.as_ref()), "Errors")));
     }
     let tools = std::fs::read_to_string(root().join("docs/tools.md")).unwrap();
     let workspace = section(&tools, "The workspace");
@@ -252,7 +255,8 @@ fn a_page_names_the_effects_that_the_tool_declares() {
         let tool = (page.tool)(&folder);
         let text = text_of(tool.as_ref());
         let said = section(&text, "Effects").trim().split(':').next().unwrap();
-        assert_eq!(unquoted(said), format!("{:?}", tool.effects(&json!({}))), "{}", tool.name());
+        let arguments = json!({"path": "notes.txt", "content": "x", "pattern": "x"});
+        assert_eq!(unquoted(said), format!("{:?}", tool.effects(&arguments)), "{}", tool.name());
     }
 }
 

@@ -264,7 +264,7 @@ async fn a_child_may_have_children_and_their_tokens_are_counted_with_it() {
         ("tiny", _) => ScriptedReply::text("leaf").using(Usage::new(100, 0, 0, 0)),
         _ => ScriptedReply::text("done").using(Usage::new(1, 0, 0, 0)),
     });
-    let child = helper().with_tools(vec![Arc::new(SubAgentTool::new("tiny", model("tiny")))]);
+    let child = helper().with_tool(SubAgentTool::new("tiny", model("tiny")));
     let agent = agent(&provider, child);
     match run(&agent).await.last() {
         Some(AgentEvent::AgentEnd(end)) => assert_eq!((end.usage.input, end.tool_usage.input), (1, 111)),

@@ -87,6 +87,7 @@ fn arguments_keep_the_text_that_the_model_sent() {
     arguments("", json!({"arguments": {}, "argumentsText": ""}));
     let broken = ToolArguments::from_text("{\"a\":");
     assert!(broken.value().unwrap_err().contains("EOF") && !broken.is_object());
+    assert_eq!(broken.to_string(), "{\"a\":");
     assert_eq!(ToolArguments::default().json_text(), "{}");
     assert!(ToolArguments::default().is_object() && !ToolArguments::from_text("[1]").is_object());
     assert!(serde_json::from_value::<Content>(json!({"type": "toolCall", "id": "c", "name": "t"})).is_err());

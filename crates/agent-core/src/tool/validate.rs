@@ -1,8 +1,8 @@
-//! Checking arguments against a tool's schema before the call (D26, B-086..B-088).
+//! Validates the arguments of a call against the schema of the tool before the call.
 //!
-//! The check is kind: what a model plainly meant is put right (`"42"` where a number is wanted, one value where a
-//! list of them is, null for an optional), all that is wrong is listed with its place, and the text is made for the
-//! model to do better. The transcript keeps what the model sent.
+//! Unambiguous mistakes of the model are corrected: `"42"` for a number, one value for a list of values, null for an
+//! optional field. Everything else that is wrong is listed with its path, in a text that helps the model to correct the
+//! call. The transcript retains the arguments as the model sent them.
 //!
 //! ```
 //! use agent_core::{ArgumentValidator, SchemaValidator};
@@ -35,28 +35,28 @@ use serde_json::Value;
 
 use crate::message::MAX_ARGUMENTS_SHOWN;
 
-/// The most problems that are listed.
+/// The maximum number of errors that are listed.
 pub const MAX_ARGUMENT_ERRORS: usize = 32;
 
-/// The most bytes of a received value, or of a place, that one error keeps.
+/// The maximum size of a received value or a path in one error, in bytes.
 const MAX_VALUE_SHOWN: usize = 200;
 
-/// Checks the arguments of a call against the schema of its tool, and puts right what can be.
+/// Validates the arguments of a call against the schema of its tool, and corrects unambiguous mistakes.
 pub trait ArgumentValidator: Send + Sync + fmt::Debug {
-    /// The arguments as the tool gets them.
+    /// Returns the arguments for the tool, corrected where necessary.
     ///
     /// # Errors
-    /// Everything that is wrong with them.
+    /// Returns all errors in the arguments.
     fn validate(&self, schema: &Value, arguments: Value) -> Result<Value, ArgumentErrors>;
 }
 
 /// The default [`ArgumentValidator`].
 ///
-/// It knows `type` (also a list of types), `enum`, `const`, `required`, `properties`, `additionalProperties`,
+/// It supports `type` (also a list of types), `enum`, `const`, `required`, `properties`, `additionalProperties`,
 /// `items`, `prefixItems`, `minItems`, `maxItems`, `minLength`, `maxLength`, the five number bounds, `anyOf`,
-/// `oneOf`, `allOf`, `nullable` and `$ref` within the schema. What it does not know, `pattern` and `format` among
-/// it, it does not check: a tool checks its own input anyway. Neither a schema nor arguments can make it panic or
-/// run for long; what lies deeper than 64 levels, or beyond a million steps, is not checked.
+/// `oneOf`, `allOf`, `nullable` and `$ref` within the schema. It ignores other keywords, such as `pattern` and
+/// `format`, because a tool checks its own input anyway. Neither a schema nor arguments can make it panic or run for
+/// long: it does not check values below 64 levels or beyond a million steps.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SchemaValidator;
 
@@ -66,20 +66,20 @@ impl ArgumentValidator for SchemaValidator {
     }
 }
 
-/// One thing that is wrong with arguments.
+/// One error in the arguments of a call.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ArgumentError {
-    /// Where: `days`, `filter.tags[2]`, or `(root)`.
+    /// The path of the value: `days`, `filter.tags[2]`, or `(root)`.
     pub path: String,
-    /// What: `must be <= 14`.
+    /// The reason, such as `must be <= 14`.
     pub reason: String,
-    /// The value there; null when there is none. It is cut when it is long.
+    /// The received value, truncated if it is long; null if there is none.
     pub received: Value,
 }
 
 impl ArgumentError {
-    /// What is wrong with the value at a place, for validators of one's own.
+    /// Creates an error, for use in other validators.
     #[must_use]
     pub fn new(path: impl Into<String>, reason: impl Into<String>, received: Value) -> Self {
         Self { path: path.into(), reason: reason.into(), received }
@@ -92,7 +92,7 @@ impl fmt::Display for ArgumentError {
     }
 }
 
-/// Everything that is wrong with arguments, and the arguments. Its text is for the model.
+/// All errors in the arguments of a call, with the arguments. Its text is written for the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArgumentErrors {
     errors: Vec<ArgumentError>,
@@ -101,7 +101,7 @@ pub struct ArgumentErrors {
 }
 
 impl ArgumentErrors {
-    /// Errors about these arguments. At most [`MAX_ARGUMENT_ERRORS`] are kept; the others are counted.
+    /// Creates the errors of these arguments. At most [`MAX_ARGUMENT_ERRORS`] are retained; the others are counted.
     #[must_use]
     pub fn new(mut errors: Vec<ArgumentError>, arguments: &Value) -> Self {
         let more = errors.len().saturating_sub(MAX_ARGUMENT_ERRORS);
@@ -109,13 +109,13 @@ impl ArgumentErrors {
         Self { errors, more, received: shown(&arguments.to_string(), MAX_ARGUMENTS_SHOWN) }
     }
 
-    /// The errors, at most [`MAX_ARGUMENT_ERRORS`] of them.
+    /// Returns the errors, at most [`MAX_ARGUMENT_ERRORS`].
     #[must_use]
     pub fn errors(&self) -> &[ArgumentError] {
         &self.errors
     }
 
-    /// The arguments as JSON text, at most [`MAX_ARGUMENTS_SHOWN`] bytes of it.
+    /// Returns the arguments as JSON text, truncated to [`MAX_ARGUMENTS_SHOWN`] bytes.
     #[must_use]
     pub fn received(&self) -> &str {
         &self.received
@@ -137,7 +137,7 @@ impl fmt::Display for ArgumentErrors {
 
 impl std::error::Error for ArgumentErrors {}
 
-/// A text cut to `most` bytes.
+/// Truncates a text to `most` bytes.
 fn shown(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();

@@ -1,43 +1,43 @@
-//! The output of a command, kept with bounds while it comes in.
+//! Captures the output of a command with a limit on memory.
 
 use std::collections::VecDeque;
 
 use crate::output_store::{OutputStore, OutputStoreError, OutputWriter, StoredOutput};
 use crate::text;
 
-/// What is said where output was thrown away (REQ-096).
+/// The notice after truncated output.
 pub(super) const TRUNCATED: &str = "\n... (output truncated)";
 
-/// The beginning of one stream. The whole of a long one goes to a store, where there is one.
+/// The beginning of one output stream. If there is a store, the whole of a long stream goes there.
 #[derive(Debug)]
 pub(super) struct Capture {
-    kept: Vec<u8>,
+    beginning: Vec<u8>,
     max: usize,
     truncated: bool,
     store: Option<OutputStore>,
     whole: Option<OutputWriter>,
-    /// What became of the whole.
+    /// The outcome of storing the whole stream.
     stored: Option<Result<StoredOutput, OutputStoreError>>,
 }
 
-/// The part of a stream that is shown.
+/// The part of a stream that the model receives.
 struct Shown {
     text: String,
-    /// How many bytes of the stream that is; 0 where bytes were replaced and cannot be counted.
+    /// The length of that part in bytes of the stream; 0 if replaced bytes make it unknown.
     bytes: usize,
     is_cut: bool,
 }
 
 impl Capture {
     pub(super) fn new(max: usize, store: Option<OutputStore>) -> Self {
-        Self { kept: Vec::new(), max, truncated: false, store, whole: None, stored: None }
+        Self { beginning: Vec::new(), max, truncated: false, store, whole: None, stored: None }
     }
 
     pub(super) fn push(&mut self, part: &[u8]) {
-        let room = self.max - self.kept.len();
-        let kept = part.get(..room).unwrap_or(part);
-        let rest = part.get(kept.len()..).unwrap_or_default();
-        self.kept.extend_from_slice(kept);
+        let free = self.max - self.beginning.len();
+        let fits = part.get(..free).unwrap_or(part);
+        let rest = part.get(fits.len()..).unwrap_or_default();
+        self.beginning.extend_from_slice(fits);
         if rest.is_empty() {
             return;
         }
@@ -52,20 +52,20 @@ impl Capture {
 
     fn begin_whole(&self) -> Option<OutputWriter> {
         let mut whole = OutputWriter::new(self.store.clone()?);
-        whole.push(&self.kept);
+        whole.push(&self.beginning);
         Some(whole)
     }
 
-    /// Hands on to the disk what has gathered.
+    /// Writes the buffered part of the stream to the disk.
     pub(super) async fn flush(&mut self) {
         if let Some(whole) = &mut self.whole {
             whole.flush().await;
         }
     }
 
-    /// The stream has ended: what is cut is put into the store.
+    /// Ends the stream. A truncated stream is put into the store.
     pub(super) async fn finish(&mut self) {
-        // Replaced bytes take more room than the stream had.
+        // Replaced bytes are longer than the original ones.
         if self.whole.is_none() && !self.truncated && self.shown().is_cut {
             self.whole = self.begin_whole();
         }
@@ -75,15 +75,15 @@ impl Capture {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.kept.is_empty() && !self.truncated
+        self.beginning.is_empty() && !self.truncated
     }
 
-    /// The key of the whole, where it is kept.
+    /// Returns the key of the whole stream if it is in the store.
     pub(super) fn key(&self) -> Option<&str> {
         self.stored.as_ref()?.as_ref().ok().map(StoredOutput::key)
     }
 
-    /// The stream as text, cut between two characters. Bytes that are no UTF-8 become U+FFFD.
+    /// Returns the stream as text, truncated at a character boundary. Invalid UTF-8 becomes U+FFFD.
     pub(super) fn text(&self) -> String {
         let shown = self.shown();
         if !shown.is_cut {
@@ -98,16 +98,16 @@ impl Capture {
     }
 
     fn shown(&self) -> Shown {
-        let mut bytes = self.kept.as_slice();
+        let mut bytes = self.beginning.as_slice();
         if self.truncated
             && let Err(error) = std::str::from_utf8(bytes)
             && error.error_len().is_none()
         {
-            // The cut went through the last character.
+            // The limit is inside of the last character.
             bytes = bytes.get(..error.valid_up_to()).unwrap_or(bytes);
         }
         let whole = String::from_utf8_lossy(bytes);
-        // Replaced bytes take three times their room.
+        // A replaced byte takes three bytes.
         let shown = text::head(&whole, self.max);
         let is_cut = self.truncated || shown.len() < whole.len();
         let is_plain = matches!(whole, std::borrow::Cow::Borrowed(_));
@@ -115,14 +115,14 @@ impl Capture {
     }
 }
 
-/// The last of both streams as they came in, for somebody who watches.
+/// The most recent output of both streams, for live updates.
 #[derive(Debug, Default)]
 pub(super) struct Live {
     last: VecDeque<u8>,
     is_new: bool,
 }
 
-/// How much of the output a watcher is shown at a time.
+/// The maximum size of a live update, in bytes.
 const LIVE_BYTES: usize = 16 * 1024;
 
 impl Live {
@@ -133,13 +133,13 @@ impl Live {
         self.is_new |= !part.is_empty();
     }
 
-    /// The text to show, when there is more than last time.
+    /// Returns the text of the next update, or `None` if there is no new output.
     pub(super) fn take_new(&mut self) -> Option<String> {
         if !std::mem::take(&mut self.is_new) {
             return None;
         }
         let bytes: &[u8] = self.last.make_contiguous();
-        // The end of the character that the cut went through.
+        // The rest of a character that the limit has split.
         let torn = bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
         Some(String::from_utf8_lossy(bytes.get(torn..).unwrap_or_default()).into_owned())
     }

@@ -12,20 +12,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often it is tried to remove a group: its processes take a moment to be gone.
+/// The number of attempts to remove a group. Its processes need a moment to end.
 const REMOVALS: usize = 40;
 
-/// The wait between.
+/// The pause between two attempts.
 const REMOVAL_PAUSE: Duration = Duration::from_millis(25);
 
-/// A group of processes. All of its work blocks for some milliseconds.
+/// A control group. All methods block for some milliseconds.
 #[derive(Debug, Clone)]
 pub(super) struct Cgroup {
     folder: PathBuf,
 }
 
 impl Cgroup {
-    /// A new empty group below the one that this process is in.
+    /// Creates an empty group below the one of this process.
     pub(super) fn new(name: &str) -> io::Result<Self> {
         let cgroups = std::fs::read_to_string("/proc/self/cgroup")?;
         let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;
@@ -41,14 +41,14 @@ impl Cgroup {
         Ok(group)
     }
 
-    /// Takes a process in; what it starts from now on is in it too.
-    pub(super) fn take(&self, process: u32) -> io::Result<()> {
+    /// Adds a process. The processes that it starts from now on are in the group as well.
+    pub(super) fn add(&self, process: u32) -> io::Result<()> {
         std::fs::write(self.folder.join("cgroup.procs"), process.to_string())
     }
 
-    /// Kills all that is in it, and removes it.
-    pub(super) fn end(&self) {
-        // An error says that the group is gone.
+    /// Kills all processes of the group and removes it.
+    pub(super) fn kill(&self) {
+        // An error means that the group no longer exists.
         drop(std::fs::write(self.folder.join("cgroup.kill"), "1"));
         for _ in 0..REMOVALS {
             if self.remove() {
@@ -66,7 +66,7 @@ impl Cgroup {
     }
 }
 
-/// Where the group of this process is in the file system.
+/// Returns the folder of the group of this process.
 fn own_folder(cgroups: &str, mounts: &str) -> Option<PathBuf> {
     let own = cgroups.lines().find_map(|line| line.strip_prefix("0::"))?;
     mounts.lines().find_map(|line| {

@@ -1,10 +1,10 @@
-//! The environment that commands see. The only file of this crate that reads the environment of the process.
+//! The environment of commands. This is the only file of the crate that reads the environment of the process.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-/// The variables of this process that commands see, besides all that begin with `LC_` (D24). What is not here is
-/// kept from them: keys of model providers stand in the environment of many agents.
+/// The variables of this process that commands inherit, in addition to those that begin with `LC_`. Other variables
+/// are removed, because the environment of an agent often contains API keys.
 pub const INHERITED: [&str; 11] = [
     "PATH",
     "HOME",
@@ -20,7 +20,7 @@ pub const INHERITED: [&str; 11] = [
     "SystemRoot",
 ];
 
-/// What commands see: the usual variables, those that the caller hands on, and those that the caller sets.
+/// Returns the environment of a command: the inherited variables, the additional ones, and those that are set.
 pub(crate) fn of_command(
     inherited: &[String],
     set: &BTreeMap<OsString, OsString>,
@@ -28,7 +28,7 @@ pub(crate) fn of_command(
     let wanted = |name: &str| {
         INHERITED.contains(&name)
             || name.starts_with("LC_")
-            || name == super::strays::MARK
+            || name == super::marker::VARIABLE
             || inherited.iter().any(|more| more == name)
     };
     let mut variables: BTreeMap<OsString, OsString> =
@@ -37,7 +37,7 @@ pub(crate) fn of_command(
     variables
 }
 
-/// The program of this name in `PATH`. Folders that are not absolute are not looked into.
+/// Returns the program with this name in `PATH`. Folders that are not absolute are skipped.
 #[cfg(target_os = "linux")]
 pub(crate) fn program(name: &str) -> Option<std::path::PathBuf> {
     let path = std::env::vars_os().find(|(variable, _)| variable == "PATH")?.1;

@@ -1,14 +1,16 @@
-//! What the model sees of a command.
+//! The result of a command and the errors of `bash`.
 
+use std::io;
 use std::time::Duration;
 
-use agent_core::ToolResult;
+use agent_core::{ToolError, ToolResult};
 use serde_json::{Value, json};
 
 use super::capture::Capture;
 use crate::OutputStore;
+use crate::sandbox::{SandboxError, StartError};
 
-/// Both streams of a command.
+/// The output streams of a command.
 #[derive(Debug)]
 pub(super) struct Streams {
     pub(super) stdout: Capture,
@@ -18,9 +20,9 @@ pub(super) struct Streams {
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// By itself: its exit code, or the signal that ended it.
+    /// It exited by itself, with an exit code or by a signal.
     Exited { code: Option<i32>, signal: Option<i32> },
-    /// After this long it was ended.
+    /// It was ended after this time limit.
     TimedOut(Duration),
     /// The run was aborted.
     Aborted,
@@ -31,14 +33,14 @@ impl Streams {
         Self { stdout: Capture::new(max, store.cloned()), stderr: Capture::new(max, store.cloned()) }
     }
 
-    /// Puts what is cut into the store.
+    /// Ends both streams and stores those that were truncated.
     pub(super) async fn finish(&mut self) {
         self.stdout.finish().await;
         self.stderr.finish().await;
     }
 
-    /// Names the streams that are kept whole.
-    fn name_in(&self, details: &mut Value) {
+    /// Adds the keys of the stored streams to the details.
+    fn add_keys_to(&self, details: &mut Value) {
         let Value::Object(fields) = details else { return };
         for (name, stream) in [("stdout_key", &self.stdout), ("stderr_key", &self.stderr)] {
             if let Some(key) = stream.key() {
@@ -61,7 +63,7 @@ impl Streams {
     }
 }
 
-/// What the command gave. An exit code other than 0 is no error of the call: the model reads it.
+/// Returns the result of a command. An exit code other than 0 is not an error of the call.
 pub(super) fn result(ending: Ending, streams: &Streams) -> ToolResult {
     let (result, mut details) = match ending {
         Ending::Exited { code, signal } => {
@@ -82,15 +84,81 @@ pub(super) fn result(ending: Ending, streams: &Streams) -> ToolResult {
             (ToolResult::error(streams.below("Operation aborted")), details)
         }
     };
-    streams.name_in(&mut details);
+    streams.add_keys_to(&mut details);
     result.with_details(details)
 }
 
-/// `120`, `0.5`.
+/// Formats a duration in seconds, such as `120` or `0.5`.
 pub(super) fn seconds(duration: Duration) -> String {
     if duration.subsec_nanos() == 0 {
         duration.as_secs().to_string()
     } else {
         duration.as_secs_f64().to_string()
+    }
+}
+
+/// The reason why a command has no result. The texts are written for the model.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BashError {
+    /// A deny pattern matches the command.
+    #[error("Command blocked by safety policy: contains '{pattern}'. This pattern is denied for safety.")]
+    Denied {
+        /// The text of the pattern.
+        pattern: String,
+    },
+    /// The user did not confirm the command.
+    #[error("Command was not confirmed by the user.")]
+    NotConfirmed,
+    /// The command exceeded its time limit and had no output.
+    #[error("Command timed out after {}s", seconds(*.0))]
+    TimedOut(Duration),
+    /// The shell could not be started.
+    #[error("Failed to execute: {0}")]
+    Spawn(#[source] io::Error),
+    /// The sandbox is not available. The command was not run.
+    #[error("the command was not run: {0}")]
+    Sandbox(#[source] SandboxError),
+    /// No cgroup could be created. The command was not run.
+    #[error("the command was not run: no cgroup could be made for it: {0}")]
+    Cgroup(#[source] io::Error),
+    /// The time limit in the arguments is out of range.
+    #[error("timeout must be between 1 and {max} seconds")]
+    TimeoutRange {
+        /// The maximum, in seconds.
+        max: u64,
+    },
+    /// The command is longer than [`MAX_COMMAND_BYTES`](super::MAX_COMMAND_BYTES).
+    #[error("the command is too long ({bytes} bytes, max {max}); write it to a file and run that", max = super::MAX_COMMAND_BYTES)]
+    TooLong {
+        /// The length in bytes.
+        bytes: usize,
+    },
+    /// The command contains a NUL character, which cannot be passed to a program.
+    #[error("the command holds a NUL character; write it without")]
+    Nul,
+    /// The call was cancelled before there was any output.
+    #[error("Operation aborted")]
+    Cancelled,
+}
+
+impl BashError {
+    pub(super) fn into_tool_error(self) -> ToolError {
+        match self {
+            Self::Cancelled => ToolError::Cancelled,
+            Self::TimeoutRange { .. } | Self::Nul | Self::TooLong { .. } => {
+                ToolError::InvalidArgs(self.to_string())
+            }
+            error => error.into(),
+        }
+    }
+}
+
+impl From<StartError> for BashError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Sandbox(error) => Self::Sandbox(error),
+            StartError::Spawn(error) => Self::Spawn(error),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The shell and all that it started.
+//! The shell process and the processes that it started.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,37 +9,37 @@ use std::time::Duration;
 
 use tokio::process::{ChildStderr, ChildStdout};
 
-use super::strays;
+use super::marker;
 #[cfg(target_os = "linux")]
-use super::{BashError, cgroup::Cgroup};
+use super::{cgroup::Cgroup, output::BashError};
 use crate::sandbox::{Input, Launch, Sandbox, StartError, Started};
 
-/// How long processes have to end by themselves when they are told to. Short: an aborted call must answer before the
-/// agent stops waiting for it.
+/// The time that processes have to end after SIGTERM. It is short because an aborted call must return before the agent
+/// stops waiting for it.
 #[cfg(unix)]
 const TERM_GRACE: Duration = Duration::from_millis(100);
 
-/// How long the shell is waited for after it was killed; only a process stuck in the kernel takes longer.
+/// The time to wait for the shell after it was killed. Only a process that is stuck in the kernel takes longer.
 const KILL_GRACE: Duration = Duration::from_millis(200);
 
 /// A running shell. Dropping it kills its whole process group.
 #[derive(Debug)]
 pub(super) struct Shell {
     started: Started,
-    leavings: Leavings,
+    descendants: Descendants,
     guard: Guard,
 }
 
-/// How what a command started is found, wherever it went.
+/// Identifies the processes that a command started, also after they left its process group.
 #[derive(Debug, Default)]
-struct Leavings {
+struct Descendants {
     mark: String,
     #[cfg(target_os = "linux")]
     group: Option<super::cgroup::Cgroup>,
 }
 
-impl Leavings {
-    fn known_by(mark: String) -> Self {
+impl Descendants {
+    fn marked(mark: String) -> Self {
         Self {
             mark,
             #[cfg(target_os = "linux")]
@@ -47,27 +47,27 @@ impl Leavings {
         }
     }
 
-    /// Blocks for some milliseconds.
-    fn end(&self) {
+    /// Kills the processes. Blocks for some milliseconds.
+    fn kill(&self) {
         #[cfg(target_os = "linux")]
         if let Some(group) = &self.group {
-            group.end();
+            group.kill();
         }
-        strays::end(&self.mark);
+        marker::kill_all(&self.mark);
     }
 }
 
-/// Who may live on.
+/// What happens to the remaining processes when the shell is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Guard {
-    /// Nobody.
+    /// They are killed.
     KillAll,
-    /// All that is left.
+    /// They keep running.
     Spare,
 }
 
 impl Shell {
-    /// Starts `bash -c command`. The variables hold the mark by which its strays are known.
+    /// Starts `bash -c command`. The variables must contain the marker `mark`.
     pub(super) async fn start(
         command: &str,
         folder: Option<&Path>,
@@ -82,11 +82,11 @@ impl Shell {
             variables,
             input: Input::Empty,
         };
-        let leavings = Leavings::known_by(mark);
-        Ok(Self { started: sandbox.start(launch).await?, leavings, guard: Guard::KillAll })
+        let descendants = Descendants::marked(mark);
+        Ok(Self { started: sandbox.start(launch).await?, descendants, guard: Guard::KillAll })
     }
 
-    /// The same in a cgroup of its own. The shell waits until it is in there, so that nothing is started outside.
+    /// Starts `bash -c command` in a new cgroup. The shell waits until it is in the group before it runs the command.
     #[cfg(target_os = "linux")]
     pub(super) async fn start_in_group(
         command: &str,
@@ -97,7 +97,7 @@ impl Shell {
     ) -> Result<Self, BashError> {
         use tokio::io::AsyncWriteExt as _;
 
-        /// Waits for a line, then becomes the shell that it was to be.
+        /// Waits for a line of input, then runs the command.
         const GATE: &str = "IFS= read -r _ && exec bash -c \"$1\" < /dev/null";
         let name = mark.clone();
         let group = blocking(move || Cgroup::new(&name)).await?;
@@ -108,13 +108,13 @@ impl Shell {
             variables,
             input: Input::Pipe,
         };
-        let leavings = Leavings { mark, group: Some(group) };
+        let descendants = Descendants { mark, group: Some(group) };
         let started = match sandbox.start(launch).await {
             Ok(started) => started,
             Err(error) => {
                 drop(
                     blocking(move || {
-                        leavings.end();
+                        descendants.kill();
                         Ok(())
                     })
                     .await,
@@ -122,12 +122,12 @@ impl Shell {
                 return Err(error.into());
             }
         };
-        let mut shell = Self { started, leavings, guard: Guard::KillAll };
-        if let (Some(group), Some(process)) = (shell.leavings.group.clone(), shell.started.child.id()) {
-            blocking(move || group.take(process)).await?;
+        let mut shell = Self { started, descendants, guard: Guard::KillAll };
+        if let (Some(group), Some(process)) = (shell.descendants.group.clone(), shell.started.child.id()) {
+            blocking(move || group.add(process)).await?;
         }
         if let Some(mut gate) = shell.started.child.stdin().take() {
-            // An error says that the shell is dead, which is seen by whoever waits for it.
+            // An error means that the shell has ended, which `wait` reports.
             drop(gate.write_all(b"\n").await);
         }
         Ok(shell)
@@ -141,43 +141,43 @@ impl Shell {
         self.started.child.stderr().take()
     }
 
-    /// Waits for the shell itself, not for what it left in the background.
+    /// Waits for the shell itself, not for its background processes.
     pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
-        // The wait of the group would wait for orphans too, where this process is the one that inherits them.
+        // Waiting for the group would include orphans if this process inherits them.
         self.started.child.inner_mut().wait().await
     }
 
-    /// Asks the whole group to end, and ends it.
+    /// Sends SIGTERM to the whole group, and kills it after a grace period.
     pub(super) async fn stop(&mut self) {
         #[cfg(unix)]
         {
-            /// The same number on every Unix.
+            /// The number is the same on every Unix.
             const SIGTERM: i32 = 15;
             if self.started.child.signal(SIGTERM).is_ok() {
-                // The shell may be gone before; others of the group then have no more time.
+                // If the shell ends earlier, the rest of the group gets no more time.
                 drop(tokio::time::timeout(TERM_GRACE, self.wait()).await);
             }
         }
         self.kill().await;
-        // Only to leave no dead process behind; the answer does not depend on it.
+        // Avoids a zombie process; the result does not depend on it.
         drop(tokio::time::timeout(KILL_GRACE, self.wait()).await);
     }
 
-    /// Kills the whole group at once, then those who left it.
+    /// Kills the whole group, then the processes that left it.
     pub(super) async fn kill(&mut self) {
         self.kill_group();
-        let leavings = std::mem::take(&mut self.leavings);
-        drop(tokio::task::spawn_blocking(move || leavings.end()).await);
+        let descendants = std::mem::take(&mut self.descendants);
+        drop(tokio::task::spawn_blocking(move || descendants.kill()).await);
         self.guard = Guard::Spare;
     }
 
     fn kill_group(&mut self) {
-        // An error says that nobody is left in it.
+        // An error means that the group is empty.
         drop(self.started.child.start_kill());
     }
 
-    /// Lets what is left in the background go on.
-    pub(super) fn spare_the_rest(&mut self) {
+    /// Lets the background processes keep running.
+    pub(super) fn keep_background(&mut self) {
         self.guard = Guard::Spare;
     }
 }
@@ -187,10 +187,10 @@ impl Drop for Shell {
         match self.guard {
             Guard::KillAll => {
                 self.kill_group();
-                let leavings = std::mem::take(&mut self.leavings);
+                let descendants = std::mem::take(&mut self.descendants);
                 match tokio::runtime::Handle::try_current() {
-                    Ok(runtime) => drop(runtime.spawn_blocking(move || leavings.end())),
-                    Err(_) => leavings.end(),
+                    Ok(runtime) => drop(runtime.spawn_blocking(move || descendants.kill())),
+                    Err(_) => descendants.kill(),
                 }
             }
             Guard::Spare => {}

@@ -1,18 +1,18 @@
-//! A command, taken apart as a shell would, as far as the deny patterns need it.
+//! Splits a command line into simple commands, as far as the command rules need it.
 //!
-//! It is no shell: variables are not expanded and functions are not followed. It knows quotes, escapes, comments,
-//! what separates commands, command substitution, and words in front of a command that run another one.
+//! It handles quotes, escapes, comments, separators, command substitution, and wrappers such as `sudo`. It does not
+//! expand variables and does not follow functions.
 
-/// How deep commands in commands are followed.
+/// The maximum depth of commands inside of commands.
 const MAX_DEPTH: usize = 4;
 
-/// How many bytes are taken apart in all. Commands in commands can be made to multiply.
+/// The maximum number of bytes to split in total. Nested commands can multiply.
 const MAX_BYTES: usize = 4 * super::MAX_COMMAND_BYTES;
 
-/// In how many ways the words behind wrappers are read.
+/// The maximum number of readings of the words after wrappers.
 const MAX_READINGS: usize = 4;
 
-/// The words of each simple command in `command`, without quotes, redirections still among them.
+/// Returns the words of each simple command in `command`, without quotes. Redirections are included as words.
 pub(super) fn simple_commands(command: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut left = MAX_BYTES;
@@ -20,12 +20,12 @@ pub(super) fn simple_commands(command: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// As [`simple_commands`], with the words in front of a command that run another one still there.
+/// Returns the words of each simple command as [`simple_commands`] does, but with wrappers such as `sudo` included.
 pub(super) fn written_commands(command: &str) -> Vec<Vec<String>> {
     split(command)
 }
 
-/// `command` without blanks, and without all that stands in quotes.
+/// Returns `command` without blanks and without quoted text.
 pub(super) fn unquoted_compact(command: &str) -> String {
     let mut out = String::new();
     let mut quote = None;
@@ -58,7 +58,7 @@ fn collect(command: &str, depth: usize, left: &mut usize, found: &mut Vec<Vec<St
     }
 }
 
-/// The simple commands, one after the other. What is inside a command substitution counts as one more.
+/// Returns the simple commands in order. The content of a command substitution is a command of its own.
 fn split(command: &str) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
     let mut word: Option<String> = None;
@@ -69,12 +69,12 @@ fn split(command: &str) -> Vec<Vec<String>> {
             (Some('\''), '\'') | (Some('"'), '"') => quote = None,
             (Some('\''), c) => word.get_or_insert_default().push(c),
             (_, '\\') => match chars.next() {
-                // A line that goes on.
+                // A line continuation.
                 Some('\n') | None => {}
                 Some(c) => word.get_or_insert_default().push(c),
             },
-            // Both begin or end a command, also in double quotes. A quote that goes on behind it is taken for closed,
-            // which can only show a command too many.
+            // Both begin or end a command, also in double quotes. A quote that continues after it is treated as closed,
+            // which can only yield an additional command.
             (_, '`') => end_command(&mut commands, &mut word),
             (_, '$') if chars.peek() == Some(&'(') => {
                 chars.next();
@@ -113,14 +113,14 @@ fn end_command(commands: &mut Vec<Vec<String>>, word: &mut Option<String>) {
     commands.push(Vec::new());
 }
 
-/// Words that stand in front of a command and run it.
+/// Words in front of a command that run it.
 const WRAPPERS: [&str; 20] = [
     "sudo", "doas", "env", "nohup", "nice", "ionice", "time", "exec", "command", "builtin", "setsid",
     "stdbuf", "timeout", "xargs", "{", "then", "do", "else", "if", "!",
 ];
 
-/// The command behind wrappers, their options and assignments. An option may take the next word as its value or not,
-/// and only the wrapper knows; then both readings are given.
+/// Returns the command after wrappers, their options and assignments. Whether an option takes the next word as its
+/// value depends on the wrapper, so both readings are returned.
 fn without_wrappers(words: &[String]) -> Vec<&[String]> {
     let mut readings = Vec::new();
     let mut after_wrapper = false;
@@ -150,12 +150,12 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// The last part of a program's path.
+/// Returns the last component of a program's path.
 pub(super) fn program(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// The command that `sh -c`, `bash -c` or `eval` is given.
+/// Returns the command in the arguments of `sh -c`, `bash -c` or `eval`.
 fn handed_to_shell(words: &[String]) -> Option<String> {
     let (first, rest) = words.split_first()?;
     match program(first) {

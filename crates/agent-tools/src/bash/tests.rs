@@ -5,7 +5,7 @@ use super::*;
 #[track_caller]
 fn check_denied(command: &str, pattern: Option<&str>) {
     let patterns = DenyPattern::defaults();
-    let found = deny::first_match(&patterns, command).map(ToString::to_string);
+    let found = command_rules::first_match(&patterns, command).map(ToString::to_string);
     assert_eq!(found.as_deref(), pattern, "{command}");
 }
 

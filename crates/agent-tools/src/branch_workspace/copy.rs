@@ -57,7 +57,7 @@ fn note(copied: &mut Manifest, path: PathBuf, entry: Entry) {
     }
 }
 
-/// Where a link leads that is relative and stays inside, wherever the links on its way lead.
+/// Resolves a relative link that stays inside of the folder, including links on its way.
 pub(super) fn inner_link(workspace: &Workspace, path: &Path) -> Option<PathBuf> {
     let leads_to = fs::read_link(workspace.root()?.join(path)).ok()?;
     let inside = leads_to.is_relative() && workspace.resolve(path.to_str()?).is_ok();

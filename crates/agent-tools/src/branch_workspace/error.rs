@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::PathError;
 
-/// Why a branch has no workspace, or its changes were not taken over.
+/// The reason why a branch has no workspace, or why its changes were not applied.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BranchWorkspaceError {
@@ -29,7 +29,7 @@ pub enum BranchWorkspaceError {
         path: PathBuf,
         /// `files` or `bytes`.
         what: &'static str,
-        /// How many are allowed.
+        /// The maximum number.
         limit: u64,
     },
     /// A copy would lie in what is copied.
@@ -47,9 +47,9 @@ pub enum BranchWorkspaceError {
     /// Git failed.
     #[error("git {command} failed: {message}")]
     Git {
-        /// What it was to do.
+        /// The git command.
         command: String,
-        /// Its last words.
+        /// The error output of git.
         message: String,
     },
     /// The origin is not as the branch found it. Nothing was written.
@@ -58,7 +58,7 @@ pub enum BranchWorkspaceError {
         shown(.paths)
     )]
     Conflict {
-        /// Where, relative to the origin.
+        /// The path, relative to the original folder.
         paths: Vec<PathBuf>,
     },
     /// A link that the branch made leads out of it. Nothing was written.
@@ -70,9 +70,9 @@ pub enum BranchWorkspaceError {
     /// A part was written before something failed.
     #[error("{source}; {} of the changes had been taken over before", .applied.len())]
     Partly {
-        /// What was written, relative to the origin.
+        /// The paths that were written, relative to the original folder.
         applied: Vec<PathBuf>,
-        /// What failed.
+        /// The error that stopped the operation.
         source: Box<BranchWorkspaceError>,
     },
 }

@@ -13,16 +13,16 @@ use tokio::io::AsyncReadExt;
 use super::error::BranchWorkspaceError;
 use crate::bash::environment;
 
-/// How long one call of git may take; a checkout of a large repository takes longest.
+/// The maximum duration of one git command. The checkout of a large repository takes longest.
 const GIT_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// What is kept of what git says.
+/// The maximum size of the error output of git.
 const GIT_OUTPUT: u64 = 64 << 10;
 
 /// The name of the worktree's folder in the folder that was made for it.
 const TREE: &str = "tree";
 
-/// What worktrees begin with.
+/// The content with which a worktree starts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum WorktreeStart {

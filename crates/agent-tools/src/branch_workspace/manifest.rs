@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 /// Bytes that are read at once.
 const CHUNK: usize = 64 << 10;
 
-/// One thing that is not as it was.
+/// One change in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Change {
-    /// Where, relative to the folder.
+    /// The path, relative to the folder.
     pub path: PathBuf,
-    /// What.
+    /// The kind of change.
     pub kind: ChangeKind,
 }
 
-/// What happened to a file or a link.
+/// The kind of a change to a file or link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeKind {
@@ -49,7 +49,7 @@ pub(super) enum Entry {
 pub(super) struct Manifest(pub(super) BTreeMap<PathBuf, Entry>);
 
 impl Manifest {
-    /// What has to be done to this to get `now`, in the order of the paths.
+    /// Returns the changes from this state to `now`, ordered by path.
     pub(super) fn changes_to(&self, now: &Self) -> Vec<Change> {
         let change = |path: &PathBuf, kind| Change { path: path.clone(), kind };
         let gone = self.0.keys().filter(|p| !now.0.contains_key(*p)).map(|p| change(p, ChangeKind::Deleted));
@@ -84,7 +84,7 @@ impl Fingerprints {
         Print { one: self.0.build_hasher(), two: self.1.build_hasher(), len: 0 }
     }
 
-    /// What is at this path; `None` where nothing is. Links are not followed.
+    /// Returns the entry at a path, or `None` if there is none. Links are not followed.
     pub(super) fn entry(&self, path: &Path) -> io::Result<Option<Entry>> {
         let meta = match fs::symlink_metadata(path) {
             Ok(meta) => meta,

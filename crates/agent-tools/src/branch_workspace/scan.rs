@@ -10,7 +10,7 @@ use ignore::{DirEntry, Walk, WalkBuilder};
 use super::error::BranchWorkspaceError;
 use super::manifest::{Entry, Fingerprints, Manifest};
 
-/// How much a folder may hold.
+/// The maximum size of a folder.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) files: usize,
@@ -100,7 +100,7 @@ impl<'a> Counter<'a> {
         if self.bytes > self.limits.bytes { Err(self.too_large("bytes", self.limits.bytes)) } else { Ok(()) }
     }
 
-    /// How many bytes are left.
+    /// The number of remaining bytes.
     pub(super) fn room(&self) -> u64 {
         self.limits.bytes.saturating_sub(self.bytes)
     }
@@ -153,7 +153,7 @@ pub(super) fn walked(
     })
 }
 
-/// What is in a folder.
+/// The content of a folder.
 pub(super) fn scan(
     root: &Path,
     rules: &Rules,

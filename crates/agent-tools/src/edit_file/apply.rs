@@ -1,19 +1,19 @@
-//! Many replacements at once, all found in the file as it was.
+//! Applies several replacements at once. All of them refer to the file before the call.
 
 use std::ops::Range;
 
-use super::find::{Found, Haystack};
-use super::{EditFileError, Replacement, hint};
+use super::matching::{Found, Haystack, similar_lines};
+use super::{EditFileError, Replacement};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// The file with all `edits` made. Bytes outside of them are the same as before, and so are the lines inside of them
+/// Returns the file with all `edits` applied. Bytes outside of them are unchanged, and so are the lines inside of them
 /// that an edit repeats unchanged.
 ///
 /// # Errors
-/// When an edit has no place, more than one, or a place that overlaps with another's.
+/// Returns an error if an edit matches no place, several places, or a place that overlaps with that of another edit.
 pub(super) fn apply(path: &str, file: &[u8], edits: &[Replacement]) -> Result<Vec<u8>, EditFileError> {
-    // The mark is no text: it stays, and is never in the way of a match at the beginning.
+    // The mark is preserved and not part of the text, so that an edit can match at the beginning.
     let mark = if file.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
     let text = file.get(mark..).unwrap_or_default();
 
@@ -61,7 +61,7 @@ fn located<'a>(path: &str, text: &[u8], edits: &'a [Replacement]) -> Result<Vec<
                 return Err(EditFileError::Ambiguous { path: path.to_owned(), edit: shown, count });
             }
             Found::Nowhere => {
-                let hint = hint::similar(text, old);
+                let hint = similar_lines(text, old);
                 return Err(EditFileError::NotFound { path: path.to_owned(), edit: shown, hint });
             }
         }
@@ -73,12 +73,12 @@ fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{FEFF}').unwrap_or(text)
 }
 
-/// Puts what takes the place of `place.span`.
+/// Appends the replacement of `place.span`.
 fn put(out: &mut Vec<u8>, text: &[u8], place: &Place<'_>) {
     let was = text.get(place.span.clone()).unwrap_or_default();
     let new = without_mark(&place.edit.new_text);
     if new.contains("\r\n") {
-        // Somebody who writes line ends of this kind means them.
+        // A replacement with such line ends is taken literally.
         out.extend_from_slice(new.as_bytes());
         return;
     }
@@ -89,7 +89,7 @@ fn put(out: &mut Vec<u8>, text: &[u8], place: &Place<'_>) {
 
     let mut before = 0;
     let mut after = 0;
-    // What was found has as many lines as what was looked for; should it ever not, the place is replaced whole.
+    // A match has as many lines as the text that was searched for. Should it not, the whole match is replaced.
     if was_lines.len() == old_lines.len() {
         before = old_lines.iter().zip(&new_lines).take_while(|(old, new)| old == new).count();
         let rest = old_lines.len().min(new_lines.len()) - before;
@@ -97,9 +97,9 @@ fn put(out: &mut Vec<u8>, text: &[u8], place: &Place<'_>) {
         after = backwards.take(rest).take_while(|(old, new)| old == new).count();
     }
     let bytes_of = |lines: &[&[u8]]| lines.iter().map(|line| line.len()).sum::<usize>();
-    let kept_before = bytes_of(was_lines.get(..before).unwrap_or_default());
-    let kept_after = bytes_of(was_lines.get(was_lines.len() - after..).unwrap_or_default());
-    let crlf = uses_crlf(text, &(place.span.start + kept_before..place.span.end - kept_after));
+    let unchanged_before = bytes_of(was_lines.get(..before).unwrap_or_default());
+    let unchanged_after = bytes_of(was_lines.get(was_lines.len() - after..).unwrap_or_default());
+    let crlf = uses_crlf(text, &(place.span.start + unchanged_before..place.span.end - unchanged_after));
     for line in was_lines.iter().take(before) {
         out.extend_from_slice(line);
     }

@@ -1,12 +1,10 @@
-//! Why a file was not edited.
+//! The errors of `edit_file`.
 
 use std::io;
 
-use agent_core::ToolError;
-
 use crate::PathError;
 
-/// Why a file was not edited. The texts are written for the model; the file is untouched in every case.
+/// The reason why a file was not edited. The texts are written for the model. The file is unchanged in every case.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EditFileError {
@@ -16,89 +14,77 @@ pub enum EditFileError {
     /// Reading failed.
     #[error("Cannot read {path}: {cause}. Use write_file to create new files.")]
     Read {
-        /// The path as named.
+        /// The path in the arguments.
         path: String,
-        /// What went wrong.
+        /// The reason.
         cause: String,
     },
     /// The file is too large.
     #[error("{path} is too large to edit ({bytes} bytes, max {max}); use bash with a stream editor", max = super::MAX_FILE_BYTES)]
     TooLarge {
-        /// The path as named.
+        /// The path in the arguments.
         path: String,
-        /// Its size.
+        /// The size of the file in bytes.
         bytes: u64,
     },
     /// Writing failed.
     #[error("Cannot write {path}: {source}")]
     Write {
-        /// The path as named.
+        /// The path in the arguments.
         path: String,
-        /// The operating system's words.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Nothing to do was said.
+    /// The arguments contain no replacement.
     #[error("nothing to edit; give old_text and new_text, or a list of edits")]
     NoEdits,
-    /// Both forms were used.
+    /// The arguments contain both `edits` and `old_text` or `new_text`.
     #[error("give either old_text and new_text, or edits, not both")]
     BothForms,
-    /// More than [`MAX_EDITS`](super::MAX_EDITS).
+    /// The arguments contain more than [`MAX_EDITS`](super::MAX_EDITS) replacements.
     #[error("too many edits in one call (max {max}); split them", max = super::MAX_EDITS)]
     TooManyEdits,
-    /// There is nothing to look for.
+    /// The text to replace is empty.
     #[error("{}old_text is empty; give the text to replace, or use write_file to write the whole file", which(*.edit))]
     EmptyOldText {
-        /// The number of the edit, when there are several.
+        /// The number of the edit, counted from 1, if the call has several.
         edit: Option<usize>,
     },
-    /// It is not in the file (REQ-101).
+    /// The text to replace is not in the file.
     #[error("{}old_text not found in {path}.{hint}", which(*.edit))]
     NotFound {
-        /// The path as named.
+        /// The path in the arguments.
         path: String,
-        /// The number of the edit, when there are several.
+        /// The number of the edit, counted from 1, if the call has several.
         edit: Option<usize>,
-        /// What may have been meant, or what to try.
+        /// Similar lines of the file, or advice.
         hint: String,
     },
-    /// It is in the file more than once (REQ-102).
+    /// The text to replace occurs in the file more than once.
     #[error(
         "{}old_text matches {count} locations in {path}. Include more surrounding context to make the match unique.",
         which(*.edit)
     )]
     Ambiguous {
-        /// The path as named.
+        /// The path in the arguments.
         path: String,
-        /// The number of the edit, when there are several.
+        /// The number of the edit, counted from 1, if the call has several.
         edit: Option<usize>,
-        /// How often it is there.
+        /// The number of occurrences.
         count: usize,
     },
-    /// Two edits touch the same text.
+    /// Two edits replace overlapping parts of the file.
     #[error("edits {first} and {second} overlap in {path}; make one edit of them")]
     Overlap {
-        /// The path as named.
+        /// The path in the arguments.
         path: String,
-        /// The number of the one.
+        /// The number of the first edit, counted from 1.
         first: usize,
-        /// The number of the other.
+        /// The number of the second edit, counted from 1.
         second: usize,
     },
 }
 
 fn which(edit: Option<usize>) -> String {
     edit.map(|number| format!("edit {number}: ")).unwrap_or_default()
-}
-
-impl EditFileError {
-    /// Converts the error into the one that the loop receives.
-    pub(crate) fn into_tool_error(self) -> ToolError {
-        match self {
-            EditFileError::NoEdits | EditFileError::BothForms | EditFileError::TooManyEdits => {
-                ToolError::InvalidArgs(self.to_string())
-            }
-            error => ToolError::failed(error),
-        }
-    }
 }

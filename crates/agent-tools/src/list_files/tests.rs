@@ -1,26 +1,26 @@
-use super::output::Listing;
+use super::Listing;
 use crate::glob::NamePattern;
 use std::path::Path;
 
 #[track_caller]
-fn check_fits(pattern: &str, path: &str, fits: bool) {
-    let found = NamePattern::new(pattern).unwrap().fits(Path::new(path), Path::new("/w"));
-    assert_eq!(found, fits, "{pattern} and {path}");
+fn check_matches(pattern: &str, path: &str, expect: bool) {
+    let found = NamePattern::new(pattern).unwrap().matches(Path::new(path), Path::new("/w"));
+    assert_eq!(found, expect, "{pattern} and {path}");
 }
 
 #[test]
 fn a_pattern_without_a_slash_is_for_names_and_one_with_a_slash_for_paths() {
-    check_fits("*.rs", "/w/a.rs", true);
-    check_fits("*.rs", "/w/deep/down/a.rs", true);
-    check_fits("*.rs", "/w/a.rst", false);
-    check_fits("*.{rs,toml}", "/w/Cargo.toml", true);
-    check_fits("src/*.rs", "/w/src/a.rs", true);
-    check_fits("./src/*.rs", "/w/src/a.rs", true);
-    check_fits("src/*.rs", "/w/src/deep/a.rs", false);
-    check_fits("src/**/*.rs", "/w/src/deep/a.rs", true);
-    check_fits("**/a.rs", "/w/a.rs", true);
-    check_fits("w/*.rs", "/w/a.rs", false);
-    check_fits(".*", "/w/.env", true);
+    check_matches("*.rs", "/w/a.rs", true);
+    check_matches("*.rs", "/w/deep/down/a.rs", true);
+    check_matches("*.rs", "/w/a.rst", false);
+    check_matches("*.{rs,toml}", "/w/Cargo.toml", true);
+    check_matches("src/*.rs", "/w/src/a.rs", true);
+    check_matches("./src/*.rs", "/w/src/a.rs", true);
+    check_matches("src/*.rs", "/w/src/deep/a.rs", false);
+    check_matches("src/**/*.rs", "/w/src/deep/a.rs", true);
+    check_matches("**/a.rs", "/w/a.rs", true);
+    check_matches("w/*.rs", "/w/a.rs", false);
+    check_matches(".*", "/w/.env", true);
 }
 
 /// REQ-105.

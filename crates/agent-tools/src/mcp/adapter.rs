@@ -16,10 +16,10 @@ use super::server::AnnotationTrust;
 use super::tool::McpToolInfo;
 use crate::names::tool_name;
 
-/// What a model reads of a tool that its server does not describe.
+/// The description of a tool without a description from its server.
 const NO_DESCRIPTION: &str = "MCP tool (no description)";
 
-/// A tool of a server (REQ-117). It keeps the server alive.
+/// A tool of an MCP server. The server keeps running as long as the tool exists.
 #[derive(Clone)]
 pub struct McpToolAdapter {
     client: McpClient,
@@ -39,7 +39,7 @@ impl McpToolAdapter {
     /// All tools of this server, with the prefix of its [`McpServer`](super::McpServer).
     ///
     /// # Errors
-    /// Why they could not be listed.
+    /// The reason why the tools could not be listed.
     pub async fn from_client(client: &McpClient) -> Result<Vec<Self>, McpError> {
         let list = client.list_tools().await?;
         Ok(Self::named(client, list.tools, &mut BTreeSet::new()))
@@ -76,7 +76,7 @@ impl McpToolAdapter {
         &self.info
     }
 
-    /// Whether a model would notice the difference.
+    /// Returns whether the definitions for the model are equal.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.name == other.name && self.info == other.info
     }

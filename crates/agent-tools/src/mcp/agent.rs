@@ -21,7 +21,7 @@ use super::tool::McpToolInfo;
 /// others, the agent's next run has the new ones; the run that is open keeps what it began with. A server ends when no
 /// agent and no client uses it any more.
 pub trait WithMcp: Sized {
-    /// Starts a program and adds its tools (REQ-119).
+    /// Starts a server program and adds its tools.
     ///
     /// # Errors
     /// Why it could not be started, greeted or asked for its tools.
@@ -39,7 +39,7 @@ pub trait WithMcp: Sized {
         self.with_mcp_server(McpServer::of_command(command, args, env))
     }
 
-    /// Adds the tools of a server over streamable HTTP (REQ-133).
+    /// Adds the tools of a server over streamable HTTP.
     ///
     /// # Errors
     /// Why it could not be reached, greeted or asked for its tools.

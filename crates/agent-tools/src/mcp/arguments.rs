@@ -60,7 +60,7 @@ impl Arguments {
         self.schema.as_ref().unwrap_or(of_server)
     }
 
-    /// What a model sent, with the server's names.
+    /// Returns the arguments of the model with the names of the server.
     pub(super) fn for_server(&self, arguments: Value) -> Value {
         match arguments {
             Value::Object(fields) if !self.theirs.is_empty() => {

@@ -18,13 +18,13 @@ use rmcp::model::{
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::cause::Reach;
 use super::connection::Connection;
 use super::content::McpToolCallResult;
 use super::error::McpError;
 use super::handler::Handler;
 use super::progress::McpProgress;
 use super::request::{self, Request};
+use super::sdk_error::Reach;
 use super::server::McpServer;
 use super::tool::McpToolInfo;
 use super::{MAX_TOOL_PAGES, MAX_TOOLS};
@@ -66,7 +66,7 @@ impl WeakMcpClient {
     }
 }
 
-/// What a server says of itself.
+/// The information that a server sends about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpServerInfo {
@@ -128,7 +128,7 @@ impl McpClient {
         })
     }
 
-    /// Starts a program and greets it (REQ-114). Its name in errors is the program's.
+    /// Starts a server program and initializes the connection. Errors name the server by its program.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
@@ -145,7 +145,7 @@ impl McpClient {
         Self::connect(McpServer::of_command(command, args, env)).await
     }
 
-    /// Connects to a server over streamable HTTP (REQ-132). Its name in errors is its address without the query.
+    /// Connects to a server over streamable HTTP. Errors name the server by its address without the query.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
@@ -169,7 +169,7 @@ impl McpClient {
         &self.inner.spec
     }
 
-    /// What the server said of itself when it was greeted last.
+    /// Returns the information that the server sent about itself when it was last initialized.
     #[must_use]
     pub fn server_info(&self) -> Option<McpServerInfo> {
         let info = self.current()?.info()?;
@@ -194,7 +194,7 @@ impl McpClient {
         self.inner.handler.changes.subscribe()
     }
 
-    /// All tools, over all pages (REQ-116).
+    /// Lists the tools of the server, from all pages.
     ///
     /// # Errors
     /// What the server or the way to it did. A server with more than [`MAX_TOOLS`] tools, or with pages that never end,
@@ -244,7 +244,7 @@ impl McpClient {
         self.current().and_then(|c| c.info()).is_some_and(|info| info.capabilities.tools.is_some())
     }
 
-    /// Calls a tool by the server's name for it (REQ-116). The call is not repeated when the server ends during it.
+    /// Calls a tool by the server's name for it. The call is not repeated if the server ends during it.
     ///
     /// # Errors
     /// What the server or the way to it did. A tool that failed is no error: see
@@ -273,7 +273,7 @@ impl McpClient {
         McpToolCallResult::read(value).map_err(|why| self.broken(&doing, why))
     }
 
-    /// Sends any request and gives the result as it is (REQ-115). It is not repeated when the server ends during it.
+    /// Sends any request and returns the result unchanged. It is not repeated if the server ends during it.
     ///
     /// # Errors
     /// [`McpError::JsonRpc`] when the server answers with an error, else what happened to it or on the way.
@@ -285,7 +285,7 @@ impl McpClient {
     }
 
     /// Ends the connection, and the server where it is a child: end of input, then a signal, then the end of its whole
-    /// process group (REQ-134). Later calls fail.
+    /// process group. Later calls fail.
     pub async fn close(&self) {
         let mut starts = self.inner.starts.lock().await;
         starts.is_closed = true;

@@ -51,7 +51,7 @@ pub struct McpConfig {
     problems: Vec<McpConfigError>,
 }
 
-/// What is wrong with a file, or with one server in it.
+/// An error in a configuration file, or in one server of it.
 #[derive(Debug, thiserror::Error, Clone)]
 #[non_exhaustive]
 pub enum McpConfigError {
@@ -68,11 +68,11 @@ pub enum McpConfigError {
     Unknown {
         /// The server.
         server: String,
-        /// Where in it.
+        /// The path of the field in the configuration.
         field: String,
-        /// What stands there.
+        /// The value of the field.
         value: String,
-        /// What can stand there.
+        /// The values that are allowed.
         known: &'static str,
     },
     /// A field has the wrong form.
@@ -80,9 +80,9 @@ pub enum McpConfigError {
     Field {
         /// The server.
         server: String,
-        /// Where in it.
+        /// The path of the field in the configuration.
         field: String,
-        /// What is wrong, and what to do.
+        /// The problem and how to solve it.
         problem: String,
     },
 }
@@ -114,13 +114,13 @@ impl McpConfig {
         &self.servers
     }
 
-    /// The same, to be changed and started.
+    /// Returns a copy that can be changed and started.
     #[must_use]
     pub fn into_servers(self) -> Vec<McpServer> {
         self.servers
     }
 
-    /// What is wrong with servers that are left out.
+    /// The errors of servers that were skipped.
     #[must_use]
     pub fn problems(&self) -> &[McpConfigError] {
         &self.problems

@@ -10,21 +10,21 @@ use rmcp::service::{Peer, RunningService, ServiceError, serve_client};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::{StreamableHttpClient, StreamableHttpClientTransportConfig};
 
-use super::cause::{self, Reach};
 use super::error::{McpError, StderrTail};
+use super::event_stream::WithEventStream;
 use super::handler::Handler;
 use super::http;
-use super::listening::Listening;
+use super::ordered_progress::OrderedProgress;
 use super::pipe::Pipe;
 use super::process::Process;
 use super::progress::ProgressBook;
+use super::sdk_error::{self, Reach};
 use super::server::{HttpTransport, McpServer, McpTransport, StdioTransport};
 use super::stderr::Tail;
-use super::watched::Watched;
 use crate::sandbox::StartError;
 use crate::secrets::Secrets;
 
-/// How long a session may take to say good-bye.
+/// The maximum duration of closing a session.
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
 
 /// How long is waited for the stream of a server's own messages.
@@ -71,7 +71,7 @@ impl Connection {
             })?;
         let progress = ProgressBook::default();
         let transport = Pipe::new(stdout, stdin, process.stderr().clone());
-        let greeting = serve_client(handler, Watched::new(transport, progress.clone()));
+        let greeting = serve_client(handler, OrderedProgress::new(transport, progress.clone()));
         let error = match tokio::time::timeout(spec.connect_timeout, greeting).await {
             Ok(Ok(service)) => return Ok(Self::new(spec, service, progress, Some(process))),
             Ok(Err(error)) => error,
@@ -79,7 +79,7 @@ impl Connection {
             Err(_) => return Err(timeout(spec, process.stderr().text())),
         };
         let exit = process.exit().await;
-        Err(cause::of_greeting(spec, &error, exit, process.stderr().text()))
+        Err(sdk_error::of_greeting(spec, &error, exit, process.stderr().text()))
     }
 
     async fn open_http(spec: &McpServer, http: &HttpTransport, handler: Handler) -> Result<Self, McpError> {
@@ -100,17 +100,17 @@ impl Connection {
         config: StreamableHttpClientTransportConfig,
         handler: Handler,
     ) -> Result<Self, McpError> {
-        let (client, mut opened) = Listening::new(client);
+        let (client, mut opened) = WithEventStream::new(client);
         let transport = StreamableHttpClientTransport::with_client(client, config);
         let progress = ProgressBook::default();
-        let greeting = serve_client(handler, Watched::new(transport, progress.clone()));
+        let greeting = serve_client(handler, OrderedProgress::new(transport, progress.clone()));
         match tokio::time::timeout(spec.connect_timeout, greeting).await {
             Ok(Ok(service)) => {
                 // Servers without sessions have no such stream, and nobody opens one.
                 drop(tokio::time::timeout(LISTEN_GRACE, opened.wait_for(|opened| *opened)).await);
                 Ok(Self::new(spec, service, progress, None))
             }
-            Ok(Err(error)) => Err(cause::of_greeting(spec, &error, None, StderrTail::default())),
+            Ok(Err(error)) => Err(sdk_error::of_greeting(spec, &error, None, StderrTail::default())),
             Err(_) => Err(timeout(spec, StderrTail::default())),
         }
     }
@@ -129,7 +129,7 @@ impl Connection {
         }
     }
 
-    /// What the server said of itself.
+    /// The information that the server sent about itself.
     pub(super) fn info(&self) -> Option<Arc<ServerPeerInfo>> {
         self.peer.peer_info()
     }
@@ -152,7 +152,7 @@ impl Connection {
         self.stderr.as_ref().map(Tail::text).unwrap_or_default()
     }
 
-    /// What became of a request.
+    /// The outcome of a request.
     pub(super) async fn failure(&self, doing: &str, error: ServiceError) -> (Reach, McpError) {
         let closed = matches!(error, ServiceError::TransportClosed);
         if closed {
@@ -163,7 +163,7 @@ impl Connection {
             _ => None,
         };
         let (reach, error) =
-            cause::of_request(&self.server, doing, error, exit, self.stderr(), &self.secrets);
+            sdk_error::of_request(&self.server, doing, error, exit, self.stderr(), &self.secrets);
         if reach == Reach::NotSent {
             self.lose();
         }
@@ -179,7 +179,7 @@ impl Connection {
         }
     }
 
-    /// Says good-bye: end of input first, then the end of the process (REQ-134).
+    /// Closes the connection: ends the input first, then the process.
     pub(super) async fn close(&self) {
         self.lose();
         let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();

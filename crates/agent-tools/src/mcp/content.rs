@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What a call gave.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct McpToolCallResult {
@@ -10,7 +10,7 @@ pub struct McpToolCallResult {
     pub content: Vec<McpContent>,
     /// The result for programs, where the tool has one.
     pub structured_content: Option<Value>,
-    /// Whether the tool says that it failed.
+    /// Whether the tool reported a failure.
     pub is_error: bool,
 }
 
@@ -42,7 +42,7 @@ pub enum McpContent {
         uri: String,
         /// Its name.
         name: String,
-        /// What it is.
+        /// The description from the server.
         description: Option<String>,
         /// For example `text/markdown`.
         mime_type: Option<String>,
@@ -63,7 +63,7 @@ pub struct McpResource {
     pub body: McpResourceBody,
 }
 
-/// What is in a document.
+/// The content of a document.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum McpResourceBody {
@@ -87,7 +87,7 @@ impl McpToolCallResult {
     /// Reads the result of `tools/call`.
     ///
     /// # Errors
-    /// Which rule it breaks.
+    /// Returns the rule of the protocol that the result violates.
     pub(super) fn read(mut value: Value) -> Result<Self, &'static str> {
         let Some(result) = value.as_object_mut() else { return Err("the result is not an object") };
         if result.contains_key("inputRequests") || result.contains_key("task") {

@@ -17,13 +17,13 @@ use serde_json::{Map, Value};
 pub struct Elicitation {
     /// The server that asks.
     pub server: String,
-    /// What the user is to be told.
+    /// The message for the user.
     pub message: String,
     /// What is wanted.
     pub form: ElicitationForm,
 }
 
-/// What a server wants of the user.
+/// A request of a server to the user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -40,7 +40,7 @@ pub enum ElicitationForm {
     },
 }
 
-/// What the user says.
+/// The answer of the user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "action", content = "content", rename_all = "camelCase")]
 #[non_exhaustive]

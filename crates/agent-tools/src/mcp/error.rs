@@ -48,7 +48,7 @@ impl fmt::Display for StderrTail {
 /// A cause that several waiting calls may share.
 pub type SharedError = Arc<dyn Error + Send + Sync>;
 
-/// Why a server gave nothing. `server` is the name that the caller gave it, `doing` what was being done.
+/// An error of an MCP server. `server` is its configured name, and `doing` the operation that failed.
 ///
 /// A clone shares the cause: calls that wait for one restart fail with one error.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -59,11 +59,11 @@ pub enum McpError {
     Transport {
         /// The server.
         server: String,
-        /// What was being done.
+        /// The operation that failed.
         doing: String,
         /// The end of its standard error.
         stderr: StderrTail,
-        /// What happened.
+        /// The underlying error.
         source: SharedError,
     },
     /// The server broke the rules of the protocol.
@@ -71,7 +71,7 @@ pub enum McpError {
     Protocol {
         /// The server.
         server: String,
-        /// What was being done.
+        /// The operation that failed.
         doing: String,
         /// The rule.
         detail: String,
@@ -83,7 +83,7 @@ pub enum McpError {
     JsonRpc {
         /// The server.
         server: String,
-        /// What was being done.
+        /// The operation that failed.
         doing: String,
         /// The code of JSON-RPC, for example -32602 for bad arguments.
         code: i64,
@@ -97,9 +97,9 @@ pub enum McpError {
     Serialization {
         /// The server.
         server: String,
-        /// What was being done.
+        /// The operation that failed.
         doing: String,
-        /// What happened.
+        /// The underlying error.
         source: Arc<serde_json::Error>,
     },
     /// The operating system refused something.
@@ -107,9 +107,9 @@ pub enum McpError {
     Io {
         /// The server.
         server: String,
-        /// What was being done.
+        /// The operation that failed.
         doing: String,
-        /// What happened.
+        /// The underlying error.
         source: Arc<std::io::Error>,
     },
     /// The sandbox that the server should run in cannot be had; it was not started.
@@ -125,9 +125,9 @@ pub enum McpError {
     ConnectionClosed {
         /// The server.
         server: String,
-        /// What was being done.
+        /// The operation that failed.
         doing: String,
-        /// How its process ended, where there was one.
+        /// How the process of the server ended, if it has one.
         exit: Option<String>,
         /// The end of its standard error.
         stderr: StderrTail,
@@ -137,9 +137,9 @@ pub enum McpError {
     Timeout {
         /// The server.
         server: String,
-        /// What was being done.
+        /// The operation that failed.
         doing: String,
-        /// How long was waited.
+        /// The time that was waited.
         limit: Duration,
         /// The end of its standard error.
         stderr: StderrTail,
@@ -151,7 +151,7 @@ pub enum McpError {
     Unauthorized {
         /// The server.
         server: String,
-        /// What was being done.
+        /// The operation that failed.
         doing: String,
         /// What it asks for: its `WWW-Authenticate` header.
         challenge: Option<String>,
@@ -161,7 +161,7 @@ pub enum McpError {
     Login {
         /// The server.
         server: String,
-        /// What happened.
+        /// The underlying error.
         source: SharedError,
     },
     /// The caller gave up.
@@ -169,7 +169,7 @@ pub enum McpError {
     Cancelled {
         /// The server.
         server: String,
-        /// What was being done.
+        /// The operation that failed.
         doing: String,
     },
     /// There is no tokio runtime.

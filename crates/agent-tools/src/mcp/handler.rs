@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::elicitation::{Elicitation, ElicitationAnswer, ElicitationForm, ElicitationHandler, completed};
 
-/// What the connections of one server share.
+/// The state that the connections of one server share.
 #[derive(Clone)]
 pub(super) struct Handler {
     pub(super) server: Arc<str>,
@@ -106,7 +106,7 @@ impl QuestionCount {
         news
     }
 
-    /// What [`since`](Self::since) starts from.
+    /// The state that [`since`](Self::since) compares with.
     pub(super) fn now(&self) -> usize {
         self.closed.load(Ordering::Acquire)
     }

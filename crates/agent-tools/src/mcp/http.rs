@@ -14,7 +14,7 @@ use super::MAX_MESSAGE_BYTES;
 use super::error::McpError;
 use super::server::HttpTransport;
 
-/// How many requests to one server are under way at once.
+/// The maximum number of concurrent requests to one server.
 const MAX_CONCURRENT_REQUESTS: usize = 64;
 
 /// How often the rest of an answer, or of the server's own messages, is asked for again after the stream broke; the

@@ -14,7 +14,7 @@
 //! # let _ = server;
 //! ```
 
-mod company;
+mod enterprise_login;
 #[cfg(feature = "mcp-oauth-jwt")]
 mod key;
 
@@ -28,12 +28,12 @@ use rmcp::transport::auth::{
     CredentialStore, InMemoryCredentialStore, OAuthState, StoredCredentials,
 };
 
-pub use company::{IdentityProvider, IdentitySource, IdentityToken};
+pub use enterprise_login::{IdentityProvider, IdentitySource, IdentityToken};
 #[cfg(feature = "mcp-oauth-jwt")]
 pub use key::SigningAlgorithm;
 
-use super::cause::Redacted;
 use super::error::McpError;
+use super::sdk_error::Redacted;
 use crate::secrets::Secrets;
 
 /// How often one request leads to a login: the first, and once more for rights that the first did not bring.
@@ -45,20 +45,20 @@ pub type OAuthVisit = Arc<dyn Fn(String) -> BoxFuture<'static, Result<String, St
 /// Keeps tokens from one start of the program to the next.
 #[async_trait]
 pub trait OAuthStore: Send + Sync {
-    /// What was saved last, as it was given to [`save`](Self::save).
+    /// Returns the value of the last call of [`save`](Self::save).
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// The reason why it cannot be read.
     async fn load(&self) -> Result<Option<Secret>, String>;
 
     /// Keeps this JSON text, in a place that only the user can read; `None` forgets what was kept.
     ///
     /// # Errors
-    /// Why it cannot be written.
+    /// The reason why it cannot be written.
     async fn save(&self, credentials: Option<Secret>) -> Result<(), String>;
 }
 
-/// How the program logs in to a server.
+/// The OAuth configuration of a server.
 #[derive(Clone)]
 pub struct OAuth {
     user: Option<User>,
@@ -117,7 +117,7 @@ impl OAuth {
     /// The provider decides for which authorization servers it signs. When the token is no longer taken, both steps are made
     /// again.
     #[must_use]
-    pub fn for_company(id: impl Into<String>, secret: Option<Secret>, provider: IdentityProvider) -> Self {
+    pub fn for_enterprise(id: impl Into<String>, secret: Option<Secret>, provider: IdentityProvider) -> Self {
         Self { provider: Some(provider), ..Self::of(None).with_client(id, secret) }
     }
 
@@ -231,7 +231,7 @@ impl OAuth {
         let fail = |error: AuthError| self.error(server, error);
         if let Some(provider) = &self.provider {
             let manager = self.manager(url).await.map_err(fail)?;
-            let exchanged = company::exchange(self, provider, &manager, url, challenge).await;
+            let exchanged = enterprise_login::exchange(self, provider, &manager, url, challenge).await;
             let credentials = exchanged.map_err(|error| self.error(server, error))?;
             return self.store.save(credentials).await.map_err(fail);
         }

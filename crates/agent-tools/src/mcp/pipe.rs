@@ -122,7 +122,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Pipe<R, W> {
     }
 }
 
-/// What is said of an answer without result and error (REQ-115).
+/// The error text for a response with neither result nor error.
 const EMPTY: &str = "Empty result";
 
 fn broken(id: NumberOrString, what: String) -> ServerJsonRpcMessage {

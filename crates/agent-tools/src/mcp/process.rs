@@ -9,10 +9,10 @@ use tokio::sync::{oneshot, watch};
 
 use super::server::{Holder, StdioTransport};
 use super::stderr::Tail;
-use crate::bash::{environment, strays};
+use crate::bash::{environment, marker};
 use crate::sandbox::{Input, Launch, Sandbox, StartError, Started};
 
-/// How long a server has to end by itself once its input is closed (REQ-134).
+/// The time that a server has to end by itself after its input is closed.
 const EOF_GRACE: Duration = Duration::from_secs(2);
 
 /// How long it then has after it was told to end.
@@ -40,7 +40,7 @@ impl Process {
     ) -> Result<(Self, ChildStdin, ChildStdout), StartError> {
         let mut variables = environment::of_command(&spec.inherited, &spec.env);
         let mark = random_mark();
-        strays::mark(&mut variables, &mark);
+        marker::add(&mut variables, &mark);
         let launch = Launch {
             program: spec.command.clone(),
             args: spec.args.clone(),
@@ -132,7 +132,7 @@ impl Family {
         };
         self.kill();
         let mark = self.mark.clone();
-        drop(tokio::task::spawn_blocking(move || strays::end(&mark)).await);
+        drop(tokio::task::spawn_blocking(move || marker::kill_all(&mark)).await);
         self.left = Left::Nobody;
         match status {
             Some(status) => Some(status),
@@ -173,7 +173,7 @@ impl Drop for Family {
     fn drop(&mut self) {
         if self.left == Left::Some {
             self.kill();
-            strays::end(&self.mark);
+            marker::kill_all(&self.mark);
         }
     }
 }

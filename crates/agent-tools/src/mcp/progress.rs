@@ -14,16 +14,16 @@ const MAX_WAITING: usize = 256;
 /// How many notes are kept whose call is not known yet.
 const MAX_EARLY: usize = 64;
 
-/// How much of a note's text is kept, in bytes.
+/// The maximum size of a note, in bytes.
 const MAX_TEXT_BYTES: usize = 4 * 1024;
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct McpProgress {
-    /// How much is done, in units of the server's.
+    /// The progress, in units of the server.
     pub progress: f64,
-    /// How much there is to do, where the server knows.
+    /// The total, in units of the server, if known.
     pub total: Option<f64>,
     /// The server's words, at most 4 KiB.
     pub message: Option<String>,

@@ -11,7 +11,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::elicitation::{Elicitation, ElicitationAnswer, ElicitationForm, ElicitationHandler, completed};
 
-/// How many questions may wait at once. A server that asks more gets `Cancel` for what is over.
+/// The maximum number of open questions. Further questions of a server are answered with `Cancel`.
 pub const MAX_OPEN_QUESTIONS: usize = 64;
 
 /// The name of an open question. It is not used again.
@@ -36,7 +36,7 @@ pub struct OpenElicitation {
     pub elicitation: Elicitation,
 }
 
-/// Why an answer was not taken.
+/// The reason why an answer was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuestionError {
@@ -49,7 +49,7 @@ pub enum QuestionError {
     /// The values do not fit the form. The question is still open.
     #[error("{why}")]
     Misfit {
-        /// What is wrong with which field.
+        /// The field and its error.
         why: String,
     },
 }
@@ -121,7 +121,7 @@ impl Questions {
         })
     }
 
-    /// What waits for an answer, the oldest first.
+    /// Returns the open questions, the oldest first.
     #[must_use]
     pub fn open(&self) -> Vec<OpenElicitation> {
         let state = self.inner.lock();

@@ -9,11 +9,11 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 
-use super::cause::Reach;
 use super::connection::Connection;
 use super::error::McpError;
 use super::handler::QuestionCount;
 use super::progress::McpProgress;
+use super::sdk_error::Reach;
 
 /// How long a server that is told of a cancellation may take to read it.
 const CANCEL_GRACE: Duration = Duration::from_millis(500);

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-/// How often and after how long a server that ended is started again.
+/// Whether and after which delay a server that ended is restarted.
 ///
 /// The wait doubles with each start after which nothing was answered, up to `max_delay`; an answer sets it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Restart {
-    /// How often one call tries to start it; 0 for never.
+    /// The maximum number of starts in one call; 0 for none.
     pub attempts: u32,
     /// The wait before the second start in a row.
     pub first_delay: Duration,

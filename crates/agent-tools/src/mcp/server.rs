@@ -39,7 +39,7 @@ pub struct McpServer {
     pub(super) store: Option<OutputStore>,
 }
 
-/// How a server is reached.
+/// The transport of a server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum McpTransport {
@@ -49,7 +49,7 @@ pub enum McpTransport {
     Http(HttpTransport),
 }
 
-/// How a child is started. It gets the small environment that commands of `bash` get, and what is set here.
+/// How a child is started. Its environment is that of `bash` commands, with additional variables.
 #[derive(Clone)]
 pub struct StdioTransport {
     pub(super) command: OsString,
@@ -60,7 +60,7 @@ pub struct StdioTransport {
     pub(super) holder: Holder,
 }
 
-/// Who holds a child.
+/// The kind of sandbox that confines a child.
 #[derive(Debug, Clone)]
 pub(super) enum Holder {
     Given(Sandbox),
@@ -68,7 +68,7 @@ pub(super) enum Holder {
     Best(SandboxRules),
 }
 
-/// Where a server over HTTP is, and what it is told of the caller.
+/// The address of an HTTP server, and the headers of its requests.
 #[derive(Clone)]
 pub struct HttpTransport {
     pub(super) url: String,
@@ -79,7 +79,7 @@ pub struct HttpTransport {
     pub(super) oauth: Option<super::oauth::OAuth>,
 }
 
-/// What is believed of what a server says about its tools.
+/// Whether the annotations of a server about its tools are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum AnnotationTrust {
@@ -166,7 +166,7 @@ impl McpServer {
         &self.name
     }
 
-    /// How it is reached.
+    /// The transport of the server.
     #[must_use]
     pub fn transport(&self) -> &McpTransport {
         &self.transport
@@ -270,42 +270,42 @@ impl McpServer {
         self
     }
 
-    /// Names its tools `{prefix}__{name}` (REQ-133).
+    /// Sets a prefix for the tool names, which become `{prefix}__{name}`.
     #[must_use]
     pub fn with_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = Some(prefix.into());
         self
     }
 
-    /// How long starting and greeting may take, in place of [`CONNECT_TIMEOUT`].
+    /// Sets the maximum duration of starting and initializing. The default is [`CONNECT_TIMEOUT`].
     #[must_use]
     pub fn with_connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// How long a request may go without an answer or a sign of progress, in place of [`CALL_TIMEOUT`].
+    /// Sets the maximum time of a request without a response or progress. The default is [`CALL_TIMEOUT`].
     #[must_use]
     pub fn with_call_timeout(mut self, timeout: Duration) -> Self {
         self.call_timeout = timeout;
         self
     }
 
-    /// How long a request may take in all, in place of [`MAX_CALL_TIME`].
+    /// Sets the maximum total duration of a request. The default is [`MAX_CALL_TIME`].
     #[must_use]
     pub fn with_max_call_time(mut self, time: Duration) -> Self {
         self.max_call_time = time;
         self
     }
 
-    /// What happens when it ends by itself.
+    /// Sets what happens if the server ends by itself.
     #[must_use]
     pub fn with_restart(mut self, restart: Restart) -> Self {
         self.restart = restart;
         self
     }
 
-    /// What is believed of its tools' annotations.
+    /// Sets whether the annotations of the tools are trusted.
     #[must_use]
     pub fn with_annotations(mut self, trust: AnnotationTrust) -> Self {
         self.annotations = trust;
@@ -335,7 +335,7 @@ impl McpServer {
         self
     }
 
-    /// What must not be shown.
+    /// Returns the secrets that must not appear in texts.
     pub(super) fn secrets(&self) -> Secrets {
         match &self.transport {
             McpTransport::Stdio(stdio) => {

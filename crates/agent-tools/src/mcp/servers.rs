@@ -7,7 +7,7 @@ use super::client::{McpClient, McpToolList};
 use super::error::McpError;
 use super::server::McpServer;
 
-/// What happens when one of many servers does not start.
+/// What happens if one of several servers does not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum StartPolicy {
@@ -34,7 +34,7 @@ pub(super) struct Running {
     pub(super) changes: watch::Receiver<u64>,
 }
 
-/// What became of a server.
+/// The outcome of starting a server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct McpServerReport {
@@ -44,11 +44,11 @@ pub struct McpServerReport {
     pub outcome: Result<McpStarted, McpError>,
 }
 
-/// What a server that runs has.
+/// The state of a running server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpStarted {
-    /// How many tools.
+    /// The number of tools.
     pub tools: usize,
     /// What it named as a tool and cannot be used, in words.
     pub skipped: Vec<String>,
@@ -112,7 +112,7 @@ impl McpServers {
         }
     }
 
-    /// What became of each, in the order in which they were given.
+    /// Returns the outcome of each server, in the order in which they were given.
     #[must_use]
     pub fn reports(&self) -> &[McpServerReport] {
         &self.reports

@@ -9,7 +9,7 @@ use super::STDERR_TAIL_BYTES;
 use super::error::StderrTail;
 use crate::secrets::Secrets;
 
-/// How much is read at once.
+/// The size of one read.
 const READ_BYTES: usize = 8 * 1024;
 
 /// The last bytes; the rest is read and thrown away, so that no server ever waits for its log to be read.

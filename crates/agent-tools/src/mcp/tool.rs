@@ -21,7 +21,7 @@ pub struct McpToolInfo {
     pub annotations: McpAnnotations,
 }
 
-/// What a server says of a tool's effects.
+/// The annotations of a server about the effects of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct McpAnnotations {
@@ -36,7 +36,7 @@ pub struct McpAnnotations {
 }
 
 impl McpAnnotations {
-    /// What a call does to the world (X6).
+    /// Returns the side effects of a call according to the annotations.
     #[must_use]
     pub fn effects(&self) -> Effects {
         if self.read_only == Some(true) {
@@ -53,7 +53,7 @@ impl McpToolInfo {
     /// Reads an entry of `tools/list`.
     ///
     /// # Errors
-    /// What is missing.
+    /// Returns the part that is missing.
     pub(super) fn read(value: &Value) -> Result<Self, String> {
         let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
         let name = text("name").filter(|name| !name.is_empty());

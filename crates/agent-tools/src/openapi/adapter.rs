@@ -27,7 +27,7 @@ pub struct OpenApiAdapter {
 }
 
 impl OpenApiAdapter {
-    /// Makes a tool of each operation that the filter takes (REQ-152). The text is JSON when it begins with `{` or `[`,
+    /// Makes a tool of each operation that the filter takes. The text is JSON when it begins with `{` or `[`,
     /// else YAML.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl OpenApiAdapter {
         Ok(Self { tools, ..adapter })
     }
 
-    /// The same from a file (REQ-157).
+    /// Reads a description from a file; see [`from_str`](Self::from_str).
     ///
     /// # Errors
     /// As [`from_str`](Self::from_str), and when the file cannot be read.
@@ -90,7 +90,7 @@ impl OpenApiAdapter {
         Self::from_str(&text, config, filter)
     }
 
-    /// The same from an address (REQ-157). Servers that are relative to it are understood. It is asked for without
+    /// Fetches a description from an address; see [`from_str`](Self::from_str). Servers that are relative to it are understood. It is asked for without
     /// credentials.
     ///
     /// # Errors
@@ -118,13 +118,13 @@ impl OpenApiAdapter {
         self.tools
     }
 
-    /// What could not be used, and what was guessed.
+    /// Returns the warnings about operations that were skipped and facts that were assumed.
     #[must_use]
     pub fn warnings(&self) -> &[OpenApiWarning] {
         &self.warnings
     }
 
-    /// The tools with names that are not `taken` yet (D22).
+    /// Returns the tools with names that are not in `taken`, and adds the names to it.
     pub(super) fn named(&self, taken: &mut BTreeSet<String>) -> Vec<OpenApiToolAdapter> {
         let named = self.tools.iter().map(|tool| {
             let name = tool_name(self.prefix.as_deref(), &tool.operation.id, taken);

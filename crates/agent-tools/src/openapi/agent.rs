@@ -11,7 +11,7 @@ use super::config::OpenApiConfig;
 use super::error::OpenApiError;
 use super::filter::OperationFilter;
 
-/// Builder methods for agents that call APIs (REQ-158).
+/// Builder methods that add the operations of an API to an agent.
 ///
 /// The tools come after those that are there, with names that no other tool has. The three methods that read a
 /// description say nothing of its warnings; who wants them makes an [`OpenApiAdapter`] first.

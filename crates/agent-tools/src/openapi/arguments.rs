@@ -25,7 +25,7 @@ impl Names {
         self.0.first_free(&argument_name(&format!("{placed}_{name}")))
     }
 
-    /// The name of the body: `body`, or `_request_body` when a parameter has that name (REQ-153).
+    /// Returns the name of the body argument: `body`, or `_request_body` if a parameter has that name.
     pub(super) fn of_body(&mut self) -> String {
         if self.0.take("body") {
             return "body".to_owned();

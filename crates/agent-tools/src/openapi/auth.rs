@@ -4,10 +4,10 @@ use std::fmt;
 
 use agent_core::Secret;
 
-/// What is shown in place of a secret (REQ-138).
+/// The text that replaces a secret in output.
 const HIDDEN: &str = "****";
 
-/// Who calls: one credential that every request of an API carries, whatever its description says.
+/// The credential that every request of an API carries, regardless of its description.
 ///
 /// ```
 /// use agent_tools::openapi::OpenApiAuth;

@@ -9,7 +9,7 @@ use agent_core::Secret;
 use super::auth::{OpenApiAuth, OpenApiCredential};
 use super::{CALL_TIMEOUT, MAX_RESPONSE_BYTES};
 
-/// Where an API is, who calls it, and the bounds.
+/// The configuration of an API: address, credentials, and limits.
 ///
 /// ```
 /// use agent_tools::openapi::{OpenApiAuth, OpenApiConfig};
@@ -50,22 +50,22 @@ pub enum PathSlashes {
     Encoded,
 }
 
-/// What happens to parameters that are cookies.
+/// What happens to cookie parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum CookieParameters {
-    /// They are left out without a word (REQ-153).
+    /// They are skipped without a warning.
     #[default]
     Ignored,
     /// A model may set them, but those that carry credentials.
     Offered,
 }
 
-/// What happens to operations without an `operationId`.
+/// Sets what happens to operations without an `operationId`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum MissingIds {
-    /// They are left out, each with a warning (REQ-155).
+    /// They are skipped, each with a warning.
     #[default]
     LeftOut,
     /// They get one from their method and path: `get_pets_petId` for `GET /pets/{petId}`.
@@ -123,7 +123,7 @@ impl OpenApiConfig {
         self
     }
 
-    /// Who calls, whatever the description says about it.
+    /// Sets the credential of every request, regardless of the description.
     #[must_use]
     pub fn with_auth(mut self, auth: OpenApiAuth) -> Self {
         self.auth = auth;
@@ -153,28 +153,28 @@ impl OpenApiConfig {
         self
     }
 
-    /// Names the tools `{prefix}__{operationId}` (REQ-156).
+    /// Sets a prefix for the tool names, which become `{prefix}__{operationId}`.
     #[must_use]
     pub fn with_name_prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = Some(prefix.into());
         self
     }
 
-    /// How long a call may take, in place of [`CALL_TIMEOUT`].
+    /// Sets the maximum duration of a call. The default is [`CALL_TIMEOUT`].
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How much text of an answer a model sees, in place of [`MAX_RESPONSE_BYTES`].
+    /// Sets the maximum size of a response for the model. The default is [`MAX_RESPONSE_BYTES`].
     #[must_use]
     pub fn with_max_response_bytes(mut self, bytes: usize) -> Self {
         self.max_response_bytes = bytes;
         self
     }
 
-    /// What happens to a `/` in the value of a path parameter.
+    /// Sets what happens to a `/` in the value of a path parameter.
     #[must_use]
     pub fn with_path_slashes(mut self, slashes: PathSlashes) -> Self {
         self.slashes = slashes;
@@ -188,7 +188,7 @@ impl OpenApiConfig {
         self
     }
 
-    /// What happens to operations without an `operationId`.
+    /// Sets what happens to operations without an `operationId`.
     #[must_use]
     pub fn with_missing_ids(mut self, ids: MissingIds) -> Self {
         self.missing_ids = ids;

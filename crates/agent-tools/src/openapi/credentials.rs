@@ -99,7 +99,7 @@ pub(super) struct Credentials {
     pub(super) secrets: Secrets,
 }
 
-/// What an operation is called with.
+/// The arguments of an operation.
 #[derive(Debug)]
 pub(super) struct Chosen {
     pub(super) placed: Vec<Placed>,

@@ -16,7 +16,7 @@ pub(super) struct Document {
     root: Value,
 }
 
-/// Why a reference leads nowhere.
+/// The reason why a reference cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RefProblem {
     #[error("the reference `{0}` leads out of the description")]
@@ -30,7 +30,7 @@ pub(super) enum RefProblem {
 }
 
 impl Document {
-    /// Reads a description: JSON when it begins with `{` or `[`, else YAML (REQ-152).
+    /// Parses a description: as JSON if it begins with `{` or `[`, otherwise as YAML.
     pub(super) fn parse(text: &str) -> Result<Self, OpenApiError> {
         if text.len() > MAX_SPEC_BYTES {
             return Err(OpenApiError::TooLarge { limit: MAX_SPEC_BYTES });

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Why a description gave no tools.
+/// The reason why a description yields no tools.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenApiError {
@@ -17,13 +17,13 @@ pub enum OpenApiError {
     /// It begins as JSON, and is none.
     #[error("the OpenAPI description cannot be read as JSON: {source}")]
     Json {
-        /// What is wrong, with its place.
+        /// The error and its position.
         source: serde_json::Error,
     },
     /// It is no YAML.
     #[error("the OpenAPI description cannot be read as YAML: {source}")]
     Yaml {
-        /// What is wrong, with its place.
+        /// The error and its position.
         source: yaml_serde::Error,
     },
     /// It is YAML with brackets in brackets in brackets, which take too long to read.
@@ -34,7 +34,7 @@ pub enum OpenApiError {
     /// It is something else.
     #[error("this is no OpenAPI description: {detail}")]
     NotOpenApi {
-        /// What is missing.
+        /// The missing part.
         detail: &'static str,
     },
     /// It is in a version that is not understood.
@@ -54,7 +54,7 @@ pub enum OpenApiError {
     /// A header, a credential or an address of the configuration cannot be used. Its value is not shown.
     #[error("the OpenAPI configuration cannot be used: {detail}")]
     Config {
-        /// What is wrong.
+        /// The problem.
         detail: String,
     },
     /// The file cannot be read.
@@ -62,7 +62,7 @@ pub enum OpenApiError {
     File {
         /// The file.
         path: PathBuf,
-        /// What happened.
+        /// The underlying error.
         source: std::io::Error,
     },
     /// The address cannot be reached, or takes too long.
@@ -70,7 +70,7 @@ pub enum OpenApiError {
     Fetch {
         /// The address, without its query.
         url: String,
-        /// What happened.
+        /// The underlying error.
         source: reqwest::Error,
     },
     /// The address answers with something else than success.
@@ -87,7 +87,7 @@ pub enum OpenApiError {
     /// No client for HTTP could be made.
     #[error("no HTTP client can be made: {source}")]
     Client {
-        /// What happened.
+        /// The underlying error.
         source: reqwest::Error,
     },
 }
@@ -97,17 +97,17 @@ pub enum OpenApiError {
 #[error("{place}: {problem}")]
 #[non_exhaustive]
 pub struct OpenApiWarning {
-    /// Where: `GET /pets/{petId}`, or a part of the description.
+    /// The operation, such as `GET /pets/{petId}`, or a part of the description.
     pub place: String,
     /// What.
     pub problem: OpenApiProblem,
 }
 
-/// What a warning is about.
+/// The subject of a warning.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenApiProblem {
-    /// The operation has no `operationId`; it is left out (REQ-155).
+    /// The operation has no `operationId` and was skipped.
     #[error("it has no operationId and is left out")]
     NoOperationId,
     /// Two operations have one id; both are there, and the later one has a longer name.

@@ -1,6 +1,6 @@
 //! Which operations become tools.
 
-/// Which operations become tools (REQ-155). One without an `operationId` never does.
+/// Selects the operations that become tools. An operation without an `operationId` is never selected.
 ///
 /// ```
 /// use agent_tools::openapi::OperationFilter;
@@ -74,7 +74,7 @@ impl OperationFilter {
     }
 }
 
-/// What a filter looks at.
+/// The properties of an operation that a filter checks.
 pub(super) struct Candidate<'a> {
     pub(super) id: &'a str,
     pub(super) tags: &'a [&'a str],

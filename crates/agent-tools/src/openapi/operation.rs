@@ -31,7 +31,7 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    /// What a call does to the world, as the methods of HTTP promise it (X6).
+    /// Returns the side effects of a call, which follow from the HTTP method.
     pub(super) fn effects(&self) -> Effects {
         match self.method {
             Method::GET | Method::HEAD | Method::OPTIONS => Effects::ReadOnly,

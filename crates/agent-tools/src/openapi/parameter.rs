@@ -47,7 +47,7 @@ struct Raw<'a> {
     object: &'a Map<String, Value>,
 }
 
-/// Why there are no parameters.
+/// The error of an operation with too many parameters.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TooMany;
 

@@ -27,7 +27,7 @@ impl Template {
     /// Reads a path such as `/pets/{petId}`.
     ///
     /// # Errors
-    /// Why no request can be made of it.
+    /// The reason why no request can be built from it.
     pub(super) fn parse(path: &str) -> Result<Self, String> {
         if !path.starts_with('/') {
             return Err("its path does not begin with `/`".to_owned());
@@ -167,7 +167,7 @@ fn texts_of(value: &Value, out: &mut Vec<String>) {
     }
 }
 
-/// Whether a value may hold `/`.
+/// Whether a value may contain `/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slash {
     Fine,

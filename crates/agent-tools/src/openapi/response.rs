@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::body::{essence, is_text};
 use super::{MAX_IMAGE_BYTES, MAX_READ_BYTES};
-use crate::read_file::image;
+use crate::read_file::image_type;
 use crate::secrets::Secrets;
 use crate::text;
 
@@ -42,7 +42,7 @@ pub(super) enum End {
     Broken(String),
 }
 
-/// What a model sees (REQ-154): `GET https://… → 200 OK`, an empty line, the body.
+/// Returns the result for the model: `GET https://… → 200 OK`, an empty line, the body.
 pub(super) fn tool_result(answer: &Answer, max_bytes: usize, secrets: &Secrets) -> ToolResult {
     let kind = answer.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let first = format!("{} {} → {}", answer.method, answer.url, answer.status);
@@ -119,7 +119,7 @@ fn shape(answer: &Answer, kind: &str) -> Shape {
     // The bytes decide: a picture that is none makes a provider refuse the whole conversation.
     if (essence.starts_with("image/") || essence.is_empty() || essence == "application/octet-stream")
         && is_whole
-        && let Some(found) = image::mime_type(bytes).filter(|found| PICTURES.contains(found))
+        && let Some(found) = image_type(bytes).filter(|found| PICTURES.contains(found))
     {
         return Shape::Picture(found);
     }

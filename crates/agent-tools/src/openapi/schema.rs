@@ -18,7 +18,7 @@ const MAX_FIELD_DESCRIPTION: usize = 400;
 /// Keywords that a "not" may be made of.
 const PLAIN_NOT: [&str; 4] = ["type", "enum", "const", "required"];
 
-/// How much of a schema is shown. The first that is short enough is taken.
+/// How much of a schema is included. The first form that is short enough is used.
 const MEASURES: [Measure; 8] = [
     Measure { depth: 16, words: Words::Kept },
     Measure { depth: 8, words: Words::Kept },

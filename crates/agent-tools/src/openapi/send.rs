@@ -14,7 +14,7 @@ use crate::secrets::Secrets;
 /// Sends a request once, and follows redirects of a GET or HEAD that stay at the host.
 ///
 /// # Errors
-/// Why there is no answer, without an address's credentials.
+/// The reason why there is no response, without credentials of the address.
 pub(super) async fn send(client: &Client, wire: Wire, secrets: &Secrets) -> Result<Answer, ToolError> {
     let Wire { method, mut url, mut shown, headers, body } = wire;
     let mut redirects = 0;
@@ -81,7 +81,7 @@ fn failure(method: &Method, shown: &str, error: reqwest::Error, secrets: &Secret
     ToolError::Failed(secrets.redact(&format!("{method} {shown} {happened}: {}", causes(error))))
 }
 
-/// What happened, with all causes, and without the address: it may hold a key.
+/// Returns the error with all causes, without the address, which may contain a key.
 pub(super) fn causes(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();

@@ -24,7 +24,7 @@ impl Base {
     /// The first server of a list.
     ///
     /// # Errors
-    /// Why it cannot be used.
+    /// The reason why it cannot be used.
     pub(super) fn of_servers(
         servers: Option<&Value>,
         address: Option<&Url>,

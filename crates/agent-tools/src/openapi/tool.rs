@@ -17,7 +17,7 @@ use super::request::{self, Rules};
 use super::{response, send};
 use crate::secrets::Secrets;
 
-/// What all operations of an API share.
+/// The settings that all operations of an API share.
 pub(super) struct Api {
     pub(super) client: reqwest::Client,
     pub(super) reserved: Reserved,
@@ -27,7 +27,7 @@ pub(super) struct Api {
     pub(super) max_response_bytes: usize,
 }
 
-/// An operation of an API, as a tool of an agent (REQ-152).
+/// A tool that calls one operation of an API.
 ///
 /// GET, HEAD and OPTIONS are `ReadOnly`, PUT and DELETE `Idempotent`, POST and PATCH `Once`.
 #[derive(Clone)]

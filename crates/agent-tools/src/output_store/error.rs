@@ -1,8 +1,8 @@
-//! Why an output is not kept or not shown.
+//! The errors of the output store.
 
 use std::io;
 
-/// Why an output is not kept or not shown. The texts are written for the model.
+/// The reason why an output cannot be stored or read. The texts are written for the model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutputStoreError {
@@ -22,9 +22,9 @@ pub enum OutputStoreError {
     PastEnd {
         /// The key.
         key: String,
-        /// Where was to be read.
+        /// The requested offset.
         offset: i64,
-        /// How many bytes it has.
+        /// The number of bytes of the output.
         kept: u64,
     },
     /// The disk refused it.

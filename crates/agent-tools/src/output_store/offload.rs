@@ -51,7 +51,7 @@ pub struct OffloadingTool {
 }
 
 impl OffloadingTool {
-    /// The same tool; a result with more than `max_shown` bytes of text is cut and kept whole.
+    /// Wraps `tool`. A result with more than `max_shown` bytes of text is truncated, and its whole text is stored.
     #[must_use]
     pub fn new(tool: Arc<dyn AgentTool>, store: OutputStore, max_shown: usize) -> Self {
         Self { tool, store, max_shown }

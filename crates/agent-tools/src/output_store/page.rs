@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 
-use super::kept::{Kept, Place};
+use super::stored::{Place, Stored};
 use super::{OutputStoreError, StoredOutput};
 
 /// The most bytes of a character.
@@ -52,7 +52,7 @@ impl OutputPage {
 
 /// Reads up to `limit` bytes, at least one character. Blocks where the output is on disk.
 pub(super) fn read(
-    kept: &Kept,
+    kept: &Stored,
     output: StoredOutput,
     offset: i64,
     limit: usize,
@@ -103,7 +103,7 @@ fn char_start(bytes: &[u8], at: usize) -> usize {
         .unwrap_or(at)
 }
 
-fn bytes_at(kept: &Kept, from: u64, len: usize) -> io::Result<Vec<u8>> {
+fn bytes_at(kept: &Stored, from: u64, len: usize) -> io::Result<Vec<u8>> {
     match kept.place() {
         Place::Memory(bytes) => {
             let from = usize::try_from(from).unwrap_or(usize::MAX);

@@ -204,7 +204,7 @@ async fn a_big_result_of_any_tool_is_cut_and_kept() {
 
 /// All pages of an output in memory.
 fn pages(output: &[u8], limit: usize) -> Vec<OutputPage> {
-    let kept = Kept::new(Place::Memory(output.to_vec()), output.len() as u64);
+    let kept = Stored::new(Place::Memory(output.to_vec()), output.len() as u64);
     let (mut pages, mut at) = (Vec::new(), 0);
     while at < output.len() as i64 {
         let page = page::read(&kept, kept.stored(1), at, limit).unwrap();
@@ -238,7 +238,7 @@ proptest! {
 
     #[test]
     fn a_page_from_anywhere_is_a_part_of_the_text(text in "\\PC{1,80}", offset in -400..400_i64, limit in 1..40_usize) {
-        let kept = Kept::new(Place::Memory(text.clone().into_bytes()), text.len() as u64);
+        let kept = Stored::new(Place::Memory(text.clone().into_bytes()), text.len() as u64);
         if let Ok(page) = page::read(&kept, kept.stored(1), offset, limit) {
             let (start, end) = (page.start() as usize, page.end() as usize);
             prop_assert_eq!(Some(page.text()), text.get(start..end));

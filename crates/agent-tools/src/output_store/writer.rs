@@ -5,11 +5,11 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::kept::{Kept, Place};
+use super::stored::{Place, Stored};
 use super::{MEMORY_BYTES, OutputStore, OutputStoreError, StoredOutput};
-use crate::offload::to_completion;
+use crate::blocking::to_completion;
 
-/// How much is gathered before it goes to the disk.
+/// The size of the write buffer.
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// An output that is being kept while it is produced. Dropping it forgets the output.
@@ -130,7 +130,7 @@ impl Work {
             Some(OpenFile { path, folder, bytes, .. }) => Place::File { path, bytes, _folder: folder },
             None => Place::Memory(std::mem::take(&mut self.buffer)),
         };
-        let kept = Kept::new(place, produced);
+        let kept = Stored::new(place, produced);
         if let State::Failed(error) = std::mem::replace(&mut self.state, State::Full)
             && kept.bytes() == 0
         {

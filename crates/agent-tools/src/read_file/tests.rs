@@ -77,7 +77,7 @@ proptest! {
 
 #[track_caller]
 fn check_kind(head: &[u8], kind: Option<&str>) {
-    assert_eq!(image::mime_type(head), kind, "{head:?}");
+    assert_eq!(image_type(head), kind, "{head:?}");
 }
 
 /// B-169.

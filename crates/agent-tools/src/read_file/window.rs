@@ -1,4 +1,4 @@
-//! A window of lines, read in memory that does not grow with the file (B-169).
+//! Reads a range of lines. Memory does not grow with the size of the file.
 
 use std::io::{self, BufRead};
 
@@ -6,36 +6,36 @@ use agent_core::CancellationToken;
 
 use super::MAX_LINE_BYTES;
 
-/// Which lines are wanted, and how much of them.
+/// The range of lines to read, and the maximum size of their text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
-    /// The first, counted from 1.
+    /// The first line, counted from 1.
     pub(super) first: u64,
-    /// How many at most.
+    /// The maximum number of lines.
     pub(super) count: u64,
-    /// How many bytes of them at most.
+    /// The maximum number of bytes.
     pub(super) bytes: u64,
 }
 
-/// The lines that were found.
+/// The lines that were read.
 #[derive(Debug, Default)]
 pub(super) struct Window {
-    /// The lines, without their ends.
+    /// The lines, without line ends.
     pub(super) lines: Vec<String>,
-    /// How many lines the file has.
+    /// The number of lines in the file.
     pub(super) total: usize,
-    /// Whether more lines were wanted than fit.
+    /// Whether requested lines were left out because of their size.
     pub(super) full: bool,
 }
 
-/// Why reading stopped.
+/// The reason why reading stopped early.
 #[derive(Debug)]
 pub(super) enum Stopped {
     Cancelled,
     Io(io::Error),
 }
 
-/// Reads to the end, to count the lines, and keeps what is wanted. A last line without an end counts.
+/// Reads the file to its end to count the lines, and returns the wanted ones. A last line without a line end counts.
 pub(super) fn read_window(
     reader: &mut impl BufRead,
     wanted: Wanted,
@@ -43,8 +43,8 @@ pub(super) fn read_window(
 ) -> Result<Window, Stopped> {
     let mut window = Window::default();
     let mut line = Line::default();
-    let mut room = wanted.bytes;
-    let mut kept = 0u64;
+    let mut left_bytes = wanted.bytes;
+    let mut taken = 0u64;
     let mut number = 1u64;
     loop {
         if stop.is_cancelled() {
@@ -55,13 +55,13 @@ pub(super) fn read_window(
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(Stopped::Io(error)),
         };
-        let keeping = number >= wanted.first && kept < wanted.count && !window.full;
+        let in_range = number >= wanted.first && taken < wanted.count && !window.full;
         let (used, ended) = if chunk.is_empty() {
             if !line.begun {
                 return Ok(window);
             }
             (0, true)
-        } else if keeping {
+        } else if in_range {
             match memchr::memchr(b'\n', chunk) {
                 Some(end) => {
                     line.push(chunk.get(..end).unwrap_or_default());
@@ -73,7 +73,7 @@ pub(super) fn read_window(
                 }
             }
         } else {
-            // Only counting: whole chunks, up to the line where keeping begins.
+            // Outside of the range, lines are only counted.
             line.begun = true;
             match memchr::memchr(b'\n', chunk) {
                 Some(end) => (end + 1, true),
@@ -84,16 +84,16 @@ pub(super) fn read_window(
         if !ended {
             continue;
         }
-        if keeping {
+        if in_range {
             let text = line.take(number == 1);
             let size = text.len() as u64 + 1;
-            // The first line always fits: it has a bound of its own.
-            if size > room && !window.lines.is_empty() {
+            // The first line is always returned; its size is limited by `MAX_LINE_BYTES`.
+            if size > left_bytes && !window.lines.is_empty() {
                 window.full = true;
             } else {
-                room = room.saturating_sub(size);
+                left_bytes = left_bytes.saturating_sub(size);
                 window.lines.push(text);
-                kept += 1;
+                taken += 1;
             }
         }
         line.begun = false;
@@ -102,7 +102,7 @@ pub(super) fn read_window(
     }
 }
 
-/// One line while it comes in.
+/// The line that is being read.
 #[derive(Debug, Default)]
 struct Line {
     bytes: Vec<u8>,
@@ -113,13 +113,13 @@ struct Line {
 impl Line {
     fn push(&mut self, part: &[u8]) {
         self.begun = true;
-        let room = MAX_LINE_BYTES.saturating_sub(self.bytes.len());
-        let (kept, rest) = part.split_at(room.min(part.len()));
-        self.bytes.extend_from_slice(kept);
+        let left_bytes = MAX_LINE_BYTES.saturating_sub(self.bytes.len());
+        let (taken, rest) = part.split_at(left_bytes.min(part.len()));
+        self.bytes.extend_from_slice(taken);
         self.dropped += rest.len();
     }
 
-    /// The line as text, and an empty one in its place. A byte order mark is no text.
+    /// Returns the line as text and resets it. A byte order mark is removed.
     fn take(&mut self, is_first: bool) -> String {
         let mut bytes = self.bytes.as_slice();
         if is_first {
@@ -137,7 +137,7 @@ impl Line {
     }
 }
 
-/// `bytes` without the beginning of a character at its end that a cut has left there.
+/// Removes an incomplete character from the end of `bytes`.
 fn whole_characters(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => bytes.get(..error.valid_up_to()).unwrap_or(bytes),

@@ -1,7 +1,6 @@
 use std::sync::Arc;
 
-use agent_core::{SystemEnvironment, ToolContext};
-use serde_json::json;
+use agent_core::{AgentTool as _, SystemEnvironment};
 
 use super::*;
 
@@ -55,7 +54,7 @@ async fn what_cannot_be_shown_is_an_error_that_says_what_to_do() {
     check_error(call(&nothing, json!({"key": "out-1"})).await, &["(none is kept)"]);
     check_error(call(&tool, json!({"key": "out-1", "offset": 10})).await, &["past the end", "has 10 bytes"]);
     check_error(call(&tool, json!({"key": "out-1", "limit": 0})).await, &["at least 1"]);
-    check_error(call(&tool, json!({"offset": 1})).await, &["read_output: missing field `key`"]);
+    check_error(call(&tool, json!({"offset": 1})).await, &["missing field `key`"]);
 }
 
 #[tokio::test]

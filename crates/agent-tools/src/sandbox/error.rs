@@ -1,16 +1,16 @@
-//! Why a child cannot be held.
+//! The errors of sandboxes.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a sandbox cannot be had. The child was not started.
+/// The reason why a sandbox is not available. The child was not started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
     /// Only Linux has it.
     #[error("the sandbox `{kind}` needs Linux; use a container here, or no sandbox")]
     NotHere {
-        /// Which one.
+        /// The kind of sandbox.
         kind: super::SandboxKind,
     },
     /// The kernel has no Landlock, or one that is too old for these rules.
@@ -18,7 +18,7 @@ pub enum SandboxError {
         "the sandbox `landlock` cannot keep these rules on this kernel: {source}; files need Linux 6.2, TCP needs 6.7, and Landlock must be switched on (`lsm=landlock,...`)"
     )]
     Landlock {
-        /// What the kernel or the library said.
+        /// The error of the kernel or the library.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The kernel took the rules but keeps a part of them only.
@@ -42,7 +42,7 @@ pub enum SandboxError {
     Root {
         /// The root, as it was given.
         path: PathBuf,
-        /// What happened.
+        /// The underlying error.
         source: io::Error,
     },
     /// The folder that the child is to start in is in no root.
@@ -59,9 +59,9 @@ pub enum SandboxError {
         "the sandbox `bwrap` does not work here ({how}): {text}; it needs user namespaces that this account may make"
     )]
     BwrapFails {
-        /// How it ended.
+        /// The exit status.
         how: String,
-        /// What it said, cut at 1 KiB.
+        /// The error output, truncated to 1 KiB.
         text: String,
     },
     /// A thread or a temporary folder could not be made.
@@ -70,9 +70,9 @@ pub enum SandboxError {
     /// Neither of them works.
     #[error("no sandbox works here: {bwrap}; {landlock}")]
     NoneWorks {
-        /// Why not bubblewrap.
+        /// The reason why bubblewrap is not available.
         bwrap: Box<SandboxError>,
-        /// Why not Landlock.
+        /// The reason why Landlock is not available.
         landlock: Box<SandboxError>,
     },
 }

@@ -10,7 +10,7 @@ use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
 
 use super::{Sandbox, SandboxError, SandboxKind};
 
-/// What is to be started. It has no `Debug`: its environment may hold secrets.
+/// The program to start. It does not implement `Debug`, because its environment may contain secrets.
 pub(crate) struct Launch {
     pub(crate) program: OsString,
     pub(crate) args: Vec<OsString>,
@@ -20,7 +20,7 @@ pub(crate) struct Launch {
     pub(crate) input: Input,
 }
 
-/// What a child reads from its standard input.
+/// The standard input of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Input {
     /// The end, at once.
@@ -36,10 +36,10 @@ pub(crate) struct Started {
     pub(crate) child: Box<dyn ChildWrapper>,
     /// Dropped after the child: then nothing of the sandbox is left.
     #[cfg(target_os = "linux")]
-    _keeper: Option<super::keeper::Keeper>,
+    _thread: Option<super::child_thread::ChildThread>,
 }
 
-/// Why a child did not start.
+/// The reason why a child did not start.
 #[derive(Debug)]
 pub(crate) enum StartError {
     Sandbox(SandboxError),
@@ -84,7 +84,7 @@ impl Sandbox {
                 Ok(Started {
                     child,
                     #[cfg(target_os = "linux")]
-                    _keeper: None,
+                    _thread: None,
                 })
             }
             SandboxKind::Landlock | SandboxKind::Bwrap => self.start_held(launch).await,
@@ -105,7 +105,7 @@ impl Sandbox {
 
 #[cfg(target_os = "linux")]
 mod held {
-    use super::super::keeper::{Holder, Keeper};
+    use super::super::child_thread::{ChildThread, Holder};
     use super::super::{SandboxKind, bwrap};
     use super::{Input, Launch, Sandbox, SandboxError, StartError, Started};
     use crate::bash::environment;
@@ -125,8 +125,9 @@ mod held {
                 (SandboxKind::Bwrap, None) => Holder::Bwrap(bwrap::find()?),
                 _ => Holder::Landlock,
             };
-            let (child, keeper) = Keeper::start(holder, std::sync::Arc::clone(&self.rules), launch).await?;
-            Ok(Started { child, _keeper: Some(keeper) })
+            let (child, thread) =
+                ChildThread::start(holder, std::sync::Arc::clone(&self.rules), launch).await?;
+            Ok(Started { child, _thread: Some(thread) })
         }
 
         /// Starts a program that does nothing. Once that worked, it is not done again.
@@ -147,7 +148,7 @@ mod held {
                 Err(StartError::Sandbox(error)) => return Err(error),
                 Err(StartError::Spawn(error)) => return Err(SandboxError::SetUp(error)),
             };
-            super::super::keeper::outcome_of_probe(self.kind, started).await
+            super::super::child_thread::outcome_of_probe(self.kind, started).await
         }
     }
 }

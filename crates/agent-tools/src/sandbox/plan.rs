@@ -9,7 +9,7 @@ use super::{Network, SandboxError, SandboxRules, TempFolder};
 /// Where names of hosts are looked up; often a link into `/run`.
 const RESOLVER: &str = "/etc/resolv.conf";
 
-/// What may be done with a root.
+/// The access to a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Grant {
     Read,
@@ -74,7 +74,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// What may be done with this path: what the innermost root around it says.
+    /// Returns the access to a path, which the innermost root around it defines.
     pub(super) fn grant_of(&self, path: &Path) -> Option<Grant> {
         path.ancestors().find_map(|above| self.grants.get(above).copied())
     }

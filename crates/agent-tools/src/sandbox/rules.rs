@@ -10,7 +10,7 @@ use crate::Workspace;
 pub const SYSTEM_ROOTS: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix/store"];
 
-/// What a child reaches over the network.
+/// The network access of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Network {
@@ -38,7 +38,7 @@ pub enum TempFolder {
     None,
 }
 
-/// What a child may do. What is not said here is refused.
+/// The permissions of a child. Everything else is denied.
 ///
 /// ```
 /// use agent_tools::sandbox::{Network, SandboxRules};
@@ -58,7 +58,7 @@ pub struct SandboxRules {
     temp: TempFolder,
 }
 
-/// Whether the folders of the system can be read.
+/// Whether the system folders are readable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SystemRoots {
     Readable,
@@ -84,7 +84,8 @@ impl SandboxRules {
         Self::default()
     }
 
-    /// The same, with the root of this workspace to be written. An unconfined workspace has none: give roots by hand.
+    /// Creates rules that allow writing to the root of this workspace. An unconfined workspace has no root; add roots
+    /// by hand.
     #[must_use]
     pub fn for_workspace(workspace: &Workspace) -> Self {
         match workspace.root() {
@@ -114,7 +115,7 @@ impl SandboxRules {
         self
     }
 
-    /// What it reaches over the network.
+    /// The network access of the child.
     #[must_use]
     pub fn with_network(mut self, network: Network) -> Self {
         self.network = network;
@@ -128,7 +129,7 @@ impl SandboxRules {
         self
     }
 
-    /// What it reaches over the network.
+    /// The network access of the child.
     #[must_use]
     pub fn network(&self) -> Network {
         self.network

@@ -1,4 +1,4 @@
-//! One file, line by line.
+//! Searches one file, line by line.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,20 +8,19 @@ use grep_matcher::Matcher as _;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkFinish, SinkMatch};
 
-use super::output::shown_line;
-use super::{MAX_SEARCHED_LINE_BYTES, SearchError};
+use super::{MAX_LINE_BYTES, MAX_SEARCHED_LINE_BYTES, SearchError};
 
-/// The most memory that a compiled expression may take, in bytes.
+/// The maximum size of a compiled expression, in bytes.
 const MAX_REGEX_BYTES: usize = 10 * 1024 * 1024;
 
-/// Finds the lines.
+/// A compiled expression and the searcher that applies it.
 #[derive(Debug)]
 pub(super) struct Scanner {
     matcher: RegexMatcher,
     searcher: Searcher,
 }
 
-/// A line that fits.
+/// A matching line.
 #[derive(Debug)]
 pub(super) struct Hit {
     pub(super) line: u64,
@@ -49,7 +48,7 @@ impl Scanner {
         Ok(Self { matcher, searcher })
     }
 
-    /// The lines of `file` that fit, at most `max`. None of a binary file.
+    /// Returns the matching lines of `file`, at most `max`, and none of a binary file.
     pub(super) fn scan(&mut self, file: File, max: usize, stop: &CancellationToken) -> io::Result<Vec<Hit>> {
         let mut hits = Hits { matcher: &self.matcher, found: Vec::new(), max };
         self.searcher.search_reader(&self.matcher, Stoppable { file, stop }, &mut hits)?;
@@ -57,30 +56,11 @@ impl Scanner {
     }
 }
 
-/// An expression that finds `text` itself.
+/// Returns an expression that matches `text` literally.
 fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
-        if matches!(
-            c,
-            '\\' | '.'
-                | '+'
-                | '*'
-                | '?'
-                | '('
-                | ')'
-                | '|'
-                | '['
-                | ']'
-                | '{'
-                | '}'
-                | '^'
-                | '$'
-                | '#'
-                | '&'
-                | '-'
-                | '~'
-        ) {
+        if r"\.+*?()|[]{}^$#&-~".contains(c) {
             out.push('\\');
         }
         out.push(c);
@@ -113,7 +93,7 @@ impl Sink for Hits<'_> {
     }
 }
 
-/// A file whose reading ends with an error once the search is to stop: one without a match gives no other chance.
+/// A file that returns a read error once the search is stopped. This also stops the search of a file without matches.
 struct Stoppable<'a> {
     file: File,
     stop: &'a CancellationToken,
@@ -126,4 +106,28 @@ impl Read for Stoppable<'_> {
         }
         self.file.read(buffer)
     }
+}
+
+/// Returns the text of a line whose match begins at `place`: the whole line, or a part around the match if it is long.
+pub(super) fn shown_line(line: &[u8], place: usize) -> String {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line.len() <= MAX_LINE_BYTES {
+        return String::from_utf8_lossy(line).into_owned();
+    }
+    // Some text before the match helps to understand it.
+    let lead = MAX_LINE_BYTES / 5;
+    let start = if place + lead < MAX_LINE_BYTES { 0 } else { character_start(line, place - lead) };
+    // Takes more than is shown, because invalid UTF-8 becomes longer when it is replaced.
+    let part = line.get(start..line.len().min(start + MAX_LINE_BYTES + 4)).unwrap_or_default();
+    let part = String::from_utf8_lossy(part);
+    let shown = crate::text::head(&part, MAX_LINE_BYTES);
+    let before = if start > 0 { "... " } else { "" };
+    let after = if start + MAX_LINE_BYTES < line.len() { " ... (line cut)" } else { "" };
+    format!("{before}{shown}{after}")
+}
+
+/// Returns the first index from `at` on where a character begins.
+fn character_start(line: &[u8], at: usize) -> usize {
+    (at..line.len()).take(4).find(|at| line.get(*at).is_some_and(|byte| byte & 0xC0 != 0x80)).unwrap_or(at)
 }

@@ -1,5 +1,5 @@
 use super::MAX_LINE_BYTES;
-use super::output::shown_line;
+use super::scan::shown_line;
 
 /// B-173.
 #[test]

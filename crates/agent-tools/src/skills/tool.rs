@@ -1,19 +1,31 @@
-//! `skill`: reading a skill and the files beside it.
+//! `skill`: reads a skill and the files in its folder.
 
 use std::path::{Component, Path, PathBuf};
 
-use agent_core::{AgentTool, Effects, ToolContext, ToolError, ToolResult};
-use async_trait::async_trait;
-use serde_json::{Value, json};
+use agent_core::{Effects, Tool, ToolContext, ToolError, ToolResult};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
 
-use super::{SKILL_FILE, Skill, SkillSet, front_matter, scan};
+use super::{SKILL_FILE, Skill, SkillSet, load};
 
-/// The most files beside a skill that are listed.
+/// The maximum number of files of a skill that are listed.
 const MAX_LISTED: usize = 100;
 
-/// Reads skills, and nothing outside of their folders.
+/// The `skill` tool. It reads only files in the folders of the skills.
 pub(super) struct SkillTool {
     skills: SkillSet,
+}
+
+/// The arguments of `skill`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(transform = crate::arguments::plain)]
+pub(super) struct SkillArgs {
+    /// The name of the skill.
+    name: String,
+    /// A file of the skill, such as references/api.md; without it, the instructions.
+    file: Option<String>,
 }
 
 impl SkillTool {
@@ -21,8 +33,7 @@ impl SkillTool {
         Self { skills }
     }
 
-    fn skill(&self, arguments: &Value) -> Result<&Skill, ToolError> {
-        let name = arguments.get("name").and_then(Value::as_str).unwrap_or_default();
+    fn skill(&self, name: &str) -> Result<&Skill, ToolError> {
         self.skills.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.skills.iter().map(Skill::name).collect();
             ToolError::InvalidArgs(format!("there is no skill {name:?}; there are: {}", known.join(", ")))
@@ -30,48 +41,34 @@ impl SkillTool {
     }
 }
 
-#[async_trait]
-impl AgentTool for SkillTool {
-    fn name(&self) -> &'static str {
-        "skill"
-    }
+impl Tool for SkillTool {
+    const NAME: &'static str = "skill";
+    type Args = SkillArgs;
+    type Output = ToolResult;
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         "Reads the instructions of one of the available skills, or a file that belongs to it. Read a skill before you use it."
     }
 
-    fn parameters_schema(&self) -> Value {
-        json!({
-            "type": "object",
-            "properties": {
-                "name": {"type": "string", "description": "The skill's name."},
-                "file": {"type": "string", "description": "A file of the skill, such as references/api.md; without it, the instructions."},
-            },
-            "required": ["name"],
-            "additionalProperties": false,
-        })
-    }
-
-    fn effects(&self, _arguments: &Value) -> Effects {
+    fn effects(&self, _: &SkillArgs) -> Effects {
         Effects::ReadOnly
     }
 
-    async fn execute(&self, arguments: Value, ctx: ToolContext) -> Result<ToolResult, ToolError> {
+    async fn call(&self, args: SkillArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
         ctx.check_cancelled()?;
-        let skill = self.skill(&arguments)?.clone();
-        let file = arguments.get("file").and_then(Value::as_str).map(str::to_owned);
-        let read = tokio::task::spawn_blocking(move || match file {
+        let skill = self.skill(&args.name)?.clone();
+        let read = tokio::task::spawn_blocking(move || match args.file {
             None => instructions(&skill),
-            Some(file) => beside(&skill, &file),
+            Some(file) => file_of(&skill, &file),
         });
-        read.await.map_err(ToolError::failed)?
+        read.await?
     }
 }
 
-/// The text below the front matter, and which files there are.
+/// Returns the instructions and the list of files.
 fn instructions(skill: &Skill) -> Result<ToolResult, ToolError> {
-    let content = scan::read(skill.location()).map_err(ToolError::failed)?;
-    let (_, body) = front_matter::split(&content).map_err(ToolError::failed)?;
+    let content = load::read(skill.location())?;
+    let (_, body) = load::split(&content)?;
     let folder = folder(skill);
     let mut files = Vec::new();
     list(folder, Path::new(""), &mut files);
@@ -91,7 +88,7 @@ fn folder(skill: &Skill) -> &Path {
     skill.location().parent().unwrap_or(Path::new("/"))
 }
 
-/// Files below a folder, at most [`MAX_LISTED`]; symlinks are not followed.
+/// Lists the files below a folder, at most [`MAX_LISTED`]. Does not follow symlinks.
 fn list(root: &Path, below: &Path, files: &mut Vec<String>) {
     let Ok(entries) = std::fs::read_dir(root.join(below)) else { return };
     for entry in entries.flatten() {
@@ -109,8 +106,8 @@ fn list(root: &Path, below: &Path, files: &mut Vec<String>) {
     }
 }
 
-/// A file of the skill.
-fn beside(skill: &Skill, file: &str) -> Result<ToolResult, ToolError> {
+/// Returns the text of a file in the folder of the skill.
+fn file_of(skill: &Skill, file: &str) -> Result<ToolResult, ToolError> {
     let outside =
         || ToolError::InvalidArgs(format!("{file:?} is not in the folder of the skill {:?}", skill.name()));
     let path = PathBuf::from(file);
@@ -118,7 +115,7 @@ fn beside(skill: &Skill, file: &str) -> Result<ToolResult, ToolError> {
         return Err(outside());
     }
     let full = folder(skill).join(&path);
-    // Where it really leads: a symlink may point elsewhere.
+    // A symlink may lead out of the folder.
     let real =
         std::fs::canonicalize(&full).map_err(|e| ToolError::Failed(format!("cannot read {file:?}: {e}")))?;
     if !real.starts_with(folder(skill)) {
@@ -127,5 +124,5 @@ fn beside(skill: &Skill, file: &str) -> Result<ToolResult, ToolError> {
     if !std::fs::metadata(&real).is_ok_and(|m| m.is_file()) {
         return Err(ToolError::InvalidArgs(format!("{file:?} is no file")));
     }
-    Ok(ToolResult::text(scan::read(&real).map_err(ToolError::failed)?))
+    Ok(ToolResult::text(load::read(&real)?))
 }

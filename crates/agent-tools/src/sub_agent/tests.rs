@@ -1,7 +1,13 @@
-use agent_core::{AgentMessage, AssistantMessage, Content, Message, MessageRef, StopReason};
+use std::sync::Arc;
+
+use agent_core::testing::ScriptedProvider;
+use agent_core::{
+    AgentMessage, AgentTool, AssistantMessage, Content, Message, MessageRef, ModelConfig, StopReason,
+    StreamProvider, SystemEnvironment, ToolContext, Tools, tool_fn,
+};
 use serde_json::json;
 
-use super::{NO_TEXT, args, extract_final_text};
+use super::{NO_TEXT, SubAgentTool, extract_final_text, run};
 
 fn reply(blocks: Vec<Content>) -> MessageRef {
     let mut reply = AssistantMessage::new("p", "m", StopReason::Stop);
@@ -36,7 +42,7 @@ fn the_answer_is_the_text_of_the_last_reply_that_has_any() {
 fn a_task_must_be_there_and_say_something() {
     #[track_caller]
     fn check(arguments: &serde_json::Value, expect: Result<&str, &str>) {
-        let found = args::task(arguments).map_err(|e| e.to_string());
+        let found = run::task(arguments).map_err(|e| e.to_string());
         match expect {
             Ok(task) => assert_eq!(found.as_deref(), Ok(task)),
             Err(words) => assert!(found.unwrap_err().contains(words)),
@@ -46,4 +52,20 @@ fn a_task_must_be_there_and_say_something() {
     check(&json!({"task": 3}), Err("Missing required 'task'"));
     check(&json!({"task": " \n"}), Err("blank"));
     check(&json!({"task": "Count."}), Ok("Count."));
+}
+
+#[test]
+fn settings_add_up() {
+    let named = |name: &str| tool_fn(name, "", |(): (), _| async { Ok("x") });
+    let provider: Arc<dyn StreamProvider> = Arc::new(ScriptedProvider::texts([]));
+    let tool = SubAgentTool::new("helper", ModelConfig::default())
+        .with_tool(named("a"))
+        .with_tools(vec![Arc::new(named("b")) as Arc<dyn AgentTool>])
+        .with_tools(Tools::default().with(named("c")))
+        .with_provider(provider)
+        .configure(|config| config.max_tokens = Some(7))
+        .configure(|config| config.max_tokens = config.max_tokens.map(|tokens| tokens * 2));
+    assert_eq!(format!("{:?}", tool.tools), r#"["a", "b", "c"]"#);
+    let ctx = ToolContext::detached("helper", Arc::new(SystemEnvironment));
+    assert_eq!(run::config(&tool, &ctx).unwrap().max_tokens, Some(14));
 }

@@ -1,8 +1,8 @@
-//! Why a path was refused.
+//! The errors of paths.
 
 use std::io;
 
-/// Why a path was refused. The texts are written for the model.
+/// The reason why a path was refused. The texts are written for the model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
@@ -66,7 +66,7 @@ impl PathError {
         Self::Access { path: path.to_owned(), source }
     }
 
-    /// Whether there simply is nothing at the path.
+    /// Returns whether the path does not exist.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Self::Access { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }

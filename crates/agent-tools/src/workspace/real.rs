@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::PathError;
 
-/// How many dangling symlinks in a row are followed; the kernel's own limit is 40.
+/// The maximum number of successive dangling symlinks. The limit of the kernel is 40.
 const MAX_LINKS: usize = 40;
 
-/// Where `from` leads. `named` is only for errors.
+/// Resolves `from` to a real path. `named` is only used in errors.
 ///
 /// `fs::canonicalize` does all of it for paths that exist. For the others its answer would be missing just where
 /// it matters: a symlink to a file that does not exist yet decides where a write goes.

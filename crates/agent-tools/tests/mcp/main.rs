@@ -14,10 +14,10 @@ mod support;
 
 mod agent;
 mod calls;
-#[cfg(feature = "mcp-oauth")]
-mod company;
 mod config;
 mod elicitation;
+#[cfg(feature = "mcp-oauth")]
+mod enterprise_login;
 mod guide;
 mod http;
 mod lists;

@@ -23,8 +23,9 @@ pub fn context(tool: &dyn AgentTool) -> ToolContext {
     ToolContext::detached(tool.name(), Arc::new(SystemEnvironment))
 }
 
+/// Calls a tool as the loop does, which prepares the arguments first.
 pub async fn call(tool: &dyn AgentTool, arguments: Value) -> Result<ToolResult, ToolError> {
-    tool.execute(arguments, context(tool)).await
+    tool.execute(tool.prepare_arguments(arguments), context(tool)).await
 }
 
 /// The text of a call that works.

@@ -3,7 +3,7 @@
 use agent_core::Secret;
 use rmcp::transport::auth::JwtSigningAlgorithm;
 
-/// How a login is signed.
+/// The signature of a login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SigningAlgorithm {

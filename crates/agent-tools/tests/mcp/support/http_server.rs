@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
-use super::company;
+use super::identity_provider;
 use super::server::TestServer;
 
 /// A server that ends with the value, and all its connections with it.
@@ -124,7 +124,9 @@ async fn authorization_server(seen: &Seen, request: Request) -> Response {
     let body = axum::body::to_bytes(request.into_body(), 64 * 1024).await.unwrap();
     let body = String::from_utf8(body.to_vec()).unwrap();
     seen.asked.lock().unwrap().push((path.clone(), body.clone()));
-    if let Some(answer) = company::answer(seen.wanted.unwrap(), &base, &path, given.as_deref(), &body) {
+    if let Some(answer) =
+        identity_provider::answer(seen.wanted.unwrap(), &base, &path, given.as_deref(), &body)
+    {
         let status = if answer.get("error").is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
         return (status, [("content-type", "application/json")], answer.to_string()).into_response();
     }

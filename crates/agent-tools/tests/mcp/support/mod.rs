@@ -1,7 +1,7 @@
 //! What the tests share.
 
-pub mod company;
 pub mod http_server;
+pub mod identity_provider;
 pub mod raw;
 pub mod server;
 

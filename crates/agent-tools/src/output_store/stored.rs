@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{StoredOutput, key_of};
 
-/// Where its bytes are.
+/// The location of the bytes of an output.
 #[derive(Debug)]
 pub(super) enum Place {
     Memory(Vec<u8>),
@@ -19,12 +19,12 @@ pub(super) enum Place {
 
 /// An output, or its beginning. Dropping it removes its file.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct Stored {
     place: Place,
     produced: u64,
 }
 
-impl Kept {
+impl Stored {
     pub(super) fn new(place: Place, produced: u64) -> Self {
         Self { place, produced }
     }
@@ -45,7 +45,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for Stored {
     fn drop(&mut self) {
         if let Place::File { path, .. } = &self.place {
             // An error says that it is gone; else the folder is removed with it at the end.

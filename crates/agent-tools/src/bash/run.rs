@@ -1,4 +1,4 @@
-//! The work of `bash`.
+//! Runs one command.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,24 +10,24 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{ChildStderr, ChildStdout};
 
 use super::capture::{Capture, Live};
-use super::output::{Ending, Streams, result};
+use super::output::{BashError, Ending, Streams, result};
 use super::process::Shell;
 use super::{
-    Background, BashArgs, BashError, BashTool, MAX_COMMAND_BYTES, Strays, deny, environment, strays,
+    Background, BashArgs, BashTool, MAX_COMMAND_BYTES, ProcessTracking, command_rules, environment, marker,
 };
 
-/// How long output is still read once the shell is done. What it wrote itself is there already; a process in the
-/// background that holds the pipe could keep it open for ever.
+/// The time to read output after the shell has exited. Its own output is available at once; a background process could
+/// keep the pipe open for ever.
 const DRAIN_GRACE: Duration = Duration::from_millis(250);
 
-/// How long the end of the pipes is waited for once their holders are dead. It comes at once; the time is for a machine
-/// that is very busy, and the price of a process that has left its group and keeps a pipe open.
+/// The time to wait for the end of the pipes after the processes were killed. It takes longer only on a very busy
+/// machine, or if a process that left its group keeps a pipe open.
 const END_GRACE: Duration = Duration::from_millis(500);
 
-/// How often a watcher is shown new output.
+/// The interval between live updates.
 const UPDATE_EVERY: Duration = Duration::from_millis(100);
 
-/// How much is read at once.
+/// The size of one read.
 const READ_BYTES: usize = 16 * 1024;
 
 pub(super) async fn run(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
@@ -46,14 +46,14 @@ async fn run_command(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> Resu
     if args.command.len() > MAX_COMMAND_BYTES {
         return Err(BashError::TooLong { bytes: args.command.len() });
     }
-    if let Some(pattern) = deny::first_match(&tool.deny, &args.command) {
+    if let Some(pattern) = command_rules::first_match(tool.deny_patterns(), &args.command) {
         return Err(BashError::Denied { pattern: pattern.to_string() });
     }
     confirm(tool, &args.command, ctx).await?;
 
     let mut variables = environment::of_command(&tool.inherited, &tool.set);
     let mark = ctx.environment.random_id();
-    strays::mark(&mut variables, &mark);
+    marker::add(&mut variables, &mark);
     let mut shell = start(tool, &args.command, variables, mark).await?;
     let mut streams = Streams::new(tool.max_output_bytes, tool.store.as_ref());
     let ending = follow(&mut shell, &mut streams, limit, tool.background, ctx).await?;
@@ -71,13 +71,13 @@ async fn start(
     variables: BTreeMap<OsString, OsString>,
     mark: String,
 ) -> Result<Shell, BashError> {
-    let (folder, sandbox) = (tool.folder(), &tool.sandbox);
-    match tool.strays {
-        Strays::Marked => Ok(Shell::start(command, folder, variables, mark, sandbox).await?),
+    let (folder, sandbox) = (tool.folder(), tool.sandbox());
+    match tool.tracking {
+        ProcessTracking::Marker => Ok(Shell::start(command, folder, variables, mark, sandbox).await?),
         #[cfg(target_os = "linux")]
-        Strays::Cgroup => Shell::start_in_group(command, folder, variables, mark, sandbox).await,
+        ProcessTracking::Cgroup => Shell::start_in_group(command, folder, variables, mark, sandbox).await,
         #[cfg(not(target_os = "linux"))]
-        Strays::Cgroup => Err(BashError::Cgroup(std::io::ErrorKind::Unsupported.into())),
+        ProcessTracking::Cgroup => Err(BashError::Cgroup(std::io::ErrorKind::Unsupported.into())),
     }
 }
 
@@ -88,14 +88,14 @@ async fn confirm(tool: &BashTool, command: &str, ctx: &ToolContext) -> Result<()
         () = ctx.cancel.cancelled() => return Err(BashError::Cancelled),
         confirmed = confirm(command.to_owned()) => confirmed,
     };
-    // Yes and abort may come together; then abort counts.
+    // If the confirmation and an abort arrive together, the abort takes precedence.
     if ctx.cancel.is_cancelled() {
         return Err(BashError::Cancelled);
     }
     if confirmed { Ok(()) } else { Err(BashError::NotConfirmed) }
 }
 
-/// Reads what the shell says until it is done, or its time is over, or the run is aborted; then it is stopped.
+/// Reads the output until the shell exits, or stops it on a time-out or an abort.
 async fn follow(
     shell: &mut Shell,
     streams: &mut Streams,
@@ -109,7 +109,7 @@ async fn follow(
     let mut too_long = ctx.environment.sleep(limit);
     let mut tick = ctx.environment.sleep(UPDATE_EVERY);
     let exited = loop {
-        // Chosen at random among what is ready: a flood on one pipe starves neither the other nor the clock.
+        // Picks a ready branch at random, so that a flood on one pipe starves neither the other pipe nor the timer.
         tokio::select! {
             () = ctx.cancel.cancelled() => break Err(Ending::Aborted),
             () = &mut too_long => break Err(Ending::TimedOut(limit)),
@@ -120,13 +120,13 @@ async fn follow(
                 }
                 tick = ctx.environment.sleep(UPDATE_EVERY);
             }
-            read = out.read() => out.keep(read, &mut streams.stdout, &mut live).await,
-            read = err.read() => err.keep(read, &mut streams.stderr, &mut live).await,
+            read = out.read() => out.store(read, &mut streams.stdout, &mut live).await,
+            read = err.read() => err.store(read, &mut streams.stderr, &mut live).await,
         }
     };
     let mut reading = Reading { out, err, streams, live };
     match exited {
-        // Pipes are read on meanwhile: a process that says good-bye must not hang on a full one.
+        // Keeps reading the pipes, so that a process that writes while it ends does not block on a full pipe.
         Err(_) => {
             let mut stop = std::pin::pin!(shell.stop());
             if reading.until(&mut stop).await == Until::PipesEnded {
@@ -137,12 +137,12 @@ async fn follow(
             reading.until(tokio::time::sleep(DRAIN_GRACE)).await;
             match background {
                 Background::End => shell.kill().await,
-                Background::Keep => shell.spare_the_rest(),
+                Background::Keep => shell.keep_background(),
             }
         }
     }
     if !(exited.is_ok() && background == Background::Keep) {
-        // Everybody in the group is dead, so the pipes end now, unless somebody has left the group.
+        // All processes of the group are dead, so the pipes end now, unless a process has left the group.
         reading.until(tokio::time::sleep(END_GRACE)).await;
     }
     reading.sweep().await;
@@ -160,7 +160,7 @@ fn ending_of(status: ExitStatus) -> Ending {
     Ending::Exited { code: status.code(), signal }
 }
 
-/// Both pipes and what was read of them.
+/// Both pipes and the output that was read.
 struct Reading<'a> {
     out: Pipe<ChildStdout>,
     err: Pipe<ChildStderr>,
@@ -169,43 +169,43 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Reads until both pipes have ended or `end` has come.
+    /// Reads until both pipes have ended or `end` completes.
     async fn until(&mut self, end: impl Future<Output = ()>) -> Until {
         tokio::pin!(end);
         while self.out.is_open() || self.err.is_open() {
             tokio::select! {
-                () = &mut end => return Until::EndCame,
-                read = self.out.read() => self.out.keep(read, &mut self.streams.stdout, &mut self.live).await,
-                read = self.err.read() => self.err.keep(read, &mut self.streams.stderr, &mut self.live).await,
+                () = &mut end => return Until::Stopped,
+                read = self.out.read() => self.out.store(read, &mut self.streams.stdout, &mut self.live).await,
+                read = self.err.read() => self.err.store(read, &mut self.streams.stderr, &mut self.live).await,
             }
         }
         Until::PipesEnded
     }
 
-    /// Reads what is in the pipes now. On a busy machine the time may be over before the last output was read.
+    /// Reads the output that is in the pipes now. On a busy machine the deadline can pass before the last output was read.
     async fn sweep(&mut self) {
         for _ in 0..SWEEPS {
             tokio::select! {
                 biased;
-                read = self.out.read() => self.out.keep(read, &mut self.streams.stdout, &mut self.live).await,
-                read = self.err.read() => self.err.keep(read, &mut self.streams.stderr, &mut self.live).await,
+                read = self.out.read() => self.out.store(read, &mut self.streams.stdout, &mut self.live).await,
+                read = self.err.read() => self.err.store(read, &mut self.streams.stderr, &mut self.live).await,
                 () = std::future::ready(()) => return,
             }
         }
     }
 }
 
-/// How often a sweep reads: more than a pipe can hold.
+/// The number of reads of a sweep. Together they read more than a pipe can hold.
 const SWEEPS: usize = 64;
 
-/// Why reading stopped.
+/// The reason why reading stopped.
 #[derive(Debug, PartialEq, Eq)]
 enum Until {
-    EndCame,
+    Stopped,
     PipesEnded,
 }
 
-/// One end of a pipe, read in parts.
+/// A pipe that is read in parts.
 struct Pipe<R> {
     reader: Option<R>,
     buffer: Box<[u8]>,
@@ -220,16 +220,16 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
         self.reader.is_some()
     }
 
-    /// How much was read into the buffer; 0 at the end. Never ends once the pipe is closed.
+    /// Returns the number of bytes that were read into the buffer, 0 at the end. Never completes after the end.
     async fn read(&mut self) -> usize {
         match &mut self.reader {
-            // An error ends a pipe as its end does.
+            // An error is treated as the end of the pipe.
             Some(reader) => reader.read(&mut self.buffer).await.unwrap_or_default(),
             None => std::future::pending().await,
         }
     }
 
-    async fn keep(&mut self, read: usize, capture: &mut Capture, live: &mut Live) {
+    async fn store(&mut self, read: usize, capture: &mut Capture, live: &mut Live) {
         let part = self.buffer.get(..read).unwrap_or_default();
         if part.is_empty() {
             self.reader = None;

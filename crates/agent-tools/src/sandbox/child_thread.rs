@@ -17,15 +17,15 @@ use tokio::sync::oneshot;
 
 use super::launch::{Launch, StartError, Started};
 use super::plan::{Grant, Plan};
-use super::{SandboxError, SandboxKind, SandboxRules, bwrap, landlocked};
+use super::{SandboxError, SandboxKind, SandboxRules, bwrap, landlock_rules};
 
-/// How long a program that does nothing may take.
+/// The maximum duration of the test program.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How much is kept of what bubblewrap says.
+/// The maximum size of the error output of bubblewrap.
 const PROBE_TEXT_BYTES: u64 = 1024;
 
-/// How often it is tried to remove a temporary folder: processes that were killed may take a moment to be gone.
+/// The number of attempts to remove a temporary folder. Killed processes may need a moment to end.
 const REMOVALS: usize = 20;
 
 /// The wait between.
@@ -40,11 +40,11 @@ pub(super) enum Holder {
 
 /// Keeps the thread. Dropping it lets the thread end and clean up.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(super) struct ChildThread {
     _release: mpsc::Sender<()>,
 }
 
-impl Keeper {
+impl ChildThread {
     /// Starts a child that is held, or nothing.
     pub(super) async fn start(
         holder: Holder,
@@ -100,7 +100,7 @@ fn begin(holder: &Holder, plan: &Plan, mut launch: Launch, runtime: &Handle) -> 
             }
             let restricted = || -> Begun {
                 let _inside = runtime.enter();
-                landlocked::restrict(plan)?;
+                landlock_rules::restrict(plan)?;
                 launch.spawn().map_err(StartError::Spawn)
             };
             std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! One change to a file at a time (B-172).
+//! Serializes changes to the same file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,18 +6,18 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
-/// Which files are being changed, by real path, so that two names of one file are one.
+/// The files that are being changed, by real path, so that two names of one file count as one.
 ///
 /// There is one for the process: tools of two agents may work on the same file.
 static FILES: Mutex<BTreeMap<PathBuf, Weak<AsyncMutex<()>>>> = Mutex::new(BTreeMap::new());
 
 /// The right to change one file. Others wait until it is dropped.
 #[derive(Debug)]
-pub(crate) struct FileOrder {
+pub(crate) struct FileLock {
     _guard: OwnedMutexGuard<()>,
 }
 
-impl FileOrder {
+impl FileLock {
     /// Waits for its turn. Turns are given in the order of asking.
     pub(crate) async fn enter(real: &Path) -> Self {
         Self { _guard: lock_of(real).lock_owned().await }

@@ -17,12 +17,12 @@ use tokio::sync::watch;
 pub(super) type Opened = watch::Receiver<bool>;
 
 #[derive(Clone)]
-pub(super) struct Listening<C> {
+pub(super) struct WithEventStream<C> {
     inner: C,
     opened: Arc<watch::Sender<bool>>,
 }
 
-impl<C> Listening<C> {
+impl<C> WithEventStream<C> {
     pub(super) fn new(inner: C) -> (Self, Opened) {
         let (sender, opened) = watch::channel(false);
         (Self { inner, opened: Arc::new(sender) }, opened)
@@ -37,7 +37,7 @@ type Headers<K, V> = std::collections::HashMap<K, V>;
 
 type Outcome<T, C> = Result<T, StreamableHttpError<<C as StreamableHttpClient>::Error>>;
 
-impl<C: StreamableHttpClient + Sync> StreamableHttpClient for Listening<C> {
+impl<C: StreamableHttpClient + Sync> StreamableHttpClient for WithEventStream<C> {
     type Error = C::Error;
 
     async fn post_message(

@@ -1,14 +1,19 @@
-//! Commands that are never run (REQ-094, REQ-139).
+//! Rules about commands: patterns that are never run, and lists of commands that need no approval.
 //!
-//! A pattern is compared with words, not with letters: `rm -rf /` is found in `rm  -fr  /` and `sudo rm -r -f //`,
-//! and not in `rm -rf /tmp/x` or `echo rm -rf /`. It is a guard against accidents. Somebody who wants to get
-//! around it can; use a container or another account against that.
+//! A deny pattern is compared with words, not with characters: `rm -rf /` matches `rm  -fr  /` and `sudo rm -r -f //`,
+//! but not `rm -rf /tmp/x` or `echo rm -rf /`. It prevents accidents and is easy to evade on purpose; use a sandbox or
+//! a container against that.
+
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
-use super::shell_words::{program, simple_commands, unquoted_compact};
+use serde_json::Value;
 
-/// Something that a command must not be.
+use super::shell_words::{program, simple_commands, unquoted_compact, written_commands};
+
+/// A pattern of commands that are refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DenyPattern {
     text: String,
@@ -19,20 +24,20 @@ pub struct DenyPattern {
 enum Rule {
     /// A program with at least these options and operands.
     Command { program: String, options: Vec<String>, operands: Vec<String> },
-    /// A program that is given an operand that begins so, but is none of these.
+    /// A program with an operand that begins with `prefix` and is not in `except`.
     Operand { program: String, prefix: String, except: Vec<String> },
-    /// This text anywhere outside of quotes, blanks not counted.
+    /// This text anywhere outside of quotes, ignoring blanks.
     Compact(String),
 }
 
-/// Devices that `dd` may write to: nothing is lost there.
+/// Devices that `dd` may write to without losing data.
 const HARMLESS_DEVICES: [&str; 6] =
     ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/zero", "/dev/fd/", "/dev/shm/"];
 
 impl DenyPattern {
-    /// A command with these words: the program, options in any order and any form (`-rf`, `-f -r`,
-    /// `--recursive --force`), and operands in this order, perhaps with others between. A program also stands for its
-    /// variants behind a dot: `mkfs` is `mkfs.ext4`, too.
+    /// Creates a pattern from the words of a command: the program, its options in any order and form (`-rf`, `-f -r`,
+    /// `--recursive --force`), and its operands in this order, with others allowed in between. A program also matches
+    /// its variants with a dot: `mkfs` matches `mkfs.ext4`.
     #[must_use]
     pub fn command(words: &str) -> Self {
         let mut parts = words.split_whitespace();
@@ -41,7 +46,7 @@ impl DenyPattern {
         Self { text: words.to_owned(), rule: Rule::Command { program, options, operands } }
     }
 
-    /// A program with an operand that begins with `prefix`.
+    /// Creates a pattern for a program with an operand that begins with `prefix`.
     #[must_use]
     pub fn operand(program: &str, prefix: &str) -> Self {
         Self::operand_except(program, prefix, &[])
@@ -53,13 +58,13 @@ impl DenyPattern {
         Self { text: format!("{program} {prefix}"), rule }
     }
 
-    /// A text that must not stand outside of quotes; blanks do not count.
+    /// Creates a pattern for a text that must not occur outside of quotes. Blanks are ignored.
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self { text: text.to_owned(), rule: Rule::Compact(text.split_whitespace().collect()) }
     }
 
-    /// The usual patterns: deleting everything, making a file system, writing over a device, a fork bomb.
+    /// Returns the default patterns: deleting the root, creating a file system, overwriting a device, and a fork bomb.
     #[must_use]
     pub fn defaults() -> Vec<Self> {
         vec![
@@ -73,7 +78,7 @@ impl DenyPattern {
         ]
     }
 
-    /// Whether `command` is denied.
+    /// Returns whether the pattern matches `command`.
     ///
     /// ```
     /// use agent_tools::DenyPattern;
@@ -121,10 +126,13 @@ impl fmt::Display for DenyPattern {
     }
 }
 
-/// The first of the patterns that denies `command`.
-pub(super) fn first_match<'a>(patterns: &'a [DenyPattern], command: &str) -> Option<&'a DenyPattern> {
+/// Returns the first pattern that matches `command`.
+pub(super) fn first_match<'a>(
+    patterns: impl IntoIterator<Item = &'a DenyPattern>,
+    command: &str,
+) -> Option<&'a DenyPattern> {
     let commands = simple_commands(command);
-    patterns.iter().find(|pattern| pattern.matches_split(command, &commands))
+    patterns.into_iter().find(|pattern| pattern.matches_split(command, &commands))
 }
 
 fn is_harmless(word: &str, harmless: &str) -> bool {
@@ -145,7 +153,7 @@ fn is_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-')
 }
 
-/// Whether the given options hold `wanted`: a long one also with a value, short ones in any grouping.
+/// Returns whether the given options include `wanted`: a long option also with a value, short ones in any grouping.
 fn has_option(given: &[&String], wanted: &str) -> bool {
     if wanted.starts_with("--") {
         return given.iter().any(|word| word.as_str() == wanted || word.split('=').next() == Some(wanted));
@@ -158,7 +166,7 @@ fn has_option(given: &[&String], wanted: &str) -> bool {
     })
 }
 
-/// The long names of the letters that the usual patterns use.
+/// Returns the long name of an option letter of the default patterns.
 fn long_form(letter: char) -> Option<&'static str> {
     match letter {
         'r' => Some("recursive"),
@@ -175,7 +183,7 @@ fn has_operands(given: &[String], wanted: &[String]) -> bool {
     })
 }
 
-/// A word that is an absolute path, without `//`, `.` and `..`; another word as it is.
+/// Removes `//`, `.` and `..` from a word that is an absolute path. Returns other words unchanged.
 fn plain_path(word: &str) -> String {
     if !word.starts_with('/') {
         return word.to_owned();
@@ -189,4 +197,48 @@ fn plain_path(word: &str) -> String {
         }
     }
     format!("/{}", parts.join("/"))
+}
+
+/// Characters that change the meaning of the words of a command: expansion, redirection, escapes.
+const SPECIAL: [char; 6] = ['$', '`', '<', '>', '\\', '\0'];
+
+/// Returns a predicate that tells whether the arguments of a `bash` call run only the listed commands.
+///
+/// Each command is listed by the words that it begins with, such as `git status`, `cargo test` or `ls`. Every command of
+/// the line must be listed, including those after `;`, `&&` and `|`. A line with expansions, redirections, variables in
+/// front of a command, or wrappers such as `sudo` and `env` is never accepted.
+///
+/// Use it to decide which calls need no approval. It does not check what a listed program does with its own arguments:
+/// both `find` and `git` can run other programs.
+///
+/// ```
+/// use agent_tools::bash::runs_only;
+/// use serde_json::json;
+/// let harmless = runs_only(["git status", "cargo test", "ls"]);
+/// assert!(!harmless(&json!({"command": "cd src && ls -l"}))); // `cd` is not listed
+/// assert!(harmless(&json!({"command": "git status --short; cargo test -q | ls"})));
+/// assert!(!harmless(&json!({"command": "git status; rm -rf ~"})));
+/// assert!(!harmless(&json!({"command": "cargo test > /etc/passwd"})));
+/// ```
+pub fn runs_only<C: AsRef<str>>(
+    commands: impl IntoIterator<Item = C>,
+) -> impl Fn(&Value) -> bool + Clone + Send + Sync + 'static {
+    let words = |c: C| c.as_ref().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let listed: Vec<Vec<String>> = commands.into_iter().map(words).filter(|w| !w.is_empty()).collect();
+    move |arguments| {
+        let Some(command) = arguments.get("command").and_then(Value::as_str) else { return false };
+        if command.contains(SPECIAL) || command.split_whitespace().any(sets_a_variable) {
+            return false;
+        }
+        let run: Vec<_> = written_commands(command).into_iter().filter(|words| !words.is_empty()).collect();
+        !run.is_empty() && run.iter().all(|words| listed.iter().any(|known| words.starts_with(known)))
+    }
+}
+
+/// Returns whether the word is `NAME=value`, which changes what the command after it does.
+fn sets_a_variable(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty()
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '+' | '[' | ']'))
+    })
 }

@@ -11,18 +11,18 @@ use rmcp::transport::Transport;
 use super::progress::ProgressBook;
 
 #[derive(Debug)]
-pub(super) struct Watched<T> {
+pub(super) struct OrderedProgress<T> {
     inner: T,
     progress: ProgressBook,
 }
 
-impl<T> Watched<T> {
+impl<T> OrderedProgress<T> {
     pub(super) fn new(inner: T, progress: ProgressBook) -> Self {
         Self { inner, progress }
     }
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
+impl<T: Transport<RoleClient>> Transport<RoleClient> for OrderedProgress<T> {
     type Error = T::Error;
 
     fn send(

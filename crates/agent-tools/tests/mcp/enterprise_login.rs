@@ -7,8 +7,8 @@ use agent_tools::mcp::{McpClient, McpError, McpServer};
 use serde_json::json;
 
 use crate::oauth::Kept;
-use crate::support::company::{ID_TOKEN, IDP_SECRET, SERVER_SECRET, field};
 use crate::support::http_server::{HttpServer, Login, Seen};
+use crate::support::identity_provider::{ID_TOKEN, IDP_SECRET, SERVER_SECRET, field};
 use crate::support::server::TestServer;
 use crate::support::{call, connect, text};
 
@@ -26,7 +26,7 @@ fn login(server: &HttpServer, token: Result<IdentityToken, &'static str>) -> OAu
         Box::pin(async move { token }) as _
     });
     let provider = IdentityProvider::new(idp, endpoint, "app", user).with_client_secret(IDP_SECRET);
-    OAuth::for_company("app-here", Some(SERVER_SECRET.into()), provider)
+    OAuth::for_enterprise("app-here", Some(SERVER_SECRET.into()), provider)
 }
 
 /// What was asked at this path.

@@ -15,7 +15,7 @@ use super::pipe::BROKEN_ANSWER;
 use super::server::McpServer;
 use crate::secrets::Secrets;
 
-/// Whether the server can have seen a request that failed.
+/// Whether the server may have received a request that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     /// It cannot: the request may be sent again.

@@ -17,7 +17,7 @@ use rmcp::transport::auth::{
 
 use super::OAuth;
 
-/// What a company's identity provider has given the program for a user who is logged in there.
+/// The token of a company's identity provider for a user who is logged in there.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum IdentityToken {
@@ -39,7 +39,7 @@ pub type IdentitySource = Arc<dyn Fn() -> BoxFuture<'static, Result<IdentityToke
 /// let user = Arc::new(|| Box::pin(async { Ok(IdentityToken::Id("from the user's login".into())) }) as _);
 /// let provider = IdentityProvider::new("https://idp.example.com", "https://idp.example.com/token", "our-app", user)
 ///     .with_client_secret("a secret of our-app");
-/// let login = OAuth::for_company("our-app-at-the-server", Some("another secret".into()), provider);
+/// let login = OAuth::for_enterprise("our-app-at-the-server", Some("another secret".into()), provider);
 /// let server = McpServer::http("wiki", "https://mcp.example.com/mcp").with_oauth(login);
 /// assert!(!format!("{server:?}").contains("secret of"));
 /// ```
@@ -94,7 +94,7 @@ impl fmt::Debug for IdentityProvider {
     }
 }
 
-/// Why there is no token.
+/// The reason why there is no token.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CompanyError {
     #[error("the user's token of the identity provider {issuer} cannot be had: {why}")]

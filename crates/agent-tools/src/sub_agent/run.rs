@@ -1,0 +1,171 @@
+//! Runs the loop of a sub-agent and converts its end into a result.
+
+use agent_core::{
+    AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, Answer, Budget, Content, Ended, EventReceiver,
+    LoopError, LoopId, Message, MessageRef, SessionId, StreamDelta, ToolContext, ToolError, ToolResult,
+    TurnTrigger, Usage, agent_loop, agent_loop_answer, event_channel,
+};
+use serde_json::{Value, json};
+
+use super::SubAgentTool;
+
+/// The text of the last reply of a child that wrote none.
+pub const NO_TEXT: &str = "(sub-agent produced no text output)";
+
+/// The reason that the model of the child receives when a call would need approval.
+const NO_APPROVAL: &str =
+    "Denied: nobody can be asked inside of a sub-agent. Go on without it, or say that it is needed.";
+
+const NO_PROVIDER: &str =
+    "the sub-agent has no provider to call its model with; give it one by with_provider";
+
+fn not_started(error: LoopError) -> ToolError {
+    ToolError::failed(format!("the sub-agent could not begin: {error}"))
+}
+
+/// Returns the task, which must not be missing or blank.
+pub(super) fn task(arguments: &Value) -> Result<&str, ToolError> {
+    let invalid = |text: &str| Err(ToolError::InvalidArgs(text.to_owned()));
+    match arguments.get("task").and_then(Value::as_str) {
+        None => invalid("Missing required 'task' parameter"),
+        Some(task) if task.trim().is_empty() => {
+            invalid("The 'task' parameter is blank; say what is to be done")
+        }
+        Some(task) => Ok(task),
+    }
+}
+
+/// What the events of a child have shown.
+#[derive(Default)]
+struct Seen {
+    ended: Option<Ended>,
+    turns: u32,
+    usage: Usage,
+}
+
+pub(super) async fn run(tool: &SubAgentTool, task: &str, ctx: ToolContext) -> Result<ToolResult, ToolError> {
+    let config = config(tool, &ctx)?;
+    let mut context = context(tool, &ctx);
+    let loop_id = context.loop_id.clone().unwrap_or_else(|| LoopId::from("sub"));
+    let (tx, events) = event_channel();
+    let child = async {
+        let prompt = vec![AgentMessage::user(task)];
+        let mut messages = agent_loop(prompt, &mut context, &config, tx.clone(), ctx.cancel.clone())
+            .await
+            .map_err(not_started)?;
+        while let Some(question) =
+            context.suspended.as_ref().and_then(|run| run.questions().into_iter().next())
+        {
+            let answer = Answer::Deny { reason: NO_APPROVAL.to_owned() };
+            let (tx, cancel) = (tx.clone(), ctx.cancel.clone());
+            messages = agent_loop_answer(&mut context, &config, question.id, answer, tx, cancel)
+                .await
+                .map_err(not_started)?;
+        }
+        drop(tx);
+        Ok::<_, ToolError>(messages)
+    };
+    let (messages, seen) = tokio::join!(child, watch(tool, &ctx, events));
+    let messages = messages?;
+    let ended = seen.ended.unwrap_or(Ended::Aborted);
+    let finished = Finished { loop_id, messages, ended, turns: seen.turns, usage: seen.usage };
+    result(&tool.name, &finished).ok_or(ToolError::Cancelled)
+}
+
+pub(super) fn config(tool: &SubAgentTool, ctx: &ToolContext) -> Result<AgentLoopConfig, ToolError> {
+    let provider =
+        tool.provider.as_ref().or(ctx.provider.as_ref()).ok_or_else(|| ToolError::failed(NO_PROVIDER))?;
+    let mut config = AgentLoopConfig::new(provider.clone(), tool.model.clone(), ctx.environment.clone());
+    config.thinking_level = tool.thinking;
+    config.execution_limits = Some(tool.limits);
+    config.first_turn_trigger = TurnTrigger::SubAgent;
+    config.journal.clone_from(&ctx.journal);
+    // An account below that of the caller, so that the costs of the child are also charged to the caller.
+    config.budget = match (&ctx.budget, tool.budget) {
+        (Some(above), Some(limits)) => Some(above.child(&tool.name, limits)),
+        (Some(above), None) => Some(above.clone()),
+        (None, Some(limits)) => Some(Budget::named(&tool.name, limits)),
+        (None, None) => None,
+    };
+    for change in &tool.changes {
+        change(&mut config);
+    }
+    Ok(config)
+}
+
+/// Creates an empty conversation in a new session. Its first loop names the caller's loop as its parent.
+fn context(tool: &SubAgentTool, ctx: &ToolContext) -> AgentContext {
+    let session = SessionId::from(ctx.environment.random_id());
+    let mut context = AgentContext::new(tool.system_prompt.clone()).with_toolkit(tool.tools.clone());
+    context.loop_id = Some(LoopId::from(format!("{session}.sub.1")));
+    context.session_id = Some(session);
+    context.agent_id = Some(ctx.environment.random_id().into());
+    context.parent_loop_id = Some(tool.parent_loop_id.clone().unwrap_or_else(|| ctx.loop_id.clone()));
+    context
+}
+
+/// Forwards text and tool calls of the child as updates and progress, and records how it ended.
+async fn watch(tool: &SubAgentTool, ctx: &ToolContext, mut events: EventReceiver) -> Seen {
+    let mut seen = Seen::default();
+    while let Some(event) = events.recv().await {
+        match event {
+            AgentEvent::MessageUpdate { delta: StreamDelta::Text { delta }, .. } => {
+                ctx.on_update(ToolResult::text(delta).with_details(json!({ "sub_agent": tool.name })));
+            }
+            AgentEvent::ToolExecutionStart { tool_name, .. } => {
+                ctx.on_progress(format!("[sub-agent calling tool: {tool_name}]"));
+            }
+            AgentEvent::ProgressMessage { text, .. } => ctx.on_progress(text),
+            AgentEvent::TurnEnd { .. } => seen.turns += 1,
+            AgentEvent::AgentEnd(end) => {
+                seen.usage = end.usage.combine(&end.tool_usage);
+                seen.ended = Some(end.ended);
+            }
+            _ => {}
+        }
+    }
+    seen
+}
+
+/// Returns the text of the last reply that has text, its blocks joined by line feeds, or [`NO_TEXT`].
+#[must_use]
+pub fn extract_final_text(messages: &[MessageRef]) -> String {
+    let replies = messages.iter().rev().filter_map(|m| m.as_llm().and_then(Message::as_assistant));
+    let text = replies
+        .map(|reply| reply.content.iter().filter_map(Content::as_text).collect::<Vec<_>>().join("\n"))
+        .find(|text| !text.trim().is_empty());
+    text.unwrap_or_else(|| NO_TEXT.to_owned())
+}
+
+/// The outcome of a child.
+struct Finished {
+    loop_id: LoopId,
+    messages: Vec<MessageRef>,
+    ended: Ended,
+    turns: u32,
+    /// The tokens of the child and of its own children.
+    usage: Usage,
+}
+
+/// Returns the result for the caller, or `None` if the child was aborted.
+fn result(name: &str, finished: &Finished) -> Option<ToolResult> {
+    let text = extract_final_text(&finished.messages);
+    let details = json!({ "sub_agent": name, "turns": finished.turns });
+    let result = match &finished.ended {
+        Ended::Completed => ToolResult::text(text),
+        Ended::Limit { reason } => {
+            ToolResult::text(format!("{text}\n\n[the sub-agent was stopped: {reason}]"))
+        }
+        Ended::Budget { refusal } => {
+            ToolResult::text(format!("{text}\n\n[the sub-agent was stopped: {refusal}]"))
+        }
+        Ended::Aborted => return None,
+        Ended::Error { message, .. } => ToolResult::error(failed(&text, message)),
+        other => ToolResult::error(failed(&text, &format!("{other:?}"))),
+    };
+    Some(result.with_details(details).with_child_loop(finished.loop_id.clone()).with_usage(finished.usage))
+}
+
+fn failed(text: &str, error: &str) -> String {
+    format!("{text}\n\n[the sub-agent failed: {error}]")
+}

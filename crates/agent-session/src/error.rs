@@ -14,21 +14,20 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 #[non_exhaustive]
 pub enum SessionError {
     /// There is no such session.
-    #[error("there is no session {id:?} in {}", dir.display())]
+    #[error("there is no session {id:?} in {store}")]
     NotFound {
         /// The session.
         id: String,
-        /// Where it was looked for.
-        dir: PathBuf,
+        /// The store, as it describes itself.
+        store: String,
     },
-    /// Somebody else writes this session (B-180).
+    /// Another writer has this session.
     #[error(
-        "another process or recorder is writing this session; end it, or record under another session id ({} is locked)",
-        path.display()
+        "another process or recorder is writing this session; end it, or record under another session id ({lock} is locked)"
     )]
     Locked {
-        /// The lock.
-        path: PathBuf,
+        /// The lock: the path of a file, or another name for it.
+        lock: String,
     },
     /// The id cannot be the name of a file.
     #[error("the session id {id:?} cannot be used as a file name: {reason}")]
@@ -98,6 +97,16 @@ pub enum SessionError {
         /// What it says.
         source: BoxError,
     },
+    /// The store refused. For stores outside of this crate.
+    #[error("{what} could not be {action}: {source}")]
+    Store {
+        /// What the store was asked for, for example a session.
+        what: String,
+        /// What it was to do with it, as a past participle: "written".
+        action: &'static str,
+        /// The cause.
+        source: BoxError,
+    },
     /// Something cannot be written as JSON.
     #[error("{what} cannot be written as JSON: {source}")]
     Encode {
@@ -136,12 +145,28 @@ pub enum SessionError {
         /// The session.
         session_id: SessionId,
     },
+    /// The open run of the session needs something that the agent does not have.
+    #[error(
+        "session {session_id} cannot be continued by this agent, which lacks {}; add it, or call restore_unrecorded to continue without the check",
+        .missing.join(", ")
+    )]
+    Missing {
+        /// The session.
+        session_id: SessionId,
+        /// What is missing: `tool NAME`, `route PROVIDER/MODEL` or `hook NAME`.
+        missing: Vec<String>,
+    },
     /// The agent does not take it.
     #[error(transparent)]
     Agent(#[from] AgentError),
 }
 
 impl SessionError {
+    /// Returns the error of a store that could not do something with a session: `what` could not be `action`.
+    pub fn store(what: impl Into<String>, action: &'static str, source: impl Into<BoxError>) -> Self {
+        Self::Store { what: what.into(), action, source: source.into() }
+    }
+
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io { path: path.to_owned(), action, source }
     }

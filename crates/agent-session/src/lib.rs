@@ -16,7 +16,7 @@
 //! let store = JsonStore::open(sessions)?;
 //! let recorder = SessionRecorder::attach(&agent, store.clone());
 //! agent.chat("Hi").await?;
-//! recorder.close()?;
+//! recorder.close().await?;
 //!
 //! let session = store.load_session(&agent.session_id())?;
 //! assert_eq!(session.loops[0].status, LoopStatus::Completed);
@@ -72,9 +72,9 @@ pub use recorder::{Flushing, SessionRecorder};
 pub use schema::{event_schema, session_schema};
 #[doc(inline)]
 pub use store::{
-    AgentSessions, FoundSession, FoundSessions, JsonStore, Loss, MAX_FILE_BYTES, MAX_ID_BYTES, MAX_PAGE,
-    Order, Salvaged, SessionQuery, SessionRecord, SessionStore, SessionSummary, SessionWriter, SortBy,
-    TextHit, WriteJob,
+    AgentSessions, BlockingSessionStore, BlockingSessionWriter, FoundSession, FoundSessions, JsonStore, Loss,
+    MAX_FILE_BYTES, MAX_ID_BYTES, MAX_PAGE, Order, PendingWrite, Salvaged, SessionQuery, SessionRecord,
+    SessionStore, SessionSummary, SessionWriter, SortBy, TextHit, WriteJob,
 };
 #[cfg(feature = "sqlite")]
 #[doc(inline)]

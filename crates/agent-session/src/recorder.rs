@@ -38,7 +38,6 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_core::journal::Durability;
@@ -96,10 +95,19 @@ struct Tracked {
     recording: Recording,
     /// Its files, for a session that is written as it happens.
     disk: Option<Disk>,
-    /// Whether it was put aside by [`SessionRecorder::checkpoint`] or [`SessionRecorder::flush`].
+    /// Whether it was put aside by [`SessionRecorder::compact_journal`] or [`SessionRecorder::flush`].
     completed: bool,
+    /// Whether its writer is in use by a save.
+    saving: bool,
     /// Whether it changed since it was last handed out.
     changed: bool,
+}
+
+impl Tracked {
+    /// Whether the session is written to a store, so that its events come from the journal.
+    fn is_written(&self) -> bool {
+        self.disk.is_some() || self.saving
+    }
 }
 
 impl SessionRecorder {
@@ -142,18 +150,36 @@ impl SessionRecorder {
         }
     }
 
-    /// Opens a session for writing now, so that what would end its first run is known before: that somebody else writes it,
-    /// that its file is damaged, that the directory cannot be written. Blocks.
+    /// Opens a session for writing and closes it again, to detect errors before the first run: another writer has it, it
+    /// is damaged, the store cannot be written.
     ///
     /// # Errors
-    /// Why it cannot be written.
-    pub fn ready(&self, id: impl AsRef<str>) -> Result<(), SessionError> {
+    /// When the session cannot be written.
+    pub async fn ready(&self, id: impl AsRef<str>) -> Result<(), SessionError> {
         let Some(store) = &self.inner.store else { return Ok(()) };
         let id = SessionId::from(id.as_ref());
         if self.inner.writes(&id) {
             return Ok(());
         }
-        Disk::open(&**store, &id).map(drop)
+        Disk::open(&**store, &id).await.map(drop)
+    }
+
+    /// Opens a stored session for writing and keeps it open: until [`close`](Self::close) no other recorder can write it.
+    /// Returns the session as it is stored.
+    ///
+    /// # Errors
+    /// [`SessionError::NotFound`] when it does not exist, [`SessionError::Locked`] when another writer has it; also when
+    /// it cannot be read, or the recorder has no store.
+    pub async fn open(&self, id: impl AsRef<str>) -> Result<Session, SessionError> {
+        let id = SessionId::from(id.as_ref());
+        let missing = |store: String| SessionError::NotFound { id: id.to_string(), store };
+        let Some(store) = &self.inner.store else {
+            return Err(missing("a recorder without a store".to_owned()));
+        };
+        // Opening a session creates it, so its existence is checked first.
+        let stored = store.load_session(id.as_str()).await?.into_session();
+        write::RecordingJournal(Arc::clone(&self.inner)).open(store, &id, stored).await?;
+        self.session(&id).ok_or_else(|| missing(store.describe()))
     }
 
     /// Whether deltas and other live events that [`on_event`](Self::on_event) is given are kept; they are not unless asked
@@ -189,22 +215,21 @@ impl SessionRecorder {
         self.inner.lock().sessions.get(id.as_ref()).map(|t| t.recording.session.clone())
     }
 
-    /// Writes the readable file of every session that the recorder holds and gives their paths. Blocks; O(size of the
-    /// sessions).
+    /// Saves every session that the recorder holds and returns their ids. O(size of the sessions).
     ///
     /// # Errors
-    /// The first that could not be written; the journals keep what they have.
-    pub fn save(&self) -> Result<Vec<PathBuf>, SessionError> {
-        self.inner.save(false)
+    /// The first error. The other sessions are saved, and the journal keeps what could not be.
+    pub async fn save(&self) -> Result<Vec<SessionId>, SessionError> {
+        self.inner.save(false).await
     }
 
-    /// As [`save`](Self::save), and lets go of the sessions, so that others may write them. An agent that goes on opens its
-    /// session again.
+    /// As [`save`](Self::save), and closes the sessions, so that others can write them. When the agent continues, its
+    /// session is opened again.
     ///
     /// # Errors
-    /// As [`save`](Self::save). A session that could not be saved is still held.
-    pub fn close(&self) -> Result<Vec<PathBuf>, SessionError> {
-        self.inner.save(true)
+    /// As [`save`](Self::save). A session that could not be saved stays open.
+    pub async fn close(&self) -> Result<Vec<SessionId>, SessionError> {
+        self.inner.save(true).await
     }
 }
 
@@ -236,44 +261,58 @@ impl Inner {
         }
     }
 
-    fn save(&self, let_go: bool) -> Result<Vec<PathBuf>, SessionError> {
-        let Some(store) = &self.store else { return Ok(Vec::new()) };
-        let mut paths = Vec::new();
-        let mut failed = None;
-        let mut state = self.lock();
-        let mut saved = Vec::new();
-        for (id, tracked) in &mut state.sessions {
-            let written = match &mut tracked.disk {
-                Some(disk) => disk.save(&tracked.recording.session),
-                None => store.save_session(&tracked.recording.session),
-            };
-            let written = written.and_then(|()| store.location(id.as_str()));
-            match written {
-                Ok(path) => {
-                    paths.push(path);
-                    saved.push(id.clone());
-                }
+    async fn save(&self, close: bool) -> Result<Vec<SessionId>, SessionError> {
+        if self.store.is_none() {
+            return Ok(Vec::new());
+        }
+        let opening = self.opening.lock().await;
+        let ids: Vec<SessionId> = self.lock().sessions.keys().cloned().collect();
+        let (mut saved, mut failed) = (Vec::new(), None);
+        for id in ids {
+            match self.save_one(&id, close, &opening).await {
+                Ok(()) => saved.push(id),
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
-        if let_go {
-            for id in saved {
-                state.sessions.remove(&id);
-                state.routes.retain(|_, session| *session != id);
-            }
-        }
-        match failed {
-            None => Ok(paths),
-            Some(error) => Err(error),
-        }
+        failed.map_or(Ok(saved), Err)
     }
 }
 
-/// Nobody is left to save it.
+/// The last handle has been dropped. Sessions with a writer are saved here. A session that was only recorded in memory is
+/// saved by a task, where there is a runtime.
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Err(error) = self.save(true) {
-            tracing::warn!(%error, "a session could not be saved; its journal holds it");
+        let Some(store) = self.store.clone() else { return };
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let failed = |id: &SessionId, error: &dyn fmt::Display| {
+            tracing::warn!(session = %id, %error, "a session could not be saved when its recorder was dropped");
+        };
+        let mut left = Vec::new();
+        for (id, tracked) in std::mem::take(&mut state.sessions) {
+            match tracked.disk {
+                Some(mut disk) => {
+                    if let Err(error) = disk.save_on_drop(&tracked.recording.session) {
+                        failed(&id, &error);
+                    }
+                }
+                None => left.push((id, tracked.recording.session)),
+            }
         }
+        if left.is_empty() {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            for (id, _) in &left {
+                failed(id, &"there is no runtime; call SessionRecorder::close");
+            }
+            return;
+        };
+        runtime.spawn(async move {
+            for (id, session) in left {
+                if let Err(error) = store.save_session(&session).await {
+                    tracing::warn!(session = %id, %error, "a session could not be saved when its recorder was dropped");
+                }
+            }
+        });
     }
 }

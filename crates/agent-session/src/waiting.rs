@@ -22,18 +22,20 @@
 //! let first = agent(vec![ScriptedReply::call("c1", "deploy", serde_json::json!({}))]);
 //! let recorder = SessionRecorder::attach(&first, store.clone());
 //! let _ = first.prompt("Deploy it.")?.collect().await;
-//! recorder.close()?;
+//! recorder.close().await?;
 //!
 //! // On Monday, in a program without model and tools.
-//! let found = store.unfinished()?;
+//! let found = store.unfinished().await?;
 //! let waiting = found.waiting();
 //! assert_eq!(waiting[0].questions[0].text, "Deploy to production?");
 //! let id = &waiting[0].session_id;
-//! store.answer(id, waiting[0].questions[0].id.clone(), Answer::Allow, Timestamp(1))?;
+//! store.answer(id, waiting[0].questions[0].id.clone(), Answer::Allow, Timestamp(1)).await?;
 //!
 //! // And where the work is done.
-//! let second = agent(vec![ScriptedReply::text("It is out.")]).restore_session(&store.load_session(id)?)?;
+//! let second = agent(vec![ScriptedReply::text("It is out.")]);
+//! let (second, recorder) = second.restore_session(store.clone(), id).await?;
 //! let _ = second.resume()?.collect().await;
+//! recorder.close().await?;
 //! assert_eq!(second.messages().len(), 4);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
@@ -42,6 +44,8 @@
 
 use agent_core::run::{Input, Run};
 use agent_core::{AgentId, Answer, LoopId, Message, Question, QuestionId, SessionId, Timestamp};
+
+use async_trait::async_trait;
 
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
@@ -103,7 +107,8 @@ impl LoadedSession {
     }
 }
 
-/// What a store can say and do about runs that are not over. Every [`SessionStore`] can.
+/// Queries and answers for the open runs of a store. Implemented for every [`SessionStore`].
+#[async_trait]
 pub trait OpenRuns {
     /// Every run of this store that is not over: it waits, was cut off, or goes on. Only the
     /// [sessions that may have one](SessionStore::list_open_session_ids) are read; one that cannot be read is reported and keeps the
@@ -111,28 +116,29 @@ pub trait OpenRuns {
     ///
     /// # Errors
     /// When the store cannot be listed.
-    fn unfinished(&self) -> Result<UnfinishedSessions, SessionError>;
+    async fn unfinished(&self) -> Result<UnfinishedSessions, SessionError>;
 
     /// Answers a question of a run that waits, by one more record of its session, and says where the run stands after it.
-    /// It goes on where somebody resumes it. Blocks.
+    /// The run continues where it is resumed.
     ///
     /// # Errors
     /// When there is no such session or question, when no run waits in it, when a process has it open for writing
     /// ([`SessionError::Locked`]: the answer is to be given there), and when it cannot be written. Nothing is changed then.
-    fn answer(
+    async fn answer(
         &self,
-        id: impl AsRef<str>,
-        question: impl Into<QuestionId>,
+        id: impl AsRef<str> + Send,
+        question: impl Into<QuestionId> + Send,
         answer: Answer,
         now: Timestamp,
     ) -> Result<Unfinished, SessionError>;
 }
 
+#[async_trait]
 impl<S: SessionStore + ?Sized> OpenRuns for S {
-    fn unfinished(&self) -> Result<UnfinishedSessions, SessionError> {
+    async fn unfinished(&self) -> Result<UnfinishedSessions, SessionError> {
         let mut found = UnfinishedSessions { runs: Vec::new(), unreadable: Vec::new() };
-        for id in self.list_open_session_ids()? {
-            match self.load_session(id.as_str()).and_then(|session| session.unfinished()) {
+        for id in self.list_open_session_ids().await? {
+            match self.load_session(id.as_str()).await.and_then(|session| session.unfinished()) {
                 Ok(run) => found.runs.extend(run),
                 Err(SessionError::NotFound { .. }) => {}
                 Err(error) => found.unreadable.push((id, error)),
@@ -141,15 +147,16 @@ impl<S: SessionStore + ?Sized> OpenRuns for S {
         Ok(found)
     }
 
-    fn answer(
+    async fn answer(
         &self,
-        id: impl AsRef<str>,
-        question: impl Into<QuestionId>,
+        id: impl AsRef<str> + Send,
+        question: impl Into<QuestionId> + Send,
         answer: Answer,
         now: Timestamp,
     ) -> Result<Unfinished, SessionError> {
-        let input = Input::Answer { question_id: question.into(), answer };
-        let (session, run) = apply_offline(self, id.as_ref(), now, &input)?;
+        let (id, question_id) = (id.as_ref().to_owned(), question.into());
+        let input = Input::Answer { question_id, answer };
+        let (session, run) = apply_offline(self, &id, now, &input).await?;
         let mut session = LoadedSession::new(session);
         session.mark_interrupted();
         match session.head() {

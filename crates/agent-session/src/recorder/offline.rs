@@ -12,7 +12,7 @@ use crate::model::Session;
 use crate::store::SessionStore;
 
 /// Applies an input to the run that is open in a session, writes it down, and gives both as they are then.
-pub(crate) fn apply_offline<S: SessionStore + ?Sized>(
+pub(crate) async fn apply_offline<S: SessionStore + ?Sized>(
     store: &S,
     id: &str,
     now: Timestamp,
@@ -20,10 +20,10 @@ pub(crate) fn apply_offline<S: SessionStore + ?Sized>(
 ) -> Result<(Session, Run), SessionError> {
     // Looked at first, so that a session that is not there or does not wait is not opened for writing.
     let session_id = SessionId::from(id);
-    if store.load_session(id)?.open_run()?.is_none() {
+    if store.load_session(id).await?.open_run()?.is_none() {
         return Err(SessionError::NotWaiting { session_id });
     }
-    let (mut disk, recording) = Disk::open(store, &session_id)?;
+    let (mut disk, recording) = Disk::open(store, &session_id).await?;
     let Some(mut recording) = recording else { return Err(SessionError::NotWaiting { session_id }) };
     let loaded = LoadedSession::new(recording.session.clone());
     let Some(mut run) = loaded.open_run()? else { return Err(SessionError::NotWaiting { session_id }) };
@@ -35,8 +35,8 @@ pub(crate) fn apply_offline<S: SessionStore + ?Sized>(
     let inputs = [AppliedInput { now, input: input.clone() }];
     let entry = JournalEntry::new(&run, &inputs, &events, Durability::Flushed);
     if let Some(job) = disk.append(&mut recording, &entry, entry.durability)? {
-        job()?;
+        job.await?;
     }
-    disk.save(&recording.session)?;
+    disk.save(&recording.session).await?;
     Ok((recording.session, run))
 }

@@ -25,7 +25,9 @@ pub(super) use read::read_json;
 
 use super::merge::merge;
 use super::write_lock::{self, WriteLock};
-use super::{FoundSessions, Salvaged, SessionQuery, SessionStore, SessionWriter, files, id, salvage};
+use super::{
+    BlockingSessionStore, BlockingSessionWriter, FoundSessions, Salvaged, SessionQuery, files, id, salvage,
+};
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
@@ -154,13 +156,13 @@ impl JsonStore {
     }
 
     fn not_found(&self, id: &str) -> SessionError {
-        SessionError::NotFound { id: id.to_owned(), dir: self.dir.to_path_buf() }
+        SessionError::NotFound { id: id.to_owned(), store: self.dir.display().to_string() }
     }
 }
 
-impl SessionStore for JsonStore {
-    fn location(&self, id: &str) -> Result<PathBuf, SessionError> {
-        self.path_of(id)
+impl BlockingSessionStore for JsonStore {
+    fn describe(&self) -> String {
+        self.dir.display().to_string()
     }
 
     fn save_session(&self, session: &Session) -> Result<(), SessionError> {
@@ -183,7 +185,10 @@ impl SessionStore for JsonStore {
         find::find(self, query)
     }
 
-    fn write_session(&self, id: &str) -> Result<(Box<dyn SessionWriter>, Option<Session>), SessionError> {
+    fn write_session(
+        &self,
+        id: &str,
+    ) -> Result<(Box<dyn BlockingSessionWriter>, Option<Session>), SessionError> {
         let (writer, found) = write::JsonWriter::open(self, id)?;
         Ok((Box::new(writer), found))
     }

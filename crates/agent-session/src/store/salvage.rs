@@ -30,8 +30,18 @@ pub struct Loss {
     pub reason: String,
 }
 
+impl Salvaged {
+    /// The readable part of a session and what is missing in it.
+    #[must_use]
+    pub fn new(session: Session, losses: Vec<Loss>) -> Self {
+        Self { session, losses }
+    }
+}
+
 impl Loss {
-    pub(crate) fn new(place: impl Into<String>, reason: impl Into<String>) -> Self {
+    /// A loss at a place, which the store names, and its reason.
+    #[must_use]
+    pub fn new(place: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { place: place.into(), reason: reason.into() }
     }
 }

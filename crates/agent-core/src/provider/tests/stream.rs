@@ -107,16 +107,16 @@ fn every_borrowed_event_has_an_owned_form_of_the_same_name() {
         (StreamEvent::TextStart { index: 1 }, json!({"type": "text_start", "index": 1})),
         (
             StreamEvent::TextSignature { index: 1, delta: "s" },
-            json!({"type": "text_signature", "index": 1, "delta": "s"}),
+            json!({"type": "text_signature", "index": 1, "signature": "s"}),
         ),
         (StreamEvent::ThinkingStart { index: 1 }, json!({"type": "thinking_start", "index": 1})),
         (
             StreamEvent::ThinkingDelta { index: 1, delta: "d" },
-            json!({"type": "thinking_delta", "index": 1, "delta": "d"}),
+            json!({"type": "thinking_delta", "index": 1, "text": "d"}),
         ),
         (
             StreamEvent::ThinkingSignature { index: 1, delta: "d" },
-            json!({"type": "thinking_signature", "index": 1, "delta": "d"}),
+            json!({"type": "thinking_signature", "index": 1, "signature": "d"}),
         ),
         (
             StreamEvent::RedactedThinking { index: 1, data: "d" },
@@ -128,11 +128,11 @@ fn every_borrowed_event_has_an_owned_form_of_the_same_name() {
         ),
         (
             StreamEvent::ToolCallDelta { index: 1, delta: "d" },
-            json!({"type": "tool_call_delta", "index": 1, "delta": "d"}),
+            json!({"type": "tool_call_delta", "index": 1, "text": "d"}),
         ),
         (
             StreamEvent::ToolCallSignature { index: 1, delta: "d" },
-            json!({"type": "tool_call_signature", "index": 1, "delta": "d"}),
+            json!({"type": "tool_call_signature", "index": 1, "signature": "d"}),
         ),
         (
             StreamEvent::Opaque { index: 1, kind: "k", data: &data },

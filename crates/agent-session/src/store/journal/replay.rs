@@ -154,6 +154,29 @@ impl Lines {
     }
 }
 
+impl Session {
+    /// Rebuilds a session from its saved form and the records since that save, in their order. Where a session was never
+    /// saved, begin with the [`head`](crate::store::SessionRecord::head) of its first record.
+    ///
+    /// # Errors
+    /// [`SessionError::Corrupt`] when a record cannot be read or one is missing; it names the record.
+    pub fn with_records<L: AsRef<[u8]>>(
+        self,
+        records: impl IntoIterator<Item = L>,
+    ) -> Result<Self, SessionError> {
+        let id = self.session_id.clone();
+        let records: Vec<L> = records.into_iter().collect();
+        let bytes = records.iter().map(|line| line.as_ref().len()).sum();
+        let mut lines = Lines::new(Recording::new(self), bytes);
+        for (at, line) in records.iter().enumerate() {
+            lines.take(line.as_ref()).map_err(|reason| {
+                SessionError::corrupt(Path::new(id.as_str()), format!("record {}", at + 1), reason)
+            })?;
+        }
+        Ok(lines.finish().session)
+    }
+}
+
 #[expect(clippy::result_large_err, reason = "as above")]
 fn begin(
     mut first: Value,

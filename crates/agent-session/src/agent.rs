@@ -48,7 +48,7 @@ use crate::loaded::LoadedSession;
 use crate::recorder::SessionRecorder;
 use crate::store::{MAX_FILE_BYTES, SessionStore, files};
 
-/// Keeping an agent's conversation in a file (seed 003).
+/// Keeping an agent's conversation in a file.
 pub trait SaveContext {
     /// Writes the messages as a JSON array, in one step.
     ///

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use agent_core::{AgentError, LoopId, SessionId};
 
-use crate::model::Point;
+use crate::point::Point;
 
 /// A cause of any kind.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -42,6 +42,7 @@ pub mod markdown;
 pub mod model;
 #[cfg(feature = "pi")]
 pub mod pi;
+mod point;
 pub mod recorder;
 pub mod schema;
 pub mod store;

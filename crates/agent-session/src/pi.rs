@@ -19,7 +19,7 @@
 mod build;
 mod entry;
 mod message;
-mod strands;
+mod split;
 mod write;
 
 use std::path::Path;

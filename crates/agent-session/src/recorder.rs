@@ -25,12 +25,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod disk;
 mod events;
 mod groups;
-mod known;
 mod links;
 mod offline;
+mod recent_histories;
+mod session_journal;
 mod write;
 
 #[cfg(test)]
@@ -47,8 +47,8 @@ use crate::error::SessionError;
 use crate::model::Session;
 use crate::model::recording::Recording;
 use crate::store::SessionStore;
-use disk::Disk;
 pub(crate) use offline::apply_offline;
+use session_journal::SessionJournal;
 
 /// Records sessions. A clone is another handle on the same recorder; when the last one goes, agents' among them, what is
 /// open is saved.
@@ -71,7 +71,7 @@ struct Options {
     flushing: Flushing,
 }
 
-/// When what was written is forced to the disk, so that it survives the end of the machine. The end of the process loses
+/// When what was written is forced to the journal, so that it survives the end of the machine. The end of the process loses
 /// nothing that was acknowledged either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -94,7 +94,7 @@ struct State {
 struct Tracked {
     recording: Recording,
     /// Its files, for a session that is written as it happens.
-    disk: Option<Disk>,
+    journal: Option<SessionJournal>,
     /// Whether it was put aside by [`SessionRecorder::compact_journal`] or [`SessionRecorder::flush`].
     completed: bool,
     /// Whether its writer is in use by a save.
@@ -106,7 +106,7 @@ struct Tracked {
 impl Tracked {
     /// Whether the session is written to a store, so that its events come from the journal.
     fn is_written(&self) -> bool {
-        self.disk.is_some() || self.saving
+        self.journal.is_some() || self.saving
     }
 }
 
@@ -161,7 +161,7 @@ impl SessionRecorder {
         if self.inner.writes(&id) {
             return Ok(());
         }
-        Disk::open(&**store, &id).await.map(drop)
+        SessionJournal::open(&**store, &id).await.map(drop)
     }
 
     /// Opens a stored session for writing and keeps it open: until [`close`](Self::close) no other recorder can write it.
@@ -190,7 +190,7 @@ impl SessionRecorder {
         self
     }
 
-    /// When what was written is forced to the disk.
+    /// When what was written is forced to the journal.
     #[must_use]
     pub fn with_flushing(self, flushing: Flushing) -> Self {
         self.inner.options.lock().unwrap_or_else(PoisonError::into_inner).flushing = flushing;
@@ -289,9 +289,9 @@ impl Drop for Inner {
         };
         let mut left = Vec::new();
         for (id, tracked) in std::mem::take(&mut state.sessions) {
-            match tracked.disk {
-                Some(mut disk) => {
-                    if let Err(error) = disk.save_on_drop(&tracked.recording.session) {
+            match tracked.journal {
+                Some(mut journal) => {
+                    if let Err(error) = journal.save_on_drop(&tracked.recording.session) {
                         failed(&id, &error);
                     }
                 }

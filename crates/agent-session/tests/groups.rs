@@ -616,7 +616,7 @@ async fn a_page_and_a_file_of_pi_say_which_branch_the_conversation_goes_on_from(
 fn the_end_of_a_group_that_was_never_announced_changes_nothing() {
     let recorder = SessionRecorder::new();
     let end: AgentEvent = serde_json::from_value(json!({
-        "type": "ParallelLoopEnd", "group_id": "s-9.parallel.x-group", "session_id": "s-9", "timestamp": 3
+        "type": "parallel_loop_end", "group_id": "s-9.parallel.x-group", "session_id": "s-9", "timestamp": 3
     }))
     .unwrap();
     recorder.on_event(&end);

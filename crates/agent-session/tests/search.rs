@@ -45,7 +45,7 @@ async fn fill(store: &Arc<dyn BlockingSessionStore>) -> Vec<SessionRecorder> {
         agent.chat(prompt).await.unwrap();
         // The last one is still being written.
         if id != "s-4" {
-            block_on(recorder.close()).unwrap();
+            recorder.close().await.unwrap();
         }
         recorders.push(recorder);
     }

@@ -1,4 +1,4 @@
-//! Recording in memory (REQ-214).
+//! Recording in memory.
 
 use std::sync::PoisonError;
 
@@ -103,9 +103,10 @@ impl SessionRecorder {
             state.route(record, &id);
         }
         let recording = Recording::new(session);
-        state
-            .sessions
-            .insert(id, Tracked { recording, disk: None, saving: false, completed: false, changed: false });
+        state.sessions.insert(
+            id,
+            Tracked { recording, journal: None, saving: false, completed: false, changed: false },
+        );
     }
 }
 
@@ -134,7 +135,7 @@ impl State {
             self.routes.insert(start.loop_id.clone(), id.clone());
             let tracked = self.sessions.entry(id.clone()).or_insert_with(|| Tracked {
                 recording: Recording::new(session_of_loop(&record, &id, start.session_origin.as_ref())),
-                disk: None,
+                journal: None,
                 saving: false,
                 completed: false,
                 changed: true,

@@ -30,7 +30,7 @@ impl State {
             }
             self.sessions.entry(id.clone()).or_insert_with(|| Tracked {
                 recording: Recording::new(session_of_start(start)),
-                disk: None,
+                journal: None,
                 saving: false,
                 completed: false,
                 changed: true,

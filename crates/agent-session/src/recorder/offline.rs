@@ -5,7 +5,7 @@ use agent_core::Timestamp;
 use agent_core::journal::{AppliedInput, Durability, JournalEntry};
 use agent_core::run::{Input, Run};
 
-use super::disk::Disk;
+use super::session_journal::SessionJournal;
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
@@ -23,7 +23,7 @@ pub(crate) async fn apply_offline<S: SessionStore + ?Sized>(
     if store.load_session(id).await?.open_run()?.is_none() {
         return Err(SessionError::NotWaiting { session_id });
     }
-    let (mut disk, recording) = Disk::open(store, &session_id).await?;
+    let (mut journal, recording) = SessionJournal::open(store, &session_id).await?;
     let Some(mut recording) = recording else { return Err(SessionError::NotWaiting { session_id }) };
     let loaded = LoadedSession::new(recording.session.clone());
     let Some(mut run) = loaded.open_run()? else { return Err(SessionError::NotWaiting { session_id }) };
@@ -34,9 +34,9 @@ pub(crate) async fn apply_offline<S: SessionStore + ?Sized>(
     run.apply(now, input.clone(), &mut events).map_err(agent_core::AgentError::from)?;
     let inputs = [AppliedInput { now, input: input.clone() }];
     let entry = JournalEntry::new(&run, &inputs, &events, Durability::Flushed);
-    if let Some(job) = disk.append(&mut recording, &entry, entry.durability)? {
+    if let Some(job) = journal.append(&mut recording, &entry, entry.durability)? {
         job.await?;
     }
-    disk.save(&recording.session).await?;
+    journal.save(&recording.session).await?;
     Ok((recording.session, run))
 }

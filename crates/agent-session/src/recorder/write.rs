@@ -7,8 +7,8 @@ use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError};
 use agent_core::{AgentEvent, SessionId};
 use async_trait::async_trait;
 
-use super::disk::{Disk, session_of_entry};
 use super::groups::{session_of_group, session_of_start};
+use super::session_journal::{SessionJournal, session_of_entry};
 use super::{Inner, State, Tracked};
 use crate::error::SessionError;
 use crate::model::Session;
@@ -93,9 +93,9 @@ impl RecordingJournal {
         if self.0.writes(id) {
             return Ok(());
         }
-        let (disk, found) = Disk::open(&**store, id).await?;
+        let (journal, found) = SessionJournal::open(&**store, id).await?;
         let recording = found.unwrap_or_else(|| Recording::new(new));
-        let idle = self.0.begin_writing(id, disk, recording);
+        let idle = self.0.begin_writing(id, journal, recording);
         // An agent that has moved to another session does not return to the previous one.
         for id in idle {
             if let Err(error) = self.0.save_one(&id, true, &one).await {
@@ -108,11 +108,11 @@ impl RecordingJournal {
 
 impl Inner {
     pub(super) fn writes(&self, id: &SessionId) -> bool {
-        self.lock().sessions.get(id).is_some_and(|t| t.disk.is_some())
+        self.lock().sessions.get(id).is_some_and(|t| t.journal.is_some())
     }
 
     /// Takes an opened session in, and names those of the same agent that have no open loop.
-    fn begin_writing(&self, id: &SessionId, disk: Disk, recording: Recording) -> Vec<SessionId> {
+    fn begin_writing(&self, id: &SessionId, journal: SessionJournal, recording: Recording) -> Vec<SessionId> {
         let mut state = self.lock();
         let agent = recording.session.agent_id.clone();
         let idle = state
@@ -120,7 +120,7 @@ impl Inner {
             .iter()
             .filter(|(other, t)| {
                 *other != id
-                    && t.disk.is_some()
+                    && t.journal.is_some()
                     && t.recording.session.agent_id == agent
                     && !t.recording.has_open_loop()
             })
@@ -129,7 +129,8 @@ impl Inner {
         for record in &recording.session.loops {
             state.route(record, id);
         }
-        let tracked = Tracked { recording, disk: Some(disk), saving: false, completed: false, changed: true };
+        let tracked =
+            Tracked { recording, journal: Some(journal), saving: false, completed: false, changed: true };
         state.sessions.insert(id.clone(), tracked);
         idle
     }
@@ -141,7 +142,9 @@ impl Inner {
         entry: &JournalEntry<'_>,
     ) -> Result<Option<Option<PendingWrite>>, SessionError> {
         let durability = self.durability(entry.durability);
-        let write = |disk: &mut Disk, recording: &mut Recording| disk.append(recording, entry, durability);
+        let write = |journal: &mut SessionJournal, recording: &mut Recording| {
+            journal.append(recording, entry, durability)
+        };
         self.write(id, write, |state| {
             let loop_id = entry.run.loop_id().clone();
             state.routes.entry(loop_id).or_insert_with(|| id.clone());
@@ -158,8 +161,9 @@ impl Inner {
         entry: &GroupEntry<'_>,
     ) -> Result<Option<Option<PendingWrite>>, SessionError> {
         let durability = self.durability(entry.durability);
-        let write =
-            |disk: &mut Disk, recording: &mut Recording| disk.append_group(recording, entry, durability);
+        let write = |journal: &mut SessionJournal, recording: &mut Recording| {
+            journal.append_group(recording, entry, durability)
+        };
         self.write(id, write, |state| {
             if let AgentEvent::ParallelLoopStart(start) = entry.event {
                 for loop_id in &start.loop_ids {
@@ -172,16 +176,16 @@ impl Inner {
     fn write(
         &self,
         id: &SessionId,
-        write: impl FnOnce(&mut Disk, &mut Recording) -> Result<Option<PendingWrite>, SessionError>,
+        write: impl FnOnce(&mut SessionJournal, &mut Recording) -> Result<Option<PendingWrite>, SessionError>,
         written: impl FnOnce(&mut State),
     ) -> Result<Option<Option<PendingWrite>>, SessionError> {
         let mut state = self.lock();
-        let Some(Tracked { recording, disk: Some(disk), changed, completed, .. }) =
+        let Some(Tracked { recording, journal: Some(journal), changed, completed, .. }) =
             state.sessions.get_mut(id)
         else {
             return Ok(None);
         };
-        let job = write(disk, recording);
+        let job = write(journal, recording);
         *changed = true;
         *completed = false;
         match job {
@@ -190,7 +194,7 @@ impl Inner {
                 Ok(Some(job))
             }
             Err(error) => {
-                // What is in memory is ahead of the disk: it goes, and the next record begins from the disk .
+                // What is in memory is ahead of the journal: it goes, and the next record begins from the journal .
                 state.sessions.remove(id);
                 Err(error)
             }
@@ -209,16 +213,16 @@ impl Inner {
         close: bool,
         _opening: &tokio::sync::MutexGuard<'_, ()>,
     ) -> Result<(), SessionError> {
-        let (session, disk) = {
+        let (session, journal) = {
             let mut state = self.lock();
             let Some(tracked) = state.sessions.get_mut(id) else { return Ok(()) };
-            let disk = tracked.disk.take();
-            tracked.saving = disk.is_some();
-            (tracked.recording.session.clone(), disk)
+            let journal = tracked.journal.take();
+            tracked.saving = journal.is_some();
+            (tracked.recording.session.clone(), journal)
         };
-        let mut taken = Taken { inner: self, id, disk };
-        let saved = match (&mut taken.disk, &self.store) {
-            (Some(disk), _) => disk.save(&session).await,
+        let mut taken = Taken { inner: self, id, journal };
+        let saved = match (&mut taken.journal, &self.store) {
+            (Some(journal), _) => journal.save(&session).await,
             (None, Some(store)) => store.save_session(&session).await,
             (None, None) => Ok(()),
         };
@@ -236,15 +240,15 @@ impl Inner {
 struct Taken<'a> {
     inner: &'a Inner,
     id: &'a SessionId,
-    disk: Option<Disk>,
+    journal: Option<SessionJournal>,
 }
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        if let Some(disk) = self.disk.take()
+        if let Some(journal) = self.journal.take()
             && let Some(tracked) = self.inner.lock().sessions.get_mut(self.id)
         {
-            tracked.disk = Some(disk);
+            tracked.journal = Some(journal);
             tracked.saving = false;
         }
     }

@@ -1,5 +1,4 @@
-//! A directory of sessions: one readable JSON file each, and a journal beside it while one is being written (REQ-216,
-//! REQ-217).
+//! A directory of sessions: one readable JSON file each, and a journal beside it while one is being written.
 //!
 //! | file | what |
 //! |---|---|
@@ -10,9 +9,10 @@
 //! Reading needs no lock: it takes the JSON file and the journal together, as they are at that moment.
 
 mod find;
-mod light;
+mod header;
 mod listing;
 mod read;
+mod salvage;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -21,13 +21,11 @@ use std::sync::Arc;
 use agent_core::SessionId;
 
 pub use listing::AgentSessions;
-pub(super) use read::read_json;
+use read::read_json;
 
 use super::merge::merge;
 use super::write_lock::{self, WriteLock};
-use super::{
-    BlockingSessionStore, BlockingSessionWriter, FoundSessions, Salvaged, SessionQuery, files, id, salvage,
-};
+use super::{BlockingSessionStore, BlockingSessionWriter, FoundSessions, Salvaged, SessionQuery, files, id};
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
@@ -92,7 +90,7 @@ impl JsonStore {
     }
 
     /// Writes a session. Loops that the store has of it and `session` has not are kept, so that an older copy in somebody's
-    /// hand cannot erase a newer loop; where both have a loop, the one with more events stays (D30).
+    /// hand cannot erase a newer loop; where both have a loop, the one with more events stays.
     ///
     /// # Errors
     /// When somebody else is writing it, when what is there is damaged, and when it cannot be written. Then what is there
@@ -194,6 +192,6 @@ impl BlockingSessionStore for JsonStore {
     }
 
     fn salvage_session(&self, id: &str) -> Result<Salvaged, SessionError> {
-        salvage::json(self, id)
+        salvage::salvage(self, id)
     }
 }

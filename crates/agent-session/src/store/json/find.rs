@@ -6,7 +6,7 @@ use super::super::query::{FoundSession, FoundSessions, SessionQuery, TextHit, hi
 use super::super::version::check_version_number;
 use super::super::{SessionSummary, files, write_lock};
 use super::JsonStore;
-use super::light::SessionHeader;
+use super::header::SessionHeader;
 use crate::error::SessionError;
 use crate::model::LoopStatus;
 

@@ -4,7 +4,7 @@ use agent_core::journal::{Durability, GroupEntry, JournalEntry};
 use agent_core::run::Run;
 use agent_core::{AgentEvent, Entry, History, LoopId, SessionId};
 
-use super::known::KnownEnds;
+use super::recent_histories::RecentHistories;
 use crate::error::SessionError;
 use crate::model::recording::{Recording, record_of_setup, session_of_loop};
 use crate::model::{LoopBase, OpenRun, RecordedEvent, Session};
@@ -12,14 +12,14 @@ use crate::store::journal::{Line, LineWriter};
 use crate::store::{PendingWrite, SessionRecord, SessionStore, SessionWriter};
 
 /// The right to write a session, and what its records know of the conversation.
-pub(super) struct Disk {
+pub(super) struct SessionJournal {
     writer: Box<dyn SessionWriter>,
     lines: LineWriter,
     /// The conversations of recent loops, as their last records left them.
-    known: KnownEnds,
+    known: RecentHistories,
 }
 
-impl Disk {
+impl SessionJournal {
     /// Opens a session for writing and takes over what is there.
     pub(super) async fn open<S: SessionStore + ?Sized>(
         store: &S,
@@ -30,7 +30,7 @@ impl Disk {
             session.nobody_drives_branches();
             Recording::new(session)
         });
-        let mut known = KnownEnds::default();
+        let mut known = RecentHistories::default();
         if let Some(session) = recording.as_ref().map(|r| &r.session)
             && let Some(head) = session.head_at(session.loops.len())
             && let Some(record) = session.loops.get(head)
@@ -42,7 +42,7 @@ impl Disk {
         Ok((Self { writer, lines: LineWriter::default(), known }, recording))
     }
 
-    /// Makes every later write fail, as a full disk does.
+    /// Makes every later write fail, as a full journal does.
     #[cfg(test)]
     pub(super) fn break_writer(&mut self) {
         #[derive(Debug)]

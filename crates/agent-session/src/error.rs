@@ -1,4 +1,4 @@
-//! Why a session could not be read or written.
+//! Errors of sessions.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,11 @@ use agent_core::{AgentError, LoopId, SessionId};
 
 use crate::point::Point;
 
-/// A cause of any kind.
+/// An error of any type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a session could not be read or written. Each names the file and the place in it.
+/// The reason why a session could not be read, written or continued. The text names the file or store, and the place in
+/// it where there is one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
@@ -34,10 +35,10 @@ pub enum SessionError {
     InvalidId {
         /// The id, cut to a length that can be shown.
         id: String,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
-    /// The file holds something else than it should. Nothing of it was used, and it was not changed.
+    /// The content of the file is invalid. None of it was used, and the file was not changed.
     #[error("{} is damaged at {place}: {source}", path.display())]
     Corrupt {
         /// The file.
@@ -71,33 +72,33 @@ pub enum SessionError {
         /// The most that is read.
         limit: u64,
     },
-    /// The operating system refused.
+    /// An operation of the operating system failed.
     #[error("{} could not be {action}: {source}", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What was to be done with it.
+        /// The operation, as a past participle: "written".
         action: &'static str,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The question cannot be answered.
+    /// The query is invalid.
     #[error("the query cannot be answered: {reason}")]
     InvalidQuery {
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
-    /// The database refused.
+    /// An operation of the database failed.
     #[error("{} could not be {action}: {source}", path.display())]
     Database {
         /// The database.
         path: PathBuf,
-        /// What was to be done with it.
+        /// The operation, as a past participle: "written".
         action: &'static str,
-        /// What it says.
+        /// The error of the database.
         source: BoxError,
     },
-    /// The store refused. For stores outside of this crate.
+    /// An operation of the store failed. For stores outside of this crate.
     #[error("{what} could not be {action}: {source}")]
     Store {
         /// What the store was asked for, for example a session.
@@ -112,26 +113,26 @@ pub enum SessionError {
     Encode {
         /// What.
         what: &'static str,
-        /// Why not.
+        /// The reason.
         source: serde_json::Error,
     },
-    /// The events of a loop do not make a conversation.
+    /// The conversation cannot be rebuilt from the events of a loop.
     #[error("the conversation of loop {loop_id} cannot be rebuilt: {source}")]
     Fold {
         /// The loop.
         loop_id: LoopId,
-        /// Why not.
+        /// The reason.
         source: BoxError,
     },
-    /// The open run cannot go on.
+    /// The open run cannot be resumed.
     #[error("the open loop {loop_id} cannot be resumed: {source}; the session loads without it")]
     Resume {
         /// The loop.
         loop_id: LoopId,
-        /// Why not.
+        /// The reason.
         source: BoxError,
     },
-    /// There is no such place in the session.
+    /// The session has no such point.
     #[error("session {session_id} has no place after {point}; Session::points lists those that it has")]
     NoPoint {
         /// The session.
@@ -139,7 +140,7 @@ pub enum SessionError {
         /// The place.
         point: Point,
     },
-    /// Nothing in the session waits for an answer.
+    /// No run of the session waits for an answer.
     #[error("no run of session {session_id} waits for an answer; OpenRuns::unfinished lists those that do")]
     NotWaiting {
         /// The session.
@@ -156,7 +157,7 @@ pub enum SessionError {
         /// What is missing: `tool NAME`, `route PROVIDER/MODEL` or `hook NAME`.
         missing: Vec<String>,
     },
-    /// The agent does not take it.
+    /// The agent rejected the operation.
     #[error(transparent)]
     Agent(#[from] AgentError),
 }

@@ -1,8 +1,8 @@
-//! Recording: from the events of runs to sessions, in memory or in files.
+//! Recording of sessions, to a store or in memory.
 //!
-//! [`SessionRecorder::attach`] makes itself the agent's journal: what a run decided is on record before anything is done
-//! about it, and a run that cannot be written down ends. [`SessionRecorder::new`] records in memory what
-//! [`on_event`](SessionRecorder::on_event) is given.
+//! [`SessionRecorder::attach`] makes the recorder the agent's journal: each input of a run is written before the run acts
+//! on it, and a run whose input cannot be written ends. [`SessionRecorder::new`] records in memory the events that are
+//! passed to [`on_event`](SessionRecorder::on_event).
 //!
 //! ```
 //! use agent_core::testing::ScriptedProvider;
@@ -50,8 +50,8 @@ use crate::store::SessionStore;
 pub(crate) use offline::apply_offline;
 use session_journal::SessionJournal;
 
-/// Records sessions. A clone is another handle on the same recorder; when the last one goes, agents' among them, what is
-/// open is saved.
+/// Records sessions. Clones are handles to the same recorder. When the last handle is dropped, including those of agents,
+/// open sessions are saved as far as their store can do that without waiting; call [`close`](Self::close) to be sure.
 #[derive(Clone)]
 pub struct SessionRecorder {
     inner: Arc<Inner>,
@@ -71,29 +71,29 @@ struct Options {
     flushing: Flushing,
 }
 
-/// When what was written is forced to the journal, so that it survives the end of the machine. The end of the process loses
-/// nothing that was acknowledged either way.
+/// When records are flushed to the disk, so that they survive a crash of the machine. A crash of the process loses no
+/// acknowledged record in either mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Flushing {
-    /// At the end of each turn, where a person is asked, and before a call that must not run twice.
+    /// At the end of each turn, before a question to the user, and before a call that must not run twice.
     #[default]
     WhenAsked,
-    /// Whenever the operating system does it.
+    /// When the operating system writes its cache.
     Never,
 }
 
 #[derive(Default)]
 struct State {
     sessions: BTreeMap<SessionId, Tracked>,
-    /// Which session a loop is in.
+    /// The session of each known loop.
     routes: BTreeMap<LoopId, SessionId>,
 }
 
 /// A session of a recorder.
 struct Tracked {
     recording: Recording,
-    /// Its files, for a session that is written as it happens.
+    /// The journal, for a session that is written to the store.
     journal: Option<SessionJournal>,
     /// Whether it was put aside by [`SessionRecorder::compact_journal`] or [`SessionRecorder::flush`].
     completed: bool,
@@ -117,16 +117,17 @@ impl SessionRecorder {
         Self::build(None)
     }
 
-    /// A recorder that writes to this store what the agents do that it [records](Self::record).
+    /// A recorder that writes the runs of the agents that it [records](Self::record) to this store.
     #[must_use]
     pub fn with_store(store: impl SessionStore + 'static) -> Self {
         Self::build(Some(Arc::new(store)))
     }
 
-    /// Writes down what this agent does, from its next run on, before it does it.
+    /// Records an agent to a store, from its next run on.
     ///
-    /// Nothing is opened here: a session is opened, and locked, with its first record. Where that fails, the run ends with
-    /// the reason; [`ready`](Self::ready) asks beforehand.
+    /// The session is opened and locked with its first record. If that fails, the run ends with the reason;
+    /// [`ready`](Self::ready) checks beforehand. To continue a stored session use
+    /// [`restore_session`](crate::RestoreSession::restore_session), which opens it at once.
     #[must_use]
     pub fn attach(agent: &BasicAgent, store: impl SessionStore + 'static) -> Self {
         let recorder = Self::with_store(store);
@@ -134,7 +135,7 @@ impl SessionRecorder {
         recorder
     }
 
-    /// Writes down what this agent does, too. The recorder must have a store, else nothing is written.
+    /// Records another agent. A recorder without a store writes nothing.
     pub fn record(&self, agent: &BasicAgent) {
         agent.set_journal(Some(Arc::new(write::RecordingJournal(Arc::clone(&self.inner)))));
     }
@@ -182,34 +183,34 @@ impl SessionRecorder {
         self.session(&id).ok_or_else(|| missing(store.describe()))
     }
 
-    /// Whether deltas and other live events that [`on_event`](Self::on_event) is given are kept; they are not unless asked
-    /// for. A journal never holds them: what they say is in the messages.
+    /// Sets whether live events that are passed to [`on_event`](Self::on_event) are recorded; the default is `false`. A
+    /// journal never contains them, because the messages contain the same text.
     #[must_use]
     pub fn include_streaming_events(self, include: bool) -> Self {
         self.inner.options.lock().unwrap_or_else(PoisonError::into_inner).streaming_events = include;
         self
     }
 
-    /// When what was written is forced to the journal.
+    /// Sets when records are flushed to the disk.
     #[must_use]
     pub fn with_flushing(self, flushing: Flushing) -> Self {
         self.inner.options.lock().unwrap_or_else(PoisonError::into_inner).flushing = flushing;
         self
     }
 
-    /// Where this recorder writes.
+    /// Returns the store, if the recorder has one.
     #[must_use]
     pub fn store(&self) -> Option<&Arc<dyn SessionStore>> {
         self.inner.store.as_ref()
     }
 
-    /// Copies of all sessions that the recorder holds, by id. Messages are shared.
+    /// Returns copies of all sessions that the recorder holds, ordered by id. Messages are shared.
     #[must_use]
     pub fn sessions(&self) -> Vec<Session> {
         self.inner.lock().sessions.values().map(|t| t.recording.session.clone()).collect()
     }
 
-    /// A copy of this session.
+    /// Returns a copy of a session that the recorder holds.
     #[must_use]
     pub fn session(&self, id: impl AsRef<str>) -> Option<Session> {
         self.inner.lock().sessions.get(id.as_ref()).map(|t| t.recording.session.clone())
@@ -253,7 +254,7 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How safe an entry is made that should be as safe as this.
+    /// Returns the durability of an entry that asks for `wanted`.
     fn durability(&self, wanted: Durability) -> Durability {
         match self.options.lock().unwrap_or_else(PoisonError::into_inner).flushing {
             Flushing::WhenAsked => wanted,

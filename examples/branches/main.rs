@@ -59,7 +59,7 @@ async fn main() -> Result<()> {
         result.usage.branches.total_tokens, result.usage.evaluation.total_tokens
     );
 
-    recorder.close()?;
+    recorder.close().await?;
     for record in &store.load_session(agent.session_id())?.loops {
         let selected = record.parallel_group.as_ref().is_some_and(|g| g.is_selected);
         println!("{:?}{} {}", record.status, if selected { ", selected" } else { "" }, record.loop_id);

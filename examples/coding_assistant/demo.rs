@@ -44,15 +44,16 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<ExitCode> {
         .with_provider(recording::Recording)
         .with_system_prompt(crate::SYSTEM_PROMPT)
         .with_tools(CodingTools::new(workspace).with_bash(shell).tools());
-    let recorder = SessionRecorder::attach(&agent, JsonStore::open(sessions_of(&root))?);
+    let store = JsonStore::open(sessions_of(&root))?;
+    let recorder = SessionRecorder::attach(&agent, store.clone());
     let ending = talk::turn(&agent, TASK, Asking::Here, screen, &mut Keyboard::open()).await?;
     screen.line("usage: 0 tokens, 0 dollars: a recording uses none");
-    let files = recorder.save()?;
+    let sessions = recorder.save().await?;
 
     let repaired = project::tests_pass(&root).await?;
     screen.line(&format!("`cargo test` there {} now", if repaired { "passes" } else { "still fails" }));
-    for file in files {
-        screen.line(&format!("session: {}", file.display()));
+    for id in sessions {
+        screen.line(&format!("session: {}", store.path_of(&id)?.display()));
     }
     screen.line(&three_ways());
     Ok(if ending == Ending::Well && repaired { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -73,10 +73,10 @@ async fn main() -> ExitCode {
 async fn run(args: Args) -> Result<ExitCode> {
     let screen = Screen::new();
     if args.pending {
-        return pending::list(&directory(&args)?, &screen);
+        return pending::list(&directory(&args)?, &screen).await;
     }
     if let Some((session, words)) = &args.answer {
-        return pending::answer(&directory(&args)?, session, words, &screen);
+        return pending::answer(&directory(&args)?, session, words, &screen).await;
     }
     if let Some(file) = &args.replay {
         return tape::replay(file, &screen).await;
@@ -112,15 +112,18 @@ async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<Exit
         agent = tape.attach(agent);
     }
     let store = JsonStore::open(sessions_of(&root))?;
-    if let Some(id) = &args.resume {
+    let recorder = if let Some(id) = &args.resume {
         let session = store.load_session(id.as_str())?;
         if let Some(end) = session.end_point() {
             watch.adopt(&session.files_at(&end)?);
         }
-        agent = agent.restore_session(&session)?;
+        let recorder;
+        (agent, recorder) = agent.restore_session(store.clone(), id.as_str()).await?;
         screen.line(&format!("session: {id}, {} messages", agent.messages().len()));
-    }
-    let recorder = SessionRecorder::attach(&agent, store.clone());
+        recorder
+    } else {
+        SessionRecorder::attach(&agent, store.clone())
+    };
     let mut keyboard = Keyboard::open();
     let mut ending = Ending::Well;
     if agent.is_suspended() {
@@ -145,8 +148,8 @@ async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<Exit
             }
         }
     }
-    for file in recorder.close()? {
-        screen.line(&format!("session: {}", file.display()));
+    for id in recorder.close().await? {
+        screen.line(&format!("session: {}", store.path_of(&id)?.display()));
     }
     if let Some(tape) = tape {
         tape.save(&keyboard, screen)?;
@@ -180,7 +183,7 @@ async fn prompt_loop(travel: &Travel<'_>, asking: Asking, keyboard: &mut Keyboar
             "/quit" => return Ok(Ending::Well),
             "" => {}
             "/clear" => agent.clear_messages()?,
-            line => match travel.command(line) {
+            line => match travel.command(line).await {
                 Ok(true) => {}
                 // What went wrong with a command ends neither the program nor the conversation.
                 Err(error) => screen.line(&format!("{error:#}")),

@@ -17,8 +17,8 @@ use crate::travel::sessions_of;
 pub(crate) const WAITS: u8 = 3;
 
 /// Shows every question that waits in a directory's sessions.
-pub(crate) fn list(root: &Path, screen: &Screen) -> Result<ExitCode> {
-    let found = JsonStore::open(sessions_of(root))?.unfinished()?;
+pub(crate) async fn list(root: &Path, screen: &Screen) -> Result<ExitCode> {
+    let found = JsonStore::open(sessions_of(root))?.unfinished().await?;
     let waiting = found.waiting();
     if waiting.is_empty() {
         screen.line("no question waits");
@@ -51,7 +51,7 @@ pub(crate) fn show(run: &Unfinished, screen: &Screen) {
 }
 
 /// Writes an answer to the first question of a session down. No model is asked; `--resume` goes on.
-pub(crate) fn answer(root: &Path, session: &str, words: &str, screen: &Screen) -> Result<ExitCode> {
+pub(crate) async fn answer(root: &Path, session: &str, words: &str, screen: &Screen) -> Result<ExitCode> {
     let store = JsonStore::open(sessions_of(root))?;
     let run = store.load_session(session)?.unfinished()?;
     let Some(question) = run.and_then(|run| run.questions.into_iter().next()) else {
@@ -62,7 +62,7 @@ pub(crate) fn answer(root: &Path, session: &str, words: &str, screen: &Screen) -
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
     let now = Timestamp(u64::try_from(now.as_millis())?);
-    let left = store.answer(session, question.id, approval::answer(words), now)?;
+    let left = store.answer(session, question.id, approval::answer(words), now).await?;
     screen.line(&format!("answered: {}? {words}", brief(&question.text)));
     if left.questions.is_empty() {
         screen.line(&format!("it goes on with: coding_assistant --resume {session}"));

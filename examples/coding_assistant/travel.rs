@@ -36,13 +36,13 @@ pub(crate) struct Travel<'a> {
 
 impl Travel<'_> {
     /// Does what a line beginning with `/` says; `false` for a line that is none of these commands.
-    pub(crate) fn command(&self, line: &str) -> Result<bool> {
+    pub(crate) async fn command(&self, line: &str) -> Result<bool> {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
             ["/help"] => self.screen.line(HELP),
             ["/tree"] => self.tree()?,
             ["/rewind", n] => self.rewind(number(n)?)?,
-            ["/fork", n] => self.fork(number(n)?)?,
+            ["/fork", n] => self.fork(number(n)?).await?,
             ["/compare", a, b] => self.compare(number(a)?, number(b)?)?,
             [word @ ("/rewind" | "/fork")] => bail!("{word} wants the number of a turn; /tree shows them"),
             ["/compare", ..] => bail!("/compare wants the numbers of two turns; /tree shows them"),
@@ -107,9 +107,9 @@ impl Travel<'_> {
         Ok(())
     }
 
-    fn fork(&self, n: usize) -> Result<()> {
+    async fn fork(&self, n: usize) -> Result<()> {
         let session = self.session()?;
-        let arrival = self.agent.fork(self.store, &session, &place(&session, n)?)?;
+        let arrival = self.agent.fork(self.store, &session, &place(&session, n)?).await?;
         self.arrive_at_the_end();
         self.watch.adopt(&arrival.files);
         self.screen.line(&format!(

@@ -102,7 +102,7 @@ pub(crate) async fn run(repository: &Path, scratch: &Path, round: usize) -> Resu
     }
 
     let id = agent.session_id();
-    recorder.close()?;
+    recorder.close().await?;
     drop((agent, recorder, events));
     let loaded =
         JsonStore::open(&sessions)?.load_session(id.as_str()).context("the session cannot be read back")?;

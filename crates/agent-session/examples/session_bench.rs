@@ -27,8 +27,8 @@ use agent_core::{
     Timestamp, Usage,
 };
 use agent_session::{
-    BoxError, Flushing, JsonStore, LoopRecord, LoopStatus, Order, Session, SessionQuery, SessionRecorder,
-    SessionStore, SortBy,
+    BlockingSessionStore, BoxError, Flushing, JsonStore, LoopRecord, LoopStatus, Order, Session,
+    SessionQuery, SessionRecorder, SortBy,
 };
 use async_trait::async_trait;
 use serde_json::json;
@@ -55,7 +55,7 @@ fn main() -> Result<(), BoxError> {
     }
 }
 
-fn open(kind: &str, folder: &Path) -> Result<Arc<dyn SessionStore>, BoxError> {
+fn open(kind: &str, folder: &Path) -> Result<Arc<dyn BlockingSessionStore>, BoxError> {
     match kind {
         "json" => Ok(Arc::new(JsonStore::open(folder.join("json"))?)),
         #[cfg(feature = "sqlite")]
@@ -167,7 +167,7 @@ async fn size(turns: usize) -> Result<(), BoxError> {
     Ok(())
 }
 
-fn fill(store: &dyn SessionStore, sessions: usize, bytes: usize) -> Result<(), BoxError> {
+fn fill(store: &dyn BlockingSessionStore, sessions: usize, bytes: usize) -> Result<(), BoxError> {
     const TURNS: usize = 5;
     let words =
         ["linker", "borrow", "socket", "poem", "schema", "parser", "weather", "index", "branch", "budget"];
@@ -203,7 +203,7 @@ fn fill(store: &dyn SessionStore, sessions: usize, bytes: usize) -> Result<(), B
     Ok(())
 }
 
-fn ask(store: &dyn SessionStore) -> Result<(), BoxError> {
+fn ask(store: &dyn BlockingSessionStore) -> Result<(), BoxError> {
     let page = |query: SessionQuery| query.page(0, 50);
     let questions = [
         ("list", page(SessionQuery::new())),

@@ -1,4 +1,4 @@
-//! What agents can do with files: save and load their conversation, their snapshot, and go on from a session.
+//! Methods that agents gain: saving and loading their conversation or snapshot, and continuing from a session.
 //!
 //! ```
 //! use agent_core::testing::ScriptedProvider;
@@ -13,12 +13,13 @@
 //! let store = JsonStore::open(dir.join("sessions"))?;
 //! let recorder = SessionRecorder::attach(&first, store.clone());
 //! first.chat("Hi").await?;
-//! recorder.close()?;
+//! recorder.close().await?;
 //! first.save_context(dir.join("context.json"))?;
 //!
-//! // Elsewhere: the whole session, or the conversation alone.
-//! let second = new_agent().restore_session(&store.load_session(first.session_id())?)?;
+//! // In another process: the whole session, recorded from here on, or the conversation alone.
+//! let (second, recorder) = new_agent().restore_session(store, first.session_id()).await?;
 //! assert_eq!(second.messages(), first.messages());
+//! recorder.close().await?;
 //! let third = new_agent();
 //! third.load_context(dir.join("context.json"))?;
 //! assert_eq!(third.messages(), first.messages());
@@ -29,18 +30,25 @@
 
 mod context_tool;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use agent_core::{AgentError, AgentMessage, AgentSnapshot, BasicAgent, Repair, SNAPSHOT_VERSION};
+use agent_core::run::Run;
+use agent_core::{
+    AgentError, AgentMessage, AgentSnapshot, AssistantMessage, BasicAgent, Message, Repair, RouteSetup,
+    SNAPSHOT_VERSION,
+};
+use async_trait::async_trait;
 use serde_json::Value;
 
 pub use context_tool::SaveContextTool;
 
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
-use crate::store::{MAX_FILE_BYTES, files};
+use crate::recorder::SessionRecorder;
+use crate::store::{MAX_FILE_BYTES, SessionStore, files};
 
-/// Keeping an agent's conversation in a file (seed 003).
+/// Keeping an agent's conversation in a file.
 pub trait SaveContext {
     /// Writes the messages as a JSON array, in one step.
     ///
@@ -105,27 +113,61 @@ impl AgentSnapshotFile for AgentSnapshot {
     }
 }
 
-/// Going on from a session.
+/// Continuing from a stored session.
+#[async_trait]
 pub trait RestoreSession: Sized {
-    /// Takes over a session's conversation, ids and counters. Model, provider, tools, hooks and system prompt stay those of
-    /// this agent.
+    /// Opens a session for writing, restores the agent from it, and records the agent to it from now on. The recorder
+    /// holds the session's write lock until [`SessionRecorder::close`].
     ///
-    /// A run that was cut off or waits for an answer comes back as one that waits: `resume()` drives it on from its last
-    /// record, `answer()` answers it, `abort()` ends it. Where its state cannot be read it is closed like a crash: calls
-    /// without a result get one that says so.
+    /// Conversation, ids and counters come from the session. Model, provider, tools, hooks and system prompt stay those
+    /// of this agent. A run that was cut off or waits for an answer is open again: `resume()` continues it from its last
+    /// record, `answer()` answers it, and `abort()` ends it. Because the records continue too, a call that must run once
+    /// is not repeated after another crash.
     ///
     /// # Errors
-    /// When a run is open here, or the session's events do not make a conversation.
-    fn restore_session(self, session: &LoadedSession) -> Result<Self, SessionError>;
+    /// [`SessionError::NotFound`]; [`SessionError::Locked`] while another process or recorder has the session, so that a
+    /// live run is never continued twice; [`SessionError::Missing`] when the open run needs a tool, a route or a hook
+    /// that this agent does not have; also when a run is open in this agent or the session cannot be read.
+    async fn restore_session(
+        self,
+        store: impl SessionStore + 'static,
+        id: impl AsRef<str> + Send,
+    ) -> Result<(Self, SessionRecorder), SessionError>;
+
+    /// As [`restore_session`](Self::restore_session), from a session that was loaded before, without a lock and without
+    /// recording. What the agent does from here on is in no session; a second process can do the same work again.
+    ///
+    /// If the state of an open run cannot be read, the run is closed as after a crash: calls without a result get one
+    /// that says so.
+    ///
+    /// # Errors
+    /// When a run is open in this agent, or the session's events do not make a conversation.
+    fn restore_unrecorded(self, session: &LoadedSession) -> Result<Self, SessionError>;
 }
 
+#[async_trait]
 impl RestoreSession for BasicAgent {
-    fn restore_session(self, session: &LoadedSession) -> Result<Self, SessionError> {
+    async fn restore_session(
+        self,
+        store: impl SessionStore + 'static,
+        id: impl AsRef<str> + Send,
+    ) -> Result<(Self, SessionRecorder), SessionError> {
+        let recorder = SessionRecorder::with_store(store);
+        let session = LoadedSession::new(recorder.open(id.as_ref()).await?).interrupted();
+        if let Some(run) = session.open_run()? {
+            check_environment(&self, &run)?;
+        }
+        let agent = self.restore_unrecorded(&session)?;
+        recorder.record(&agent);
+        Ok((agent, recorder))
+    }
+
+    fn restore_unrecorded(self, session: &LoadedSession) -> Result<Self, SessionError> {
         let run = session.open_run().unwrap_or_else(|error| {
             tracing::warn!(session = %session.session_id, %error, "the open loop is closed like a crash");
             None
         });
-        let mut snapshot = self.checkpoint();
+        let mut snapshot = self.snapshot();
         snapshot.agent_id = session.agent_id.clone();
         snapshot.session_id = session.session_id.clone();
         snapshot.last_loop_id = session.last_loop_id().cloned();
@@ -135,13 +177,46 @@ impl RestoreSession for BasicAgent {
             None => session.history()?,
         };
         snapshot.suspended = run.map(Box::new);
+        snapshot.recorded = false;
         // A session does not hold the system prompt: what is set here counts as what was there.
-        snapshot.system_prompt = self.system_prompt().to_string();
+        snapshot.system_prompt = self.state().system_prompt.to_string();
         snapshot.changed = false;
         // A fork that nobody has gone on with yet: its first loop is a branch of the last one that it took along.
         snapshot.rewound = session.loops.last().is_some_and(|r| r.session_id != session.session_id);
         Ok(self.restore(snapshot)?)
     }
+}
+
+/// Checks that an agent has what an open run was started with.
+///
+/// # Errors
+/// [`SessionError::Missing`] with everything that is missing.
+fn check_environment(agent: &BasicAgent, run: &Run) -> Result<(), SessionError> {
+    let (config, setup) = (agent.config(), run.setup());
+    let available: BTreeSet<String> = agent.state().tools.iter().map(|tool| tool.name().to_owned()).collect();
+    let reply = run.open_reply().and_then(|reply| reply.as_llm()).and_then(Message::as_assistant);
+    let called = reply.into_iter().flat_map(AssistantMessage::tool_calls).map(|call| call.name.to_string());
+    let tools: BTreeSet<String> = called.filter(|name| !available.contains(name)).collect();
+    let has_route = |wanted: &&RouteSetup| {
+        config.routes.iter().any(|r| r.model.provider == wanted.provider && r.model.id == wanted.model)
+    };
+    let routes = setup.routes.iter().filter(|route| !has_route(route));
+    let hooks = [
+        ("before_loop", setup.gates.before_loop && config.hooks.run.before.is_empty()),
+        ("input_filters", setup.gates.input && config.hooks.input_filters.is_empty()),
+        ("before_turn", setup.gates.before_turn && config.hooks.turn.before.is_empty()),
+        ("after_tool", setup.gates.after_tool && config.hooks.tool.after.is_empty()),
+    ];
+    let missing: Vec<String> = tools
+        .into_iter()
+        .map(|name| format!("tool {name}"))
+        .chain(routes.map(|route| format!("route {}/{}", route.provider, route.model)))
+        .chain(hooks.iter().filter(|(_, missing)| *missing).map(|(name, _)| format!("hook {name}")))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(SessionError::Missing { session_id: setup.session_id.clone(), missing })
 }
 
 /// An agent as seed 003's first users built it: an Ollama model, its host, a system prompt, and the file that its
@@ -171,7 +246,7 @@ pub fn from_legacy(
 fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, SessionError> {
     let bytes = files::read(path, MAX_FILE_BYTES)?.ok_or_else(|| SessionError::NotFound {
         id: path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default(),
-        dir: path.parent().map(Path::to_path_buf).unwrap_or_default(),
+        store: path.parent().map(|dir| dir.display().to_string()).unwrap_or_default(),
     })?;
     serde_json::from_slice(&bytes)
         .map_err(|e| SessionError::corrupt(path, format!("line {}, column {}", e.line(), e.column()), e))

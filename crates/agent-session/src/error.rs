@@ -1,44 +1,44 @@
-//! Why a session could not be read or written.
+//! Errors of sessions.
 
 use std::path::{Path, PathBuf};
 
 use agent_core::{AgentError, LoopId, SessionId};
 
-use crate::model::Point;
+use crate::point::Point;
 
-/// A cause of any kind.
+/// An error of any type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a session could not be read or written. Each names the file and the place in it.
+/// The reason why a session could not be read, written or continued. The text names the file or store, and the place in
+/// it where there is one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
     /// There is no such session.
-    #[error("there is no session {id:?} in {}", dir.display())]
+    #[error("there is no session {id:?} in {store}")]
     NotFound {
         /// The session.
         id: String,
-        /// Where it was looked for.
-        dir: PathBuf,
+        /// The store, as it describes itself.
+        store: String,
     },
-    /// Somebody else writes this session (B-180).
+    /// Another writer has this session.
     #[error(
-        "another process or recorder is writing this session; end it, or record under another session id ({} is locked)",
-        path.display()
+        "another process or recorder is writing this session; end it, or record under another session id ({lock} is locked)"
     )]
     Locked {
-        /// The lock.
-        path: PathBuf,
+        /// The lock: the path of a file, or another name for it.
+        lock: String,
     },
     /// The id cannot be the name of a file.
     #[error("the session id {id:?} cannot be used as a file name: {reason}")]
     InvalidId {
         /// The id, cut to a length that can be shown.
         id: String,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
-    /// The file holds something else than it should. Nothing of it was used, and it was not changed.
+    /// The content of the file is invalid. None of it was used, and the file was not changed.
     #[error("{} is damaged at {place}: {source}", path.display())]
     Corrupt {
         /// The file.
@@ -72,30 +72,40 @@ pub enum SessionError {
         /// The most that is read.
         limit: u64,
     },
-    /// The operating system refused.
+    /// An operation of the operating system failed.
     #[error("{} could not be {action}: {source}", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What was to be done with it.
+        /// The operation, as a past participle: "written".
         action: &'static str,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The question cannot be answered.
+    /// The query is invalid.
     #[error("the query cannot be answered: {reason}")]
     InvalidQuery {
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
-    /// The database refused.
+    /// An operation of the database failed.
     #[error("{} could not be {action}: {source}", path.display())]
     Database {
         /// The database.
         path: PathBuf,
-        /// What was to be done with it.
+        /// The operation, as a past participle: "written".
         action: &'static str,
-        /// What it says.
+        /// The error of the database.
+        source: BoxError,
+    },
+    /// An operation of the store failed. For stores outside of this crate.
+    #[error("{what} could not be {action}: {source}")]
+    Store {
+        /// What the store was asked for, for example a session.
+        what: String,
+        /// What it was to do with it, as a past participle: "written".
+        action: &'static str,
+        /// The cause.
         source: BoxError,
     },
     /// Something cannot be written as JSON.
@@ -103,26 +113,26 @@ pub enum SessionError {
     Encode {
         /// What.
         what: &'static str,
-        /// Why not.
+        /// The reason.
         source: serde_json::Error,
     },
-    /// The events of a loop do not make a conversation.
+    /// The conversation cannot be rebuilt from the events of a loop.
     #[error("the conversation of loop {loop_id} cannot be rebuilt: {source}")]
     Fold {
         /// The loop.
         loop_id: LoopId,
-        /// Why not.
+        /// The reason.
         source: BoxError,
     },
-    /// The open run cannot go on.
+    /// The open run cannot be resumed.
     #[error("the open loop {loop_id} cannot be resumed: {source}; the session loads without it")]
     Resume {
         /// The loop.
         loop_id: LoopId,
-        /// Why not.
+        /// The reason.
         source: BoxError,
     },
-    /// There is no such place in the session.
+    /// The session has no such point.
     #[error("session {session_id} has no place after {point}; Session::points lists those that it has")]
     NoPoint {
         /// The session.
@@ -130,18 +140,34 @@ pub enum SessionError {
         /// The place.
         point: Point,
     },
-    /// Nothing in the session waits for an answer.
+    /// No run of the session waits for an answer.
     #[error("no run of session {session_id} waits for an answer; OpenRuns::unfinished lists those that do")]
     NotWaiting {
         /// The session.
         session_id: SessionId,
     },
-    /// The agent does not take it.
+    /// The open run of the session needs something that the agent does not have.
+    #[error(
+        "session {session_id} cannot be continued by this agent, which lacks {}; add it, or call restore_unrecorded to continue without the check",
+        .missing.join(", ")
+    )]
+    Missing {
+        /// The session.
+        session_id: SessionId,
+        /// What is missing: `tool NAME`, `route PROVIDER/MODEL` or `hook NAME`.
+        missing: Vec<String>,
+    },
+    /// The agent rejected the operation.
     #[error(transparent)]
     Agent(#[from] AgentError),
 }
 
 impl SessionError {
+    /// Returns the error of a store that could not do something with a session: `what` could not be `action`.
+    pub fn store(what: impl Into<String>, action: &'static str, source: impl Into<BoxError>) -> Self {
+        Self::Store { what: what.into(), action, source: source.into() }
+    }
+
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io { path: path.to_owned(), action, source }
     }

@@ -1,8 +1,9 @@
-//! Sessions: what agents did, as a tree of loops that survives the process.
+//! Sessions: the persistent record of an agent's runs, as a tree of loops.
 //!
-//! Read the modules in this order: [`model`] (what a session is), [`store`] (where it lies), [`recorder`] (how it gets
-//! there), [`loaded`] (how an agent goes on from it), [`agent`] (methods that agents gain by it), [`travel`] (going back, forks),
-//! [`waiting`] (answers from elsewhere), [`files`] (what the files were).
+//! Read the modules in this order: [`model`] (the data types), [`store`] (storage), [`recorder`] (writing), [`loaded`]
+//! (reading), [`agent`] (methods that agents gain), [`travel`] (rewinding and forking), [`waiting`] (open runs and their
+//! questions), [`files`] (the state of the user's files). Cassettes, which record a run for a strict replay, are in the
+//! module `cassette` behind the feature of that name.
 //!
 //! ```
 //! use agent_core::testing::ScriptedProvider;
@@ -16,7 +17,7 @@
 //! let store = JsonStore::open(sessions)?;
 //! let recorder = SessionRecorder::attach(&agent, store.clone());
 //! agent.chat("Hi").await?;
-//! recorder.close()?;
+//! recorder.close().await?;
 //!
 //! let session = store.load_session(&agent.session_id())?;
 //! assert_eq!(session.loops[0].status, LoopStatus::Completed);
@@ -28,9 +29,9 @@
 //!
 //! # What is written when
 //!
-//! Each input of a run is one line, appended to `{session_id}.journal.jsonl` before anything is done about it; its cost is
-//! that of what is new. The readable file `{session_id}.json` is written when a session is saved or closed, and takes the
-//! journal in. A killed process loses at most the line that it was writing.
+//! Each input of a run is one line. It is appended to `{session_id}.journal.jsonl` before the run acts on it, at a cost
+//! proportional to what is new. Saving or closing a session writes the readable file `{session_id}.json`, which contains
+//! everything from the journal. A killed process loses at most the line that it was writing.
 
 pub mod agent;
 #[cfg(feature = "cassette")]
@@ -42,6 +43,7 @@ pub mod markdown;
 pub mod model;
 #[cfg(feature = "pi")]
 pub mod pi;
+mod point;
 pub mod recorder;
 pub mod schema;
 pub mod store;
@@ -72,9 +74,9 @@ pub use recorder::{Flushing, SessionRecorder};
 pub use schema::{event_schema, session_schema};
 #[doc(inline)]
 pub use store::{
-    AgentSessions, FoundSession, FoundSessions, JsonStore, Loss, MAX_FILE_BYTES, MAX_ID_BYTES, MAX_PAGE,
-    Order, Salvaged, SessionQuery, SessionRecord, SessionStore, SessionSummary, SessionWriter, SortBy,
-    TextHit, WriteJob,
+    AgentSessions, BlockingSessionStore, BlockingSessionWriter, FoundSession, FoundSessions, JsonStore, Loss,
+    MAX_FILE_BYTES, MAX_ID_BYTES, MAX_PAGE, Order, PendingWrite, Salvaged, SessionQuery, SessionRecord,
+    SessionStore, SessionSummary, SessionWriter, SortBy, TextHit, WriteJob,
 };
 #[cfg(feature = "sqlite")]
 #[doc(inline)]
@@ -84,12 +86,12 @@ pub use travel::{Arrival, Comparison, OutlineTurn, TimeTravel};
 #[doc(inline)]
 pub use waiting::{OpenRuns, Unfinished, UnfinishedSessions};
 
-/// The page about sessions, whose example must compile.
+/// Compiles the examples of the page about sessions.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/concepts/sessions.md")]
 struct SessionsPage;
 
-/// The page about checkpoints, whose examples must run.
+/// Runs the examples of the page about checkpoints.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/concepts/checkpoints.md")]
 struct CheckpointsPage;

@@ -29,12 +29,24 @@ pub struct LoadedSession {
 }
 
 impl LoadedSession {
-    pub(crate) fn new(session: Session) -> Self {
+    /// A session that a store has loaded.
+    #[must_use]
+    pub fn new(session: Session) -> Self {
         Self { session, torn_bytes: 0 }
     }
 
-    pub(crate) fn torn(mut self, bytes: usize) -> Self {
+    /// The same session, after an unfinished last record of this many bytes was dropped.
+    #[must_use]
+    pub fn with_torn_bytes(mut self, bytes: usize) -> Self {
         self.torn_bytes = bytes;
+        self
+    }
+
+    /// The same session, with open loops marked as [`Interrupted`](LoopStatus::Interrupted). A store does this when no
+    /// writer has the session.
+    #[must_use]
+    pub fn interrupted(mut self) -> Self {
+        self.mark_interrupted();
         self
     }
 

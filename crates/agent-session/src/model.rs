@@ -1,8 +1,8 @@
-//! What a session is: loops with their messages, turns and events, linked to a tree (REQ-211, REQ-212).
+//! What a session is: loops with their messages, turns and events, linked to a tree.
 //!
 //! A message is stored once; turns refer to it by its place in [`LoopRecord::messages`]. In memory events share the
 //! messages; in the file they refer to them. Times are milliseconds since 1970-01-01 UTC. Fields and kinds of event that
-//! a later version adds survive a load and a save (B-181).
+//! a later version adds survive a load and a save.
 //!
 //! ```
 //! use agent_core::{SessionId, Timestamp};
@@ -14,14 +14,12 @@
 //! ```
 
 mod event;
+pub(crate) mod event_messages;
 mod extra;
 mod fold;
-mod fork;
 pub(crate) mod form;
 pub(crate) mod form1;
-mod group;
-pub(crate) mod place;
-mod point;
+mod origin;
 pub(crate) mod recording;
 pub(crate) mod texts;
 mod tree;
@@ -34,12 +32,11 @@ use agent_core::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use crate::point::Point;
 pub use event::{LoopEvent, RecordedEvent};
 pub(crate) use extra::Extra;
 pub(crate) use fold::fold_loop;
-pub use fork::ForkRef;
-pub use group::ParallelGroupRecord;
-pub use point::Point;
+pub use origin::{ForkRef, ParallelGroupRecord};
 pub(crate) use tree::{HeadMark, head_of};
 
 /// The version that sessions are written with. It rises when a reader of this version could misread a file; new fields
@@ -267,7 +264,7 @@ pub struct Turn {
     pub ended_at: Option<Timestamp>,
 }
 
-/// From a loop to the loop of a sub-agent that one of its calls began (REQ-212).
+/// From a loop to the loop of a sub-agent that one of its calls began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ChildLoopRef {
@@ -281,7 +278,7 @@ pub struct ChildLoopRef {
     pub child_session_id: SessionId,
 }
 
-/// From a sub-agent's session back to the call that began it (REQ-212).
+/// From a sub-agent's session back to the call that began it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SpawnRef {

@@ -19,7 +19,7 @@
 mod build;
 mod entry;
 mod message;
-mod strands;
+mod split;
 mod write;
 
 use std::path::Path;
@@ -63,7 +63,7 @@ pub fn import_file(path: impl AsRef<Path>) -> Result<Imported, SessionError> {
     let path = path.as_ref();
     let bytes = files::read(path, MAX_FILE_BYTES)?.ok_or_else(|| SessionError::NotFound {
         id: path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default(),
-        dir: path.parent().map(Path::to_path_buf).unwrap_or_default(),
+        store: path.parent().map(|dir| dir.display().to_string()).unwrap_or_default(),
     })?;
     import(&bytes, path)
 }

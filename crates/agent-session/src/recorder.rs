@@ -1,8 +1,8 @@
-//! Recording: from the events of runs to sessions, in memory or in files.
+//! Recording of sessions, to a store or in memory.
 //!
-//! [`SessionRecorder::attach`] makes itself the agent's journal: what a run decided is on record before anything is done
-//! about it, and a run that cannot be written down ends. [`SessionRecorder::new`] records in memory what
-//! [`on_event`](SessionRecorder::on_event) is given.
+//! [`SessionRecorder::attach`] makes the recorder the agent's journal: each input of a run is written before the run acts
+//! on it, and a run whose input cannot be written ends. [`SessionRecorder::new`] records in memory the events that are
+//! passed to [`on_event`](SessionRecorder::on_event).
 //!
 //! ```
 //! use agent_core::testing::ScriptedProvider;
@@ -25,12 +25,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod disk;
 mod events;
 mod groups;
-mod known;
 mod links;
 mod offline;
+mod recent_histories;
+mod session_journal;
 mod write;
 
 #[cfg(test)]
@@ -38,7 +38,6 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_core::journal::Durability;
@@ -48,11 +47,11 @@ use crate::error::SessionError;
 use crate::model::Session;
 use crate::model::recording::Recording;
 use crate::store::SessionStore;
-use disk::Disk;
 pub(crate) use offline::apply_offline;
+use session_journal::SessionJournal;
 
-/// Records sessions. A clone is another handle on the same recorder; when the last one goes, agents' among them, what is
-/// open is saved.
+/// Records sessions. Clones are handles to the same recorder. When the last handle is dropped, including those of agents,
+/// open sessions are saved as far as their store can do that without waiting; call [`close`](Self::close) to be sure.
 #[derive(Clone)]
 pub struct SessionRecorder {
     inner: Arc<Inner>,
@@ -72,34 +71,43 @@ struct Options {
     flushing: Flushing,
 }
 
-/// When what was written is forced to the disk, so that it survives the end of the machine. The end of the process loses
-/// nothing that was acknowledged either way.
+/// When records are flushed to the disk, so that they survive a crash of the machine. A crash of the process loses no
+/// acknowledged record in either mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Flushing {
-    /// At the end of each turn, where a person is asked, and before a call that must not run twice.
+    /// At the end of each turn, before a question to the user, and before a call that must not run twice.
     #[default]
     WhenAsked,
-    /// Whenever the operating system does it.
+    /// When the operating system writes its cache.
     Never,
 }
 
 #[derive(Default)]
 struct State {
     sessions: BTreeMap<SessionId, Tracked>,
-    /// Which session a loop is in.
+    /// The session of each known loop.
     routes: BTreeMap<LoopId, SessionId>,
 }
 
 /// A session of a recorder.
 struct Tracked {
     recording: Recording,
-    /// Its files, for a session that is written as it happens.
-    disk: Option<Disk>,
-    /// Whether it was put aside by [`SessionRecorder::checkpoint`] or [`SessionRecorder::flush`].
+    /// The journal, for a session that is written to the store.
+    journal: Option<SessionJournal>,
+    /// Whether it was put aside by [`SessionRecorder::compact_journal`] or [`SessionRecorder::flush`].
     completed: bool,
+    /// Whether its writer is in use by a save.
+    saving: bool,
     /// Whether it changed since it was last handed out.
     changed: bool,
+}
+
+impl Tracked {
+    /// Whether the session is written to a store, so that its events come from the journal.
+    fn is_written(&self) -> bool {
+        self.journal.is_some() || self.saving
+    }
 }
 
 impl SessionRecorder {
@@ -109,16 +117,17 @@ impl SessionRecorder {
         Self::build(None)
     }
 
-    /// A recorder that writes to this store what the agents do that it [records](Self::record).
+    /// A recorder that writes the runs of the agents that it [records](Self::record) to this store.
     #[must_use]
     pub fn with_store(store: impl SessionStore + 'static) -> Self {
         Self::build(Some(Arc::new(store)))
     }
 
-    /// Writes down what this agent does, from its next run on, before it does it.
+    /// Records an agent to a store, from its next run on.
     ///
-    /// Nothing is opened here: a session is opened, and locked, with its first record. Where that fails, the run ends with
-    /// the reason; [`ready`](Self::ready) asks beforehand.
+    /// The session is opened and locked with its first record. If that fails, the run ends with the reason;
+    /// [`ready`](Self::ready) checks beforehand. To continue a stored session use
+    /// [`restore_session`](crate::RestoreSession::restore_session), which opens it at once.
     #[must_use]
     pub fn attach(agent: &BasicAgent, store: impl SessionStore + 'static) -> Self {
         let recorder = Self::with_store(store);
@@ -126,7 +135,7 @@ impl SessionRecorder {
         recorder
     }
 
-    /// Writes down what this agent does, too. The recorder must have a store, else nothing is written.
+    /// Records another agent. A recorder without a store writes nothing.
     pub fn record(&self, agent: &BasicAgent) {
         agent.set_journal(Some(Arc::new(write::RecordingJournal(Arc::clone(&self.inner)))));
     }
@@ -142,69 +151,86 @@ impl SessionRecorder {
         }
     }
 
-    /// Opens a session for writing now, so that what would end its first run is known before: that somebody else writes it,
-    /// that its file is damaged, that the directory cannot be written. Blocks.
+    /// Opens a session for writing and closes it again, to detect errors before the first run: another writer has it, it
+    /// is damaged, the store cannot be written.
     ///
     /// # Errors
-    /// Why it cannot be written.
-    pub fn ready(&self, id: impl AsRef<str>) -> Result<(), SessionError> {
+    /// When the session cannot be written.
+    pub async fn ready(&self, id: impl AsRef<str>) -> Result<(), SessionError> {
         let Some(store) = &self.inner.store else { return Ok(()) };
         let id = SessionId::from(id.as_ref());
         if self.inner.writes(&id) {
             return Ok(());
         }
-        Disk::open(&**store, &id).map(drop)
+        SessionJournal::open(&**store, &id).await.map(drop)
     }
 
-    /// Whether deltas and other live events that [`on_event`](Self::on_event) is given are kept; they are not unless asked
-    /// for. A journal never holds them: what they say is in the messages.
+    /// Opens a stored session for writing and keeps it open: until [`close`](Self::close) no other recorder can write it.
+    /// Returns the session as it is stored.
+    ///
+    /// # Errors
+    /// [`SessionError::NotFound`] when it does not exist, [`SessionError::Locked`] when another writer has it; also when
+    /// it cannot be read, or the recorder has no store.
+    pub async fn open(&self, id: impl AsRef<str>) -> Result<Session, SessionError> {
+        let id = SessionId::from(id.as_ref());
+        let missing = |store: String| SessionError::NotFound { id: id.to_string(), store };
+        let Some(store) = &self.inner.store else {
+            return Err(missing("a recorder without a store".to_owned()));
+        };
+        // Opening a session creates it, so its existence is checked first.
+        let stored = store.load_session(id.as_str()).await?.into_session();
+        write::RecordingJournal(Arc::clone(&self.inner)).open(store, &id, stored).await?;
+        self.session(&id).ok_or_else(|| missing(store.describe()))
+    }
+
+    /// Sets whether live events that are passed to [`on_event`](Self::on_event) are recorded; the default is `false`. A
+    /// journal never contains them, because the messages contain the same text.
     #[must_use]
     pub fn include_streaming_events(self, include: bool) -> Self {
         self.inner.options.lock().unwrap_or_else(PoisonError::into_inner).streaming_events = include;
         self
     }
 
-    /// When what was written is forced to the disk.
+    /// Sets when records are flushed to the disk.
     #[must_use]
     pub fn with_flushing(self, flushing: Flushing) -> Self {
         self.inner.options.lock().unwrap_or_else(PoisonError::into_inner).flushing = flushing;
         self
     }
 
-    /// Where this recorder writes.
+    /// Returns the store, if the recorder has one.
     #[must_use]
     pub fn store(&self) -> Option<&Arc<dyn SessionStore>> {
         self.inner.store.as_ref()
     }
 
-    /// Copies of all sessions that the recorder holds, by id. Messages are shared.
+    /// Returns copies of all sessions that the recorder holds, ordered by id. Messages are shared.
     #[must_use]
     pub fn sessions(&self) -> Vec<Session> {
         self.inner.lock().sessions.values().map(|t| t.recording.session.clone()).collect()
     }
 
-    /// A copy of this session.
+    /// Returns a copy of a session that the recorder holds.
     #[must_use]
     pub fn session(&self, id: impl AsRef<str>) -> Option<Session> {
         self.inner.lock().sessions.get(id.as_ref()).map(|t| t.recording.session.clone())
     }
 
-    /// Writes the readable file of every session that the recorder holds and gives their paths. Blocks; O(size of the
-    /// sessions).
+    /// Saves every session that the recorder holds and returns their ids. O(size of the sessions).
     ///
     /// # Errors
-    /// The first that could not be written; the journals keep what they have.
-    pub fn save(&self) -> Result<Vec<PathBuf>, SessionError> {
-        self.inner.save(false)
+    /// The first error. The other sessions are saved, and the journal keeps what could not be.
+    pub async fn save(&self) -> Result<Vec<SessionId>, SessionError> {
+        self.inner.save(false).await
     }
 
-    /// As [`save`](Self::save), and lets go of the sessions, so that others may write them. An agent that goes on opens its
-    /// session again.
+    /// As [`save`](Self::save), and closes the sessions, so that others can write them. When the agent continues, its
+    /// session is opened again.
     ///
     /// # Errors
-    /// As [`save`](Self::save). A session that could not be saved is still held.
-    pub fn close(&self) -> Result<Vec<PathBuf>, SessionError> {
-        self.inner.save(true)
+    /// As [`save`](Self::save). A session that could not be saved stays open.
+    pub async fn close(&self) -> Result<Vec<SessionId>, SessionError> {
+        self.inner.save(true).await
     }
 }
 
@@ -228,7 +254,7 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How safe an entry is made that should be as safe as this.
+    /// Returns the durability of an entry that asks for `wanted`.
     fn durability(&self, wanted: Durability) -> Durability {
         match self.options.lock().unwrap_or_else(PoisonError::into_inner).flushing {
             Flushing::WhenAsked => wanted,
@@ -236,44 +262,58 @@ impl Inner {
         }
     }
 
-    fn save(&self, let_go: bool) -> Result<Vec<PathBuf>, SessionError> {
-        let Some(store) = &self.store else { return Ok(Vec::new()) };
-        let mut paths = Vec::new();
-        let mut failed = None;
-        let mut state = self.lock();
-        let mut saved = Vec::new();
-        for (id, tracked) in &mut state.sessions {
-            let written = match &mut tracked.disk {
-                Some(disk) => disk.save(&tracked.recording.session),
-                None => store.save_session(&tracked.recording.session),
-            };
-            let written = written.and_then(|()| store.location(id.as_str()));
-            match written {
-                Ok(path) => {
-                    paths.push(path);
-                    saved.push(id.clone());
-                }
+    async fn save(&self, close: bool) -> Result<Vec<SessionId>, SessionError> {
+        if self.store.is_none() {
+            return Ok(Vec::new());
+        }
+        let opening = self.opening.lock().await;
+        let ids: Vec<SessionId> = self.lock().sessions.keys().cloned().collect();
+        let (mut saved, mut failed) = (Vec::new(), None);
+        for id in ids {
+            match self.save_one(&id, close, &opening).await {
+                Ok(()) => saved.push(id),
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
-        if let_go {
-            for id in saved {
-                state.sessions.remove(&id);
-                state.routes.retain(|_, session| *session != id);
-            }
-        }
-        match failed {
-            None => Ok(paths),
-            Some(error) => Err(error),
-        }
+        failed.map_or(Ok(saved), Err)
     }
 }
 
-/// Nobody is left to save it.
+/// The last handle has been dropped. Sessions with a writer are saved here. A session that was only recorded in memory is
+/// saved by a task, where there is a runtime.
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Err(error) = self.save(true) {
-            tracing::warn!(%error, "a session could not be saved; its journal holds it");
+        let Some(store) = self.store.clone() else { return };
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let failed = |id: &SessionId, error: &dyn fmt::Display| {
+            tracing::warn!(session = %id, %error, "a session could not be saved when its recorder was dropped");
+        };
+        let mut left = Vec::new();
+        for (id, tracked) in std::mem::take(&mut state.sessions) {
+            match tracked.journal {
+                Some(mut journal) => {
+                    if let Err(error) = journal.save_on_drop(&tracked.recording.session) {
+                        failed(&id, &error);
+                    }
+                }
+                None => left.push((id, tracked.recording.session)),
+            }
         }
+        if left.is_empty() {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            for (id, _) in &left {
+                failed(id, &"there is no runtime; call SessionRecorder::close");
+            }
+            return;
+        };
+        runtime.spawn(async move {
+            for (id, session) in left {
+                if let Err(error) = store.save_session(&session).await {
+                    tracing::warn!(session = %id, %error, "a session could not be saved when its recorder was dropped");
+                }
+            }
+        });
     }
 }

@@ -1,28 +1,36 @@
-//! Where sessions lie: one interface, and two stores that keep it.
+//! Session storage: the [`SessionStore`] trait and its two implementations.
 //!
-//! | store | what it is | when |
+//! | store | contents | use it for |
 //! |---|---|---|
-//! | [`JsonStore`] | a directory: one readable JSON file for each session, and a journal beside it while it is written | few sessions, people who read files |
-//! | [`SqliteStore`] | one database (feature `sqlite`) | thousands of sessions, search by what was said |
+//! | [`JsonStore`] | a directory with one readable JSON file per session, and a journal beside it while it is written | few sessions, files that people read |
+//! | [`SqliteStore`] | one database (feature `sqlite`) | thousands of sessions, full-text search |
 //!
-//! Both promise the same: what was acknowledged survives the end of the process; a session has one writer and the second is
-//! told ([`SessionError::Locked`]); a save is seen whole or not at all; an id is checked before it touches a path; what is
-//! damaged is a typed error that names the place, and [`salvage_session`](SessionStore::salvage_session) gives the rest.
+//! Both give the same guarantees: an acknowledged record survives the end of the process; a session has one writer, and a
+//! second one gets [`SessionError::Locked`]; a save becomes visible as a whole or not at all; an id is checked before it
+//! becomes part of a path; damaged data is a typed error that names the place, and
+//! [`salvage_session`](SessionStore::salvage_session) returns the rest.
+//!
+//! [`SessionStore`] is asynchronous; the two stores do their work on the runtime's blocking pool. In code without a
+//! runtime use [`BlockingSessionStore`], which both implement too.
 //!
 //! ```
 //! use agent_core::Timestamp;
 //! use agent_session::{JsonStore, Session, SessionError, SessionQuery, SessionStore};
 //! # let dir = tempfile::tempdir()?;
-//! let store = JsonStore::open(dir.path().join("sessions"))?;
-//! store.save_session(&Session::new("s-1".into(), "agent".into(), Timestamp(1)))?;
-//! assert_eq!(store.list_session_ids()?, ["s-1"]);
-//! assert!(matches!(store.load_session("../s-1"), Err(SessionError::InvalidId { .. })));
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let store: &dyn SessionStore = &JsonStore::open(dir.path().join("sessions"))?;
+//! store.save_session(&Session::new("s-1".into(), "agent".into(), Timestamp(1))).await?;
+//! assert_eq!(store.list_session_ids().await?, ["s-1"]);
+//! assert!(matches!(store.load_session("../s-1").await, Err(SessionError::InvalidId { .. })));
 //!
-//! let found = store.find_sessions(&SessionQuery::new().with_agent("agent"))?;
+//! let found = store.find_sessions(&SessionQuery::new().with_agent("agent")).await?;
 //! assert_eq!((found.total, found.sessions[0].summary.loops), (1, 0));
+//! # Ok::<(), agent_session::BoxError>(())
+//! # })?;
 //! # Ok::<(), agent_session::BoxError>(())
 //! ```
 
+mod blocking;
 pub(crate) mod files;
 mod id;
 pub(crate) mod journal;
@@ -39,15 +47,16 @@ mod words;
 mod write_lock;
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_core::SessionId;
+use async_trait::async_trait;
 
+pub use blocking::{BlockingSessionStore, BlockingSessionWriter, WriteJob};
 pub use id::MAX_ID_BYTES;
 pub use json::{AgentSessions, JsonStore, MAX_FILE_BYTES};
 pub use query::{FoundSession, FoundSessions, MAX_PAGE, Order, SessionQuery, SortBy, TextHit};
-pub use record::{SessionRecord, SessionWriter, WriteJob};
+pub use record::{PendingWrite, SessionRecord, SessionWriter};
 pub use salvage::{Loss, Salvaged};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{MAX_SESSION_BYTES, SqliteStore};
@@ -57,127 +66,151 @@ use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
 
-/// Where sessions lie. Every call blocks; from a task, use `spawn_blocking`, as the recorder does.
+/// A store of sessions. Implement it to keep sessions anywhere: in a database, in an object store, behind a service.
+///
+/// An implementation has to guarantee four things. A record that was acknowledged survives the end of the process. A
+/// session has at most one writer, and a second one gets [`SessionError::Locked`]. A save becomes visible as a whole or
+/// not at all. Data that cannot be read is an error and never an empty session.
+///
+/// A store whose calls block implements [`BlockingSessionStore`] instead. The page `docs/concepts/sessions.md` describes
+/// both, and the integration test `memory_store.rs` is a complete store in memory.
+#[async_trait]
 pub trait SessionStore: fmt::Debug + Send + Sync {
-    /// The file that a session is in, for people: whether or not it is there.
-    ///
-    /// # Errors
-    /// When the id cannot be the name of a file.
-    fn location(&self, id: &str) -> Result<PathBuf, SessionError>;
-
-    /// Writes a session. Loops that the store has of it and `session` has not are kept, so that an older copy in somebody's
-    /// hand cannot erase a newer loop; where both have a loop, the one with more events stays (D30).
-    ///
-    /// # Errors
-    /// When somebody else is writing it, when what is there is damaged, and when it cannot be written. Then what is there
-    /// is as it was.
-    fn save_session(&self, session: &Session) -> Result<(), SessionError>;
-
-    /// Reads a session. A loop that is open and that nobody is writing was cut off and comes back as
-    /// [`Interrupted`](crate::LoopStatus::Interrupted).
-    ///
-    /// # Errors
-    /// When there is none, and when it is damaged, too large, or of a later version. It is whole or an error.
-    fn load_session(&self, id: &str) -> Result<LoadedSession, SessionError>;
-
-    /// Removes a session.
-    ///
-    /// # Errors
-    /// [`SessionError::NotFound`] when there is none, [`SessionError::Locked`] when somebody is writing it.
-    fn delete_session(&self, id: &str) -> Result<(), SessionError>;
-
-    /// The ids of all sessions, the one that was written last first.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError>;
-
-    /// The ids of sessions in which a run may be open, in the order of [`list_session_ids`](Self::list_session_ids). Others may be
-    /// among them: a store that does not know names all.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
-        self.list_session_ids()
+    /// Describes the store for messages to the user, for example by its address.
+    fn describe(&self) -> String {
+        format!("{self:?}")
     }
 
-    /// Sessions by what is asked for, sorted, a page of them.
+    /// Saves a session and merges it with the stored version: loops that exist only in the store are preserved, so that
+    /// saving a stale copy never deletes newer loops. [`Session::merged_into`] does the merging.
     ///
     /// # Errors
-    /// When the store cannot be read, or the query cannot be answered. A session that cannot be read is reported beside the
-    /// others.
-    fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError>;
+    /// [`SessionError::Locked`] when another writer has it; also when the stored version is damaged or the session
+    /// cannot be written. The stored version is unchanged then.
+    async fn save_session(&self, session: &Session) -> Result<(), SessionError>;
 
-    /// Opens a session for writing, as its only writer, and says what is there of it.
+    /// Loads a session. A loop that is open although no writer has the session was cut off; it is returned as
+    /// [`Interrupted`](crate::LoopStatus::Interrupted), which [`LoadedSession::interrupted`] does.
     ///
     /// # Errors
-    /// [`SessionError::Locked`] when somebody else is writing it; else as [`load_session`](Self::load_session), except that
-    /// a session that is not there is none.
-    fn write_session(&self, id: &str) -> Result<(Box<dyn SessionWriter>, Option<Session>), SessionError>;
+    /// [`SessionError::NotFound`] when there is no such session; also when it is damaged, too large, or of a later
+    /// version.
+    async fn load_session(&self, id: &str) -> Result<LoadedSession, SessionError>;
 
-    /// What can be read of a session that is damaged, and what cannot. Nothing is changed; to go on with it, save it under
-    /// another id, or delete the old one first.
+    /// Deletes a session.
     ///
     /// # Errors
-    /// When there is none, or nothing of it can be read.
-    fn salvage_session(&self, id: &str) -> Result<Salvaged, SessionError>;
+    /// [`SessionError::NotFound`] when there is no such session, [`SessionError::Locked`] when a writer has it.
+    async fn delete_session(&self, id: &str) -> Result<(), SessionError>;
 
-    /// The sessions of an agent, newest first. One that cannot be read is reported and keeps the others from nobody.
+    /// Returns the ids of all sessions, the one that was written last first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    async fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError>;
+
+    /// Returns the ids of the sessions that can have an open run, in the order of
+    /// [`list_session_ids`](Self::list_session_ids). The list may contain others; by default it contains all sessions.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    async fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        self.list_session_ids().await
+    }
+
+    /// Returns one page of the sessions that match a query. By default it loads every session.
+    ///
+    /// # Errors
+    /// When the store cannot be read or the query is invalid. A session that cannot be read is reported in
+    /// [`FoundSessions::unreadable`].
+    async fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {
+        let mut found = FoundSessions::default();
+        for id in self.list_session_ids().await? {
+            match self.load_session(id.as_str()).await.and_then(|session| query.matches(&session)) {
+                Ok(session) => found.sessions.extend(session),
+                Err(SessionError::NotFound { .. }) => {}
+                Err(error @ SessionError::InvalidQuery { .. }) => return Err(error),
+                Err(error) => found.unreadable.push((id, error)),
+            }
+        }
+        Ok(found.page(query))
+    }
+
+    /// Opens a session for writing, as its only writer, and returns what is stored of it.
+    ///
+    /// # Errors
+    /// [`SessionError::Locked`] when another writer has it; otherwise as [`load_session`](Self::load_session), except
+    /// that a session that does not exist is `None`.
+    async fn write_session(
+        &self,
+        id: &str,
+    ) -> Result<(Box<dyn SessionWriter>, Option<Session>), SessionError>;
+
+    /// Returns the readable part of a damaged session and a list of what is missing. Nothing is changed. By default it
+    /// loads the session.
+    ///
+    /// # Errors
+    /// When there is no such session, or no part of it can be read.
+    async fn salvage_session(&self, id: &str) -> Result<Salvaged, SessionError> {
+        Ok(Salvaged::new(self.load_session(id).await?.into_session(), Vec::new()))
+    }
+
+    /// Returns the sessions of an agent, newest first. Sessions that cannot be read are reported beside them.
     ///
     /// # Errors
     /// When the store cannot be listed.
-    fn load_sessions_for_agent(&self, agent_id: &str) -> Result<AgentSessions, SessionError> {
+    async fn load_sessions_for_agent(&self, agent_id: &str) -> Result<AgentSessions, SessionError> {
         let mut found = AgentSessions::default();
-        for id in self.list_session_ids()? {
-            match self.load_session(id.as_str()) {
-                Ok(session) if session.agent_id == *agent_id => found.sessions.push(session),
-                Ok(_) | Err(SessionError::NotFound { .. }) => {}
-                Err(error) => found.unreadable.push((id, error)),
-            }
+        for id in self.list_session_ids().await? {
+            found.add(agent_id, id.clone(), self.load_session(id.as_str()).await);
         }
         Ok(found)
     }
 }
 
+#[async_trait]
 impl<S: SessionStore + ?Sized> SessionStore for Arc<S> {
-    fn location(&self, id: &str) -> Result<PathBuf, SessionError> {
-        (**self).location(id)
+    fn describe(&self) -> String {
+        (**self).describe()
     }
 
-    fn save_session(&self, session: &Session) -> Result<(), SessionError> {
-        (**self).save_session(session)
+    async fn save_session(&self, session: &Session) -> Result<(), SessionError> {
+        (**self).save_session(session).await
     }
 
-    fn load_session(&self, id: &str) -> Result<LoadedSession, SessionError> {
-        (**self).load_session(id)
+    async fn load_session(&self, id: &str) -> Result<LoadedSession, SessionError> {
+        (**self).load_session(id).await
     }
 
-    fn delete_session(&self, id: &str) -> Result<(), SessionError> {
-        (**self).delete_session(id)
+    async fn delete_session(&self, id: &str) -> Result<(), SessionError> {
+        (**self).delete_session(id).await
     }
 
-    fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
-        (**self).list_session_ids()
+    async fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        (**self).list_session_ids().await
     }
 
-    fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
-        (**self).list_open_session_ids()
+    async fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        (**self).list_open_session_ids().await
     }
 
-    fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {
-        (**self).find_sessions(query)
+    async fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {
+        (**self).find_sessions(query).await
     }
 
-    fn write_session(&self, id: &str) -> Result<(Box<dyn SessionWriter>, Option<Session>), SessionError> {
-        (**self).write_session(id)
+    async fn write_session(
+        &self,
+        id: &str,
+    ) -> Result<(Box<dyn SessionWriter>, Option<Session>), SessionError> {
+        (**self).write_session(id).await
     }
 
-    fn salvage_session(&self, id: &str) -> Result<Salvaged, SessionError> {
-        (**self).salvage_session(id)
+    async fn salvage_session(&self, id: &str) -> Result<Salvaged, SessionError> {
+        (**self).salvage_session(id).await
     }
 
-    fn load_sessions_for_agent(&self, agent_id: &str) -> Result<AgentSessions, SessionError> {
-        (**self).load_sessions_for_agent(agent_id)
+    async fn load_sessions_for_agent(&self, agent_id: &str) -> Result<AgentSessions, SessionError> {
+        (**self).load_sessions_for_agent(agent_id).await
     }
 }
 

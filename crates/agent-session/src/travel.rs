@@ -27,7 +27,7 @@
 //!
 //! // The second answer is still there: a session of its own goes on from it.
 //! let session = recorder.session(agent.session_id()).ok_or("not recorded")?;
-//! let fork = agent.fork(&store, &session, &points[4])?;
+//! let fork = agent.fork(&store, &session, &points[4]).await?;
 //! assert_eq!(store.load_session(&fork.session_id)?.history()?, agent.history());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;

@@ -1,8 +1,9 @@
-//! Runs that are not over: which sessions of a store wait for a person, what they ask, and giving the answer.
+//! Open runs: lists the runs of a store that have not ended, their questions, and answers them.
 //!
-//! A run that asks is written down as it stands; its process may end. Whoever has the store can list what is asked, show
-//! it, and answer, days later and without model or tools: the answer is one more record of the session. A process that has
-//! model and tools goes on with [`restore_session`](crate::RestoreSession::restore_session) and `resume()`.
+//! A run that asks a question is stored with its state, and its process may end. Any program with access to the store can
+//! list and answer the question, days later and without model or tools; the answer is one more record of the session. A
+//! process with model and tools continues the run with
+//! [`restore_session`](crate::RestoreSession::restore_session) and `resume()`.
 //!
 //! ```
 //! use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
@@ -22,18 +23,20 @@
 //! let first = agent(vec![ScriptedReply::call("c1", "deploy", serde_json::json!({}))]);
 //! let recorder = SessionRecorder::attach(&first, store.clone());
 //! let _ = first.prompt("Deploy it.")?.collect().await;
-//! recorder.close()?;
+//! recorder.close().await?;
 //!
 //! // On Monday, in a program without model and tools.
-//! let found = store.unfinished()?;
+//! let found = store.unfinished().await?;
 //! let waiting = found.waiting();
 //! assert_eq!(waiting[0].questions[0].text, "Deploy to production?");
 //! let id = &waiting[0].session_id;
-//! store.answer(id, waiting[0].questions[0].id.clone(), Answer::Allow, Timestamp(1))?;
+//! store.answer(id, waiting[0].questions[0].id.clone(), Answer::Allow, Timestamp(1)).await?;
 //!
 //! // And where the work is done.
-//! let second = agent(vec![ScriptedReply::text("It is out.")]).restore_session(&store.load_session(id)?)?;
+//! let second = agent(vec![ScriptedReply::text("It is out.")]);
+//! let (second, recorder) = second.restore_session(store.clone(), id).await?;
 //! let _ = second.resume()?.collect().await;
+//! recorder.close().await?;
 //! assert_eq!(second.messages().len(), 4);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
@@ -42,6 +45,8 @@
 
 use agent_core::run::{Input, Run};
 use agent_core::{AgentId, Answer, LoopId, Message, Question, QuestionId, SessionId, Timestamp};
+
+use async_trait::async_trait;
 
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
@@ -52,7 +57,7 @@ use crate::store::SessionStore;
 /// The longest beginning of a prompt that a list shows, in bytes.
 pub const MAX_PROMPT_SHOWN: usize = 200;
 
-/// A run that is not over, as a list shows it.
+/// An open run, as an entry of a list.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Unfinished {
@@ -85,7 +90,7 @@ pub struct UnfinishedSessions {
 }
 
 impl UnfinishedSessions {
-    /// Those that wait for a person.
+    /// Returns the runs that wait for an answer.
     #[must_use]
     pub fn waiting(&self) -> Vec<&Unfinished> {
         self.runs.iter().filter(|run| !run.questions.is_empty()).collect()
@@ -103,36 +108,39 @@ impl LoadedSession {
     }
 }
 
-/// What a store can say and do about runs that are not over. Every [`SessionStore`] can.
+/// Queries and answers for the open runs of a store. Implemented for every [`SessionStore`].
+#[async_trait]
 pub trait OpenRuns {
-    /// Every run of this store that is not over: it waits, was cut off, or goes on. Only the
-    /// [sessions that may have one](SessionStore::list_open_session_ids) are read; one that cannot be read is reported and keeps the
-    /// others from nobody.
+    /// Returns every open run of the store: it waits for an answer, was cut off, or is running. Only the
+    /// [sessions that can have one](SessionStore::list_open_session_ids) are loaded. Sessions that cannot be read are
+    /// reported beside the runs.
     ///
     /// # Errors
     /// When the store cannot be listed.
-    fn unfinished(&self) -> Result<UnfinishedSessions, SessionError>;
+    async fn unfinished(&self) -> Result<UnfinishedSessions, SessionError>;
 
-    /// Answers a question of a run that waits, by one more record of its session, and says where the run stands after it.
-    /// It goes on where somebody resumes it. Blocks.
+    /// Answers a question of a waiting run by adding a record to its session, and returns the run's new state.
+    /// The run continues where it is resumed.
     ///
     /// # Errors
-    /// When there is no such session or question, when no run waits in it, when a process has it open for writing
-    /// ([`SessionError::Locked`]: the answer is to be given there), and when it cannot be written. Nothing is changed then.
-    fn answer(
+    /// When there is no such session or question; [`SessionError::NotWaiting`] when no run of it waits;
+    /// [`SessionError::Locked`] when a process has it open for writing, which then has to give the answer; also when it
+    /// cannot be written. Nothing is changed then.
+    async fn answer(
         &self,
-        id: impl AsRef<str>,
-        question: impl Into<QuestionId>,
+        id: impl AsRef<str> + Send,
+        question: impl Into<QuestionId> + Send,
         answer: Answer,
         now: Timestamp,
     ) -> Result<Unfinished, SessionError>;
 }
 
+#[async_trait]
 impl<S: SessionStore + ?Sized> OpenRuns for S {
-    fn unfinished(&self) -> Result<UnfinishedSessions, SessionError> {
+    async fn unfinished(&self) -> Result<UnfinishedSessions, SessionError> {
         let mut found = UnfinishedSessions { runs: Vec::new(), unreadable: Vec::new() };
-        for id in self.list_open_session_ids()? {
-            match self.load_session(id.as_str()).and_then(|session| session.unfinished()) {
+        for id in self.list_open_session_ids().await? {
+            match self.load_session(id.as_str()).await.and_then(|session| session.unfinished()) {
                 Ok(run) => found.runs.extend(run),
                 Err(SessionError::NotFound { .. }) => {}
                 Err(error) => found.unreadable.push((id, error)),
@@ -141,15 +149,16 @@ impl<S: SessionStore + ?Sized> OpenRuns for S {
         Ok(found)
     }
 
-    fn answer(
+    async fn answer(
         &self,
-        id: impl AsRef<str>,
-        question: impl Into<QuestionId>,
+        id: impl AsRef<str> + Send,
+        question: impl Into<QuestionId> + Send,
         answer: Answer,
         now: Timestamp,
     ) -> Result<Unfinished, SessionError> {
-        let input = Input::Answer { question_id: question.into(), answer };
-        let (session, run) = apply_offline(self, id.as_ref(), now, &input)?;
+        let (id, question_id) = (id.as_ref().to_owned(), question.into());
+        let input = Input::Answer { question_id, answer };
+        let (session, run) = apply_offline(self, &id, now, &input).await?;
         let mut session = LoadedSession::new(session);
         session.mark_interrupted();
         match session.head() {

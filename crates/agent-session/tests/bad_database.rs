@@ -7,7 +7,7 @@ mod scene;
 use std::path::Path;
 
 use agent_core::ToolExecutionStrategy;
-use agent_session::{SessionError, SessionRecorder, SessionStore, SqliteStore};
+use agent_session::{BlockingSessionStore, SessionError, SessionRecorder, SqliteStore};
 use rusqlite::Connection;
 use scene::{Act, Play, agent, block_on, perform};
 
@@ -23,7 +23,7 @@ fn recorded(dir: &Path) -> SqliteStore {
         let agent = agent(&plays, ToolExecutionStrategy::Parallel);
         let recorder = SessionRecorder::attach(&agent, store.clone());
         perform(&agent, &[Act::Prompt(150), Act::Prompt(3)]).await;
-        recorder.save().unwrap();
+        recorder.save().await.unwrap();
         perform(&agent, &[Act::Prompt(3)]).await;
         // As a crash leaves it.
         std::mem::forget((recorder, agent));

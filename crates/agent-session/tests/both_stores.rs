@@ -5,8 +5,8 @@ mod scene;
 
 use agent_core::{AgentMessage, LoopId, Message, MessageRef, Timestamp, ToolExecutionStrategy, Usage};
 use agent_session::{
-    LoopRecord, LoopStatus, MAX_ID_BYTES, RestoreSession, Session, SessionError, SessionRecorder,
-    SessionStore,
+    BlockingSessionStore, LoopRecord, LoopStatus, MAX_ID_BYTES, RestoreSession, Session, SessionError,
+    SessionRecorder,
 };
 use scene::{Act, Play, agent, block_on, each_store, perform};
 use serde_json::{Value, json};
@@ -90,7 +90,6 @@ fn an_id_that_is_no_file_name_is_refused_before_anything_is_touched() {
             check(store.load_session(id).map(drop));
             check(store.delete_session(id));
             check(store.save_session(&session(id, "a", &[])));
-            check(store.location(id).map(drop));
             check(store.write_session(id).map(drop));
             check(store.salvage_session(id).map(drop));
         }
@@ -127,16 +126,16 @@ fn the_second_writer_of_a_session_is_told_and_may_write_when_the_first_has_close
             let other = SessionRecorder::attach(&second, store.clone());
             let error = second.chat("Hi").await.unwrap_err().to_string();
             assert!(error.contains("another process or recorder is writing this session"), "{error}");
-            assert!(matches!(other.ready("s-1"), Err(SessionError::Locked { .. })));
+            assert!(matches!(other.ready("s-1").await, Err(SessionError::Locked { .. })));
             assert!(matches!(store.delete_session("s-1"), Err(SessionError::Locked { .. })));
             let loaded = store.load_session("s-1").unwrap();
             assert_eq!(loaded.loops.len(), 1, "reading is allowed");
             assert!(matches!(store.save_session(&loaded), Err(SessionError::Locked { .. })));
 
-            recorder.close().unwrap();
-            other.ready("s-1").unwrap();
+            recorder.close().await.unwrap();
+            other.ready("s-1").await.unwrap();
             second.chat("Hi").await.unwrap();
-            other.close().unwrap();
+            other.close().await.unwrap();
             assert_eq!(store.load_session("s-1").unwrap().loops.len(), 2);
         });
     });
@@ -151,7 +150,7 @@ fn what_a_later_version_added_survives_a_load_a_new_loop_and_a_save() {
             let agent = agent(&plays, ToolExecutionStrategy::Parallel);
             let recorder = SessionRecorder::attach(&agent, store.clone());
             perform(&agent, &[Act::Prompt(150)]).await;
-            recorder.close().unwrap();
+            recorder.close().await.unwrap();
             let mut value = serde_json::to_value(store.load_session("s-1").unwrap().into_session()).unwrap();
             let strange = json!({"$raw": {"$text": {"deep": [1, 2.5, null]}}});
             for pointer in [
@@ -182,7 +181,7 @@ fn what_a_later_version_added_survives_a_load_a_new_loop_and_a_save() {
             store.save_session(&session).unwrap();
 
             perform(&agent, &[Act::Prompt(3)]).await;
-            recorder.close().unwrap();
+            recorder.close().await.unwrap();
             let saved = store.load_session("s-1").unwrap().into_session();
             let mut saved: Value = serde_json::to_value(saved).unwrap();
             assert_eq!(saved["loops"].as_array_mut().unwrap().pop().unwrap()["status"], "Completed");
@@ -205,7 +204,7 @@ fn a_line_separator_in_a_text_ends_no_record() {
             agent.finish().await;
             for is_saved in [false, true] {
                 if is_saved {
-                    recorder.close().unwrap();
+                    recorder.close().await.unwrap();
                 }
                 let loaded = store.load_session("s-1").unwrap();
                 let Some(Message::User(user)) = loaded.loops[0].messages[0].as_llm() else { panic!() };
@@ -224,15 +223,15 @@ fn an_agent_goes_on_elsewhere_with_conversation_ids_and_counters() {
             let first = agent(&plays, ToolExecutionStrategy::Parallel);
             let recorder = SessionRecorder::attach(&first, store.clone());
             perform(&first, &[Act::Prompt(9), Act::Prompt(9)]).await;
-            recorder.close().unwrap();
+            recorder.close().await.unwrap();
 
             let second = agent(&[Play::Text(3)], ToolExecutionStrategy::Parallel).with_session_id("other");
-            let second = second.restore_session(&store.load_session("s-1").unwrap()).unwrap();
+            let second = second.restore_unrecorded(&store.load_session("s-1").unwrap()).unwrap();
             assert_eq!(second.history(), first.history());
             let recorder = SessionRecorder::attach(&second, store.clone());
             perform(&second, &[Act::Prompt(5)]).await;
             let unsaved = store.load_session("s-1").unwrap();
-            recorder.close().unwrap();
+            recorder.close().await.unwrap();
             let loaded = store.load_session("s-1").unwrap();
             assert_eq!(loaded.loops, unsaved.loops);
             assert_eq!(loaded.history().unwrap(), second.history());
@@ -263,7 +262,7 @@ fn what_one_handle_writes_another_reads_at_once() {
 }
 
 #[track_caller]
-fn is_shared<S: SessionStore + ?Sized>(store: &S) -> bool {
+fn is_shared<S: BlockingSessionStore + ?Sized>(store: &S) -> bool {
     store.load_sessions_for_agent("nobody").unwrap().sessions.is_empty()
 }
 

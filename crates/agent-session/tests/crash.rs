@@ -72,7 +72,7 @@ fn the_child_records_until_it_is_killed() {
         if let Ok(loaded) = store.load_session("killed") {
             safe = events_of(&loaded);
             resumes = loaded.open_run().unwrap().is_some();
-            agent = agent.restore_session(&loaded).unwrap();
+            agent = agent.restore_unrecorded(&loaded).unwrap();
         }
         let recorder = SessionRecorder::attach(&agent, store);
         let journal = agent.config().journal.unwrap();
@@ -178,7 +178,7 @@ fn read_beside_a_writer(kind: Kind) {
     assert_eq!(loaded.loops[0].status, LoopStatus::Running);
     let refused = store.save_session(&loaded);
     assert!(
-        matches!(&refused, Err(SessionError::Locked { path }) if path.ends_with("killed.lock")),
+        matches!(&refused, Err(SessionError::Locked { lock }) if lock.ends_with("killed.lock")),
         "{refused:?}"
     );
     assert!(matches!(store.delete_session("killed"), Err(SessionError::Locked { .. })));

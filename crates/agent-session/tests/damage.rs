@@ -6,7 +6,9 @@ mod scene;
 use std::path::Path;
 
 use agent_core::ToolExecutionStrategy;
-use agent_session::{JsonStore, LoadedSession, LoopStatus, SessionError, SessionRecorder, SessionStore};
+use agent_session::{
+    BlockingSessionStore, JsonStore, LoadedSession, LoopStatus, SessionError, SessionRecorder,
+};
 use scene::{Act, Play, agent, perform};
 
 /// A session of two loops, in both forms: its journal and its file.
@@ -19,7 +21,7 @@ fn recorded(dir: &Path) -> (Vec<u8>, Vec<u8>) {
         let recorder = SessionRecorder::attach(&agent, store);
         perform(&agent, &[Act::Prompt(100), Act::Prompt(2)]).await;
         let journal = std::fs::read(dir.join("s-1.journal.jsonl")).unwrap();
-        recorder.close().unwrap();
+        recorder.close().await.unwrap();
         (journal, std::fs::read(dir.join("s-1.json")).unwrap())
     })
 }

@@ -98,7 +98,7 @@ async fn at_a_place_of_the_past_the_files_that_differ_are_named() {
     assert_eq!(at(10), Vec::<String>::new());
 
     // Agent and file say the same, and nothing but marks is kept.
-    let arrival = s.agent.fork(&s.store, &session, &after(&session, 5)).unwrap();
+    let arrival = s.agent.fork(&s.store, &session, &after(&session, 5)).await.unwrap();
     let differences = arrival.differences(&s.root);
     assert_eq!(differences.len(), 1);
     assert_eq!(differences[0].then.as_ref().unwrap().len, 3);

@@ -20,8 +20,8 @@ use agent_core::{
     agent_loop_parallel, event_channel,
 };
 use agent_session::{
-    JsonStore, LoadedSession, LoopRecord, LoopStatus, Point, RestoreSession, Session, SessionQuery,
-    SessionRecorder, SessionStore, SessionSummary, TimeTravel, pi, to_markdown,
+    BlockingSessionStore, JsonStore, LoadedSession, LoopRecord, LoopStatus, Point, RestoreSession, Session,
+    SessionQuery, SessionRecorder, SessionSummary, TimeTravel, pi, to_markdown,
 };
 use async_trait::async_trait;
 use proptest::prelude::*;
@@ -93,7 +93,7 @@ async fn a_judged_group_is_in_the_tree_with_its_selection_its_judge_and_its_toke
         agent.chat("more").await.unwrap();
 
         let journal = store.load_session("s-1").unwrap();
-        recorder.close().unwrap();
+        recorder.close().await.unwrap();
         let saved = store.load_session("s-1").unwrap();
         for session in [&*journal, &*saved] {
             assert_tree_is_consistent(session);
@@ -151,15 +151,15 @@ async fn an_agent_restored_after_a_group_goes_on_from_the_selected_branch() {
         let recorder = SessionRecorder::attach(&first, store.clone());
         first.chat("hello").await.unwrap();
         explored(&first, "3", EventSender::none()).await;
-        recorder.close().unwrap();
+        recorder.close().await.unwrap();
 
         let session = store.load_session("s-1").unwrap();
-        let again = agent().restore_session(&session).unwrap();
+        let again = agent().restore_unrecorded(&session).unwrap();
         assert_eq!(again.messages(), first.messages());
         assert_eq!(again.last_loop_id(), first.last_loop_id());
         let recorder = SessionRecorder::attach(&again, store.clone());
         again.chat("more").await.unwrap();
-        recorder.close().unwrap();
+        recorder.close().await.unwrap();
         let session = store.load_session("s-1").unwrap();
         assert_eq!(session.history().unwrap(), again.history());
         let base = session.head().unwrap().base.clone().unwrap();
@@ -184,7 +184,7 @@ async fn taking_over_a_branch_is_written_down() {
         assert_eq!(session.history().unwrap(), before, "the conversation has not gone on");
 
         agent.adopt_branch(&outcomes[2]).await.unwrap();
-        recorder.close().unwrap();
+        recorder.close().await.unwrap();
         let session = store.load_session("s-1").unwrap();
         assert_tree_is_consistent(&session);
         assert_eq!(session.history().unwrap(), agent.history());
@@ -231,7 +231,7 @@ async fn a_recorder_in_memory_makes_the_same_tree_of_the_same_events() {
 /// Loads the session after each record.
 struct Looking {
     inner: Arc<dyn Journal>,
-    store: Arc<dyn SessionStore>,
+    store: Arc<dyn BlockingSessionStore>,
     seen: Mutex<Vec<LoadedSession>>,
 }
 
@@ -242,7 +242,7 @@ impl std::fmt::Debug for Looking {
 }
 
 impl Looking {
-    fn at(agent: &BasicAgent, store: &Arc<dyn SessionStore>) -> Arc<Self> {
+    fn at(agent: &BasicAgent, store: &Arc<dyn BlockingSessionStore>) -> Arc<Self> {
         let inner = agent.config().journal.unwrap();
         let looking = Arc::new(Self { inner, store: store.clone(), seen: Mutex::default() });
         agent.set_journal(Some(Arc::clone(&looking) as Arc<dyn Journal>));
@@ -368,10 +368,10 @@ async fn branches_that_were_cut_off_are_interrupted_and_each_can_be_gone_on_with
             assert_eq!(run.loop_id(), &branch.loop_id);
         }
         // And the agent goes on; the session keeps the branches.
-        let again = self::agent().restore_session(&session).unwrap();
+        let again = self::agent().restore_unrecorded(&session).unwrap();
         let recorder = SessionRecorder::attach(&again, copied.clone());
         again.chat("more").await.unwrap();
-        recorder.close().unwrap();
+        recorder.close().await.unwrap();
         let session = copied.load_session("s-1").unwrap();
         assert_tree_is_consistent(&session);
         assert_eq!(session.history().unwrap(), again.history());
@@ -396,7 +396,7 @@ async fn a_group_that_opens_its_session_and_is_aborted_is_recorded_so() {
         let run =
             agent_loop_parallel(prompts, context, configs, PickFirstEvaluation, EventSender::none(), cancel);
         run.await.unwrap_err();
-        recorder.close().unwrap();
+        recorder.close().await.unwrap();
         let session = store.load_session("s-2").unwrap();
         assert_tree_is_consistent(&session);
         assert_eq!(branches(&session).iter().map(|r| r.status).collect::<Vec<_>>(), [LoopStatus::Aborted; 2]);
@@ -464,7 +464,7 @@ fn spec(fate: &Fate) -> BranchSpec {
 }
 
 /// What a list says of the only session.
-fn listed(store: &Arc<dyn SessionStore>) -> SessionSummary {
+fn listed(store: &Arc<dyn BlockingSessionStore>) -> SessionSummary {
     let mut found = store.find_sessions(&SessionQuery::new()).unwrap();
     assert_eq!((found.sessions.len(), found.unreadable.len()), (1, 0));
     found.sessions.remove(0).summary
@@ -509,7 +509,7 @@ proptest! {
                 prop_assert_eq!(memory.session("s-1").unwrap().history().unwrap(), agent.history());
             }
             let journal = store.load_session("s-1").unwrap();
-            recorder.close().unwrap();
+            recorder.close().await.unwrap();
             prop_assert_eq!(&*store.load_session("s-1").unwrap(), &*journal);
             prop_assert_eq!(listed(&store), SessionSummary::of(&journal));
             let statuses = |s: &Session| s.loops.iter().map(|r| (r.loop_id.clone(), r.status)).collect::<Vec<_>>();
@@ -538,7 +538,7 @@ async fn a_selected_branch_that_came_too_late_is_not_the_head() {
         };
         let (result, ()) = tokio::join!(exploring, meanwhile);
         assert!(matches!(result, Err(agent_core::AgentError::ConversationWentOn)));
-        recorder.close().unwrap();
+        recorder.close().await.unwrap();
         let session = store.load_session("s-1").unwrap();
         assert_tree_is_consistent(&session);
         assert_eq!(session.history().unwrap(), agent.history());
@@ -562,19 +562,19 @@ async fn a_fork_of_a_branch_that_was_not_selected_goes_on_from_that_branch() {
         let wanted = session.history_after(third.loop_id.as_str()).unwrap().unwrap();
         assert_ne!(wanted, agent.history());
         let point = Point::new(third.loop_id.clone(), third.messages.len());
-        let there = agent.fork(&store, &session, &point).unwrap();
+        let there = agent.fork(&store, &session, &point).await.unwrap();
         assert_eq!(agent.history(), wanted);
         let fork = store.load_session(there.session_id.as_str()).unwrap();
         assert_eq!(fork.head().unwrap().loop_id, third.loop_id);
         assert_eq!(fork.history().unwrap(), wanted);
         assert_eq!(fork.end_point(), Some(point));
         // Elsewhere, too; and both sessions keep their copies of the same loops apart.
-        let again = self::agent().restore_session(&fork).unwrap();
+        let again = self::agent().restore_unrecorded(&fork).unwrap();
         assert_eq!(again.history(), wanted);
-        recorder.close().unwrap();
+        recorder.close().await.unwrap();
         let recorder = SessionRecorder::attach(&again, store.clone());
         again.chat("more").await.unwrap();
-        recorder.close().unwrap();
+        recorder.close().await.unwrap();
         let fork = store.load_session(there.session_id.as_str()).unwrap();
         assert_eq!(fork.history().unwrap(), again.history());
         let origin = store.load_session("s-1").unwrap();
@@ -616,7 +616,7 @@ async fn a_page_and_a_file_of_pi_say_which_branch_the_conversation_goes_on_from(
 fn the_end_of_a_group_that_was_never_announced_changes_nothing() {
     let recorder = SessionRecorder::new();
     let end: AgentEvent = serde_json::from_value(json!({
-        "type": "ParallelLoopEnd", "group_id": "s-9.parallel.x-group", "session_id": "s-9", "timestamp": 3
+        "type": "parallel_loop_end", "group_id": "s-9.parallel.x-group", "session_id": "s-9", "timestamp": 3
     }))
     .unwrap();
     recorder.on_event(&end);
@@ -643,7 +643,7 @@ async fn a_prompt_beside_running_branches_interrupts_none_of_them() {
         assert_eq!(session.history().unwrap(), agent.history());
         latch.open();
         let outcomes = exploration.finish().await.unwrap();
-        recorder.close().unwrap();
+        recorder.close().await.unwrap();
         let session = store.load_session("s-1").unwrap();
         assert_tree_is_consistent(&session);
         assert_eq!(branches(&session)[0].status, LoopStatus::Completed);

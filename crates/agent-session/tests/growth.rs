@@ -41,7 +41,7 @@ async fn bytes(turns: usize) -> (u64, u64) {
     let recorder = SessionRecorder::attach(&agent, JsonStore::open(dir.path()).unwrap());
     agent.chat("go").await.unwrap();
     let journal = std::fs::metadata(dir.path().join("s-1.journal.jsonl")).unwrap().len();
-    recorder.close().unwrap();
+    recorder.close().await.unwrap();
     assert!(!dir.path().join("s-1.lock").exists());
     (journal, std::fs::metadata(dir.path().join("s-1.json")).unwrap().len())
 }
@@ -107,7 +107,7 @@ async fn how_long_a_reply_takes_costs_the_bytes_of_a_time() {
         }
         let journal = std::fs::metadata(dir.path().join("s-1.journal.jsonl")).unwrap().len();
         let held = recorder.session("s-1").unwrap();
-        recorder.close().unwrap();
+        recorder.close().await.unwrap();
         let loaded = store.load_session("s-1").unwrap();
         assert_eq!(loaded.loops[0].events, held.loops[0].events, "nothing of it is lost");
         (journal, std::fs::metadata(dir.path().join("s-1.json")).unwrap().len(), held.loops[0].events.len())

@@ -78,7 +78,7 @@ proptest! {
             let from_journal: Vec<Session> =
                 live.iter().map(|s| store.load_session(s.session_id.as_str()).unwrap().into_session()).collect();
             assert_eq!(from_journal, live);
-            recorder.close().unwrap();
+            recorder.close().await.unwrap();
             for session in &live {
                 let from_file = store.load_session(session.session_id.as_str()).unwrap();
                 assert_eq!(*from_file, *session);
@@ -113,7 +113,7 @@ proptest! {
                 if matches!(act, scene::Act::Prompt(_)) {
                     let loop_id = agent.last_loop_id().unwrap().to_string();
                     seen.push((agent.session_id().to_string(), loop_id, agent.history()));
-                    recorder.close().unwrap();
+                    recorder.close().await.unwrap();
                 }
             }
             for (session, loop_id, history) in seen {

@@ -37,7 +37,7 @@ fn event() -> impl Strategy<Value = AgentEvent> {
     });
     prop_oneof![
         4 => (id(), prop::option::of(id()), 0u64..99).prop_map(move |(n, parent, at)| from(json!({
-            "type": "AgentStart", "agent_id": "a", "session_id": format!("s-{}", n % 3), "loop_id": loop_id(n),
+            "type": "agent_start", "agent_id": "a", "session_id": format!("s-{}", n % 3), "loop_id": loop_id(n),
             "parent_loop_id": parent.map(loop_id), "timestamp": at,
         }))),
         2 => (id(), 0u32..3).prop_map(|(n, turn)| AgentEvent::TurnStart {
@@ -51,13 +51,13 @@ fn event() -> impl Strategy<Value = AgentEvent> {
             timestamp: Timestamp(8), tool_results: Vec::new(),
         }),
         2 => (id(), prop::option::of(id()), 0u8..3).prop_map(move |(n, child, call)| from(json!({
-            "type": "ToolExecutionEnd", "loop_id": loop_id(n), "tool_call_id": format!("c{call}"), "tool_name": "t",
+            "type": "tool_execution_end", "loop_id": loop_id(n), "tool_call_id": format!("c{call}"), "tool_name": "t",
             "result": {"content": [{"type": "text", "text": "r".repeat(200)}]}, "is_error": false,
             "child_loop_id": child.map(loop_id),
         }))),
         1 => id().prop_map(|n| AgentEvent::RunSuspended { loop_id: loop_id(n).into(), questions: Vec::new() }),
         2 => (id(), any::<bool>()).prop_map(move |(n, aborted)| from(json!({
-            "type": "AgentEnd", "loop_id": loop_id(n), "messages": [], "usage": Usage::new(5, 5, 0, 0),
+            "type": "agent_end", "loop_id": loop_id(n), "messages": [], "usage": Usage::new(5, 5, 0, 0),
             "ended": {"how": if aborted { "aborted" } else { "completed" }}, "timestamp": 9,
         }))),
     ]
@@ -109,7 +109,7 @@ proptest! {
         for (at, event) in events.iter().enumerate() {
             recorder.on_event(event);
             if breaks.contains(&at) {
-                if at % 2 == 0 { recorder.flush() } else { let _ = recorder.checkpoint(); }
+                if at % 2 == 0 { recorder.flush() } else { let _ = block_on(recorder.compact_journal()).unwrap(); }
             }
         }
         assert_tree(&recorder.sessions());

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use agent_core::{AgentEvent, BasicAgent, LoopId, SessionId, Timestamp};
-use agent_session::{LoopRecord, Session, SessionRecorder, SessionStore, session_schema};
+use agent_session::{BlockingSessionStore, LoopRecord, Session, SessionRecorder, session_schema};
 use serde_json::Value;
 
 fn page(name: &str) -> String {
@@ -79,7 +79,7 @@ fn the_page_about_sessions_names_all_that_a_session_holds() {
 fn the_page_about_the_architecture_names_the_parts_that_sessions_are_made_of() {
     let page = page("architecture.md");
     let part = part(&page, "### agent-session");
-    let _: fn(&dyn SessionStore, &Session) -> _ = |store, session| store.save_session(session);
+    let _: fn(&dyn BlockingSessionStore, &Session) -> _ = |store, session| store.save_session(session);
     let _: fn(&Session) -> Option<&LoopRecord> = Session::head;
     let _: fn() -> SessionRecorder = SessionRecorder::new;
     let _: fn(&AgentEvent) -> &LoopId = AgentEvent::loop_id;

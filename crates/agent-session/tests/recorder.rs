@@ -138,7 +138,7 @@ async fn a_session_that_an_agent_went_to_says_why() {
     clock.advance(Duration::from_secs(61));
     let silent = agent.check_and_rotate(Duration::from_secs(60)).unwrap();
     prompt(&agent, "three").await;
-    written.close().unwrap();
+    written.close().await.unwrap();
     let later = Timestamp(62_000);
     for (id, expect) in [
         ("s-1", SessionFormation::FirstLoop { timestamp: Timestamp(1_000) }),
@@ -211,7 +211,7 @@ async fn a_later_loop_of_a_drained_session_comes_with_the_earlier_ones() {
     let agent = agent([ScriptedReply::text("a"), ScriptedReply::text("b")]);
     let recorder = listening(&agent);
     prompt(&agent, "one").await;
-    assert_eq!(recorder.checkpoint(), 1);
+    assert_eq!(recorder.compact_journal().await.unwrap(), 1);
     assert_eq!(recorder.drain_completed().len(), 1);
     assert_eq!(recorder.drain_completed().len(), 0, "nothing changed since");
     prompt(&agent, "two").await;
@@ -231,7 +231,7 @@ async fn a_flush_closes_what_is_open_and_what_comes_after_opens_it_again() {
     let recorder = SessionRecorder::new();
     let (first, rest) = events.split_at(3);
     first.iter().for_each(|e| recorder.on_event(e));
-    assert_eq!(recorder.checkpoint(), 0, "a loop is open");
+    assert_eq!(recorder.compact_journal().await.unwrap(), 0, "a loop is open");
     recorder.flush();
     let record = recorder.drain_completed().remove(0).loops.remove(0);
     assert_eq!((record.status, record.ended_at), (LoopStatus::Aborted, None));
@@ -304,7 +304,7 @@ async fn from_a_callers_file_the_sub_agents_file_is_found_and_back() {
     let (parent, child) = family().await;
     let recorder = SessionRecorder::with_store(store.clone());
     parent.iter().take(3).chain(&child).chain(parent.iter().skip(3)).for_each(|e| recorder.on_event(e));
-    recorder.close().unwrap();
+    recorder.close().await.unwrap();
     let parent = store.load_session("s-1").unwrap();
     let link = &parent.loops[0].child_loop_refs[0];
     let child = store.load_session(&link.child_session_id).unwrap();
@@ -345,7 +345,7 @@ async fn the_link_is_drawn_also_when_the_childs_session_was_put_aside_before() {
     assert_eq!(early.parent_spawn_ref.as_ref().unwrap().tool_call_id.as_str(), "");
     parent[end..].iter().for_each(|e| recorder.on_event(e));
     assert_linked(&recorder);
-    recorder.checkpoint();
+    recorder.compact_journal().await.unwrap();
     let again = recorder.drain_completed();
     assert!(
         again.iter().any(|s| s.session_id.as_str() == "child"),

@@ -34,15 +34,15 @@ async fn an_agent_goes_on_elsewhere_with_conversation_ids_and_counters() {
         agent(&[Play::Calls(vec!["say"]), Play::Text(9), Play::Text(9)], ToolExecutionStrategy::Parallel);
     let recorder = SessionRecorder::attach(&first, store.clone());
     perform(&first, &[Act::Prompt(9), Act::Prompt(9)]).await;
-    recorder.close().unwrap();
+    recorder.close().await.unwrap();
 
     let second = agent(&[Play::Text(3)], ToolExecutionStrategy::Parallel).with_session_id("other");
-    let second = second.restore_session(&store.load_session("s-1").unwrap()).unwrap();
+    let second = second.restore_unrecorded(&store.load_session("s-1").unwrap()).unwrap();
     assert_eq!((second.agent_id(), second.session_id()), (first.agent_id(), first.session_id()));
     assert_eq!(second.history(), first.history());
     let recorder = SessionRecorder::attach(&second, store.clone());
     perform(&second, &[Act::Prompt(5)]).await;
-    recorder.close().unwrap();
+    recorder.close().await.unwrap();
     let loaded = store.load_session("s-1").unwrap();
     let ends: Vec<_> = loaded.loops.iter().map(|r| r.loop_id.as_str().rsplit('.').next().unwrap()).collect();
     assert_eq!(ends, ["1", "2", "3"]);
@@ -60,16 +60,16 @@ async fn a_run_that_waits_for_an_answer_is_answered_by_another_process() {
     let recorder = SessionRecorder::attach(&first, store.clone());
     drop(first.prompt("go").unwrap());
     let Some(RunEnd::Suspended(questions)) = first.finish().await else { panic!() };
-    recorder.close().unwrap();
+    recorder.close().await.unwrap();
     drop((first, recorder));
 
     let loaded = store.load_session("s-1").unwrap();
     assert_eq!(loaded.loops[0].status, LoopStatus::Suspended, "nobody cut it off");
-    let second = agent(&plays[1..], ToolExecutionStrategy::Parallel).restore_session(&loaded).unwrap();
+    let second = agent(&plays[1..], ToolExecutionStrategy::Parallel).restore_unrecorded(&loaded).unwrap();
     let recorder = SessionRecorder::attach(&second, store.clone());
     drop(second.answer(questions[0].id.clone(), Answer::Allow).unwrap());
     let Finished::Ended { .. } = second.finish().await else { panic!() };
-    recorder.close().unwrap();
+    recorder.close().await.unwrap();
     let loaded = store.load_session("s-1").unwrap();
     let record = &loaded.loops[0];
     assert_eq!((loaded.loops.len(), record.status), (1, LoopStatus::Completed));
@@ -93,23 +93,23 @@ async fn a_run_that_was_cut_off_is_driven_on_from_its_last_record() {
     drop(first.prompt("go").unwrap());
     latch.reached().await;
     // As a crash leaves it: nobody ends the run.
-    recorder.save().unwrap();
+    recorder.save().await.unwrap();
     let running = store.load_session("s-1").unwrap();
     assert_eq!(running.loops[0].status, LoopStatus::Running, "it is being written");
-    recorder.close().unwrap();
+    recorder.close().await.unwrap();
     let cut = store.load_session("s-1").unwrap();
     assert_eq!(cut.loops[0].status, LoopStatus::Interrupted);
 
     let tool = ScriptedTool::saying("say", "said");
     let second =
-        with(vec![ScriptedReply::text("whole")]).with_tool(tool.clone()).restore_session(&cut).unwrap();
+        with(vec![ScriptedReply::text("whole")]).with_tool(tool.clone()).restore_unrecorded(&cut).unwrap();
     let store_2 = JsonStore::open(store.dir().join("elsewhere")).unwrap();
     store_2.save_session(&cut).unwrap();
     let recorder_2 = SessionRecorder::attach(&second, store_2.clone());
     drop(second.resume().unwrap());
     second.finish().await;
     assert_eq!(tool.calls().len(), 0, "what was done is not done again");
-    recorder_2.close().unwrap();
+    recorder_2.close().await.unwrap();
     let loaded = store_2.load_session("s-1").unwrap();
     let record = &loaded.loops[0];
     assert_eq!(record.status, LoopStatus::Completed);
@@ -137,19 +137,19 @@ async fn whoever_does_not_resume_aborts_and_goes_on() {
     let recorder = SessionRecorder::attach(&first, store.clone());
     drop(first.prompt("go").unwrap());
     latch.reached().await;
-    recorder.close().unwrap();
+    recorder.close().await.unwrap();
 
     let cut = store.load_session("s-1").unwrap();
     assert_eq!(cut.history().unwrap().len(), 3, "the call has a result that says that there is none");
     let elsewhere = JsonStore::open(store.dir().join("elsewhere")).unwrap();
     elsewhere.save_session(&cut).unwrap();
-    let second = with(vec![ScriptedReply::text("fine")]).restore_session(&cut).unwrap();
+    let second = with(vec![ScriptedReply::text("fine")]).restore_unrecorded(&cut).unwrap();
     second.abort();
     second.finish().await;
     let recorder_2 = SessionRecorder::attach(&second, elsewhere.clone());
     drop(second.prompt("again").unwrap());
     second.finish().await;
-    recorder_2.close().unwrap();
+    recorder_2.close().await.unwrap();
     let loaded = elsewhere.load_session("s-1").unwrap();
     let statuses: Vec<_> = loaded.loops.iter().map(|r| r.status).collect();
     assert_eq!(statuses, [LoopStatus::Interrupted, LoopStatus::Completed]);
@@ -165,7 +165,7 @@ async fn a_state_of_another_version_is_kept_and_the_session_loads_without_it() {
     let recorder = SessionRecorder::attach(&first, store.clone());
     drop(first.prompt("go").unwrap());
     first.finish().await;
-    recorder.close().unwrap();
+    recorder.close().await.unwrap();
     let path = dir.path().join("s-1.json");
     let mut file: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     let state = json!({"setup": {"loop": 1}, "light": {"phase": "dreaming"}});
@@ -174,7 +174,8 @@ async fn a_state_of_another_version_is_kept_and_the_session_loads_without_it() {
 
     let loaded = store.load_session("s-1").unwrap();
     assert!(matches!(loaded.open_run(), Err(SessionError::Resume { .. })));
-    let second = agent(&[Play::Text(3)], ToolExecutionStrategy::Parallel).restore_session(&loaded).unwrap();
+    let second =
+        agent(&[Play::Text(3)], ToolExecutionStrategy::Parallel).restore_unrecorded(&loaded).unwrap();
     assert_eq!(second.history(), loaded.history().unwrap());
     store.save_session(&loaded).unwrap();
     let file: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
@@ -253,7 +254,7 @@ async fn no_key_is_in_any_file_of_a_session() {
     agent.chat("one").await.unwrap();
     for name in ["s-1.journal.jsonl", "s-1.json"] {
         if name == "s-1.json" {
-            recorder.save().unwrap();
+            recorder.save().await.unwrap();
         }
         let text = std::fs::read_to_string(dir.path().join(name)).unwrap();
         assert!(!text.is_empty() && !text.contains("sk-secret"), "{name}");
@@ -278,7 +279,7 @@ async fn a_call_that_was_cut_off_and_is_not_resumed_is_closed_as_unknown() {
     let recorder = SessionRecorder::attach(&first, store.clone());
     drop(first.prompt("go").unwrap());
     latch.reached().await;
-    recorder.close().unwrap();
+    recorder.close().await.unwrap();
     let history = store.load_session("s-1").unwrap().history().unwrap();
     let results: Vec<String> = history.messages().skip(2).map(agent_core::AgentMessage::text).collect();
     assert_eq!(

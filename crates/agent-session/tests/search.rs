@@ -8,14 +8,14 @@ use std::sync::Arc;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{BasicAgent, CostConfig, RunEnd, ModelConfig, Timestamp, Usage};
 use agent_session::{
-    LoopStatus, MAX_PAGE, Order, RestoreSession, Session, SessionError, SessionQuery, SessionRecorder,
-    SessionStore, SessionSummary, SortBy, SpawnRef,
+    BlockingSessionStore, LoopStatus, MAX_PAGE, Order, RestoreSession, Session, SessionError, SessionQuery,
+    SessionRecorder, SessionSummary, SortBy, SpawnRef,
 };
 use scene::{block_on, each_store};
 use serde_json::json;
 
 /// Five sessions: two of `a`, two of `b`, one that is a sub-agent's; with different models, costs and words.
-async fn fill(store: &Arc<dyn SessionStore>) -> Vec<SessionRecorder> {
+async fn fill(store: &Arc<dyn BlockingSessionStore>) -> Vec<SessionRecorder> {
     let mut recorders = Vec::new();
     for (n, (id, agent, model, tokens, prompt, reply)) in [
         ("s-1", "a", "small", 1_000, "The linker fails with error 42", "Add the library to the path."),
@@ -39,13 +39,13 @@ async fn fill(store: &Arc<dyn SessionStore>) -> Vec<SessionRecorder> {
             .with_environment(Arc::new(agent_core::testing::ManualEnvironment::at(time)))
             .with_provider(provider)
             .with_tool(ScriptedTool::saying("note", format!("noted {id}")))
-            .restore_session(&store.load_session(id).unwrap())
+            .restore_unrecorded(&store.load_session(id).unwrap())
             .unwrap();
         let recorder = SessionRecorder::attach(&agent, store.clone());
         agent.chat(prompt).await.unwrap();
         // The last one is still being written.
         if id != "s-4" {
-            recorder.close().unwrap();
+            recorder.close().await.unwrap();
         }
         recorders.push(recorder);
     }
@@ -60,7 +60,7 @@ async fn fill(store: &Arc<dyn SessionStore>) -> Vec<SessionRecorder> {
 
 #[track_caller]
 #[expect(clippy::needless_pass_by_value, reason = "each query is made for its check")]
-fn check(store: &Arc<dyn SessionStore>, query: SessionQuery, expect: &[&str]) {
+fn check(store: &Arc<dyn BlockingSessionStore>, query: SessionQuery, expect: &[&str]) {
     let found = store.find_sessions(&query).unwrap();
     let ids: Vec<&str> = found.sessions.iter().map(|s| s.summary.session_id.as_str()).collect();
     assert_eq!(ids, expect, "{query:?}");
@@ -144,7 +144,9 @@ fn a_list_says_what_the_session_says_whether_it_is_saved_or_not() {
         assert_eq!(first.title.as_deref(), Some("The linker fails with error 42"));
         assert_eq!((first.messages, first.loops, first.cost_micros), (4, 1, 2_000));
         assert_eq!(first.usage, Usage::new(2_000, 20, 0, 0));
-        recorders.iter().for_each(|r| drop(r.close().unwrap()));
+        for recorder in &recorders {
+            block_on(recorder.close()).unwrap();
+        }
         assert_eq!(listed(), before);
     });
 }
@@ -189,8 +191,8 @@ fn a_run_that_waits_is_found_by_its_status_and_one_that_was_cut_off_too() {
             check(store, by(LoopStatus::Suspended), &["waits"]);
             check(store, by(LoopStatus::Running), &["cut"]);
             check(store, by(LoopStatus::Interrupted), &[]);
-            recorder.close().unwrap();
-            cut_recorder.close().unwrap();
+            recorder.close().await.unwrap();
+            cut_recorder.close().await.unwrap();
             check(store, by(LoopStatus::Suspended), &["waits"]);
             check(store, by(LoopStatus::Running), &[]);
             check(store, by(LoopStatus::Interrupted), &["cut"]);

@@ -156,11 +156,11 @@ async fn the_second_writer_of_a_session_is_told_and_may_write_when_the_first_has
     let error = second.chat("Hi").await.unwrap_err().to_string();
     assert!(error.contains("another process or recorder is writing this session"), "{error}");
     assert!(second.history().is_empty() || second.history().last_reply().is_none_or(|r| r.text().is_empty()));
-    assert!(matches!(other.ready("s-1"), Err(SessionError::Locked { .. })));
+    assert!(matches!(other.ready("s-1").await, Err(SessionError::Locked { .. })));
     assert_eq!(store.load_session("s-1").unwrap().loops.len(), 1, "reading is allowed");
 
-    recorder.close().unwrap();
-    other.ready("s-1").unwrap();
+    recorder.close().await.unwrap();
+    other.ready("s-1").await.unwrap();
 }
 
 /// B-181.
@@ -173,7 +173,7 @@ fn what_a_later_version_added_survives_a_load_a_new_loop_and_a_save() {
         let agent = agent(&plays, ToolExecutionStrategy::Parallel);
         let recorder = SessionRecorder::attach(&agent, store.clone());
         perform(&agent, &[Act::Prompt(150)]).await;
-        recorder.close().unwrap();
+        recorder.close().await.unwrap();
         let path = dir.path().join("s-1.json");
         let mut file: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         let strange = json!({"$raw": {"$text": {"deep": [1, 2.5, null]}}});
@@ -200,7 +200,7 @@ fn what_a_later_version_added_survives_a_load_a_new_loop_and_a_save() {
         std::fs::write(&path, serde_json::to_vec(&file).unwrap()).unwrap();
 
         perform(&agent, &[Act::Prompt(3)]).await;
-        recorder.close().unwrap();
+        recorder.close().await.unwrap();
         let mut saved: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         assert_eq!(saved["loops"].as_array_mut().unwrap().pop().unwrap()["status"], "Completed");
         saved["last_active_at"] = file["last_active_at"].clone();
@@ -253,7 +253,7 @@ async fn what_tools_give_loads_again_whatever_it_looks_like() {
     };
     let from_journal = store.load_session("s-1").unwrap();
     assert_eq!(details_of(&from_journal), details);
-    recorder.close().unwrap();
+    recorder.close().await.unwrap();
     let from_file = store.load_session("s-1").unwrap();
     assert_eq!(details_of(&from_file), details);
     assert_eq!(from_file.loops, from_journal.loops);
@@ -268,7 +268,7 @@ async fn nobody_else_may_read_the_files() {
     let agent = agent(&[Play::Text(3)], ToolExecutionStrategy::Parallel);
     let recorder = SessionRecorder::attach(&agent, store);
     perform(&agent, &[Act::Prompt(3)]).await;
-    recorder.save().unwrap();
+    recorder.save().await.unwrap();
     for name in ["s-1.json", "s-1.journal.jsonl"] {
         let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");

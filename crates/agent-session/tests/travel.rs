@@ -8,12 +8,13 @@ use std::sync::Arc;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{AgentError, AgentMessage, BasicAgent, ContinuationKind, History, ModelConfig, Usage};
 use agent_session::{
-    LoopStatus, Point, RestoreSession, Session, SessionError, SessionRecorder, SessionStore, TimeTravel,
+    BlockingSessionStore, LoopStatus, Point, RestoreSession, Session, SessionError, SessionRecorder,
+    TimeTravel,
 };
 use scene::{KINDS, Kind};
 use serde_json::json;
 
-fn store(kind: Kind) -> (tempfile::TempDir, Arc<dyn SessionStore>) {
+fn store(kind: Kind) -> (tempfile::TempDir, Arc<dyn BlockingSessionStore>) {
     let dir = tempfile::tempdir().unwrap();
     let store = kind.open(dir.path());
     (dir, store)
@@ -32,7 +33,7 @@ fn texts(history: &History) -> Vec<String> {
 }
 
 /// Two loops: one with a call, one without.
-async fn recorded(agent: &BasicAgent, store: &Arc<dyn SessionStore>) -> (SessionRecorder, Session) {
+async fn recorded(agent: &BasicAgent, store: &Arc<dyn BlockingSessionStore>) -> (SessionRecorder, Session) {
     let recorder = SessionRecorder::attach(agent, store.clone());
     agent.chat("first").await.unwrap();
     agent.chat("second").await.unwrap();
@@ -81,7 +82,7 @@ async fn a_fork_is_a_new_file_with_the_way_to_the_place_and_a_link_to_where_it_c
         let (dir, store) = store(*kind);
         let agent = with(script());
         let (recorder, session) = recorded(&agent, &store).await;
-        recorder.save().unwrap();
+        recorder.save().await.unwrap();
         let origin = || match kind {
             Kind::Json => std::fs::read(dir.path().join("sessions/s-1.json")).unwrap(),
             #[cfg(feature = "sqlite")]
@@ -89,7 +90,7 @@ async fn a_fork_is_a_new_file_with_the_way_to_the_place_and_a_link_to_where_it_c
         };
         let before = origin();
         let point = Point::new(session.loops[0].loop_id.clone(), 3);
-        let arrival = agent.fork(&store, &session, &point).unwrap();
+        let arrival = agent.fork(&store, &session, &point).await.unwrap();
         assert_eq!(agent.session_id(), arrival.session_id);
         assert_ne!(arrival.session_id, *"s-1");
 
@@ -115,7 +116,7 @@ async fn a_fork_is_a_new_file_with_the_way_to_the_place_and_a_link_to_where_it_c
         assert_eq!(fork.loops[0].children_loop_ids, std::slice::from_ref(&new.loop_id));
         assert_eq!(fork.parent_spawn_ref, None, "no call began it");
         assert_eq!(texts(&fork.history().unwrap()), ["first", "", "a key", "other", "three"]);
-        recorder.close().unwrap();
+        recorder.close().await.unwrap();
         assert_eq!(origin(), before, "the origin is as it was");
     }
 }
@@ -136,7 +137,7 @@ async fn a_rewound_agent_goes_on_in_the_same_session_and_nothing_of_it_is_lost()
         agent.rewind(&session, &point).unwrap();
         assert_eq!(texts(&agent.history()), ["first", "", "a key", "one"]);
         agent.chat("instead").await.unwrap();
-        recorder.close().unwrap();
+        recorder.close().await.unwrap();
         let session = store.load_session("s-1").unwrap();
         assert_eq!(session.loops.len(), 3);
         let new = &session.loops[2];
@@ -152,7 +153,7 @@ async fn a_rewound_agent_goes_on_in_the_same_session_and_nothing_of_it_is_lost()
         assert_eq!(fork.history().unwrap(), session.history().unwrap());
 
         // Elsewhere it goes on where it stood.
-        let again = with(vec![ScriptedReply::text("more")]).restore_session(&session).unwrap();
+        let again = with(vec![ScriptedReply::text("more")]).restore_unrecorded(&session).unwrap();
         assert_eq!(again.history(), agent.history());
     }
 }
@@ -188,11 +189,11 @@ async fn a_fork_that_was_made_without_an_agent_is_gone_on_with_as_a_branch() {
         let point = Point::new(session.loops[0].loop_id.clone(), 4);
         store.save_session(&session.forked(&point, "s-2", agent_core::Timestamp(9)).unwrap()).unwrap();
         let agent = with(vec![ScriptedReply::text("x"), ScriptedReply::text("y")]);
-        let agent = agent.restore_session(&store.load_session("s-2").unwrap()).unwrap();
+        let agent = agent.restore_unrecorded(&store.load_session("s-2").unwrap()).unwrap();
         let recorder = SessionRecorder::attach(&agent, store.clone());
         agent.chat("on").await.unwrap();
         agent.chat("and on").await.unwrap();
-        recorder.close().unwrap();
+        recorder.close().await.unwrap();
         let fork = store.load_session("s-2").unwrap();
         assert_eq!(fork.loops.len(), 3);
         assert_eq!(fork.loops[1].parent_loop_id.as_ref(), Some(&point.loop_id));
@@ -214,7 +215,7 @@ async fn an_agent_that_waits_or_runs_does_not_travel() {
         let start = &session.points()[0];
         let suspended = |e: SessionError| matches!(e, SessionError::Agent(AgentError::Suspended { .. }));
         assert!(suspended(agent.rewind(&session, start).unwrap_err()));
-        assert!(suspended(agent.fork(&store, &session, start).unwrap_err()));
+        assert!(suspended(agent.fork(&store, &session, start).await.unwrap_err()));
         assert_eq!(store.list_session_ids().unwrap(), ["s-1"], "nothing is left of the fork");
         // Others may fork it: the open call is closed there, and waits on here.
         let fork = session.forked(&session.end_point().unwrap(), "s-2", agent_core::Timestamp(9)).unwrap();

@@ -263,14 +263,14 @@ fn make_samples() {
             let agent = agent(&plays, ToolExecutionStrategy::Parallel).with_session_id(id);
             let recorder = SessionRecorder::attach(&agent, store.clone());
             perform(&agent, &acts[..count]).await;
-            recorder.save().unwrap();
+            recorder.save().await.unwrap();
             if id == "v1-journal" {
                 perform(&agent, &acts[count..]).await;
             }
             if id == "v1-waiting" {
                 drop(agent.prompt("May I?").unwrap());
                 agent.finish().await;
-                recorder.close().unwrap();
+                recorder.close().await.unwrap();
             }
             for ending in ["json", "journal.jsonl"] {
                 let name = format!("{id}.{ending}");

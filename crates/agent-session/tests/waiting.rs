@@ -12,7 +12,9 @@ use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
     AgentError, AgentEvent, Answer, BasicAgent, Effects, Ended, RunEnd, ModelConfig, Timestamp,
 };
-use agent_session::{LoopStatus, OpenRuns, RestoreSession, SessionError, SessionRecorder, SessionStore};
+use agent_session::{
+    BlockingSessionStore, LoopStatus, OpenRuns, RestoreSession, SessionError, SessionRecorder,
+};
 use scene::{KINDS, Kind};
 use serde_json::json;
 
@@ -76,15 +78,15 @@ fn the_second_process_answers() {
         return;
     }
     let store = Kind::noted(Path::new(".")).open(Path::new("."));
-    let found = store.unfinished().unwrap();
+    let found = block_on(store.unfinished()).unwrap();
     let [waiting] = found.waiting()[..] else { panic!("{found:?}") };
     assert_eq!((waiting.session_id.as_str(), waiting.status), ("s-1", LoopStatus::Suspended));
     assert_eq!(waiting.prompt, "Deploy it, please.");
     let [question] = &waiting.questions[..] else { panic!("{waiting:?}") };
     assert_eq!(question.text, "Deploy to production?");
     assert_eq!(question.call.as_ref().unwrap().name, "deploy");
-    let answered =
-        store.answer("s-1", question.id.clone(), Answer::Allow, Timestamp(u64::from(u32::MAX))).unwrap();
+    let answer = store.answer("s-1", question.id.clone(), Answer::Allow, Timestamp(u64::from(u32::MAX)));
+    let answered = block_on(answer).unwrap();
     assert!(answered.questions.is_empty());
 }
 
@@ -97,7 +99,7 @@ fn a_question_of_one_process_is_answered_by_a_second_and_the_run_goes_on_in_a_th
         child(dir.path(), "the_first_process_asks");
         child(dir.path(), "the_second_process_answers");
         let store = kind.open(dir.path());
-        let found = store.unfinished().unwrap();
+        let found = block_on(store.unfinished()).unwrap();
         assert!(found.waiting().is_empty(), "nobody is asked any more");
         assert_eq!((found.runs.len(), found.runs[0].status), (1, LoopStatus::Interrupted));
         block_on(async {
@@ -105,30 +107,30 @@ fn a_question_of_one_process_is_answered_by_a_second_and_the_run_goes_on_in_a_th
             let agent = BasicAgent::new(ModelConfig::default())
                 .with_provider(ScriptedProvider::new([ScriptedReply::text("It is out.")]))
                 .with_tool(tool.clone())
-                .restore_session(&store.load_session("s-1").unwrap())
+                .restore_unrecorded(&store.load_session("s-1").unwrap())
                 .unwrap();
             let recorder = SessionRecorder::attach(&agent, store.clone());
             drop(agent.resume().unwrap());
             let Some(RunEnd::Completed(_)) = agent.finish().await else { panic!() };
             assert_eq!(tool.calls(), [json!({ "to": "c1" })], "allowed once, run once");
-            recorder.close().unwrap();
+            recorder.close().await.unwrap();
             let session = store.load_session("s-1").unwrap();
             assert_eq!(session.history().unwrap(), agent.history());
             let answers = session.loops[0].events.iter().filter_map(|e| e.known());
             let answers: Vec<_> =
                 answers.filter(|e| matches!(e, AgentEvent::QuestionAnswered { .. })).collect();
             assert_eq!(answers.len(), 1, "who answered is on record once");
-            assert!(store.unfinished().unwrap().runs.is_empty());
+            assert!(store.unfinished().await.unwrap().runs.is_empty());
         });
     }
 }
 
-async fn asked(kind: Kind, dir: &Path, calls: &[&str]) -> Arc<dyn SessionStore> {
+async fn asked(kind: Kind, dir: &Path, calls: &[&str]) -> Arc<dyn BlockingSessionStore> {
     let store = kind.open(dir);
     let agent = agent(vec![deploys(calls)]);
     let recorder = SessionRecorder::attach(&agent, store.clone());
     drop(agent.prompt("go").unwrap().collect().await);
-    recorder.close().unwrap();
+    recorder.close().await.unwrap();
     store
 }
 
@@ -139,15 +141,15 @@ async fn of_several_questions_each_is_answered_by_itself_in_any_order() {
         let dir = tempfile::tempdir().unwrap();
         let store = asked(*kind, dir.path(), &["c1", "c2", "c3"]).await;
         let deny = Answer::Deny { reason: "not this one".into() };
-        let left = store.answer("s-1", "c2", deny, Timestamp(2)).unwrap();
+        let left = store.answer("s-1", "c2", deny, Timestamp(2)).await.unwrap();
         assert_eq!(left.questions.len(), 2);
         let other = Answer::AllowWith(json!({ "to": "elsewhere" }));
-        store.answer("s-1", "c3", other, Timestamp(3)).unwrap();
-        let again = store.answer("s-1", "c3", Answer::Allow, Timestamp(4)).unwrap_err();
+        store.answer("s-1", "c3", other, Timestamp(3)).await.unwrap();
+        let again = store.answer("s-1", "c3", Answer::Allow, Timestamp(4)).await.unwrap_err();
         assert!(matches!(&again, SessionError::Agent(AgentError::Answer(_))), "{again}");
-        let waiting = store.unfinished().unwrap();
+        let waiting = store.unfinished().await.unwrap();
         assert_eq!(waiting.waiting()[0].questions[0].id, *"c1");
-        let done = store.answer("s-1", "c1", Answer::Allow, Timestamp(5)).unwrap();
+        let done = store.answer("s-1", "c1", Answer::Allow, Timestamp(5)).await.unwrap();
         assert_eq!(
             (done.questions.len(), done.status),
             (0, LoopStatus::Interrupted),
@@ -158,7 +160,7 @@ async fn of_several_questions_each_is_answered_by_itself_in_any_order() {
         let agent = BasicAgent::new(ModelConfig::default())
             .with_provider(ScriptedProvider::texts(["done"]))
             .with_tool(tool.clone())
-            .restore_session(&store.load_session("s-1").unwrap())
+            .restore_unrecorded(&store.load_session("s-1").unwrap())
             .unwrap();
         drop(agent.resume().unwrap().collect().await);
         let mut calls = tool.calls();
@@ -177,24 +179,24 @@ async fn what_does_not_wait_is_not_answered_and_says_why() {
     let store = asked(Kind::Json, dir.path(), &["c1"]).await;
     let bytes = || std::fs::read(dir.path().join("sessions/s-1.json")).unwrap();
     let before = bytes();
-    let wrong = store.answer("s-1", "c9", Answer::Allow, Timestamp(2)).unwrap_err();
+    let wrong = store.answer("s-1", "c9", Answer::Allow, Timestamp(2)).await.unwrap_err();
     assert!(matches!(&wrong, SessionError::Agent(AgentError::Answer(_))), "{wrong}");
-    let none = store.answer("s-9", "c1", Answer::Allow, Timestamp(2)).unwrap_err();
+    let none = store.answer("s-9", "c1", Answer::Allow, Timestamp(2)).await.unwrap_err();
     assert!(matches!(&none, SessionError::NotFound { .. }), "{none}");
     assert_eq!(bytes(), before);
 
     // It was ended instead.
-    let there = agent(Vec::new()).restore_session(&store.load_session("s-1").unwrap()).unwrap();
+    let there = agent(Vec::new()).restore_unrecorded(&store.load_session("s-1").unwrap()).unwrap();
     let recorder = SessionRecorder::attach(&there, store.clone());
     there.abort();
     there.finish().await;
-    recorder.close().unwrap();
-    let over = store.answer("s-1", "c1", Answer::Allow, Timestamp(2)).unwrap_err();
+    recorder.close().await.unwrap();
+    let over = store.answer("s-1", "c1", Answer::Allow, Timestamp(2)).await.unwrap_err();
     assert!(matches!(&over, SessionError::NotWaiting { .. }), "{over}");
 
     // One that cannot be read is named beside the others.
     std::fs::write(dir.path().join("sessions/s-2.json"), "{").unwrap();
-    let found = store.unfinished().unwrap();
+    let found = store.unfinished().await.unwrap();
     assert_eq!((found.runs.len(), found.unreadable[0].0.as_str()), (0, "s-2"));
 }
 
@@ -207,11 +209,11 @@ async fn where_a_process_has_the_session_open_the_answer_is_to_be_given_there() 
         let agent = agent(vec![deploys(&["c1"]), ScriptedReply::text("done")]);
         let recorder = SessionRecorder::attach(&agent, store.clone());
         drop(agent.prompt("go").unwrap().collect().await);
-        assert_eq!(store.unfinished().unwrap().waiting().len(), 1, "it is listed all the same");
-        let locked = store.answer("s-1", "c1", Answer::Allow, Timestamp(2)).unwrap_err();
+        assert_eq!(store.unfinished().await.unwrap().waiting().len(), 1, "it is listed all the same");
+        let locked = store.answer("s-1", "c1", Answer::Allow, Timestamp(2)).await.unwrap_err();
         assert!(matches!(&locked, SessionError::Locked { .. }), "{locked}");
         drop(agent.answer("c1", Answer::Allow).unwrap().collect().await);
-        recorder.close().unwrap();
+        recorder.close().await.unwrap();
         assert_eq!(store.load_session("s-1").unwrap().loops[0].status, LoopStatus::Completed);
     }
 }
@@ -228,7 +230,7 @@ async fn of_many_sessions_those_that_are_over_are_not_unfinished() {
                 .with_session_id(format!("s-{n}"));
             let recorder = SessionRecorder::attach(&done, store.clone());
             done.chat("go").await.unwrap();
-            recorder.close().unwrap();
+            recorder.close().await.unwrap();
         }
         let open = store.list_open_session_ids().unwrap();
         match kind {
@@ -236,10 +238,14 @@ async fn of_many_sessions_those_that_are_over_are_not_unfinished() {
             #[cfg(feature = "sqlite")]
             Kind::Sqlite => assert_eq!(open, ["s-1"]),
         }
-        let found = store.unfinished().unwrap();
+        let found = store.unfinished().await.unwrap();
         let ids: Vec<_> = found.runs.iter().map(|run| run.session_id.as_str()).collect();
         assert_eq!((ids.as_slice(), found.unreadable.len()), (&["s-1"][..], 0));
-        store.answer("s-1", "c1", Answer::Allow, Timestamp(7)).unwrap();
-        assert_eq!(store.unfinished().unwrap().runs[0].status, LoopStatus::Interrupted, "to be resumed");
+        store.answer("s-1", "c1", Answer::Allow, Timestamp(7)).await.unwrap();
+        assert_eq!(
+            store.unfinished().await.unwrap().runs[0].status,
+            LoopStatus::Interrupted,
+            "to be resumed"
+        );
     }
 }

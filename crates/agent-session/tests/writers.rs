@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_core::{AgentMessage, BasicAgent, LoopId, MessageRef, ModelConfig, Timestamp};
 use agent_session::{
-    LoopRecord, LoopStatus, Session, SessionError, SessionQuery, SessionRecorder, SessionStore,
+    BlockingSessionStore, LoopRecord, LoopStatus, Session, SessionError, SessionQuery, SessionRecorder,
 };
 use scene::{KINDS, block_on};
 
@@ -39,7 +39,7 @@ fn a_child_writes_sessions_of_its_own_and_shared_ones() {
         let agent = agent.with_config_id(format!("r{round}"));
         let recorder = SessionRecorder::attach(&agent, store.clone());
         block_on(agent.chat(format!("prompt {round}"))).unwrap();
-        recorder.close().unwrap();
+        block_on(recorder.close()).unwrap();
         for shared in 0..SHARED {
             locked += add_loop(&*store, &format!("shared-{shared}"), &me, round);
         }
@@ -49,7 +49,7 @@ fn a_child_writes_sessions_of_its_own_and_shared_ones() {
 }
 
 /// Adds a loop to a session that others write, too, and says how often it was locked.
-fn add_loop(store: &dyn SessionStore, id: &str, me: &str, round: usize) -> usize {
+fn add_loop(store: &dyn BlockingSessionStore, id: &str, me: &str, round: usize) -> usize {
     let mut session = Session::new(id.into(), "shared".into(), Timestamp(1));
     let loop_id = LoopId::from(format!("{id}.{me}.{round}"));
     let mut record = LoopRecord::new(loop_id, id.into(), "shared".into(), Timestamp(2));

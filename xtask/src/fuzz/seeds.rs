@@ -151,9 +151,9 @@ fn sessions(folder: &Path) -> anyhow::Result<Vec<(&'static str, Vec<u8>)>> {
             .with_session_id(SESSION);
         let recorder = SessionRecorder::attach(&agent, store);
         agent.chat("Go.").await?;
-        recorder.ready(SESSION)?;
+        recorder.ready(SESSION).await?;
         let journal = read(".journal.jsonl")?;
-        recorder.close()?;
+        recorder.close().await?;
         let file = read(".json")?;
         let (half, _) = journal.split_at(journal.len() * 2 / 3);
         Ok(vec![

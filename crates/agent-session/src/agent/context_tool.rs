@@ -1,4 +1,4 @@
-//! The tool by which a model keeps the conversation (seed 003).
+//! The tool by which a model keeps the conversation.
 
 use std::path::{Path, PathBuf};
 

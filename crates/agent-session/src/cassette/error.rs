@@ -1,10 +1,10 @@
-//! What can be wrong with a cassette, and where a replay went another way.
+//! Errors of reading a cassette, and the divergence of a replay.
 
 use std::fmt;
 
 use super::form::CASSETTE_VERSION;
 
-/// A text that is no cassette.
+/// The reason why a text cannot be read as a cassette.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CassetteError {
@@ -39,7 +39,7 @@ pub enum CassetteError {
     },
 }
 
-/// Where a replay first went another way than the cassette.
+/// The first difference between a replay and its cassette.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Divergence {

@@ -1,4 +1,4 @@
-//! Writing down what passes between an agent and the world.
+//! Recording of a run to a cassette.
 
 mod clock;
 mod model;
@@ -18,8 +18,8 @@ use agent_core::BasicAgent;
 use agent_core::Environment;
 use agent_core::{ModelRequest, StreamProvider};
 
-/// Writes down what an agent asks of models, tools, clock and chance, and what it gets. A clone writes into the same
-/// recording.
+/// Records the calls of models, tools, clock and random ids of an agent, with their results. Clones record to the same
+/// cassette.
 #[derive(Clone, Default)]
 pub struct CassetteRecorder {
     shared: Arc<Shared>,
@@ -55,16 +55,16 @@ impl CassetteRecorder {
         recorder
     }
 
-    /// The same recorder, for which these tools are not replaced by what they gave: they are run again in a replay. For
-    /// sub-agents, whose own calls of models are recorded instead.
+    /// Excludes tools from the recording, so that a replay executes them again. Use it for sub-agents: their own model
+    /// calls are recorded instead.
     #[must_use]
     pub fn running_again(self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.shared.lock().again.extend(tools.into_iter().map(Into::into));
         self
     }
 
-    /// Puts the recorder between the agent and its provider, its routes, its tools and its environment, for the runs that
-    /// begin from now on. Tools that are added later are not recorded; [`tool`](Self::tool) wraps one.
+    /// Wraps the agent's provider, routes, tools and environment, so that the runs that start from now on are recorded.
+    /// Tools that are added later are not; wrap them with [`tool`](Self::tool).
     #[must_use]
     pub fn attach(&self, mut agent: BasicAgent) -> BasicAgent {
         let (agent_id, session_id) = (agent.agent_id(), agent.session_id());
@@ -86,7 +86,7 @@ impl CassetteRecorder {
         })
     }
 
-    /// A provider that writes down each call of this one.
+    /// Wraps a provider and records its calls.
     #[must_use]
     pub fn provider(&self, inner: Arc<dyn StreamProvider>) -> Arc<dyn StreamProvider> {
         self.shared.lock().provider = Some(Arc::clone(&inner));
@@ -97,8 +97,7 @@ impl CassetteRecorder {
         Arc::new(model::RecordingProvider { inner, shared: Arc::clone(&self.shared) })
     }
 
-    /// A tool that writes down each call of this one; the tool itself when it is one of those that are
-    /// [run again](Self::running_again).
+    /// Wraps a tool and records its calls. A tool that is [run again](Self::running_again) is returned unchanged.
     #[must_use]
     pub fn tool(&self, inner: Arc<dyn AgentTool>) -> Arc<dyn AgentTool> {
         if self.shared.lock().again.contains(inner.name()) {
@@ -107,19 +106,19 @@ impl CassetteRecorder {
         tool::recording(inner, &self.shared)
     }
 
-    /// An environment that writes down times, waits and ids of this one.
+    /// Wraps an environment and records its times, waits and ids.
     #[must_use]
     pub fn environment(&self, inner: Arc<dyn Environment>) -> Arc<dyn Environment> {
         self.shared.lock().environment = Some(Arc::clone(&inner));
         Arc::new(clock::RecordingEnvironment { inner, shared: Arc::clone(&self.shared) })
     }
 
-    /// Notes something under a name, for the program that replays.
+    /// Stores a value under a name, for the program that replays the cassette.
     pub fn note(&self, name: impl Into<String>, value: impl Into<Value>) {
         self.shared.lock().cassette.notes.insert(name.into(), value.into());
     }
 
-    /// What was recorded so far. A call that is still open is in it as one that was cut off.
+    /// Returns the recording so far. A call that has not ended appears as one that was cut off.
     #[must_use]
     pub fn cassette(&self) -> Cassette {
         self.shared.lock().cassette.clone()

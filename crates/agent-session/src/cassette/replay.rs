@@ -1,4 +1,4 @@
-//! Answering from a cassette.
+//! Replay of a cassette.
 
 mod clock;
 mod matching;
@@ -26,13 +26,13 @@ use agent_core::StreamProvider;
 /// How long a replay waits for what the cassette says comes next, an abort or the end of a call beside this one.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Answers an agent from a cassette, as often as it asks what it asked then. A clone goes on with the same replay.
+/// Answers the calls of an agent from a cassette, as long as they equal the recorded ones. Clones share the replay.
 #[derive(Clone)]
 pub struct Replay {
     shared: Arc<Shared>,
 }
 
-/// What a replay came to.
+/// The result of a complete replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Replayed {
@@ -71,7 +71,7 @@ struct State {
 }
 
 impl Replay {
-    /// A strict replay: the first call that differs is an error, and so is everything after it.
+    /// A strict replay: the first call that differs from the recorded one fails, and every later call fails too.
     #[must_use]
     pub fn new(cassette: Cassette) -> Self {
         let places = |values: &[Value]| -> BTreeMap<String, u32> {
@@ -106,7 +106,8 @@ impl Replay {
         Cassette::from_json(text).map(Self::new)
     }
 
-    /// A replay that notes the first difference and goes on: calls are answered in their order, whatever they ask.
+    /// A replay that records the first difference and continues: calls are answered in their recorded order, whatever
+    /// they ask for.
     #[must_use]
     pub fn lenient(self) -> Self {
         self.shared.lock().strictness = Strictness::Lenient;
@@ -169,16 +170,16 @@ impl Replay {
         Arc::new(clock::ReplayEnvironment { inner, shared: Arc::clone(&self.shared) })
     }
 
-    /// Where the replay first went another way, so far.
+    /// Returns the first divergence so far.
     #[must_use]
     pub fn divergence(&self) -> Option<Divergence> {
         self.shared.lock().divergence.clone()
     }
 
-    /// Whether the replay went the way of the cassette, to its end.
+    /// Checks that every call of the cassette was made and that none differed.
     ///
     /// # Errors
-    /// Where it first went another way; also when a call of the cassette was not made.
+    /// The first divergence; also when a recorded call was not made.
     pub fn finish(&self) -> Result<Replayed, Divergence> {
         let state = self.shared.lock();
         if let Some(divergence) = &state.divergence {

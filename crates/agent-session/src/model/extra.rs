@@ -1,4 +1,4 @@
-//! What a later version wrote and this one does not know: kept beside the known part and written back (B-181).
+//! What a later version wrote and this one does not know: kept beside the known part and written back.
 
 use std::collections::BTreeMap;
 

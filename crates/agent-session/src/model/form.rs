@@ -7,7 +7,7 @@ use agent_core::run::{RunCheckpoint, RunSetup};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::place::{Places, read_event, shorten_start, write_event};
+use super::event_messages::{Places, read_event, shorten_start, write_event};
 use super::texts::{LONG_TEXT, NoReferences, Resolve, pack, unpack};
 use super::{
     AgentId, Extra, ForkRef, LoopEvent, LoopRecord, OpenRun, RecordedEvent, SESSION_VERSION, Session,

@@ -10,7 +10,7 @@ use agent_core::{
     SessionOrigin, Timestamp, TurnId,
 };
 
-use crate::model::place::Places;
+use crate::model::event_messages::Places;
 use crate::model::{
     ChildLoopRef, LoopEvent, LoopRecord, LoopStatus, OpenRun, RecordedEvent, Session, SessionFormation, Turn,
 };

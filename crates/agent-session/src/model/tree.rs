@@ -1,4 +1,4 @@
-//! Walking the tree of loops (REQ-218).
+//! Walking the tree of loops.
 
 use agent_core::{GroupMember, LoopId, Usage};
 
@@ -74,7 +74,7 @@ impl Session {
         chain
     }
 
-    /// The sum of all loops' tokens (REQ-211).
+    /// The sum of all loops' tokens.
     #[must_use]
     pub fn total_usage(&self) -> Usage {
         self.loops.iter().fold(Usage::default(), |sum, r| sum.combine(&r.usage))

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::Imported;
 use super::entry::{File, text};
 use super::message::{from_pi, to_pi, user};
-use super::strands::{Strand, strands};
+use super::split::{EntryLoop, split};
 use crate::error::SessionError;
 use crate::model::recording::{Recording, record_of_start};
 use crate::model::{LoopBase, RecordedEvent, Session, form1};
@@ -25,7 +25,7 @@ const AGENT: &str = "pi";
 pub(super) fn build(file: File, path: &Path) -> Result<Imported, SessionError> {
     let id = SessionId::from(text(&file.head, "id"));
     let begun = Timestamp::from_rfc3339(text(&file.head, "timestamp")).unwrap_or_default();
-    let (strands, strand_of) = strands(&file.entries);
+    let (strands, strand_of) = split(&file.entries);
     let mut builder = Builder {
         path,
         recording: Recording::new(Session::new(id, AGENT.into(), begun)),
@@ -78,7 +78,7 @@ impl Builder<'_> {
         self.losses.push(Loss::new(format!("{}: line {line}", self.path.display()), reason));
     }
 
-    fn strand(&mut self, n: usize, strand: &Strand, strand_of: &[usize]) -> Result<(), SessionError> {
+    fn strand(&mut self, n: usize, strand: &EntryLoop, strand_of: &[usize]) -> Result<(), SessionError> {
         let Some(first) = strand.entries.first().and_then(|e| self.file.entries.get(*e)) else {
             return Ok(());
         };

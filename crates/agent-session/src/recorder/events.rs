@@ -1,4 +1,4 @@
-//! Recording in memory (REQ-214).
+//! Recording in memory.
 
 use std::sync::PoisonError;
 
@@ -6,6 +6,7 @@ use agent_core::{AgentEvent, SessionId};
 
 use super::groups::session_of_group;
 use super::{SessionRecorder, State, Tracked};
+use crate::error::SessionError;
 use crate::model::recording::{Recording, record_of_start, session_of_loop};
 use crate::model::{LoopStatus, RecordedEvent, Session};
 
@@ -27,23 +28,35 @@ impl SessionRecorder {
         }
     }
 
-    /// Puts sessions aside in which no loop is open, and says how many are put aside now. A later loop of such a session
-    /// takes it up again, with all its loops (D30).
-    pub fn checkpoint(&self) -> usize {
-        let mut state = self.inner.lock();
-        for tracked in state.sessions.values_mut() {
-            if !tracked.recording.has_open_loop() {
-                tracked.completed = true;
+    /// Saves the sessions that have no open loop, which empties their journals, and marks them for
+    /// [`drain_completed`](Self::drain_completed). Returns how many sessions are marked now. A later loop of a session
+    /// removes the mark and begins a new journal.
+    ///
+    /// # Errors
+    /// The first session that could not be saved; its journal is unchanged.
+    pub async fn compact_journal(&self) -> Result<usize, SessionError> {
+        let opening = self.inner.opening.lock().await;
+        let closed: Vec<SessionId> = {
+            let state = self.inner.lock();
+            let closed = state.sessions.iter().filter(|(_, t)| !t.recording.has_open_loop());
+            closed.map(|(id, _)| id.clone()).collect()
+        };
+        for id in &closed {
+            if self.inner.writes(id) {
+                self.inner.save_one(id, false, &opening).await?;
+            }
+            if let Some(tracked) = self.inner.lock().sessions.get_mut(id) {
+                tracked.completed = !tracked.recording.has_open_loop();
             }
         }
-        state.sessions.values().filter(|t| t.completed).count()
+        Ok(self.inner.lock().sessions.values().filter(|t| t.completed).count())
     }
 
     /// Closes what is open as [`Aborted`](LoopStatus::Aborted), without an end time, and puts all sessions aside. Events that
     /// come after all open their loop again.
     pub fn flush(&self) {
         let mut state = self.inner.lock();
-        for tracked in state.sessions.values_mut().filter(|t| t.disk.is_none()) {
+        for tracked in state.sessions.values_mut().filter(|t| !t.is_written()) {
             for record in &mut tracked.recording.session.loops {
                 if record.is_open() {
                     record.status = LoopStatus::Aborted;
@@ -72,7 +85,7 @@ impl SessionRecorder {
     /// Lets go of a session in memory and gives it. One that is being written is closed by [`close`](Self::close).
     pub fn forget(&self, id: impl AsRef<str>) -> Option<Session> {
         let mut state = self.inner.lock();
-        state.sessions.get(id.as_ref()).filter(|t| t.disk.is_none())?;
+        state.sessions.get(id.as_ref()).filter(|t| !t.is_written())?;
         let tracked = state.sessions.remove(id.as_ref())?;
         state.routes.retain(|_, session| *session != *id.as_ref());
         Some(tracked.recording.session)
@@ -90,7 +103,10 @@ impl SessionRecorder {
             state.route(record, &id);
         }
         let recording = Recording::new(session);
-        state.sessions.insert(id, Tracked { recording, disk: None, completed: false, changed: false });
+        state.sessions.insert(
+            id,
+            Tracked { recording, journal: None, saving: false, completed: false, changed: false },
+        );
     }
 }
 
@@ -119,17 +135,18 @@ impl State {
             self.routes.insert(start.loop_id.clone(), id.clone());
             let tracked = self.sessions.entry(id.clone()).or_insert_with(|| Tracked {
                 recording: Recording::new(session_of_loop(&record, &id, start.session_origin.as_ref())),
-                disk: None,
+                journal: None,
+                saving: false,
                 completed: false,
                 changed: true,
             });
-            if tracked.disk.is_some() {
+            if tracked.is_written() {
                 return None;
             }
             return Some((id, tracked.recording.begin(record)));
         }
         let id = self.session_of(event.loop_id());
-        let tracked = self.sessions.get_mut(&id).filter(|t| t.disk.is_none())?;
+        let tracked = self.sessions.get_mut(&id).filter(|t| !t.is_written())?;
         if let Some(at) = tracked.recording.position(event.loop_id()) {
             return Some((id, at));
         }

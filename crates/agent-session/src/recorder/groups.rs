@@ -30,12 +30,13 @@ impl State {
             }
             self.sessions.entry(id.clone()).or_insert_with(|| Tracked {
                 recording: Recording::new(session_of_start(start)),
-                disk: None,
+                journal: None,
+                saving: false,
                 completed: false,
                 changed: true,
             });
         }
-        if let Some(tracked) = self.sessions.get_mut(&id).filter(|t| t.disk.is_none()) {
+        if let Some(tracked) = self.sessions.get_mut(&id).filter(|t| !t.is_written()) {
             tracked.changed = true;
             tracked.completed = false;
             tracked.recording.take_group(event);

@@ -1,4 +1,4 @@
-//! Links between sessions: a sub-agent's and its caller's (REQ-212, REQ-221).
+//! Links between sessions: a sub-agent's and its caller's.
 
 use agent_core::{AgentEvent, AgentStart, LoopId, SessionId, ToolCallId, ToolExecutionEnd, ToolName};
 

@@ -5,14 +5,14 @@ use agent_core::Timestamp;
 use agent_core::journal::{AppliedInput, Durability, JournalEntry};
 use agent_core::run::{Input, Run};
 
-use super::disk::Disk;
+use super::session_journal::SessionJournal;
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
 use crate::store::SessionStore;
 
 /// Applies an input to the run that is open in a session, writes it down, and gives both as they are then.
-pub(crate) fn apply_offline<S: SessionStore + ?Sized>(
+pub(crate) async fn apply_offline<S: SessionStore + ?Sized>(
     store: &S,
     id: &str,
     now: Timestamp,
@@ -20,10 +20,10 @@ pub(crate) fn apply_offline<S: SessionStore + ?Sized>(
 ) -> Result<(Session, Run), SessionError> {
     // Looked at first, so that a session that is not there or does not wait is not opened for writing.
     let session_id = SessionId::from(id);
-    if store.load_session(id)?.open_run()?.is_none() {
+    if store.load_session(id).await?.open_run()?.is_none() {
         return Err(SessionError::NotWaiting { session_id });
     }
-    let (mut disk, recording) = Disk::open(store, &session_id)?;
+    let (mut journal, recording) = SessionJournal::open(store, &session_id).await?;
     let Some(mut recording) = recording else { return Err(SessionError::NotWaiting { session_id }) };
     let loaded = LoadedSession::new(recording.session.clone());
     let Some(mut run) = loaded.open_run()? else { return Err(SessionError::NotWaiting { session_id }) };
@@ -34,9 +34,9 @@ pub(crate) fn apply_offline<S: SessionStore + ?Sized>(
     run.apply(now, input.clone(), &mut events).map_err(agent_core::AgentError::from)?;
     let inputs = [AppliedInput { now, input: input.clone() }];
     let entry = JournalEntry::new(&run, &inputs, &events, Durability::Flushed);
-    if let Some(job) = disk.append(&mut recording, &entry, entry.durability)? {
-        job()?;
+    if let Some(job) = journal.append(&mut recording, &entry, entry.durability)? {
+        job.await?;
     }
-    disk.save(&recording.session)?;
+    journal.save(&recording.session).await?;
     Ok((recording.session, run))
 }

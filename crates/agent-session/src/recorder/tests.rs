@@ -13,8 +13,8 @@ fn events_of(session: &Session) -> usize {
 }
 
 /// An agent whose tool does something to the recorder in the middle of a run.
-fn agent(
-    meddle: impl Fn(&SessionRecorder) + Send + Sync + 'static,
+fn agent<F: Future<Output = ()> + Send + 'static>(
+    meddle: impl Fn(SessionRecorder) -> F + Send + Sync + 'static,
 ) -> (tempfile::TempDir, JsonStore, BasicAgent) {
     let dir = tempfile::tempdir().unwrap();
     let store = JsonStore::open(dir.path()).unwrap();
@@ -28,8 +28,11 @@ fn agent(
     let recorder = SessionRecorder::attach(&agent, store.clone());
     let meddle = Arc::new(meddle);
     let tool = ScriptedTool::new("meddle", move |_, _| {
-        meddle(&recorder);
-        async { Ok(agent_core::ToolResult::text("done")) }
+        let meddling = meddle(recorder.clone());
+        async {
+            meddling.await;
+            Ok(agent_core::ToolResult::text("done"))
+        }
     });
     (dir, store, agent.with_tool(tool))
 }
@@ -37,11 +40,11 @@ fn agent(
 /// B-179.
 #[tokio::test]
 async fn a_record_that_cannot_be_written_ends_the_run_and_memory_is_not_ahead_of_the_disk() {
-    let (_dir, store, agent) = agent(|recorder| {
+    let (_dir, store, agent) = agent(|recorder| async move {
         let mut state = recorder.inner.lock();
         let tracked = state.sessions.values_mut().next().unwrap();
-        // Every write fails, as on a full disk.
-        tracked.disk.as_mut().unwrap().break_writer();
+        // Every write fails, as on a full journal.
+        tracked.journal.as_mut().unwrap().break_writer();
     });
     let recorder_sees = |store: &JsonStore| store.load_session("s-1").unwrap();
     drop(agent.prompt("go").unwrap());
@@ -69,8 +72,8 @@ async fn a_record_that_cannot_be_written_ends_the_run_and_memory_is_not_ahead_of
 #[tokio::test]
 async fn a_save_in_the_middle_of_a_run_loses_nothing_and_nothing_comes_twice() {
     for close in [false, true] {
-        let (dir, store, agent) = agent(move |recorder| {
-            if close { recorder.close() } else { recorder.save() }.unwrap();
+        let (dir, store, agent) = agent(move |recorder| async move {
+            if close { recorder.close().await } else { recorder.save().await }.unwrap();
         });
         drop(agent.prompt("go").unwrap());
         agent.finish().await;
@@ -100,9 +103,9 @@ async fn where_nothing_can_be_written_no_model_is_called() {
     let agent =
         BasicAgent::new(ModelConfig::default()).with_session_id("s-1").with_provider(provider.clone());
     let recorder = SessionRecorder::attach(&agent, store);
-    assert!(recorder.ready("s-1").is_err());
+    assert!(recorder.ready("s-1").await.is_err());
     let error = agent.chat("go").await.unwrap_err().to_string();
     assert!(error.contains("s-1.journal.jsonl"), "{error}");
     assert_eq!(provider.requests().len(), 0);
-    assert!(recorder.ready("a/b").unwrap_err().to_string().contains("cannot be used as a file name"));
+    assert!(recorder.ready("a/b").await.unwrap_err().to_string().contains("cannot be used as a file name"));
 }

@@ -7,13 +7,13 @@ use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError};
 use agent_core::{AgentEvent, SessionId};
 use async_trait::async_trait;
 
-use super::disk::{Disk, session_of_entry};
 use super::groups::{session_of_group, session_of_start};
+use super::session_journal::{SessionJournal, session_of_entry};
 use super::{Inner, State, Tracked};
 use crate::error::SessionError;
 use crate::model::Session;
 use crate::model::recording::Recording;
-use crate::store::{SessionStore, WriteJob};
+use crate::store::{PendingWrite, SessionStore};
 
 /// Writes what runs say to a recorder's store.
 pub(super) struct RecordingJournal(pub(super) Arc<Inner>);
@@ -26,7 +26,6 @@ impl fmt::Debug for RecordingJournal {
 
 #[async_trait]
 impl Journal for RecordingJournal {
-    /// A line is copied to the operating system here; opening a session and flushing it are done where blocking is allowed.
     async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
         self.write(entry).await.map_err(unwritten)
     }
@@ -74,9 +73,9 @@ impl RecordingJournal {
     }
 
     /// Does what must still be done for a record to be safe.
-    async fn make_safe(&self, id: &SessionId, job: Option<WriteJob>) -> Result<(), SessionError> {
+    async fn make_safe(&self, id: &SessionId, job: Option<PendingWrite>) -> Result<(), SessionError> {
         if let Some(job) = job
-            && let Err(error) = blocking(job).await
+            && let Err(error) = job.await
         {
             self.0.let_go(id);
             return Err(error);
@@ -84,43 +83,36 @@ impl RecordingJournal {
         Ok(())
     }
 
-    async fn open(
+    pub(super) async fn open(
         &self,
         store: &Arc<dyn SessionStore>,
         id: &SessionId,
         new: Session,
     ) -> Result<(), SessionError> {
-        let _one = self.0.opening.lock().await;
+        let one = self.0.opening.lock().await;
         if self.0.writes(id) {
             return Ok(());
         }
-        let (store, id_there) = (Arc::clone(store), id.clone());
-        let (disk, found) = blocking(move || Disk::open(&*store, &id_there)).await?;
+        let (journal, found) = SessionJournal::open(&**store, id).await?;
         let recording = found.unwrap_or_else(|| Recording::new(new));
-        let idle = self.0.begin_writing(id, disk, recording);
+        let idle = self.0.begin_writing(id, journal, recording);
+        // An agent that has moved to another session does not return to the previous one.
         for id in idle {
-            self.save_and_let_go(id).await;
+            if let Err(error) = self.0.save_one(&id, true, &one).await {
+                tracing::warn!(session = %id, %error, "a session could not be saved; its journal holds it");
+            }
         }
         Ok(())
-    }
-
-    /// An agent that has gone to another session does not come back to the one before.
-    async fn save_and_let_go(&self, id: SessionId) {
-        let inner = Arc::clone(&self.0);
-        let there = id.clone();
-        if let Err(error) = blocking(move || inner.save_one(&there)).await {
-            tracing::warn!(session = %id, %error, "a session could not be saved; its journal holds it");
-        }
     }
 }
 
 impl Inner {
     pub(super) fn writes(&self, id: &SessionId) -> bool {
-        self.lock().sessions.get(id).is_some_and(|t| t.disk.is_some())
+        self.lock().sessions.get(id).is_some_and(|t| t.journal.is_some())
     }
 
     /// Takes an opened session in, and names those of the same agent that have no open loop.
-    fn begin_writing(&self, id: &SessionId, disk: Disk, recording: Recording) -> Vec<SessionId> {
+    fn begin_writing(&self, id: &SessionId, journal: SessionJournal, recording: Recording) -> Vec<SessionId> {
         let mut state = self.lock();
         let agent = recording.session.agent_id.clone();
         let idle = state
@@ -128,7 +120,7 @@ impl Inner {
             .iter()
             .filter(|(other, t)| {
                 *other != id
-                    && t.disk.is_some()
+                    && t.journal.is_some()
                     && t.recording.session.agent_id == agent
                     && !t.recording.has_open_loop()
             })
@@ -137,7 +129,8 @@ impl Inner {
         for record in &recording.session.loops {
             state.route(record, id);
         }
-        let tracked = Tracked { recording, disk: Some(disk), completed: false, changed: true };
+        let tracked =
+            Tracked { recording, journal: Some(journal), saving: false, completed: false, changed: true };
         state.sessions.insert(id.clone(), tracked);
         idle
     }
@@ -147,9 +140,11 @@ impl Inner {
         &self,
         id: &SessionId,
         entry: &JournalEntry<'_>,
-    ) -> Result<Option<Option<WriteJob>>, SessionError> {
+    ) -> Result<Option<Option<PendingWrite>>, SessionError> {
         let durability = self.durability(entry.durability);
-        let write = |disk: &mut Disk, recording: &mut Recording| disk.append(recording, entry, durability);
+        let write = |journal: &mut SessionJournal, recording: &mut Recording| {
+            journal.append(recording, entry, durability)
+        };
         self.write(id, write, |state| {
             let loop_id = entry.run.loop_id().clone();
             state.routes.entry(loop_id).or_insert_with(|| id.clone());
@@ -164,10 +159,11 @@ impl Inner {
         &self,
         id: &SessionId,
         entry: &GroupEntry<'_>,
-    ) -> Result<Option<Option<WriteJob>>, SessionError> {
+    ) -> Result<Option<Option<PendingWrite>>, SessionError> {
         let durability = self.durability(entry.durability);
-        let write =
-            |disk: &mut Disk, recording: &mut Recording| disk.append_group(recording, entry, durability);
+        let write = |journal: &mut SessionJournal, recording: &mut Recording| {
+            journal.append_group(recording, entry, durability)
+        };
         self.write(id, write, |state| {
             if let AgentEvent::ParallelLoopStart(start) = entry.event {
                 for loop_id in &start.loop_ids {
@@ -180,15 +176,16 @@ impl Inner {
     fn write(
         &self,
         id: &SessionId,
-        write: impl FnOnce(&mut Disk, &mut Recording) -> Result<Option<WriteJob>, SessionError>,
+        write: impl FnOnce(&mut SessionJournal, &mut Recording) -> Result<Option<PendingWrite>, SessionError>,
         written: impl FnOnce(&mut State),
-    ) -> Result<Option<Option<WriteJob>>, SessionError> {
+    ) -> Result<Option<Option<PendingWrite>>, SessionError> {
         let mut state = self.lock();
-        let Some(Tracked { recording, disk: Some(disk), changed, completed }) = state.sessions.get_mut(id)
+        let Some(Tracked { recording, journal: Some(journal), changed, completed, .. }) =
+            state.sessions.get_mut(id)
         else {
             return Ok(None);
         };
-        let job = write(disk, recording);
+        let job = write(journal, recording);
         *changed = true;
         *completed = false;
         match job {
@@ -197,7 +194,7 @@ impl Inner {
                 Ok(Some(job))
             }
             Err(error) => {
-                // What is in memory is ahead of the disk: it goes, and the next record begins from the disk (B-179).
+                // What is in memory is ahead of the journal: it goes, and the next record begins from the journal .
                 state.sessions.remove(id);
                 Err(error)
             }
@@ -208,27 +205,51 @@ impl Inner {
         self.lock().sessions.remove(id);
     }
 
-    fn save_one(&self, id: &SessionId) -> Result<(), SessionError> {
-        let mut state = self.lock();
-        if let Some(Tracked { recording, disk: Some(disk), .. }) = state.sessions.get_mut(id) {
-            disk.save(&recording.session)?;
+    /// Saves one session, and closes it if `close` says so. The caller holds the lock for opening, so that no record
+    /// opens the session again while its writer is in use here.
+    pub(super) async fn save_one(
+        &self,
+        id: &SessionId,
+        close: bool,
+        _opening: &tokio::sync::MutexGuard<'_, ()>,
+    ) -> Result<(), SessionError> {
+        let (session, journal) = {
+            let mut state = self.lock();
+            let Some(tracked) = state.sessions.get_mut(id) else { return Ok(()) };
+            let journal = tracked.journal.take();
+            tracked.saving = journal.is_some();
+            (tracked.recording.session.clone(), journal)
+        };
+        let mut taken = Taken { inner: self, id, journal };
+        let saved = match (&mut taken.journal, &self.store) {
+            (Some(journal), _) => journal.save(&session).await,
+            (None, Some(store)) => store.save_session(&session).await,
+            (None, None) => Ok(()),
+        };
+        drop(taken);
+        if close && saved.is_ok() {
+            let mut state = self.lock();
             state.sessions.remove(id);
+            state.routes.retain(|_, session| session != id);
         }
-        Ok(())
+        saved
     }
 }
 
-/// Where there are threads for it, blocking work does not hold up a task.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,
-) -> Result<T, SessionError> {
-    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return work() };
-    match runtime.spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => Err(SessionError::Io {
-            path: std::path::PathBuf::new(),
-            action: "worked on in the background",
-            source: std::io::Error::other(error),
-        }),
+/// The writer of a session that is being saved. It returns to the session also when the future is dropped.
+struct Taken<'a> {
+    inner: &'a Inner,
+    id: &'a SessionId,
+    journal: Option<SessionJournal>,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if let Some(journal) = self.journal.take()
+            && let Some(tracked) = self.inner.lock().sessions.get_mut(self.id)
+        {
+            tracked.journal = Some(journal);
+            tracked.saving = false;
+        }
     }
 }

@@ -1,5 +1,4 @@
-//! A directory of sessions: one readable JSON file each, and a journal beside it while one is being written (REQ-216,
-//! REQ-217).
+//! A directory of sessions: one readable JSON file each, and a journal beside it while one is being written.
 //!
 //! | file | what |
 //! |---|---|
@@ -10,9 +9,10 @@
 //! Reading needs no lock: it takes the JSON file and the journal together, as they are at that moment.
 
 mod find;
-mod light;
+mod header;
 mod listing;
 mod read;
+mod salvage;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -21,11 +21,11 @@ use std::sync::Arc;
 use agent_core::SessionId;
 
 pub use listing::AgentSessions;
-pub(super) use read::read_json;
+use read::read_json;
 
 use super::merge::merge;
 use super::write_lock::{self, WriteLock};
-use super::{FoundSessions, Salvaged, SessionQuery, SessionStore, SessionWriter, files, id, salvage};
+use super::{BlockingSessionStore, BlockingSessionWriter, FoundSessions, Salvaged, SessionQuery, files, id};
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
@@ -90,7 +90,7 @@ impl JsonStore {
     }
 
     /// Writes a session. Loops that the store has of it and `session` has not are kept, so that an older copy in somebody's
-    /// hand cannot erase a newer loop; where both have a loop, the one with more events stays (D30).
+    /// hand cannot erase a newer loop; where both have a loop, the one with more events stays.
     ///
     /// # Errors
     /// When somebody else is writing it, when what is there is damaged, and when it cannot be written. Then what is there
@@ -154,13 +154,13 @@ impl JsonStore {
     }
 
     fn not_found(&self, id: &str) -> SessionError {
-        SessionError::NotFound { id: id.to_owned(), dir: self.dir.to_path_buf() }
+        SessionError::NotFound { id: id.to_owned(), store: self.dir.display().to_string() }
     }
 }
 
-impl SessionStore for JsonStore {
-    fn location(&self, id: &str) -> Result<PathBuf, SessionError> {
-        self.path_of(id)
+impl BlockingSessionStore for JsonStore {
+    fn describe(&self) -> String {
+        self.dir.display().to_string()
     }
 
     fn save_session(&self, session: &Session) -> Result<(), SessionError> {
@@ -183,12 +183,15 @@ impl SessionStore for JsonStore {
         find::find(self, query)
     }
 
-    fn write_session(&self, id: &str) -> Result<(Box<dyn SessionWriter>, Option<Session>), SessionError> {
+    fn write_session(
+        &self,
+        id: &str,
+    ) -> Result<(Box<dyn BlockingSessionWriter>, Option<Session>), SessionError> {
         let (writer, found) = write::JsonWriter::open(self, id)?;
         Ok((Box::new(writer), found))
     }
 
     fn salvage_session(&self, id: &str) -> Result<Salvaged, SessionError> {
-        salvage::json(self, id)
+        salvage::salvage(self, id)
     }
 }

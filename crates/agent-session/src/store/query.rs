@@ -5,7 +5,7 @@ use agent_core::{AgentId, LoopId, SessionId, Timestamp};
 use super::SessionSummary;
 use super::words;
 use crate::error::SessionError;
-use crate::model::LoopStatus;
+use crate::model::{LoopStatus, Session};
 
 /// The most sessions that one page holds.
 pub const MAX_PAGE: usize = 1_000;
@@ -113,6 +113,33 @@ pub struct TextHit {
     pub message: usize,
     /// The text around the first word that was found, on one line.
     pub snippet: String,
+}
+
+impl FoundSessions {
+    /// Makes the requested page of a list that contains all matches: counts, sorts and cuts it.
+    #[must_use]
+    pub fn page(mut self, query: &SessionQuery) -> Self {
+        query.sort(&mut self.sessions);
+        self.total = self.sessions.len();
+        self.sessions = self.sessions.into_iter().skip(query.offset).take(query.limit()).collect();
+        self
+    }
+}
+
+impl FoundSession {
+    /// An entry of a result: a summary, and where the text of the query was found.
+    #[must_use]
+    pub fn new(summary: SessionSummary, hits: Vec<TextHit>) -> Self {
+        Self { summary, hits }
+    }
+}
+
+impl TextHit {
+    /// A hit in the message at this place of a loop's messages.
+    #[must_use]
+    pub fn new(loop_id: LoopId, message: usize, snippet: impl Into<String>) -> Self {
+        Self { loop_id, message, snippet: snippet.into() }
+    }
 }
 
 /// How many places of a text are shown for each session.
@@ -224,6 +251,21 @@ impl SessionQuery {
         self
     }
 
+    /// Returns the session as an entry of the result, with its text hits, or `None` when it does not match. For stores
+    /// that have no index of their own.
+    ///
+    /// # Errors
+    /// [`SessionError::InvalidQuery`] when the text of the query contains neither a letter nor a digit.
+    pub fn matches(&self, session: &Session) -> Result<Option<FoundSession>, SessionError> {
+        let asked = self.words()?;
+        let summary = SessionSummary::of(session);
+        if !self.fits(&summary) {
+            return Ok(None);
+        }
+        let hits = if asked.is_empty() { Vec::new() } else { hits(session, &asked) };
+        Ok((asked.is_empty() || !hits.is_empty()).then_some(FoundSession { summary, hits }))
+    }
+
     /// The words that are asked for.
     pub(super) fn words(&self) -> Result<Vec<String>, SessionError> {
         let Some(text) = &self.text else { return Ok(Vec::new()) };
@@ -268,4 +310,22 @@ impl SessionQuery {
             by.then_with(|| a.session_id.cmp(&b.session_id))
         });
     }
+}
+
+/// Returns the places of the words in a session, at most [`HITS`].
+pub(super) fn hits(session: &Session, asked: &[String]) -> Vec<TextHit> {
+    let mut hits = Vec::new();
+    for record in &session.loops {
+        for (place, message) in record.messages.iter().enumerate() {
+            let text = message.text();
+            if let Some(at) = words::find(&text, asked) {
+                let loop_id: LoopId = record.loop_id.clone();
+                hits.push(TextHit { loop_id, message: place, snippet: words::snippet(&text, at) });
+                if hits.len() == HITS {
+                    return hits;
+                }
+            }
+        }
+    }
+    hits
 }

@@ -4,10 +4,6 @@ mod partial;
 
 use serde_json::Value;
 
-use super::journal::{self, Replayed};
-use super::{JsonStore, files};
-use crate::error::SessionError;
-use crate::model::recording::Recording;
 use crate::model::{LoopRecord, Session};
 
 /// What can be read of a session, and what cannot.
@@ -30,46 +26,19 @@ pub struct Loss {
     pub reason: String,
 }
 
-impl Loss {
-    pub(crate) fn new(place: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { place: place.into(), reason: reason.into() }
+impl Salvaged {
+    /// The readable part of a session and what is missing in it.
+    #[must_use]
+    pub fn new(session: Session, losses: Vec<Loss>) -> Self {
+        Self { session, losses }
     }
 }
 
-/// What can be read of a session's file and its journal.
-pub(super) fn json(store: &JsonStore, id: &str) -> Result<Salvaged, SessionError> {
-    let why = match store.load_session(id) {
-        Ok(loaded) => return Ok(Salvaged { session: loaded.into_session(), losses: Vec::new() }),
-        Err(error @ SessionError::Corrupt { .. }) => error,
-        Err(other) => return Err(other),
-    };
-    let (json_path, journal_path) = (store.path_of(id)?, store.journal_of(id)?);
-    let mut losses = Vec::new();
-    let mut base = None;
-    if let Some(bytes) = files::read(&json_path, store.max_file_bytes())? {
-        match super::json::read_json(&json_path, &bytes) {
-            Ok(session) => base = Some(session),
-            Err(SessionError::UnsupportedVersion { .. }) => return Err(why),
-            Err(error) => {
-                base = from_part(&bytes, &json_path.display().to_string(), &mut losses);
-                losses.insert(0, Loss::new(json_path.display().to_string(), error.to_string()));
-            }
-        }
-    }
-    if base.as_ref().is_some_and(|s| s.session_id != *id) {
-        return Err(why);
-    }
-    let mut recording = base.map(Recording::new);
-    if let Some(bytes) = files::read(&journal_path, store.max_file_bytes())? {
-        let Replayed { recording: read, broken, .. } = journal::replay(&journal_path, &bytes, recording, id);
-        recording = read;
-        if let Some(error) = broken {
-            losses.push(Loss::new(journal_path.display().to_string(), error.to_string()));
-        }
-    }
-    match recording {
-        Some(recording) => Ok(Salvaged { session: closed(recording.session), losses }),
-        None => Err(why),
+impl Loss {
+    /// A loss at a place, which the store names, and its reason.
+    #[must_use]
+    pub fn new(place: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { place: place.into(), reason: reason.into() }
     }
 }
 
@@ -85,7 +54,7 @@ pub(super) fn closed(mut session: Session) -> Session {
 }
 
 /// A session from a file that breaks off, or of which a part is wrong.
-fn from_part(bytes: &[u8], path: &str, losses: &mut Vec<Loss>) -> Option<Session> {
+pub(super) fn from_part(bytes: &[u8], path: &str, losses: &mut Vec<Loss>) -> Option<Session> {
     let mut value = partial::read(bytes);
     let loops = match value.as_object_mut()?.shift_remove("loops") {
         Some(Value::Array(loops)) => loops,

@@ -15,7 +15,7 @@
 //!
 //! ```
 //! use agent_core::Timestamp;
-//! use agent_session::{Session, SessionStore, SqliteStore};
+//! use agent_session::{BlockingSessionStore, Session, SqliteStore};
 //! # let dir = tempfile::tempdir()?;
 //! let store = SqliteStore::open(dir.path().join("sessions.db"))?;
 //! store.save_session(&Session::new("s-1".into(), "agent".into(), Timestamp(1)))?;
@@ -37,7 +37,7 @@ use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 use super::merge::merge;
 use super::write_lock::{self, WriteLock};
-use super::{FoundSessions, Salvaged, SessionQuery, SessionStore, SessionWriter, id};
+use super::{BlockingSessionStore, BlockingSessionWriter, FoundSessions, Salvaged, SessionQuery, id};
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
@@ -113,7 +113,7 @@ impl SqliteStore {
     }
 
     fn not_found(&self, id: &str) -> SessionError {
-        SessionError::NotFound { id: id.to_owned(), dir: self.shared.path.clone() }
+        SessionError::NotFound { id: id.to_owned(), store: self.shared.path.display().to_string() }
     }
 }
 
@@ -187,7 +187,7 @@ impl Failure {
         };
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                SessionError::Locked { path: path.to_owned() }
+                SessionError::Locked { lock: path.display().to_string() }
             }
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 SessionError::corrupt(path, "the database", error)
@@ -197,10 +197,9 @@ impl Failure {
     }
 }
 
-impl SessionStore for SqliteStore {
-    fn location(&self, id: &str) -> Result<PathBuf, SessionError> {
-        id::check(id)?;
-        Ok(self.shared.path.clone())
+impl BlockingSessionStore for SqliteStore {
+    fn describe(&self) -> String {
+        self.shared.path.display().to_string()
     }
 
     fn save_session(&self, session: &Session) -> Result<(), SessionError> {
@@ -244,7 +243,10 @@ impl SessionStore for SqliteStore {
         find::find(self, query)
     }
 
-    fn write_session(&self, id: &str) -> Result<(Box<dyn SessionWriter>, Option<Session>), SessionError> {
+    fn write_session(
+        &self,
+        id: &str,
+    ) -> Result<(Box<dyn BlockingSessionWriter>, Option<Session>), SessionError> {
         let (writer, found) = write::SqliteWriter::open(self, id)?;
         Ok((Box::new(writer), found))
     }

@@ -40,7 +40,9 @@ impl WriteLock {
                     std::thread::sleep(WAIT);
                     continue;
                 }
-                Err(TryLockError::WouldBlock) => return Err(SessionError::Locked { path }),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(SessionError::Locked { lock: path.display().to_string() });
+                }
                 Err(TryLockError::Error(source)) => {
                     return Err(SessionError::Io { path, action: "locked", source });
                 }
@@ -49,7 +51,7 @@ impl WriteLock {
                 return Ok(Self { path, file });
             }
         }
-        Err(SessionError::Locked { path })
+        Err(SessionError::Locked { lock: path.display().to_string() })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use agent_core::{BasicAgent, History, SessionId};
+use async_trait::async_trait;
 
 use super::Point;
 use crate::error::SessionError;
@@ -32,6 +33,7 @@ impl Arrival {
 }
 
 /// Going back to a place of a session, and going on from it in another one.
+#[async_trait]
 pub trait TimeTravel {
     /// Sets the agent back to this place. The session stays the same: what came after the place is kept in it, and the
     /// next prompt begins a loop that is noted as a branch from here. The session's file changes with that loop.
@@ -45,7 +47,7 @@ pub trait TimeTravel {
     ///
     /// # Errors
     /// As [`rewind`](Self::rewind), and when the new session cannot be saved. The agent stays where it was then.
-    fn fork(
+    async fn fork(
         &self,
         store: &dyn SessionStore,
         session: &Session,
@@ -53,6 +55,7 @@ pub trait TimeTravel {
     ) -> Result<Arrival, SessionError>;
 }
 
+#[async_trait]
 impl TimeTravel for BasicAgent {
     fn rewind(&self, session: &Session, point: &Point) -> Result<Arrival, SessionError> {
         arrive(self, session, Some(point))?;
@@ -63,7 +66,7 @@ impl TimeTravel for BasicAgent {
         })
     }
 
-    fn fork(
+    async fn fork(
         &self,
         store: &dyn SessionStore,
         session: &Session,
@@ -74,10 +77,10 @@ impl TimeTravel for BasicAgent {
         }
         let environment = self.config().environment;
         let fork = session.forked(point, environment.random_id(), environment.now())?;
-        store.save_session(&fork)?;
+        store.save_session(&fork).await?;
         if let Err(error) = arrive(self, &fork, fork.end_point().as_ref()) {
             // A session that nobody was to go on in is of no use to anybody.
-            let _ = store.delete_session(fork.session_id.as_str());
+            let _ = store.delete_session(fork.session_id.as_str()).await;
             return Err(error);
         }
         let files = fork.forked_from.map(|f| f.files).unwrap_or_default();

@@ -157,7 +157,7 @@ impl Journal for Slow {
         writeln!(out, "\nack {safe}").and_then(|()| out.flush()).unwrap();
         if rests {
             let recorder = self.recorder.clone();
-            tokio::task::spawn_blocking(move || recorder.save().map(drop)).await.unwrap().unwrap();
+            recorder.save().await.unwrap();
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
         Ok(())
@@ -189,7 +189,7 @@ pub(crate) async fn live() {
         safe = events_of(&loaded);
         open = loaded.open_run().unwrap().is_some();
         done = loaded.loops.iter().filter(|r| r.status == LoopStatus::Completed).count();
-        agent = agent.restore_session(&loaded).unwrap();
+        agent = agent.restore_unrecorded(&loaded).unwrap();
     }
     let recorder = SessionRecorder::attach(&agent, store);
     let inner = agent.config().journal.unwrap();
@@ -209,7 +209,7 @@ pub(crate) async fn live() {
     }
     {
         let _during = During::begin(&WRITES);
-        recorder.close().unwrap();
+        recorder.close().await.unwrap();
     }
 }
 

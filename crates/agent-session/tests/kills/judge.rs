@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use agent_core::{AgentEvent, Answer, Message};
-use agent_session::{LoadedSession, LoopStatus, Session, SessionError, SessionStore};
+use agent_session::{BlockingSessionStore, LoadedSession, LoopStatus, Session, SessionError};
 use serde_json::{Value, json};
 
 use crate::child::{EFFECTS, SESSION, UNKNOWN, events_of};
@@ -12,7 +12,7 @@ use crate::scene::Kind;
 
 /// The session loads, has what was acknowledged, and begins with what it had before.
 pub(crate) fn loads(
-    store: &dyn SessionStore,
+    store: &dyn BlockingSessionStore,
     safe: usize,
     before: Option<&Session>,
 ) -> Option<LoadedSession> {
@@ -64,7 +64,7 @@ impl Reference {
     }
 
     /// Compares a session that is done with this one.
-    pub(crate) fn compare(&self, home: &Path, store: &dyn SessionStore) -> CutCalls {
+    pub(crate) fn compare(&self, home: &Path, store: &dyn BlockingSessionStore) -> CutCalls {
         let session = store.load_session(SESSION).unwrap();
         let statuses: Vec<_> = session.loops.iter().map(|r| r.status).collect();
         assert_eq!(statuses, [LoopStatus::Completed; 2]);

@@ -16,7 +16,7 @@ use agent_core::{
     AgentMessage, Answer, BasicAgent, ContextConfig, ErrorKind, RunEnd, ModelConfig, ToolExecutionStrategy,
     Usage,
 };
-use agent_session::{JsonStore, LoadedSession, SessionStore};
+use agent_session::{BlockingSessionStore, JsonStore, LoadedSession};
 use async_trait::async_trait;
 use proptest::prelude::*;
 
@@ -43,7 +43,7 @@ pub(crate) const KINDS: &[Kind] = &[
 
 impl Kind {
     /// The store of this kind in a folder.
-    pub(crate) fn open(self, dir: &std::path::Path) -> Arc<dyn SessionStore> {
+    pub(crate) fn open(self, dir: &std::path::Path) -> Arc<dyn BlockingSessionStore> {
         match self {
             Self::Json => Arc::new(JsonStore::open(dir.join("sessions")).unwrap()),
             #[cfg(feature = "sqlite")]
@@ -69,7 +69,7 @@ impl Kind {
 }
 
 /// Does the same with an empty store of each kind.
-pub(crate) fn each_store(check: impl Fn(Kind, &Arc<dyn SessionStore>)) {
+pub(crate) fn each_store(check: impl Fn(Kind, &Arc<dyn BlockingSessionStore>)) {
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         check(*kind, &kind.open(dir.path()));
@@ -207,7 +207,7 @@ type Check = dyn Fn(&LoadedSession, &Run) + Send + Sync;
 /// After each record: loads the session and looks at it. A failed look is kept for the end.
 pub(crate) struct Looking {
     inner: Arc<dyn Journal>,
-    store: Arc<dyn SessionStore>,
+    store: Arc<dyn BlockingSessionStore>,
     check: Box<Check>,
     pub(crate) failures: Mutex<Vec<String>>,
     pub(crate) records: Mutex<usize>,
@@ -222,7 +222,7 @@ impl std::fmt::Debug for Looking {
 impl Looking {
     pub(crate) fn at(
         agent: &BasicAgent,
-        store: &Arc<dyn SessionStore>,
+        store: &Arc<dyn BlockingSessionStore>,
         check: impl Fn(&LoadedSession, &Run) + Send + Sync + 'static,
     ) -> Arc<Self> {
         let looking = Arc::new(Self {

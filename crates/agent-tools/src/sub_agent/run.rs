@@ -74,14 +74,14 @@ pub(super) async fn run(tool: &SubAgentTool, task: &str, ctx: ToolContext) -> Re
 
 pub(super) fn config(tool: &SubAgentTool, ctx: &ToolContext) -> Result<AgentLoopConfig, ToolError> {
     let provider =
-        tool.provider.as_ref().or(ctx.provider.as_ref()).ok_or_else(|| ToolError::failed(NO_PROVIDER))?;
+        tool.provider.as_ref().or(ctx.provider()).ok_or_else(|| ToolError::failed(NO_PROVIDER))?;
     let mut config = AgentLoopConfig::new(provider.clone(), tool.model.clone(), ctx.environment.clone());
     config.thinking_level = tool.thinking;
     config.execution_limits = Some(tool.limits);
     config.first_turn_trigger = TurnTrigger::SubAgent;
-    config.journal.clone_from(&ctx.journal);
+    config.services.journal = ctx.journal().cloned();
     // An account below that of the caller, so that the costs of the child are also charged to the caller.
-    config.budget = match (&ctx.budget, tool.budget) {
+    config.budget = match (ctx.budget(), tool.budget) {
         (Some(above), Some(limits)) => Some(above.child(&tool.name, limits)),
         (Some(above), None) => Some(above.clone()),
         (None, Some(limits)) => Some(Budget::named(&tool.name, limits)),

@@ -1,4 +1,4 @@
-//! Groups in a session that grows: announced, begun, ended (REQ-213).
+//! Groups in a session that grows: announced, begun, ended.
 
 use agent_core::{AgentEvent, GroupMember, GroupRole, LoopId, ParallelLoopEnd, ParallelLoopStart};
 

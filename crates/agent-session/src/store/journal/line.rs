@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use super::packed;
 use super::seen::SeenTexts;
 use crate::error::SessionError;
-use crate::model::place::{PlacedEvent, Places};
+use crate::model::event_messages::{PlacedEvent, Places};
 use crate::model::{LoopBase, LoopEvent, form1};
 
 /// What one line says.

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::super::version::check_version;
 use crate::error::SessionError;
+use crate::model::event_messages::read_event;
 use crate::model::form::{budget_for, spend};
-use crate::model::place::read_event;
 use crate::model::recording::{Recording, record_of_setup};
 use crate::model::texts::{Resolve, unpack};
 use crate::model::{LoopBase, LoopRecord, OpenRun, Session, form1};
@@ -107,7 +107,7 @@ fn read_first(
 pub(crate) struct Lines {
     recording: Recording,
     texts: ReadTexts,
-    open: OpenRuns,
+    open: OpenRunStates,
     bytes: usize,
 }
 
@@ -116,7 +116,7 @@ impl Lines {
     pub(crate) fn new(recording: Recording, bytes: usize) -> Self {
         let kept = budget_for(bytes);
         let texts = ReadTexts { texts: Vec::new(), kept, passing: kept, is_passing: false };
-        Self { recording, texts, open: OpenRuns::new(), bytes }
+        Self { recording, texts, open: OpenRunStates::new(), bytes }
     }
 
     /// Takes a line in.
@@ -154,6 +154,29 @@ impl Lines {
     }
 }
 
+impl Session {
+    /// Rebuilds a session from its saved form and the records since that save, in their order. Where a session was never
+    /// saved, begin with the [`head`](crate::store::SessionRecord::head) of its first record.
+    ///
+    /// # Errors
+    /// [`SessionError::Corrupt`] when a record cannot be read or one is missing; it names the record.
+    pub fn with_records<L: AsRef<[u8]>>(
+        self,
+        records: impl IntoIterator<Item = L>,
+    ) -> Result<Self, SessionError> {
+        let id = self.session_id.clone();
+        let records: Vec<L> = records.into_iter().collect();
+        let bytes = records.iter().map(|line| line.as_ref().len()).sum();
+        let mut lines = Lines::new(Recording::new(self), bytes);
+        for (at, line) in records.iter().enumerate() {
+            lines.take(line.as_ref()).map_err(|reason| {
+                SessionError::corrupt(Path::new(id.as_str()), format!("record {}", at + 1), reason)
+            })?;
+        }
+        Ok(lines.finish().session)
+    }
+}
+
 #[expect(clippy::result_large_err, reason = "as above")]
 fn begin(
     mut first: Value,
@@ -185,9 +208,9 @@ fn take_group(recording: &mut Recording, event: &Value) -> Result<(), String> {
 }
 
 /// Where the open loops stand, by place: setup and light form, read when the last line has been taken.
-type OpenRuns = BTreeMap<usize, (Value, Value)>;
+type OpenRunStates = BTreeMap<usize, (Value, Value)>;
 
-fn take_line(recording: &mut Recording, mut value: Value, open: &mut OpenRuns) -> Result<(), String> {
+fn take_line(recording: &mut Recording, mut value: Value, open: &mut OpenRunStates) -> Result<(), String> {
     let text = |e: serde_json::Error| e.to_string();
     let mut part = |key: &str| value.get_mut(key).map(Value::take);
     let loop_id: LoopId = serde_json::from_value(part("loop").ok_or("it names no loop")?).map_err(text)?;

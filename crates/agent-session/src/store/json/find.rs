@@ -1,14 +1,14 @@
 //! Looking for sessions in a directory: one file after the other.
 
-use agent_core::{LoopId, SessionId};
+use agent_core::SessionId;
 
-use super::super::query::{FoundSession, FoundSessions, HITS, SessionQuery, TextHit};
+use super::super::query::{FoundSession, FoundSessions, SessionQuery, TextHit, hits};
 use super::super::version::check_version_number;
-use super::super::{SessionSummary, files, words, write_lock};
+use super::super::{SessionSummary, files, write_lock};
 use super::JsonStore;
-use super::light::SessionHeader;
+use super::header::SessionHeader;
 use crate::error::SessionError;
-use crate::model::{LoopStatus, Session};
+use crate::model::LoopStatus;
 
 pub(super) fn find(store: &JsonStore, query: &SessionQuery) -> Result<FoundSessions, SessionError> {
     let asked = query.words()?;
@@ -20,10 +20,7 @@ pub(super) fn find(store: &JsonStore, query: &SessionQuery) -> Result<FoundSessi
             Err(error) => found.unreadable.push((id, error)),
         }
     }
-    query.sort(&mut found.sessions);
-    found.total = found.sessions.len();
-    found.sessions = found.sessions.into_iter().skip(query.offset).take(query.limit()).collect();
-    Ok(found)
+    Ok(found.page(query))
 }
 
 /// The session, if it fits. Only one is in memory at a time.
@@ -68,22 +65,4 @@ fn read_light(store: &JsonStore, id: &SessionId) -> Result<SessionHeader, Sessio
         return Err(SessionError::corrupt(&path, "session_id", text));
     }
     Ok(session)
-}
-
-/// Where the words stand in a session, the first few.
-fn hits(session: &Session, asked: &[String]) -> Vec<TextHit> {
-    let mut hits = Vec::new();
-    for record in &session.loops {
-        for (place, message) in record.messages.iter().enumerate() {
-            let text = message.text();
-            if let Some(at) = words::find(&text, asked) {
-                let loop_id: LoopId = record.loop_id.clone();
-                hits.push(TextHit { loop_id, message: place, snippet: words::snippet(&text, at) });
-                if hits.len() == HITS {
-                    return hits;
-                }
-            }
-        }
-    }
-    hits
 }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use agent_core::SessionId;
 
-use super::super::{SessionStore, id};
+use super::super::{BlockingSessionStore, id};
 use super::JsonStore;
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
@@ -18,6 +18,22 @@ pub struct AgentSessions {
     pub sessions: Vec<LoadedSession>,
     /// Sessions that could not be read, and why. Whose they are is not known.
     pub unreadable: Vec<(SessionId, SessionError)>,
+}
+
+impl AgentSessions {
+    /// Adds a session if it is this agent's, or the reason why it could not be read.
+    pub(in crate::store) fn add(
+        &mut self,
+        agent_id: &str,
+        id: SessionId,
+        loaded: Result<LoadedSession, SessionError>,
+    ) {
+        match loaded {
+            Ok(session) if session.agent_id == *agent_id => self.sessions.push(session),
+            Ok(_) | Err(SessionError::NotFound { .. }) => {}
+            Err(error) => self.unreadable.push((id, error)),
+        }
+    }
 }
 
 impl JsonStore {
@@ -53,6 +69,6 @@ impl JsonStore {
     /// # Errors
     /// When the directory cannot be read.
     pub fn load_sessions_for_agent(&self, agent_id: impl AsRef<str>) -> Result<AgentSessions, SessionError> {
-        SessionStore::load_sessions_for_agent(self, agent_id.as_ref())
+        BlockingSessionStore::load_sessions_for_agent(self, agent_id.as_ref())
     }
 }

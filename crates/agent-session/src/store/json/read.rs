@@ -40,7 +40,7 @@ impl JsonStore {
             return Err(error);
         }
         match recording {
-            Some(recording) => Ok(LoadedSession::new(recording.session).torn(torn_bytes)),
+            Some(recording) => Ok(LoadedSession::new(recording.session).with_torn_bytes(torn_bytes)),
             // No line of it was ever finished: nothing was acknowledged.
             None => Err(self.not_found(id)),
         }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::super::files::{flush_directory, owner_only};
 use super::super::write_lock::WriteLock;
-use super::super::{SessionRecord, SessionWriter, WriteJob};
+use super::super::{BlockingSessionWriter, SessionRecord, WriteJob};
 use super::JsonStore;
 use crate::error::SessionError;
 use crate::model::{SESSION_VERSION, Session};
@@ -56,7 +56,7 @@ impl JsonWriter {
     }
 }
 
-impl SessionWriter for JsonWriter {
+impl BlockingSessionWriter for JsonWriter {
     fn append(&mut self, record: &SessionRecord<'_>) -> Result<Option<WriteJob>, SessionError> {
         let encode = |source| SessionError::Encode { what: "a record of the journal", source };
         self.bytes.clear();

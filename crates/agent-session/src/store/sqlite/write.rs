@@ -9,7 +9,7 @@ use rusqlite::{Connection, Transaction, params};
 
 use super::super::summary::{self, SessionSummary};
 use super::super::write_lock::WriteLock;
-use super::super::{SessionRecord, SessionWriter, WriteJob};
+use super::super::{BlockingSessionWriter, SessionRecord, WriteJob};
 use super::rows::{self, List, Messages};
 use super::{Failure, Shared, SqliteStore, held};
 use crate::error::SessionError;
@@ -130,7 +130,7 @@ fn without(sum: &Usage, part: &Usage) -> Usage {
     rest
 }
 
-impl SessionWriter for SqliteWriter {
+impl BlockingSessionWriter for SqliteWriter {
     fn append(&mut self, record: &SessionRecord<'_>) -> Result<Option<WriteJob>, SessionError> {
         let encode = |source| SessionError::Encode { what: "the session", source };
         self.count(record);

@@ -4,33 +4,33 @@ use agent_core::journal::{Durability, GroupEntry, JournalEntry};
 use agent_core::run::Run;
 use agent_core::{AgentEvent, Entry, History, LoopId, SessionId};
 
-use super::known::KnownEnds;
+use super::recent_histories::RecentHistories;
 use crate::error::SessionError;
 use crate::model::recording::{Recording, record_of_setup, session_of_loop};
 use crate::model::{LoopBase, OpenRun, RecordedEvent, Session};
 use crate::store::journal::{Line, LineWriter};
-use crate::store::{SessionRecord, SessionStore, SessionWriter, WriteJob};
+use crate::store::{PendingWrite, SessionRecord, SessionStore, SessionWriter};
 
 /// The right to write a session, and what its records know of the conversation.
-pub(super) struct Disk {
+pub(super) struct SessionJournal {
     writer: Box<dyn SessionWriter>,
     lines: LineWriter,
     /// The conversations of recent loops, as their last records left them.
-    known: KnownEnds,
+    known: RecentHistories,
 }
 
-impl Disk {
+impl SessionJournal {
     /// Opens a session for writing and takes over what is there.
-    pub(super) fn open<S: SessionStore + ?Sized>(
+    pub(super) async fn open<S: SessionStore + ?Sized>(
         store: &S,
         id: &SessionId,
     ) -> Result<(Self, Option<Recording>), SessionError> {
-        let (writer, found) = store.write_session(id.as_str())?;
+        let (writer, found) = store.write_session(id.as_str()).await?;
         let recording = found.map(|mut session| {
             session.nobody_drives_branches();
             Recording::new(session)
         });
-        let mut known = KnownEnds::default();
+        let mut known = RecentHistories::default();
         if let Some(session) = recording.as_ref().map(|r| &r.session)
             && let Some(head) = session.head_at(session.loops.len())
             && let Some(record) = session.loops.get(head)
@@ -42,20 +42,25 @@ impl Disk {
         Ok((Self { writer, lines: LineWriter::default(), known }, recording))
     }
 
-    /// Makes every later write fail, as a full disk does.
+    /// Makes every later write fail, as a full journal does.
     #[cfg(test)]
     pub(super) fn break_writer(&mut self) {
         #[derive(Debug)]
         struct Full(Box<dyn SessionWriter>);
 
+        #[async_trait::async_trait]
         impl SessionWriter for Full {
-            fn append(&mut self, _: &SessionRecord<'_>) -> Result<Option<WriteJob>, SessionError> {
+            fn append(&mut self, _: &SessionRecord<'_>) -> Result<Option<PendingWrite>, SessionError> {
                 let full = std::io::ErrorKind::StorageFull;
                 Err(SessionError::io(std::path::Path::new("s-1.journal.jsonl"), "written")(full.into()))
             }
 
-            fn save(&mut self, session: &Session) -> Result<(), SessionError> {
-                self.0.save(session)
+            async fn save(&mut self, session: &Session) -> Result<(), SessionError> {
+                self.0.save(session).await
+            }
+
+            fn save_on_drop(&mut self, session: &Session) -> Result<(), SessionError> {
+                self.0.save_on_drop(session)
             }
         }
 
@@ -66,12 +71,13 @@ impl Disk {
         #[derive(Debug)]
         struct Gone;
 
+        #[async_trait::async_trait]
         impl SessionWriter for Gone {
-            fn append(&mut self, _: &SessionRecord<'_>) -> Result<Option<WriteJob>, SessionError> {
+            fn append(&mut self, _: &SessionRecord<'_>) -> Result<Option<PendingWrite>, SessionError> {
                 Ok(None)
             }
 
-            fn save(&mut self, _: &Session) -> Result<(), SessionError> {
+            async fn save(&mut self, _: &Session) -> Result<(), SessionError> {
                 Ok(())
             }
         }
@@ -83,7 +89,7 @@ impl Disk {
         recording: &mut Recording,
         entry: &JournalEntry<'_>,
         durability: Durability,
-    ) -> Result<Option<WriteJob>, SessionError> {
+    ) -> Result<Option<PendingWrite>, SessionError> {
         let setup = entry.run.setup();
         let known_at = recording.position(&setup.loop_id).filter(|at| !recording.is_announced(*at));
         let at = match known_at {
@@ -178,7 +184,7 @@ impl Disk {
         recording: &mut Recording,
         entry: &GroupEntry<'_>,
         durability: Durability,
-    ) -> Result<Option<WriteJob>, SessionError> {
+    ) -> Result<Option<PendingWrite>, SessionError> {
         recording.take_group(entry.event);
         let number = recording.session.journal_records.saturating_add(1);
         let line = self.lines.write_group(number, entry.now, entry.event)?;
@@ -196,10 +202,15 @@ impl Disk {
     }
 
     /// Writes the session as a whole, which takes the records in.
-    pub(super) fn save(&mut self, session: &Session) -> Result<(), SessionError> {
-        self.writer.save(session)?;
+    pub(super) async fn save(&mut self, session: &Session) -> Result<(), SessionError> {
+        self.writer.save(session).await?;
         self.lines = LineWriter::default();
         Ok(())
+    }
+
+    /// As [`save`](Self::save), where nothing can be awaited.
+    pub(super) fn save_on_drop(&mut self, session: &Session) -> Result<(), SessionError> {
+        self.writer.save_on_drop(session)
     }
 }
 

@@ -7,15 +7,15 @@ use super::entry::{Entry, text};
 
 /// A loop: entries that follow each other.
 #[derive(Default)]
-pub(super) struct Strand {
+pub(super) struct EntryLoop {
     pub(super) entries: Vec<usize>,
     pub(super) has_message: bool,
 }
 
 /// Cuts the tree: a prompt begins a loop, and so do each path but the first that goes on from an entry, and the mark that says
 /// what the conversation goes on from.
-pub(super) fn strands(entries: &[Entry]) -> (Vec<Strand>, Vec<usize>) {
-    let mut strands: Vec<Strand> = Vec::new();
+pub(super) fn split(entries: &[Entry]) -> (Vec<EntryLoop>, Vec<usize>) {
+    let mut strands: Vec<EntryLoop> = Vec::new();
     let mut strand_of: Vec<usize> = Vec::with_capacity(entries.len());
     for (at, entry) in entries.iter().enumerate() {
         let is_message = entry.kind() == "message";
@@ -32,7 +32,7 @@ pub(super) fn strands(entries: &[Entry]) -> (Vec<Strand>, Vec<usize>) {
         let place = match going_on {
             Some(place) => place,
             None => {
-                strands.push(Strand::default());
+                strands.push(EntryLoop::default());
                 strands.len() - 1
             }
         };

@@ -9,9 +9,9 @@ const MAX_KNOWN: usize = 16;
 
 /// Conversations of recent loops, by loop; the newest last. They share what they have in common.
 #[derive(Debug, Default)]
-pub(super) struct KnownEnds(VecDeque<(LoopId, History)>);
+pub(super) struct RecentHistories(VecDeque<(LoopId, History)>);
 
-impl KnownEnds {
+impl RecentHistories {
     /// The conversation of this loop is this now.
     pub(super) fn note(&mut self, loop_id: &LoopId, history: History) {
         self.0.retain(|(known, _)| known != loop_id);

@@ -1,7 +1,28 @@
-//! What a loop knows of the group that it is a branch of.
+//! Origins of sessions and loops: the place that a session was forked from, and the group that a loop is a branch of.
 
-use agent_core::{LoopId, Usage};
+use agent_core::{LoopId, SessionId, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
+
+use crate::files::FileState;
+
+/// Where a session was forked from. The other session knows nothing of it: it is not changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ForkRef {
+    /// The session.
+    pub session_id: SessionId,
+    /// Its loop.
+    pub loop_id: LoopId,
+    /// How many messages of that loop were taken along.
+    #[serde(default)]
+    pub messages: usize,
+    /// When.
+    #[serde(default)]
+    pub timestamp: Timestamp,
+    /// What was known of the files at that place.
+    #[serde(default, skip_serializing_if = "FileState::is_empty")]
+    pub files: FileState,
+}
 
 /// What a branch knows of its group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

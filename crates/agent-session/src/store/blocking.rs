@@ -1,0 +1,263 @@
+//! Stores whose calls block, and their use from asynchronous code.
+
+use std::fmt;
+use std::sync::Arc;
+
+use agent_core::SessionId;
+use async_trait::async_trait;
+
+use super::record::{PendingWrite, SessionRecord, SessionWriter};
+use super::{AgentSessions, FoundSessions, JsonStore, Salvaged, SessionQuery, SessionStore};
+use crate::error::SessionError;
+use crate::loaded::LoadedSession;
+use crate::model::Session;
+
+/// The rest of a blocking write: the record is durable when it has returned.
+pub type WriteJob = Box<dyn FnOnce() -> Result<(), SessionError> + Send>;
+
+/// A store of sessions whose calls block, such as a directory or an embedded database. The methods and their guarantees
+/// are those of [`SessionStore`].
+///
+/// [`JsonStore`] and [`SqliteStore`](crate::SqliteStore) implement it, for programs and tests without a runtime. An
+/// `Arc<dyn BlockingSessionStore>` is a [`SessionStore`], which makes each call on the runtime's blocking pool.
+pub trait BlockingSessionStore: fmt::Debug + Send + Sync {
+    /// Describes the store for messages to the user.
+    fn describe(&self) -> String {
+        format!("{self:?}")
+    }
+
+    /// As [`SessionStore::save_session`].
+    ///
+    /// # Errors
+    /// As there.
+    fn save_session(&self, session: &Session) -> Result<(), SessionError>;
+
+    /// As [`SessionStore::load_session`].
+    ///
+    /// # Errors
+    /// As there.
+    fn load_session(&self, id: &str) -> Result<LoadedSession, SessionError>;
+
+    /// As [`SessionStore::delete_session`].
+    ///
+    /// # Errors
+    /// As there.
+    fn delete_session(&self, id: &str) -> Result<(), SessionError>;
+
+    /// As [`SessionStore::list_session_ids`].
+    ///
+    /// # Errors
+    /// As there.
+    fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError>;
+
+    /// As [`SessionStore::list_open_session_ids`].
+    ///
+    /// # Errors
+    /// As there.
+    fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        self.list_session_ids()
+    }
+
+    /// As [`SessionStore::find_sessions`].
+    ///
+    /// # Errors
+    /// As there.
+    fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError>;
+
+    /// As [`SessionStore::write_session`].
+    ///
+    /// # Errors
+    /// As there.
+    fn write_session(
+        &self,
+        id: &str,
+    ) -> Result<(Box<dyn BlockingSessionWriter>, Option<Session>), SessionError>;
+
+    /// As [`SessionStore::salvage_session`].
+    ///
+    /// # Errors
+    /// As there.
+    fn salvage_session(&self, id: &str) -> Result<Salvaged, SessionError>;
+
+    /// As [`SessionStore::load_sessions_for_agent`].
+    ///
+    /// # Errors
+    /// As there.
+    fn load_sessions_for_agent(&self, agent_id: &str) -> Result<AgentSessions, SessionError> {
+        let mut found = AgentSessions::default();
+        for id in self.list_session_ids()? {
+            found.add(agent_id, id.clone(), self.load_session(id.as_str()));
+        }
+        Ok(found)
+    }
+}
+
+/// The right to write one session of a blocking store. It ends when the writer is dropped.
+pub trait BlockingSessionWriter: fmt::Debug + Send {
+    /// Writes a record. It is durable when the returned job has run; without a job it already is. Jobs of several
+    /// records may run in any order.
+    ///
+    /// # Errors
+    /// When it cannot be written. The writer is not used again; the session has to be opened anew.
+    fn append(&mut self, record: &SessionRecord<'_>) -> Result<Option<WriteJob>, SessionError>;
+
+    /// Writes the session as a whole, which replaces all records so far.
+    ///
+    /// # Errors
+    /// When it cannot be written. The records are still there then.
+    fn save(&mut self, session: &Session) -> Result<(), SessionError>;
+}
+
+/// Runs blocking work on the blocking pool, or right here where there is no runtime.
+pub(crate) async fn on_pool<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,
+) -> Result<T, SessionError> {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return work() };
+    match runtime.spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(SessionError::store("the session store", "used in the background", error)),
+    }
+}
+
+/// The asynchronous writer over a blocking one.
+#[derive(Debug)]
+struct PoolWriter(Option<Box<dyn BlockingSessionWriter>>);
+
+fn lost() -> SessionError {
+    SessionError::store("the session", "written", "its writer was lost in a panic")
+}
+
+#[async_trait]
+impl SessionWriter for PoolWriter {
+    fn append(&mut self, record: &SessionRecord<'_>) -> Result<Option<PendingWrite>, SessionError> {
+        let job = self.0.as_mut().ok_or_else(lost)?.append(record)?;
+        Ok(job.map(|job| -> PendingWrite { Box::pin(on_pool(job)) }))
+    }
+
+    async fn save(&mut self, session: &Session) -> Result<(), SessionError> {
+        let mut writer = self.0.take().ok_or_else(lost)?;
+        let session = session.clone();
+        let (writer, saved) = on_pool(move || {
+            let saved = writer.save(&session);
+            Ok((writer, saved))
+        })
+        .await?;
+        self.0 = Some(writer);
+        saved
+    }
+
+    fn save_on_drop(&mut self, session: &Session) -> Result<(), SessionError> {
+        self.0.as_mut().ok_or_else(lost)?.save(session)
+    }
+}
+
+macro_rules! on_the_pool {
+    ($store:ty) => {
+        #[async_trait]
+        impl SessionStore for $store {
+            fn describe(&self) -> String {
+                BlockingSessionStore::describe(self)
+            }
+
+            async fn save_session(&self, session: &Session) -> Result<(), SessionError> {
+                let (store, session) = (self.clone(), session.clone());
+                on_pool(move || BlockingSessionStore::save_session(&store, &session)).await
+            }
+
+            async fn load_session(&self, id: &str) -> Result<LoadedSession, SessionError> {
+                let (store, id) = (self.clone(), id.to_owned());
+                on_pool(move || BlockingSessionStore::load_session(&store, &id)).await
+            }
+
+            async fn delete_session(&self, id: &str) -> Result<(), SessionError> {
+                let (store, id) = (self.clone(), id.to_owned());
+                on_pool(move || BlockingSessionStore::delete_session(&store, &id)).await
+            }
+
+            async fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+                let store = self.clone();
+                on_pool(move || BlockingSessionStore::list_session_ids(&store)).await
+            }
+
+            async fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+                let store = self.clone();
+                on_pool(move || BlockingSessionStore::list_open_session_ids(&store)).await
+            }
+
+            async fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {
+                let (store, query) = (self.clone(), query.clone());
+                on_pool(move || BlockingSessionStore::find_sessions(&store, &query)).await
+            }
+
+            async fn write_session(
+                &self,
+                id: &str,
+            ) -> Result<(Box<dyn SessionWriter>, Option<Session>), SessionError> {
+                let (store, id) = (self.clone(), id.to_owned());
+                let (writer, found) =
+                    on_pool(move || BlockingSessionStore::write_session(&store, &id)).await?;
+                Ok((Box::new(PoolWriter(Some(writer))), found))
+            }
+
+            async fn salvage_session(&self, id: &str) -> Result<Salvaged, SessionError> {
+                let (store, id) = (self.clone(), id.to_owned());
+                on_pool(move || BlockingSessionStore::salvage_session(&store, &id)).await
+            }
+
+            async fn load_sessions_for_agent(&self, agent_id: &str) -> Result<AgentSessions, SessionError> {
+                let (store, agent) = (self.clone(), agent_id.to_owned());
+                on_pool(move || BlockingSessionStore::load_sessions_for_agent(&store, &agent)).await
+            }
+        }
+    };
+}
+
+on_the_pool!(JsonStore);
+#[cfg(feature = "sqlite")]
+on_the_pool!(super::SqliteStore);
+on_the_pool!(Arc<dyn BlockingSessionStore>);
+
+impl<S: BlockingSessionStore + ?Sized> BlockingSessionStore for Arc<S> {
+    fn describe(&self) -> String {
+        (**self).describe()
+    }
+
+    fn save_session(&self, session: &Session) -> Result<(), SessionError> {
+        (**self).save_session(session)
+    }
+
+    fn load_session(&self, id: &str) -> Result<LoadedSession, SessionError> {
+        (**self).load_session(id)
+    }
+
+    fn delete_session(&self, id: &str) -> Result<(), SessionError> {
+        (**self).delete_session(id)
+    }
+
+    fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        (**self).list_session_ids()
+    }
+
+    fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        (**self).list_open_session_ids()
+    }
+
+    fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {
+        (**self).find_sessions(query)
+    }
+
+    fn write_session(
+        &self,
+        id: &str,
+    ) -> Result<(Box<dyn BlockingSessionWriter>, Option<Session>), SessionError> {
+        (**self).write_session(id)
+    }
+
+    fn salvage_session(&self, id: &str) -> Result<Salvaged, SessionError> {
+        (**self).salvage_session(id)
+    }
+
+    fn load_sessions_for_agent(&self, agent_id: &str) -> Result<AgentSessions, SessionError> {
+        (**self).load_sessions_for_agent(agent_id)
+    }
+}

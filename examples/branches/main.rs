@@ -19,7 +19,7 @@ async fn main() -> Result<()> {
     let store = JsonStore::open(sessions.path())?;
 
     let agent = looptree::agent(ModelConfig::default()).with_system_prompt("You are a careful editor.");
-    let recorder = SessionRecorder::attach(&agent, store.clone());
+    let recorder = SessionRecorder::attach(&mut agent, store.clone());
 
     // Each branch has a folder, tools that stay in it, and a model.
     let folders = BranchWorkspaces::copies_of(project.path())?.open_many(2).await?;

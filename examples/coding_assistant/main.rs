@@ -122,7 +122,7 @@ async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<Exit
         screen.line(&format!("session: {id}, {} messages", agent.messages().len()));
         recorder
     } else {
-        SessionRecorder::attach(&agent, store.clone())
+        SessionRecorder::attach(&mut agent, store.clone())
     };
     let mut keyboard = Keyboard::open();
     let mut ending = Ending::Well;

@@ -89,7 +89,7 @@ pub(crate) async fn run(repository: &Path, scratch: &Path, round: usize) -> Resu
         .with_system_prompt("You work on a repository.")
         .with_tools(workspace.tools())
         .with_tool(helper);
-    let recorder = SessionRecorder::attach(&agent, JsonStore::open(&sessions)?);
+    let recorder = SessionRecorder::attach(&mut agent, JsonStore::open(&sessions)?);
     let events = agent.prompt("Go through the repository.")?.collect().await;
     let Some(AgentEvent::AgentEnd(end)) = events.last() else { bail!("round {round} has no end") };
     ensure!(matches!(end.ended, Ended::Completed), "round {round} ended with {:?}", end.ended);

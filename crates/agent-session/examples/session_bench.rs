@@ -124,8 +124,8 @@ async fn record(how: &str, rounds: usize, bytes: usize) -> Result<(), BoxError> 
     let agent = agent(rounds, bytes);
     let recorder = match how {
         "off" => None,
-        "flushed" => Some(SessionRecorder::attach(&agent, open("json", dir.path())?)),
-        kind => Some(SessionRecorder::attach(&agent, open(kind, dir.path())?).with_flushing(Flushing::Never)),
+        "flushed" => Some(SessionRecorder::attach(&mut agent, open("json", dir.path())?)),
+        kind => Some(SessionRecorder::attach(&mut agent, open(kind, dir.path())?).with_flushing(Flushing::Never)),
     };
     let region = Region::new(ALLOCATOR);
     let before = cpu()?;
@@ -157,7 +157,7 @@ async fn record(how: &str, rounds: usize, bytes: usize) -> Result<(), BoxError> 
 async fn size(turns: usize) -> Result<(), BoxError> {
     let dir = tempfile::tempdir()?;
     let agent = agent(turns, RESULT_BYTES);
-    let recorder = SessionRecorder::attach(&agent, open("json", dir.path())?).with_flushing(Flushing::Never);
+    let recorder = SessionRecorder::attach(&mut agent, open("json", dir.path())?).with_flushing(Flushing::Never);
     drop(agent.prompt("Go.")?);
     agent.finish().await;
     let session = recorder.sessions().pop().ok_or("nothing was recorded")?;

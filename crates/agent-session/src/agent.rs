@@ -11,7 +11,7 @@
 //! let new_agent = || BasicAgent::new(ModelConfig::default()).with_provider(ScriptedProvider::texts(["Hello."]));
 //! let first = new_agent();
 //! let store = JsonStore::open(dir.join("sessions"))?;
-//! let recorder = SessionRecorder::attach(&first, store.clone());
+//! let recorder = SessionRecorder::attach(&mut first, store.clone());
 //! first.chat("Hi").await?;
 //! recorder.close().await?;
 //! first.save_context(dir.join("context.json"))?;
@@ -30,12 +30,13 @@
 
 mod context_tool;
 
+use agent_core::compat::SeedSetters as _;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use agent_core::run::Run;
 use agent_core::{
-    AgentError, AgentMessage, AgentSnapshot, AssistantMessage, BasicAgent, Message, Repair, RouteSetup,
+    AgentError, AgentHandle, AgentMessage, AgentSnapshot, AssistantMessage, BasicAgent, Message, Repair, RouteSetup,
     SNAPSHOT_VERSION,
 };
 use async_trait::async_trait;
@@ -63,7 +64,7 @@ pub trait SaveContext {
     fn load_context(&self, path: impl AsRef<Path>) -> Result<Vec<Repair>, SessionError>;
 }
 
-impl SaveContext for BasicAgent {
+impl SaveContext for AgentHandle {
     fn save_context(&self, path: impl AsRef<Path>) -> Result<(), SessionError> {
         let encode = |source| SessionError::Encode { what: "the conversation", source };
         let mut text = serde_json::to_vec_pretty(&self.messages()).map_err(encode)?;
@@ -157,8 +158,8 @@ impl RestoreSession for BasicAgent {
         if let Some(run) = session.open_run()? {
             check_environment(&self, &run)?;
         }
-        let agent = self.restore_unrecorded(&session)?;
-        recorder.record(&agent);
+        let mut agent = self.restore_unrecorded(&session)?;
+        recorder.record(&mut agent);
         Ok((agent, recorder))
     }
 

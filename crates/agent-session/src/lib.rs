@@ -15,7 +15,7 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let agent = BasicAgent::new(ModelConfig::default()).with_provider(ScriptedProvider::texts(["Hello."]));
 //! let store = JsonStore::open(sessions)?;
-//! let recorder = SessionRecorder::attach(&agent, store.clone());
+//! let recorder = SessionRecorder::attach(&mut agent, store.clone());
 //! agent.chat("Hi").await?;
 //! recorder.close().await?;
 //!

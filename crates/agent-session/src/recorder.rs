@@ -36,6 +36,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+use agent_core::compat::SeedSetters as _;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -129,14 +130,14 @@ impl SessionRecorder {
     /// [`ready`](Self::ready) checks beforehand. To continue a stored session use
     /// [`restore_session`](crate::RestoreSession::restore_session), which opens it at once.
     #[must_use]
-    pub fn attach(agent: &BasicAgent, store: impl SessionStore + 'static) -> Self {
+    pub fn attach(agent: &mut BasicAgent, store: impl SessionStore + 'static) -> Self {
         let recorder = Self::with_store(store);
         recorder.record(agent);
         recorder
     }
 
     /// Records another agent. A recorder without a store writes nothing.
-    pub fn record(&self, agent: &BasicAgent) {
+    pub fn record(&self, agent: &mut BasicAgent) {
         agent.set_journal(Some(Arc::new(write::RecordingJournal(Arc::clone(&self.inner)))));
     }
 

@@ -14,7 +14,7 @@
 //! let agent = BasicAgent::new(ModelConfig::default())
 //!     .with_provider(ScriptedProvider::texts(["Blue.", "Red.", "Green."]));
 //! let store = JsonStore::open(dir)?;
-//! let recorder = SessionRecorder::attach(&agent, store.clone());
+//! let recorder = SessionRecorder::attach(&mut agent, store.clone());
 //! agent.chat("A colour?").await?;
 //! agent.chat("Another?").await?;
 //!

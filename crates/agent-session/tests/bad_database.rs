@@ -21,7 +21,7 @@ fn recorded(dir: &Path) -> SqliteStore {
     let plays = [Play::Calls(vec!["say"]), Play::Text(150), Play::Text(5), Play::Text(9)];
     block_on(async {
         let agent = agent(&plays, ToolExecutionStrategy::Parallel);
-        let recorder = SessionRecorder::attach(&agent, store.clone());
+        let recorder = SessionRecorder::attach(&mut agent, store.clone());
         perform(&agent, &[Act::Prompt(150), Act::Prompt(3)]).await;
         recorder.save().await.unwrap();
         perform(&agent, &[Act::Prompt(3)]).await;

@@ -119,11 +119,11 @@ fn the_second_writer_of_a_session_is_told_and_may_write_when_the_first_has_close
     each_store(|_, store| {
         block_on(async {
             let first = agent(&[Play::Text(3)], ToolExecutionStrategy::Parallel);
-            let recorder = SessionRecorder::attach(&first, store.clone());
+            let recorder = SessionRecorder::attach(&mut first, store.clone());
             perform(&first, &[Act::Prompt(3)]).await;
 
             let second = agent(&[Play::Text(3), Play::Text(3)], ToolExecutionStrategy::Parallel);
-            let other = SessionRecorder::attach(&second, store.clone());
+            let other = SessionRecorder::attach(&mut second, store.clone());
             let error = second.chat("Hi").await.unwrap_err().to_string();
             assert!(error.contains("another process or recorder is writing this session"), "{error}");
             assert!(matches!(other.ready("s-1").await, Err(SessionError::Locked { .. })));
@@ -148,7 +148,7 @@ fn what_a_later_version_added_survives_a_load_a_new_loop_and_a_save() {
     each_store(|_, store| {
         block_on(async {
             let agent = agent(&plays, ToolExecutionStrategy::Parallel);
-            let recorder = SessionRecorder::attach(&agent, store.clone());
+            let recorder = SessionRecorder::attach(&mut agent, store.clone());
             perform(&agent, &[Act::Prompt(150)]).await;
             recorder.close().await.unwrap();
             let mut value = serde_json::to_value(store.load_session("s-1").unwrap().into_session()).unwrap();
@@ -198,7 +198,7 @@ fn a_line_separator_in_a_text_ends_no_record() {
     each_store(|_, store| {
         block_on(async {
             let agent = agent(&[Play::Text(0)], ToolExecutionStrategy::Parallel);
-            let recorder = SessionRecorder::attach(&agent, store.clone());
+            let recorder = SessionRecorder::attach(&mut agent, store.clone());
             let text = "a\u{2028}b\u{2029}c\u{85}d\re\nf\u{0}g";
             drop(agent.prompt(text).unwrap());
             agent.finish().await;
@@ -221,14 +221,14 @@ fn an_agent_goes_on_elsewhere_with_conversation_ids_and_counters() {
     each_store(|_, store| {
         block_on(async {
             let first = agent(&plays, ToolExecutionStrategy::Parallel);
-            let recorder = SessionRecorder::attach(&first, store.clone());
+            let recorder = SessionRecorder::attach(&mut first, store.clone());
             perform(&first, &[Act::Prompt(9), Act::Prompt(9)]).await;
             recorder.close().await.unwrap();
 
             let second = agent(&[Play::Text(3)], ToolExecutionStrategy::Parallel).with_session_id("other");
             let second = second.restore_unrecorded(&store.load_session("s-1").unwrap()).unwrap();
             assert_eq!(second.history(), first.history());
-            let recorder = SessionRecorder::attach(&second, store.clone());
+            let recorder = SessionRecorder::attach(&mut second, store.clone());
             perform(&second, &[Act::Prompt(5)]).await;
             let unsaved = store.load_session("s-1").unwrap();
             recorder.close().await.unwrap();
@@ -249,7 +249,7 @@ fn what_one_handle_writes_another_reads_at_once() {
         let (one, two) = (kind.open(dir.path()), kind.open(dir.path()));
         block_on(async {
             let agent = agent(&[Play::Text(3), Play::Text(4)], ToolExecutionStrategy::Parallel);
-            let recorder = SessionRecorder::attach(&agent, one.clone());
+            let recorder = SessionRecorder::attach(&mut agent, one.clone());
             for n in 1..=2 {
                 perform(&agent, &[Act::Prompt(3)]).await;
                 assert_eq!(two.load_session("s-1").unwrap().loops.len(), n);

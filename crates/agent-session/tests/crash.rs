@@ -74,7 +74,7 @@ fn the_child_records_until_it_is_killed() {
             resumes = loaded.open_run().unwrap().is_some();
             agent = agent.restore_unrecorded(&loaded).unwrap();
         }
-        let recorder = SessionRecorder::attach(&agent, store);
+        let recorder = SessionRecorder::attach(&mut agent, store);
         let journal = agent.config().journal.unwrap();
         agent.set_journal(Some(Arc::new(Acknowledging(journal, AtomicUsize::new(safe)))));
         let events = if resumes { agent.resume() } else { agent.prompt("Go on.") };

@@ -64,7 +64,7 @@ fn scene(replies: Vec<ScriptedReply>, hooks: Hooks) -> Scene {
         .with_tool(shell(&root))
         .with_hooks(watch.hooks(hooks));
     let store = JsonStore::open(dir.path().join("sessions")).unwrap();
-    let recorder = SessionRecorder::attach(&agent, store.clone());
+    let recorder = SessionRecorder::attach(&mut agent, store.clone());
     Scene { _dir: dir, root, agent, recorder, store, watch }
 }
 

@@ -86,7 +86,7 @@ async fn a_judged_group_is_in_the_tree_with_its_selection_its_judge_and_its_toke
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let agent = agent();
-        let recorder = SessionRecorder::attach(&agent, store.clone());
+        let recorder = SessionRecorder::attach(&mut agent, store.clone());
         agent.chat("hello").await.unwrap();
         let trunk = agent.last_loop_id().unwrap();
         let result = explored(&agent, "2", EventSender::none()).await;
@@ -148,7 +148,7 @@ async fn an_agent_restored_after_a_group_goes_on_from_the_selected_branch() {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let first = agent();
-        let recorder = SessionRecorder::attach(&first, store.clone());
+        let recorder = SessionRecorder::attach(&mut first, store.clone());
         first.chat("hello").await.unwrap();
         explored(&first, "3", EventSender::none()).await;
         recorder.close().await.unwrap();
@@ -157,7 +157,7 @@ async fn an_agent_restored_after_a_group_goes_on_from_the_selected_branch() {
         let again = agent().restore_unrecorded(&session).unwrap();
         assert_eq!(again.messages(), first.messages());
         assert_eq!(again.last_loop_id(), first.last_loop_id());
-        let recorder = SessionRecorder::attach(&again, store.clone());
+        let recorder = SessionRecorder::attach(&mut again, store.clone());
         again.chat("more").await.unwrap();
         recorder.close().await.unwrap();
         let session = store.load_session("s-1").unwrap();
@@ -174,7 +174,7 @@ async fn taking_over_a_branch_is_written_down() {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let agent = agent();
-        let recorder = SessionRecorder::attach(&agent, store.clone());
+        let recorder = SessionRecorder::attach(&mut agent, store.clone());
         agent.chat("hello").await.unwrap();
         let before = agent.history();
         let outcomes = agent.explore_branches(specs()).unwrap().finish().await.unwrap();
@@ -276,7 +276,7 @@ async fn a_session_loads_at_every_record_of_a_group_and_shows_how_far_each_branc
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let agent = agent();
-        let _recorder = SessionRecorder::attach(&agent, store.clone());
+        let _recorder = SessionRecorder::attach(&mut agent, store.clone());
         let looking = Looking::at(&agent, &store);
         agent.chat("hello").await.unwrap();
         let trunk = agent.history();
@@ -339,7 +339,7 @@ async fn branches_that_were_cut_off_are_interrupted_and_each_can_be_gone_on_with
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let agent = agent();
-        let recorder = SessionRecorder::attach(&agent, store.clone());
+        let recorder = SessionRecorder::attach(&mut agent, store.clone());
         agent.chat("hello").await.unwrap();
         let trunk = agent.history();
         let latch = Latch::new();
@@ -369,7 +369,7 @@ async fn branches_that_were_cut_off_are_interrupted_and_each_can_be_gone_on_with
         }
         // And the agent goes on; the session keeps the branches.
         let again = self::agent().restore_unrecorded(&session).unwrap();
-        let recorder = SessionRecorder::attach(&again, copied.clone());
+        let recorder = SessionRecorder::attach(&mut again, copied.clone());
         again.chat("more").await.unwrap();
         recorder.close().await.unwrap();
         let session = copied.load_session("s-1").unwrap();
@@ -386,7 +386,7 @@ async fn a_group_that_opens_its_session_and_is_aborted_is_recorded_so() {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let agent = agent();
-        let recorder = SessionRecorder::attach(&agent, store.clone());
+        let recorder = SessionRecorder::attach(&mut agent, store.clone());
         let mut context = agent_core::AgentContext::new("p");
         context.session_id = Some("s-2".into());
         let cancel = CancellationToken::new();
@@ -414,7 +414,7 @@ async fn a_group_that_cannot_be_announced_asks_no_model() {
     std::fs::create_dir(dir.path().join("sessions/s-1.journal.jsonl")).unwrap();
     let model = echo();
     let agent = agent().with_provider(model.clone());
-    let _recorder = SessionRecorder::attach(&agent, store);
+    let _recorder = SessionRecorder::attach(&mut agent, store);
     let (tx, events) = event_channel();
     let error = agent.explore_and_adopt(specs(), PickFirstEvaluation, tx).await.unwrap_err();
     assert!(error.to_string().contains("could not be recorded"), "{error}");
@@ -484,7 +484,7 @@ proptest! {
             let dir = tempfile::tempdir().unwrap();
             let store = kind.open(dir.path());
             let agent = agent();
-            let recorder = SessionRecorder::attach(&agent, store.clone());
+            let recorder = SessionRecorder::attach(&mut agent, store.clone());
             let memory = SessionRecorder::new();
             for fates in &groups {
                 let (tx, mut events) = event_channel();
@@ -526,7 +526,7 @@ async fn a_selected_branch_that_came_too_late_is_not_the_head() {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let agent = agent();
-        let recorder = SessionRecorder::attach(&agent, store.clone());
+        let recorder = SessionRecorder::attach(&mut agent, store.clone());
         let latch = Latch::new();
         let model = Arc::new(ScriptedProvider::new([ScriptedReply::new().and_text("so").and_wait(&latch)]));
         let waiting = BranchSpec::asking("go").configure(move |c| c.provider = model);
@@ -554,7 +554,7 @@ async fn a_fork_of_a_branch_that_was_not_selected_goes_on_from_that_branch() {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let agent = agent();
-        let recorder = SessionRecorder::attach(&agent, store.clone());
+        let recorder = SessionRecorder::attach(&mut agent, store.clone());
         agent.chat("hello").await.unwrap();
         explored(&agent, "2", EventSender::none()).await;
         let session = recorder.session("s-1").unwrap();
@@ -572,7 +572,7 @@ async fn a_fork_of_a_branch_that_was_not_selected_goes_on_from_that_branch() {
         let again = self::agent().restore_unrecorded(&fork).unwrap();
         assert_eq!(again.history(), wanted);
         recorder.close().await.unwrap();
-        let recorder = SessionRecorder::attach(&again, store.clone());
+        let recorder = SessionRecorder::attach(&mut again, store.clone());
         again.chat("more").await.unwrap();
         recorder.close().await.unwrap();
         let fork = store.load_session(there.session_id.as_str()).unwrap();
@@ -589,7 +589,7 @@ async fn a_fork_of_a_branch_that_was_not_selected_goes_on_from_that_branch() {
 async fn a_page_and_a_file_of_pi_say_which_branch_the_conversation_goes_on_from() {
     let agent = agent();
     let dir = tempfile::tempdir().unwrap();
-    let recorder = SessionRecorder::attach(&agent, scene::Kind::Json.open(dir.path()));
+    let recorder = SessionRecorder::attach(&mut agent, scene::Kind::Json.open(dir.path()));
     agent.chat("hello").await.unwrap();
     let result = explored(&agent, "2", EventSender::none()).await;
     let session = recorder.session("s-1").unwrap();
@@ -630,7 +630,7 @@ async fn a_prompt_beside_running_branches_interrupts_none_of_them() {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let agent = agent();
-        let recorder = SessionRecorder::attach(&agent, store.clone());
+        let recorder = SessionRecorder::attach(&mut agent, store.clone());
         agent.chat("hello").await.unwrap();
         let latch = Latch::new();
         let model = Arc::new(ScriptedProvider::new([ScriptedReply::new().and_text("so").and_wait(&latch)]));
@@ -652,7 +652,7 @@ async fn a_prompt_beside_running_branches_interrupts_none_of_them() {
         assert_eq!(history, outcomes[0].context.history);
 
         // Taken over after that, it is the trunk; and when the agent has gone on, its next loop is.
-        let _recorder = SessionRecorder::attach(&agent, store.clone());
+        let _recorder = SessionRecorder::attach(&mut agent, store.clone());
         agent.adopt_branch(&outcomes[0]).await.unwrap();
         let session = store.load_session("s-1").unwrap();
         assert_eq!(session.history().unwrap(), agent.history());

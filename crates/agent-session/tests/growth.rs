@@ -38,7 +38,7 @@ async fn bytes(turns: usize) -> (u64, u64) {
         .with_execution_limits(ExecutionLimits::unlimited())
         .with_context_config(None)
         .with_tool(tool);
-    let recorder = SessionRecorder::attach(&agent, JsonStore::open(dir.path()).unwrap());
+    let recorder = SessionRecorder::attach(&mut agent, JsonStore::open(dir.path()).unwrap());
     agent.chat("go").await.unwrap();
     let journal = std::fs::metadata(dir.path().join("s-1.journal.jsonl")).unwrap().len();
     recorder.close().await.unwrap();
@@ -69,7 +69,7 @@ async fn a_new_prompt_does_not_write_the_conversation_again() {
     let agent = BasicAgent::new(ModelConfig::default())
         .with_provider(ScriptedProvider::responding(|_| ScriptedReply::text("ok")))
         .with_session_id("s-1");
-    let recorder = SessionRecorder::attach(&agent, JsonStore::open(dir.path()).unwrap());
+    let recorder = SessionRecorder::attach(&mut agent, JsonStore::open(dir.path()).unwrap());
     let size = || std::fs::metadata(dir.path().join("s-1.journal.jsonl")).unwrap().len();
     agent.chat(part("long", 1)).await.unwrap();
     agent.chat("short").await.unwrap();
@@ -97,7 +97,7 @@ async fn how_long_a_reply_takes_costs_the_bytes_of_a_time() {
             .with_provider(model)
             .with_session_id("s-1");
         let store = JsonStore::open(dir.path()).unwrap();
-        let recorder = SessionRecorder::attach(&agent, store.clone());
+        let recorder = SessionRecorder::attach(&mut agent, store.clone());
         let mut events = agent.prompt("go").unwrap();
         while let Some(event) = events.recv().await {
             if matches!(event, AgentEvent::MessageUpdate { .. }) {

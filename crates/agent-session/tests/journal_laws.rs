@@ -31,7 +31,7 @@ proptest! {
         let store = kind.open(dir.path());
         block_on(async {
             let agent = agent(&plays, strategy);
-            let recorder = SessionRecorder::attach(&agent, store.clone());
+            let recorder = SessionRecorder::attach(&mut agent, store.clone());
             let looking = Looking::at(&agent, &store, |loaded, run| {
                 let record = loaded.get_loop(run.loop_id().as_str()).expect("the loop is there");
                 assert_eq!(record.messages, run.new_messages());
@@ -69,7 +69,7 @@ proptest! {
         let store = kind.open(dir.path());
         block_on(async {
             let agent = agent(&plays, strategy);
-            let recorder = SessionRecorder::attach(&agent, store.clone());
+            let recorder = SessionRecorder::attach(&mut agent, store.clone());
             let in_memory = SessionRecorder::new();
             let heard = in_memory.clone();
             let _ = agent.subscribe(move |event| heard.on_event(event));
@@ -106,7 +106,7 @@ proptest! {
         let store = kind.open(dir.path());
         block_on(async {
             let agent = agent(&plays, ToolExecutionStrategy::Parallel);
-            let recorder = SessionRecorder::attach(&agent, store.clone());
+            let recorder = SessionRecorder::attach(&mut agent, store.clone());
             let mut seen: Vec<(String, String, History)> = Vec::new();
             for act in &acts {
                 perform(&agent, std::slice::from_ref(act)).await;

@@ -144,7 +144,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         block_on(async {
             let agent = agent(&plays, ToolExecutionStrategy::Parallel);
-            let recorder = SessionRecorder::attach(&agent, scene::Kind::Json.open(dir.path()));
+            let recorder = SessionRecorder::attach(&mut agent, scene::Kind::Json.open(dir.path()));
             perform(&agent, &acts).await;
             for session in recorder.sessions() {
                 let again = SessionRecorder::new();

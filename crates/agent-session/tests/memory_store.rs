@@ -145,7 +145,7 @@ fn agent(replies: Vec<ScriptedReply>) -> BasicAgent {
 async fn a_run_is_recorded_found_and_restored() {
     let store = MemoryStore::default();
     let first = agent(vec![ScriptedReply::text("Hello."), ScriptedReply::text("Again.")]);
-    let recorder = SessionRecorder::attach(&first, store.clone());
+    let recorder = SessionRecorder::attach(&mut first, store.clone());
     first.chat("Hi").await.unwrap();
     // Before the first save the session is a head and its records.
     assert!(!store.state().sessions["s-1"].records.is_empty());
@@ -182,7 +182,7 @@ async fn a_question_is_answered_and_the_call_runs_once_across_kills() {
     let charge =
         ScriptedTool::saying("charge", "charged").asking("Charge?").with_effects(agent_core::Effects::Once);
     let first = agent(vec![ScriptedReply::call("c1", "charge", json!({}))]).with_tool(charge.clone());
-    let _recorder = SessionRecorder::attach(&first, store.clone());
+    let _recorder = SessionRecorder::attach(&mut first, store.clone());
     first.prompt("Charge it.").unwrap().collect().await;
 
     let store = store.after_a_kill();
@@ -222,7 +222,7 @@ async fn a_question_is_answered_and_the_call_runs_once_across_kills() {
 async fn a_recorder_that_is_dropped_leaves_the_records() {
     let store = MemoryStore::default();
     let first = agent(vec![ScriptedReply::text("Hello.")]);
-    drop((SessionRecorder::attach(&first, store.clone()), first.chat("Hi").await.unwrap()));
+    drop((SessionRecorder::attach(&mut first, store.clone()), first.chat("Hi").await.unwrap()));
     let expect = first.history();
     drop(first);
     let loaded = store.load_session("s-1").await.unwrap();

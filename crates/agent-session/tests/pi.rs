@@ -157,7 +157,7 @@ proptest! {
         let session = block_on(async {
             let agent = agent(&plays, ToolExecutionStrategy::Parallel);
             let dir = tempfile::tempdir().unwrap();
-            let recorder = SessionRecorder::attach(&agent, scene::Kind::Json.open(dir.path()));
+            let recorder = SessionRecorder::attach(&mut agent, scene::Kind::Json.open(dir.path()));
             perform(&agent, &acts).await;
             recorder.sessions()
         });

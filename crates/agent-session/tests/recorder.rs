@@ -131,7 +131,7 @@ async fn a_session_that_an_agent_went_to_says_why() {
     let dir = tempfile::tempdir().unwrap();
     let store = JsonStore::open(dir.path()).unwrap();
     let agent = agent(["a", "b", "c"].map(ScriptedReply::text)).with_environment(Arc::new(clock.clone()));
-    let (heard, written) = (listening(&agent), SessionRecorder::attach(&agent, store.clone()));
+    let (heard, written) = (listening(&agent), SessionRecorder::attach(&mut agent, store.clone()));
     prompt(&agent, "one").await;
     let asked = agent.new_session();
     prompt(&agent, "two").await;

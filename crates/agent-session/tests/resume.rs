@@ -32,7 +32,7 @@ async fn an_agent_goes_on_elsewhere_with_conversation_ids_and_counters() {
     let (_dir, store) = store();
     let first =
         agent(&[Play::Calls(vec!["say"]), Play::Text(9), Play::Text(9)], ToolExecutionStrategy::Parallel);
-    let recorder = SessionRecorder::attach(&first, store.clone());
+    let recorder = SessionRecorder::attach(&mut first, store.clone());
     perform(&first, &[Act::Prompt(9), Act::Prompt(9)]).await;
     recorder.close().await.unwrap();
 
@@ -40,7 +40,7 @@ async fn an_agent_goes_on_elsewhere_with_conversation_ids_and_counters() {
     let second = second.restore_unrecorded(&store.load_session("s-1").unwrap()).unwrap();
     assert_eq!((second.agent_id(), second.session_id()), (first.agent_id(), first.session_id()));
     assert_eq!(second.history(), first.history());
-    let recorder = SessionRecorder::attach(&second, store.clone());
+    let recorder = SessionRecorder::attach(&mut second, store.clone());
     perform(&second, &[Act::Prompt(5)]).await;
     recorder.close().await.unwrap();
     let loaded = store.load_session("s-1").unwrap();
@@ -57,7 +57,7 @@ async fn a_run_that_waits_for_an_answer_is_answered_by_another_process() {
     let (_dir, store) = store();
     let plays = [Play::Calls(vec!["say", "ask"]), Play::Text(4)];
     let first = agent(&plays, ToolExecutionStrategy::Parallel);
-    let recorder = SessionRecorder::attach(&first, store.clone());
+    let recorder = SessionRecorder::attach(&mut first, store.clone());
     drop(first.prompt("go").unwrap());
     let Some(RunEnd::Suspended(questions)) = first.finish().await else { panic!() };
     recorder.close().await.unwrap();
@@ -66,7 +66,7 @@ async fn a_run_that_waits_for_an_answer_is_answered_by_another_process() {
     let loaded = store.load_session("s-1").unwrap();
     assert_eq!(loaded.loops[0].status, LoopStatus::Suspended, "nobody cut it off");
     let second = agent(&plays[1..], ToolExecutionStrategy::Parallel).restore_unrecorded(&loaded).unwrap();
-    let recorder = SessionRecorder::attach(&second, store.clone());
+    let recorder = SessionRecorder::attach(&mut second, store.clone());
     drop(second.answer(questions[0].id.clone(), Answer::Allow).unwrap());
     let Finished::Ended { .. } = second.finish().await else { panic!() };
     recorder.close().await.unwrap();
@@ -89,7 +89,7 @@ async fn a_run_that_was_cut_off_is_driven_on_from_its_last_record() {
         ScriptedReply::text("half").and_wait(&latch).and_text(" never"),
     ])
     .with_tool(ScriptedTool::saying("say", "said"));
-    let recorder = SessionRecorder::attach(&first, store.clone());
+    let recorder = SessionRecorder::attach(&mut first, store.clone());
     drop(first.prompt("go").unwrap());
     latch.reached().await;
     // As a crash leaves it: nobody ends the run.
@@ -105,7 +105,7 @@ async fn a_run_that_was_cut_off_is_driven_on_from_its_last_record() {
         with(vec![ScriptedReply::text("whole")]).with_tool(tool.clone()).restore_unrecorded(&cut).unwrap();
     let store_2 = JsonStore::open(store.dir().join("elsewhere")).unwrap();
     store_2.save_session(&cut).unwrap();
-    let recorder_2 = SessionRecorder::attach(&second, store_2.clone());
+    let recorder_2 = SessionRecorder::attach(&mut second, store_2.clone());
     drop(second.resume().unwrap());
     second.finish().await;
     assert_eq!(tool.calls().len(), 0, "what was done is not done again");
@@ -134,7 +134,7 @@ async fn whoever_does_not_resume_aborts_and_goes_on() {
         }
     });
     let first = with(vec![ScriptedReply::call("c1", "say", json!({}))]).with_tool(tool);
-    let recorder = SessionRecorder::attach(&first, store.clone());
+    let recorder = SessionRecorder::attach(&mut first, store.clone());
     drop(first.prompt("go").unwrap());
     latch.reached().await;
     recorder.close().await.unwrap();
@@ -146,7 +146,7 @@ async fn whoever_does_not_resume_aborts_and_goes_on() {
     let second = with(vec![ScriptedReply::text("fine")]).restore_unrecorded(&cut).unwrap();
     second.abort();
     second.finish().await;
-    let recorder_2 = SessionRecorder::attach(&second, elsewhere.clone());
+    let recorder_2 = SessionRecorder::attach(&mut second, elsewhere.clone());
     drop(second.prompt("again").unwrap());
     second.finish().await;
     recorder_2.close().await.unwrap();
@@ -162,7 +162,7 @@ async fn whoever_does_not_resume_aborts_and_goes_on() {
 async fn a_state_of_another_version_is_kept_and_the_session_loads_without_it() {
     let (dir, store) = store();
     let first = agent(&[Play::Calls(vec!["ask"])], ToolExecutionStrategy::Parallel);
-    let recorder = SessionRecorder::attach(&first, store.clone());
+    let recorder = SessionRecorder::attach(&mut first, store.clone());
     drop(first.prompt("go").unwrap());
     first.finish().await;
     recorder.close().await.unwrap();
@@ -188,7 +188,7 @@ async fn a_state_of_another_version_is_kept_and_the_session_loads_without_it() {
 async fn a_new_session_closes_the_one_before() {
     let (_dir, store) = store();
     let agent = with(vec![ScriptedReply::text("a"), ScriptedReply::text("b")]);
-    let recorder = SessionRecorder::attach(&agent, store.clone());
+    let recorder = SessionRecorder::attach(&mut agent, store.clone());
     agent.chat("one").await.unwrap();
     let new = agent.new_session();
     agent.chat("two").await.unwrap();
@@ -250,7 +250,7 @@ async fn no_key_is_in_any_file_of_a_session() {
     let (dir, store) = store();
     let agent = with(vec![ScriptedReply::text("a")])
         .configure(|c| c.model = std::sync::Arc::new((*c.model).clone().with_api_key("sk-secret")));
-    let recorder = SessionRecorder::attach(&agent, store);
+    let recorder = SessionRecorder::attach(&mut agent, store);
     agent.chat("one").await.unwrap();
     for name in ["s-1.journal.jsonl", "s-1.json"] {
         if name == "s-1.json" {
@@ -276,7 +276,7 @@ async fn a_call_that_was_cut_off_and_is_not_resumed_is_closed_as_unknown() {
     });
     let calls = ScriptedReply::call("c1", "say", json!({})).and_call("c2", "ask", json!({}));
     let first = with(vec![calls]).with_tool(tool).with_tool(ScriptedTool::saying("ask", "x").asking("?"));
-    let recorder = SessionRecorder::attach(&first, store.clone());
+    let recorder = SessionRecorder::attach(&mut first, store.clone());
     drop(first.prompt("go").unwrap());
     latch.reached().await;
     recorder.close().await.unwrap();

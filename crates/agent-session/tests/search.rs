@@ -41,7 +41,7 @@ async fn fill(store: &Arc<dyn BlockingSessionStore>) -> Vec<SessionRecorder> {
             .with_tool(ScriptedTool::saying("note", format!("noted {id}")))
             .restore_unrecorded(&store.load_session(id).unwrap())
             .unwrap();
-        let recorder = SessionRecorder::attach(&agent, store.clone());
+        let recorder = SessionRecorder::attach(&mut agent, store.clone());
         agent.chat(prompt).await.unwrap();
         // The last one is still being written.
         if id != "s-4" {
@@ -175,7 +175,7 @@ fn a_run_that_waits_is_found_by_its_status_and_one_that_was_cut_off_too() {
                     .with_tool(ScriptedTool::saying("ask", "x").asking("May I?"))
             };
             let waiting = asking().with_session_id("waits");
-            let recorder = SessionRecorder::attach(&waiting, store.clone());
+            let recorder = SessionRecorder::attach(&mut waiting, store.clone());
             drop(waiting.prompt("go").unwrap());
             let Some(RunEnd::Suspended(_)) = waiting.finish().await else { panic!() };
 
@@ -183,7 +183,7 @@ fn a_run_that_waits_is_found_by_its_status_and_one_that_was_cut_off_too() {
             let provider =
                 ScriptedProvider::new([ScriptedReply::text("half").and_wait(&latch).and_text("!")]);
             let cut = BasicAgent::new(ModelConfig::default()).with_provider(provider).with_session_id("cut");
-            let cut_recorder = SessionRecorder::attach(&cut, store.clone());
+            let cut_recorder = SessionRecorder::attach(&mut cut, store.clone());
             drop(cut.prompt("go").unwrap());
             latch.reached().await;
 

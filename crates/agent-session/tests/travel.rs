@@ -190,7 +190,7 @@ async fn a_fork_that_was_made_without_an_agent_is_gone_on_with_as_a_branch() {
         store.save_session(&session.forked(&point, "s-2", agent_core::Timestamp(9)).unwrap()).unwrap();
         let agent = with(vec![ScriptedReply::text("x"), ScriptedReply::text("y")]);
         let agent = agent.restore_unrecorded(&store.load_session("s-2").unwrap()).unwrap();
-        let recorder = SessionRecorder::attach(&agent, store.clone());
+        let recorder = SessionRecorder::attach(&mut agent, store.clone());
         agent.chat("on").await.unwrap();
         agent.chat("and on").await.unwrap();
         recorder.close().await.unwrap();
@@ -209,7 +209,7 @@ async fn an_agent_that_waits_or_runs_does_not_travel() {
     for kind in KINDS {
         let (_dir, store) = store(*kind);
         let agent = with(vec![ScriptedReply::call("c1", "ask", json!({}))]);
-        let recorder = SessionRecorder::attach(&agent, store.clone());
+        let recorder = SessionRecorder::attach(&mut agent, store.clone());
         drop(agent.prompt("go").unwrap().collect().await);
         let session = recorder.session("s-1").unwrap();
         let start = &session.points()[0];
@@ -257,7 +257,7 @@ async fn a_place_before_a_compaction_has_the_whole_conversation() {
     let (_dir, store) = store(Kind::Json);
     let plays = vec![scene::Play::Text(280); 8];
     let agent = scene::agent(&plays, agent_core::ToolExecutionStrategy::Parallel);
-    let recorder = SessionRecorder::attach(&agent, store.clone());
+    let recorder = SessionRecorder::attach(&mut agent, store.clone());
     scene::perform(&agent, &vec![scene::Act::Prompt(380); 8]).await;
     let session = recorder.session("s-1").unwrap();
     assert!(session.history().unwrap().len() < 16, "it was compacted");

@@ -56,7 +56,7 @@ fn recorded(plays: &[Play], acts: &[Act]) -> Vec<Session> {
     let dir = tempfile::tempdir().unwrap();
     block_on(async {
         let agent = agent(plays, ToolExecutionStrategy::Parallel);
-        let recorder = SessionRecorder::attach(&agent, scene::Kind::Json.open(dir.path()));
+        let recorder = SessionRecorder::attach(&mut agent, scene::Kind::Json.open(dir.path()));
         perform(&agent, acts).await;
         recorder.sessions()
     })
@@ -138,7 +138,7 @@ fn groups_budgets_and_forks_are_as_the_schema_says() {
     let session = block_on(async {
         let agent =
             agent(&plays, ToolExecutionStrategy::Sequential).with_budget(Budget::new(limits).pausing());
-        let recorder = SessionRecorder::attach(&agent, scene::Kind::Json.open(dir.path()));
+        let recorder = SessionRecorder::attach(&mut agent, scene::Kind::Json.open(dir.path()));
         drop(agent.prompt("go").unwrap());
         while let Some(RunEnd::Suspended(questions)) = agent.finish().await {
             let answer = Answer::Raise { by: Spending::of_tool_calls(1) };
@@ -261,7 +261,7 @@ fn make_samples() {
     block_on(async {
         for (id, count) in [("v1-whole", acts.len()), ("v1-journal", 3), ("v1-waiting", 0)] {
             let agent = agent(&plays, ToolExecutionStrategy::Parallel).with_session_id(id);
-            let recorder = SessionRecorder::attach(&agent, store.clone());
+            let recorder = SessionRecorder::attach(&mut agent, store.clone());
             perform(&agent, &acts[..count]).await;
             recorder.save().await.unwrap();
             if id == "v1-journal" {

@@ -61,7 +61,7 @@ fn the_first_process_asks() {
     }
     block_on(async {
         let agent = agent(vec![deploys(&["c1"])]);
-        let recorder = SessionRecorder::attach(&agent, Kind::noted(Path::new(".")).open(Path::new(".")));
+        let recorder = SessionRecorder::attach(&mut agent, Kind::noted(Path::new(".")).open(Path::new(".")));
         drop(agent.prompt("Deploy it, please.").unwrap());
         assert!(matches!(agent.finish().await, Some(RunEnd::Suspended(_))));
         // Not closed: the process is gone before anybody could.
@@ -109,7 +109,7 @@ fn a_question_of_one_process_is_answered_by_a_second_and_the_run_goes_on_in_a_th
                 .with_tool(tool.clone())
                 .restore_unrecorded(&store.load_session("s-1").unwrap())
                 .unwrap();
-            let recorder = SessionRecorder::attach(&agent, store.clone());
+            let recorder = SessionRecorder::attach(&mut agent, store.clone());
             drop(agent.resume().unwrap());
             let Some(RunEnd::Completed(_)) = agent.finish().await else { panic!() };
             assert_eq!(tool.calls(), [json!({ "to": "c1" })], "allowed once, run once");
@@ -128,7 +128,7 @@ fn a_question_of_one_process_is_answered_by_a_second_and_the_run_goes_on_in_a_th
 async fn asked(kind: Kind, dir: &Path, calls: &[&str]) -> Arc<dyn BlockingSessionStore> {
     let store = kind.open(dir);
     let agent = agent(vec![deploys(calls)]);
-    let recorder = SessionRecorder::attach(&agent, store.clone());
+    let recorder = SessionRecorder::attach(&mut agent, store.clone());
     drop(agent.prompt("go").unwrap().collect().await);
     recorder.close().await.unwrap();
     store
@@ -187,7 +187,7 @@ async fn what_does_not_wait_is_not_answered_and_says_why() {
 
     // It was ended instead.
     let there = agent(Vec::new()).restore_unrecorded(&store.load_session("s-1").unwrap()).unwrap();
-    let recorder = SessionRecorder::attach(&there, store.clone());
+    let recorder = SessionRecorder::attach(&mut there, store.clone());
     there.abort();
     there.finish().await;
     recorder.close().await.unwrap();
@@ -207,7 +207,7 @@ async fn where_a_process_has_the_session_open_the_answer_is_to_be_given_there() 
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let agent = agent(vec![deploys(&["c1"]), ScriptedReply::text("done")]);
-        let recorder = SessionRecorder::attach(&agent, store.clone());
+        let recorder = SessionRecorder::attach(&mut agent, store.clone());
         drop(agent.prompt("go").unwrap().collect().await);
         assert_eq!(store.unfinished().await.unwrap().waiting().len(), 1, "it is listed all the same");
         let locked = store.answer("s-1", "c1", Answer::Allow, Timestamp(2)).await.unwrap_err();
@@ -228,7 +228,7 @@ async fn of_many_sessions_those_that_are_over_are_not_unfinished() {
             let done = BasicAgent::new(ModelConfig::default())
                 .with_provider(ScriptedProvider::texts(["done"]))
                 .with_session_id(format!("s-{n}"));
-            let recorder = SessionRecorder::attach(&done, store.clone());
+            let recorder = SessionRecorder::attach(&mut done, store.clone());
             done.chat("go").await.unwrap();
             recorder.close().await.unwrap();
         }

@@ -23,6 +23,7 @@ mod tool;
 #[cfg(test)]
 mod tests;
 
+use agent_core::compat::SeedVerbs as _;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

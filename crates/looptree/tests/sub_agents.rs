@@ -39,7 +39,7 @@ async fn a_child_s_loop_is_in_the_tree_and_both_sides_name_each_other() {
     let agent = looptree::agent(model("boss"))
         .with_provider(boss_and_helpers())
         .with_tool(SubAgentTool::new("helper", model("small")));
-    let recorder = SessionRecorder::attach(&agent, store);
+    let recorder = SessionRecorder::attach(&mut agent, store);
     agent.prompt("go").unwrap().collect().await;
     let parent_id = agent.session_id();
     drop((agent, recorder));

@@ -120,7 +120,7 @@ impl Bench {
             )
             .with_execution_limits(None);
         if let Some(recorder) = &self.recorder {
-            recorder.record(&agent);
+            recorder.record(&mut agent);
         }
         agent
     }

@@ -149,7 +149,7 @@ fn sessions(folder: &Path) -> anyhow::Result<Vec<(&'static str, Vec<u8>)>> {
         let agent = BasicAgent::new(ModelConfig::default())
             .with_provider(ScriptedProvider::new(replies))
             .with_session_id(SESSION);
-        let recorder = SessionRecorder::attach(&agent, store);
+        let recorder = SessionRecorder::attach(&mut agent, store);
         agent.chat("Go.").await?;
         recorder.ready(SESSION).await?;
         let journal = read(".journal.jsonl")?;

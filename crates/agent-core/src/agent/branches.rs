@@ -231,7 +231,7 @@ impl AgentHandle {
         snapshot.history = outcome.context.history.clone();
         snapshot.last_loop_id = Some(outcome.loop_id.clone());
         snapshot.suspended.clone_from(&outcome.context.suspended);
-        self.take_over_snapshot(snapshot)
+        self.load_snapshot(snapshot)
     }
 
     fn prepare(

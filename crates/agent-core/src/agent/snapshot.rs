@@ -98,13 +98,17 @@ impl BasicAgent {
     /// # Errors
     /// [`AgentError::Busy`] when a run is open here, and [`AgentError::SnapshotVersion`] when a later version wrote it.
     pub fn restore(self, snapshot: AgentSnapshot) -> Result<Self, AgentError> {
-        self.take_over_snapshot(snapshot)?;
+        self.load_snapshot(snapshot)?;
         Ok(self)
     }
 }
 
 impl AgentHandle {
-    pub(super) fn take_over_snapshot(&self, snapshot: AgentSnapshot) -> Result<(), AgentError> {
+    /// Replaces the agent's conversation, ids and queues, as [`BasicAgent::restore`].
+    ///
+    /// # Errors
+    /// As [`BasicAgent::restore`].
+    pub fn load_snapshot(&self, snapshot: AgentSnapshot) -> Result<(), AgentError> {
         self.check_idle()?;
         if snapshot.version > SNAPSHOT_VERSION {
             return Err(AgentError::SnapshotVersion { found: snapshot.version, known: SNAPSHOT_VERSION });

@@ -95,14 +95,16 @@ fn messages_field(vendor: Vendor) -> &'static str {
 #[tokio::test]
 async fn a_conversation_that_grows_breaks_no_cache() {
     for vendor in ALL {
-        let scene = scene(vendor).await;
+        let mut scene = scene(vendor).await;
         for prompt in ["Look.", "And?", "Go on.", "More."] {
             assert_eq!(scene.breaks(prompt).await, [], "{}", vendor.name);
         }
         assert_eq!(scene.server.asked().len(), 5);
         // A request that differs in what is no part of the prompt.
-        let agent = scene.agent.clone().with_max_tokens(77).with_temperature(0.5);
-        let _ = agent;
+        scene.agent.set_config(|c| {
+            c.request.max_tokens = Some(77);
+            c.request.temperature = Some(0.5);
+        });
         assert_eq!(scene.breaks("Shorter.").await, [], "{}", vendor.name);
     }
 }

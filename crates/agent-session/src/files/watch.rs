@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use agent_core::hooks::{HookError, Hooks, ToolEnded, Verdict};
+use agent_core::hooks::{Hooks, ToolEnded, Verdict};
 use agent_core::run::ToolChange;
 use serde_json::{Value, json};
 
@@ -78,46 +78,32 @@ impl FileWatch {
         self.meet(&paths);
     }
 
-    /// The same hooks with the watch's own around tool calls. Hooks that are there are asked first; a result that their
-    /// `after_tool` changes is changed as they say.
+    /// Returns `hooks` with the watch's own hooks around tool calls at the end. Existing hooks run first.
     #[must_use]
-    pub fn hooks(&self, mut hooks: Hooks) -> Hooks {
-        let before = hooks.tool.before.take();
-        let watch = self.clone();
-        let hooks = hooks.before_tool(move |call| {
-            let (watch, before) = (watch.clone(), before.clone());
-            async move {
-                let paths = watch.paths(&call.arguments);
-                let verdict = match before {
-                    Some(before) => before(call).await?,
-                    None => Verdict::Allow,
-                };
-                if !paths.is_empty() {
-                    watch.blocking(move |watch| watch.meet(&paths)).await;
+    pub fn hooks(&self, hooks: Hooks) -> Hooks {
+        let (before, after) = (self.clone(), self.clone());
+        hooks
+            .before_tool(move |call| {
+                let watch = before.clone();
+                async move {
+                    let paths = watch.paths(&call.arguments);
+                    if !paths.is_empty() {
+                        watch.blocking(move |watch| watch.meet(&paths)).await;
+                    }
+                    Verdict::Allow
                 }
-                Ok::<Verdict, HookError>(verdict)
-            }
-        });
-        let mut hooks = hooks;
-        let after = hooks.tool.after.take();
-        let watch = self.clone();
-        hooks.after_tool(move |ended: ToolEnded| {
-            let (watch, after) = (watch.clone(), after.clone());
-            async move {
-                let paths = watch.paths(&ended.end.result.details);
-                let details = ended.end.result.details.clone();
-                let mut change = match after {
-                    Some(after) => after(ended).await?,
-                    None => ToolChange::none(),
-                };
-                let notes = watch.blocking(move |watch| watch.take_notes(&paths)).await;
-                if let Some(notes) = notes {
-                    let details = change.details.take().unwrap_or(details);
-                    change.details = Some(with_notes(details, &notes));
+            })
+            .after_tool(move |ended: ToolEnded| {
+                let watch = after.clone();
+                async move {
+                    let details = ended.end.result.details;
+                    let paths = watch.paths(&details);
+                    let notes = watch.blocking(move |watch| watch.take_notes(&paths)).await;
+                    notes.map_or_else(ToolChange::none, |notes| {
+                        ToolChange::none().with_details(with_notes(details, &notes))
+                    })
                 }
-                Ok::<ToolChange, HookError>(change)
-            }
-        })
+            })
     }
 
     fn lock(&self) -> MutexGuard<'_, Seen> {

@@ -226,7 +226,7 @@ pub(crate) fn record_of_setup(setup: &RunSetup, now: Timestamp) -> LoopRecord {
     record.group.clone_from(&setup.group);
     record.continuation_kind = setup.continuation.clone().unwrap_or(ContinuationKind::Initial);
     record.config = (*setup.config).clone();
-    record.metadata = setup.metadata.clone();
+    record.metadata = setup.policy.metadata.clone();
     record
 }
 

@@ -25,7 +25,7 @@ fn agent<F: Future<Output = ()> + Send + 'static>(
             ScriptedReply::text("later"),
         ]),
     );
-    let recorder = SessionRecorder::attach(&agent, store.clone());
+    let recorder = SessionRecorder::attach(&mut agent, store.clone());
     let meddle = Arc::new(meddle);
     let tool = ScriptedTool::new("meddle", move |_, _| {
         let meddling = meddle(recorder.clone());
@@ -102,7 +102,7 @@ async fn where_nothing_can_be_written_no_model_is_called() {
     let provider = ScriptedProvider::texts(["never"]);
     let agent =
         BasicAgent::new(ModelConfig::default()).with_session_id("s-1").with_provider(provider.clone());
-    let recorder = SessionRecorder::attach(&agent, store);
+    let recorder = SessionRecorder::attach(&mut agent, store);
     assert!(recorder.ready("s-1").await.is_err());
     let error = agent.chat("go").await.unwrap_err().to_string();
     assert!(error.contains("s-1.journal.jsonl"), "{error}");

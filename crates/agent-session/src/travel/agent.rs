@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agent_core::{BasicAgent, History, SessionId};
+use agent_core::{AgentHandle, History, SessionId};
 use async_trait::async_trait;
 
 use super::Point;
@@ -56,7 +56,7 @@ pub trait TimeTravel {
 }
 
 #[async_trait]
-impl TimeTravel for BasicAgent {
+impl TimeTravel for AgentHandle {
     fn rewind(&self, session: &Session, point: &Point) -> Result<Arrival, SessionError> {
         arrive(self, session, Some(point))?;
         Ok(Arrival {
@@ -75,7 +75,7 @@ impl TimeTravel for BasicAgent {
         if self.is_streaming() {
             return Err(agent_core::AgentError::Busy.into());
         }
-        let environment = self.config().environment;
+        let environment = self.config().services.environment;
         let fork = session.forked(point, environment.random_id(), environment.now())?;
         store.save_session(&fork).await?;
         if let Err(error) = arrive(self, &fork, fork.end_point().as_ref()) {
@@ -89,12 +89,12 @@ impl TimeTravel for BasicAgent {
 }
 
 /// Takes over the conversation at a place; none for the beginning of a session without loops.
-fn arrive(agent: &BasicAgent, session: &Session, point: Option<&Point>) -> Result<(), SessionError> {
+fn arrive(agent: &AgentHandle, session: &Session, point: Option<&Point>) -> Result<(), SessionError> {
     let (history, path) = match point {
         Some(point) => (session.history_at(point)?, session.path_to(point)?),
         None => (History::new(), Vec::new()),
     };
-    let mut snapshot = agent.checkpoint();
+    let mut snapshot = agent.snapshot();
     let same = snapshot.session_id == session.session_id;
     let mut counters = session.loop_counters();
     if same {
@@ -110,9 +110,8 @@ fn arrive(agent: &BasicAgent, session: &Session, point: Option<&Point>) -> Resul
     snapshot.last_loop_id = last.map(|r| r.loop_id.clone());
     snapshot.loop_counters = counters;
     snapshot.history = history;
-    snapshot.system_prompt = agent.system_prompt().to_string();
+    snapshot.system_prompt = agent.state().system_prompt.to_string();
     snapshot.changed = false;
     snapshot.rewound = true;
-    agent.clone().restore(snapshot)?;
-    Ok(())
+    Ok(agent.load_snapshot(snapshot)?)
 }

@@ -191,7 +191,7 @@ pub(crate) async fn live() {
         done = loaded.loops.iter().filter(|r| r.status == LoopStatus::Completed).count();
         agent = agent.restore_unrecorded(&loaded).unwrap();
     }
-    let recorder = SessionRecorder::attach(&agent, store);
+    let recorder = SessionRecorder::attach(&mut agent, store);
     let inner = agent.config().journal.unwrap();
     agent.set_journal(Some(Arc::new(Slow {
         inner,

@@ -1,5 +1,6 @@
 //! Hanging the tools of servers into an agent, and keeping them up to date.
 
+use agent_core::compat::SeedVerbs as _;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::future::Future;

@@ -1,5 +1,6 @@
 //! Hanging the operations of an API into an agent.
 
+use agent_core::compat::SeedVerbs as _;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;

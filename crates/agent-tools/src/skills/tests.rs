@@ -1,3 +1,4 @@
+use agent_core::compat::SeedVerbs as _;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;

@@ -76,12 +76,12 @@ pub(super) fn config(tool: &SubAgentTool, ctx: &ToolContext) -> Result<AgentLoop
     let provider =
         tool.provider.as_ref().or(ctx.provider()).ok_or_else(|| ToolError::failed(NO_PROVIDER))?;
     let mut config = AgentLoopConfig::new(provider.clone(), tool.model.clone(), ctx.environment.clone());
-    config.thinking_level = tool.thinking;
-    config.execution_limits = Some(tool.limits);
-    config.first_turn_trigger = TurnTrigger::SubAgent;
+    config.request.thinking_level = tool.thinking;
+    config.policy.limits = Some(tool.limits);
+    config.policy.first_turn_trigger = TurnTrigger::SubAgent;
     config.services.journal = ctx.journal().cloned();
     // An account below that of the caller, so that the costs of the child are also charged to the caller.
-    config.budget = match (ctx.budget(), tool.budget) {
+    config.services.budget = match (ctx.budget(), tool.budget) {
         (Some(above), Some(limits)) => Some(above.child(&tool.name, limits)),
         (Some(above), None) => Some(above.clone()),
         (None, Some(limits)) => Some(Budget::named(&tool.name, limits)),
@@ -96,7 +96,7 @@ pub(super) fn config(tool: &SubAgentTool, ctx: &ToolContext) -> Result<AgentLoop
 /// Creates an empty conversation in a new session. Its first loop names the caller's loop as its parent.
 fn context(tool: &SubAgentTool, ctx: &ToolContext) -> AgentContext {
     let session = SessionId::from(ctx.environment.random_id());
-    let mut context = AgentContext::new(tool.system_prompt.clone()).with_toolkit(tool.tools.clone());
+    let mut context = AgentContext::new(tool.system_prompt.clone()).with_shared_tools(tool.tools.clone());
     context.loop_id = Some(LoopId::from(format!("{session}.sub.1")));
     context.session_id = Some(session);
     context.agent_id = Some(ctx.environment.random_id().into());
@@ -109,7 +109,7 @@ async fn watch(tool: &SubAgentTool, ctx: &ToolContext, mut events: EventReceiver
     let mut seen = Seen::default();
     while let Some(event) = events.recv().await {
         match event {
-            AgentEvent::MessageUpdate { delta: StreamDelta::Text { delta }, .. } => {
+            AgentEvent::MessageUpdate { delta: StreamDelta::Text { text: delta }, .. } => {
                 ctx.on_update(ToolResult::text(delta).with_details(json!({ "sub_agent": tool.name })));
             }
             AgentEvent::ToolExecutionStart { tool_name, .. } => {

@@ -63,9 +63,9 @@ fn settings_add_up() {
         .with_tools(vec![Arc::new(named("b")) as Arc<dyn AgentTool>])
         .with_tools(Tools::default().with(named("c")))
         .with_provider(provider)
-        .configure(|config| config.max_tokens = Some(7))
-        .configure(|config| config.max_tokens = config.max_tokens.map(|tokens| tokens * 2));
+        .configure(|config| config.request.max_tokens = Some(7))
+        .configure(|config| config.request.max_tokens = config.request.max_tokens.map(|tokens| tokens * 2));
     assert_eq!(format!("{:?}", tool.tools), r#"["a", "b", "c"]"#);
     let ctx = ToolContext::detached("helper", Arc::new(SystemEnvironment));
-    assert_eq!(run::config(&tool, &ctx).unwrap().max_tokens, Some(14));
+    assert_eq!(run::config(&tool, &ctx).unwrap().request.max_tokens, Some(14));
 }

@@ -86,7 +86,7 @@ impl Tools {
     #[must_use]
     pub fn duplicate_name(&self) -> Option<&str> {
         let mut seen = BTreeSet::new();
-        self.inner.tools.iter().map(|tool| tool.name()).find(|name| !seen.insert(*name))
+        self.inner.tools.iter().map(AgentTool::name).find(|name| !seen.insert(*name))
     }
 
     /// Returns the definitions that the model receives. Of several tools with one name, only the last is included.
@@ -165,6 +165,6 @@ impl IntoIterator for Tools {
 
 impl fmt::Debug for Tools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.inner.tools.iter().map(|t| t.name())).finish()
+        f.debug_list().entries(self.inner.tools.iter().map(AgentTool::name)).finish()
     }
 }

@@ -1,5 +1,5 @@
 //! What `CodingTools` and the tools in it make of settings that meet, in either order.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "these are tests")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "these are tests")]
 
 mod support;
 

@@ -173,6 +173,6 @@ impl IntoIterator for Tools {
 
 impl fmt::Debug for Tools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.inner.tools.iter().map(|t| t.name())).finish()
+        f.debug_list().entries(self.inner.tools.iter().map(AgentTool::name)).finish()
     }
 }

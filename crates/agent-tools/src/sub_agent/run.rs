@@ -19,7 +19,7 @@ const NO_APPROVAL: &str =
 const NO_PROVIDER: &str =
     "the sub-agent has no provider to call its model with; give it one by with_provider";
 
-fn not_started(error: LoopError) -> ToolError {
+fn not_started(error: &LoopError) -> ToolError {
     ToolError::failed(format!("the sub-agent could not begin: {error}"))
 }
 
@@ -52,7 +52,7 @@ pub(super) async fn run(tool: &SubAgentTool, task: &str, ctx: ToolContext) -> Re
         let prompt = vec![AgentMessage::user(task)];
         let mut messages = agent_loop(prompt, &mut context, &config, tx.clone(), ctx.cancel.clone())
             .await
-            .map_err(not_started)?;
+            .map_err(|error| not_started(&error))?;
         while let Some(question) =
             context.suspended.as_ref().and_then(|run| run.questions().into_iter().next())
         {
@@ -60,7 +60,7 @@ pub(super) async fn run(tool: &SubAgentTool, task: &str, ctx: ToolContext) -> Re
             let (tx, cancel) = (tx.clone(), ctx.cancel.clone());
             messages = agent_loop_answer(&mut context, &config, question.id, answer, tx, cancel)
                 .await
-                .map_err(not_started)?;
+                .map_err(|error| not_started(&error))?;
         }
         drop(tx);
         Ok::<_, ToolError>(messages)

@@ -70,7 +70,7 @@ async fn a_function_may_give_text_json_content_or_a_result_and_may_fail() {
     assert!(run(&whole, oslo()).await.unwrap().terminate);
     let failure = run(&fails, oslo()).await.unwrap_err();
     assert_eq!(failure.to_string(), "invalid digit found in string");
-    assert!(failure.source().is_some_and(|e| e.is::<std::num::ParseIntError>()), "{failure:?}");
+    assert!(failure.source().unwrap().is::<std::num::ParseIntError>(), "{failure:?}");
     assert_eq!(run(&fails, json!({"city": "7"})).await.unwrap().to_text(), "7");
 }
 
@@ -81,8 +81,8 @@ struct Forecast {
 }
 
 #[track_caller]
-fn check_output(output: impl Serialize + 'static, expect: ToolResult) {
-    assert_eq!(ToolResult::from_output(output).unwrap(), expect);
+fn check_output(output: impl Serialize + 'static, expect: &ToolResult) {
+    assert_eq!(ToolResult::from_output(output).unwrap(), *expect);
 }
 
 #[tokio::test]
@@ -90,17 +90,17 @@ async fn an_output_may_be_anything_that_serializes() {
     let forecast = Forecast { city: "Oslo".into(), celsius: -3 };
     let json = json!({"city": "Oslo", "celsius": -3});
     let text = r#"{"city":"Oslo","celsius":-3}"#;
-    check_output(forecast.clone(), ToolResult::text(text).with_details(json));
-    check_output(vec![1, 2], ToolResult::text("[1,2]").with_details(json!([1, 2])));
-    check_output(42, ToolResult::text("42").with_details(json!(42)));
-    check_output((), ToolResult::default());
-    check_output("plain", ToolResult::text("plain"));
-    check_output(Some(String::from("plain")), ToolResult::text("plain"));
-    check_output('x', ToolResult::text("x"));
+    check_output(forecast.clone(), &ToolResult::text(text).with_details(json));
+    check_output(vec![1, 2], &ToolResult::text("[1,2]").with_details(json!([1, 2])));
+    check_output(42, &ToolResult::text("42").with_details(json!(42)));
+    check_output((), &ToolResult::default());
+    check_output("plain", &ToolResult::text("plain"));
+    check_output(Some(String::from("plain")), &ToolResult::text("plain"));
+    check_output('x', &ToolResult::text("x"));
     let picture = Content::image("AA", "image/png");
-    check_output(picture.clone(), ToolResult::content(vec![picture.clone()]));
-    check_output(vec![picture.clone()], ToolResult::content(vec![picture]));
-    check_output(ToolResult::error("no").terminating(), ToolResult::error("no").terminating());
+    check_output(picture.clone(), &ToolResult::content(vec![picture.clone()]));
+    check_output(vec![picture.clone()], &ToolResult::content(vec![picture]));
+    check_output(ToolResult::error("no").terminating(), &ToolResult::error("no").terminating());
     let keys = BTreeMap::from([((1, 2), 3)]);
     let error = ToolResult::from_output(keys).unwrap_err();
     assert!(error.to_string().contains("key must be a string"), "{error}");

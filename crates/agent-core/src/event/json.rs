@@ -48,7 +48,7 @@ pub(super) mod answer {
         let form = match answer {
             Answer::Allow => Form::Allow,
             Answer::AllowWith(arguments) => Form::AllowWith { arguments: Cow::Borrowed(arguments) },
-            Answer::Raise { by } => Form::Raise { by: by.clone() },
+            Answer::Raise { by } => Form::Raise { by: *by },
             Answer::Deny { reason } => Form::Deny { reason: Cow::Borrowed(reason) },
         };
         form.serialize(serializer)

@@ -56,7 +56,7 @@ enum Form {
         #[serde(skip)]
         message: MessageSnapshot,
         content_index: u32,
-        #[serde(with = "Delta")]
+        #[serde(with = "Piece")]
         delta: StreamDelta,
     },
     MessageEnd {
@@ -128,7 +128,7 @@ enum Form {
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "StreamDelta")]
 #[non_exhaustive]
-enum Delta {
+enum Piece {
     Text {
         #[serde(rename = "delta")]
         text: String,

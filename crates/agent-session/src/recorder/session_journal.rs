@@ -42,7 +42,7 @@ impl SessionJournal {
         Ok((Self { writer, lines: LineWriter::default(), known }, recording))
     }
 
-    /// Makes every later write fail, as a full journal does.
+    /// Makes every later write fail, as a full disk does.
     #[cfg(test)]
     pub(super) fn break_writer(&mut self) {
         #[derive(Debug)]

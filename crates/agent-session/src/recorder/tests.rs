@@ -43,7 +43,7 @@ async fn a_record_that_cannot_be_written_ends_the_run_and_memory_is_not_ahead_of
     let (_dir, store, agent) = agent(|recorder| async move {
         let mut state = recorder.inner.lock();
         let tracked = state.sessions.values_mut().next().unwrap();
-        // Every write fails, as on a full journal.
+        // Every write fails, as on a full disk.
         tracked.journal.as_mut().unwrap().break_writer();
     });
     let recorder_sees = |store: &JsonStore| store.load_session("s-1").unwrap();

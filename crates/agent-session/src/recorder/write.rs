@@ -194,7 +194,7 @@ impl Inner {
                 Ok(Some(job))
             }
             Err(error) => {
-                // What is in memory is ahead of the journal: it goes, and the next record begins from the journal .
+                // The memory is ahead of the store: drop it, so that the next record starts from the stored state.
                 state.sessions.remove(id);
                 Err(error)
             }

@@ -5,6 +5,8 @@
 
 mod script;
 
+use looptree::evaluation::LlmJudgeEvaluation;
+use looptree::tools::BranchWorkspaces;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
@@ -18,7 +20,7 @@ async fn main() -> Result<()> {
     let sessions = tempfile::tempdir()?;
     let store = JsonStore::open(sessions.path())?;
 
-    let agent = looptree::agent(ModelConfig::default()).with_system_prompt("You are a careful editor.");
+    let mut agent = looptree::agent(ModelConfig::default()).with_system_prompt("You are a careful editor.");
     let recorder = SessionRecorder::attach(&mut agent, store.clone());
 
     // Each branch has a folder, tools that stay in it, and a model.
@@ -31,13 +33,13 @@ async fn main() -> Result<()> {
             let model = Arc::new(script::Editor::new(text));
             BranchSpec::asking("Make the greeting in greeting.txt friendlier.")
                 .with_tools(folder.toolkit(Workspace::tools))
-                .configure(move |config| config.provider = model)
+                .configure(move |config| config.services.provider = model)
         })
         .collect();
 
     // A model compares the two answers.
     let mut judge = agent.config();
-    judge.provider = Arc::new(script::Judge);
+    judge.services.provider = Arc::new(script::Judge);
 
     let (tx, mut events) = looptree::event_channel();
     let watch = async {

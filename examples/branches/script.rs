@@ -1,10 +1,12 @@
 //! Models that follow a script.
 
 use async_trait::async_trait;
-use looptree::{
-    CancellationToken, Completion, EventSink, ModelRequest, ProviderError, StopReason, StreamEvent,
-    StreamProvider, Usage,
-};
+use looptree::message::StopReason;
+use looptree::provider::Completion;
+use looptree::provider::EventSink;
+use looptree::provider::ModelRequest;
+use looptree::provider::StreamEvent;
+use looptree::{CancellationToken, ProviderError, StreamProvider, Usage};
 
 /// Writes its text to the greeting, then says so.
 pub(crate) struct Editor {

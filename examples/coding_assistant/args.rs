@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use looptree::Money;
+use looptree::budget::Money;
 
 use crate::sandbox::Choice;
 

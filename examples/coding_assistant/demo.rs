@@ -40,7 +40,7 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<ExitCode> {
     let workspace = Workspace::open(&root)?;
     let (shell, held) = crate::sandbox::shell(args, &workspace).await?;
     screen.line(&held);
-    let agent = BasicAgent::new(recording::model())
+    let mut agent = BasicAgent::new(recording::model())
         .with_provider(recording::Recording)
         .with_system_prompt(crate::SYSTEM_PROMPT)
         .with_tools(CodingTools::new(workspace).with_bash(shell).tools());

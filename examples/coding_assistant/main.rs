@@ -26,6 +26,7 @@ mod talk;
 mod tape;
 mod travel;
 
+use looptree::compat::SeedVerbs as _;
 use std::cell::RefCell;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;

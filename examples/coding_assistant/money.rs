@@ -2,9 +2,13 @@
 
 use std::io::IsTerminal as _;
 
-use looptree::{
-    Answer, AtLimit, Budget, BudgetLimit, BudgetLimits, BudgetRefusal, Cost, Money, Spending, Usage,
-};
+use looptree::budget::AtLimit;
+use looptree::budget::BudgetLimit;
+use looptree::budget::BudgetRefusal;
+use looptree::budget::Money;
+use looptree::budget::Spending;
+use looptree::message::Cost;
+use looptree::{Answer, Budget, BudgetLimits, Usage};
 
 use crate::args::Args;
 

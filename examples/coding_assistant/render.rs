@@ -1,5 +1,6 @@
 //! Events on a terminal.
 
+use looptree::event::Ended;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

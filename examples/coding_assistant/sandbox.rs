@@ -1,5 +1,6 @@
 //! What holds the commands that the model runs.
 
+use looptree::tools::SandboxRules;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};

@@ -1,8 +1,12 @@
 //! One task on the screen: live text, tools, questions, usage, Ctrl-C.
 
 use anyhow::Result;
+use looptree::Question;
+use looptree::compat::SeedVerbs as _;
+use looptree::event::Ended;
+use looptree::message::Cost;
 use looptree::prelude::*;
-use looptree::{Cost, EventReceiver, Usage};
+use looptree::{EventReceiver, Usage};
 
 use crate::approval;
 use crate::demo::RECORDING;
@@ -91,7 +95,7 @@ pub(crate) async fn go_on(
     };
     if model.provider != RECORDING {
         screen.line(&money::summary(&usage, &cost));
-        if let Some(budget) = agent.config().budget {
+        if let Some(budget) = agent.config().services.budget {
             screen.line(&money::spent(&budget));
         }
     }

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, anyhow};
+use looptree::budget::AtLimit;
+use looptree::message::CostConfig;
+use looptree::model::ApiProtocol;
 use looptree::prelude::*;
 use looptree::session::{Cassette, CassetteRecorder, Replay};
-use looptree::{ApiProtocol, AtLimit, CostConfig};
 use serde::{Deserialize, Serialize};
 
 use crate::approval::{self, Mode};

@@ -1,10 +1,11 @@
 //! Looking at the session as a tree, going back in it, going on elsewhere.
 
+use looptree::Message;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use looptree::MessageRef;
+use looptree::history::MessageRef;
 use looptree::prelude::*;
 use looptree::session::{Arrival, FileWatch, OutlineTurn, Point, Session};
 

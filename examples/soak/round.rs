@@ -3,10 +3,13 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use looptree::event::Ended;
+use looptree::model::ApiProtocol;
 use looptree::prelude::*;
+use looptree::provider::ModelRequest;
 use looptree::testing::{ScriptedProvider, ScriptedReply};
 use looptree::tools::SubAgentTool;
-use looptree::{AgentEvent, ApiProtocol, Ended, Message, ModelRequest};
+use looptree::{AgentEvent, Message};
 use serde_json::{Value, json};
 
 /// The file that a round writes and edits.
@@ -84,7 +87,7 @@ pub(crate) async fn run(repository: &Path, scratch: &Path, round: usize) -> Resu
     let sessions = scratch.join("sessions");
     let workspace = Workspace::open(repository)?;
     let helper = SubAgentTool::new("helper", model("helper")).with_tools(workspace.read_only_tools());
-    let agent = looptree::BasicAgent::new(model("coder"))
+    let mut agent = looptree::BasicAgent::new(model("coder"))
         .with_provider(provider(round))
         .with_system_prompt("You work on a repository.")
         .with_tools(workspace.tools())

@@ -13,7 +13,8 @@ mod trial;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use looptree::{ChatDialect, Secret};
+use looptree::model::ChatDialect;
+use looptree::model::Secret;
 
 pub use ask::Outcome;
 pub use report::{Finding, Report};

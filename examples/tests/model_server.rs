@@ -7,15 +7,23 @@
     reason = "a test fails loudly, also in the functions it shares with others"
 )]
 
+use looptree::compat::SeedSetters as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
+use looptree::event::Ended;
+use looptree::message::StopReason;
+use looptree::provider::Completion;
+use looptree::provider::EventSink;
+use looptree::provider::ModelRequest;
+use looptree::provider::StreamEvent;
 use looptree::providers::RemoteProvider;
+use looptree::retry::RetryConfig;
 use looptree::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool};
 use looptree::{
-    AgentEvent, BasicAgent, CancellationToken, Completion, Ended, ErrorKind, EventSink, Message, ModelConfig,
-    ModelRequest, ProviderError, RetryConfig, StopReason, StreamDelta, StreamEvent, StreamProvider, Usage,
+    AgentEvent, BasicAgent, CancellationToken, ErrorKind, Message, ModelConfig, ProviderError, StreamDelta,
+    StreamProvider, Usage,
 };
 use looptree_examples::model_server::{Limits, Server, Tokens, serve};
 use serde_json::json;
@@ -110,7 +118,7 @@ async fn a_run_through_the_server_gives_the_messages_of_a_run_without_it() {
     assert_eq!(ended(&events), Ended::Completed);
     assert_eq!(said(&there), said(&here));
     let asked = upstream.requests();
-    assert_eq!(asked[0].key().map(looptree::Secret::expose), Some(KEY), "the key is the server's");
+    assert_eq!(asked[0].key().map(looptree::model::Secret::expose), Some(KEY), "the key is the server's");
     assert_eq!(asked[1].messages().count(), 4);
     assert!(asked[0].tools.definitions()[0].name == "look");
 }

@@ -28,8 +28,8 @@
 //! ```
 
 mod filter;
-pub mod policy;
 mod info;
+pub mod policy;
 mod verdict;
 
 use std::fmt;
@@ -37,8 +37,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 pub use filter::{FilterResult, InputFilter};
-pub use policy::{Decision, ToolPolicy, ToolRule};
 pub use info::{LoopInfo, ToolCallInfo, ToolEnded, ToolUpdateInfo, TurnEnded, TurnInfo};
+pub use policy::{Decision, ToolPolicy, ToolRule};
 pub use verdict::{HookError, IntoToolChange, IntoVerdict, Verdict};
 
 use crate::environment::BoxFuture;

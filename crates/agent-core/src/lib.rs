@@ -45,8 +45,8 @@ mod wire;
 
 #[doc(inline)]
 pub use agent::{
-    AgentError, AgentHandle, AgentSnapshot, AgentState, BasicAgent, BranchSpec, ChatToken, Exploration, ExploredBranch,
-    IntoPrompt, Request, TypedRequest, TypedRun, SNAPSHOT_VERSION, Subscription, WeakAgent,
+    AgentError, AgentHandle, AgentSnapshot, AgentState, BasicAgent, BranchSpec, ChatToken, Exploration,
+    ExploredBranch, IntoPrompt, Request, SNAPSHOT_VERSION, Subscription, TypedRequest, TypedRun, WeakAgent,
 };
 #[doc(inline)]
 pub use answer::{ANSWER_RETRIES, AnswerError, AnswerFault, AnswerForm};
@@ -64,8 +64,8 @@ pub use context::{
 };
 #[doc(inline)]
 pub use drive::{
-    AgentContext, AgentLoopConfig, Services, AgentLoopResult, AgentLoopStream, EventReceiver, EventSender, LoopError,
-    agent_loop, agent_loop_answer, agent_loop_continue, agent_loop_stream, event_channel,
+    AgentContext, AgentLoopConfig, AgentLoopResult, AgentLoopStream, EventReceiver, EventSender, LoopError,
+    Services, agent_loop, agent_loop_answer, agent_loop_continue, agent_loop_stream, event_channel,
     merging_channel,
 };
 #[cfg(feature = "system")]
@@ -82,8 +82,8 @@ pub use evaluation::{
 #[doc(inline)]
 pub use event::{
     AgentEnd, AgentEvent, AgentStart, Answer, BudgetEvent, BudgetNote, CompactionEnded, CompactionReason,
-    Ended, LoopConfigSnapshot, ParallelLoopEnd, ParallelLoopStart, Question, RetryNote, RouteChange,
-    StreamDelta, ToolExecutionEnd, RunEnd, RunFailure, RunReply, StopCause,
+    Ended, LoopConfigSnapshot, ParallelLoopEnd, ParallelLoopStart, Question, RetryNote, RouteChange, RunEnd,
+    RunFailure, RunReply, StopCause, StreamDelta, ToolExecutionEnd,
 };
 #[doc(inline)]
 pub use history::{Entry, History, HistoryError, MessageRef, Repair, Splice, SpliceError, Unit, UnitKind};
@@ -117,14 +117,14 @@ pub use prefix::{CacheBreak, CacheBreakCause, CacheFigures};
 #[doc(inline)]
 pub use provider::{
     Completion, ErrorContext, ErrorKind, ErrorRecord, EventSink, MessageSnapshot, ModelRequest, OnRequest,
-    OnResponse, OwnedStreamEvent, ProviderError, RequestOptions, Received, ReceivedPart, ReplyLog, RequestHook, SentRequest,
-    StreamEvent, StreamProvider, WireHooks, complete, stream_to,
+    OnResponse, OwnedStreamEvent, ProviderError, Received, ReceivedPart, ReplyLog, RequestHook,
+    RequestOptions, SentRequest, StreamEvent, StreamProvider, WireHooks, complete, stream_to,
 };
 #[doc(inline)]
 pub use retry::RetryConfig;
 pub use route::{Route, RouteName, RouteSetup};
+pub use run::{LoopPolicy, QueueKind, QueueMode, SteeringPolicy, ToolChange, ToolQuestion};
 pub use shared::Shared;
-pub use run::{LoopPolicy, QueueKind, ToolQuestion, QueueMode, SteeringPolicy, ToolChange};
 #[doc(inline)]
 pub use tokio_util::sync::CancellationToken;
 #[doc(inline)]

@@ -34,8 +34,8 @@ use tokio_util::sync::CancellationToken;
 pub use error::{ErrorContext, ErrorKind, ErrorRecord, ProviderError};
 pub use event::{Completion, EventSink, StreamEvent};
 pub use fold::{MessageSnapshot, ReplyLog};
-pub use owned::{OwnedStreamEvent, complete, stream_to};
 pub use options::{RequestHook, RequestOptions};
+pub use owned::{OwnedStreamEvent, complete, stream_to};
 pub use request::ModelRequest;
 pub use wire_hooks::{HIDDEN, OnRequest, OnResponse, Received, ReceivedPart, SentRequest, WireHooks};
 

@@ -55,9 +55,8 @@ use crate::route::LostRoutes;
 
 pub use checkpoint::{RestoreError, RunCheckpoint};
 pub use input::{
-    ToolQuestion,
     BudgetVerdict, Failure, GateVerdict, Input, InputVerdict, PartialReply, Reply, ReplyError, ToolChange,
-    ToolOutcome, ToolVerdict,
+    ToolOutcome, ToolQuestion, ToolVerdict,
 };
 pub use policy::{GRACE, LoopPolicy};
 pub use queues::{QueueKind, QueueMode, Queued, SteeringPolicy};

@@ -23,8 +23,8 @@ use agent_core::testing::{
 };
 use agent_core::{
     AgentContext, AgentEvent, AgentLoopConfig, AssistantMessage, BasicAgent, CancellationToken, Content,
-    Ended, RunEnd, Message, ModelConfig, OwnedStreamEvent, StopReason, StreamProvider,
-    ToolExecutionStrategy, ToolResult, agent_loop, event_channel,
+    Ended, Message, ModelConfig, OwnedStreamEvent, RunEnd, StopReason, StreamProvider, ToolExecutionStrategy,
+    ToolResult, agent_loop, event_channel,
 };
 use async_trait::async_trait;
 use serde_json::json;

@@ -19,7 +19,7 @@ use agent_core::hooks::{Hooks, Verdict};
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
 use agent_core::{
     AgentContext, AgentError, AgentEvent, AgentLoopConfig, AgentSnapshot, Answer, BasicAgent,
-    CancellationToken, RunEnd, LoopError, Message, ModelConfig, QueueKind, SteeringPolicy,
+    CancellationToken, LoopError, Message, ModelConfig, QueueKind, RunEnd, SteeringPolicy,
     ToolExecutionStrategy, agent_loop, agent_loop_answer, event_channel,
 };
 use serde_json::json;

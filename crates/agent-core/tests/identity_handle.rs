@@ -20,8 +20,8 @@ use agent_core::provider::{
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
 use agent_core::{
     AgentError, AgentEvent, AgentMessage, ApiProtocol, BasicAgent, CacheConfig, CacheStrategy,
-    CancellationToken, ChatToken, Content, ContextConfig, ExecutionLimits, ImageContent, RunEnd, RunFailure, Message,
-    ModelConfig, QueueKind, QueueMode, RetryConfig, ThinkingLevel, ToolExecutionStrategy,
+    CancellationToken, ChatToken, Content, ContextConfig, ExecutionLimits, ImageContent, Message,
+    ModelConfig, QueueKind, QueueMode, RetryConfig, RunEnd, RunFailure, ThinkingLevel, ToolExecutionStrategy,
 };
 use async_trait::async_trait;
 use serde_json::json;
@@ -43,14 +43,23 @@ fn a_new_agent_has_the_documented_defaults() {
     assert!(agent.messages().is_empty() && agent.tools().is_empty() && agent.system_prompt().is_empty());
     assert_eq!(config.request.thinking_level, ThinkingLevel::Off);
     assert_eq!(config.policy.tool_execution, ToolExecutionStrategy::Parallel);
-    assert_eq!((config.policy.steering_mode, config.policy.follow_up_mode), (QueueMode::OneAtATime, QueueMode::OneAtATime));
+    assert_eq!(
+        (config.policy.steering_mode, config.policy.follow_up_mode),
+        (QueueMode::OneAtATime, QueueMode::OneAtATime)
+    );
     assert_eq!(config.policy.context, Some(ContextConfig::default()));
     assert_eq!(config.policy.limits, Some(ExecutionLimits::default()));
     assert_eq!(config.policy.retry, RetryConfig::default());
     assert!(
-        config.request.max_tokens.is_none() && config.request.temperature.is_none() && config.services.compaction.is_none()
+        config.request.max_tokens.is_none()
+            && config.request.temperature.is_none()
+            && config.services.compaction.is_none()
     );
-    assert!(config.policy.config_id.is_none() && config.services.journal.is_none() && config.request.request_hook.is_none());
+    assert!(
+        config.policy.config_id.is_none()
+            && config.services.journal.is_none()
+            && config.request.request_hook.is_none()
+    );
     assert_eq!(format!("{:?}", config.hooks), "{}", "no hooks");
     assert!(!agent.is_streaming() && !agent.is_suspended() && agent.error_message().is_none());
     let state = agent.state();
@@ -292,7 +301,10 @@ async fn chat_gives_the_last_text_or_an_error_that_says_what_to_do() {
     let agent = agent.with_tool(ScriptedTool::saying("look", "x"));
     assert_eq!(agent.chat("2+2?").await.unwrap(), "4");
     let error = agent.chat("And?").await.unwrap_err();
-    assert!(matches!(error, AgentError::Run(ref end) if matches!(**end, RunEnd::Failed(RunFailure::Model { kind: ErrorKind::ModelNotFound, .. }))), "{error:?}");
+    assert!(
+        matches!(error, AgentError::Run(ref end) if matches!(**end, RunEnd::Failed(RunFailure::Model { kind: ErrorKind::ModelNotFound, .. }))),
+        "{error:?}"
+    );
     assert!(error.to_string().contains("mock") && error.to_string().contains("no such model"), "{error}");
     assert_eq!(agent.messages().len(), 6, "the conversation is kept");
 

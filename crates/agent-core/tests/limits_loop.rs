@@ -18,8 +18,8 @@ use agent_core::testing::{
     ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript,
 };
 use agent_core::{
-    AgentEvent, BasicAgent, Ended, ExecutionLimits, ExecutionTracker, ModelConfig, RunEnd, StopCause, Timestamp,
-    ToolResult, Usage,
+    AgentEvent, BasicAgent, Ended, ExecutionLimits, ExecutionTracker, ModelConfig, RunEnd, StopCause,
+    Timestamp, ToolResult, Usage,
 };
 use serde_json::json;
 

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_core::{
-    AgentError, AgentEvent, AnswerFault, AnswerForm, BasicAgent, ErrorKind, ModelConfig, ResponseFormat, RunEnd, RunFailure,
-    StopReason, ToolChoice, event_channel, tool_fn,
+    AgentError, AgentEvent, AnswerFault, AnswerForm, BasicAgent, ErrorKind, ModelConfig, ResponseFormat,
+    RunEnd, RunFailure, StopReason, ToolChoice, event_channel, tool_fn,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -54,7 +54,8 @@ async fn an_answer_that_does_not_fit_is_asked_for_again_with_its_faults() {
     assert_eq!(verdict.marks, 7);
     let told = agent.messages()[2].text();
     assert!(told.contains("marks: must be <= 10") && told.contains("reason"), "{told}");
-    let choices: Vec<ToolChoice> = model.requests().into_iter().map(|r| r.options.tool_choice.clone()).collect();
+    let choices: Vec<ToolChoice> =
+        model.requests().into_iter().map(|r| r.options.tool_choice.clone()).collect();
     assert_eq!(choices, [ToolChoice::Auto, ToolChoice::None], "the last try holds the model to the form");
 }
 
@@ -64,7 +65,8 @@ async fn after_the_retries_the_error_shows_what_came() {
         let model = ScriptedProvider::responding(|_| ScriptedReply::from(BAD));
         let agent = agent(&model);
         let form = AnswerForm::<Verdict>::new().with_retries(retries);
-        let error = agent.request("How good is it?").answering(form).start().unwrap().answer().await.unwrap_err();
+        let error =
+            agent.request("How good is it?").answering(form).start().unwrap().answer().await.unwrap_err();
         let AgentError::AnswerForm(wrong) = &error else { panic!("{error:?}") };
         assert!(matches!(&wrong.fault, AnswerFault::DoesNotFit { faults } if faults.len() == 2), "{wrong:?}");
         assert_eq!((wrong.received.as_str(), wrong.asked), (BAD, asked));
@@ -96,7 +98,8 @@ async fn an_answer_that_was_cut_off_is_said_to_be_so() {
     let model =
         ScriptedProvider::new([ScriptedReply::text(r#"{"marks": 7, "rea"#).stopping(StopReason::Length)]);
     let form = AnswerForm::<Verdict>::new().with_retries(0);
-    let error = agent(&model).request("How good?").answering(form).start().unwrap().answer().await.unwrap_err();
+    let error =
+        agent(&model).request("How good?").answering(form).start().unwrap().answer().await.unwrap_err();
     let AgentError::AnswerForm(wrong) = error else { panic!("{error:?}") };
     assert_eq!(wrong.fault, AnswerFault::CutOff);
     assert!(wrong.correction().contains("shorter"));
@@ -106,7 +109,10 @@ async fn an_answer_that_was_cut_off_is_said_to_be_so() {
 async fn a_call_that_fails_is_the_error_of_the_call_and_is_not_asked_again() {
     let model = ScriptedProvider::new([ScriptedReply::error(ErrorKind::Auth, "wrong key")]);
     let error = agent(&model).prompt_typed::<Verdict>("How good?").await.unwrap_err();
-    assert!(matches!(error, AgentError::Run(ref end) if matches!(**end, RunEnd::Failed(RunFailure::Model { kind: ErrorKind::Auth, .. }))), "{error:?}");
+    assert!(
+        matches!(error, AgentError::Run(ref end) if matches!(**end, RunEnd::Failed(RunFailure::Model { kind: ErrorKind::Auth, .. }))),
+        "{error:?}"
+    );
     assert_eq!(model.requests().len(), 1);
 }
 

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use agent_core::{ResponseFormat, ModelRequest};
+use agent_core::{ModelRequest, ResponseFormat};
 
 /// The name of the tool, unless the caller has a tool of this name.
 const TOOL_NAME: &str = "respond_json";

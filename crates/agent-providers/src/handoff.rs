@@ -33,7 +33,8 @@ const HASH_CHARS: usize = 12;
 pub(crate) fn wire_key(request: &ModelRequest, extra: &[&str]) -> WireKey {
     let model = &request.model;
     let images = if model.images { "images" } else { "text-only" };
-    let thinking = if request.options.foreign_thinking_as_text { "thinking-as-text" } else { "thinking-dropped" };
+    let thinking =
+        if request.options.foreign_thinking_as_text { "thinking-as-text" } else { "thinking-dropped" };
     WireKey::new(&[model.api.as_str(), &model.provider, &model.id, images, thinking]).and(extra)
 }
 

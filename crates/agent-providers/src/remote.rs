@@ -27,7 +27,7 @@ mod tests;
 use std::fmt;
 
 use agent_core::{
-    CancellationToken, Completion, ErrorKind, EventSink, ModelConfig, ProviderError, Secret, ModelRequest,
+    CancellationToken, Completion, ErrorKind, EventSink, ModelConfig, ModelRequest, ProviderError, Secret,
     StreamProvider,
 };
 use async_trait::async_trait;

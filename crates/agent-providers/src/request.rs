@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
 use agent_core::ThinkingLevel;
-use agent_core::{ErrorContext, ErrorKind, ModelConfig, ProviderError, Secret, ModelRequest};
+use agent_core::{ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderError, Secret};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 /// The `user-agent` header of this library.

@@ -14,6 +14,7 @@
 )]
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
+use agent_core::compat::SeedSetters as _;
 use std::alloc::System;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,8 +23,8 @@ use std::time::Instant;
 
 use agent_core::testing::ScriptedTool;
 use agent_core::{
-    AgentMessage, BasicAgent, CancellationToken, Completion, CostConfig, Ended, EventSink, Finished, LoopId,
-    Message, MessageRef, ModelConfig, ModelRequest, ProviderError, StopReason, StreamEvent, StreamProvider,
+    AgentMessage, BasicAgent, CancellationToken, Completion, CostConfig, EventSink, LoopId, Message,
+    MessageRef, ModelConfig, ModelRequest, ProviderError, RunEnd, StopReason, StreamEvent, StreamProvider,
     Timestamp, Usage,
 };
 use agent_session::{
@@ -121,17 +122,19 @@ fn agent(rounds: usize, result_bytes: usize) -> BasicAgent {
 
 async fn record(how: &str, rounds: usize, bytes: usize) -> Result<(), BoxError> {
     let dir = tempfile::tempdir()?;
-    let agent = agent(rounds, bytes);
+    let mut agent = agent(rounds, bytes);
     let recorder = match how {
         "off" => None,
         "flushed" => Some(SessionRecorder::attach(&mut agent, open("json", dir.path())?)),
-        kind => Some(SessionRecorder::attach(&mut agent, open(kind, dir.path())?).with_flushing(Flushing::Never)),
+        kind => {
+            Some(SessionRecorder::attach(&mut agent, open(kind, dir.path())?).with_flushing(Flushing::Never))
+        }
     };
     let region = Region::new(ALLOCATOR);
     let before = cpu()?;
     let began = Instant::now();
     drop(agent.prompt("Go.")?);
-    let Finished::Ended { ended: Ended::Completed, .. } = agent.finish().await else {
+    let Some(RunEnd::Completed(_)) = agent.finish().await else {
         return Err("the run did not end as it should".into());
     };
     let (user, system) = cpu()?;
@@ -156,8 +159,9 @@ async fn record(how: &str, rounds: usize, bytes: usize) -> Result<(), BoxError> 
 
 async fn size(turns: usize) -> Result<(), BoxError> {
     let dir = tempfile::tempdir()?;
-    let agent = agent(turns, RESULT_BYTES);
-    let recorder = SessionRecorder::attach(&mut agent, open("json", dir.path())?).with_flushing(Flushing::Never);
+    let mut agent = agent(turns, RESULT_BYTES);
+    let recorder =
+        SessionRecorder::attach(&mut agent, open("json", dir.path())?).with_flushing(Flushing::Never);
     drop(agent.prompt("Go.")?);
     agent.finish().await;
     let session = recorder.sessions().pop().ok_or("nothing was recorded")?;

@@ -36,8 +36,8 @@ use std::path::Path;
 
 use agent_core::run::Run;
 use agent_core::{
-    AgentError, AgentHandle, AgentMessage, AgentSnapshot, AssistantMessage, BasicAgent, Message, Repair, RouteSetup,
-    SNAPSHOT_VERSION,
+    AgentError, AgentHandle, AgentMessage, AgentSnapshot, AssistantMessage, BasicAgent, Message, Repair,
+    RouteSetup, SNAPSHOT_VERSION,
 };
 use async_trait::async_trait;
 use serde_json::Value;

@@ -20,7 +20,7 @@ fn recorded(dir: &Path) -> SqliteStore {
     let store = SqliteStore::open(database(dir)).unwrap();
     let plays = [Play::Calls(vec!["say"]), Play::Text(150), Play::Text(5), Play::Text(9)];
     block_on(async {
-        let agent = agent(&plays, ToolExecutionStrategy::Parallel);
+        let mut agent = agent(&plays, ToolExecutionStrategy::Parallel);
         let recorder = SessionRecorder::attach(&mut agent, store.clone());
         perform(&agent, &[Act::Prompt(150), Act::Prompt(3)]).await;
         recorder.save().await.unwrap();

@@ -118,11 +118,11 @@ fn an_older_copy_of_a_session_erases_no_newer_loop() {
 fn the_second_writer_of_a_session_is_told_and_may_write_when_the_first_has_closed() {
     each_store(|_, store| {
         block_on(async {
-            let first = agent(&[Play::Text(3)], ToolExecutionStrategy::Parallel);
+            let mut first = agent(&[Play::Text(3)], ToolExecutionStrategy::Parallel);
             let recorder = SessionRecorder::attach(&mut first, store.clone());
             perform(&first, &[Act::Prompt(3)]).await;
 
-            let second = agent(&[Play::Text(3), Play::Text(3)], ToolExecutionStrategy::Parallel);
+            let mut second = agent(&[Play::Text(3), Play::Text(3)], ToolExecutionStrategy::Parallel);
             let other = SessionRecorder::attach(&mut second, store.clone());
             let error = second.chat("Hi").await.unwrap_err().to_string();
             assert!(error.contains("another process or recorder is writing this session"), "{error}");
@@ -147,7 +147,7 @@ fn what_a_later_version_added_survives_a_load_a_new_loop_and_a_save() {
     let plays = [Play::Calls(vec!["say"]), Play::Text(200), Play::Text(3)];
     each_store(|_, store| {
         block_on(async {
-            let agent = agent(&plays, ToolExecutionStrategy::Parallel);
+            let mut agent = agent(&plays, ToolExecutionStrategy::Parallel);
             let recorder = SessionRecorder::attach(&mut agent, store.clone());
             perform(&agent, &[Act::Prompt(150)]).await;
             recorder.close().await.unwrap();
@@ -197,7 +197,7 @@ fn what_a_later_version_added_survives_a_load_a_new_loop_and_a_save() {
 fn a_line_separator_in_a_text_ends_no_record() {
     each_store(|_, store| {
         block_on(async {
-            let agent = agent(&[Play::Text(0)], ToolExecutionStrategy::Parallel);
+            let mut agent = agent(&[Play::Text(0)], ToolExecutionStrategy::Parallel);
             let recorder = SessionRecorder::attach(&mut agent, store.clone());
             let text = "a\u{2028}b\u{2029}c\u{85}d\re\nf\u{0}g";
             drop(agent.prompt(text).unwrap());
@@ -220,13 +220,13 @@ fn an_agent_goes_on_elsewhere_with_conversation_ids_and_counters() {
     let plays = [Play::Calls(vec!["say", "ask"]), Play::Text(9), Play::Text(9)];
     each_store(|_, store| {
         block_on(async {
-            let first = agent(&plays, ToolExecutionStrategy::Parallel);
+            let mut first = agent(&plays, ToolExecutionStrategy::Parallel);
             let recorder = SessionRecorder::attach(&mut first, store.clone());
             perform(&first, &[Act::Prompt(9), Act::Prompt(9)]).await;
             recorder.close().await.unwrap();
 
             let second = agent(&[Play::Text(3)], ToolExecutionStrategy::Parallel).with_session_id("other");
-            let second = second.restore_unrecorded(&store.load_session("s-1").unwrap()).unwrap();
+            let mut second = second.restore_unrecorded(&store.load_session("s-1").unwrap()).unwrap();
             assert_eq!(second.history(), first.history());
             let recorder = SessionRecorder::attach(&mut second, store.clone());
             perform(&second, &[Act::Prompt(5)]).await;
@@ -248,7 +248,7 @@ fn what_one_handle_writes_another_reads_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let (one, two) = (kind.open(dir.path()), kind.open(dir.path()));
         block_on(async {
-            let agent = agent(&[Play::Text(3), Play::Text(4)], ToolExecutionStrategy::Parallel);
+            let mut agent = agent(&[Play::Text(3), Play::Text(4)], ToolExecutionStrategy::Parallel);
             let recorder = SessionRecorder::attach(&mut agent, one.clone());
             for n in 1..=2 {
                 perform(&agent, &[Act::Prompt(3)]).await;

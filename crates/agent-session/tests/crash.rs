@@ -4,6 +4,7 @@
 
 mod scene;
 
+use agent_core::compat::SeedSetters as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -75,7 +76,7 @@ fn the_child_records_until_it_is_killed() {
             agent = agent.restore_unrecorded(&loaded).unwrap();
         }
         let recorder = SessionRecorder::attach(&mut agent, store);
-        let journal = agent.config().journal.unwrap();
+        let journal = agent.config().services.journal.unwrap();
         agent.set_journal(Some(Arc::new(Acknowledging(journal, AtomicUsize::new(safe)))));
         let events = if resumes { agent.resume() } else { agent.prompt("Go on.") };
         drop(events.unwrap());

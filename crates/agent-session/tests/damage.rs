@@ -17,7 +17,7 @@ fn recorded(dir: &Path) -> (Vec<u8>, Vec<u8>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let plays = [Play::Calls(vec!["fail"]), Play::Text(100), Play::Text(3)];
-        let agent = agent(&plays, ToolExecutionStrategy::Parallel);
+        let mut agent = agent(&plays, ToolExecutionStrategy::Parallel);
         let recorder = SessionRecorder::attach(&mut agent, store);
         perform(&agent, &[Act::Prompt(100), Act::Prompt(2)]).await;
         let journal = std::fs::read(dir.join("s-1.journal.jsonl")).unwrap();

@@ -57,7 +57,7 @@ fn scene(replies: Vec<ScriptedReply>, hooks: Hooks) -> Scene {
     let root = dir.path().join("work");
     std::fs::create_dir(&root).unwrap();
     let watch = FileWatch::new(&root);
-    let agent = BasicAgent::new(ModelConfig::default())
+    let mut agent = BasicAgent::new(ModelConfig::default())
         .with_provider(ScriptedProvider::new(replies))
         .with_session_id("s-1")
         .with_tool(put(&root))

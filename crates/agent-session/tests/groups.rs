@@ -9,6 +9,8 @@
 
 mod scene;
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -85,7 +87,7 @@ async fn a_judged_group_is_in_the_tree_with_its_selection_its_judge_and_its_toke
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
-        let agent = agent();
+        let mut agent = agent();
         let recorder = SessionRecorder::attach(&mut agent, store.clone());
         agent.chat("hello").await.unwrap();
         let trunk = agent.last_loop_id().unwrap();
@@ -147,14 +149,14 @@ async fn an_agent_restored_after_a_group_goes_on_from_the_selected_branch() {
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
-        let first = agent();
+        let mut first = agent();
         let recorder = SessionRecorder::attach(&mut first, store.clone());
         first.chat("hello").await.unwrap();
         explored(&first, "3", EventSender::none()).await;
         recorder.close().await.unwrap();
 
         let session = store.load_session("s-1").unwrap();
-        let again = agent().restore_unrecorded(&session).unwrap();
+        let mut again = agent().restore_unrecorded(&session).unwrap();
         assert_eq!(again.messages(), first.messages());
         assert_eq!(again.last_loop_id(), first.last_loop_id());
         let recorder = SessionRecorder::attach(&mut again, store.clone());
@@ -173,7 +175,7 @@ async fn taking_over_a_branch_is_written_down() {
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
-        let agent = agent();
+        let mut agent = agent();
         let recorder = SessionRecorder::attach(&mut agent, store.clone());
         agent.chat("hello").await.unwrap();
         let before = agent.history();
@@ -242,8 +244,8 @@ impl std::fmt::Debug for Looking {
 }
 
 impl Looking {
-    fn at(agent: &BasicAgent, store: &Arc<dyn BlockingSessionStore>) -> Arc<Self> {
-        let inner = agent.config().journal.unwrap();
+    fn at(agent: &mut BasicAgent, store: &Arc<dyn BlockingSessionStore>) -> Arc<Self> {
+        let inner = agent.config().services.journal.unwrap();
         let looking = Arc::new(Self { inner, store: store.clone(), seen: Mutex::default() });
         agent.set_journal(Some(Arc::clone(&looking) as Arc<dyn Journal>));
         looking
@@ -275,9 +277,9 @@ async fn a_session_loads_at_every_record_of_a_group_and_shows_how_far_each_branc
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
-        let agent = agent();
+        let mut agent = agent();
         let _recorder = SessionRecorder::attach(&mut agent, store.clone());
-        let looking = Looking::at(&agent, &store);
+        let looking = Looking::at(&mut agent, &store);
         agent.chat("hello").await.unwrap();
         let trunk = agent.history();
         let before = looking.seen.lock().unwrap().len();
@@ -286,7 +288,7 @@ async fn a_session_loads_at_every_record_of_a_group_and_shows_how_far_each_branc
         let model =
             Arc::new(ScriptedProvider::new([ScriptedReply::new().and_text("first").and_wait(&latch)]));
         let mut specs = specs();
-        specs[0] = BranchSpec::asking("why?").configure(move |c| c.provider = model);
+        specs[0] = BranchSpec::asking("why?").configure(move |c| c.services.provider = model);
         let exploring = agent.explore_and_adopt(specs, judge("1"), EventSender::none());
         let opening = async {
             let is_over = |r: &&LoopRecord| r.status == LoopStatus::Completed;
@@ -338,14 +340,14 @@ async fn branches_that_were_cut_off_are_interrupted_and_each_can_be_gone_on_with
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
-        let agent = agent();
+        let mut agent = agent();
         let recorder = SessionRecorder::attach(&mut agent, store.clone());
         agent.chat("hello").await.unwrap();
         let trunk = agent.history();
         let latch = Latch::new();
         let waiting = |text: &str| {
             let model = ScriptedProvider::new([ScriptedReply::new().and_text(text).and_wait(&latch)]);
-            BranchSpec::asking("go").configure(move |c| c.provider = Arc::new(model))
+            BranchSpec::asking("go").configure(move |c| c.services.provider = Arc::new(model))
         };
         let exploration = agent.explore_branches([waiting("a"), waiting("b")]).unwrap();
         latch.reached().await;
@@ -368,7 +370,7 @@ async fn branches_that_were_cut_off_are_interrupted_and_each_can_be_gone_on_with
             assert_eq!(run.loop_id(), &branch.loop_id);
         }
         // And the agent goes on; the session keeps the branches.
-        let again = self::agent().restore_unrecorded(&session).unwrap();
+        let mut again = self::agent().restore_unrecorded(&session).unwrap();
         let recorder = SessionRecorder::attach(&mut again, copied.clone());
         again.chat("more").await.unwrap();
         recorder.close().await.unwrap();
@@ -385,7 +387,7 @@ async fn a_group_that_opens_its_session_and_is_aborted_is_recorded_so() {
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
-        let agent = agent();
+        let mut agent = agent();
         let recorder = SessionRecorder::attach(&mut agent, store.clone());
         let mut context = agent_core::AgentContext::new("p");
         context.session_id = Some("s-2".into());
@@ -413,7 +415,7 @@ async fn a_group_that_cannot_be_announced_asks_no_model() {
     let store = JsonStore::open(dir.path().join("sessions")).unwrap();
     std::fs::create_dir(dir.path().join("sessions/s-1.journal.jsonl")).unwrap();
     let model = echo();
-    let agent = agent().with_provider(model.clone());
+    let mut agent = agent().with_provider(model.clone());
     let _recorder = SessionRecorder::attach(&mut agent, store);
     let (tx, events) = event_channel();
     let error = agent.explore_and_adopt(specs(), PickFirstEvaluation, tx).await.unwrap_err();
@@ -453,12 +455,12 @@ fn spec(fate: &Fate) -> BranchSpec {
     let tool = if matches!(fate, Fate::Asks) { tool.asking("May I?") } else { tool };
     let fate = fate.clone();
     BranchSpec::asking("go").with_tools(vec![Arc::new(tool) as _]).configure(move |c| {
-        c.provider = Arc::new(ScriptedProvider::new([reply]));
+        c.services.provider = Arc::new(ScriptedProvider::new([reply]));
         if matches!(fate, Fate::Refused) {
             c.hooks = agent_core::Hooks::new().before_loop(|_| async { false });
         }
         if matches!(fate, Fate::Limited) {
-            c.execution_limits = Some(ExecutionLimits::unlimited().with_max_turns(1));
+            c.policy.limits = Some(ExecutionLimits::unlimited().with_max_turns(1));
         }
     })
 }
@@ -483,7 +485,7 @@ proptest! {
         runtime.block_on(async {
             let dir = tempfile::tempdir().unwrap();
             let store = kind.open(dir.path());
-            let agent = agent();
+            let mut agent = agent();
             let recorder = SessionRecorder::attach(&mut agent, store.clone());
             let memory = SessionRecorder::new();
             for fates in &groups {
@@ -525,11 +527,11 @@ async fn a_selected_branch_that_came_too_late_is_not_the_head() {
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
-        let agent = agent();
+        let mut agent = agent();
         let recorder = SessionRecorder::attach(&mut agent, store.clone());
         let latch = Latch::new();
         let model = Arc::new(ScriptedProvider::new([ScriptedReply::new().and_text("so").and_wait(&latch)]));
-        let waiting = BranchSpec::asking("go").configure(move |c| c.provider = model);
+        let waiting = BranchSpec::asking("go").configure(move |c| c.services.provider = model);
         let exploring = agent.explore_and_adopt([waiting], PickFirstEvaluation, EventSender::none());
         let meanwhile = async {
             latch.reached().await;
@@ -553,7 +555,7 @@ async fn a_fork_of_a_branch_that_was_not_selected_goes_on_from_that_branch() {
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
-        let agent = agent();
+        let mut agent = agent();
         let recorder = SessionRecorder::attach(&mut agent, store.clone());
         agent.chat("hello").await.unwrap();
         explored(&agent, "2", EventSender::none()).await;
@@ -569,7 +571,7 @@ async fn a_fork_of_a_branch_that_was_not_selected_goes_on_from_that_branch() {
         assert_eq!(fork.history().unwrap(), wanted);
         assert_eq!(fork.end_point(), Some(point));
         // Elsewhere, too; and both sessions keep their copies of the same loops apart.
-        let again = self::agent().restore_unrecorded(&fork).unwrap();
+        let mut again = self::agent().restore_unrecorded(&fork).unwrap();
         assert_eq!(again.history(), wanted);
         recorder.close().await.unwrap();
         let recorder = SessionRecorder::attach(&mut again, store.clone());
@@ -587,7 +589,7 @@ async fn a_fork_of_a_branch_that_was_not_selected_goes_on_from_that_branch() {
 /// REQ-213: the judge's loop is the last one, and nobody goes on from it.
 #[tokio::test]
 async fn a_page_and_a_file_of_pi_say_which_branch_the_conversation_goes_on_from() {
-    let agent = agent();
+    let mut agent = agent();
     let dir = tempfile::tempdir().unwrap();
     let recorder = SessionRecorder::attach(&mut agent, scene::Kind::Json.open(dir.path()));
     agent.chat("hello").await.unwrap();
@@ -629,12 +631,12 @@ async fn a_prompt_beside_running_branches_interrupts_none_of_them() {
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
-        let agent = agent();
+        let mut agent = agent();
         let recorder = SessionRecorder::attach(&mut agent, store.clone());
         agent.chat("hello").await.unwrap();
         let latch = Latch::new();
         let model = Arc::new(ScriptedProvider::new([ScriptedReply::new().and_text("so").and_wait(&latch)]));
-        let waiting = BranchSpec::asking("go").configure(move |c| c.provider = model);
+        let waiting = BranchSpec::asking("go").configure(move |c| c.services.provider = model);
         let exploration = agent.explore_branches([waiting]).unwrap();
         latch.reached().await;
         agent.chat("meanwhile").await.unwrap();

@@ -1,6 +1,7 @@
 //! What a session costs on the disk.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+use agent_core::compat::SeedSetters as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ async fn bytes(turns: usize) -> (u64, u64) {
         let n = usize::try_from(arguments["n"].as_u64().unwrap()).unwrap();
         Ok(ToolResult::text(part("result", n)))
     });
-    let agent = BasicAgent::new(ModelConfig::default())
+    let mut agent = BasicAgent::new(ModelConfig::default())
         // With the real clock the size of the file depends a little on how busy the machine is.
         .with_environment(Arc::new(ManualEnvironment::skipping(1_800_000_000_000)))
         .with_provider(ScriptedProvider::new(replies))
@@ -66,7 +67,7 @@ async fn twice_the_turns_are_twice_the_bytes_and_every_message_is_written_once()
 #[tokio::test]
 async fn a_new_prompt_does_not_write_the_conversation_again() {
     let dir = tempfile::tempdir().unwrap();
-    let agent = BasicAgent::new(ModelConfig::default())
+    let mut agent = BasicAgent::new(ModelConfig::default())
         .with_provider(ScriptedProvider::responding(|_| ScriptedReply::text("ok")))
         .with_session_id("s-1");
     let recorder = SessionRecorder::attach(&mut agent, JsonStore::open(dir.path()).unwrap());
@@ -92,7 +93,7 @@ async fn how_long_a_reply_takes_costs_the_bytes_of_a_time() {
         let clock = ManualEnvironment::at(1_800_000_000_000);
         let (ticking, latch) = (clock.clone(), Latch::new());
         let model = ScriptedProvider::new([ScriptedReply::text("one").and_wait(&latch).and_text("two")]);
-        let agent = BasicAgent::new(ModelConfig::default())
+        let mut agent = BasicAgent::new(ModelConfig::default())
             .with_environment(Arc::new(clock))
             .with_provider(model)
             .with_session_id("s-1");

@@ -3,6 +3,7 @@
 
 mod scene;
 
+use agent_core::compat::SeedVerbs as _;
 use agent_core::{History, ToolExecutionStrategy};
 use agent_session::{LoopStatus, Session, SessionRecorder};
 use proptest::prelude::*;
@@ -30,9 +31,9 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         block_on(async {
-            let agent = agent(&plays, strategy);
+            let mut agent = agent(&plays, strategy);
             let recorder = SessionRecorder::attach(&mut agent, store.clone());
-            let looking = Looking::at(&agent, &store, |loaded, run| {
+            let looking = Looking::at(&mut agent, &store, |loaded, run| {
                 let record = loaded.get_loop(run.loop_id().as_str()).expect("the loop is there");
                 assert_eq!(record.messages, run.new_messages());
                 assert_eq!(loaded.torn_bytes(), 0);
@@ -68,7 +69,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         block_on(async {
-            let agent = agent(&plays, strategy);
+            let mut agent = agent(&plays, strategy);
             let recorder = SessionRecorder::attach(&mut agent, store.clone());
             let in_memory = SessionRecorder::new();
             let heard = in_memory.clone();
@@ -105,7 +106,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         block_on(async {
-            let agent = agent(&plays, ToolExecutionStrategy::Parallel);
+            let mut agent = agent(&plays, ToolExecutionStrategy::Parallel);
             let recorder = SessionRecorder::attach(&mut agent, store.clone());
             let mut seen: Vec<(String, String, History)> = Vec::new();
             for act in &acts {

@@ -4,6 +4,7 @@
 
 mod scene;
 
+use agent_core::compat::SeedVerbs as _;
 use std::collections::BTreeSet;
 
 use agent_core::{
@@ -143,7 +144,7 @@ proptest! {
     ) {
         let dir = tempfile::tempdir().unwrap();
         block_on(async {
-            let agent = agent(&plays, ToolExecutionStrategy::Parallel);
+            let mut agent = agent(&plays, ToolExecutionStrategy::Parallel);
             let recorder = SessionRecorder::attach(&mut agent, scene::Kind::Json.open(dir.path()));
             perform(&agent, &acts).await;
             for session in recorder.sessions() {

@@ -144,7 +144,7 @@ fn agent(replies: Vec<ScriptedReply>) -> BasicAgent {
 #[tokio::test]
 async fn a_run_is_recorded_found_and_restored() {
     let store = MemoryStore::default();
-    let first = agent(vec![ScriptedReply::text("Hello."), ScriptedReply::text("Again.")]);
+    let mut first = agent(vec![ScriptedReply::text("Hello."), ScriptedReply::text("Again.")]);
     let recorder = SessionRecorder::attach(&mut first, store.clone());
     first.chat("Hi").await.unwrap();
     // Before the first save the session is a head and its records.
@@ -181,7 +181,7 @@ async fn a_question_is_answered_and_the_call_runs_once_across_kills() {
     let store = MemoryStore::default();
     let charge =
         ScriptedTool::saying("charge", "charged").asking("Charge?").with_effects(agent_core::Effects::Once);
-    let first = agent(vec![ScriptedReply::call("c1", "charge", json!({}))]).with_tool(charge.clone());
+    let mut first = agent(vec![ScriptedReply::call("c1", "charge", json!({}))]).with_tool(charge.clone());
     let _recorder = SessionRecorder::attach(&mut first, store.clone());
     first.prompt("Charge it.").unwrap().collect().await;
 
@@ -221,7 +221,7 @@ async fn a_question_is_answered_and_the_call_runs_once_across_kills() {
 #[tokio::test]
 async fn a_recorder_that_is_dropped_leaves_the_records() {
     let store = MemoryStore::default();
-    let first = agent(vec![ScriptedReply::text("Hello.")]);
+    let mut first = agent(vec![ScriptedReply::text("Hello.")]);
     drop((SessionRecorder::attach(&mut first, store.clone()), first.chat("Hi").await.unwrap()));
     let expect = first.history();
     drop(first);

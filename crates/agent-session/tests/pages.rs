@@ -1,9 +1,10 @@
 //! The pages about sessions, held against the code.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+use agent_core::AgentHandle;
 use std::path::Path;
 
-use agent_core::{AgentEvent, BasicAgent, LoopId, SessionId, Timestamp};
+use agent_core::{AgentEvent, LoopId, SessionId, Timestamp};
 use agent_session::{BlockingSessionStore, LoopRecord, Session, SessionRecorder, session_schema};
 use serde_json::Value;
 
@@ -83,9 +84,9 @@ fn the_page_about_the_architecture_names_the_parts_that_sessions_are_made_of() {
     let _: fn(&Session) -> Option<&LoopRecord> = Session::head;
     let _: fn() -> SessionRecorder = SessionRecorder::new;
     let _: fn(&AgentEvent) -> &LoopId = AgentEvent::loop_id;
-    let _: fn(&BasicAgent) -> SessionId = BasicAgent::new_session;
-    let _: fn(&BasicAgent) -> Option<Timestamp> = BasicAgent::last_active_at;
-    let _ = BasicAgent::check_and_rotate;
+    let _: fn(&AgentHandle) -> SessionId = AgentHandle::new_session;
+    let _ = agent_core::compat::SeedVerbs::last_active_at as fn(&AgentHandle) -> Option<Timestamp>;
+    let _ = AgentHandle::check_and_rotate;
     let names = [
         "SessionStore",
         "Session",

@@ -155,7 +155,7 @@ proptest! {
         acts in prop::collection::vec(act(), 1..6),
     ) {
         let session = block_on(async {
-            let agent = agent(&plays, ToolExecutionStrategy::Parallel);
+            let mut agent = agent(&plays, ToolExecutionStrategy::Parallel);
             let dir = tempfile::tempdir().unwrap();
             let recorder = SessionRecorder::attach(&mut agent, scene::Kind::Json.open(dir.path()));
             perform(&agent, &acts).await;

@@ -1,6 +1,8 @@
 //! Recording in memory: sessions from events.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,7 +132,7 @@ async fn a_session_that_an_agent_went_to_says_why() {
     let clock = ManualEnvironment::at(1_000);
     let dir = tempfile::tempdir().unwrap();
     let store = JsonStore::open(dir.path()).unwrap();
-    let agent = agent(["a", "b", "c"].map(ScriptedReply::text)).with_environment(Arc::new(clock.clone()));
+    let mut agent = agent(["a", "b", "c"].map(ScriptedReply::text)).with_environment(Arc::new(clock.clone()));
     let (heard, written) = (listening(&agent), SessionRecorder::attach(&mut agent, store.clone()));
     prompt(&agent, "one").await;
     let asked = agent.new_session();

@@ -6,7 +6,7 @@ mod scene;
 use std::sync::Arc;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
-use agent_core::{BasicAgent, CostConfig, RunEnd, ModelConfig, Timestamp, Usage};
+use agent_core::{BasicAgent, CostConfig, ModelConfig, RunEnd, Timestamp, Usage};
 use agent_session::{
     BlockingSessionStore, LoopStatus, MAX_PAGE, Order, RestoreSession, Session, SessionError, SessionQuery,
     SessionRecorder, SessionSummary, SortBy, SpawnRef,
@@ -35,7 +35,7 @@ async fn fill(store: &Arc<dyn BlockingSessionStore>) -> Vec<SessionRecorder> {
         config.id = model.into();
         let time = 1_000 + n as u64;
         store.save_session(&Session::new(id.into(), agent.into(), Timestamp(time))).unwrap();
-        let agent = BasicAgent::new(config)
+        let mut agent = BasicAgent::new(config)
             .with_environment(Arc::new(agent_core::testing::ManualEnvironment::at(time)))
             .with_provider(provider)
             .with_tool(ScriptedTool::saying("note", format!("noted {id}")))
@@ -174,7 +174,7 @@ fn a_run_that_waits_is_found_by_its_status_and_one_that_was_cut_off_too() {
                     .with_provider(ScriptedProvider::new([ScriptedReply::call("c", "ask", json!({}))]))
                     .with_tool(ScriptedTool::saying("ask", "x").asking("May I?"))
             };
-            let waiting = asking().with_session_id("waits");
+            let mut waiting = asking().with_session_id("waits");
             let recorder = SessionRecorder::attach(&mut waiting, store.clone());
             drop(waiting.prompt("go").unwrap());
             let Some(RunEnd::Suspended(_)) = waiting.finish().await else { panic!() };
@@ -182,7 +182,8 @@ fn a_run_that_waits_is_found_by_its_status_and_one_that_was_cut_off_too() {
             let latch = agent_core::testing::Latch::new();
             let provider =
                 ScriptedProvider::new([ScriptedReply::text("half").and_wait(&latch).and_text("!")]);
-            let cut = BasicAgent::new(ModelConfig::default()).with_provider(provider).with_session_id("cut");
+            let mut cut =
+                BasicAgent::new(ModelConfig::default()).with_provider(provider).with_session_id("cut");
             let cut_recorder = SessionRecorder::attach(&mut cut, store.clone());
             drop(cut.prompt("go").unwrap());
             latch.reached().await;

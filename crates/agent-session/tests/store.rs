@@ -147,11 +147,11 @@ fn an_older_copy_of_a_session_erases_no_newer_loop() {
 #[tokio::test]
 async fn the_second_writer_of_a_session_is_told_and_may_write_when_the_first_has_closed() {
     let (_dir, store) = store();
-    let first = agent(&[Play::Text(3)], ToolExecutionStrategy::Parallel);
+    let mut first = agent(&[Play::Text(3)], ToolExecutionStrategy::Parallel);
     let recorder = SessionRecorder::attach(&mut first, store.clone());
     perform(&first, &[Act::Prompt(3)]).await;
 
-    let second = agent(&[Play::Text(3), Play::Text(3)], ToolExecutionStrategy::Parallel);
+    let mut second = agent(&[Play::Text(3), Play::Text(3)], ToolExecutionStrategy::Parallel);
     let other = SessionRecorder::attach(&mut second, store.clone());
     let error = second.chat("Hi").await.unwrap_err().to_string();
     assert!(error.contains("another process or recorder is writing this session"), "{error}");
@@ -170,7 +170,7 @@ fn what_a_later_version_added_survives_a_load_a_new_loop_and_a_save() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let plays = [Play::Calls(vec!["say"]), Play::Text(200), Play::Text(3)];
     runtime.block_on(async {
-        let agent = agent(&plays, ToolExecutionStrategy::Parallel);
+        let mut agent = agent(&plays, ToolExecutionStrategy::Parallel);
         let recorder = SessionRecorder::attach(&mut agent, store.clone());
         perform(&agent, &[Act::Prompt(150)]).await;
         recorder.close().await.unwrap();
@@ -213,7 +213,7 @@ fn what_a_later_version_added_survives_a_load_a_new_loop_and_a_save() {
 #[tokio::test]
 async fn a_line_separator_in_a_text_ends_no_record() {
     let (dir, store) = store();
-    let agent = agent(&[Play::Text(0)], ToolExecutionStrategy::Parallel);
+    let mut agent = agent(&[Play::Text(0)], ToolExecutionStrategy::Parallel);
     let recorder = SessionRecorder::attach(&mut agent, store.clone());
     let text = "a\u{2028}b\u{2029}c\u{85}d\re\nf\u{0}g";
     drop(agent.prompt(text).unwrap());
@@ -242,7 +242,7 @@ async fn what_tools_give_loads_again_whatever_it_looks_like() {
         let result = ToolResult::text("x".repeat(500)).with_details(given.clone());
         async move { Ok(result) }
     });
-    let agent = agent(&[Play::Calls(vec!["say"])], ToolExecutionStrategy::Parallel)
+    let mut agent = agent(&[Play::Calls(vec!["say"])], ToolExecutionStrategy::Parallel)
         .with_tools(vec![])
         .with_tool(tool);
     let recorder = SessionRecorder::attach(&mut agent, store.clone());
@@ -265,7 +265,7 @@ async fn what_tools_give_loads_again_whatever_it_looks_like() {
 async fn nobody_else_may_read_the_files() {
     use std::os::unix::fs::PermissionsExt;
     let (dir, store) = store();
-    let agent = agent(&[Play::Text(3)], ToolExecutionStrategy::Parallel);
+    let mut agent = agent(&[Play::Text(3)], ToolExecutionStrategy::Parallel);
     let recorder = SessionRecorder::attach(&mut agent, store);
     perform(&agent, &[Act::Prompt(3)]).await;
     recorder.save().await.unwrap();

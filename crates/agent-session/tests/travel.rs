@@ -3,6 +3,7 @@
 
 mod scene;
 
+use agent_core::compat::SeedVerbs as _;
 use std::sync::Arc;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
@@ -33,7 +34,10 @@ fn texts(history: &History) -> Vec<String> {
 }
 
 /// Two loops: one with a call, one without.
-async fn recorded(agent: &BasicAgent, store: &Arc<dyn BlockingSessionStore>) -> (SessionRecorder, Session) {
+async fn recorded(
+    agent: &mut BasicAgent,
+    store: &Arc<dyn BlockingSessionStore>,
+) -> (SessionRecorder, Session) {
     let recorder = SessionRecorder::attach(agent, store.clone());
     agent.chat("first").await.unwrap();
     agent.chat("second").await.unwrap();
@@ -55,7 +59,7 @@ fn script() -> Vec<ScriptedReply> {
 #[tokio::test]
 async fn a_session_names_every_place_at_which_its_conversation_can_be_cut() {
     let (_dir, store) = store(Kind::Json);
-    let (_recorder, session) = recorded(&with(script()), &store).await;
+    let (_recorder, session) = recorded(&mut with(script()), &store).await;
     let (a, b) = (session.loops[0].loop_id.clone(), session.loops[1].loop_id.clone());
     let expect: Vec<Point> = [(&a, 0), (&a, 1), (&a, 3), (&a, 4), (&b, 0), (&b, 1), (&b, 2)]
         .map(|(id, n)| Point::new(id.clone(), n))
@@ -80,8 +84,8 @@ async fn a_session_names_every_place_at_which_its_conversation_can_be_cut() {
 async fn a_fork_is_a_new_file_with_the_way_to_the_place_and_a_link_to_where_it_came_from() {
     for kind in KINDS {
         let (dir, store) = store(*kind);
-        let agent = with(script());
-        let (recorder, session) = recorded(&agent, &store).await;
+        let mut agent = with(script());
+        let (recorder, session) = recorded(&mut agent, &store).await;
         recorder.save().await.unwrap();
         let origin = || match kind {
             Kind::Json => std::fs::read(dir.path().join("sessions/s-1.json")).unwrap(),
@@ -131,8 +135,8 @@ fn segment(session: &Session) -> String {
 async fn a_rewound_agent_goes_on_in_the_same_session_and_nothing_of_it_is_lost() {
     for kind in KINDS {
         let (_dir, store) = store(*kind);
-        let agent = with(script());
-        let (recorder, session) = recorded(&agent, &store).await;
+        let mut agent = with(script());
+        let (recorder, session) = recorded(&mut agent, &store).await;
         let point = Point::new(session.loops[0].loop_id.clone(), 4);
         agent.rewind(&session, &point).unwrap();
         assert_eq!(texts(&agent.history()), ["first", "", "a key", "one"]);
@@ -162,8 +166,8 @@ async fn a_rewound_agent_goes_on_in_the_same_session_and_nothing_of_it_is_lost()
 async fn back_to_the_middle_of_a_loop_the_next_prompt_follows_what_is_left() {
     for kind in KINDS {
         let (_dir, store) = store(*kind);
-        let agent = with(script());
-        let (recorder, session) = recorded(&agent, &store).await;
+        let mut agent = with(script());
+        let (recorder, session) = recorded(&mut agent, &store).await;
         agent.rewind(&session, &Point::new(session.loops[0].loop_id.clone(), 3)).unwrap();
         // What was there is what the loop had: going on is the same path again.
         assert!(matches!(agent.continuation_kind(), ContinuationKind::Rerun { .. }));
@@ -185,11 +189,11 @@ async fn back_to_the_middle_of_a_loop_the_next_prompt_follows_what_is_left() {
 async fn a_fork_that_was_made_without_an_agent_is_gone_on_with_as_a_branch() {
     for kind in KINDS {
         let (_dir, store) = store(*kind);
-        let (_recorder, session) = recorded(&with(script()), &store).await;
+        let (_recorder, session) = recorded(&mut with(script()), &store).await;
         let point = Point::new(session.loops[0].loop_id.clone(), 4);
         store.save_session(&session.forked(&point, "s-2", agent_core::Timestamp(9)).unwrap()).unwrap();
         let agent = with(vec![ScriptedReply::text("x"), ScriptedReply::text("y")]);
-        let agent = agent.restore_unrecorded(&store.load_session("s-2").unwrap()).unwrap();
+        let mut agent = agent.restore_unrecorded(&store.load_session("s-2").unwrap()).unwrap();
         let recorder = SessionRecorder::attach(&mut agent, store.clone());
         agent.chat("on").await.unwrap();
         agent.chat("and on").await.unwrap();
@@ -208,7 +212,7 @@ async fn a_fork_that_was_made_without_an_agent_is_gone_on_with_as_a_branch() {
 async fn an_agent_that_waits_or_runs_does_not_travel() {
     for kind in KINDS {
         let (_dir, store) = store(*kind);
-        let agent = with(vec![ScriptedReply::call("c1", "ask", json!({}))]);
+        let mut agent = with(vec![ScriptedReply::call("c1", "ask", json!({}))]);
         let recorder = SessionRecorder::attach(&mut agent, store.clone());
         drop(agent.prompt("go").unwrap().collect().await);
         let session = recorder.session("s-1").unwrap();
@@ -228,8 +232,8 @@ async fn an_agent_that_waits_or_runs_does_not_travel() {
 #[tokio::test]
 async fn the_outline_is_the_tree_of_turns_and_two_of_its_places_can_be_compared() {
     let (_dir, store) = store(Kind::Json);
-    let agent = with(script());
-    let (recorder, session) = recorded(&agent, &store).await;
+    let mut agent = with(script());
+    let (recorder, session) = recorded(&mut agent, &store).await;
     let outline = session.outline().unwrap();
     agent.rewind(&session, &outline[1].point).unwrap();
     agent.chat("instead").await.unwrap();
@@ -256,7 +260,7 @@ async fn the_outline_is_the_tree_of_turns_and_two_of_its_places_can_be_compared(
 async fn a_place_before_a_compaction_has_the_whole_conversation() {
     let (_dir, store) = store(Kind::Json);
     let plays = vec![scene::Play::Text(280); 8];
-    let agent = scene::agent(&plays, agent_core::ToolExecutionStrategy::Parallel);
+    let mut agent = scene::agent(&plays, agent_core::ToolExecutionStrategy::Parallel);
     let recorder = SessionRecorder::attach(&mut agent, store.clone());
     scene::perform(&agent, &vec![scene::Act::Prompt(380); 8]).await;
     let session = recorder.session("s-1").unwrap();

@@ -52,7 +52,7 @@ fn count(n: &AtomicUsize) {
 /// Drives a run by choices and gives what it says.
 fn events(c: &mut Choices, id: &str, history: History, tally: &Tally) -> Vec<AgentEvent> {
     let mut setup = RunSetup::new(id);
-    setup.context = Some(
+    setup.policy.context = Some(
         ContextConfig::default().with_max_context_tokens(60).with_system_prompt_tokens(0).with_keep_recent(2),
     );
     let mut out = Vec::new();

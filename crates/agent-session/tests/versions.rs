@@ -3,13 +3,14 @@
 
 mod scene;
 
+use agent_core::compat::SeedSetters as _;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use agent_core::tool::validate::{ArgumentValidator, SchemaValidator};
 use agent_core::{
-    Answer, BranchSpec, Budget, BudgetLimits, EventSender, RunEnd, LlmJudgeEvaluation, Spending, Timestamp,
+    Answer, BranchSpec, Budget, BudgetLimits, EventSender, LlmJudgeEvaluation, RunEnd, Spending, Timestamp,
     ToolExecutionStrategy,
 };
 use agent_session::{JsonStore, LoopStatus, Session, SessionRecorder, event_schema, session_schema};
@@ -55,7 +56,7 @@ fn assert_valid(schema: &Value, file: &Value) {
 fn recorded(plays: &[Play], acts: &[Act]) -> Vec<Session> {
     let dir = tempfile::tempdir().unwrap();
     block_on(async {
-        let agent = agent(plays, ToolExecutionStrategy::Parallel);
+        let mut agent = agent(plays, ToolExecutionStrategy::Parallel);
         let recorder = SessionRecorder::attach(&mut agent, scene::Kind::Json.open(dir.path()));
         perform(&agent, acts).await;
         recorder.sessions()
@@ -136,7 +137,7 @@ fn groups_budgets_and_forks_are_as_the_schema_says() {
     let plays =
         [Play::Calls(vec!["say", "say"]), Play::Text(40), Play::Text(3), Play::Text(4), Play::Text(5)];
     let session = block_on(async {
-        let agent =
+        let mut agent =
             agent(&plays, ToolExecutionStrategy::Sequential).with_budget(Budget::new(limits).pausing());
         let recorder = SessionRecorder::attach(&mut agent, scene::Kind::Json.open(dir.path()));
         drop(agent.prompt("go").unwrap());
@@ -260,7 +261,7 @@ fn make_samples() {
     ];
     block_on(async {
         for (id, count) in [("v1-whole", acts.len()), ("v1-journal", 3), ("v1-waiting", 0)] {
-            let agent = agent(&plays, ToolExecutionStrategy::Parallel).with_session_id(id);
+            let mut agent = agent(&plays, ToolExecutionStrategy::Parallel).with_session_id(id);
             let recorder = SessionRecorder::attach(&mut agent, store.clone());
             perform(&agent, &acts[..count]).await;
             recorder.save().await.unwrap();

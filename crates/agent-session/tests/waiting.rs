@@ -9,9 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
-use agent_core::{
-    AgentError, AgentEvent, Answer, BasicAgent, Effects, Ended, RunEnd, ModelConfig, Timestamp,
-};
+use agent_core::{AgentError, AgentEvent, Answer, BasicAgent, Effects, ModelConfig, RunEnd, Timestamp};
 use agent_session::{
     BlockingSessionStore, LoopStatus, OpenRuns, RestoreSession, SessionError, SessionRecorder,
 };
@@ -60,7 +58,7 @@ fn the_first_process_asks() {
         return;
     }
     block_on(async {
-        let agent = agent(vec![deploys(&["c1"])]);
+        let mut agent = agent(vec![deploys(&["c1"])]);
         let recorder = SessionRecorder::attach(&mut agent, Kind::noted(Path::new(".")).open(Path::new(".")));
         drop(agent.prompt("Deploy it, please.").unwrap());
         assert!(matches!(agent.finish().await, Some(RunEnd::Suspended(_))));
@@ -104,7 +102,7 @@ fn a_question_of_one_process_is_answered_by_a_second_and_the_run_goes_on_in_a_th
         assert_eq!((found.runs.len(), found.runs[0].status), (1, LoopStatus::Interrupted));
         block_on(async {
             let tool = tool();
-            let agent = BasicAgent::new(ModelConfig::default())
+            let mut agent = BasicAgent::new(ModelConfig::default())
                 .with_provider(ScriptedProvider::new([ScriptedReply::text("It is out.")]))
                 .with_tool(tool.clone())
                 .restore_unrecorded(&store.load_session("s-1").unwrap())
@@ -127,7 +125,7 @@ fn a_question_of_one_process_is_answered_by_a_second_and_the_run_goes_on_in_a_th
 
 async fn asked(kind: Kind, dir: &Path, calls: &[&str]) -> Arc<dyn BlockingSessionStore> {
     let store = kind.open(dir);
-    let agent = agent(vec![deploys(calls)]);
+    let mut agent = agent(vec![deploys(calls)]);
     let recorder = SessionRecorder::attach(&mut agent, store.clone());
     drop(agent.prompt("go").unwrap().collect().await);
     recorder.close().await.unwrap();
@@ -186,7 +184,7 @@ async fn what_does_not_wait_is_not_answered_and_says_why() {
     assert_eq!(bytes(), before);
 
     // It was ended instead.
-    let there = agent(Vec::new()).restore_unrecorded(&store.load_session("s-1").unwrap()).unwrap();
+    let mut there = agent(Vec::new()).restore_unrecorded(&store.load_session("s-1").unwrap()).unwrap();
     let recorder = SessionRecorder::attach(&mut there, store.clone());
     there.abort();
     there.finish().await;
@@ -206,7 +204,7 @@ async fn where_a_process_has_the_session_open_the_answer_is_to_be_given_there() 
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
-        let agent = agent(vec![deploys(&["c1"]), ScriptedReply::text("done")]);
+        let mut agent = agent(vec![deploys(&["c1"]), ScriptedReply::text("done")]);
         let recorder = SessionRecorder::attach(&mut agent, store.clone());
         drop(agent.prompt("go").unwrap().collect().await);
         assert_eq!(store.unfinished().await.unwrap().waiting().len(), 1, "it is listed all the same");
@@ -225,7 +223,7 @@ async fn of_many_sessions_those_that_are_over_are_not_unfinished() {
         let dir = tempfile::tempdir().unwrap();
         let store = asked(*kind, dir.path(), &["c1"]).await;
         for n in 2..6 {
-            let done = BasicAgent::new(ModelConfig::default())
+            let mut done = BasicAgent::new(ModelConfig::default())
                 .with_provider(ScriptedProvider::texts(["done"]))
                 .with_session_id(format!("s-{n}"));
             let recorder = SessionRecorder::attach(&mut done, store.clone());

@@ -4,6 +4,7 @@
 
 mod scene;
 
+use agent_core::compat::SeedSetters as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -36,7 +37,7 @@ fn a_child_writes_sessions_of_its_own_and_shared_ones() {
         let id = format!("own-{me}");
         let agent =
             BasicAgent::new(ModelConfig::default()).with_session_id(id.as_str()).with_provider(provider);
-        let agent = agent.with_config_id(format!("r{round}"));
+        let mut agent = agent.with_config_id(format!("r{round}"));
         let recorder = SessionRecorder::attach(&mut agent, store.clone());
         block_on(agent.chat(format!("prompt {round}"))).unwrap();
         block_on(recorder.close()).unwrap();

@@ -10,6 +10,7 @@
 //! 2026.8.31 and with mcp-server-time and mcp-server-git 2026.10.19.
 #![allow(clippy::print_stdout, reason = "what a program is for")]
 
+use agent_core::compat::SeedSetters as _;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;

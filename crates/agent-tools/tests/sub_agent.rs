@@ -7,6 +7,7 @@
     reason = "a test fails loudly, also in the functions it shares with others"
 )]
 
+use agent_core::compat::SeedSetters as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,7 +54,7 @@ fn agent(provider: &ScriptedProvider, child: SubAgentTool) -> BasicAgent {
 }
 
 fn helper() -> SubAgentTool {
-    SubAgentTool::new("helper", model("small")).configure(|c| c.retry_config = RetryConfig::none())
+    SubAgentTool::new("helper", model("small")).configure(|c| c.policy.retry = RetryConfig::none())
 }
 
 async fn run(agent: &BasicAgent) -> Vec<AgentEvent> {

@@ -47,12 +47,16 @@
 //! | `testing` | a strict scripted provider, a manual clock, event assertions | no |
 //! | `full` | all of them but `tls-native` | no |
 
+#[cfg(feature = "testing")]
 #[doc(inline)]
-pub use agent_core::*;
+pub use agent_core::testing;
+#[doc(inline)]
+pub use agent_core::{
+    agent, answer, budget, compat, context, drive, environment, evaluation, event, fold, history, hooks,
+    identity, journal, limits, message, model, parallel, prefix, provider, retry, route, run, tool,
+};
 #[doc(inline)]
 pub use agent_providers as providers;
-#[doc(inline)]
-pub use agent_providers::{ProviderRegistry, agent};
 #[cfg(feature = "session")]
 #[doc(inline)]
 pub use agent_session as session;
@@ -60,32 +64,40 @@ pub use agent_session as session;
 #[doc(inline)]
 pub use agent_tools as tools;
 
-/// The names that a program with an agent uses most.
+#[doc(inline)]
+pub use agent_core::{
+    AgentError, AgentEvent, AgentHandle, AgentLoopConfig, AgentMessage, AgentState, AgentTool, Answer,
+    AnswerForm, BasicAgent, BranchSpec, Budget, BudgetLimits, CancellationToken, Content, Effects, ErrorKind,
+    EventReceiver, EventSender, ExecutionLimits, Hooks, ImageContent, Message, ModelConfig, ProviderError,
+    Question, Route, RunEnd, RunFailure, RunReply, StopCause, StreamDelta, StreamProvider, ThinkingLevel,
+    Timestamp, Tool, ToolContext, ToolError, ToolPolicy, ToolResult, ToolRule, Tools, Usage, Verdict,
+    event_channel, tool_fn,
+};
+#[doc(inline)]
+pub use agent_providers::{ProviderRegistry, agent};
+
+/// The names that most programs need. None of them shadows a name of std.
+///
+/// Extension traits are imported without a name: their methods can be called, and nothing else is added.
 pub mod prelude {
     pub use agent_core::{
-        AgentContext, AgentError, AgentEvent, AgentLoopConfig, AgentMessage, AgentTool, Answer, AnswerForm,
-        AtLimit, BasicAgent, Branch, BranchSpec, Budget, BudgetLimits, CancellationToken, ChatToken, Content,
-        Ended, ErrorKind, EventSender, ExecutionLimits, Finished, Hooks, ImageContent, LlmJudgeEvaluation,
-        Message, ModelConfig, PickFirstEvaluation, Question, Route, StreamDelta, ThinkingLevel, Tool,
-        ToolContext, ToolError, ToolExecutionStrategy, ToolResult, Tools, Verdict, agent_loop_parallel,
-        tool_fn,
+        AgentError, AgentEvent, AgentHandle, AgentTool, Answer, BasicAgent, BranchSpec, Budget, BudgetLimits,
+        Effects, EventReceiver, ExecutionLimits, Hooks, ModelConfig, Route, RunEnd, StopCause, StreamDelta,
+        ThinkingLevel, Tool, ToolContext, ToolError, ToolResult, Usage, Verdict, tool_fn,
     };
-    pub use agent_providers::ProviderRegistry;
     #[cfg(feature = "session")]
     pub use agent_session::{
-        JsonStore, OpenRuns, RestoreSession, SaveContext, SessionError, SessionRecorder, SessionStore,
-        TimeTravel,
+        JsonStore, OpenRuns as _, RestoreSession as _, SaveContext as _, SessionRecorder, SessionStore as _,
+        TimeTravel as _,
     };
     #[cfg(feature = "mcp")]
-    pub use agent_tools::mcp::{McpConfig, McpServer, McpServers, WithMcp};
+    pub use agent_tools::mcp::WithMcp as _;
     #[cfg(feature = "openapi")]
-    pub use agent_tools::openapi::{
-        OpenApiAdapter, OpenApiAuth, OpenApiConfig, OpenApiCredential, OperationFilter, WithOpenApi,
-    };
+    pub use agent_tools::openapi::WithOpenApi as _;
+    #[cfg(feature = "skills")]
+    pub use agent_tools::skills::WithSkills as _;
     #[cfg(feature = "tools")]
-    pub use agent_tools::{
-        BranchWorkspaces, CodingTools, OutputStore, Sandbox, SandboxRules, Workspace, default_tools,
-    };
+    pub use agent_tools::{CodingTools, Sandbox, Workspace, default_tools};
 }
 
 /// The page about branches, whose examples must run.

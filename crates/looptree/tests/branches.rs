@@ -1,13 +1,23 @@
 //! Branches by the names that a program uses.
 #![cfg(all(feature = "session", feature = "tools"))]
 
+use looptree::AgentLoopConfig;
+use looptree::CancellationToken;
+use looptree::EventSender;
+use looptree::drive::AgentContext;
+use looptree::evaluation::LlmJudgeEvaluation;
+use looptree::evaluation::PickFirstEvaluation;
+use looptree::parallel::Branch;
+use looptree::parallel::agent_loop_parallel;
 use std::sync::Arc;
 
+use looptree::evaluation::ElaborateEvaluation;
+use looptree::evaluation::EvaluationStrategy;
+use looptree::evaluation::TokenEfficientEvaluation;
+use looptree::evaluation::TransparentEvaluation;
+use looptree::parallel::ParallelError;
 use looptree::prelude::*;
 use looptree::testing::ScriptedProvider;
-use looptree::{
-    ElaborateEvaluation, EvaluationStrategy, ParallelError, TokenEfficientEvaluation, TransparentEvaluation,
-};
 
 fn config(answer: &'static str) -> AgentLoopConfig {
     AgentLoopConfig::system(Arc::new(ScriptedProvider::texts([answer])), ModelConfig::default())

@@ -8,14 +8,17 @@
     reason = "a test fails loudly, also in the functions it shares with others"
 )]
 
+use looptree::Message;
+use looptree::compat::SeedSetters as _;
 use std::io::{BufRead as _, Write as _};
 use std::time::Duration;
 
+use looptree::model::ApiProtocol;
 use looptree::prelude::*;
+use looptree::retry::RetryConfig;
 use looptree::session::{CassetteRecorder, Replay};
 use looptree::testing::{ScriptedProvider, ScriptedReply};
 use looptree::tools::SubAgentTool;
-use looptree::{ApiProtocol, RetryConfig};
 use serde_json::{Value, json};
 
 async fn run(agent: &BasicAgent) -> Vec<AgentEvent> {
@@ -25,7 +28,7 @@ async fn run(agent: &BasicAgent) -> Vec<AgentEvent> {
 
 fn results(events: &[AgentEvent]) -> Vec<String> {
     let ends = events.iter().filter_map(|event| match event {
-        AgentEvent::ToolExecutionEnd(end) => Some(end.result.joined_text()),
+        AgentEvent::ToolExecutionEnd(end) => Some(end.result.to_text()),
         _ => None,
     });
     ends.collect()
@@ -37,7 +40,7 @@ fn model(id: &str) -> ModelConfig {
 
 fn boss(provider: &ScriptedProvider) -> BasicAgent {
     let helper =
-        SubAgentTool::new("helper", model("small")).configure(|c| c.retry_config = RetryConfig::none());
+        SubAgentTool::new("helper", model("small")).configure(|c| c.policy.retry = RetryConfig::none());
     BasicAgent::new(model("boss"))
         .with_provider(provider.clone())
         .with_retry_config(RetryConfig::none())

@@ -8,11 +8,14 @@
     reason = "a test fails loudly, also in the functions it shares with others"
 )]
 
+use looptree::Message;
+use looptree::Usage;
+use looptree::identity::SessionId;
+use looptree::model::ApiProtocol;
 use looptree::prelude::*;
 use looptree::session::LoopStatus;
 use looptree::testing::{ScriptedProvider, ScriptedReply};
 use looptree::tools::SubAgentTool;
-use looptree::{ApiProtocol, SessionId, Usage};
 use serde_json::json;
 
 fn model(id: &str) -> ModelConfig {
@@ -36,7 +39,7 @@ fn boss_and_helpers() -> ScriptedProvider {
 async fn a_child_s_loop_is_in_the_tree_and_both_sides_name_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let store = JsonStore::open(folder.path()).unwrap();
-    let agent = looptree::agent(model("boss"))
+    let mut agent = looptree::agent(model("boss"))
         .with_provider(boss_and_helpers())
         .with_tool(SubAgentTool::new("helper", model("small")));
     let recorder = SessionRecorder::attach(&mut agent, store);

@@ -13,11 +13,17 @@
     reason = "a test fails loudly, also in the functions it shares with others"
 )]
 
+use looptree::CancellationToken;
+use looptree::ProviderRegistry;
 use std::sync::{Arc, Mutex};
 
+use looptree::history::History;
+use looptree::model::ApiProtocol;
 use looptree::prelude::*;
+use looptree::provider::ModelRequest;
+use looptree::tool::ToolDefinition;
+use looptree::tool::argument_schema;
 use looptree::tools::SubAgentTool;
-use looptree::{ApiProtocol, History, ModelRequest, ToolDefinition, argument_schema};
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
@@ -179,7 +185,7 @@ async fn sent(model: &ModelConfig) -> (Value, Vec<(String, Value)>) {
     asking.tools = tools().into();
     let bodies = Arc::new(Mutex::new(Vec::new()));
     let book = Arc::clone(&bodies);
-    asking.wire_hooks.on_request =
+    asking.options.wire_hooks.on_request =
         Some(Arc::new(move |request| book.lock().unwrap().push(request.body.to_vec())));
     let provider = ProviderRegistry::default();
     let refused = looptree::provider::complete(&provider, &asking, &CancellationToken::new()).await;

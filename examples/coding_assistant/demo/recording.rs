@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use looptree::{
-    ApiProtocol, CancellationToken, Completion, EventSink, ModelConfig, ModelRequest, ProviderError,
-    StopReason, StreamEvent, StreamProvider,
-};
+use looptree::message::StopReason;
+use looptree::model::ApiProtocol;
+use looptree::provider::Completion;
+use looptree::provider::EventSink;
+use looptree::provider::ModelRequest;
+use looptree::provider::StreamEvent;
+use looptree::{CancellationToken, ModelConfig, ProviderError, StreamProvider};
 use serde_json::{Value, json};
 
 /// The pace at which the recording speaks.

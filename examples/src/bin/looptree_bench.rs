@@ -5,17 +5,25 @@
 //! `cargo xtask bench` starts both, for several N, and compares. Under valgrind the same program counts instructions.
 #![expect(clippy::print_stdout, reason = "a program, not a library")]
 
+use looptree::compat::SeedSetters as _;
 use std::alloc::System;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context as _, Result, bail};
+use looptree::event::Ended;
 use looptree::history::Entry;
+use looptree::history::History;
+use looptree::identity::ToolCallId;
+use looptree::message::AssistantMessage;
+use looptree::message::StopReason;
+use looptree::message::ToolCall;
+use looptree::message::ToolResultMessage;
+use looptree::provider::ModelRequest;
 use looptree::provider::complete;
 use looptree::{
-    AgentEvent, AgentMessage, AgentTool, AssistantMessage, CancellationToken, Content, Effects, Ended,
-    History, Message, ModelConfig, ModelRequest, ProviderRegistry, StopReason, StreamDelta, ToolCall,
-    ToolCallId, ToolContext, ToolError, ToolResult, ToolResultMessage,
+    AgentEvent, AgentMessage, AgentTool, CancellationToken, Content, Effects, Message, ModelConfig,
+    ProviderRegistry, StreamDelta, ToolContext, ToolError, ToolResult,
 };
 use serde_json::{Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};

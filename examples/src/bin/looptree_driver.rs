@@ -10,15 +10,17 @@
     reason = "a program, not a library"
 )]
 
+use looptree::compat::SeedSetters as _;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use looptree::event::Ended;
 use looptree::session::{Flushing, JsonStore, SessionRecorder};
 use looptree::{
-    AgentEvent, AgentTool, BasicAgent, Effects, Ended, ModelConfig, StreamDelta, ToolContext, ToolError,
-    ToolResult, Tools,
+    AgentEvent, AgentTool, BasicAgent, Effects, ModelConfig, StreamDelta, ToolContext, ToolError, ToolResult,
+    Tools,
 };
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::{Value, json};
@@ -113,9 +115,9 @@ impl Bench {
             "bedrock" => ModelConfig::bedrock("us-east-1", model).with_api_key(key).with_base_url(&self.base),
             _ => ModelConfig::local(format!("{}/v1", self.base), model, key),
         };
-        let agent = looptree::agent(model)
+        let mut agent = looptree::agent(model)
             .with_system_prompt("You are a helpful assistant.")
-            .with_toolkit(
+            .with_shared_tools(
                 self.kit.get_or_init(|| Tools::from(vec![Arc::new(Noop(Arc::clone(self))) as _])).clone(),
             )
             .with_execution_limits(None);

@@ -1,7 +1,7 @@
 //! One question and what came of it.
 
 use anyhow::{Context as _, Result};
-use looptree::Secret;
+use looptree::model::Secret;
 use serde_json::{Map, Value, json};
 
 use super::Target;

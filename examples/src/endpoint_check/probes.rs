@@ -1,7 +1,8 @@
 //! The questions.
 
 use anyhow::{Result, bail};
-use looptree::{ReasoningField, ThinkingFormat};
+use looptree::model::ReasoningField;
+use looptree::model::ThinkingFormat;
 use serde_json::{Value, json};
 
 use super::Report;

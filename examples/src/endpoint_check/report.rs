@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use looptree::ChatDialect;
+use looptree::model::ChatDialect;
 
 /// One line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,9 +1,11 @@
 //! A turn of an agent with the dialect that was found.
 
+use looptree::compat::SeedSetters as _;
+use looptree::event::Ended;
+use looptree::model::ToolChoice;
 use looptree::providers::OpenAiChatProvider;
-use looptree::{
-    AgentEvent, BasicAgent, Effects, Ended, Message, ModelConfig, RetryConfig, ToolChoice, tool_fn,
-};
+use looptree::retry::RetryConfig;
+use looptree::{AgentEvent, BasicAgent, Effects, Message, ModelConfig, tool_fn};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -16,7 +18,7 @@ struct City {
 }
 
 pub(super) async fn agent(target: &Target, report: &mut Report) {
-    let key = target.key.as_ref().map_or("", looptree::Secret::expose);
+    let key = target.key.as_ref().map_or("", looptree::model::Secret::expose);
     let model = ModelConfig::local(&target.base_url, &report.model, key)
         .with_dialect(report.dialect.clone())
         .with_images(report.images.unwrap_or(false))

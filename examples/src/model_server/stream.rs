@@ -8,11 +8,12 @@ use std::task::Poll;
 
 use axum::body::Bytes;
 use futures_util::Stream;
+use looptree::provider::ErrorContext;
+use looptree::provider::EventSink;
+use looptree::provider::ModelRequest;
+use looptree::provider::StreamEvent;
 use looptree::providers::remote::{end_frame, event_frame};
-use looptree::{
-    CancellationToken, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent,
-    StreamProvider,
-};
+use looptree::{CancellationToken, ErrorKind, ProviderError, StreamProvider};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
 

@@ -146,7 +146,7 @@ fn sessions(folder: &Path) -> anyhow::Result<Vec<(&'static str, Vec<u8>)>> {
     runtime.block_on(async {
         let call = ScriptedReply::text("I call.").and_call("call_1", "nobody", json!({"a": [1, "ü"]}));
         let replies = [call.stopping(StopReason::ToolUse), ScriptedReply::text("Done.")];
-        let agent = BasicAgent::new(ModelConfig::default())
+        let mut agent = BasicAgent::new(ModelConfig::default())
             .with_provider(ScriptedProvider::new(replies))
             .with_session_id(SESSION);
         let recorder = SessionRecorder::attach(&mut agent, store);

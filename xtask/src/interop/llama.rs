@@ -1,6 +1,7 @@
 //! llama.cpp's own server with a tiny model of random weights: what it says is noise, how it says it is real. Its limits
 //! are real, and so are its grammars, which make even this model call tools and write JSON.
 
+use agent_core::compat::SeedSetters as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

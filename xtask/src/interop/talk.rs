@@ -1,5 +1,6 @@
 //! A run of an agent over the real providers, and everything that was seen of it.
 
+use agent_core::compat::SeedSetters as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 //! Runs of an agent: what a later request holds comes from what the decoder made of the earlier answers.
 
+use agent_core::compat::SeedSetters as _;
 use agent_core::{
     AgentError, ApiProtocol, BasicAgent, Content, ImageContent, ModelConfig, RetryConfig, ThinkingLevel,
 };
@@ -75,7 +76,7 @@ pub(super) async fn with_tools(server: &Server, api: ApiProtocol) -> anyhow::Res
     let mut models = models(api).into_iter();
     let first = models.next().context("a run needs a model")?;
     let (first, base) = at(server, first, 0, &[CALLS, WRONG_CALLS, THOUGHT, CUT, THOUGHT]);
-    let agent = agent(first.clone());
+    let mut agent = agent(first.clone());
     let picture = ImageContent::Base64 { data: PIXEL.to_owned(), mime_type: "image/png".to_owned() };
     agent.chat(("Plan a trip to the town on this picture.", vec![picture])).await?;
     match agent.chat("Is that all?").await {

@@ -56,22 +56,22 @@ fn common(
         scene("nothing-but-a-question", thinks, Past::question()?, |_| {}),
         scene("every-option", thinks, Past::question()?, |r| {
             r.system_prompt = "Be brief. „Kurz“ 🙂".into();
-            r.max_tokens = Some(777);
-            r.temperature = Some(0.25);
-            r.stop_sequences = vec!["STOP".to_owned(), "\n\n".to_owned()];
+            r.options.max_tokens = Some(777);
+            r.options.temperature = Some(0.25);
+            r.options.stop_sequences = vec!["STOP".to_owned(), "\n\n".to_owned()];
             r.session_id = Some("session-".repeat(12));
             r.tools = tools::definitions();
         }),
         scene("blank-system-prompt", thinks, Past::question()?, |r| r.system_prompt = " \n".into()),
-        scene("temperature-0", thinks, Past::question()?, |r| r.temperature = Some(0.0)),
+        scene("temperature-0", thinks, Past::question()?, |r| r.options.temperature = Some(0.0)),
         scene("thinking-and-temperature", thinks, Past::question()?, |r| {
-            r.temperature = Some(0.7);
-            r.thinking_level = ThinkingLevel::Medium;
+            r.options.temperature = Some(0.7);
+            r.options.thinking_level = ThinkingLevel::Medium;
         }),
         scene("own-history", thinks, past::with_tools(thinks)?.end()?, |r| r.tools = tools::definitions()),
         scene("own-history-thinking", thinks, past::with_tools(thinks)?.end()?, |r| {
             r.tools = tools::definitions();
-            r.thinking_level = ThinkingLevel::High;
+            r.options.thinking_level = ThinkingLevel::High;
             r.system_prompt = "Plan well.".into();
         }),
         scene("own-history-without-tools", thinks, past::with_tools(thinks)?.end()?, |_| {}),
@@ -82,23 +82,25 @@ fn common(
         scene("empty-texts", thinks, past::empty(thinks)?.end()?, |r| r.tools = tools::definitions()),
         scene("no-pictures", blind, past::with_tools(blind)?.end()?, |r| r.tools = tools::definitions()),
         scene("picture-only", thinks, picture_only(thinks)?, |_| {}),
-        scene("schema", thinks, Past::question()?, |r| r.response_format = schema(true)),
+        scene("schema", thinks, Past::question()?, |r| r.options.response_format = schema(true)),
         scene("loose-schema-with-tools", thinks, Past::question()?, |r| {
-            r.response_format = schema(false);
+            r.options.response_format = schema(false);
             r.tools = tools::definitions();
         }),
         scene("answer-of-a-type", thinks, Past::question()?, |r| {
-            r.response_format = ResponseFormat::of::<Trip>()
+            r.options.response_format = ResponseFormat::of::<Trip>()
         }),
         scene("answer-of-a-type-with-tools", thinks, Past::question()?, |r| {
-            r.response_format = ResponseFormat::of::<Trip>();
+            r.options.response_format = ResponseFormat::of::<Trip>();
             r.tools = tools::definitions();
         }),
-        scene("json-object", thinks, Past::question()?, |r| r.response_format = ResponseFormat::JsonObject),
+        scene("json-object", thinks, Past::question()?, |r| {
+            r.options.response_format = ResponseFormat::JsonObject
+        }),
     ];
     for level in LEVELS {
         scenes.push(scene(format!("thinking-{}", level.as_str()), thinks, Past::question()?, |r| {
-            r.thinking_level = *level;
+            r.options.thinking_level = *level;
         }));
     }
     for (name, stranger) in strangers {
@@ -110,10 +112,10 @@ fn common(
             let whole = history.end()?;
             scenes.push(scene(format!("{what}-of-{name}"), thinks, whole.clone(), |r| {
                 r.tools = tools::definitions();
-                r.thinking_level = ThinkingLevel::Low;
+                r.options.thinking_level = ThinkingLevel::Low;
             }));
             scenes.push(scene(format!("{what}-of-{name}-thoughts-shown"), thinks, whole, |r| {
-                r.foreign_thinking_as_text = true;
+                r.options.foreign_thinking_as_text = true;
             }));
         }
     }

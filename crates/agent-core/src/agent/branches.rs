@@ -198,7 +198,9 @@ impl AgentHandle {
         if now.unit_count() != before.unit_count() || !now.extends(&before) {
             // The record must not say that the conversation goes on from this branch.
             let config = self.config();
-            if let (Some(journal), Some(end)) = (&config.services.journal, Prepared::not_taken(&result, &config)) {
+            if let (Some(journal), Some(end)) =
+                (&config.services.journal, Prepared::not_taken(&result, &config))
+            {
                 journal.append_group(GroupEntry::new(config.services.environment.now(), &end)).await?;
             }
             return Err(AgentError::ConversationWentOn);
@@ -220,7 +222,9 @@ impl AgentHandle {
             Some(GroupRole::Branch { index }) => Some(index),
             Some(GroupRole::Judge) | None => None,
         };
-        if let (Some(journal), Some(end)) = (&config.services.journal, Prepared::selection(outcome, index, &config)) {
+        if let (Some(journal), Some(end)) =
+            (&config.services.journal, Prepared::selection(outcome, index, &config))
+        {
             journal.append_group(GroupEntry::new(config.services.environment.now(), &end)).await?;
         }
         self.take_over(outcome)

@@ -42,7 +42,9 @@ pub enum AgentError {
     )]
     Unrecorded,
     /// The run needs something that this agent does not have.
-    #[error("the run needs {what}, which this agent does not have; build the agent with it, then call resume()")]
+    #[error(
+        "the run needs {what}, which this agent does not have; build the agent with it, then call resume()"
+    )]
     Lacks {
         /// What is missing: a tool, a hook or a route.
         what: String,

@@ -418,4 +418,3 @@ impl super::Inner {
 pub(super) fn reply(end: RunEnd) -> Result<RunReply, AgentError> {
     end.into_reply().map_err(|end| AgentError::Run(Box::new(end)))
 }
-

@@ -61,7 +61,11 @@ impl super::Inner {
     }
 
     /// Replaces the content of a tool's result in the conversation.
-    pub(super) fn replace_tool_result(&self, call: &ToolCallId, content: &[Content]) -> Result<(), AgentError> {
+    pub(super) fn replace_tool_result(
+        &self,
+        call: &ToolCallId,
+        content: &[Content],
+    ) -> Result<(), AgentError> {
         let mut state = self.state();
         let mut found = false;
         let messages: Vec<MessageRef> = state

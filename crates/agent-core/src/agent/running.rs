@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use super::path::Left;
 use super::{AgentError, AgentHandle, Inner, Settings};
 use crate::drive::{
-    AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, LoopIds, Output, Shell, ask_sources,
-    counted, event_channel, run_setup, start_run,
+    AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, LoopIds, Output, Shell,
+    ask_sources, counted, event_channel, run_setup, start_run,
 };
 use crate::environment::NoRuntime;
 use crate::event::{AgentEvent, RunEnd};
@@ -151,7 +151,9 @@ impl AgentHandle {
             }
             if let Some(input) = &input {
                 let mut probe = (*run).clone();
-                if let Err(error) = probe.apply(config.services.environment.now(), input.clone(), &mut Vec::new()) {
+                if let Err(error) =
+                    probe.apply(config.services.environment.now(), input.clone(), &mut Vec::new())
+                {
                     state.suspended = Some(run);
                     return Err(error.into());
                 }
@@ -215,7 +217,9 @@ impl AgentHandle {
         self.check_idle()?;
         let state = self.inner.state();
         // Asked to repeat or to branch, the model is called again after a reply that failed.
-        if !matches!(kind, ContinuationKind::Default | ContinuationKind::Initial) && state.history.awaits_reply() {
+        if !matches!(kind, ContinuationKind::Default | ContinuationKind::Initial)
+            && state.history.awaits_reply()
+        {
             return Ok(());
         }
         match state.history.last() {

@@ -85,7 +85,6 @@ impl AgentHandle {
             budget: budget.or_else(|| state.spent_before.clone()),
         }
     }
-
 }
 
 impl BasicAgent {

@@ -1,7 +1,8 @@
 use super::{SeedSetters as _, SeedVerbs as _};
 use crate::testing::ScriptedProvider;
 use crate::{
-    AgentMessage, BasicAgent, ContinuationKind, ModelConfig, QueueKind, QueueMode, ThinkingLevel, event_channel,
+    AgentMessage, BasicAgent, ContinuationKind, ModelConfig, QueueKind, QueueMode, ThinkingLevel,
+    event_channel,
 };
 
 fn agent(replies: &[&str]) -> BasicAgent {

@@ -128,11 +128,8 @@ pub trait SeedVerbs {
     /// # Errors
     /// [`AgentError::NoResult`] when the conversation has no result of this call, and as
     /// [`AgentHandle::replace_messages`].
-    fn replace_tool_result(
-        &self,
-        call: impl Into<ToolCallId>,
-        content: &[Content],
-    ) -> Result<(), AgentError>;
+    fn replace_tool_result(&self, call: impl Into<ToolCallId>, content: &[Content])
+    -> Result<(), AgentError>;
 }
 
 impl SeedVerbs for AgentHandle {

@@ -285,7 +285,11 @@ pub(crate) fn run_setup(
         sequential_tools: tools.sequential().clone(),
         routes: config.routes.iter().map(Route::setup).collect(),
         context_window: Some(config.model.context_window),
-        budget: config.services.budget.as_ref().map(|b| BudgetSetup::new(b.policy(), config.model.cost.clone())),
+        budget: config
+            .services
+            .budget
+            .as_ref()
+            .map(|b| BudgetSetup::new(b.policy(), config.model.cost.clone())),
     }
 }
 

@@ -64,7 +64,8 @@ pub(crate) fn start_run(
 ) -> Result<(Run, Vec<AgentEvent>), HistoryError> {
     // The start of the loop, the turn and the prompt, and the end of the prompt.
     let mut events = Vec::with_capacity(4);
-    let run = Run::start_queued(setup, history, prompts, queued, config.services.environment.now(), &mut events)?;
+    let run =
+        Run::start_queued(setup, history, prompts, queued, config.services.environment.now(), &mut events)?;
     Ok((run, events))
 }
 

@@ -88,7 +88,8 @@ pub(super) async fn decide(
                 questions.extend(tool.question(&arguments));
             }
             if !questions.is_empty() {
-                let question = ToolQuestion { text: questions.join("\n"), arguments: changed.then_some(arguments) };
+                let question =
+                    ToolQuestion { text: questions.join("\n"), arguments: changed.then_some(arguments) };
                 return Decision::Not(ToolVerdict::Ask(question));
             }
             let verdict =

@@ -123,7 +123,8 @@ impl EvaluationStrategy for LlmJudgeEvaluation {
             return Ok(Evaluated::select(first.index));
         }
         let parts = Parts::of(evaluation.prompts, &first.original_context, &candidates);
-        let fitted = fit::fit_to_window(parts, self.content_budget(), &*self.judge_config.services.token_counter);
+        let fitted =
+            fit::fit_to_window(parts, self.content_budget(), &*self.judge_config.services.token_counter);
         if let Some(text) = fitted.note() {
             evaluation.emit_progress("judge-compaction", NAME, text);
         }

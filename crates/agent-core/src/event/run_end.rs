@@ -120,7 +120,9 @@ impl RunEnd {
     pub(crate) fn new(ended: &Ended, messages: Vec<MessageRef>, usage: Usage) -> Self {
         match ended.clone() {
             Ended::Completed => Self::Completed(RunReply { messages, usage }),
-            Ended::Vetoed { reason } | Ended::TurnVetoed { reason } => Self::Stopped(StopCause::Hook { reason }),
+            Ended::Vetoed { reason } | Ended::TurnVetoed { reason } => {
+                Self::Stopped(StopCause::Hook { reason })
+            }
             Ended::InputRejected { reason } => Self::Stopped(StopCause::InputFilter { reason }),
             Ended::Limit { reason } => Self::Stopped(StopCause::Limit { reason }),
             Ended::Budget { refusal } => Self::Stopped(StopCause::Budget { refusal }),
@@ -160,7 +162,11 @@ impl fmt::Display for RunEnd {
         match self {
             Self::Completed(_) => f.write_str("the run completed"),
             Self::Suspended(questions) => {
-                write!(f, "the run waits for an answer to {} question(s); answer them with answer(), or abort()", questions.len())
+                write!(
+                    f,
+                    "the run waits for an answer to {} question(s); answer them with answer(), or abort()",
+                    questions.len()
+                )
             }
             Self::Stopped(StopCause::Limit { reason }) => {
                 write!(f, "the run was stopped: {reason}; raise the limit with with_limits")

@@ -41,7 +41,9 @@ fn same_prompt(old: &ModelRequest, new: &ModelRequest) -> bool {
 
 /// Returns the name of the first changed setting.
 fn setting(old: &ModelRequest, new: &ModelRequest) -> Option<&'static str> {
-    if old.options.thinking_level != new.options.thinking_level || old.options.thinking_budgets != new.options.thinking_budgets {
+    if old.options.thinking_level != new.options.thinking_level
+        || old.options.thinking_budgets != new.options.thinking_budgets
+    {
         Some("thinking")
     } else if old.options.tool_choice != new.options.tool_choice {
         Some("tool_choice")

@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::policy::LoopPolicy;
 use crate::budget::AtLimit;
 use crate::event::LoopConfigSnapshot;
-use crate::identity::{
-    AgentId, ContinuationKind, GroupMember, LoopId, SessionId, SessionOrigin, ToolName,
-};
+use crate::identity::{AgentId, ContinuationKind, GroupMember, LoopId, SessionId, SessionOrigin, ToolName};
 use crate::message::CostConfig;
 use crate::model::ApiProtocol;
 use crate::route::RouteSetup;

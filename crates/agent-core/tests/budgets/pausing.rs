@@ -2,7 +2,7 @@
 
 use agent_core::testing::{ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
-    Answer, BasicAgent, Budget, BudgetLimit, RunEnd, Hooks, Question, Spending, Usage, Verdict,
+    Answer, BasicAgent, Budget, BudgetLimit, Hooks, Question, RunEnd, Spending, Usage, Verdict,
 };
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use agent_core::compat::SeedSetters as _;
 use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_core::{
     AgentEvent, BasicAgent, Budget, BudgetEvent, BudgetLimits, BudgetNote, ContextConfig, CostConfig,
-    RunEnd, StopCause, ModelConfig, Money, RetryConfig, Spending, Usage,
+    ModelConfig, Money, RetryConfig, RunEnd, Spending, StopCause, Usage,
 };
 
 /// 3 a million in, 15 out.

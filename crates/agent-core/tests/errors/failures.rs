@@ -7,8 +7,8 @@ use std::sync::Arc;
 use agent_core::drive::MAX_REPLY_BYTES;
 use agent_core::testing::{Latch, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
-    AgentEvent, BasicAgent, Completion, Ended, ErrorKind, EventSink, RunEnd, RunFailure, HookError, Hooks, Message,
-    ModelConfig, ModelRequest, ProviderError, StopReason, StreamDelta, StreamEvent, StreamProvider,
+    AgentEvent, BasicAgent, Completion, Ended, ErrorKind, EventSink, HookError, Hooks, Message, ModelConfig,
+    ModelRequest, ProviderError, RunEnd, RunFailure, StopReason, StreamDelta, StreamEvent, StreamProvider,
 };
 use async_trait::async_trait;
 use serde_json::json;

@@ -4,7 +4,7 @@ use agent_core::compat::SeedVerbs as _;
 use std::sync::{Arc, Mutex};
 
 use agent_core::testing::{Latch, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
-use agent_core::{AgentEvent, RunEnd, RunFailure, QueueKind, Subscription};
+use agent_core::{AgentEvent, QueueKind, RunEnd, RunFailure, Subscription};
 use serde_json::json;
 
 use crate::room::{Notes, agent, boxed, model, run};

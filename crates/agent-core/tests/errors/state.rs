@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed};
 use agent_core::{
-    AgentTool, BasicAgent, Content, ErrorKind, ImageContent, Message, ModelConfig, QueueKind,
-    ThinkingLevel,
+    AgentTool, BasicAgent, Content, ErrorKind, ImageContent, Message, ModelConfig, QueueKind, ThinkingLevel,
 };
 
 use crate::room::{agent, boxed, model, run};

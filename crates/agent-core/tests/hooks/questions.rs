@@ -4,7 +4,7 @@ use agent_core::compat::SeedSetters as _;
 use agent_core::compat::SeedVerbs as _;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
-    AgentError, AgentEvent, Answer, BasicAgent, RunEnd, StopCause, Hooks, ToolExecutionStrategy, ToolResult,
+    AgentError, AgentEvent, Answer, BasicAgent, Hooks, RunEnd, StopCause, ToolExecutionStrategy, ToolResult,
     Verdict,
 };
 use serde_json::json;

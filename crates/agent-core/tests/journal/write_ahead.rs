@@ -11,8 +11,8 @@ use agent_core::run::{Run, RunSetup};
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
 use agent_core::{AgentContext, AgentLoopConfig, ModelConfig};
 use agent_core::{
-    AgentEvent, BasicAgent, CancellationToken, Effects, ErrorKind, EventSender, RunEnd, RunFailure, History,
-    Hooks, ToolResult, Verdict,
+    AgentEvent, BasicAgent, CancellationToken, Effects, ErrorKind, EventSender, History, Hooks, RunEnd,
+    RunFailure, ToolResult, Verdict,
 };
 use serde_json::json;
 
@@ -93,7 +93,9 @@ async fn a_journal_that_fails_ends_the_run_and_nothing_further_is_done() {
         let agent = noting(&notes).with_journal(Arc::new(Keeping::noting(&notes).full_after(full_after)));
         let events = run(&agent).await;
         match agent.finish().await.unwrap() {
-            RunEnd::Failed(RunFailure::Interrupted { reason }) => assert!(reason.contains("the disk is full"), "{reason}"),
+            RunEnd::Failed(RunFailure::Interrupted { reason }) => {
+                assert!(reason.contains("the disk is full"), "{reason}")
+            }
             // The last entry is the end itself: there is nothing left to cut off.
             RunEnd::Completed(_) => assert_eq!(full_after, entries - 1),
             other => panic!("{other:?}"),

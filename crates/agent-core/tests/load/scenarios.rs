@@ -4,7 +4,7 @@ use agent_core::compat::SeedSetters as _;
 use agent_core::compat::SeedVerbs as _;
 use agent_core::testing::{Latch, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
-    AgentEvent, ContextConfig, ExecutionLimits, FilterResult, RunEnd, StopCause, Message, ToolResult,
+    AgentEvent, ContextConfig, ExecutionLimits, FilterResult, Message, RunEnd, StopCause, ToolResult,
 };
 use serde_json::json;
 

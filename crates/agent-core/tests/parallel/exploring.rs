@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed};
 use agent_core::{
-    AgentError, AgentEvent, BasicAgent, BranchEnd, BranchSpec, Ended, RunEnd, LlmJudgeEvaluation,
-    ModelConfig, ParallelError, PickFirstEvaluation, event_channel,
+    AgentError, AgentEvent, BasicAgent, BranchEnd, BranchSpec, Ended, LlmJudgeEvaluation, ModelConfig,
+    ParallelError, PickFirstEvaluation, RunEnd, event_channel,
 };
 use serde_json::json;
 

@@ -14,7 +14,7 @@ use agent_core::testing::{
 };
 use agent_core::{
     AgentEvent, AgentTool, Answer, BasicAgent, ContextConfig, Effects, Ended, Entry, ErrorKind,
-    ExecutionLimits, RunEnd, History, Hooks, ModelConfig, RetryConfig, SteeringPolicy, StopReason,
+    ExecutionLimits, History, Hooks, ModelConfig, RetryConfig, RunEnd, SteeringPolicy, StopReason,
     ToolExecutionStrategy, ToolResult, Usage, Verdict,
 };
 use proptest::prelude::*;

@@ -4,8 +4,8 @@ use agent_core::compat::SeedSetters as _;
 use agent_core::compat::SeedVerbs as _;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
 use agent_core::{
-    AgentEvent, AgentMessage, BasicAgent, CompactionReason, ContextConfig, ErrorKind, RunEnd, RunFailure,
-    Message, ModelConfig, StopReason, Usage,
+    AgentEvent, AgentMessage, BasicAgent, CompactionReason, ContextConfig, ErrorKind, Message, ModelConfig,
+    RunEnd, RunFailure, StopReason, Usage,
 };
 use serde_json::json;
 

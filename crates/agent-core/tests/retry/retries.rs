@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent_core::testing::{ManualEnvironment, ScriptedReply, assert_well_formed, transcript};
 use agent_core::{
-    AgentEvent, Environment, ErrorKind, RunEnd, RunFailure, Message, RetryConfig, RetryNote, StopReason,
+    AgentEvent, Environment, ErrorKind, Message, RetryConfig, RetryNote, RunEnd, RunFailure, StopReason,
 };
 
 use crate::room::{agent, agent_in, model, run};

@@ -39,18 +39,25 @@ pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     let mut out = crate::request::body_buffer(request);
     let mut body = Members::open(&mut out);
     body.field("model", &request.model.id).field("max_tokens", &plan.max_tokens).field("stream", &true);
-    if let Some(temperature) = request.options.temperature.filter(|t| t.is_finite() && plan.takes_temperature) {
+    if let Some(temperature) = request.options.temperature.filter(|t| t.is_finite() && plan.takes_temperature)
+    {
         body.field("temperature", &temperature);
     }
     plan.write(&mut body);
     write_output_config(&mut body, plan.effort, &format);
     write_choice(&choice, &mut body);
-    let stops: Vec<&String> = request.options.stop_sequences.iter().filter(|s| !s.trim().is_empty()).collect();
+    let stops: Vec<&String> =
+        request.options.stop_sequences.iter().filter(|s| !s.trim().is_empty()).collect();
     if !stops.is_empty() {
         body.field("stop_sequences", &stops);
     }
     if !request.tools.is_empty() || matches!(format, format::Format::Tool { .. }) {
-        write_tools(body.key("tools"), request, &format, caching && request.options.cache_config.marks_tools());
+        write_tools(
+            body.key("tools"),
+            request,
+            &format,
+            caching && request.options.cache_config.marks_tools(),
+        );
     }
     if !request.system_prompt.trim().is_empty() {
         let out = body.key("system");

@@ -68,7 +68,12 @@ pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
         }
         out.push(b']');
     }
-    messages::write(body.key("messages"), request, family, caching && request.options.cache_config.marks_messages())?;
+    messages::write(
+        body.key("messages"),
+        request,
+        family,
+        caching && request.options.cache_config.marks_messages(),
+    )?;
     body.close();
     Ok(out)
 }
@@ -98,7 +103,8 @@ fn write_inference(
     if let Some(limit) = fields.max_tokens(request, plan) {
         config.field("maxTokens", &limit);
     }
-    if let Some(temperature) = request.options.temperature.filter(|t| t.is_finite() && fields.takes_temperature(plan))
+    if let Some(temperature) =
+        request.options.temperature.filter(|t| t.is_finite() && fields.takes_temperature(plan))
     {
         config.field("temperature", &temperature);
     }

@@ -133,8 +133,11 @@ fn tools(members: &mut Members<'_>, request: &ModelRequest) {
 fn messages(out: &mut Vec<u8>, request: &ModelRequest) -> Result<(), ProviderError> {
     out.push(b'[');
     let start = out.len();
-    let told =
-        if offers_tools(request) { answer_format::instruction(&request.options.response_format) } else { None };
+    let told = if offers_tools(request) {
+        answer_format::instruction(&request.options.response_format)
+    } else {
+        None
+    };
     let prompt = answer_format::with_instruction(&request.system_prompt, told);
     if !prompt.trim().is_empty() {
         let mut message = Members::open(out);

@@ -154,7 +154,8 @@ fn bridged(
 }
 
 fn system(out: &mut Vec<u8>, request: &ModelRequest, dialect: &Dialect) {
-    let told = if dialect.json_schema { None } else { answer_format::instruction(&request.options.response_format) };
+    let told =
+        if dialect.json_schema { None } else { answer_format::instruction(&request.options.response_format) };
     let prompt = &*answer_format::with_instruction(&request.system_prompt, told);
     if prompt.trim().is_empty() {
         return;

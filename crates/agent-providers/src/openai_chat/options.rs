@@ -60,7 +60,8 @@ fn thinking(members: &mut Members<'_>, request: &ModelRequest, dialect: &Dialect
             members.field("reasoning_effort", effort(&request.model, level));
         }
         ThinkingFormat::OpenRouter if on => {
-            let budget = request.options.thinking_budgets.for_level(level).filter(|_| form == ThinkingForm::Budget);
+            let budget =
+                request.options.thinking_budgets.for_level(level).filter(|_| form == ThinkingForm::Budget);
             match budget {
                 Some(budget) => members.field("reasoning", &json!({"max_tokens": budget.max(MIN_BUDGET)})),
                 None => members.field("reasoning", &json!({"effort": effort(&request.model, level)})),

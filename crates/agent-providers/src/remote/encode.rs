@@ -34,9 +34,13 @@ fn body(request: &ModelRequest) -> Vec<u8> {
     members.field("tools", request.tools.definitions());
     members.field("thinking_level", &request.options.thinking_level);
     members.field("thinking_budgets", &request.options.thinking_budgets);
-    members.field("max_tokens", &request.options.max_tokens).field("temperature", &request.options.temperature);
+    members
+        .field("max_tokens", &request.options.max_tokens)
+        .field("temperature", &request.options.temperature);
     members.field("cache_config", &request.options.cache_config).field("session_id", &request.session_id);
-    members.field("tool_choice", &request.options.tool_choice).field("response_format", &request.options.response_format);
+    members
+        .field("tool_choice", &request.options.tool_choice)
+        .field("response_format", &request.options.response_format);
     members.field("stop_sequences", &request.options.stop_sequences);
     members.field("foreign_thinking_as_text", &request.options.foreign_thinking_as_text);
     messages(members.key("messages"), request);

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
-use agent_core::{BasicAgent, Ended, RunEnd, RunFailure, ModelConfig};
+use agent_core::{BasicAgent, ModelConfig, RunEnd, RunFailure};
 use serde_json::json;
 
 use super::SessionRecorder;
@@ -18,7 +18,7 @@ fn agent<F: Future<Output = ()> + Send + 'static>(
 ) -> (tempfile::TempDir, JsonStore, BasicAgent) {
     let dir = tempfile::tempdir().unwrap();
     let store = JsonStore::open(dir.path()).unwrap();
-    let agent = BasicAgent::new(ModelConfig::default()).with_session_id("s-1").with_provider(
+    let mut agent = BasicAgent::new(ModelConfig::default()).with_session_id("s-1").with_provider(
         ScriptedProvider::new([
             ScriptedReply::call("c1", "meddle", json!({})),
             ScriptedReply::text("after"),
@@ -100,7 +100,7 @@ async fn where_nothing_can_be_written_no_model_is_called() {
     let store = JsonStore::open(dir.path().join("sessions")).unwrap();
     std::fs::create_dir(dir.path().join("sessions/s-1.journal.jsonl")).unwrap();
     let provider = ScriptedProvider::texts(["never"]);
-    let agent =
+    let mut agent =
         BasicAgent::new(ModelConfig::default()).with_session_id("s-1").with_provider(provider.clone());
     let recorder = SessionRecorder::attach(&mut agent, store);
     assert!(recorder.ready("s-1").await.is_err());

@@ -1,5 +1,6 @@
 //! Whatever happened in a run, its replay is the same run.
 
+use agent_core::compat::SeedSetters as _;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 

@@ -1,5 +1,6 @@
 //! What is killed: an agent whose model, tools and journal say in a file what they are doing.
 
+use agent_core::compat::SeedSetters as _;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -11,8 +12,8 @@ use std::time::Duration;
 use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError};
 use agent_core::testing::ScriptedTool;
 use agent_core::{
-    AgentEvent, Answer, BasicAgent, CancellationToken, Completion, Effects, EventSink, RunEnd, ModelConfig,
-    ModelRequest, ProviderError, StopReason, StreamEvent, StreamProvider, ToolResult,
+    AgentEvent, Answer, BasicAgent, CancellationToken, Completion, Effects, EventSink, ModelConfig,
+    ModelRequest, ProviderError, RunEnd, StopReason, StreamEvent, StreamProvider, ToolResult,
 };
 use agent_session::{LoopStatus, RestoreSession, Session, SessionRecorder};
 use async_trait::async_trait;
@@ -192,7 +193,7 @@ pub(crate) async fn live() {
         agent = agent.restore_unrecorded(&loaded).unwrap();
     }
     let recorder = SessionRecorder::attach(&mut agent, store);
-    let inner = agent.config().journal.unwrap();
+    let inner = agent.config().services.journal.unwrap();
     agent.set_journal(Some(Arc::new(Slow {
         inner,
         recorder: recorder.clone(),

@@ -7,13 +7,15 @@
     reason = "a scene is part of tests, outside a test function"
 )]
 
+use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use std::sync::{Arc, Mutex};
 
 use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError};
 use agent_core::run::Run;
 use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
-    AgentMessage, Answer, BasicAgent, ContextConfig, ErrorKind, RunEnd, ModelConfig, ToolExecutionStrategy,
+    AgentMessage, Answer, BasicAgent, ContextConfig, ErrorKind, ModelConfig, RunEnd, ToolExecutionStrategy,
     Usage,
 };
 use agent_session::{BlockingSessionStore, JsonStore, LoadedSession};
@@ -221,12 +223,12 @@ impl std::fmt::Debug for Looking {
 
 impl Looking {
     pub(crate) fn at(
-        agent: &BasicAgent,
+        agent: &mut BasicAgent,
         store: &Arc<dyn BlockingSessionStore>,
         check: impl Fn(&LoadedSession, &Run) + Send + Sync + 'static,
     ) -> Arc<Self> {
         let looking = Arc::new(Self {
-            inner: agent.config().journal.unwrap(),
+            inner: agent.config().services.journal.unwrap(),
             store: store.clone(),
             check: Box::new(check),
             failures: Mutex::default(),

@@ -73,8 +73,7 @@ pub(super) async fn run(tool: &SubAgentTool, task: &str, ctx: ToolContext) -> Re
 }
 
 pub(super) fn config(tool: &SubAgentTool, ctx: &ToolContext) -> Result<AgentLoopConfig, ToolError> {
-    let provider =
-        tool.provider.as_ref().or(ctx.provider()).ok_or_else(|| ToolError::failed(NO_PROVIDER))?;
+    let provider = tool.provider.as_ref().or(ctx.provider()).ok_or_else(|| ToolError::failed(NO_PROVIDER))?;
     let mut config = AgentLoopConfig::new(provider.clone(), tool.model.clone(), ctx.environment.clone());
     config.request.thinking_level = tool.thinking;
     config.policy.limits = Some(tool.limits);

@@ -33,11 +33,11 @@ async fn branches_work_side_by_side_and_the_selected_ones_files_are_taken_over()
                 let model = Arc::new(writing(text));
                 BranchSpec::asking("Answer in answer.txt.")
                     .with_tools(folder.toolkit(Workspace::tools))
-                    .configure(move |c| c.provider = model)
+                    .configure(move |c| c.services.provider = model)
             })
             .collect();
         let mut judge = agent.config();
-        judge.provider = Arc::new(ScriptedProvider::texts(["2"]));
+        judge.services.provider = Arc::new(ScriptedProvider::texts(["2"]));
         let strategy = LlmJudgeEvaluation::new(judge);
         let result = agent.explore_and_adopt(specs, strategy, EventSender::none()).await.unwrap();
         assert_eq!(project.read("answer.txt"), "none", "nobody wrote to the origin");

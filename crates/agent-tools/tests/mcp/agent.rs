@@ -1,5 +1,6 @@
 //! Servers in an agent.
 
+use agent_core::compat::SeedVerbs as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -152,7 +153,7 @@ async fn tools_that_the_caller_took_out_do_not_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let servers = McpServers::start([child_in(folder.path())], StartPolicy::Fail).await.unwrap();
     let model = ScriptedProvider::texts(["a"]);
-    let without = agent(&model).with_mcp_servers(&servers);
+    let mut without = agent(&model).with_mcp_servers(&servers);
     let with = agent(&model).with_mcp_servers(&servers);
     without.set_tools(Vec::new());
     let client = servers.clients().next().unwrap();

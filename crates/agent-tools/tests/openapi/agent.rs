@@ -1,5 +1,6 @@
 //! Through an agent.
 
+use agent_core::compat::SeedVerbs as _;
 use std::sync::Arc;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply};

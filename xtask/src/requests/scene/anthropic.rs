@@ -34,23 +34,23 @@ pub(super) fn scenes() -> anyhow::Result<Vec<Scene>> {
         for level in LEVELS.iter().filter(|l| **l != ThinkingLevel::Minimal) {
             let name = format!("{id}-thinking-{}", level.as_str());
             scenes.push(scene(name, &model, past::with_tools(&model)?.end()?, |r| {
-                r.thinking_level = *level;
-                r.temperature = Some(1.0);
+                r.options.thinking_level = *level;
+                r.options.temperature = Some(1.0);
                 r.tools = tools::definitions();
             }));
         }
         scenes.push(scene(format!("{id}-schema"), &model, Past::question()?, |r| {
-            r.response_format = schema(true);
-            r.thinking_level = ThinkingLevel::Medium;
+            r.options.response_format = schema(true);
+            r.options.thinking_level = ThinkingLevel::Medium;
         }));
     }
     scenes.push(scene("budget-above-the-limit", &budget, Past::question()?, |r| {
-        r.max_tokens = Some(100);
-        r.thinking_level = ThinkingLevel::High;
+        r.options.max_tokens = Some(100);
+        r.options.thinking_level = ThinkingLevel::High;
     }));
     scenes.push(scene("own-budgets", &budget, Past::question()?, |r| {
-        r.thinking_level = ThinkingLevel::XHigh;
-        r.thinking_budgets = ThinkingBudgets { xhigh: u32::MAX, ..ThinkingBudgets::default() };
+        r.options.thinking_level = ThinkingLevel::XHigh;
+        r.options.thinking_budgets = ThinkingBudgets { xhigh: u32::MAX, ..ThinkingBudgets::default() };
     }));
 
     // Continues from results, with and without thinking.
@@ -63,7 +63,7 @@ pub(super) fn scenes() -> anyhow::Result<Vec<Scene>> {
         ("results-without-thought", asked()?.exchange(vec![call()], result())?.open_end()),
     ] {
         scenes.push(scene(what, &budget, history, |r| {
-            r.thinking_level = ThinkingLevel::Medium;
+            r.options.thinking_level = ThinkingLevel::Medium;
             r.tools = tools::definitions();
         }));
     }
@@ -76,19 +76,19 @@ pub(super) fn scenes() -> anyhow::Result<Vec<Scene>> {
     ] {
         for (thinks, model) in [("budget", &budget), ("adaptive", &adaptive)] {
             scenes.push(scene(format!("choice-{what}-{thinks}"), model, Past::question()?, |r| {
-                r.tool_choice = choice.clone();
+                r.options.tool_choice = choice.clone();
                 r.tools = tools::definitions();
-                r.thinking_level = ThinkingLevel::High;
+                r.options.thinking_level = ThinkingLevel::High;
             }));
         }
     }
     let no_native_schema = chat_speaker();
     scenes.push(scene("schema-by-tool", &no_native_schema, Past::question()?, |r| {
-        r.response_format = schema(true);
+        r.options.response_format = schema(true);
         r.tools = tools::definitions();
     }));
     scenes.push(scene("json-object-with-tools", &budget, Past::question()?, |r| {
-        r.response_format = ResponseFormat::JsonObject;
+        r.options.response_format = ResponseFormat::JsonObject;
         r.tools = tools::definitions();
     }));
     let silent = past::with_tools(&no_native_schema)?.end()?;
@@ -109,7 +109,7 @@ pub(super) fn scenes() -> anyhow::Result<Vec<Scene>> {
         ("all", CacheConfig::default()),
     ] {
         scenes.push(scene(format!("cache-{what}"), &budget, past::with_tools(&budget)?.end()?, |r| {
-            r.cache_config = cache;
+            r.options.cache_config = cache;
             r.system_prompt = "Be brief.".into();
             r.tools = tools::definitions();
         }));

@@ -31,14 +31,14 @@ pub(super) fn scenes() -> anyhow::Result<Vec<Scene>> {
         for level in LEVELS {
             let what = format!("{name}-thinking-{}", level.as_str());
             scenes.push(scene(what, model, past::with_tools(model)?.end()?, |r| {
-                r.thinking_level = *level;
-                r.temperature = Some(1.0);
+                r.options.thinking_level = *level;
+                r.options.temperature = Some(1.0);
                 r.tools = tools::definitions();
                 r.system_prompt = "Plan well.".into();
             }));
         }
         scenes.push(scene(format!("{name}-schema"), model, Past::question()?, |r| {
-            r.response_format = schema(true);
+            r.options.response_format = schema(true);
         }));
     }
 
@@ -50,14 +50,14 @@ pub(super) fn scenes() -> anyhow::Result<Vec<Scene>> {
     ] {
         for (thinks, model) in [("budget", &budget), ("nova", &nova)] {
             scenes.push(scene(format!("choice-{what}-{thinks}"), model, Past::question()?, |r| {
-                r.tool_choice = choice.clone();
+                r.options.tool_choice = choice.clone();
                 r.tools = tools::definitions();
-                r.thinking_level = ThinkingLevel::High;
+                r.options.thinking_level = ThinkingLevel::High;
             }));
         }
     }
     scenes.push(scene("json-object-with-tools", &budget, Past::question()?, |r| {
-        r.response_format = ResponseFormat::JsonObject;
+        r.options.response_format = ResponseFormat::JsonObject;
         r.tools = tools::definitions();
     }));
 
@@ -74,7 +74,7 @@ pub(super) fn scenes() -> anyhow::Result<Vec<Scene>> {
         ("all", CacheConfig::default()),
     ] {
         scenes.push(scene(format!("cache-{what}"), &budget, past::with_tools(&budget)?.end()?, |r| {
-            r.cache_config = cache;
+            r.options.cache_config = cache;
             r.system_prompt = "Be brief.".into();
             r.tools = tools::definitions();
         }));

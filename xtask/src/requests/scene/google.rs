@@ -35,23 +35,23 @@ pub(super) fn scenes(model: fn(&str) -> ModelConfig) -> anyhow::Result<Vec<Scene
         for level in LEVELS {
             let name = format!("{id}-thinking-{}", level.as_str());
             scenes.push(scene(name, &model, past::with_tools(&model)?.end()?, |r| {
-                r.thinking_level = *level;
-                r.temperature = Some(1.0);
+                r.options.thinking_level = *level;
+                r.options.temperature = Some(1.0);
                 r.tools = tools::definitions();
             }));
         }
         scenes.push(scene(format!("{id}-schema-with-tools"), &model, Past::question()?, |r| {
-            r.response_format = schema(true);
+            r.options.response_format = schema(true);
             r.tools = tools::definitions();
         }));
     }
     scenes.push(scene("budget-above-the-limit", &budget, Past::question()?, |r| {
-        r.max_tokens = Some(100);
-        r.thinking_level = ThinkingLevel::High;
+        r.options.max_tokens = Some(100);
+        r.options.thinking_level = ThinkingLevel::High;
     }));
     scenes.push(scene("own-budgets", &budget, Past::question()?, |r| {
-        r.thinking_level = ThinkingLevel::XHigh;
-        r.thinking_budgets = ThinkingBudgets { xhigh: u32::MAX, ..ThinkingBudgets::default() };
+        r.options.thinking_level = ThinkingLevel::XHigh;
+        r.options.thinking_budgets = ThinkingBudgets { xhigh: u32::MAX, ..ThinkingBudgets::default() };
     }));
 
     // The history that Gemini 3 receives: from other providers and from itself.
@@ -90,14 +90,14 @@ pub(super) fn scenes(model: fn(&str) -> ModelConfig) -> anyhow::Result<Vec<Scene
     ] {
         for (form, format) in [("free", ResponseFormat::Text), ("schema", schema(true))] {
             scenes.push(scene(format!("choice-{what}-{form}"), &budget, Past::question()?, |r| {
-                r.tool_choice = choice.clone();
-                r.response_format = format.clone();
+                r.options.tool_choice = choice.clone();
+                r.options.response_format = format.clone();
                 r.tools = tools::definitions();
             }));
         }
     }
     scenes.push(scene("json-object-with-tools", &budget, Past::question()?, |r| {
-        r.response_format = ResponseFormat::JsonObject;
+        r.options.response_format = ResponseFormat::JsonObject;
         r.tools = tools::definitions();
     }));
 

@@ -20,15 +20,15 @@ pub(super) fn scenes() -> anyhow::Result<Vec<Scene>> {
     let mut scenes = common(&toggle, &blind, &strangers)?;
     for level in LEVELS {
         scenes.push(scene(format!("effort-{}", level.as_str()), &effort, Past::question()?, |r| {
-            r.thinking_level = *level;
+            r.options.thinking_level = *level;
         }));
     }
     scenes.push(scene("no-thinking", &plain, past::with_tools(&plain)?.end()?, |r| {
-        r.thinking_level = ThinkingLevel::High;
+        r.options.thinking_level = ThinkingLevel::High;
         r.tools = tools::definitions();
     }));
     scenes.push(scene("choice-none", &plain, Past::question()?, |r| {
-        r.tool_choice = ToolChoice::None;
+        r.options.tool_choice = ToolChoice::None;
         r.tools = tools::definitions();
     }));
     scenes.push(scene(

@@ -28,23 +28,23 @@ pub(super) fn scenes() -> anyhow::Result<Vec<Scene>> {
         ("tool", ToolChoice::Tool("plan_trip".to_owned())),
     ] {
         scenes.push(scene(format!("choice-{what}"), &plain, Past::question()?, |r| {
-            r.tool_choice = choice;
+            r.options.tool_choice = choice;
             r.tools = tools::definitions();
         }));
     }
     scenes.push(scene("choice-without-tools", &plain, Past::question()?, |r| {
-        r.tool_choice = ToolChoice::Required;
+        r.options.tool_choice = ToolChoice::Required;
     }));
     scenes.push(scene("plain-model", &plain, past::with_tools(&plain)?.end()?, |r| {
         r.system_prompt = "Be brief.".into();
         r.tools = tools::definitions();
-        r.thinking_level = ThinkingLevel::High;
-        r.temperature = Some(1.5);
+        r.options.thinking_level = ThinkingLevel::High;
+        r.options.temperature = Some(1.5);
     }));
     let pictures = vec![Content::image_url("https://example.org/a.png"), Content::text("What is it?")];
     scenes.push(scene("picture-by-address", &plain, Past::by(&plain).user(pictures)?.end()?, |_| {}));
     scenes.push(scene("levels-of-a-full-model", &every_level(), Past::question()?, |r| {
-        r.thinking_level = ThinkingLevel::Minimal;
+        r.options.thinking_level = ThinkingLevel::Minimal;
     }));
     for model in vendors() {
         of_vendor(&model, &mut scenes)?;
@@ -84,13 +84,13 @@ fn of_vendor(model: &ModelConfig, scenes: &mut Vec<Scene>) -> anyhow::Result<()>
     scenes.push(scene("own-history", model, past::with_tools(model)?.end()?, |r| {
         r.system_prompt = "Be brief.".into();
         r.tools = tools::definitions();
-        r.thinking_level = ThinkingLevel::High;
-        r.max_tokens = Some(2_000);
+        r.options.thinking_level = ThinkingLevel::High;
+        r.options.max_tokens = Some(2_000);
     }));
     scenes.push(scene("own-history-off", model, past::with_tools(model)?.end()?, |r| {
         r.tools = tools::definitions();
-        r.tool_choice = ToolChoice::Required;
-        r.temperature = Some(0.5);
+        r.options.tool_choice = ToolChoice::Required;
+        r.options.temperature = Some(0.5);
         r.session_id = Some("a-session".to_owned());
     }));
     let stranger = claude("claude-sonnet-4-5");
@@ -100,16 +100,16 @@ fn of_vendor(model: &ModelConfig, scenes: &mut Vec<Scene>) -> anyhow::Result<()>
         past::with_tools(&stranger)?.end()?,
         |r| {
             r.tools = tools::definitions();
-            r.foreign_thinking_as_text = true;
+            r.options.foreign_thinking_as_text = true;
         },
     ));
     scenes.push(scene("strange-history", model, past::strange(model)?.end()?, |r| {
         r.tools = tools::definitions();
     }));
     scenes.push(scene("empty-texts", model, past::empty(model)?.end()?, |r| r.tools = tools::definitions()));
-    scenes.push(scene("schema", model, Past::question()?, |r| r.response_format = schema(true)));
+    scenes.push(scene("schema", model, Past::question()?, |r| r.options.response_format = schema(true)));
     scenes.push(scene("json-object", model, Past::question()?, |r| {
-        r.response_format = ResponseFormat::JsonObject;
+        r.options.response_format = ResponseFormat::JsonObject;
     }));
     Ok(())
 }
@@ -147,7 +147,7 @@ fn switches(scenes: &mut Vec<Scene>) -> anyhow::Result<()> {
         scenes.push(scene(what, &model, history, |r| {
             r.system_prompt = "Be brief.".into();
             r.tools = tools::definitions();
-            r.thinking_level = ThinkingLevel::Medium;
+            r.options.thinking_level = ThinkingLevel::Medium;
             r.session_id = Some("a-session".to_owned());
         }));
     }

@@ -21,7 +21,7 @@ pub(super) fn scenes(make: fn(&str) -> ModelConfig) -> anyhow::Result<Vec<Scene>
     let mut scenes = common(&reasons, &blind, &strangers)?;
     for scene in &mut scenes {
         // The protocol has none and returns an error before a request is sent.
-        scene.request.stop_sequences.clear();
+        scene.request.options.stop_sequences.clear();
     }
     for (what, choice) in [
         ("none", ToolChoice::None),
@@ -29,24 +29,24 @@ pub(super) fn scenes(make: fn(&str) -> ModelConfig) -> anyhow::Result<Vec<Scene>
         ("tool", ToolChoice::Tool("plan_trip".to_owned())),
     ] {
         scenes.push(scene(format!("choice-{what}"), &plain, Past::question()?, |r| {
-            r.tool_choice = choice;
+            r.options.tool_choice = choice;
             r.tools = tools::definitions();
         }));
     }
     scenes.push(scene("plain-model", &plain, past::with_tools(&plain)?.end()?, |r| {
         r.system_prompt = "Be brief.".into();
         r.tools = tools::definitions();
-        r.thinking_level = ThinkingLevel::High;
-        r.temperature = Some(1.5);
+        r.options.thinking_level = ThinkingLevel::High;
+        r.options.temperature = Some(1.5);
     }));
     let pictures = vec![Content::image_url("https://example.org/a.png"), Content::text("What is it?")];
     scenes.push(scene("picture-by-address", &plain, Past::by(&plain).user(pictures)?.end()?, |_| {}));
     let full = make("some-later-gpt").with_thinking_form(ThinkingForm::Effort, LEVELS);
     for level in [ThinkingLevel::Minimal, ThinkingLevel::XHigh] {
         scenes.push(scene(format!("full-model-{}", level.as_str()), &full, Past::question()?, |r| {
-            r.thinking_level = level;
+            r.options.thinking_level = level;
         }));
     }
-    scenes.push(scene("smallest-answer", &plain, Past::question()?, |r| r.max_tokens = Some(1)));
+    scenes.push(scene("smallest-answer", &plain, Past::question()?, |r| r.options.max_tokens = Some(1)));
     Ok(scenes)
 }

@@ -53,7 +53,8 @@ impl Shell {
 
     /// Journals and delivers what earlier inputs left, and returns the proof that everything is journaled.
     pub(in crate::drive) async fn settle(&mut self) -> Result<Journaled, Interrupt> {
-        let proof = self.journaling.settle(self.config.services.journal.as_deref(), self.run.as_ref()).await?;
+        let proof =
+            self.journaling.settle(self.config.services.journal.as_deref(), self.run.as_ref()).await?;
         self.deliver().await?;
         Ok(proof)
     }
@@ -75,7 +76,8 @@ impl Shell {
     fn apply_to_run(&mut self, input: Input) -> Result<(), Interrupt> {
         let now = self.now();
         let Some(run) = &mut self.run else { return Ok(()) };
-        let journaled = self.config.services.journal.is_some().then(|| AppliedInput { now, input: input.clone() });
+        let journaled =
+            self.config.services.journal.is_some().then(|| AppliedInput { now, input: input.clone() });
         match &mut self.budget {
             None => run.apply(now, input, &mut self.journaling.events)?,
             Some(meter) => meter.apply(run, now, input, &mut self.journaling.events)?,

@@ -130,7 +130,8 @@ impl Shell {
             self.apply(Input::CacheBroke { found }).await?;
         }
         // Only a request that the provider answered can be in its cache.
-        if self.config.policy.watch_cache && (matches!(input, Input::ModelReplied { .. }) || !log.usage().is_zero())
+        if self.config.policy.watch_cache
+            && (matches!(input, Input::ModelReplied { .. }) || !log.usage().is_zero())
         {
             self.prefixes.remember(request, log.usage());
         } else {

@@ -182,9 +182,10 @@ impl Shell {
         }
         self.check_mail().await?;
         let result = ended.result.unwrap_or_else(ToolResult::from);
-        let tokens = result.content.iter().map(|c| self.config.services.token_counter.count_content(c)).sum::<u64>()
-            + self.config.services.token_counter.count_text(ended.call.name.as_str())
-            + 8;
+        let tokens =
+            result.content.iter().map(|c| self.config.services.token_counter.count_content(c)).sum::<u64>()
+                + self.config.services.token_counter.count_text(ended.call.name.as_str())
+                + 8;
         let prices = &self.config.model.cost;
         let spent = ended.budget.and_then(|account| tool_spending(&account, &result, prices));
         let mut outcome = Box::new(ToolOutcome::new(result, Some(ended.duration_ms)).counted(tokens));

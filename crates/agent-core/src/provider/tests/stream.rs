@@ -157,7 +157,10 @@ fn a_request_shows_no_notes_to_the_model() {
 #[test]
 fn a_new_request_asks_for_nothing_but_an_answer() {
     let request = request();
-    assert_eq!((request.options.max_tokens, request.options.temperature, request.session_id), (None, None, None));
+    assert_eq!(
+        (request.options.max_tokens, request.options.temperature, request.session_id),
+        (None, None, None)
+    );
     assert!(request.api_key.is_none() && request.options.request_hook.is_none());
     assert!(request.system_prompt.is_empty() && request.tools.is_empty());
     assert!(request.options.stop_sequences.is_empty() && request.options.headers.is_empty());

@@ -101,7 +101,8 @@ fn the_form_of_the_answer_and_the_choice_of_tools_are_said() {
         json!({"format": {"type": "json_object"}}),
     );
     let schema = |r: &mut ModelRequest| {
-        r.options.response_format = ResponseFormat::JsonSchema { name: "n".into(), schema: json!({}), strict: false };
+        r.options.response_format =
+            ResponseFormat::JsonSchema { name: "n".into(), schema: json!({}), strict: false };
     };
     let format = json!({"type": "json_schema", "name": "n", "schema": {}, "strict": false});
     check(schema, "text", json!({ "format": format }));

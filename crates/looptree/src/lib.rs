@@ -100,6 +100,11 @@ pub mod prelude {
     pub use agent_tools::{CodingTools, Sandbox, Workspace, default_tools};
 }
 
+/// Surprises that do not compile, each beside a form that does.
+#[cfg(all(doctest, feature = "session", feature = "testing"))]
+#[doc = include_str!("../tests/traps.md")]
+struct Traps;
+
 /// The page about branches, whose examples must run.
 #[cfg(all(doctest, feature = "tools", feature = "session", feature = "testing"))]
 #[doc = include_str!("../../../docs/concepts/branches.md")]

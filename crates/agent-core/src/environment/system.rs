@@ -66,3 +66,11 @@ impl Environment for SystemEnvironment {
         uuid::Builder::from_random_bytes(random_bytes()).into_uuid().to_string()
     }
 }
+
+impl Timestamp {
+    /// Returns the current time of the operating system. Code that runs in an agent asks its [`Environment`] instead.
+    #[must_use]
+    pub fn now() -> Self {
+        SystemEnvironment.now()
+    }
+}

@@ -44,3 +44,11 @@ pub enum Answer {
         reason: String,
     },
 }
+
+impl Answer {
+    /// Returns a denial with this reason, which the model reads.
+    #[must_use]
+    pub fn deny(reason: impl Into<String>) -> Self {
+        Self::Deny { reason: reason.into() }
+    }
+}

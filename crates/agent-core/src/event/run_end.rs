@@ -24,6 +24,7 @@ use crate::provider::ErrorKind;
 /// # assert_eq!(report(&RunEnd::Aborted), "the run was aborted");
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[must_use = "a run can fail; match the end or call into_reply()"]
 #[non_exhaustive]
 pub enum RunEnd {
     /// The run did everything there was to do.

@@ -9,16 +9,20 @@
 //!     .with_tools(Workspace::open(".")?.tools());
 //! let mut events = agent.prompt("Why does the build fail?")?; // returns at once
 //! while let Some(event) = events.recv().await {
-//!     if let AgentEvent::MessageUpdate { delta: StreamDelta::Text { text }, .. } = event {
+//!     if let Some(text) = event.text_delta() {
 //!         print!("{text}");
 //!     }
+//! }
+//! if let Err(end) = events.end().await.into_reply() {
+//!     eprintln!("{end}");
 //! }
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! This crate only re-exports: the types and the loop from `agent-core`, the providers from `agent-providers`, the tools
-//! from `agent-tools`, recording from `agent-session`. Take those crates alone where you want less.
+//! This crate re-exports four others: the types and the loop from `looptree-core`, the providers from `looptree-providers`, the
+//! tools from `looptree-tools` and recording from `looptree-session`. Each of them can be used alone. The root has the names that
+//! most programs need; the modules have everything, and [`prelude`] is for glob imports.
 //!
 //! # Features
 //!
@@ -50,6 +54,8 @@
 #[cfg(feature = "testing")]
 #[doc(inline)]
 pub use agent_core::testing;
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[doc(inline)]
 pub use agent_core::{
     agent, answer, budget, compat, context, drive, environment, evaluation, event, fold, history, hooks,
@@ -144,6 +150,12 @@ struct CachePage;
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/concepts/loop.md")]
 struct LoopPage;
+
+/// The examples of the pages about answers and the wire, which must compile.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/concepts/answers.md")]
+#[doc = include_str!("../../../docs/concepts/wire.md")]
+struct AnswerAndWirePages;
 
 /// The example of the page about events.
 #[cfg(all(doctest, feature = "testing"))]

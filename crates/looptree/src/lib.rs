@@ -51,11 +51,11 @@
 //! | `testing` | a strict scripted provider, a manual clock, event assertions | no |
 //! | `full` | all of them but `tls-native` | no |
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[cfg(feature = "testing")]
 #[doc(inline)]
 pub use agent_core::testing;
-#![cfg_attr(docsrs, feature(doc_cfg))]
-
 #[doc(inline)]
 pub use agent_core::{
     agent, answer, budget, compat, context, drive, environment, evaluation, event, fold, history, hooks,

@@ -20,7 +20,7 @@ use crate::route::Route;
 use crate::run::{QueueKind, QueueMode};
 use crate::tool::{AgentTool, Tools};
 
-/// Building.
+/// Builders. Each method takes the agent and returns it with the change.
 impl BasicAgent {
     /// Returns an agent for this model with default settings and no provider.
     ///
@@ -84,7 +84,7 @@ impl BasicAgent {
         self
     }
 
-    /// Calls models through this provider. An `Arc<dyn StreamProvider>` is a provider, too.
+    /// Sets the provider that calls models. An `Arc<dyn StreamProvider>` is also a provider.
     #[must_use]
     pub fn with_provider(self, provider: impl StreamProvider + 'static) -> Self {
         self.configure(|c| c.services.provider = Arc::new(provider))

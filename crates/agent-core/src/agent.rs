@@ -1,8 +1,8 @@
 //! The agent: an owner that holds the settings, and cheap handles that run it.
 //!
-//! [`BasicAgent`] is built once and owns the model, the tools, the prompt and the hooks. It is not `Clone`; setters take
-//! `&mut self` and act on the next run. [`AgentHandle`] starts and steers runs from any thread. `BasicAgent` dereferences
-//! to its handle, so every method of the handle can be called on the agent itself.
+//! [`BasicAgent`] is built once and owns the model, the tools, the prompt and the hooks. It is not `Clone`; setters
+//! take `&mut self` and act on the next run. [`AgentHandle`] starts and steers runs from any thread. `BasicAgent`
+//! dereferences to its handle, so every method of the handle can be called on the agent itself.
 //!
 //! Dropping the owner does not abort a run: the run continues in its own task until it ends.
 //!
@@ -90,8 +90,8 @@ pub struct BasicAgent {
 
 /// A cheap handle to an agent, usable from any thread. Clones refer to the same agent.
 ///
-/// A handle starts, steers, observes and ends runs. It cannot change the agent's settings, except for tools that come and
-/// go by themselves ([`update_tools`](Self::update_tools)).
+/// A handle starts, steers, observes and ends runs. It cannot change the agent's settings, except for the list of tools
+/// ([`update_tools`](Self::update_tools)).
 #[derive(Clone)]
 pub struct AgentHandle {
     inner: Arc<Inner>,
@@ -130,7 +130,7 @@ struct Inner {
     state: Mutex<State>,
     mailbox: Arc<Mailbox>,
     listeners: Listeners,
-    /// The last requests of the conversation.
+    /// The last requests of the conversation, for the detection of cache breaks.
     prefixes: Prefixes,
     /// Notified when a run has ended or waits for an answer: `state.is_streaming` is false then.
     idle: Notify,
@@ -146,7 +146,7 @@ struct Settings {
 }
 
 impl Settings {
-    /// Changes the configuration. A run that is open keeps the one with which it started.
+    /// Changes the configuration. An open run keeps the configuration with which it started.
     fn change(&mut self, change: impl FnOnce(&mut AgentLoopConfig)) {
         change(Arc::make_mut(&mut self.config));
     }

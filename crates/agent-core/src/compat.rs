@@ -1,7 +1,9 @@
 //! Older and shorter names for what the agent does, as extension traits.
 //!
-//! The documents from which Looptree was built name some methods differently, or have a method for every option. These
-//! traits provide those names for code that uses them. New code does not need them: each method says what it stands for.
+//! [`SeedVerbs`] has other names for methods of [`AgentHandle`](crate::AgentHandle), and [`SeedSetters`] has one setter
+//! for each option of [`BasicAgent`](crate::BasicAgent). Both exist for code that was written against the names in
+//! Looptree's first design documents. New code does not need them: the documentation of each method names its
+//! replacement.
 //!
 //! ```
 //! use agent_core::compat::{SeedSetters as _, SeedVerbs as _};
@@ -29,6 +31,11 @@ mod verbs;
 
 pub use setters::SeedSetters;
 pub use verbs::SeedVerbs;
+
+/// Other names of [`MostTokensEvaluation`] and [`OnlyBranchEvaluation`].
+pub use crate::evaluation::{
+    MostTokensEvaluation as ElaborateEvaluation, OnlyBranchEvaluation as TransparentEvaluation,
+};
 
 /// The former name of [`ModelRequest`](crate::ModelRequest).
 #[deprecated(note = "use ModelRequest")]

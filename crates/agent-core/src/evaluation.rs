@@ -2,10 +2,10 @@
 //!
 //! | strategy | selects |
 //! |---|---|
-//! | [`TransparentEvaluation`] | the only branch, however it ended; several branches are an error |
+//! | [`OnlyBranchEvaluation`] | the only branch, however it ended; several branches are an error |
 //! | [`PickFirstEvaluation`] | the first candidate |
 //! | [`TokenEfficientEvaluation`] | the candidate with the fewest tokens; among equals the first |
-//! | [`ElaborateEvaluation`] | the candidate with the most tokens; among equals the first |
+//! | [`MostTokensEvaluation`] | the candidate with the most tokens; among equals the first |
 //! | [`LlmJudgeEvaluation`] | the candidate that a model selects |
 //!
 //! **Candidates** are the branches that completed. If none did, they are those that a limit or a hook stopped after
@@ -59,7 +59,7 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 pub use choices::{
-    ElaborateEvaluation, PickFirstEvaluation, TokenEfficientEvaluation, TransparentEvaluation,
+    MostTokensEvaluation, OnlyBranchEvaluation, PickFirstEvaluation, TokenEfficientEvaluation,
 };
 pub use group::ParallelGroup;
 pub use judge::{DEFAULT_JUDGE_PROMPT, LlmJudgeEvaluation};
@@ -222,8 +222,8 @@ pub enum EvaluationError {
     /// No branch produced an answer.
     #[error("no branch came to an answer; see how each outcome ended")]
     NoCandidate,
-    /// [`TransparentEvaluation`] requires exactly one branch and got several.
-    #[error("TransparentEvaluation takes one branch and got {branches}; use another strategy to select")]
+    /// [`OnlyBranchEvaluation`] requires exactly one branch and got several.
+    #[error("OnlyBranchEvaluation takes one branch and got {branches}; use another strategy to select")]
     NotOne {
         /// The number of branches.
         branches: usize,

@@ -1,11 +1,12 @@
 //! The typed events of a run, which subscribers receive and which the journal stores.
 //!
-//! Every event except the live ones ([`is_live`](AgentEvent::is_live)) comes out of the step function. Together they are
-//! sufficient to rebuild the messages, the history and the loop tree. Live events are only delivered to subscribers.
+//! Every event except the live ones ([`is_live`](AgentEvent::is_live)) comes out of the step function. Together they
+//! are sufficient to rebuild the messages, the history and the loop tree. Live events are only delivered to
+//! subscribers.
 //!
 //! In JSON an event is a flat object with a `type` tag; tags and field names are in snake case. Values that have a form
-//! of their own (messages, content blocks, usage, tool results, error kinds) keep it. Session files of version 1 have an
-//! older form of events, which `agent-session` reads and writes.
+//! of their own (messages, content blocks, usage, tool results, error kinds) keep it. Session files of version 1 have
+//! an older form of events, which `agent-session` reads and writes.
 //!
 //! ```
 //! use agent_core::{AgentEvent, LoopId};
@@ -63,7 +64,7 @@ pub enum AgentEvent {
         turn_index: u32,
         /// The time of the event.
         timestamp: Timestamp,
-        /// What opened it.
+        /// The origin of the turn: the user, a sub-agent, a continuation or a branch.
         #[serde(with = "json::trigger")]
         triggered_by: TurnTrigger,
     },
@@ -90,7 +91,8 @@ pub enum AgentEvent {
         /// The piece that arrived.
         delta: StreamDelta,
     },
-    /// A message is complete. Unless superseded, it is in the history, a reply with calls together with its results.
+    /// A message is complete. Unless it is superseded, it enters the history; a reply with calls enters together with
+    /// its results.
     MessageEnd {
         /// The id of the loop.
         loop_id: LoopId,
@@ -99,7 +101,7 @@ pub enum AgentEvent {
         /// The token count of the message.
         #[serde(default)]
         tokens: u64,
-        /// Whether this was the reply of an attempt that is tried again: it enters no history.
+        /// Whether the reply belongs to an attempt that is retried. Such a reply does not enter the history.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         superseded: bool,
     },
@@ -154,7 +156,7 @@ pub enum AgentEvent {
         loop_id: LoopId,
         /// The id of the question.
         question_id: QuestionId,
-        /// The answer.
+        /// The answer that was given.
         #[serde(with = "json::answer")]
         answer: Answer,
     },
@@ -207,7 +209,7 @@ pub enum AgentEvent {
     },
     /// The run ended. There is exactly one, and no event of the loop follows it.
     AgentEnd(Box<AgentEnd>),
-    /// Branches were announced: each will have its own events, told apart by their loop, and its own end.
+    /// A group of parallel branches starts. Each branch emits its own events, with its own loop id, and its own end.
     ParallelLoopStart(Box<ParallelLoopStart>),
     /// The group ended. Emitted once per start, after the ends of all its loops.
     ParallelLoopEnd(Box<ParallelLoopEnd>),
@@ -230,7 +232,7 @@ pub struct ToolExecutionEnd {
     /// How long the tool ran, in milliseconds; absent when it did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// The loop of a sub-agent.
+    /// The id of the sub-agent's loop, if the tool started one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_loop_id: Option<LoopId>,
 }

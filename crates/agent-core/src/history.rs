@@ -81,8 +81,8 @@ impl History {
     }
 
     /// Creates a conversation from any list of messages and returns the repairs that were needed. A call without a
-    /// result gets one that says so, a result without a call is removed, and an empty or repeated call id is
-    /// replaced.
+    /// result gets the error result [`ORPHAN_RESULT`], a result without a call is removed, and an empty or
+    /// repeated call id is replaced.
     pub fn repaired(messages: impl IntoIterator<Item = impl Into<Entry>>) -> (Self, Vec<Repair>) {
         repair::repaired(messages.into_iter().map(Into::into))
     }

@@ -6,16 +6,16 @@
 //! `ToolExecutionEnd`, `after_tool`; then `on_error` after a failed reply, `TurnEnd`, `after_turn`; finally `AgentEnd`
 //! and `after_loop`.
 //!
-//! Several hooks can be added for each point. They run in the order in which they were added, and adding one never removes
-//! another. Hooks that can deny are async and return a [`Verdict`], a `bool`, or a `Result` of either. A hook that fails
-//! or panics never ends the process: its failure becomes a denial, an error result, or the run's error.
+//! Several hooks can be added for each point. They run in the order in which they were added, and adding one never
+//! removes another. Hooks that can deny are async and return a [`Verdict`], a `bool`, or a `Result` of either. A hook
+//! that fails or panics never ends the process: its failure becomes a denial, an error result, or the run's error.
 //!
 //! # Several `before_tool` hooks
 //!
-//! Every hook receives the arguments as the hooks before it left them. The first [`Verdict::Deny`] denies the call. If no
-//! hook denies and at least one returns [`Verdict::Ask`], the run asks about the final arguments, after every
-//! [`Verdict::AllowWith`]. An approval applies to exactly these arguments: the run stores them with the question, and no
-//! hook runs again before the call is executed.
+//! Every hook receives the arguments as the hooks before it left them. The first [`Verdict::Deny`] denies the call. If
+//! no hook denies and at least one returns [`Verdict::Ask`], the run asks about the final arguments, after every
+//! [`Verdict::AllowWith`]. An approval applies to exactly these arguments: the run stores them with the question, and
+//! no hook runs again before the call is executed.
 //!
 //! ```
 //! use agent_core::hooks::{Hooks, Verdict};
@@ -90,7 +90,7 @@ pub struct Hooks {
 pub struct LoopHooks {
     /// Run before `AgentStart`. Denying ends the run.
     pub before: Vec<Gate<LoopInfo>>,
-    /// Run after `AgentEnd`.
+    /// Run after `AgentEnd`, once for every run that emitted `AgentStart`.
     pub after: Vec<Observer<AgentEnd>>,
 }
 
@@ -136,9 +136,10 @@ pub struct ToolHooks {
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct QueueHooks {
-    /// Return steering messages.
+    /// Return messages that enter before the next model call, as [`AgentHandle::steer`](crate::AgentHandle::steer).
     pub steering: Vec<MessageSource>,
-    /// Return follow-up messages.
+    /// Return messages for a run that would otherwise end, as
+    /// [`AgentHandle::follow_up`](crate::AgentHandle::follow_up).
     pub follow_up: Vec<MessageSource>,
 }
 

@@ -1,18 +1,41 @@
-//! The types and the loop of Looptree.
+//! The types and the agent loop of Looptree.
 //!
-//! A run is a pure step function; what it says is a versioned log of events. This crate holds the function, the async
-//! driver around it, and everything that they speak of: messages, history, tools, providers, hooks, context. It does
-//! no I/O: time, sleep and tasks come in through [`Environment`], models through [`StreamProvider`].
+//! An agent calls a language model in a loop: it sends the conversation, executes the tool calls in the reply, and
+//! repeats until a reply contains no tool calls. This crate implements the loop as a pure step function ([`run`]), an
+//! async driver that performs its steps ([`drive`]), and the agent around both ([`agent`]). It performs no I/O: models
+//! are called through a [`StreamProvider`], and time, tasks and random ids come from an [`Environment`].
 //!
-//! Read the modules in this order: [`message`], [`history`], [`tool`], [`model`], [`provider`], [`event`], [`run`],
-//! [`drive`], [`hooks`], [`context`], [`budget`], [`parallel`], [`evaluation`], [`agent`], and for tests `testing`.
+//! # Owner and handle
+//!
+//! [`BasicAgent`] owns the settings of an agent: the model, the tools, the system prompt and the hooks. It is not
+//! `Clone`, and its setters take effect with the next run. [`BasicAgent::handle`] returns an [`AgentHandle`], a cheap
+//! clone of which can start, steer, observe and abort runs from any thread.
+//!
+//! # How a run ends
+//!
+//! Every run ends as a [`RunEnd`]: completed with a reply, suspended with questions, stopped by a limit or a hook,
+//! aborted by the caller, or failed. [`EventReceiver::end`] returns it, and the error of [`AgentHandle::chat`] contains
+//! it. The typed events of a run ([`AgentEvent`]) are sufficient to rebuild its messages.
+//!
+//! # Hooks add up
+//!
+//! [`BasicAgent::with_hooks`] adds to the hooks that the agent already has, and the hooks of one point run in the order
+//! in which they were added. If several `before_tool` hooks decide about a call, any denial denies it. See [`hooks`].
+//!
+//! # Modules
+//!
+//! The modules build on each other. Read them in this order: [`message`], [`history`], [`tool`], [`model`],
+//! [`provider`], [`event`], [`run`], [`hooks`], [`drive`], [`context`], [`budget`], [`parallel`], [`evaluation`],
+//! [`agent`], and `testing` for tests. [`compat`] has older names for some methods and types.
 //!
 //! # Features
 //!
-//! | name | what | default |
+//! | name | purpose | default |
 //! |---|---|---|
-//! | `system` | [`SystemEnvironment`]: time, tasks and ids from tokio and the operating system | yes |
-//! | `testing` | a strict scripted provider, a manual clock, event assertions | no |
+//! | `system` | `SystemEnvironment`: time, tasks and random ids from tokio and the operating system | yes |
+//! | `testing` | a strict scripted provider, a manual clock, and assertions on events | no |
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod agent;
 pub mod answer;
@@ -75,9 +98,9 @@ pub use environment::SystemEnvironment;
 pub use environment::{BoxFuture, Environment, NoRuntime, TaskHandle};
 #[doc(inline)]
 pub use evaluation::{
-    DEFAULT_JUDGE_PROMPT, ElaborateEvaluation, Evaluated, Evaluation, EvaluationDecision, EvaluationError,
-    EvaluationStrategy, LlmJudgeEvaluation, PickFirstEvaluation, TokenEfficientEvaluation,
-    TransparentEvaluation,
+    DEFAULT_JUDGE_PROMPT, Evaluated, Evaluation, EvaluationDecision, EvaluationError, EvaluationStrategy,
+    LlmJudgeEvaluation, MostTokensEvaluation, OnlyBranchEvaluation, PickFirstEvaluation,
+    TokenEfficientEvaluation,
 };
 #[doc(inline)]
 pub use event::{

@@ -2,8 +2,8 @@
 //!
 //! Providers cache the prefix of a prompt for some minutes and charge about a tenth for it when it is sent again
 //! unchanged. Each request is compared with the last one to the same model. Shared parts are recognized by identity,
-//! so the comparison costs as much as what is new. Where an old part is not the same object, both requests are
-//! encoded and their bytes compared; cache markers are ignored, so a moved marker is not a break.
+//! so the cost of the comparison depends only on the number of new messages. Where an old part is not the same object,
+//! both requests are encoded and their bytes compared; cache markers are ignored, so a moved marker is not a break.
 //!
 //! A break is reported by [`AgentEvent::CacheBroken`](crate::AgentEvent::CacheBroken), and only if it has a cost: a
 //! history that is shorter at its end, or a changed last message, causes no additional tokens.

@@ -104,9 +104,10 @@ impl RetryConfig {
         Duration::from_millis((capped * 0.4f64.mul_add(unit, 0.8)).round() as u64)
     }
 
-    /// Returns the delay before the retry number `attempt` after an error that asked for `retry_after`. Without it,
-    /// returns [`delay_for_attempt`](Self::delay_for_attempt). Returns `None` if the provider asks for more than
-    /// [`max_retry_delay_ms`](Self::max_retry_delay_ms) and that limit is not 0; the call must not be retried then.
+    /// Returns the delay before the retry number `attempt` after an error that requested the delay `retry_after`.
+    /// Without it, returns [`delay_for_attempt`](Self::delay_for_attempt). Returns `None` if the provider asks for more
+    /// than [`max_retry_delay_ms`](Self::max_retry_delay_ms) and that limit is not 0; the call must not be retried
+    /// then.
     #[must_use]
     pub fn wait_for(&self, attempt: u32, retry_after: Option<Duration>, unit: f64) -> Option<Duration> {
         match retry_after {

@@ -23,7 +23,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Shared<T>(Arc<T>);
 
 impl<T> Shared<T> {
-    /// Wraps `value`.
+    /// Creates a value that no clone shares yet.
     #[must_use]
     pub fn new(value: T) -> Self {
         Self(Arc::new(value))

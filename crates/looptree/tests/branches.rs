@@ -11,10 +11,10 @@ use looptree::parallel::Branch;
 use looptree::parallel::agent_loop_parallel;
 use std::sync::Arc;
 
-use looptree::evaluation::ElaborateEvaluation;
 use looptree::evaluation::EvaluationStrategy;
+use looptree::evaluation::MostTokensEvaluation;
+use looptree::evaluation::OnlyBranchEvaluation;
 use looptree::evaluation::TokenEfficientEvaluation;
-use looptree::evaluation::TransparentEvaluation;
 use looptree::parallel::ParallelError;
 use looptree::prelude::*;
 use looptree::testing::ScriptedProvider;
@@ -27,10 +27,10 @@ fn config(answer: &'static str) -> AgentLoopConfig {
 #[tokio::test]
 async fn parallel_loops_and_all_five_strategies_are_at_the_root() -> Result<(), ParallelError> {
     let strategies: [(usize, Box<dyn EvaluationStrategy>); 5] = [
-        (1, Box::new(TransparentEvaluation)),
+        (1, Box::new(OnlyBranchEvaluation)),
         (2, Box::new(PickFirstEvaluation)),
         (2, Box::new(TokenEfficientEvaluation)),
-        (2, Box::new(ElaborateEvaluation)),
+        (2, Box::new(MostTokensEvaluation)),
         (2, Box::new(LlmJudgeEvaluation::new(config("1")))),
     ];
     for (branches, strategy) in strategies {

@@ -1,4 +1,4 @@
-//! Branches of an agent's conversation (seed 002, future scenarios).
+//! Branches: several continuations of an agent's conversation that run concurrently.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::tool::Tools;
 
 type Change = Box<dyn FnOnce(&mut AgentLoopConfig) + Send>;
 
-/// How a branch differs from its agent. Whatever is not set here is the agent's.
+/// The prompts and settings of one branch. Every setting that is not set here has the value of the agent.
 #[derive(Default)]
 pub struct BranchSpec {
     prompts: Vec<AgentMessage>,
@@ -29,19 +29,20 @@ pub struct BranchSpec {
 }
 
 impl BranchSpec {
-    /// A branch that goes on from what the conversation holds.
+    /// Creates a branch that continues the agent's conversation without a new prompt.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A branch that begins with this prompt.
+    /// Creates a branch that begins with `prompt`.
     #[must_use]
     pub fn asking(prompt: impl IntoPrompt) -> Self {
         Self { prompts: prompt.into_prompt(), ..Self::default() }
     }
 
-    /// The same branch, whose configuration is changed: another model, temperature, thinking, limits.
+    /// Changes the configuration of the branch, for example its model, temperature or limits. Several changes are
+    /// applied in the order in which they were added.
     #[must_use]
     pub fn configure(mut self, change: impl FnOnce(&mut AgentLoopConfig) + Send + 'static) -> Self {
         self.change = Some(match self.change {
@@ -54,21 +55,21 @@ impl BranchSpec {
         self
     }
 
-    /// The same branch with tools of its own, for example those of a workspace that only this branch writes in.
+    /// Replaces the tools of the branch, for example by tools of a workspace that only this branch writes to.
     #[must_use]
     pub fn with_tools(mut self, tools: impl Into<Tools>) -> Self {
         self.tools = Some(tools.into());
         self
     }
 
-    /// The same branch with a system prompt of its own.
+    /// Replaces the system prompt of the branch.
     #[must_use]
     pub fn with_system_prompt(mut self, text: impl Into<Arc<str>>) -> Self {
         self.system_prompt = Some(text.into());
         self
     }
 
-    /// The same branch over another past, such as one with another tool result.
+    /// Replaces the conversation that the branch continues, for example by one with a different tool result.
     #[must_use]
     pub fn with_history(mut self, history: History) -> Self {
         self.history = Some(history);
@@ -94,11 +95,13 @@ impl fmt::Debug for BranchSpec {
     }
 }
 
-/// Branches that run. Dropping it leaves them running; [`abort`](Self::abort), and that of their agent, ends them.
+/// A group of running branches, which [`AgentHandle::explore_branches`] returns.
+///
+/// Dropping it does not stop the branches. [`abort`](Self::abort) and [`AgentHandle::abort`] end them.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Exploration {
-    /// The group that they are.
+    /// The id of the group in the events and the journal.
     pub group_id: LoopId,
     /// The branches, in the order of their specifications.
     pub branches: Vec<ExploredBranch>,
@@ -106,40 +109,40 @@ pub struct Exploration {
     outcomes: oneshot::Receiver<Result<Vec<ParallelLoopOutcome>, ParallelError>>,
 }
 
-/// A branch that runs.
+/// One running branch of an [`Exploration`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ExploredBranch {
-    /// Its loop.
+    /// The id of the branch's loop.
     pub loop_id: LoopId,
-    /// Its events.
+    /// The receiver of the branch's events.
     pub events: EventReceiver,
     cancel: CancellationToken,
 }
 
 impl ExploredBranch {
-    /// Ends this branch; the others go on.
+    /// Aborts this branch. The other branches continue.
     pub fn abort(&self) {
         self.cancel.cancel();
     }
 }
 
 impl Exploration {
-    /// Ends all branches.
+    /// Aborts all branches of the group.
     pub fn abort(&self) {
         self.cancel.cancel();
     }
 
-    /// The events alone, one receiver for each branch.
+    /// Returns one event receiver for each branch, in the order of the specifications. The branches continue to run.
     #[must_use]
     pub fn into_receivers(self) -> Vec<EventReceiver> {
         self.branches.into_iter().map(|b| b.events).collect()
     }
 
-    /// Waits for all branches. Their events need not be read before.
+    /// Waits until all branches have ended and returns their outcomes. Their events need not be read first.
     ///
     /// # Errors
-    /// When the group could not be written down, or its task was ended from outside.
+    /// [`AgentError::Branches`] if the group could not be journaled, or if its task was dropped.
     pub async fn finish(self) -> Result<Vec<ParallelLoopOutcome>, AgentError> {
         match self.outcomes.await {
             Ok(outcomes) => outcomes.map_err(|e| AgentError::Branches(Box::new(e))),
@@ -149,13 +152,15 @@ impl Exploration {
 }
 
 impl AgentHandle {
-    /// Runs several branches of the conversation side by side, each with its own events, and returns at once. The agent's own
-    /// conversation stays as it is, and the agent is idle meanwhile; [`adopt_branch`](Self::adopt_branch) takes over one of
-    /// the outcomes. The agent's listeners do not hear of branches. [`abort`](Self::abort) ends them, too.
+    /// Starts several branches of the conversation concurrently, each with its own events, and returns at once.
+    ///
+    /// The agent's own conversation does not change, and the agent is idle while the branches run.
+    /// [`adopt_branch`](Self::adopt_branch) replaces the conversation by that of one outcome. The agent's listeners do
+    /// not receive the events of branches. [`abort`](Self::abort) also ends the branches.
     ///
     /// # Errors
-    /// When the agent is busy or waits for an answer, when there is no branch or one cannot begin (then none is begun), and
-    /// outside a runtime.
+    /// Fails if the agent is busy or waits for an answer, if there is no branch, if a branch cannot start (then none is
+    /// started), and outside a runtime.
     pub fn explore_branches(
         &self,
         branches: impl IntoIterator<Item = BranchSpec>,
@@ -177,12 +182,13 @@ impl AgentHandle {
         Ok(Exploration { group_id, branches: explored, cancel, outcomes })
     }
 
-    /// Runs several branches side by side, lets the strategy select one, and takes that one over. All events, those of the
-    /// group and of a judge among them, go to `tx`.
+    /// Runs several branches concurrently, selects one with `strategy`, and replaces the agent's conversation by that
+    /// of the selected branch. All events, including those of the group and of a judge, are sent to `tx`.
     ///
     /// # Errors
-    /// As [`explore_branches`](Self::explore_branches); when none was selected; and when the conversation has gone on in the
-    /// meantime: then it is not replaced.
+    /// As [`explore_branches`](Self::explore_branches). Also fails if no branch was selected, and with
+    /// [`AgentError::ConversationWentOn`] if the conversation has changed since the branches started. The conversation
+    /// is not replaced then.
     pub async fn explore_and_adopt(
         &self,
         branches: impl IntoIterator<Item = BranchSpec>,
@@ -196,7 +202,7 @@ impl AgentHandle {
         let result = selected.map_err(|e| AgentError::Branches(Box::new(e)))?;
         let now = self.history();
         if now.unit_count() != before.unit_count() || !now.extends(&before) {
-            // The record must not say that the conversation goes on from this branch.
+            // The journal must not show this branch as the one that the conversation continues.
             let config = self.config();
             if let (Some(journal), Some(end)) =
                 (&config.services.journal, Prepared::not_taken(&result, &config))
@@ -209,12 +215,14 @@ impl AgentHandle {
         Ok(result)
     }
 
-    /// Puts a branch's conversation in the place of the agent's, and writes down that it was selected. What was said here since
-    /// the branches began is not in it. A branch that waits for an answer is taken over as one that waits:
-    /// [`answer`](Self::answer) goes on with it.
+    /// Replaces the agent's conversation by that of a branch, and journals that the branch was selected.
+    ///
+    /// Messages that were added to the agent's conversation since the branches started are lost. A suspended branch
+    /// stays suspended: [`answer`](Self::answer) resumes it.
     ///
     /// # Errors
-    /// When the agent is busy or waits for an answer, and when it cannot be written down. Then nothing is changed.
+    /// Fails if the agent is busy or waits for an answer, and if the selection cannot be journaled. The agent does not
+    /// change then.
     pub async fn adopt_branch(&self, outcome: &ParallelLoopOutcome) -> Result<(), AgentError> {
         self.check_idle()?;
         let config = self.config();

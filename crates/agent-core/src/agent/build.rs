@@ -20,12 +20,13 @@ use crate::route::Route;
 use crate::run::{QueueKind, QueueMode};
 use crate::tool::{AgentTool, Tools};
 
-/// Building.
+/// Builders. Each method takes the agent and returns it with the change.
 impl BasicAgent {
     /// Returns an agent for this model with default settings and no provider.
     ///
-    /// Set the provider with [`with_provider`](Self::with_provider), or use `looptree::agent`, which brings one for every
-    /// protocol whose feature is enabled. Without a provider the first run fails with an error that names the feature.
+    /// Set the provider with [`with_provider`](Self::with_provider), or use `looptree::agent`, which brings one for
+    /// every protocol whose feature is enabled. Without a provider the first run fails with an error that names the
+    /// feature.
     #[must_use]
     pub fn new(model: ModelConfig) -> Self {
         let config = AgentLoopConfig::new(missing::provider(), model, missing::environment());
@@ -83,7 +84,7 @@ impl BasicAgent {
         self
     }
 
-    /// Calls models through this provider. An `Arc<dyn StreamProvider>` is a provider, too.
+    /// Sets the provider that calls models. An `Arc<dyn StreamProvider>` is also a provider.
     #[must_use]
     pub fn with_provider(self, provider: impl StreamProvider + 'static) -> Self {
         self.configure(|c| c.services.provider = Arc::new(provider))
@@ -102,7 +103,7 @@ impl BasicAgent {
         self
     }
 
-    /// Replaces the model.
+    /// Sets the model that the next run calls. The conversation is retained.
     #[must_use]
     pub fn with_model(mut self, model: ModelConfig) -> Self {
         self.set_model(model);
@@ -179,13 +180,14 @@ impl BasicAgent {
         self.configure(|c| c.services.compaction = Some(Arc::new(strategy)))
     }
 
-    /// Sets the counter that estimates the tokens of messages.
+    /// Sets the counter that estimates the tokens of messages. Default:
+    /// [`HeuristicTokenCounter`](crate::HeuristicTokenCounter).
     #[must_use]
     pub fn with_token_counter(self, counter: impl TokenCounter + 'static) -> Self {
         self.configure(|c| c.services.token_counter = Arc::new(counter))
     }
 
-    /// Records every run in this journal before the run acts.
+    /// Sets the journal, which records each input of a run before the run acts on it. Default: none.
     #[must_use]
     pub fn with_journal(self, journal: Arc<dyn Journal>) -> Self {
         self.configure(|c| c.services.journal = Some(journal))
@@ -206,9 +208,10 @@ impl BasicAgent {
     }
 }
 
-/// Setters. They replace, and act on the next run.
+/// Setters. Each replaces the previous value and takes effect with the next run.
 impl BasicAgent {
-    /// Changes the configuration of the next run; [`configure`](Self::configure) for an agent that is already built.
+    /// Changes the configuration of the next run. [`configure`](Self::configure) is the same for an agent that is being
+    /// built.
     pub fn set_config(&mut self, change: impl FnOnce(&mut AgentLoopConfig)) {
         let modes = {
             let mut settings = self.inner.settings();
@@ -218,22 +221,22 @@ impl BasicAgent {
         self.inner.set_queue_modes(modes);
     }
 
-    /// Replaces the system prompt.
+    /// Replaces the system prompt of the next run.
     pub fn set_system_prompt(&mut self, text: impl Into<Arc<str>>) {
         self.inner.settings().system_prompt = text.into();
     }
 
-    /// Replaces the model. The conversation stays.
+    /// Replaces the model of the next run. The conversation is retained.
     pub fn set_model(&mut self, model: ModelConfig) {
         self.inner.settings().change(|c| c.model = Arc::new(model));
     }
 
-    /// Replaces all tools.
+    /// Replaces all tools of the agent. [`with_tools`](Self::with_tools) adds tools instead.
     pub fn set_tools(&mut self, tools: Vec<Arc<dyn AgentTool>>) {
         self.inner.settings().tools = tools.into();
     }
 
-    /// Replaces all hooks.
+    /// Replaces all hooks of the agent. [`with_hooks`](Self::with_hooks) adds hooks instead.
     pub fn set_hooks(&mut self, hooks: Hooks) {
         self.inner.settings().change(|c| c.hooks = hooks);
     }

@@ -11,7 +11,7 @@ use crate::parallel::ParallelError;
 use crate::provider::ProviderError;
 use crate::run::{Misplaced, Run};
 
-/// The error of an agent's method. The agent's state is unchanged, unless a variant says otherwise.
+/// The error of an agent's method. The agent's state is unchanged unless a variant states otherwise.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
@@ -23,19 +23,19 @@ pub enum AgentError {
     /// A run waits for answers to questions.
     #[error("the agent waits for an answer to {} question(s); answer them with answer(), or abort()", .questions.len())]
     Suspended {
-        /// The open questions.
+        /// The open questions of the run.
         questions: Vec<Question>,
     },
-    /// A run was interrupted, by a crash for example, and has not ended.
+    /// A run was interrupted, for example by a crash, and has not ended.
     #[error("the last run was interrupted; continue it with resume(), or end it with abort()")]
     Interrupted,
     /// Two tools have the same name.
     #[error("two tools have the name {name}; rename one of them or remove it with set_tools")]
     DuplicateTool {
-        /// The name.
+        /// The name that both tools have.
         name: ToolName,
     },
-    /// The agent was restored from a recorded session and records nothing.
+    /// The agent was restored from a recorded session, but has no journal.
     #[error(
         "this agent was restored from a recorded session, but has no journal: its effects would not be recorded. Restore it \
          with restore_session(store), which records, or call resume_unrecorded()"
@@ -46,19 +46,19 @@ pub enum AgentError {
         "the run needs {what}, which this agent does not have; build the agent with it, then call resume()"
     )]
     Lacks {
-        /// What is missing: a tool, a hook or a route.
+        /// The missing tool, hook or route, as a text.
         what: String,
     },
     /// No run waits for an answer.
     #[error("the agent waits for no answer")]
     NotSuspended,
-    /// The answer does not fit a question that is open.
+    /// The answer does not match an open question.
     #[error("{0}")]
     Answer(#[from] Misplaced),
     /// There is no message to continue from.
     #[error("Cannot continue: there are no messages; use prompt()")]
     EmptyTranscript,
-    /// The last message is a reply and nothing is queued.
+    /// The last message is a reply, and no message is queued.
     #[error(
         "Cannot continue from an assistant message without queued messages; use steer() or follow_up() first, or prompt()"
     )]
@@ -66,13 +66,13 @@ pub enum AgentError {
     /// The conversation has no result of this call.
     #[error("the conversation has no result of the call {call:?}")]
     NoResult {
-        /// The call.
+        /// The id of the call.
         call: ToolCallId,
     },
-    /// There is nobody to run it.
+    /// The run cannot be started because there is no async runtime.
     #[error(transparent)]
     NoRuntime(#[from] NoRuntime),
-    /// A message may not enter alone.
+    /// The message cannot enter the conversation, for example a tool result without its call.
     #[error("the message cannot enter the conversation: {0}")]
     Message(#[from] HistoryError),
     /// The text is not a list of messages, or not a snapshot.
@@ -81,29 +81,29 @@ pub enum AgentError {
     /// The snapshot was written by a later version.
     #[error("the snapshot has version {found}; this version reads up to {known}. Update looptree to read it")]
     SnapshotVersion {
-        /// The snapshot's version.
+        /// The version of the snapshot.
         found: u32,
-        /// The newest that is known.
+        /// The newest version that this library reads.
         known: u32,
     },
-    /// The budget cannot be kept.
+    /// The budget cannot be enforced, for example because a model has no price.
     #[error(transparent)]
     Budget(#[from] BudgetError),
-    /// The provider cannot serve this model. The agent keeps the one it had.
+    /// The provider cannot serve this model. The agent keeps its previous model.
     #[error(transparent)]
     Provider(#[from] ProviderError),
-    /// The answer has not the form that was asked for. The conversation is kept, with what came.
+    /// The answer does not have the requested form. The conversation retains the reply.
     #[error(transparent)]
     AnswerForm(#[from] Box<AnswerError>),
-    /// Branches could not begin, or none was selected.
+    /// The branches could not start, or no branch was selected.
     #[error(transparent)]
     Branches(Box<ParallelError>),
-    /// The conversation is not what the branches began with.
+    /// The conversation has changed since the branches started.
     #[error(
         "the conversation has gone on since the branches began; the selected one was not taken over. adopt_branch does it in any case"
     )]
     ConversationWentOn,
-    /// What was asked for could not be written down.
+    /// The action could not be journaled.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The run did not complete. The conversation is retained.
@@ -112,7 +112,7 @@ pub enum AgentError {
 }
 
 impl AgentError {
-    /// Why nothing else can start while this run waits.
+    /// Returns the error of starting another run while `run` waits.
     pub(super) fn waiting(run: &Run) -> Self {
         let questions = run.questions();
         if questions.is_empty() { Self::Interrupted } else { Self::Suspended { questions } }

@@ -1,4 +1,4 @@
-//! The verbs of an agent: starting, steering, observing and ending runs, and reading the conversation.
+//! The methods of an agent's handle: starting, steering, observing and ending runs, and reading the conversation.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -34,16 +34,18 @@ pub enum ChatToken<'a> {
     },
 }
 
-/// Starting and continuing. Each method starts a run in a task of its own and returns at once.
+/// Methods that start or continue a run. Those that return a receiver start the run in a separate task and return at
+/// once.
 impl AgentHandle {
     /// Starts a run with a prompt and returns a receiver of its events.
     ///
-    /// Dropping the receiver does not stop the run; [`abort`](Self::abort) does. [`EventReceiver::end`] waits for the end.
+    /// Dropping the receiver does not stop the run; [`abort`](Self::abort) does. [`EventReceiver::end`] waits for the
+    /// end.
     ///
     /// # Errors
-    /// [`AgentError::Busy`] while a run is open, [`AgentError::Suspended`] or [`AgentError::Interrupted`] while one waits,
-    /// [`AgentError::DuplicateTool`], [`AgentError::Unrecorded`], [`AgentError::Message`] when a message cannot enter the
-    /// conversation alone, and [`AgentError::NoRuntime`] outside of a runtime.
+    /// [`AgentError::Busy`] while a run is open, [`AgentError::Suspended`] or [`AgentError::Interrupted`] while one
+    /// waits, [`AgentError::DuplicateTool`], [`AgentError::Unrecorded`], [`AgentError::Message`] when a message cannot
+    /// enter the conversation alone, and [`AgentError::NoRuntime`] outside of a runtime.
     pub fn prompt(&self, prompt: impl IntoPrompt) -> Result<EventReceiver, AgentError> {
         self.request(prompt).start()
     }
@@ -59,12 +61,12 @@ impl AgentHandle {
 
     /// Resumes a run that was suspended or interrupted, with the messages queued since.
     ///
-    /// A question that is still open suspends the run again; [`answer`](Self::answer) answers it. The run needs the tools,
-    /// hooks and routes with which it started.
+    /// A question that is still open suspends the run again; [`answer`](Self::answer) answers it. The run needs the
+    /// tools, hooks and routes with which it started.
     ///
     /// # Errors
-    /// [`AgentError::NotSuspended`] when no run waits, [`AgentError::Lacks`] when this agent lacks something that the run
-    /// needs, and [`AgentError::Unrecorded`] when the run was recorded and this agent records nothing.
+    /// [`AgentError::NotSuspended`] when no run waits, [`AgentError::Lacks`] when this agent lacks something that the
+    /// run needs, and [`AgentError::Unrecorded`] when the run was recorded and this agent records nothing.
     pub fn resume(&self) -> Result<EventReceiver, AgentError> {
         self.resume_run(None, None)
     }
@@ -87,8 +89,8 @@ impl AgentHandle {
     /// | is empty, or ends with a reply | a new loop, as by [`prompt`](Self::prompt) |
     /// | waits for a reply: it ends with a user message, a tool result, or a failed or aborted reply after one | a continuation, recorded as a branch |
     ///
-    /// Without a message (`send(())`) the conversation continues as it is, also after an abort or an error: the model is
-    /// called again and does not see the failed reply.
+    /// Without a message (`send(())`) the conversation continues as it is, also after an abort or an error: the model
+    /// is called again and does not see the failed reply.
     ///
     /// # Errors
     /// As [`prompt`](Self::prompt) and, without a message, as [`continue_run`](Self::continue_run).
@@ -166,8 +168,8 @@ impl AgentHandle {
     /// Answers a question of a suspended run and resumes the run.
     ///
     /// # Errors
-    /// [`AgentError::NotSuspended`] when no run waits, [`AgentError::Answer`] when the answer does not fit (the run keeps
-    /// waiting), and otherwise as [`resume`](Self::resume).
+    /// [`AgentError::NotSuspended`] when no run waits, [`AgentError::Answer`] when the answer does not fit (the run
+    /// keeps waiting), and otherwise as [`resume`](Self::resume).
     pub fn answer(
         &self,
         question: impl Into<QuestionId>,
@@ -177,15 +179,15 @@ impl AgentHandle {
     }
 }
 
-/// Steering and ending.
+/// Methods that steer and end runs.
 impl AgentHandle {
-    /// Queues a message for the next model call. A run that would end continues with it; calls that have not started are
-    /// skipped if the policy says so.
+    /// Queues a message for the next model call. A run that would otherwise end continues with it. Depending on
+    /// [`SteeringPolicy`](crate::SteeringPolicy), tool calls that have not started are skipped.
     pub fn steer(&self, message: impl Into<AgentMessage>) {
         self.inner.queue(QueueKind::Steering, message.into());
     }
 
-    /// Queues a message for the moment when the run has nothing else to do.
+    /// Queues a message that enters when the run would otherwise end. The run continues with it.
     pub fn follow_up(&self, message: impl Into<AgentMessage>) {
         self.inner.queue(QueueKind::FollowUp, message.into());
     }
@@ -198,7 +200,7 @@ impl AgentHandle {
 
     /// Aborts the open run: the model's reply is cut off and running tools are cancelled. What has arrived is retained.
     ///
-    /// Ends a suspended run and branches that are being explored, too. Has no effect if there is none of these.
+    /// Also ends a suspended run and running branches. Has no effect if there is none of these.
     pub fn abort(&self) {
         let branches = {
             let mut state = self.inner.state();
@@ -211,7 +213,8 @@ impl AgentHandle {
         self.abort_suspended();
     }
 
-    /// Aborts the open run, waits for its end, and forgets the conversation, the queues and the error. Settings stay.
+    /// Aborts the open run, waits for its end, and clears the conversation, the queues and the error. The settings are
+    /// retained.
     pub async fn reset(&self) {
         self.abort();
         self.wait_for_idle().await;
@@ -239,10 +242,10 @@ impl AgentHandle {
     }
 }
 
-/// Observing.
+/// Methods that observe the agent and its runs.
 impl AgentHandle {
-    /// Calls `listener` with every event of every run, after the agent's state has changed and before the run's receiver
-    /// gets the event. Nothing is delivered on subscribing.
+    /// Calls `listener` with every event of every run, after the agent's state has changed and before the run's
+    /// receiver gets the event. Subscribing itself delivers no event.
     pub fn subscribe(&self, listener: impl Fn(&AgentEvent) + Send + Sync + 'static) -> Subscription {
         self.inner.listeners.subscribe(&self.inner, Call::Sync(Arc::new(listener)))
     }
@@ -259,7 +262,7 @@ impl AgentHandle {
         self.inner.listeners.subscribe(&self.inner, call)
     }
 
-    /// Returns everything that the agent knows now. Can be called from a listener.
+    /// Returns a copy of the agent's current state. Can be called from a listener.
     #[must_use]
     pub fn state(&self) -> AgentState {
         let settings = self.inner.settings().clone();
@@ -331,9 +334,9 @@ impl AgentHandle {
     }
 }
 
-/// The conversation, the session and the tools.
+/// Methods that change the conversation, the session and the tools.
 impl AgentHandle {
-    /// Replaces the conversation, and returns what had to be repaired in the new one: orphaned results, missing results.
+    /// Replaces the conversation and returns the repairs that the new one needed, for example for missing tool results.
     ///
     /// # Errors
     /// [`AgentError::Busy`], [`AgentError::Suspended`] or [`AgentError::Interrupted`] while a run is open or waits.
@@ -352,8 +355,8 @@ impl AgentHandle {
     /// Appends a message to the conversation.
     ///
     /// # Errors
-    /// [`AgentError::Message`] for a message that cannot enter alone (a reply with calls, a result without its call), and
-    /// as [`replace_messages`](Self::replace_messages).
+    /// [`AgentError::Message`] for a message that cannot enter alone (a reply with calls, a result without its call),
+    /// and as [`replace_messages`](Self::replace_messages).
     pub fn append_message(&self, message: impl Into<AgentMessage>) -> Result<(), AgentError> {
         self.check_idle()?;
         let entry = self.inner.counted(message.into());
@@ -361,7 +364,7 @@ impl AgentHandle {
         Ok(())
     }
 
-    /// Starts a new session: a new id, and loops counted from 1. The conversation stays.
+    /// Starts a new session with a new id and loops counted from 1. The conversation is retained.
     pub fn new_session(&self) -> SessionId {
         self.inner.start_session(SessionOrigin::Explicit)
     }
@@ -379,9 +382,9 @@ impl AgentHandle {
         })
     }
 
-    /// Changes the list of tools in one step, for tools that come and go by themselves, such as those of an MCP server.
+    /// Changes the list of tools in one step, for tools that are not always available, such as those of an MCP server.
     ///
-    /// Acts on the next run. `change` must not use this agent.
+    /// Takes effect with the next run. `change` must not use this agent.
     pub fn update_tools(&self, change: impl FnOnce(&mut Vec<Arc<dyn AgentTool>>)) {
         let mut settings = self.inner.settings();
         let mut tools = settings.tools.tools().to_vec();
@@ -391,7 +394,7 @@ impl AgentHandle {
 }
 
 impl super::Inner {
-    /// An entry of the conversation, with the tokens that the agent's counter estimates.
+    /// Creates an entry of the conversation with the token count that the agent's counter estimates.
     pub(super) fn counted(&self, message: AgentMessage) -> Entry {
         let counter = self.settings().config.services.token_counter.clone();
         let tokens = counter.count_message(&message);
@@ -414,7 +417,7 @@ impl super::Inner {
     }
 }
 
-/// The reply of a run that completed.
+/// Returns the reply of a completed run, and an error for every other end.
 pub(super) fn reply(end: RunEnd) -> Result<RunReply, AgentError> {
     end.into_reply().map_err(|end| AgentError::Run(Box::new(end)))
 }

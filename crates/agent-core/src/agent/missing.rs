@@ -1,4 +1,4 @@
-//! What an agent has before it is given a provider.
+//! The provider and the environment of an agent for which the caller has set none.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,13 +11,13 @@ use crate::provider::{
     Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StreamProvider,
 };
 
-/// The provider of an agent that has none. One for the process: each agent begins with it.
+/// Returns the provider that every new agent has. All agents of the process share it.
 pub(super) fn provider() -> Arc<dyn StreamProvider> {
     static MISSING: LazyLock<Arc<dyn StreamProvider>> = LazyLock::new(|| Arc::new(MissingProvider));
     Arc::clone(&MISSING)
 }
 
-/// Answers every call with an error that says how to get a provider.
+/// A provider that fails every call with an error that names the feature or the method that provides one.
 struct MissingProvider;
 
 #[async_trait]
@@ -54,7 +54,7 @@ fn missing(model: &ModelConfig) -> ProviderError {
     ProviderError::new(ErrorKind::Other, context)
 }
 
-/// The operating system's, where the feature `system` brings it.
+/// Returns the environment of the operating system, which the feature `system` provides.
 #[cfg(feature = "system")]
 pub(super) fn environment() -> Arc<dyn Environment> {
     static SYSTEM: LazyLock<Arc<dyn Environment>> =
@@ -62,7 +62,7 @@ pub(super) fn environment() -> Arc<dyn Environment> {
     Arc::clone(&SYSTEM)
 }
 
-/// Without the feature `system` the caller brings one; until then nothing can be run.
+/// Returns an environment that cannot start tasks. Without the feature `system` the caller supplies an environment.
 #[cfg(not(feature = "system"))]
 pub(super) fn environment() -> Arc<dyn Environment> {
     Arc::new(Nowhere)

@@ -1,27 +1,27 @@
-//! How the next run continues the conversation: as a new loop, the same path again, or another path.
+//! How the next run continues the conversation: as a new loop, a rerun, or a branch.
 
 use super::{AgentError, AgentHandle};
 use crate::history::{History, MessageRef};
 use crate::identity::{ContinuationKind, ToolCallId};
 use crate::message::{AgentMessage, Content, Message};
 
-/// What the last loop left, to tell later what has changed since.
+/// The conversation and the prompt at the end of the last loop, to detect later changes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Left {
     pub(super) history: History,
     pub(super) system_prompt: std::sync::Arc<str>,
-    /// Whether something was changed in an earlier process.
+    /// Whether the conversation or the prompt was changed before the snapshot was taken.
     pub(super) changed: bool,
 }
 
 impl Left {
-    /// Whether the conversation or the prompt differs from what the loop left, other than by being longer.
+    /// Returns whether the conversation or the prompt differs from that of the loop, other than by additional messages.
     pub(super) fn differs(&self, history: &History, system_prompt: &str) -> bool {
         self.changed || *self.system_prompt != *system_prompt || !begins_with(&self.history, history)
     }
 }
 
-/// Whether `whole` begins with the messages of `beginning`. Shared units are not compared again.
+/// Returns whether `whole` begins with the messages of `beginning`. Shared units are not compared again.
 fn begins_with(whole: &History, beginning: &History) -> bool {
     let shared = whole.shared_units(beginning);
     let mut rest = whole.units().skip(shared).flat_map(|u| u.entries());
@@ -33,9 +33,9 @@ fn begins_with(whole: &History, beginning: &History) -> bool {
 }
 
 impl super::Inner {
-    /// What a continuation from here is: `Rerun` where conversation and system prompt are what the last loop had at some
-    /// time, `Branch` where a message, a tool result or the prompt changed, `Default` where no loop went before. A tag is
-    /// filled in when the loop starts.
+    /// Returns the kind of a continuation from here: `Rerun` if the conversation and the system prompt are those of
+    /// some point of the last loop, `Branch` if a message, a tool result or the prompt was changed, and `Default`
+    /// without an earlier loop. The tag is filled in when the loop starts.
     pub(super) fn continuation_kind(&self) -> ContinuationKind {
         let system_prompt = self.settings().system_prompt.clone();
         let state = self.state();
@@ -48,7 +48,7 @@ impl super::Inner {
         }
     }
 
-    /// The kind, with the time where its tag is empty; `Initial` counts as `Default`.
+    /// Returns the kind with the current time as its tag if the tag is empty. `Initial` becomes `Default`.
     pub(super) fn tagged(&self, kind: ContinuationKind) -> ContinuationKind {
         let now = || self.settings().config.services.environment.now().to_rfc3339();
         let filled = |tag: String| if tag.is_empty() { now() } else { tag };
@@ -85,7 +85,7 @@ impl super::Inner {
     }
 }
 
-/// How [`AgentHandle::send`] continues with these messages; `None` for a new loop.
+/// Returns how [`AgentHandle::send`] continues with these messages; `None` for a new loop.
 pub(super) fn kind_of_send(agent: &AgentHandle, messages: &[AgentMessage]) -> Option<ContinuationKind> {
     let inner = &agent.inner;
     if messages.is_empty() {
@@ -99,7 +99,7 @@ pub(super) fn kind_of_send(agent: &AgentHandle, messages: &[AgentMessage]) -> Op
     }
 }
 
-/// The message with other content, if it is the result of this call.
+/// Returns the message with other content if it is the result of this call.
 fn with_result(message: &AgentMessage, call: &ToolCallId, content: &[Content]) -> Option<AgentMessage> {
     let AgentMessage::Llm(llm) = message else { return None };
     let Message::ToolResult(result) = &llm.message else { return None };

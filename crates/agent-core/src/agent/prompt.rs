@@ -1,14 +1,14 @@
-//! What may be given as a prompt.
+//! Conversions into a prompt.
 
 use crate::message::{AgentMessage, Content, ImageContent, Message};
 
-/// What may be given as a prompt: a text, a message, a list of messages, a text with pictures.
+/// A value that can be a prompt: a text, a message, a list of messages, or a text with images.
 pub trait IntoPrompt {
-    /// The messages, in order.
+    /// Converts the value into the messages of the prompt, in order.
     fn into_prompt(self) -> Vec<AgentMessage>;
 }
 
-/// No message.
+/// Converts into no message, for runs that continue without a prompt.
 impl IntoPrompt for () {
     fn into_prompt(self) -> Vec<AgentMessage> {
         Vec::new()
@@ -57,7 +57,7 @@ impl IntoPrompt for Vec<Message> {
     }
 }
 
-/// One message: the text first, then the pictures (B-082).
+/// Converts into one user message with the text first, followed by the images.
 impl<T: Into<String>> IntoPrompt for (T, Vec<ImageContent>) {
     fn into_prompt(self) -> Vec<AgentMessage> {
         let (text, images) = self;

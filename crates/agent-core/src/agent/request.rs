@@ -16,7 +16,7 @@ use crate::identity::ContinuationKind;
 use crate::message::{AgentMessage, AssistantMessage, Content, StopReason};
 use crate::model::{ApiProtocol, ToolChoice};
 
-/// A run that has not started yet. [`AgentHandle::request`] makes it, [`start`](Self::start) starts it.
+/// A run that has not started yet. [`AgentHandle::request`] creates it, and [`start`](Self::start) starts it.
 ///
 /// ```
 /// # use agent_core::testing::ScriptedProvider;
@@ -46,13 +46,15 @@ impl Request {
         Self { agent, prompts, continuation: None, sender: None, capacity: None }
     }
 
-    /// Sends the events to `tx`, which can serve many runs. The receiver that `start` returns then gets only the end.
+    /// Sends the events to `tx`, which several runs can share. The receiver that `start` returns then gets only the
+    /// end.
     pub fn events_to(mut self, tx: impl Into<EventSender>) -> Self {
         self.sender = Some(tx.into());
         self
     }
 
-    /// Bounds the receiver: from about `capacity` waiting events on, deltas of one block are merged. Nothing is lost.
+    /// Bounds the receiver: when about `capacity` events are waiting, deltas of the same block are merged. No text is
+    /// lost.
     pub fn merging(mut self, capacity: usize) -> Self {
         self.capacity = Some(capacity);
         self
@@ -60,7 +62,8 @@ impl Request {
 
     /// Records the run as a continuation of the last loop, of this kind. An empty tag is filled with the time.
     ///
-    /// Without a prompt the conversation itself has to wait for a reply, as for [`AgentHandle::continue_run`].
+    /// Without a prompt, the conversation must end with a message that needs a reply, as for
+    /// [`AgentHandle::continue_run`].
     pub fn continuing(mut self, kind: ContinuationKind) -> Self {
         self.continuation = Some(kind);
         self
@@ -138,7 +141,8 @@ where
         self
     }
 
-    /// Starts the first run and returns at once. An answer that does not fit `T` starts another run that asks for it again.
+    /// Starts the first run and returns at once. An answer that does not fit `T` starts another run that asks for it
+    /// again.
     ///
     /// # Errors
     /// As [`AgentHandle::prompt`].
@@ -153,7 +157,7 @@ where
             let result = tokio::select! {
                 biased;
                 result = answer_of(&agent, ended, &form, &tx) => result,
-                // Nobody waits for the answer: the run goes on, and no other is started for it.
+                // The caller has dropped the answer: the open run continues, but no further run is started.
                 () = done.closed() => return,
             };
             drop(tx);
@@ -216,8 +220,8 @@ where
     let last = asked > form.retries();
     settings.change(|config| {
         config.request.response_format = form.format();
-        // Where no tool may be called, even servers that offer either calls or a form apply the form, so the last try is
-        // without calls. Bedrock cannot forbid calls, and does not need it.
+        // Where no tool may be called, even servers that offer either calls or a form apply the form, so the last try
+        // is without calls. Bedrock cannot forbid calls, and does not need it.
         let can_forbid = config.model.api != ApiProtocol::BedrockConverseStream;
         if last && asked > 1 && can_forbid && matches!(config.request.tool_choice, ToolChoice::Auto) {
             config.request.tool_choice = ToolChoice::None;
@@ -256,8 +260,8 @@ where
     Err(Box::new(AnswerError::new(AnswerFault::Empty, "")).into())
 }
 
-/// Reads a reply. If the whole text is not an answer, the last text block that is one counts. An answer that was cut off is
-/// reported as that, whatever else is wrong with it.
+/// Reads a reply. If the whole text is not an answer, the last text block that is one counts. An answer that was cut
+/// off is reported as that, whatever else is wrong with it.
 fn read<T>(end: &RunReply, read: impl Fn(&str) -> Result<T, AnswerError>) -> Result<T, AnswerError> {
     let Some(reply): Option<&AssistantMessage> = end.message() else { return read("") };
     let whole = read(&reply.text());

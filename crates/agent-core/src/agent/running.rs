@@ -18,7 +18,7 @@ use crate::message::{AgentMessage, Content};
 use crate::run::{Input, QueueKind, Queues, Run, Step};
 use crate::tool::Tools;
 
-/// The agent as its runs see it.
+/// The output of a run, which updates the agent's state.
 #[async_trait]
 impl Audience for Inner {
     fn reduce(&self, event: &AgentEvent) {
@@ -37,8 +37,8 @@ impl Audience for Inner {
         self.listeners.notify_now(event);
     }
 
-    /// Takes over what a run left, and sends its last event. The agent is idle after it; no other run can begin in
-    /// between, so that with a shared sender this run's end comes before the next one's start.
+    /// Applies the result of a run to the agent and sends the run's last event. The agent is idle afterwards. No other
+    /// run can start in between, so on a shared sender the end of this run precedes the start of the next one.
     fn settle(&self, mut run: Run, output: &Output) {
         if run.ended().is_some() {
             self.mailbox.close(run.take_queues());
@@ -80,7 +80,7 @@ impl AgentHandle {
         self.check_idle()?;
         self.check_can_run(&config, &tools)?;
         let cancel = CancellationToken::new();
-        // The caller's own code runs before the state is locked: it may look at the agent.
+        // The caller's own code may read the agent, so it runs before the state is locked.
         let prompts = prompts.into_iter().map(|m| counted(&config, m)).collect();
         let segment = config.config_segment();
         ask_sources(&config).into_iter().for_each(|queued| self.inner.mailbox.queue(queued));
@@ -123,12 +123,12 @@ impl AgentHandle {
         };
         let environment = Arc::clone(&config.services.environment);
         let shell = self.shell(config, tools, system_prompt, tx, cancel).load(run, events);
-        // A task that cannot be had after all drops the shell, which ends the run.
+        // If the task cannot be spawned, the shell is dropped, which ends the run.
         environment.spawn(Box::pin(shell.begin_for_audience()))?;
         Ok(())
     }
 
-    /// Resumes the run that waits, with `input` first. The returned receiver gets its events.
+    /// Resumes the suspended run and applies `input` first. The returned receiver gets the run's events.
     pub(super) fn resume_run(
         &self,
         input: Option<Input>,
@@ -168,8 +168,9 @@ impl AgentHandle {
         Ok(rx)
     }
 
-    /// Checks that tasks can be spawned, that the tools have distinct names, that a recorded agent records, and that the
-    /// budget can be kept. Called before anything changes; afterwards the budget knows what a snapshot had spent.
+    /// Checks that tasks can be spawned, that the tools have distinct names, that a recorded agent records, and that
+    /// the budget can be enforced. Called before any state changes. Afterwards the budget includes the spending of a
+    /// restored snapshot.
     fn check_can_run(&self, config: &AgentLoopConfig, tools: &Tools) -> Result<(), AgentError> {
         if let Some(name) = tools.duplicate_name() {
             return Err(AgentError::DuplicateTool { name: name.into() });
@@ -189,10 +190,10 @@ impl AgentHandle {
         Ok(())
     }
 
-    /// The settings of a run that starts now.
+    /// Returns the settings of a run that starts now.
     pub(super) fn settings_of_run(&self) -> Settings {
         let settings = self.inner.settings().clone();
-        // The tools' own code runs before the state is locked: it may look at the agent.
+        // The code of the tools may read the agent, so it runs before the state is locked.
         let _ = settings.tools.definitions();
         settings
     }
@@ -216,7 +217,7 @@ impl AgentHandle {
     pub(super) fn check_continues(&self, kind: &ContinuationKind) -> Result<(), AgentError> {
         self.check_idle()?;
         let state = self.inner.state();
-        // Asked to repeat or to branch, the model is called again after a reply that failed.
+        // A rerun or a branch calls the model again after a failed reply.
         if !matches!(kind, ContinuationKind::Default | ContinuationKind::Initial)
             && state.history.awaits_reply()
         {
@@ -233,7 +234,7 @@ impl AgentHandle {
         }
     }
 
-    /// Ends a run that waits. It is driven to its end like any other, with journal and hooks; without a runtime its end is
+    /// Ends a suspended run. The driver runs it to its end, with journal and hooks. Without a runtime, the end is
     /// applied here.
     pub(super) fn abort_suspended(&self) {
         let waits = self.inner.state().suspended.is_some();
@@ -244,7 +245,7 @@ impl AgentHandle {
         let suspended = self.inner.state().suspended.take();
         let Some(mut run) = suspended else { return };
         let mut events = Vec::new();
-        // A run that was interrupted elsewhere may wait for calls that nothing executes; the second abort ends these.
+        // A run that another process left may wait for calls that no task executes; the second abort ends these.
         for _ in 0..2 {
             if run.ended().is_none() {
                 let _ = run.apply(now, Input::abort(None), &mut events);
@@ -258,7 +259,7 @@ impl AgentHandle {
     }
 }
 
-/// What [`SeedVerbs`](crate::compat::SeedVerbs) is built on.
+/// Methods that [`SeedVerbs`](crate::compat::SeedVerbs) uses.
 impl AgentHandle {
     pub(crate) fn queue(&self, kind: QueueKind, message: AgentMessage) {
         self.inner.queue(kind, message);
@@ -286,7 +287,7 @@ fn is_abort(input: Option<&Input>) -> bool {
     matches!(input, Some(Input::Abort { .. }))
 }
 
-/// Names the first thing that a run needs to continue and that the agent does not have.
+/// Returns the first tool, hook or route that a run needs to continue and that the agent does not have.
 fn lacks(run: &Run, config: &AgentLoopConfig, tools: &Tools) -> Option<String> {
     let setup = run.setup();
     if config.routes.len() < setup.routes.len() {

@@ -1,4 +1,4 @@
-//! An agent as data, to go on elsewhere.
+//! Snapshots: the state of an agent as data, from which another process can continue.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,52 +13,54 @@ use crate::history::History;
 use crate::identity::{AgentId, LoopId, SessionId};
 use crate::run::{Queued, Run};
 
-/// The version that [`AgentSnapshot`] is written with.
+/// The version of newly written [`AgentSnapshot`]s.
 pub const SNAPSHOT_VERSION: u32 = 1;
 
-/// An agent without its keys, tools and hooks: those are the caller's, who brings them where it goes on.
+/// The state of an agent as data: the conversation, the ids, the queues and a suspended run.
 ///
-/// While a run is open its snapshot holds the conversation that was closed before it; a run that waits for an answer is in
-/// it whole.
+/// It contains no keys, tools or hooks; the agent that is restored from it must have them. A snapshot that is taken
+/// during a run contains the conversation as it was before the run. A suspended run is included completely.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AgentSnapshot {
-    /// The version of this form.
+    /// The version of the snapshot's format.
     pub version: u32,
-    /// The agent.
+    /// The id of the agent.
     pub agent_id: AgentId,
-    /// The session.
+    /// The id of the session.
     pub session_id: SessionId,
-    /// The last loop that was begun.
+    /// The id of the last loop that was started; `None` before the first.
     pub last_loop_id: Option<LoopId>,
-    /// How many loops each configuration has had.
+    /// The number of started loops for each configuration segment of loop ids.
     pub loop_counters: BTreeMap<String, u64>,
-    /// The system prompt.
+    /// The system prompt of the next run.
     pub system_prompt: String,
-    /// The conversation.
+    /// The conversation without that of an open run.
     pub history: History,
-    /// What is queued.
+    /// The queued steering and follow-up messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queued: Vec<Queued>,
-    /// Whether conversation or system prompt were changed after the last loop: what goes on from here is another path.
+    /// Whether the conversation or the system prompt was changed after the last loop. The next run is then a branch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed: bool,
-    /// Whether the conversation was set back to an earlier place: the next prompt continues `last_loop_id` as a branch.
+    /// Whether the conversation was set back to an earlier point. The next prompt then continues `last_loop_id` as a
+    /// branch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rewound: bool,
-    /// A run that waits for an answer.
+    /// The suspended run, if one waits for an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspended: Option<Box<Run>>,
     /// Whether the agent was recorded by a journal, so that its runs must not continue without one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recorded: bool,
-    /// What is known of its budget: what was spent stays spent.
+    /// The state of the agent's budget, so that a restored agent cannot spend the same amounts again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetSnapshot>,
 }
 
 impl AgentHandle {
-    /// Returns the agent as data: the conversation, the ids, the queues, and a run that waits. Without keys, tools and hooks.
+    /// Returns the state of the agent as data: the conversation, the ids, the queues and a suspended run, without keys,
+    /// tools and hooks.
     #[must_use]
     pub fn snapshot(&self) -> AgentSnapshot {
         let (agent_id, system_prompt, config) = {
@@ -88,14 +90,15 @@ impl AgentHandle {
 }
 
 impl BasicAgent {
-    /// Replaces the agent's conversation, ids and queues by those of a snapshot. Model, provider, tools and hooks stay those
-    /// of this agent; so does the system prompt if one is set.
+    /// Replaces the agent's conversation, ids and queues by those of a snapshot. The agent keeps its model, provider,
+    /// tools and hooks, and its system prompt if one is set.
     ///
-    /// If the snapshot was taken of a recorded agent, runs need a journal from then on: without one they fail with
+    /// If the snapshot belongs to a recorded agent, later runs need a journal: without one they fail with
     /// [`AgentError::Unrecorded`], unless [`resume_unrecorded`](AgentHandle::resume_unrecorded) is called.
     ///
     /// # Errors
-    /// [`AgentError::Busy`] when a run is open here, and [`AgentError::SnapshotVersion`] when a later version wrote it.
+    /// [`AgentError::Busy`] if this agent has an open run, and [`AgentError::SnapshotVersion`] if a later version of
+    /// the library wrote the snapshot.
     pub fn restore(self, snapshot: AgentSnapshot) -> Result<Self, AgentError> {
         self.load_snapshot(snapshot)?;
         Ok(self)
@@ -123,7 +126,7 @@ impl AgentHandle {
         self.clear_queues();
         self.inner.prefixes.forget();
         match &snapshot.suspended {
-            // A run that waits holds its queue itself; what was queued later came by way of the snapshot's list.
+            // A suspended run holds its own queue; the snapshot's list has the messages that were queued afterwards.
             Some(run) => self.inner.mailbox.reopen(run.queues(), snapshot.queued),
             None => snapshot.queued.into_iter().for_each(|queued| self.inner.mailbox.queue(queued)),
         }

@@ -20,13 +20,13 @@ use crate::tool::AgentTool;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AgentState {
-    /// The system prompt.
+    /// The system prompt of the next run.
     pub system_prompt: Arc<str>,
-    /// The model.
+    /// The model of the next run.
     pub model: Arc<ModelConfig>,
     /// How much the model thinks.
     pub thinking_level: ThinkingLevel,
-    /// The tools.
+    /// The tools of the next run.
     pub tools: Vec<Arc<dyn AgentTool>>,
     /// The messages, including those of an exchange that is still open.
     pub messages: Vec<MessageRef>,
@@ -48,11 +48,11 @@ pub struct AgentState {
     pub last_active_at: Option<Timestamp>,
 }
 
-/// The part that runs change.
+/// The part of an agent that runs change.
 pub(super) struct State {
     pub(super) session_id: SessionId,
     pub(super) loop_counters: BTreeMap<String, u64>,
-    /// Why the agent is in a new session, until its first loop has said so.
+    /// The reason for the new session, until the first loop of the session has reported it.
     pub(super) session_origin: Option<SessionOrigin>,
     pub(super) last_loop_id: Option<LoopId>,
     pub(super) last_active_at: Option<Timestamp>,
@@ -68,15 +68,15 @@ pub(super) struct State {
     /// Cancels the branches that are being explored; replaced by each abort.
     pub(super) explorations: CancellationToken,
     pub(super) suspended: Option<Box<Run>>,
-    /// What a snapshot knew of the budget, until the next run takes it over.
+    /// The budget's state in the restored snapshot, until the next run applies it.
     pub(super) spent_before: Option<BudgetSnapshot>,
     /// How the last run ended.
     pub(super) finished: Option<RunEnd>,
     /// Whether the conversation comes from a recorded session, so that no run may start without a journal.
     pub(super) must_record: bool,
-    /// What the last loop left; absent where nobody knows.
+    /// The conversation and the prompt at the end of the last loop; `None` if they are unknown.
     pub(super) left: Option<Left>,
-    /// Whether the conversation was set back: what is prompted next is another path.
+    /// Whether the conversation was set back to an earlier point, so that the next prompt starts a branch.
     pub(super) rewound: bool,
 }
 
@@ -105,7 +105,7 @@ impl State {
         }
     }
 
-    /// Forgets the conversation and the error.
+    /// Clears the conversation and the error.
     pub(super) fn forget(&mut self) {
         self.history = History::new();
         self.rewound = false;
@@ -124,7 +124,7 @@ impl State {
         self.history.entries().map(|e| e.shared().clone()).chain(self.tail.iter().cloned()).collect()
     }
 
-    /// The id of the next loop of this configuration (REQ-189).
+    /// Returns the id of the next loop of this configuration, without using it up.
     pub(super) fn peek_loop_id(&self, segment: &str) -> LoopId {
         let n = self.loop_counters.get(segment).copied().unwrap_or_default() + 1;
         let session = Part::Text(self.session_id.as_str());
@@ -132,7 +132,7 @@ impl State {
         LoopId::from(joined(&[session, dot(), Part::Text(segment), dot(), Part::Number(n)]))
     }
 
-    /// A run opens.
+    /// Updates the state for a run that starts.
     pub(super) fn begin(&mut self, id: LoopId, segment: String, now: Timestamp, cancel: CancellationToken) {
         *self.loop_counters.entry(segment).or_default() += 1;
         self.last_loop_id = Some(id);
@@ -143,7 +143,7 @@ impl State {
         self.cancel = Some(cancel);
     }
 
-    /// Takes an event in, before any listener hears of it (B-071).
+    /// Applies an event to the state. The driver calls this before it notifies the listeners.
     pub(super) fn reduce(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::MessageUpdate { message, .. } => self.stream_message = Some(message.clone()),
@@ -176,7 +176,7 @@ impl State {
         }
     }
 
-    /// The run is over, or waits for an answer.
+    /// Updates the state for a run that has ended or waits for an answer.
     pub(super) fn settle(&mut self, run: Run) {
         self.history = run.history().clone();
         if let Some(left) = &mut self.left {

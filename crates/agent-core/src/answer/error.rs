@@ -59,7 +59,7 @@ pub struct AnswerError {
     pub fault: AnswerFault,
     /// The received text, at most [`MAX_ARGUMENTS_SHOWN`] bytes of it.
     pub received: String,
-    /// How often the model was asked.
+    /// The number of requests for an answer, from 1.
     pub asked: u32,
 }
 

@@ -1,4 +1,4 @@
-//! One setter for each option of an agent.
+//! [`SeedSetters`]: one setter for each option of an agent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,87 +25,87 @@ const LEGACY_TURNS: u32 = 10;
 pub trait SeedSetters: Sized {
     /// Returns an agent for an Ollama model with its host, a system prompt, and at most ten turns.
     fn from_legacy(model: Option<&str>, host: Option<&str>, system_prompt: Option<&str>) -> Self;
-    /// [`BasicAgent::with_provider`] for a shared provider.
+    /// The same as [`BasicAgent::with_provider`] for a shared provider.
     #[must_use]
     fn with_provider_override(self, provider: Arc<dyn StreamProvider>) -> Self;
-    /// [`BasicAgent::with_model`].
+    /// The same as [`BasicAgent::with_model`].
     #[must_use]
     fn with_model_config(self, model: ModelConfig) -> Self;
-    /// Sets `request.temperature`.
+    /// Sets the configuration field `request.temperature`.
     #[must_use]
     fn with_temperature(self, temperature: f32) -> Self;
-    /// Sets `request.thinking_budgets`.
+    /// Sets the configuration field `request.thinking_budgets`.
     #[must_use]
     fn with_thinking_budgets(self, budgets: ThinkingBudgets) -> Self;
-    /// Sets `request.cache_config`.
+    /// Sets the configuration field `request.cache_config`.
     #[must_use]
     fn with_cache_config(self, config: CacheConfig) -> Self;
-    /// Sets `request.tool_choice`.
+    /// Sets the configuration field `request.tool_choice`.
     #[must_use]
     fn with_tool_choice(self, choice: ToolChoice) -> Self;
-    /// Sets `request.response_format`.
+    /// Sets the configuration field `request.response_format`.
     #[must_use]
     fn with_response_format(self, format: ResponseFormat) -> Self;
-    /// Sets `request.response_format` to the JSON schema of `T`.
+    /// Sets the configuration field `request.response_format` to the JSON schema of `T`.
     #[must_use]
     fn with_answers_of<T: JsonSchema + DeserializeOwned>(self) -> Self;
-    /// Sets `request.request_hook`.
+    /// Sets the configuration field `request.request_hook`.
     #[must_use]
     fn with_request_hook(self, hook: RequestHook) -> Self;
-    /// Sets `request.wire_hooks.on_request`.
+    /// Sets the configuration field `request.wire_hooks.on_request`.
     #[must_use]
     fn with_on_request(self, hook: impl Fn(&SentRequest<'_>) + Send + Sync + 'static) -> Self;
-    /// Sets `request.wire_hooks.on_response`.
+    /// Sets the configuration field `request.wire_hooks.on_response`.
     #[must_use]
     fn with_on_response(self, hook: impl Fn(&ReceivedPart<'_>) + Send + Sync + 'static) -> Self;
-    /// Sets `policy.context`; `None` switches compaction off.
+    /// Sets the configuration field `policy.context`; `None` switches compaction off.
     #[must_use]
     fn with_context_config(self, config: impl Into<Option<ContextConfig>>) -> Self;
-    /// [`BasicAgent::with_limits`].
+    /// The same as [`BasicAgent::with_limits`].
     #[must_use]
     fn with_execution_limits(self, limits: impl Into<Option<ExecutionLimits>>) -> Self;
-    /// Sets `policy.retry`.
+    /// Sets the configuration field `policy.retry`.
     #[must_use]
     fn with_retry_config(self, config: RetryConfig) -> Self;
-    /// Sets `policy.tool_execution`.
+    /// Sets the configuration field `policy.tool_execution`.
     #[must_use]
     fn with_tool_execution(self, strategy: ToolExecutionStrategy) -> Self;
-    /// Sets `policy.max_concurrent_tools`.
+    /// Sets the configuration field `policy.max_concurrent_tools`.
     #[must_use]
     fn with_max_concurrent_tools(self, most: usize) -> Self;
-    /// Sets `policy.tool_timeout`.
+    /// Sets the configuration field `policy.tool_timeout`.
     #[must_use]
     fn with_tool_timeout(self, timeout: Duration) -> Self;
-    /// Sets `policy.steering_policy`.
+    /// Sets the configuration field `policy.steering_policy`.
     #[must_use]
     fn with_steering_policy(self, policy: SteeringPolicy) -> Self;
-    /// Sets `policy.steering_mode`, also for the open run.
+    /// Sets the configuration field `policy.steering_mode`, also for the open run.
     #[must_use]
     fn with_steering_mode(self, mode: QueueMode) -> Self;
-    /// Sets `policy.follow_up_mode`, also for the open run.
+    /// Sets the configuration field `policy.follow_up_mode`, also for the open run.
     #[must_use]
     fn with_follow_up_mode(self, mode: QueueMode) -> Self;
-    /// Sets `policy.config_id`.
+    /// Sets the configuration field `policy.config_id`.
     #[must_use]
     fn with_config_id(self, id: impl Into<String>) -> Self;
-    /// Clears `policy.watch_cache`.
+    /// Switches the detection of cache breaks off, which sets `policy.watch_cache` to false.
     #[must_use]
     fn without_cache_watch(self) -> Self;
-    /// Sets `services.validator`.
+    /// Sets the configuration field `services.validator`.
     #[must_use]
     fn with_argument_validator(self, validator: impl ArgumentValidator + 'static) -> Self;
-    /// [`BasicAgent::with_hooks`] with one input filter.
+    /// The same as [`BasicAgent::with_hooks`] with one input filter.
     #[must_use]
     fn with_input_filter(self, filter: impl InputFilter + 'static) -> Self;
-    /// Sets `request.thinking_level`.
+    /// Sets the configuration field `request.thinking_level`.
     fn set_thinking_level(&mut self, level: ThinkingLevel);
-    /// Sets `policy.steering_mode`, also for the open run.
+    /// Sets the configuration field `policy.steering_mode`, also for the open run.
     fn set_steering_mode(&mut self, mode: QueueMode);
-    /// Sets `policy.follow_up_mode`, also for the open run.
+    /// Sets the configuration field `policy.follow_up_mode`, also for the open run.
     fn set_follow_up_mode(&mut self, mode: QueueMode);
-    /// Sets `services.journal`.
+    /// Sets the configuration field `services.journal`.
     fn set_journal(&mut self, journal: Option<Arc<dyn Journal>>);
-    /// [`BasicAgent::set_model`], after the provider has checked that it can serve the model.
+    /// The same as [`BasicAgent::set_model`], after the provider has checked that it can serve the model.
     ///
     /// # Errors
     /// [`AgentError::Provider`] with what is missing. The agent keeps its model.

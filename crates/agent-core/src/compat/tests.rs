@@ -1,4 +1,5 @@
-use super::{SeedSetters as _, SeedVerbs as _};
+use super::{ElaborateEvaluation, SeedSetters as _, SeedVerbs as _, TransparentEvaluation};
+use crate::evaluation::{MostTokensEvaluation, OnlyBranchEvaluation};
 use crate::testing::ScriptedProvider;
 use crate::{
     AgentMessage, BasicAgent, ContinuationKind, ModelConfig, QueueKind, QueueMode, ThinkingLevel,
@@ -77,4 +78,11 @@ fn an_agent_of_the_old_form_is_an_ollama_agent_of_ten_turns() {
     assert_eq!(agent.model().id, "llama3");
     assert_eq!(&*agent.system_prompt(), "Be brief.");
     assert_eq!(agent.config().policy.limits.unwrap().max_turns, Some(10));
+}
+
+/// REQ-200.
+#[test]
+fn the_other_names_of_strategies_are_the_same_types() {
+    let _: OnlyBranchEvaluation = TransparentEvaluation;
+    let _: MostTokensEvaluation = ElaborateEvaluation;
 }

@@ -1,4 +1,4 @@
-//! Verbs and getters under other names.
+//! [`SeedVerbs`]: methods of an agent's handle under other names.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use crate::model::ModelConfig;
 use crate::run::{QueueKind, QueueMode, SteeringPolicy};
 use crate::tool::AgentTool;
 
-/// Verbs and getters under other names. `BasicAgent` has them through its handle.
+/// Methods of [`AgentHandle`] under other names. A [`BasicAgent`](crate::BasicAgent) has them through its handle.
 pub trait SeedVerbs {
-    /// `request(prompt).events_to(tx).start()`.
+    /// The same as `request(prompt).events_to(tx).start()`.
     ///
     /// # Errors
     /// As [`AgentHandle::prompt`].
@@ -22,7 +22,7 @@ pub trait SeedVerbs {
         prompt: impl IntoPrompt,
         tx: impl Into<EventSender>,
     ) -> Result<(), AgentError>;
-    /// `request(messages).events_to(tx).start()`.
+    /// The same as `request(messages).events_to(tx).start()`.
     ///
     /// # Errors
     /// As [`AgentHandle::prompt`].
@@ -31,22 +31,22 @@ pub trait SeedVerbs {
         messages: Vec<AgentMessage>,
         tx: impl Into<EventSender>,
     ) -> Result<(), AgentError>;
-    /// `request(prompt).merging(capacity).start()`.
+    /// The same as `request(prompt).merging(capacity).start()`.
     ///
     /// # Errors
     /// As [`AgentHandle::prompt`].
     fn prompt_merging(&self, prompt: impl IntoPrompt, capacity: usize) -> Result<EventReceiver, AgentError>;
-    /// [`AgentHandle::continue_run`].
+    /// The same as [`AgentHandle::continue_run`].
     ///
     /// # Errors
     /// As [`AgentHandle::continue_run`].
     fn continue_from_context(&self) -> Result<EventReceiver, AgentError>;
-    /// `request(()).continuing(kind).start()`.
+    /// The same as `request(()).continuing(kind).start()`.
     ///
     /// # Errors
     /// As [`AgentHandle::continue_run`].
     fn continue_as(&self, kind: ContinuationKind) -> Result<EventReceiver, AgentError>;
-    /// `request(()).continuing(kind).events_to(tx).start()`.
+    /// The same as `request(()).continuing(kind).events_to(tx).start()`.
     ///
     /// # Errors
     /// As [`AgentHandle::continue_run`].
@@ -55,22 +55,22 @@ pub trait SeedVerbs {
         kind: ContinuationKind,
         tx: impl Into<EventSender>,
     ) -> Result<(), AgentError>;
-    /// `send(())`.
+    /// The same as `send(())`.
     ///
     /// # Errors
     /// As [`AgentHandle::send`].
     fn go_on(&self) -> Result<EventReceiver, AgentError>;
-    /// [`AgentHandle::snapshot`].
+    /// The same as [`AgentHandle::snapshot`].
     fn checkpoint(&self) -> AgentSnapshot;
-    /// [`AgentHandle::update_tools`].
+    /// The same as [`AgentHandle::update_tools`].
     fn change_tools(&self, change: impl FnOnce(&mut Vec<Arc<dyn AgentTool>>));
-    /// Queues a steering message that does not keep a run going that would otherwise end.
+    /// Queues a steering message that does not extend a run: a run that has nothing else to do ends without it.
     fn steer_passively(&self, message: impl Into<AgentMessage>);
-    /// Removes the steering messages.
+    /// Removes the queued steering messages.
     fn clear_steering_queue(&self);
-    /// Removes the follow-up messages.
+    /// Removes the queued follow-up messages.
     fn clear_follow_up_queue(&self);
-    /// [`AgentHandle::clear_queues`].
+    /// The same as [`AgentHandle::clear_queues`].
     fn clear_all_queues(&self);
     /// Returns whether a message is queued.
     fn has_queued_messages(&self) -> bool;
@@ -98,7 +98,7 @@ pub trait SeedVerbs {
     fn system_prompt(&self) -> Arc<str>;
     /// Returns the tools of the next run.
     fn tools(&self) -> Vec<Arc<dyn AgentTool>>;
-    /// [`AgentHandle::messages`].
+    /// The same as [`AgentHandle::messages`].
     fn get_context(&self) -> Vec<MessageRef>;
     /// Returns the messages as a JSON array.
     ///
@@ -110,24 +110,24 @@ pub trait SeedVerbs {
     /// # Errors
     /// [`AgentError::Restore`] when the text is not a list of messages, and as [`AgentHandle::replace_messages`].
     fn restore_messages(&self, json: &str) -> Result<Vec<Repair>, AgentError>;
-    /// `replace_messages(vec![])`. Queues and the error stay.
+    /// The same as `replace_messages(vec![])`. The queues and the error of the last run are retained.
     ///
     /// # Errors
     /// As [`AgentHandle::replace_messages`].
     fn clear_messages(&self) -> Result<(), AgentError>;
-    /// `replace_messages(vec![])`.
+    /// The same as `replace_messages(vec![])`.
     ///
     /// # Errors
     /// As [`AgentHandle::replace_messages`].
     fn clear_context(&self) -> Result<(), AgentError>;
-    /// Returns how [`AgentHandle::send`] without a message would record the continuation: as a rerun where conversation and
-    /// prompt are what the last loop had at some time, as a branch where something was changed.
+    /// Returns how [`AgentHandle::send`] without a message would record the continuation. It is a rerun if the
+    /// conversation and the prompt are those of some point of the last loop, and a branch if they were changed.
     fn continuation_kind(&self) -> ContinuationKind;
     /// Replaces the content of a tool's result, for a run that continues from there as a branch.
     ///
     /// # Errors
     /// [`AgentError::NoResult`] when the conversation has no result of this call, and as
-    /// [`AgentHandle::replace_messages`].
+    /// The same as [`AgentHandle::replace_messages`].
     fn replace_tool_result(&self, call: impl Into<ToolCallId>, content: &[Content])
     -> Result<(), AgentError>;
 }

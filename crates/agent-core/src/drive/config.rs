@@ -1,4 +1,4 @@
-//! What a loop runs with (REQ-028, REQ-029).
+//! The configuration, the services and the context of a loop.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -21,11 +21,12 @@ use crate::shared::Shared;
 use crate::tool::validate::{ArgumentValidator, SchemaValidator};
 use crate::tool::{AgentTool, Tools};
 
-/// The services of a loop: what calls models, keeps time, counts tokens, validates arguments and records the run.
+/// The services of a loop: the model provider, the environment, the token counter, the validator, the journal and the
+/// budget.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Services {
-    /// Calls models.
+    /// The provider that calls models.
     pub provider: Arc<dyn StreamProvider>,
     /// Provides time, sleep, tasks and random ids.
     pub environment: Arc<dyn Environment>,
@@ -76,8 +77,8 @@ static POLICY: LazyLock<Shared<LoopPolicy>> = LazyLock::new(Shared::default);
 
 /// The configuration of a loop. Everything except the model, the provider and the environment has a default.
 ///
-/// Options and policy are [`Shared`]: a clone of the configuration costs a few reference counts, and assigning to a field of
-/// a clone leaves the original unchanged.
+/// Options and policy are [`Shared`]: a clone of the configuration costs a few reference counts, and assigning to a
+/// field of a clone leaves the original unchanged.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct AgentLoopConfig {
@@ -85,11 +86,11 @@ pub struct AgentLoopConfig {
     pub model: Arc<ModelConfig>,
     /// Models to try, in order, when a call of `model` fails.
     pub routes: Vec<Route>,
-    /// How models are asked.
+    /// The options of model requests: sampling, thinking, caching and the form of the answer.
     pub request: Shared<RequestOptions>,
-    /// How the loop behaves.
+    /// The rules of the loop: limits, retries, tool execution, queues and context compaction.
     pub policy: Shared<LoopPolicy>,
-    /// What the loop works with.
+    /// The provider, the environment and the other services that the loop uses.
     pub services: Services,
     /// Hooks that run at fixed points of the loop.
     pub hooks: Hooks,
@@ -113,15 +114,16 @@ impl AgentLoopConfig {
         }
     }
 
-    /// The defaults, in the operating system's time and tokio's runtime.
+    /// Returns the default configuration with a [`SystemEnvironment`](crate::SystemEnvironment).
     #[cfg(feature = "system")]
     #[must_use]
     pub fn system(provider: Arc<dyn StreamProvider>, model: impl Into<Arc<ModelConfig>>) -> Self {
         Self::new(provider, model, Arc::new(crate::environment::SystemEnvironment))
     }
 
-    /// The middle of a loop's id: the caller's, else `{provider}.{model}[.thinking]` with every character of the
-    /// model's id that is neither a letter, a digit nor `-` replaced by `-` (REQ-187).
+    /// Returns the middle part of a loop's id: `policy.config_id` if it is set, otherwise
+    /// `{provider}.{model}[.thinking]`. In the model's id, every character that is not a letter, a digit or `-` is
+    /// replaced by `-`.
     #[must_use]
     pub fn config_segment(&self) -> String {
         if let Some(id) = &self.policy.config_id {
@@ -136,7 +138,7 @@ impl AgentLoopConfig {
         segment
     }
 
-    /// Whether what the models cost can be counted.
+    /// Checks that the budget can count the cost of all configured models.
     pub(crate) fn check_budget(&self) -> Result<(), BudgetError> {
         let Some(budget) = &self.services.budget else { return Ok(()) };
         let routes = self.routes.iter().map(|route| &route.model);
@@ -170,62 +172,62 @@ impl fmt::Debug for AgentLoopConfig {
     }
 }
 
-/// What a loop runs over (REQ-028, REQ-190). A clone costs O(1) for the conversation (REQ-196).
+/// The conversation and the identity that a loop runs with. Cloning it does not copy the conversation.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct AgentContext {
-    /// The system prompt.
+    /// The system prompt of the loop.
     pub system_prompt: Arc<str>,
-    /// The conversation; the loop puts the longer one here.
+    /// The conversation. The loop replaces it by the extended conversation when it ends or is suspended.
     pub history: History,
-    /// The tools.
+    /// The tools that the model can call.
     pub tools: Tools,
-    /// The agent.
+    /// The id of the agent. Default: a random id.
     pub agent_id: Option<AgentId>,
-    /// The session.
+    /// The id of the session. Default: a random id.
     pub session_id: Option<SessionId>,
-    /// The loop.
+    /// The id of the loop. Default: the session id, [`config_segment`](AgentLoopConfig::config_segment) and 1.
     pub loop_id: Option<LoopId>,
-    /// The loop that this one continues or was started by.
+    /// The loop that this one continues, or that started it.
     pub parent_loop_id: Option<LoopId>,
-    /// How it continues.
+    /// How the loop continues its parent; `None` for a first loop.
     pub continuation_kind: Option<ContinuationKind>,
-    /// Its place in a group of parallel loops.
+    /// The membership in a group of parallel loops.
     pub group: Option<GroupMember>,
-    /// A run that waits for an answer.
+    /// The suspended run, if one waits for an answer.
     pub suspended: Option<Box<Run>>,
-    /// The last requests; a clone has its own from then on.
+    /// The last requests, for the detection of cache breaks. A clone tracks its own requests.
     pub(crate) prefixes: Prefixes,
 }
 
 impl AgentContext {
-    /// A context with nothing but a system prompt.
+    /// Creates a context with a system prompt, no messages and no tools.
     #[must_use]
     pub fn new(system_prompt: impl Into<Arc<str>>) -> Self {
         Self { system_prompt: system_prompt.into(), ..Self::default() }
     }
 
-    /// Adds these tools.
+    /// Adds tools to those of the context.
     #[must_use]
     pub fn with_tools(self, tools: Vec<Arc<dyn AgentTool>>) -> Self {
         self.with_shared_tools(tools.into())
     }
 
-    /// Adds tools that other contexts share.
+    /// Adds tools that other contexts share. Their definitions are encoded only once.
     #[must_use]
     pub fn with_shared_tools(mut self, tools: Tools) -> Self {
         self.tools = self.tools.with_all(tools);
         self
     }
 
-    /// The same context with this conversation.
+    /// Replaces the conversation.
     #[must_use]
     pub fn with_history(mut self, history: History) -> Self {
         self.history = history;
         self
     }
 
-    /// Makes the ids that are missing.
+    /// Creates the ids that are not set.
     pub(crate) fn fill_ids(&mut self, config: &AgentLoopConfig) {
         let env = &config.services.environment;
         self.agent_id.get_or_insert_with(|| AgentId::from(env.random_id()));
@@ -247,18 +249,18 @@ impl AgentContext {
     }
 }
 
-/// Whose run it is.
+/// The ids that a run is started with.
 pub(crate) struct LoopIds {
     pub(crate) agent: AgentId,
     pub(crate) session: SessionId,
     pub(crate) of_loop: LoopId,
-    /// The loop that it continues or was started by.
+    /// The loop that this one continues, or that started it.
     pub(crate) parent: Option<LoopId>,
-    /// Its place in a group of parallel loops.
+    /// The membership in a group of parallel loops.
     pub(crate) group: Option<GroupMember>,
 }
 
-/// What a run with this configuration and these tools is decided by.
+/// Returns the setup of a run with this configuration and these tools.
 pub(crate) fn run_setup(
     config: &AgentLoopConfig,
     tools: &Tools,

@@ -64,7 +64,8 @@ fn filtered(verdict: InputVerdict) -> Input {
     Input::Filtered { verdict }
 }
 
-/// Runs the hooks of a gate in order. The first denial decides; otherwise all questions are asked together.
+/// Runs the hooks of a gate in order. The first denial decides; otherwise the questions of all hooks are combined into
+/// one.
 async fn verdict_of_all<A: Clone>(name: &str, hooks: &[hooks::Gate<A>], info: &A) -> GateVerdict {
     let mut questions = Vec::new();
     for hook in hooks {

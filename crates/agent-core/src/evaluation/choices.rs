@@ -8,7 +8,7 @@ use super::{Evaluated, Evaluation, EvaluationError, EvaluationStrategy};
 
 /// Selects the only branch, however it ended. Several branches are an error.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct TransparentEvaluation;
+pub struct OnlyBranchEvaluation;
 
 /// Selects the first candidate.
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,10 +20,10 @@ pub struct TokenEfficientEvaluation;
 
 /// Selects the candidate with the most tokens, including those of its tools. Among equals it selects the first.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ElaborateEvaluation;
+pub struct MostTokensEvaluation;
 
 #[async_trait]
-impl EvaluationStrategy for TransparentEvaluation {
+impl EvaluationStrategy for OnlyBranchEvaluation {
     async fn evaluate(&self, evaluation: Evaluation<'_>) -> Result<Evaluated, EvaluationError> {
         match evaluation.outcomes {
             [one] => Ok(Evaluated::select(one.index)),
@@ -50,7 +50,7 @@ impl EvaluationStrategy for TokenEfficientEvaluation {
 }
 
 #[async_trait]
-impl EvaluationStrategy for ElaborateEvaluation {
+impl EvaluationStrategy for MostTokensEvaluation {
     async fn evaluate(&self, evaluation: Evaluation<'_>) -> Result<Evaluated, EvaluationError> {
         let candidates = evaluation.candidates()?;
         // `max_by_key` would return the last of several equals.

@@ -1,4 +1,4 @@
-//! The JSON of the fields of live events whose own form is another one, because files of version 1 fix it.
+//! The JSON form of event fields whose types have another form in session files of version 1.
 
 /// What opened a turn: `user`, `sub_agent`, `continuation` or `branch`.
 pub(super) mod trigger {

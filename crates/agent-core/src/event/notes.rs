@@ -87,7 +87,7 @@ pub enum BudgetNote {
     },
     /// An answer raised the limit.
     Raised {
-        /// The amounts by which it was raised.
+        /// The amounts by which the limit was raised.
         by: Spending,
     },
 }
@@ -100,15 +100,15 @@ pub struct CompactionEnded {
     pub loop_id: LoopId,
     /// The reason of the compaction.
     pub reason: CompactionReason,
-    /// The ranges that were replaced.
+    /// The replaced ranges of the history, with the messages that replace them.
     pub splices: Vec<Splice>,
-    /// The number of messages before.
+    /// The number of messages before the compaction.
     pub messages_before: usize,
-    /// The number of messages after.
+    /// The number of messages after the compaction.
     pub messages_after: usize,
-    /// The counted tokens before.
+    /// The counted tokens of the context before the compaction.
     pub estimated_tokens_before: u64,
-    /// The counted tokens after.
+    /// The counted tokens of the context after the compaction.
     pub estimated_tokens_after: u64,
     /// The tokens that the strategy itself used, counted separately.
     #[serde(default)]

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::budget::{BudgetRefusal, Spending};
 use crate::identity::QuestionId;
 
-/// A question that a run waits for.
+/// A question that suspends a run until it is answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -31,9 +31,9 @@ pub struct Question {
 pub enum Answer {
     /// The action may proceed.
     Allow,
-    /// The call may proceed with other arguments. For calls only.
+    /// The call may proceed with these arguments. Valid only for tool calls.
     AllowWith(Value),
-    /// The limit is raised by this amount, and the run continues. For budgets only.
+    /// The limit is raised by this amount, and the run continues. Valid only for budget questions.
     Raise {
         /// The amounts by which the limit is raised.
         by: Spending,

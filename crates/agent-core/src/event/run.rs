@@ -35,10 +35,10 @@ pub struct AgentStart {
     pub session_origin: Option<SessionOrigin>,
     /// The time of the event.
     pub timestamp: Timestamp,
-    /// The configuration of the loop.
+    /// The configuration that the loop started with.
     #[serde(default)]
     pub config: Arc<LoopConfigSnapshot>,
-    /// Data of the caller.
+    /// Arbitrary data that the caller attached to the run.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub metadata: Value,
 }
@@ -52,7 +52,7 @@ pub struct LoopConfigSnapshot {
     pub model: String,
     /// The name of the provider.
     pub provider: String,
-    /// The caller's name of the configuration.
+    /// The name that the caller gave the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_id: Option<String>,
     /// The display name of the model.
@@ -67,7 +67,7 @@ pub struct LoopConfigSnapshot {
     /// The maximum number of tokens of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// How much the model thinks.
+    /// How much the model thinks before it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_level: Option<crate::model::ThinkingLevel>,
     /// The sampling temperature of the model.
@@ -86,7 +86,7 @@ pub struct AgentEnd {
     pub loop_id: LoopId,
     /// The messages of this run: those of every `MessageEnd` in order, without superseded ones.
     pub messages: Vec<MessageRef>,
-    /// The tokens of all turns.
+    /// The tokens that all turns of the run used.
     pub usage: Usage,
     /// The tokens that tool calls used themselves, such as sub-agents. They are not included in `usage`.
     #[serde(default, skip_serializing_if = "Usage::is_zero")]

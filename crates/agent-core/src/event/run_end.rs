@@ -27,15 +27,16 @@ use crate::provider::ErrorKind;
 #[must_use = "a run can fail; match the end or call into_reply()"]
 #[non_exhaustive]
 pub enum RunEnd {
-    /// The run did everything there was to do.
+    /// The last reply contains no tool calls, and no message is queued.
     Completed(RunReply),
-    /// The run waits for answers to these questions. It continues with [`AgentHandle::answer`](crate::AgentHandle::answer).
+    /// The run waits for answers to these questions. It continues with
+    /// [`AgentHandle::answer`](crate::AgentHandle::answer).
     Suspended(Vec<Question>),
     /// A limit, a budget or a hook stopped the run.
     Stopped(StopCause),
     /// The caller aborted the run.
     Aborted,
-    /// The run failed.
+    /// The model call failed, or the run was interrupted.
     Failed(RunFailure),
 }
 
@@ -45,7 +46,7 @@ pub enum RunEnd {
 pub struct RunReply {
     /// The messages of the run in order: the prompts, the replies and the tool results.
     pub messages: Vec<MessageRef>,
-    /// The tokens of all turns, without those of sub-agents.
+    /// The tokens that all turns of the run used, without those of sub-agents.
     pub usage: Usage,
 }
 
@@ -100,7 +101,7 @@ pub enum RunFailure {
         /// What happened and what to do. Names the provider and the model.
         message: String,
     },
-    /// The run was cut off: its task was dropped, its process ended, or a part of it panicked.
+    /// The run was interrupted: its task was dropped, its process ended, or a part of it panicked.
     Interrupted {
         /// What is known about the interruption.
         reason: String,
@@ -157,7 +158,7 @@ impl From<&AgentEnd> for RunEnd {
     }
 }
 
-/// One sentence that says what happened and, where the caller can act, what to do.
+/// Writes one sentence that describes the end and, where the caller can act, names the method to call.
 impl fmt::Display for RunEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -13,7 +13,7 @@ pub const ORPHAN_RESULT: &str = "No result provided";
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum Repair {
-    /// A call without a result was given one that says so.
+    /// A call had no result and was given one with the text [`ORPHAN_RESULT`].
     ResultAdded {
         /// The id of the call.
         call: ToolCallId,

@@ -1,24 +1,26 @@
-//! Filters over what a user says (REQ-022, REQ-068..070).
+//! Input filters, which check the text of prompts.
 
 use async_trait::async_trait;
 
-/// What a filter thinks of a text.
+/// The decision of an [`InputFilter`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilterResult {
-    /// Nothing.
+    /// The text enters the conversation unchanged.
     Pass,
-    /// The model is shown this warning with the text.
+    /// The text enters the conversation, followed by this warning for the model.
     Warn(String),
-    /// The text is refused, for this reason; the run ends before any model is called.
+    /// The text is rejected for this reason, and the run ends before the first model call.
     Reject(String),
 }
 
-/// Looks at the text of the prompts before they enter. It sees the text blocks of all user messages, joined by line ends.
-/// Steering and follow-ups are not filtered.
+/// Checks the text of the prompts before they enter the conversation.
+///
+/// The text consists of the text blocks of all user messages, joined by newlines. Steering and follow-up messages are
+/// not filtered. Every closure `Fn(&str) -> FilterResult` is a filter.
 #[async_trait]
 pub trait InputFilter: Send + Sync {
-    /// Its opinion.
+    /// Returns the decision about the text of the prompts.
     async fn filter(&self, text: &str) -> FilterResult;
 }
 

@@ -1,4 +1,4 @@
-//! What hooks are told.
+//! The arguments of hooks.
 
 use serde_json::Value;
 
@@ -8,80 +8,80 @@ use crate::identity::{LoopId, StepKey};
 use crate::message::{ToolCall, Usage};
 use crate::tool::ToolResult;
 
-/// What `before_loop` is told.
+/// The argument of `before_loop` hooks.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LoopInfo {
-    /// The loop.
+    /// The id of the loop.
     pub loop_id: LoopId,
-    /// The conversation before the prompts.
+    /// The conversation without the prompts of this run.
     pub history: History,
 }
 
-/// What `before_turn` is told.
+/// The argument of `before_turn` hooks.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TurnInfo {
-    /// The loop.
+    /// The id of the loop.
     pub loop_id: LoopId,
-    /// The conversation.
+    /// The conversation at the start of the turn.
     pub history: History,
-    /// The turn's number, from 0.
+    /// The index of the turn in the loop, from 0.
     pub index: u32,
 }
 
-/// What `after_turn` is told.
+/// The argument of `after_turn` hooks.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TurnEnded {
-    /// The loop.
+    /// The id of the loop.
     pub loop_id: LoopId,
-    /// The conversation.
+    /// The conversation at the end of the turn.
     pub history: History,
-    /// The reply.
+    /// The reply of the model; `None` if the turn ended before there was one.
     pub message: Option<MessageRef>,
-    /// Its results.
+    /// The results of the reply's tool calls, in the order of the calls.
     pub tool_results: Vec<MessageRef>,
-    /// Tokens of the turn.
+    /// The tokens used in this turn.
     pub usage: Usage,
 }
 
-/// What `before_tool` is told.
+/// The argument of `before_tool` hooks.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ToolCallInfo {
-    /// The loop.
+    /// The id of the loop.
     pub loop_id: LoopId,
-    /// The call's stable name.
+    /// The key of the call, which stays the same when the run is resumed.
     pub step_key: StepKey,
-    /// The call, as the model sent it.
+    /// The call as the model sent it.
     pub call: ToolCall,
-    /// The arguments as the tool will get them.
+    /// The arguments that the tool will receive, after the changes of earlier hooks.
     pub arguments: Value,
-    /// What it does to the world.
+    /// The effects that the tool declares for these arguments.
     pub effects: crate::tool::Effects,
-    /// The conversation before the reply that holds the call.
+    /// The conversation before the reply that contains the call.
     pub history: History,
 }
 
-/// What the update hooks are told.
+/// The argument of `before_tool_update` and `after_tool_update` hooks.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ToolUpdateInfo {
-    /// The loop.
+    /// The id of the loop.
     pub loop_id: LoopId,
-    /// The call.
+    /// The call as the model sent it.
     pub call: ToolCall,
-    /// What the tool has so far.
+    /// The partial result so far.
     pub partial: ToolResult,
 }
 
-/// What `after_tool` is told.
+/// The argument of `after_tool` hooks.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ToolEnded {
-    /// The call.
+    /// The call as the model sent it.
     pub call: ToolCall,
-    /// How it ended.
+    /// The data of the call's `ToolExecutionEnd` event.
     pub end: Box<ToolExecutionEnd>,
 }

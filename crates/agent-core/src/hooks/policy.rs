@@ -1,10 +1,11 @@
-//! Which calls may run, which are asked about, and which never run: rules as data, and one hook made of them (X5, X6).
+//! Policies for tool calls: rules, as data, that allow calls, deny them, or require an approval.
 //!
-//! A call that any denial fits is denied. Else the first other rule that fits decides, in the order in which they were given, and
-//! where none fits, [`ToolPolicy::new`] said what then. A call that is asked about stops the run as data: it may wait for days.
+//! If any denying rule matches a call, the call is denied. Otherwise the first matching rule decides, in the order in
+//! which the rules were added. If no rule matches, the decision is that of [`ToolPolicy::new`]. A call that needs an
+//! approval suspends the run, which can be stored and resumed days later.
 //!
-//! A pattern over the text of a shell command does not say what the command runs: `git *` fits `git status; rm -rf ~`, too. For
-//! `bash` there is `agent_tools::bash::runs_only`, to be used with [`ToolRule::when`].
+//! A pattern over the text of a shell command is not sufficient to decide which programs the command runs: `git *` also
+//! matches `git status; rm -rf ~`. For `bash`, pass `agent_tools::bash::runs_only` to [`ToolRule::when`].
 //!
 //! ```
 //! use agent_core::hooks::{Decision, Hooks, ToolPolicy, ToolRule};
@@ -30,24 +31,24 @@ use serde_json::Value;
 use super::{Hooks, ToolCallInfo, Verdict};
 use crate::tool::Effects;
 
-/// What is done about a call.
+/// The decision of a policy about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Decision {
-    /// It runs.
+    /// The call runs.
     Allow,
-    /// Somebody is asked.
+    /// The run is suspended until the call is approved or denied.
     Ask,
-    /// It does not run, and the model is told.
+    /// The call does not run, and the model receives the reason as an error result.
     Deny,
 }
 
-/// Rules for calls. The default asks about every call.
+/// A list of rules that decide about tool calls. The default policy asks about every call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolPolicy {
-    /// What is done about a call that no rule fits.
+    /// The decision about a call that no rule matches.
     otherwise: Decision,
     #[serde(default)]
     rules: Vec<Ruling>,
@@ -62,7 +63,7 @@ struct Ruling {
 
 type Predicate = dyn Fn(&Value) -> bool + Send + Sync;
 
-/// Which calls a rule fits: those for which everything that it says is true.
+/// The conditions of a rule. The rule matches a call if all of its conditions are true.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolRule {
@@ -74,7 +75,7 @@ pub struct ToolRule {
     /// Patterns by JSON pointer into the arguments.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     arguments: BTreeMap<String, String>,
-    /// What the person is asked or the model is told.
+    /// The question for the approver, or the reason of a denial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<String>,
     #[serde(skip_deserializing, serialize_with = "no_data", skip_serializing_if = "Option::is_none")]
@@ -86,42 +87,43 @@ fn no_data<S: Serializer>(_: &Option<Arc<Predicate>>, _: S) -> Result<S::Ok, S::
 }
 
 impl ToolRule {
-    /// A rule that fits every call.
+    /// Creates a rule that matches every call.
     #[must_use]
     pub fn any() -> Self {
         Self::default()
     }
 
-    /// A rule for the tools whose names fit this pattern, in which `*` stands for any characters and `?` for one.
+    /// Creates a rule for the tools whose names match `pattern`. In a pattern, `*` matches any number of characters and
+    /// `?` matches one.
     #[must_use]
     pub fn tool(pattern: impl Into<String>) -> Self {
         Self { tool: Some(pattern.into()), ..Self::default() }
     }
 
-    /// Only for calls that do this to the world, as the tool says of their arguments.
+    /// Restricts the rule to calls with these effects, which the tool declares for the arguments.
     #[must_use]
     pub fn effects(mut self, effects: Effects) -> Self {
         self.effects = Some(effects);
         self
     }
 
-    /// Only where the argument at this JSON pointer, such as `/path`, is there and fits the pattern. A value that is no text is
-    /// compared as JSON.
+    /// Restricts the rule to calls with an argument at this JSON pointer, such as `/path`, that matches `pattern`. A
+    /// value that is not a string is compared as JSON text.
     #[must_use]
     pub fn argument(mut self, pointer: impl Into<String>, pattern: impl Into<String>) -> Self {
         self.arguments.insert(pointer.into(), pattern.into());
         self
     }
 
-    /// Only where this is true of the arguments. It is no data: a policy with it cannot be written down, since what is read
-    /// again would fit more calls.
+    /// Restricts the rule to calls for whose arguments `predicate` returns true. A policy with a predicate cannot be
+    /// serialized: without it, the deserialized rule would match more calls.
     #[must_use]
     pub fn when(mut self, predicate: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
         self.when = Some(Arc::new(predicate));
         self
     }
 
-    /// What the person is asked, or why the model is refused.
+    /// Sets the question for the approver, or the reason that the model receives for a denial.
     #[must_use]
     pub fn saying(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into());
@@ -141,7 +143,7 @@ impl ToolRule {
     }
 }
 
-/// Two rules with the same data, of which neither has a predicate.
+/// Rules are equal if their data is equal and neither has a predicate.
 impl PartialEq for ToolRule {
     fn eq(&self, other: &Self) -> bool {
         (&self.tool, self.effects, &self.arguments, &self.text)
@@ -163,25 +165,25 @@ impl fmt::Debug for ToolRule {
 }
 
 impl ToolPolicy {
-    /// A policy without rules yet, and what is done about a call that none fits.
+    /// Creates a policy without rules. `otherwise` is the decision about a call that no rule matches.
     #[must_use]
     pub fn new(otherwise: Decision) -> Self {
         Self { otherwise, rules: Vec::new() }
     }
 
-    /// Calls that run.
+    /// Adds a rule for calls that run without an approval.
     #[must_use]
     pub fn allow(self, rule: ToolRule) -> Self {
         self.with(Decision::Allow, rule)
     }
 
-    /// Calls that somebody is asked about.
+    /// Adds a rule for calls that need an approval.
     #[must_use]
     pub fn ask(self, rule: ToolRule) -> Self {
         self.with(Decision::Ask, rule)
     }
 
-    /// Calls that never run, whatever else fits them.
+    /// Adds a rule for calls that never run. It takes precedence over all other rules.
     #[must_use]
     pub fn deny(self, rule: ToolRule) -> Self {
         self.with(Decision::Deny, rule)
@@ -192,7 +194,7 @@ impl ToolPolicy {
         self
     }
 
-    /// What is done about this call.
+    /// Returns the decision about this call, with the question or the reason.
     #[must_use]
     pub fn decide(&self, call: &ToolCallInfo) -> Verdict {
         let mut fitting = self.rules.iter().filter(|ruling| ruling.rule.fits(call));
@@ -221,7 +223,8 @@ impl Default for ToolPolicy {
 }
 
 impl Hooks {
-    /// Decides about each tool call by these rules. It takes the place of [`before_tool`](Self::before_tool).
+    /// Adds a `before_tool` hook that decides about each tool call by these rules. Hooks that are already there also
+    /// run: see the [documentation of hooks](crate::hooks) for how several decisions combine.
     #[must_use]
     pub fn policy(self, policy: ToolPolicy) -> Self {
         let policy = Arc::new(policy);
@@ -232,11 +235,11 @@ impl Hooks {
     }
 }
 
-/// Whether a text fits a pattern of `*` (any characters) and `?` (one).
+/// Returns whether `text` matches a pattern with `*` (any number of characters) and `?` (one character).
 fn like(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);
-    // Where the last star stood, and how much of the text it has taken.
+    // The position of the last star, and the end of the text that it has matched.
     let mut star: Option<(usize, usize)> = None;
     while let Some(c) = text.get(t) {
         match pattern.get(p) {

@@ -1,46 +1,47 @@
-//! What a hook may answer.
+//! The results of hooks.
 
 use serde_json::Value;
 
 use crate::provider::error::BoxError;
 use crate::run::ToolChange;
 
-/// The answer of a hook that may stop what it is asked about.
+/// The decision of a hook that can deny an action.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Continue.
+    /// The action proceeds.
     Allow,
-    /// Continue with these arguments instead. Applies to tool calls; elsewhere it is the same as [`Allow`](Self::Allow).
+    /// The tool call proceeds with these arguments instead. For other actions it is the same as [`Allow`](Self::Allow).
     AllowWith(Value),
-    /// Do not, for this reason; for a tool call the model is told.
+    /// The action is denied for this reason. For a tool call, the model receives the reason as an error result.
     Deny(String),
-    /// Do not run this call, and let the loop end if its other calls say so, too (B-103).
+    /// The tool call is denied for this reason. The loop ends after this turn if all its other calls also request the
+    /// end.
     DenyAndEnd(String),
-    /// Ask somebody; the run may wait for days.
+    /// The run is suspended and asks this question. It can be stored and resumed days later.
     Ask(String),
 }
 
-/// A hook failed.
+/// The error of a hook that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 #[non_exhaustive]
 pub struct HookError {
-    /// What went wrong.
+    /// A description of the failure.
     pub message: String,
-    /// The cause.
+    /// The underlying error, if there is one.
     #[source]
     pub source: Option<BoxError>,
 }
 
 impl HookError {
-    /// A failure that says `message`.
+    /// Creates an error with this message and no cause.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), source: None }
     }
 
-    /// A failure with a cause.
+    /// Creates an error with this message and a cause.
     #[must_use]
     pub fn caused(message: impl Into<String>, source: impl Into<BoxError>) -> Self {
         Self { message: message.into(), source: Some(source.into()) }
@@ -59,12 +60,12 @@ impl From<&str> for HookError {
     }
 }
 
-/// What may stand for a verdict.
+/// A value that converts into a [`Verdict`]: a verdict, a `bool`, or a `Result` of either.
 pub trait IntoVerdict: Send {
-    /// The verdict.
+    /// Converts the value into a verdict.
     ///
     /// # Errors
-    /// When the hook failed.
+    /// Returns the error of the hook if it failed.
     fn into_verdict(self) -> Result<Verdict, HookError>;
 }
 
@@ -74,7 +75,7 @@ impl IntoVerdict for Verdict {
     }
 }
 
-/// `false` is a denial without a reason of its own.
+/// `true` allows the action, and `false` denies it with an empty reason.
 impl IntoVerdict for bool {
     fn into_verdict(self) -> Result<Verdict, HookError> {
         Ok(if self { Verdict::Allow } else { Verdict::Deny(String::new()) })
@@ -87,12 +88,12 @@ impl<V: IntoVerdict, E: Into<HookError> + Send> IntoVerdict for Result<V, E> {
     }
 }
 
-/// What may stand for a change of a result.
+/// A value that converts into a [`ToolChange`]: a change, `()` for no change, or a `Result` of either.
 pub trait IntoToolChange: Send {
-    /// The change.
+    /// Converts the value into a change.
     ///
     /// # Errors
-    /// When the hook failed.
+    /// Returns the error of the hook if it failed.
     fn into_tool_change(self) -> Result<ToolChange, HookError>;
 }
 
@@ -102,7 +103,7 @@ impl IntoToolChange for ToolChange {
     }
 }
 
-/// No change.
+/// Leaves the result unchanged.
 impl IntoToolChange for () {
     fn into_tool_change(self) -> Result<ToolChange, HookError> {
         Ok(ToolChange::none())

@@ -29,7 +29,7 @@ pub struct ModelConfig {
     pub max_tokens: u32,
     /// Whether the model accepts images.
     pub images: bool,
-    /// How the model is told how much to think.
+    /// The form of the request field that controls how much the model thinks.
     pub thinking: ThinkingForm,
     /// The thinking levels that the model supports; empty if it supports all.
     pub thinking_levels: Vec<ThinkingLevel>,
@@ -258,7 +258,8 @@ impl ModelConfig {
         self
     }
 
-    /// Sets how the model is told how much to think, and the levels it supports; an empty list means all.
+    /// Sets the form in which requests control how much the model thinks, and the levels that the model supports. An
+    /// empty list means all levels.
     #[must_use]
     pub fn with_thinking_form(mut self, form: ThinkingForm, levels: impl Into<Vec<ThinkingLevel>>) -> Self {
         self.thinking = form;

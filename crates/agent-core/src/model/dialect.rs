@@ -39,7 +39,7 @@ pub struct ChatDialect {
     /// Whether earlier thinking of the assistant is sent back, and in which field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_field: Option<ReasoningField>,
-    /// How the server is asked to think.
+    /// The request field that switches thinking on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_format: Option<ThinkingFormat>,
     /// The maximum length of a tool-call id, in characters.

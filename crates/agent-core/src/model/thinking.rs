@@ -48,12 +48,12 @@ impl ThinkingLevel {
     }
 }
 
-/// How a model is told how much to think.
+/// The form in which a request controls how much the model thinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ThinkingForm {
-    /// The model does not think, or cannot be told how much.
+    /// The model does not think, or its thinking cannot be controlled.
     None,
     /// A thinking budget in tokens, at least `min`.
     #[default]

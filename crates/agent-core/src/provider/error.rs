@@ -189,7 +189,7 @@ impl ProviderError {
         self.kind().is_retryable()
     }
 
-    /// Returns the wait that the provider asked for.
+    /// Returns the delay that the provider requested.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.context().and_then(|c| c.retry_after)

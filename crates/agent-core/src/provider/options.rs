@@ -12,11 +12,11 @@ use crate::model::{CacheConfig, ResponseFormat, ThinkingBudgets, ThinkingLevel, 
 /// A hook that receives the JSON body of a request before it is sent. `Some` replaces the body, `None` leaves it.
 pub type RequestHook = Arc<dyn Fn(&Value) -> Option<Value> + Send + Sync>;
 
-/// How a model is asked: sampling, thinking, caching, the form of the answer, and hooks on the wire.
+/// The options of a model request: sampling, thinking, caching, the form of the answer, and hooks on the wire.
 ///
-/// An agent's configuration holds one set of options, and every [`ModelRequest`](super::ModelRequest) shares it. A provider
-/// leaves out an option that its protocol does not have, or reports it as an error where leaving it out would change the
-/// result.
+/// An agent's configuration holds one set of options, and every [`ModelRequest`](super::ModelRequest) shares it. A
+/// provider leaves out an option that its protocol does not have, or reports it as an error where leaving it out would
+/// change the result.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct RequestOptions {

@@ -21,49 +21,49 @@ pub enum OwnedStreamEvent {
     Start { response_id: Option<String>, model: Option<String> },
     /// The owned form of [`StreamEvent::TextStart`].
     TextStart { index: u32 },
-    /// As [`StreamEvent::TextDelta`].
+    /// The owned form of [`StreamEvent::TextDelta`].
     TextDelta {
         index: u32,
         #[serde(rename = "text")]
         delta: String,
     },
-    /// As [`StreamEvent::TextSignature`].
+    /// The owned form of [`StreamEvent::TextSignature`].
     TextSignature {
         index: u32,
         #[serde(rename = "signature")]
         delta: String,
     },
-    /// As [`StreamEvent::ThinkingStart`].
+    /// The owned form of [`StreamEvent::ThinkingStart`].
     ThinkingStart { index: u32 },
-    /// As [`StreamEvent::ThinkingDelta`].
+    /// The owned form of [`StreamEvent::ThinkingDelta`].
     ThinkingDelta {
         index: u32,
         #[serde(rename = "text")]
         delta: String,
     },
-    /// As [`StreamEvent::ThinkingSignature`].
+    /// The owned form of [`StreamEvent::ThinkingSignature`].
     ThinkingSignature {
         index: u32,
         #[serde(rename = "signature")]
         delta: String,
     },
-    /// As [`StreamEvent::RedactedThinking`].
+    /// The owned form of [`StreamEvent::RedactedThinking`].
     RedactedThinking { index: u32, data: String },
     /// The owned form of [`StreamEvent::ToolCallStart`].
     ToolCallStart { index: u32, id: String, name: String },
-    /// As [`StreamEvent::ToolCallDelta`].
+    /// The owned form of [`StreamEvent::ToolCallDelta`].
     ToolCallDelta {
         index: u32,
         #[serde(rename = "text")]
         delta: String,
     },
-    /// As [`StreamEvent::ToolCallSignature`].
+    /// The owned form of [`StreamEvent::ToolCallSignature`].
     ToolCallSignature {
         index: u32,
         #[serde(rename = "signature")]
         delta: String,
     },
-    /// As [`StreamEvent::Opaque`].
+    /// The owned form of [`StreamEvent::Opaque`].
     Opaque { index: u32, kind: String, data: Value },
     /// The owned form of [`StreamEvent::BlockEnd`].
     BlockEnd { index: u32 },

@@ -26,7 +26,7 @@ pub struct ModelRequest {
     pub api_key: Option<Secret>,
     /// An id of the session, for providers whose cache needs one.
     pub session_id: Option<String>,
-    /// How the model is asked. Shared with the configuration of the agent.
+    /// The options of the request, shared with the configuration of the agent.
     pub options: Shared<RequestOptions>,
 }
 

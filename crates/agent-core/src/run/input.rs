@@ -299,7 +299,7 @@ pub struct Failure {
     pub kind: ErrorKind,
     /// A description of the failure for the user.
     pub message: String,
-    /// The delay that the provider asked for, in milliseconds.
+    /// The delay that the provider requested, in milliseconds.
     pub retry_after_ms: Option<u64>,
 }
 

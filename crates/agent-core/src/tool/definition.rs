@@ -19,7 +19,7 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
-    /// Creates a definition.
+    /// Creates a definition from the name, the description and the JSON schema of the arguments.
     #[must_use]
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
         Self { name: name.into(), description: description.into(), parameters }

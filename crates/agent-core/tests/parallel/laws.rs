@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed};
 use agent_core::{
-    AgentEvent, AgentLoopConfig, Branch, ElaborateEvaluation, ErrorKind, EvaluationError, EvaluationStrategy,
-    ExecutionLimits, Hooks, LlmJudgeEvaluation, ParallelError, PickFirstEvaluation, RetryConfig,
-    TokenEfficientEvaluation, TransparentEvaluation, Usage,
+    AgentEvent, AgentLoopConfig, Branch, ErrorKind, EvaluationError, EvaluationStrategy, ExecutionLimits,
+    Hooks, LlmJudgeEvaluation, MostTokensEvaluation, OnlyBranchEvaluation, ParallelError,
+    PickFirstEvaluation, RetryConfig, TokenEfficientEvaluation, Usage,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -74,10 +74,10 @@ fn strategies() -> Vec<(&'static str, Box<dyn EvaluationStrategy>)> {
         Box::new(LlmJudgeEvaluation::new(config))
     };
     vec![
-        ("transparent", Box::new(TransparentEvaluation)),
+        ("transparent", Box::new(OnlyBranchEvaluation)),
         ("first", Box::new(PickFirstEvaluation)),
         ("fewest", Box::new(TokenEfficientEvaluation)),
-        ("most", Box::new(ElaborateEvaluation)),
+        ("most", Box::new(MostTokensEvaluation)),
         ("judge 2", judge("2")),
         ("judge 99", judge("99")),
         ("judge none", judge("neither")),

@@ -3,10 +3,10 @@
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
     AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, AssistantMessage, Branch, BranchEnd,
-    CancellationToken, ContinuationKind, ElaborateEvaluation, Ended, ErrorKind, Evaluated, Evaluation,
-    EvaluationError, EvaluationStrategy, EventSender, ExecutionLimits, FilterResult, History, InputFilter,
-    LoopError, Message, ParallelError, PickFirstEvaluation, StopReason, TokenCounter,
-    TokenEfficientEvaluation, TransparentEvaluation, TurnTrigger, Usage, agent_loop,
+    CancellationToken, ContinuationKind, Ended, ErrorKind, Evaluated, Evaluation, EvaluationError,
+    EvaluationStrategy, EventSender, ExecutionLimits, FilterResult, History, InputFilter, LoopError, Message,
+    MostTokensEvaluation, OnlyBranchEvaluation, ParallelError, PickFirstEvaluation, StopReason, TokenCounter,
+    TokenEfficientEvaluation, TurnTrigger, Usage, agent_loop,
 };
 use async_trait::async_trait;
 
@@ -21,7 +21,7 @@ fn used(text: &str, tokens: u64) -> ScriptedReply {
 #[tokio::test]
 async fn each_configuration_runs_a_branch_and_all_outcomes_come_back_with_their_index() {
     let (a, b, c) = (used("one", 10), used("two", 20), used("three", 30));
-    let (outcome, _) = run([config([a]), config([b]), config([c])], ElaborateEvaluation).await;
+    let (outcome, _) = run([config([a]), config([b]), config([c])], MostTokensEvaluation).await;
     let result = outcome.unwrap();
     assert_eq!(result.selected_index(), 2);
     let all: Vec<_> = result.outcomes().map(|o| (o.index, o.final_text().unwrap())).collect();
@@ -121,9 +121,9 @@ async fn each_strategy_selects_what_it_says() {
     let four = || [30, 10, 30, 10].map(|n| config([used("x", n)]));
     selects(run(four(), PickFirstEvaluation).await.0, 0);
     selects(run(four(), TokenEfficientEvaluation).await.0, 1);
-    selects(run(four(), ElaborateEvaluation).await.0, 0);
-    selects(run([config(["one"])], TransparentEvaluation).await.0, 0);
-    let Err(ParallelError::Evaluation { source, outcomes }) = run(four(), TransparentEvaluation).await.0
+    selects(run(four(), MostTokensEvaluation).await.0, 0);
+    selects(run([config(["one"])], OnlyBranchEvaluation).await.0, 0);
+    let Err(ParallelError::Evaluation { source, outcomes }) = run(four(), OnlyBranchEvaluation).await.0
     else {
         panic!()
     };
@@ -131,7 +131,7 @@ async fn each_strategy_selects_what_it_says() {
     assert_eq!(outcomes.len(), 4);
     // One that failed is passed through, too.
     let failing = || config([ScriptedReply::error(ErrorKind::Auth, "bad key")]);
-    let (outcome, _) = run([failing()], TransparentEvaluation).await;
+    let (outcome, _) = run([failing()], OnlyBranchEvaluation).await;
     assert!(matches!(outcome.unwrap().selected.end, BranchEnd::Ended(Ended::Error { .. })));
     // A failed branch used no token, and is not the most efficient one for that.
     selects(run([failing(), config([used("x", 90)])], TokenEfficientEvaluation).await.0, 1);
@@ -206,7 +206,7 @@ async fn a_branch_that_fails_is_refused_or_panics_is_an_outcome_and_the_others_g
 async fn where_no_branch_answered_there_is_a_typed_error_with_all_outcomes() {
     let failing = || config([ScriptedReply::error(ErrorKind::Auth, "bad key")]);
     for strategy in
-        [&PickFirstEvaluation as &dyn EvaluationStrategy, &TokenEfficientEvaluation, &ElaborateEvaluation]
+        [&PickFirstEvaluation as &dyn EvaluationStrategy, &TokenEfficientEvaluation, &MostTokensEvaluation]
     {
         let (outcome, events) = run([failing(), failing()], strategy).await;
         let error = outcome.unwrap_err();

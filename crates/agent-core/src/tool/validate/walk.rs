@@ -25,9 +25,9 @@ pub(super) fn validated(schema: &Value, mut value: Value) -> Result<Value, Argum
     corrected(schema, value)
 }
 
-/// Puts right what can be, and says what cannot.
+/// Corrects the value where possible, and reports all remaining errors.
 pub(super) fn corrected(schema: &Value, mut value: Value) -> Result<Value, ArgumentErrors> {
-    // What the model sent is what the errors show; it is kept apart from what the walk puts right.
+    // Errors show the value that the model sent, so it is copied before the walk corrects it.
     let received = value.clone();
     let mut walk = Walk::new(schema, Mode::Correct);
     walk.check(schema, &mut value, &Path::Root, 0);
@@ -44,16 +44,16 @@ struct Walk<'s> {
     mode: Mode,
 }
 
-/// What a walk is for.
+/// The purpose of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// To see whether the value fits as it is. What would be put right or be an error ends it.
+    /// Checks whether the value matches unchanged. The first correction or error ends the walk.
     Look { fits: bool },
-    /// To put right what can be, and to say what cannot.
+    /// Corrects the value where possible and collects the remaining errors.
     Correct,
 }
 
-/// An error, and whether it says that a fixed value is another one: then an alternative was not meant at all.
+/// An error, and whether it is a mismatch with a fixed value, which rules out an alternative completely.
 #[derive(Clone)]
 struct Problem {
     error: ArgumentError,

@@ -43,7 +43,7 @@ pub use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsPr
 
 use crate::Transport;
 use crate::protocol::{Decode, Dispatched, Framing, HttpRequest, Protocol, Rejection, Undelivered};
-use crate::transport::tap::Tap;
+use crate::tap::Tap;
 use source::Source;
 
 /// The ConverseStream protocol: encodes requests and decodes responses. It holds no connection.

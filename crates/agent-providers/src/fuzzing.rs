@@ -74,7 +74,7 @@ fn framed(
     (frames, end.is_ok())
 }
 
-/// Server-sent events.
+/// Fuzzes the framing of server-sent events.
 pub fn sse(data: &[u8]) {
     let Some((mode, cut, body)) = parts(data) else { return };
     let read = |cut| {
@@ -159,27 +159,27 @@ fn seal(headers: &[u8], payload: &[u8], out: &mut Vec<u8>) {
     out.extend(so_far(out));
 }
 
-/// Anthropic Messages.
+/// Fuzzes the decoder of Anthropic Messages.
 pub fn anthropic(data: &[u8]) {
     answer(&crate::anthropic::Anthropic, ModelConfig::anthropic("m", "m", "k"), data);
 }
 
-/// Chat Completions.
+/// Fuzzes the decoder of Chat Completions.
 pub fn openai_chat(data: &[u8]) {
     answer(&crate::openai_chat::OpenAiChat, ModelConfig::openai("m", "m", "k"), data);
 }
 
-/// OpenAI Responses.
+/// Fuzzes the decoder of OpenAI Responses.
 pub fn openai_responses(data: &[u8]) {
     answer(&crate::openai_responses::OpenAiResponses, ModelConfig::openai_responses("m", "m", "k"), data);
 }
 
-/// Gemini.
+/// Fuzzes the decoder of Gemini.
 pub fn google(data: &[u8]) {
     answer(&crate::google::Google, ModelConfig::google("m", "m", "k"), data);
 }
 
-/// Ollama.
+/// Fuzzes the decoder of Ollama.
 pub fn ollama(data: &[u8]) {
     answer(&crate::ollama::Ollama, ModelConfig::ollama("m"), data);
 }

@@ -12,7 +12,7 @@
 //! // Checks the protocol, the key and the address without sending anything.
 //! match registry.check(&ModelConfig::openai("gpt-5", "GPT-5", "")) {
 //!     Ok(()) => println!("ready"),
-//!     Err(error) => println!("{error}"), // says which feature to enable, or where the key is usually kept
+//!     Err(error) => println!("{error}"), // names the missing feature or the usual source of the key
 //! }
 //! ```
 //!
@@ -36,6 +36,7 @@
 //! | `tls-native` | `https://` through the TLS library of the operating system |
 //! | `http-protocols` | code that all protocols share; each protocol enables it |
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(all(
         feature = "anthropic",
@@ -127,6 +128,8 @@ mod shape;
 mod sse;
 #[cfg(feature = "http-protocols")]
 mod surrogates;
+#[cfg(feature = "http-protocols")]
+mod tap;
 #[cfg(feature = "http-protocols")]
 mod tool_schema;
 #[cfg(feature = "http-protocols")]

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::body_buffer;
-use crate::transport::tap::Tap;
+use crate::tap::Tap;
 use agent_core::{
     Completion, ErrorContext, ErrorKind, EventSink, History, Message, ModelConfig, ModelRequest,
     ProviderError,

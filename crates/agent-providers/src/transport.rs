@@ -20,7 +20,6 @@ mod failure;
 mod guard;
 mod retry_after;
 mod send;
-pub(crate) mod tap;
 
 #[cfg(test)]
 mod tests;
@@ -138,7 +137,7 @@ impl Transport {
         Self { inner: Arc::new(Inner { config, clients: Clients::given(client) }) }
     }
 
-    /// Returns the limits.
+    /// Returns the time and size limits of this transport.
     #[must_use]
     pub fn config(&self) -> &TransportConfig {
         &self.inner.config

@@ -20,7 +20,7 @@ const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 
-/// The beta that a request must name to say what becomes of thinking whose past has changed.
+/// The beta that a request must name to choose how the API treats thinking whose preceding messages have changed.
 const BINDING_CONTROLS: &str = "thinking-binding-controls-2026-08-01";
 
 /// The further headers of [`AnthropicAuth::OAuthClient`]. They are data: nothing sends them unless the
@@ -43,7 +43,7 @@ pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderErro
     request::endpoint(model, HOST, path)
 }
 
-/// Whether requests go to the vendor itself and not to somebody who speaks its protocol.
+/// Returns whether requests go to the vendor's own servers rather than to a compatible server.
 pub(super) fn is_vendor(model: &ModelConfig) -> bool {
     model.base_url.as_deref().is_none_or(|url| {
         let host = url.trim().strip_prefix("https://").unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Decodes the event stream, without I/O and without a clock.
 //!
-//! A block of an unknown kind is not an error. It is assembled as in the vendor's own client and passed on as an opaque
+//! A block of an unknown kind is not an error. It is assembled as in the vendor's own client and emitted as an opaque
 //! block, so that it can be sent back to the same model.
 
 mod block;

@@ -88,7 +88,8 @@ fn write_choice(choice: &Choice<'_>, body: &mut Members<'_>) {
     member.close();
 }
 
-/// A model that nobody has heard of is likely a new one, and new models of the vendor hold to a schema by themselves.
+/// Returns whether the API can enforce a schema for the model. A model of the vendor that the catalogue lacks is probably
+/// new, and the vendor's new models support it.
 fn native(request: &ModelRequest, facts: Option<&ModelFacts>) -> Native {
     Native::of(facts, is_vendor(&request.model))
 }

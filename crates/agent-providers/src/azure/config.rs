@@ -19,7 +19,7 @@ const API_KEY: HeaderName = HeaderName::from_static("api-key");
 
 /// The address of the endpoint, by the shape of the configured one:
 ///
-/// | `base_url` | what is asked |
+/// | `base_url` | address of the request |
 /// |---|---|
 /// | a host alone | `/openai/v1/responses` |
 /// | `.../openai`, without a version | `.../openai/v1/responses` |

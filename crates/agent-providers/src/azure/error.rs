@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::protocol::Rejection;
 use crate::rejection;
 
-/// Reads an error answer. Where the content filter refused, the text says which of its filters did; where nothing is
-/// found at the address, what that may mean.
+/// Parses an error response. The text names the content filters that rejected the request, and lists possible causes if
+/// the address was not found.
 pub(super) fn rejected(request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
     let error = rejection::read(request, rejection);
     let body: Value = serde_json::from_slice(rejection.body).unwrap_or_default();

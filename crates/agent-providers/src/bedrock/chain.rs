@@ -48,7 +48,7 @@ pub(super) fn is_needed(request: &ModelRequest) -> bool {
 }
 
 impl Chain {
-    /// What was found. Looks it up when nobody has yet.
+    /// Returns the credentials and the region. The first call looks them up; later calls return the stored result.
     pub(super) async fn load(
         &self,
         transport: &Transport,

@@ -21,11 +21,11 @@ const REGION_OF_A_GATEWAY: &str = "us-east-1";
 /// Where a model id ends in the names of the vendor's hosts.
 const HOST: &str = "bedrock-runtime";
 
-/// How people are told to give their keys.
+/// The advice in errors about missing credentials.
 const HOW_TO: &str = "set the model's api_key to an API key for Bedrock, usually kept in AWS_BEARER_TOKEN_BEDROCK, or to \
     ACCESS_KEY_ID:SECRET_ACCESS_KEY or ACCESS_KEY_ID:SECRET_ACCESS_KEY:SESSION_TOKEN";
 
-/// Who calls.
+/// The credentials of a request.
 #[derive(Debug, Clone)]
 pub(super) enum Auth {
     /// An API key, sent as a bearer token.
@@ -39,13 +39,13 @@ pub(super) enum Auth {
         /// For a temporary key.
         session: Option<Secret>,
     },
-    /// The caller's own headers say it, or that nobody does.
+    /// The caller's own headers contain the credentials, or state that there are none.
     Headers,
-    /// Who knows the credentials.
+    /// A source that returns credentials when they are needed.
     Source(Source),
 }
 
-/// Who calls: the key of the call or the model, else what the provider was given.
+/// Returns the credentials of a request: the key of the call or the model, otherwise those of the provider.
 ///
 /// # Errors
 /// When there is neither, or a key makes no sense.

@@ -1,7 +1,7 @@
 //! Decodes the response, without I/O and without a clock.
 //!
 //! The event types of the AWS SDK are not used. The SDK ends the stream at an unknown member next to a known one and
-//! loses the payload of unknown events. This decoder skips unknown members, and it passes an unknown block on as an
+//! loses the payload of unknown events. This decoder skips unknown members, and it emits an unknown block as an
 //! opaque block, so that it can be sent back to the same model.
 
 mod block;
@@ -11,23 +11,22 @@ mod lines;
 #[cfg(test)]
 mod tests;
 
-use agent_core::{Completion, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent, Usage};
+use agent_core::{Completion, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::encode::response_tool;
 use super::error;
 use super::wire;
-use crate::json::Count;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::Target;
 use crate::shape::{Shape, Varying};
 use crate::surrogates::Surrogates;
 use block::{Kind, Open};
-use end::Stop;
+use end::{PartialUsage, Stop};
 use lines::ReadError;
 
-/// The most blocks of a reply that may be open at once. The vendor opens one after the other.
+/// The maximum number of blocks of a reply that may be open at once. The vendor opens one after the other.
 const MAX_OPEN_BLOCKS: usize = 256;
 
 /// The member that the vendor fills with padding.
@@ -37,22 +36,22 @@ const VARYING: Varying = Varying { unread: &["p"], repeated: &[] };
 #[derive(Debug)]
 pub(super) struct Decoder {
     target: Target,
-    /// The tool whose arguments are the answer.
+    /// The name of the tool whose arguments are the answer, if the request has one.
     response_tool: Option<String>,
     surrogates: Surrogates,
-    /// Blocks that have begun and not ended; almost always one.
+    /// The open blocks, almost always one.
     open: Vec<Open>,
-    /// Blocks begun so far.
+    /// The number of blocks begun so far.
     begun: u32,
     usage: PartialUsage,
     stop: Stop,
     /// Whether the terminal event has been seen. The tokens come after it.
     complete: bool,
-    /// The usual delta: the number of its block, and what its one string is.
+    /// The shape of the most recent delta: the number of its block and the meaning of its text.
     shape: Shape<(u64, Takes)>,
 }
 
-/// What the text of a delta is.
+/// The meaning of the text of a delta.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Takes {
     Text,
@@ -62,7 +61,7 @@ enum Takes {
 }
 
 impl Decoder {
-    /// A decoder for the answer to `request`.
+    /// Creates a decoder for the response to `request`.
     pub(super) fn new(request: &ModelRequest) -> Self {
         Self {
             target: Target::of(request),
@@ -77,7 +76,7 @@ impl Decoder {
         }
     }
 
-    /// Reads a delta that differs from an earlier one in a piece of text only. Whether it was one.
+    /// Reads a delta that differs from an earlier one only in its text. Returns whether it did.
     fn usual(&mut self, frame: Frame<'_>, sink: &mut EventSink<'_>) -> bool {
         if self.complete || frame.event != Some("contentBlockDelta") {
             return false;
@@ -175,7 +174,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes every member of a change that is known. One that is not does not hinder the others.
+    /// Applies every known member of a delta. Unknown members do not prevent the others from being applied.
     fn delta(
         &mut self,
         at: u64,
@@ -256,8 +255,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Passes a piece of text on. The vendor announces no text and no reasoning: the first piece begins a block, and so
-    /// does one of another kind than the block that is open there.
+    /// Emits a piece of text. The vendor does not announce text and reasoning: the first piece begins a block, and so does a
+    /// piece of a different kind than the open block.
     fn text(
         &mut self,
         at: u64,
@@ -351,7 +350,7 @@ impl Decode for Decoder {
         };
         let reply = match serde_json::from_str::<wire::Whole<'_>>(body) {
             Ok(reply) if reply.output.is_some() || reply.stop_reason.filled().is_some() => reply,
-            // Not one value, or one that is no reply: the only event of a stream, or an error.
+            // Not a single value, or not a reply: the only event of a stream, or an error.
             _ => return self.lines(body, sink),
         };
         let Some(message) = reply.output.and_then(|o| o.message) else { return self.lines(body, sink) };
@@ -374,29 +373,5 @@ impl Decode for Decoder {
             open.end(sink);
         }
         self.stop.completion(&self.target, self.begun > 0)
-    }
-}
-
-/// Tokens as far as they were said; what a later event leaves out stays.
-#[derive(Debug, Default, Clone, Copy)]
-struct PartialUsage {
-    input: u64,
-    output: u64,
-    cache_read: u64,
-    cache_write: u64,
-}
-
-impl PartialUsage {
-    fn merge(&mut self, said: wire::Usage) {
-        let put = |slot: &mut u64, said: Option<Count>| *slot = said.map_or(*slot, |c| c.0);
-        put(&mut self.input, said.input_tokens);
-        put(&mut self.output, said.output_tokens);
-        put(&mut self.cache_read, said.cache_read_input_tokens.or(said.cache_read_input_token_count));
-        put(&mut self.cache_write, said.cache_write_input_tokens.or(said.cache_write_input_token_count));
-    }
-
-    /// The vendor's buckets are disjoint already; it counts no reasoning apart.
-    fn total(self) -> Usage {
-        Usage::new(self.input, self.output, self.cache_read, self.cache_write)
     }
 }

@@ -30,7 +30,7 @@ use crate::tool_schema::declared;
 /// What ends a cacheable prefix: a block of its own behind another one.
 const CACHE_POINT: &[u8] = br#",{"cachePoint":{"type":"default"}}"#;
 
-/// What a model is told of a tool that is in the conversation and in the request no more.
+/// The description of a tool that the conversation contains but the request no longer offers.
 const GONE: &str = "This tool can no longer be called.";
 
 /// Writes the body.
@@ -78,8 +78,8 @@ pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     Ok(out)
 }
 
-/// What nobody has written down is not counted on: the tool that carries the answer works with every model that
-/// knows tools.
+/// Returns whether the API can enforce a schema for the model. Models without an entry in the catalogue use the tool that
+/// carries the answer, which every model with tools supports.
 fn native(facts: Option<&ModelFacts>) -> Native {
     Native::of(facts, false)
 }

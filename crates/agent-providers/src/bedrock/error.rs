@@ -14,10 +14,10 @@ use crate::rejection::{self, Target};
 /// From here on a message about a wrong signature repeats what was signed: a temporary credential among it.
 const SIGNED: &str = "The Canonical String";
 
-/// What the vendor's own models say of a conversation that is too long, besides what everybody says.
+/// Texts by which the vendor's own models report a conversation that is too long, beyond the texts common to all providers.
 const TOO_LONG: &[&str] = &["too many input tokens", "input tokens exceeded", "input tokens exceeds maximum"];
 
-/// What is said of an id that no model has.
+/// Texts that report an unknown model id.
 const NO_MODEL: &[&str] = &["model identifier is invalid", "invalid model", "not a valid model"];
 
 /// The shortest part of a key that is searched for in a vendor's text.

@@ -11,12 +11,13 @@ pub(super) enum Family {
     Nova,
     /// `DeepSeek`'s, which take no reasoning of their own back.
     DeepSeek,
-    /// Any other vendor's, and what cannot be told.
+    /// A model of another vendor, or of an unknown one.
     Other,
 }
 
 impl Family {
-    /// By the model's id. The ARN of a profile of one's own names no vendor; then the name for people counts.
+    /// Returns the family by the model's id. If the id names no vendor, as in the ARN of a custom inference profile, the
+    /// display name decides.
     pub(super) fn of(model: &ModelConfig) -> Self {
         match Self::named(&model.id) {
             Self::Other if model.id.starts_with("arn:") => Self::named(&model.name),

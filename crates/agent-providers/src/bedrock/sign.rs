@@ -37,9 +37,9 @@ use tracing::instrument::WithSubscriber as _;
 use super::config::Auth;
 use super::error;
 use crate::protocol::{Dispatched, HttpRequest, Undelivered};
-use crate::transport::tap::Tap;
+use crate::tap::Tap;
 
-/// Who calls, and the region that the signature names.
+/// The credentials of the caller and the region that the signature names.
 #[derive(Debug, Clone)]
 pub(super) struct Signer {
     pub(super) auth: Auth,
@@ -144,7 +144,7 @@ fn written(
 #[error("the address or a header holds characters that cannot be sent")]
 struct Unwritable;
 
-/// What the caller said by hand about headers that the SDK writes after everybody else.
+/// Returns the headers set by the caller that the SDK would overwrite, because it writes its own last.
 fn by_hand(request: &ModelRequest, headers: &HeaderMap) -> Vec<(HeaderName, Option<HeaderValue>)> {
     let said = request.model.headers.iter().chain(&request.options.headers);
     let mut out = Vec::new();
@@ -195,7 +195,7 @@ struct Connector {
     body: Bytes,
     by_hand: Vec<(HeaderName, Option<HeaderValue>)>,
     answer: Answer,
-    /// Who looks at the request.
+    /// Reports the signed request to the wire hooks.
     tap: Option<Arc<Tap>>,
 }
 

@@ -48,7 +48,7 @@ pub(super) struct Line<'a> {
     pub(super) metadata: Option<&'a RawValue>,
 }
 
-/// The members of the reply that were asked for besides.
+/// The additional members of the reply that the request names.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ResponseFields<'a> {
@@ -110,7 +110,7 @@ pub(super) struct Input<'a> {
     pub(super) input: Text<'a>,
 }
 
-/// Reasoning: in a stream its members stand bare, in a whole reply text and signature stand in `reasoningText`.
+/// Reasoning. In a stream, text and signature are direct members; in a whole reply they are in `reasoningText`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Reasoning<'a> {

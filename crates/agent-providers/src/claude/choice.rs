@@ -26,7 +26,7 @@ impl Choice<'_> {
     }
 }
 
-/// What is asked of the model about tools: the caller's wish, and the demand for the tool that carries the answer.
+/// Returns the tool choice of the request: the caller's choice, or the demand for the tool that carries the answer.
 ///
 /// # Errors
 /// When a call is demanded that cannot be made.

@@ -20,26 +20,26 @@ pub(crate) enum Format<'r> {
     Native(Value),
     /// By a tool that must be called.
     Tool {
-        /// Its name.
+        /// The name of the tool.
         name: String,
-        /// What the model is told of it.
+        /// The description that the model receives.
         description: &'static str,
         /// The schema of the answer.
         schema: Cow<'r, Value>,
     },
 }
 
-/// Whether the model can be held to a schema by its provider.
+/// Whether the provider can enforce a schema for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Native {
-    /// It can.
+    /// The provider enforces the schema.
     Yes,
-    /// It cannot, or nobody knows.
+    /// The provider does not enforce schemas, or this is unknown.
     No,
 }
 
 impl Native {
-    /// What the catalogue says; of a model that nobody has heard of, what is likely.
+    /// Returns the catalogue's value, or `likely` for a model that the catalogue lacks.
     pub(crate) fn of(facts: Option<&ModelFacts>, likely: bool) -> Self {
         if facts.map_or(likely, |f| f.json_schema) { Self::Yes } else { Self::No }
     }

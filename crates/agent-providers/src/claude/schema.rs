@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 /// What the grammar takes as it is.
 const KEPT: &[&str] = &["type", "enum", "const", "description", "title", "default"];
 
-/// Constraints that the model is told of.
+/// Constraints that are added to the description, because the API does not accept them.
 const TOLD: &[&str] = &[
     "minimum",
     "maximum",
@@ -34,8 +34,8 @@ const FORMATS: &[&str] =
 /// How deep a schema is read.
 const DEPTH: usize = 64;
 
-/// The schema as the API takes it; `None` when it has parts that no answer can be held to: a map of anything, a value of
-/// any kind, a type that holds itself.
+/// Converts the schema to the form that the API accepts. Returns `None` if it has parts that the API cannot enforce: a map
+/// with arbitrary keys, a value of any type, or a recursive type.
 pub(crate) fn grammar(schema: &Value) -> Option<Value> {
     if holds_itself(schema) { None } else { part(schema, DEPTH) }
 }
@@ -125,7 +125,7 @@ fn holds_itself(schema: &Value) -> bool {
         .collect();
     let mut of_root = Vec::new();
     references(schema, &mut of_root);
-    // A reference to the root, or to a place within it, leads back to where it stands.
+    // A reference to the root, or to a place within it, is recursive.
     let known = |name: &str| definitions.iter().any(|(n, _)| n == name);
     if of_root.iter().any(|name| !known(name)) {
         return true;

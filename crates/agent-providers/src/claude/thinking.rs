@@ -12,7 +12,7 @@ pub(crate) const MIN_BUDGET: u32 = 1_024;
 /// What is left for the answer at least.
 pub(crate) const MIN_ANSWER: u32 = 1_024;
 
-/// What is said of thinking in one request.
+/// The thinking options of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// The limit of thinking and answer together.
@@ -22,14 +22,14 @@ pub(crate) struct Plan {
     /// Whether a temperature may be sent beside it.
     pub(crate) takes_temperature: bool,
     thinking: Thinking,
-    /// Whether it is said that thinking whose past has changed is to be dropped.
+    /// Whether the request lets the API drop thinking whose preceding messages have changed.
     drops_unbound: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Thinking {
     Unsaid,
-    /// It thinks anyway; this is said only to carry what is said besides.
+    /// The model thinks by default; the member is sent only because it carries other options.
     Anyway,
     Disabled,
     BetweenTools,
@@ -37,8 +37,9 @@ enum Thinking {
     Adaptive,
 }
 
-/// Plans. `forced` says that a tool call is demanded, which the API does not combine with thinking: the demand wins.
-/// `drops_unbound` says that thinking whose past has changed is to be dropped, where the API can be told so.
+/// Returns the thinking options of a request. `forced` states that a tool call is required, which disables thinking because
+/// the API does not combine them. `drops_unbound` lets the API drop thinking whose preceding messages have changed, where
+/// it supports that.
 pub(crate) fn plan(
     request: &ModelRequest,
     facts: Option<&ModelFacts>,
@@ -91,10 +92,10 @@ pub(crate) fn plan(
     }
 }
 
-/// Whether the model is to go on from results of calls that it made without thinking first, or that another model
-/// made: with a budget, the API then refuses to think.
+/// Returns whether the last reply made its calls without thinking first, or came from another model. With a thinking
+/// budget, the API then rejects the request.
 fn continues_without_thought(request: &ModelRequest) -> bool {
-    // Who wrote a reply is all that is asked; the rule for ids plays no part in it.
+    // Only the origin of a reply is needed here, so the rule for ids has no effect.
     let rules = Handoff::new(request, IdRule::word(64));
     let last = request.history.units().filter(|u| Handoff::shows(u)).last();
     let Some(reply) = last.filter(|u| u.kind() == UnitKind::Exchange).and_then(|u| u.reply()) else {
@@ -144,7 +145,7 @@ impl Plan {
             Thinking::Budget(budget) => {
                 thinking.field("budget_tokens", &budget);
             }
-            // Newer models leave the text out unless it is asked for.
+            // Newer models omit the text unless the request asks for it.
             Thinking::Adaptive => {
                 thinking.field("display", "summarized");
             }

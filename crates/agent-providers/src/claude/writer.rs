@@ -16,7 +16,7 @@ const IDS: IdRule = IdRule::word(64);
 pub(crate) const USER: &[u8] = br#"{"role":"user","content":["#;
 pub(crate) const ASSISTANT: &[u8] = br#"{"role":"assistant","content":["#;
 
-/// What stands for a picture in a result that failed: the model takes only text there.
+/// The replacement for an image in a failed result, where the API accepts only text.
 const IMAGE_IN_ERROR: &str = "[image left out: an error can only carry text]";
 
 /// How a protocol writes its blocks.

@@ -24,7 +24,7 @@ pub(crate) const METHOD: &str = ":streamGenerateContent";
 /// The address. The configured one may end with `/`, with a version, with `/models`, or be whole.
 ///
 /// # Errors
-/// When it is no address of the web, or the model's id cannot stand in one.
+/// Returns an error if `base_url` is not a web address, or the model's id contains characters that a URL cannot.
 pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderError> {
     let base = model.base_url.as_deref().unwrap_or(HOST);
     let address = base.split('?').next().unwrap_or_default().trim().trim_end_matches('/');
@@ -47,7 +47,7 @@ pub(crate) fn streamed(mut url: reqwest::Url) -> reqwest::Url {
     url
 }
 
-/// A name as it stands in an address.
+/// Returns a name after checking that it can be part of an address.
 ///
 /// # Errors
 /// When it is empty or holds a character that would change the address.

@@ -2,7 +2,7 @@
 //! clock.
 //!
 //! The vendor does not number blocks. Consecutive parts of one kind form a block, and a signature ends it, because a
-//! part with a signature must be sent back unchanged. A part of an unknown kind is passed on as an opaque block.
+//! part with a signature must be sent back unchanged. A part of an unknown kind is emitted as an opaque block.
 
 mod end;
 mod partial;
@@ -52,7 +52,7 @@ pub(crate) struct Decoder {
     ids: CallIds,
     /// Ids given in this reply, which a server may repeat.
     given: BTreeSet<String>,
-    /// What was said about the reply: sources, citations. Shown at its end.
+    /// Metadata of the reply, such as sources and citations. Emitted at its end.
     about: Vec<(&'static str, Value)>,
     stop: Stop,
     /// Whether a piece came that did not say that it is the last.
@@ -276,7 +276,7 @@ impl Decoder {
         }
     }
 
-    /// Passes on a part that only the vendor understands, as it stands there.
+    /// Emits a part that only the vendor understands, unchanged.
     fn carry(&mut self, kind: &str, part: Option<Value>, sink: &mut EventSink<'_>) {
         match part {
             Some(part) => {
@@ -288,7 +288,7 @@ impl Decoder {
         }
     }
 
-    /// Keeps what is said about the reply, once.
+    /// Stores metadata of the reply unless an equal value is already stored.
     fn note(&mut self, kind: &'static str, said: Option<&RawValue>, sink: &mut EventSink<'_>) {
         let Some(said) = said.map(RawValue::get).filter(|s| !matches!(*s, "null" | "{}")) else { return };
         let Ok(value) = serde_json::from_str::<Value>(said) else { return };

@@ -45,8 +45,8 @@ impl Known {
         self.generation.is_some_and(|g| g < Generation { major, minor })
     }
 
-    /// Whether the first call of a step must carry a signature , pictures stand inside of results, how much to
-    /// think is told by a word, and tools may be declared beside a schema of the answer: all since Gemini 3.
+    /// Returns whether the model is Gemini 3 or later. The first call of a step then needs a signature, results may contain
+    /// images, thinking is set by a level, and tools can be combined with an answer schema.
     pub(super) fn is_third(self) -> bool {
         self.generation.is_some_and(|g| g >= NEWEST)
     }
@@ -56,13 +56,12 @@ impl Known {
         self.generation.is_some()
     }
 
-    /// Whether it can be told how much to think. Before 2.5 none could, those that draw or speak cannot, and to be told
-    /// is an error for them.
+    /// Returns whether the model accepts thinking options. Models before 2.5 and models for images or speech reject them.
     pub(super) fn may_think(self) -> bool {
         !self.is_before(2, 5) && !self.makes_media
     }
 
-    /// Whether tools and a JSON answer can be asked for together.
+    /// Returns whether a request can combine tools with a JSON answer.
     pub(super) fn answers_in_json_with_tools(self) -> bool {
         self.is_third()
     }

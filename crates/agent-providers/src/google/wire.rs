@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 
 use crate::json::{Count, Text};
 
-/// What is said about a reply beside its parts: sources, citations, pages that were read. Kept with it, never sent back.
+/// Metadata of a reply beside its parts: sources, citations and pages that were read. Stored with the reply and never sent
+/// back.
 pub(super) const ABOUT_REPLY: [&str; 3] = [GROUNDING, CITATIONS, PAGES];
 pub(super) const GROUNDING: &str = "groundingMetadata";
 pub(super) const CITATIONS: &str = "citationMetadata";
@@ -92,7 +93,7 @@ pub(super) struct SafetyRating<'a> {
     pub(super) blocked: bool,
 }
 
-/// A part of the content. What it holds is told by which member is there.
+/// A part of the content. The member that is present determines its kind.
 #[derive(Debug, Default)]
 pub(super) struct Part<'a> {
     pub(super) text: Option<Text<'a>>,
@@ -113,7 +114,7 @@ pub(super) struct FunctionCall<'a> {
     /// The object, as it stands there.
     #[serde(borrow)]
     pub(super) args: Option<&'a RawValue>,
-    /// Pieces of the arguments, when they were asked for so.
+    /// Pieces of the arguments, if the request enables them.
     #[serde(borrow)]
     pub(super) partial_args: Option<Vec<PartialArg<'a>>>,
     /// Whether more of this call follows.

@@ -96,8 +96,8 @@ fn options(members: &mut Members<'_>, request: &ModelRequest) -> Result<(), Prov
     Ok(())
 }
 
-/// Whether the model is told of tools. A server that holds an answer to a form lets its model call none, so beside tools
-/// the form is said in the system prompt instead.
+/// Returns whether the request offers tools. A server that enforces an answer format does not let the model call tools, so
+/// with tools the system prompt describes the format instead.
 fn offers_tools(request: &ModelRequest) -> bool {
     !request.tools.is_empty() && request.options.tool_choice != ToolChoice::None
 }

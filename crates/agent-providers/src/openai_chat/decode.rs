@@ -1,5 +1,7 @@
 //! Decodes the response chunk by chunk, without I/O and without a clock.
 
+mod end;
+
 #[cfg(test)]
 mod tests;
 
@@ -16,47 +18,14 @@ use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::VendorError;
 use crate::shape::{Shape, Varying};
 use crate::surrogates::Surrogates;
+use end::Ending;
 
 /// The data of the last event.
 const DONE: &str = "[DONE]";
 
-/// What the reasons mean. A reply that holds calls stopped for them whatever is said here.
-const REASONS: &[(&str, Ending)] = &[
-    ("stop", Ending::Good(StopReason::Stop)),
-    ("end", Ending::Good(StopReason::Stop)),
-    ("eos", Ending::Good(StopReason::Stop)),
-    ("eos_token", Ending::Good(StopReason::Stop)),
-    ("end_turn", Ending::Good(StopReason::Stop)),
-    ("stop_sequence", Ending::Good(StopReason::Stop)),
-    ("complete", Ending::Good(StopReason::Stop)),
-    ("completed", Ending::Good(StopReason::Stop)),
-    ("length", Ending::Good(StopReason::Length)),
-    ("max_tokens", Ending::Good(StopReason::Length)),
-    ("model_length", Ending::Good(StopReason::Length)),
-    ("tool_calls", Ending::Good(StopReason::ToolUse)),
-    ("tool_use", Ending::Good(StopReason::ToolUse)),
-    ("function_call", Ending::Good(StopReason::ToolUse)),
-    ("content_filter", Ending::Filtered),
-    ("sensitive", Ending::Filtered),
-    ("safety", Ending::Filtered),
-    ("error", Ending::Broken),
-    ("network_error", Ending::Broken),
-    ("insufficient_system_resource", Ending::Broken),
-];
-
 /// The members of a chunk that vary between the chunks of one reply without a meaning of their own.
 const VARYING: Varying =
     Varying { unread: &["created", "logprobs", "obfuscation", "token_id", "token_ids"], repeated: &["text"] };
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
-    /// The reply is complete.
-    Good(StopReason),
-    /// The provider withheld it.
-    Filtered,
-    /// The provider failed in the middle of it.
-    Broken,
-}
 
 /// State between two chunks.
 #[derive(Debug)]
@@ -319,18 +288,15 @@ impl Decode for Decoder {
     fn finish(&mut self, sink: &mut EventSink<'_>) -> Result<Completion, ProviderError> {
         let ending = match &self.reason {
             None if self.done => Ending::Good(StopReason::Stop),
-            None => return Err(ended_early()),
-            Some(reason) => match REASONS.iter().find(|(name, _)| reason.eq_ignore_ascii_case(name)) {
-                Some((_, ending)) => *ending,
-                None => return Err(unknown_reason(reason)),
-            },
+            None => return Err(end::ended_early()),
+            Some(reason) => Ending::of(reason)?,
         };
         if !self.refusal.is_empty() {
-            return Err(refused(&self.refusal));
+            return Err(end::refused(&self.refusal));
         }
         match ending {
-            Ending::Filtered => Err(filtered(self.reason.as_deref())),
-            Ending::Broken => Err(broke(self.reason.as_deref())),
+            Ending::Filtered => Err(end::filtered(self.reason.as_deref())),
+            Ending::Broken => Err(end::broke(self.reason.as_deref())),
             Ending::Good(stop) => {
                 let called = !self.calls.is_empty();
                 self.end(sink);
@@ -383,36 +349,8 @@ fn unreadable(error: serde_json::Error) -> ProviderError {
     ProviderError::new(ErrorKind::Network, context)
 }
 
-fn ended_early() -> ProviderError {
-    let context = ErrorContext::new("the answer broke off before its end");
-    ProviderError::new(ErrorKind::Network, context)
-}
-
 fn no_choices() -> ProviderError {
     let context = ErrorContext::new("the answer has no `choices` and is none of Chat Completions")
         .with_advice("check base_url and the protocol of this model");
     ProviderError::new(ErrorKind::Api, context)
-}
-
-fn unknown_reason(reason: &str) -> ProviderError {
-    let context = ErrorContext::new(format!("the answer ended for the unknown reason {reason:?}"));
-    ProviderError::new(ErrorKind::Api, context)
-}
-
-fn refused(explanation: &str) -> ProviderError {
-    let mut context = ErrorContext::new(explanation);
-    context.code = Some(String::from("refusal"));
-    ProviderError::new(ErrorKind::Api, context)
-}
-
-fn filtered(reason: Option<&str>) -> ProviderError {
-    let mut context = ErrorContext::new("the provider's content filter withheld the answer");
-    context.code = reason.map(str::to_owned);
-    ProviderError::new(ErrorKind::Api, context)
-}
-
-fn broke(reason: Option<&str>) -> ProviderError {
-    let mut context = ErrorContext::new("the provider failed in the middle of the answer");
-    context.code = reason.map(str::to_owned);
-    ProviderError::new(ErrorKind::Network, context)
 }

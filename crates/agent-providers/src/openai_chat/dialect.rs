@@ -38,13 +38,13 @@ pub(super) struct Dialect {
     pub(super) prompt_cache_key: bool,
     /// Where earlier thinking is sent back.
     pub(super) replay: Replay,
-    /// How thinking is asked for.
+    /// The form in which a request enables thinking.
     pub(super) thinking: ThinkingFormat,
     /// Which tool-call ids are accepted.
     pub(super) ids: Ids,
-    /// Anthropic's cache markers are passed on.
+    /// Whether Anthropic's cache markers are sent.
     pub(super) cache_markers: bool,
-    /// `response_format` takes a schema; else a JSON object is all that can be demanded.
+    /// Whether `response_format` accepts a schema. Otherwise a request can only require a JSON object.
     pub(super) json_schema: bool,
 }
 

@@ -60,7 +60,7 @@ fn host(model: &ModelConfig) -> Option<&str> {
     rest.split(['/', ':', '?']).next()
 }
 
-/// Whether requests go to models of the vendor itself, there or on Azure, and not to somebody who speaks its protocol.
+/// Returns whether requests go to the vendor's own models, directly or on Azure, rather than to a compatible server.
 pub(super) fn is_vendor(model: &ModelConfig) -> bool {
     model.api == ApiProtocol::AzureOpenAiResponses
         || model.provider == "openai"

@@ -2,7 +2,7 @@
 //!
 //! The vendor sends the output as numbered items, first in pieces and then whole; several may be open at once. The
 //! decoder compares the pieces with the whole item, so a missing piece, or an item that only the last event contains,
-//! is still passed on. An item of an unknown kind is passed on as an opaque block, so that it can be sent back to the
+//! is still emitted. An item of an unknown kind is emitted as an opaque block, so that it can be sent back to the
 //! same model.
 
 mod end;
@@ -166,7 +166,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Reads an event, mended where half a character stands in it.
+    /// Reads an event and first replaces unpaired surrogates if it contains any.
     fn read_event(&mut self, frame: Frame<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
         let read = serde_json::from_str::<Event<'_>>(frame.data);
         // Items and responses are read later, so nothing has looked into them yet.

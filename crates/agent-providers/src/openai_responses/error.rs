@@ -67,7 +67,7 @@ fn wait(text: &str) -> Option<Duration> {
     let text = text.to_lowercase();
     let mut rest = WAITS.iter().find_map(|words| text.split_once(words))?.1;
     let mut wait = None;
-    // `1m26.5s` is said, too.
+    // The text may also be `1m26.5s`.
     while rest.starts_with(|c: char| c.is_ascii_digit()) {
         let number = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
         let (number, unit) = rest.split_at_checked(number)?;

@@ -55,7 +55,7 @@ pub(super) fn id<'m>(mark: &'m Map<String, Value>, prefix: &str) -> Option<&'m s
     (id.starts_with(prefix) && id.len() <= MAX_ID).then_some(id)
 }
 
-/// What is kept of a reasoning item whose texts stand in thinking blocks, in this order.
+/// Returns the stored form of a reasoning item whose texts are in these thinking blocks, in this order.
 pub(super) fn of_reasoning(mut item: Map<String, Value>, blocks: &[&str]) -> Map<String, Value> {
     item.remove(ENCRYPTED);
     item.retain(|_, value| !value.is_null());
@@ -114,8 +114,8 @@ pub(super) fn reasoning(
     Some(item)
 }
 
-/// Whether a reasoning item can be sent to a server that knows nothing of it: it holds its encrypted form or, for
-/// servers that have none, its words.
+/// Returns whether a reasoning item can be sent to a server that has not stored it. It must contain its encrypted form or,
+/// for servers without encryption, its text.
 pub(super) fn is_whole(item: &Map<String, Value>, takes_words: TakesWords) -> bool {
     let words = || item.get("content").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
     item.contains_key(ENCRYPTED) || (takes_words == TakesWords::Yes && words())

@@ -42,7 +42,7 @@ pub(super) struct Event<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// What of an item says how it is to be read.
+/// The members of an item that determine how it is decoded.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Head<'a> {

@@ -21,15 +21,15 @@ pub struct RemoteRequest {
     pub version: u32,
     /// The provider's name, as in [`ModelConfig::provider`].
     pub provider: String,
-    /// The model's id.
+    /// The id of the requested model.
     pub model: String,
-    /// The system prompt.
+    /// The system prompt of the request.
     #[serde(default)]
     pub system_prompt: String,
     /// The definitions of the tools that the model may call.
     #[serde(default)]
     pub tools: Vec<ToolDefinition>,
-    /// The thinking level.
+    /// The requested thinking level.
     #[serde(default)]
     pub thinking_level: ThinkingLevel,
     /// The token budget of each thinking level.

@@ -107,8 +107,8 @@ impl<'a> Writer<'a> {
         parts.iter().map(|part| self.schema(part, depth + 1)).collect()
     }
 
-    /// What a reference leads to; nothing when it leads nowhere in this document. Where a type holds itself, only what it is is
-    /// said.
+    /// Returns the schema that a reference names, or an empty one if the document does not contain it. For a recursive type,
+    /// only the type is returned.
     fn referred(&mut self, reference: &str, depth: usize) -> Map<String, Value> {
         let target = reference.strip_prefix('#').and_then(|pointer| self.document.pointer(pointer));
         let Some(target) = target.and_then(Value::as_object) else { return Map::new() };

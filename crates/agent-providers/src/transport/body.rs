@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 
 use super::guard::{Guard, Stir};
-use super::tap::Answering;
+use crate::tap::Answering;
 
 /// What came next.
 pub(super) enum Next {
@@ -42,9 +42,9 @@ pub(super) struct Body<'c> {
     guard: Guard<'c>,
     /// Whether something came since the alarm rang last.
     heard: bool,
-    /// How often it rang since something came.
+    /// The number of checks since the last piece arrived.
     rings: u32,
-    /// Who looks at the bytes. Boxed: there is none, as a rule.
+    /// Reports the bytes to the wire hooks. Boxed, because most requests have no hooks.
     tap: Option<Box<Answering>>,
 }
 
@@ -55,7 +55,7 @@ impl<'c> Body<'c> {
         Self { pieces: Box::pin(response.bytes_stream()), guard, heard: true, rings: 0, tap: None }
     }
 
-    /// The same body, whose bytes somebody looks at.
+    /// Reports the bytes of this body to `tap`.
     pub(super) fn shown_to(mut self, tap: Option<Answering>) -> Self {
         self.tap = tap.map(Box::new);
         self
@@ -120,9 +120,9 @@ impl<'c> Body<'c> {
         }
     }
 
-    /// Lets the connection reach the end of the answer, so that the next call can use it. The reply is complete
-    /// already: the end is nearly always there, and only the connection's task has to be let run to hand it over. Where
-    /// it is not, a task of its own waits for it, and nobody for that task.
+    /// Reads the response to its end, so that the connection can be reused. The reply is already complete, and its end has
+    /// nearly always arrived; only the connection's task must run to deliver it. Otherwise a detached task waits for the
+    /// end.
     pub(super) async fn settle(self) {
         let Self { mut pieces, guard, mut tap, .. } = self;
         drop(guard);
@@ -163,7 +163,7 @@ impl<'c> Body<'c> {
         }
     }
 
-    /// The first piece that is not empty, from which the kind of body can be told.
+    /// Returns the first piece that is not empty. The kind of the body is detected from it.
     pub(super) async fn first(&mut self) -> Next {
         loop {
             match self.next().await {
@@ -195,7 +195,7 @@ fn show(tap: &mut Option<Box<Answering>>, piece: &[u8]) {
     }
 }
 
-/// Nothing more will come. Who looks is told of the end once.
+/// Reports the end of the body to the wire hooks, once.
 fn end(tap: &mut Option<Box<Answering>>, complete: bool) {
     if let Some(mut tap) = tap.take() {
         tap.end(complete);

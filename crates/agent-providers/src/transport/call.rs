@@ -7,7 +7,6 @@ use http::{HeaderName, HeaderValue, StatusCode};
 
 use super::body::{Body, Next};
 use super::send::{Answered, Head, answered, send};
-use super::tap::Tap;
 use super::{Inner, failure};
 #[cfg(feature = "bedrock")]
 use crate::eventstream::FrameDecoder;
@@ -15,6 +14,7 @@ use crate::lines::{Cut, LineDecoder};
 use crate::protocol::{Decode, Fetching, Flow, Frame, Framing, Protocol, Rejection};
 use crate::rejection::is_html;
 use crate::sse::SseDecoder;
+use crate::tap::Tap;
 
 /// The longest silence within the body of an error answer. What it is has been said by its status already.
 const ERROR_SILENCE: Duration = Duration::from_secs(10);
@@ -83,7 +83,7 @@ async fn exchange(
     }
 }
 
-/// Waits for the header that says who calls. Its value is kept, to be taken out of errors.
+/// Waits for the fetched credential. Its value is stored, so that it can be removed from errors.
 async fn fetched(
     fetching: Fetching<'_>,
     cancel: &CancellationToken,
@@ -297,7 +297,7 @@ async fn frames(
         {
             return Err(error);
         }
-        // A reply whose end was said is complete, even if the connection then broke.
+        // A reply with a terminal event is complete, even if the connection failed afterwards.
         return decoder.finish(sink).map_err(|error| match broken {
             Some(broken) if error.kind() == ErrorKind::Network => broken,
             _ => error,
@@ -330,7 +330,7 @@ async fn whole(
     decoder.finish(sink)
 }
 
-/// Adds who was asked, the request id and the wait, takes every credential out of the texts, and heeds
+/// Adds the provider, the request id and the wait to an error, removes every credential from its texts, and applies
 /// `x-should-retry`.
 fn dress(error: ProviderError, request: &ModelRequest, head: &Head) -> ProviderError {
     let model = &request.model;

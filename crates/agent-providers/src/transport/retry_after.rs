@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use http::HeaderMap;
 
-/// The wait, if one is asked for. `now` is asked only for a date that the answer's own `date` cannot be set against.
+/// Returns the wait that the response requests, if any. `now` is called only if the wait is a date and the response has no
+/// `date` header to compare it with.
 pub(super) fn read(headers: &HeaderMap, now: impl FnOnce() -> u64) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).map(str::trim);
     let number = |name: &str| text(name).and_then(|t| t.parse::<f64>().ok()).filter(|n| *n >= 0.0);

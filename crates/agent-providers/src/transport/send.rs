@@ -11,10 +11,10 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::body::RINGS;
 use super::guard::{Guard, Stir};
-use super::tap::{Answering, Tap};
 use super::{Inner, TransportConfig, failure, retry_after};
 use crate::protocol::{Dispatched, HttpRequest, Protocol, Undelivered};
 use crate::request::apply_custom;
+use crate::tap::{Answering, Tap};
 
 /// Headers under which vendors name an exchange; an earlier one wins over a later one.
 const REQUEST_ID: &[&str] = &[
@@ -41,7 +41,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// One walk over what is there: to look for each name, of which hardly any has come, takes several times as long.
+    /// Reads the headers in one pass. A lookup of each name, most of which are absent, takes several times as long.
     fn of(headers: &HeaderMap, fetched: Option<HeaderValue>) -> Self {
         let mut head = Self { fetched, ..Self::default() };
         let (mut named, mut waits) = (REQUEST_ID.len(), false);
@@ -125,9 +125,9 @@ pub(super) struct Answered<'c> {
     /// Its body is still to be read.
     pub(super) response: reqwest::Response,
     pub(super) guard: Guard<'c>,
-    /// The content type.
+    /// The content type of the response.
     pub(super) declared: Option<Box<str>>,
-    /// Who looks at the body.
+    /// Reports the body to the wire hooks.
     pub(super) tap: Option<Answering>,
 }
 

@@ -22,7 +22,7 @@ const MULTI_REGIONS: &[&str] = &["us", "eu"];
 /// What an API key of Google begins with; anything else is a token.
 const KEY_PREFIXES: &[&str] = &["AIza", "AQ."];
 
-/// Who calls.
+/// The credentials of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Credential<'r> {
     /// The application default credentials.
@@ -31,13 +31,13 @@ pub(super) enum Credential<'r> {
     Account(&'r Secret),
     /// An API key.
     Key(&'r Secret),
-    /// A token.
+    /// An access token of Google Cloud.
     Bearer(&'r Secret),
-    /// The caller's own headers say it, or that nobody does.
+    /// The caller's own headers contain the credentials, or state that there are none.
     ByHand,
 }
 
-/// Tells who calls.
+/// Returns the credentials of a request.
 pub(super) fn credential(request: &ModelRequest) -> Credential<'_> {
     match request.key().filter(|key| !key.is_empty()) {
         Some(key) if key.expose().trim_start().starts_with('{') => Credential::Account(key),
@@ -64,7 +64,8 @@ fn region(model: &ModelConfig) -> &str {
 /// with a version, with `/models`, or be whole.
 ///
 /// # Errors
-/// When it is no address of the web, there is neither a project nor an API key, or a name cannot stand in an address.
+/// Returns an error if `base_url` is not a web address, neither a project nor an API key is set, or a name contains
+/// characters that a URL cannot.
 pub(super) fn endpoint(request: &ModelRequest) -> Result<reqwest::Url, ProviderError> {
     let model = &*request.model;
     let id = segment(model, "model id", &model.id)?;

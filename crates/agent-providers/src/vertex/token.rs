@@ -1,7 +1,7 @@
 //! Tokens of Google Cloud, which `gcp_auth` fetches and caches until they expire.
 //!
 //! The library has its own HTTP clients and retries five times within a second. Its errors contain few details, and
-//! those about unreadable credentials may quote them, so they are not passed on.
+//! those about unreadable credentials may quote them, so they are not shown.
 
 #[cfg(test)]
 mod tests;
@@ -26,14 +26,14 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// The most service accounts that are kept.
 const MAX_ACCOUNTS: usize = 16;
 
-/// Who can be asked for tokens.
+/// The sources of tokens, one per service account.
 #[derive(Default)]
 pub(super) struct Tokens {
     default: OnceCell<Arc<dyn TokenProvider>>,
     accounts: Mutex<Vec<(Secret, Arc<CustomServiceAccount>)>>,
 }
 
-/// What is looked at of a service account before it is used.
+/// The members of a service account that are checked before it is used.
 #[derive(Deserialize)]
 struct Account {
     #[serde(rename = "type")]

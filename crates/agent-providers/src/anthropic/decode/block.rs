@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Text,
     Thinking,
     Redacted,
-    /// A call. `input` holds arguments that came with its start, until a delta or the end says which ones count.
+    /// A call. `input` holds the arguments of its start event, which apply only if no delta brings others.
     Call {
         input: Option<Box<str>>,
     },

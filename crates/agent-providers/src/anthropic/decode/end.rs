@@ -6,7 +6,7 @@ use crate::anthropic::wire;
 use crate::json::Text;
 use crate::rejection::Target;
 
-/// Why the reply stopped, as far as it was said.
+/// The stop reason of the reply and its details, as far as they were received.
 #[derive(Debug, Default)]
 pub(super) struct Stop {
     reason: Option<String>,
@@ -16,7 +16,7 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    /// Keeps what is said.
+    /// Stores the stop reason and its details.
     pub(super) fn note(
         &mut self,
         reason: &Text<'_>,
@@ -42,7 +42,7 @@ impl Stop {
             return Err(target.fail(ErrorKind::Network, "the reply ended without a stop reason", None));
         };
         let stop = match reason.as_str() {
-            // A paused turn and a compaction are complete replies; the next request goes on from them.
+            // A paused turn and a compaction are complete replies; the next request continues from them.
             "end_turn" | "stop_sequence" | "pause_turn" | "compaction" => StopReason::Stop,
             "max_tokens" => StopReason::Length,
             // The window was full while the model wrote: what it wrote stands. A reply of nothing is an overflow.

@@ -112,7 +112,7 @@ impl Open {
     }
 }
 
-/// A text grows, a list goes on, any other member is set.
+/// Applies a member of a delta: text and lists are appended, any other value is replaced.
 fn add(value: &mut Map<String, Value>, key: &str, change: &Value) {
     match (value.get_mut(key), change) {
         (_, Value::Null) => {}

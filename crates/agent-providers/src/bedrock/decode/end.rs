@@ -1,28 +1,28 @@
-//! Converts the end of a reply (its stop reason and details) to a completion or an error.
+//! Converts the end of a reply (its stop reason and details) to a completion or an error, and collects its token counts.
 
-use agent_core::{Completion, ErrorKind, ProviderError, StopReason};
+use agent_core::{Completion, ErrorKind, ProviderError, StopReason, Usage};
 
 use crate::bedrock::wire;
-use crate::json::Text;
+use crate::json::{Count, Text};
 use crate::rejection::Target;
 
-/// Why the reply stopped, as far as it was said.
+/// The stop reason of the reply and its details, as far as they were received.
 #[derive(Debug, Default)]
 pub(super) struct Stop {
     reason: Option<String>,
     sequence: Option<String>,
-    /// What a guardrail says that it did.
+    /// A guardrail's explanation of its intervention.
     explanation: Option<String>,
 }
 
 impl Stop {
-    /// Keeps what the end says.
+    /// Stores the stop reason and the stop sequence.
     pub(super) fn note(&mut self, reason: &Text<'_>, fields: Option<&wire::ResponseFields<'_>>) {
         self.reason = reason.filled().map(str::to_owned);
         self.sequence = fields.and_then(|f| f.stop_sequence.filled()).map(str::to_owned);
     }
 
-    /// Keeps what a trace says.
+    /// Stores the explanation of a guardrail from a trace.
     pub(super) fn explain(&mut self, trace: Option<&wire::Trace<'_>>) {
         let guardrail = trace.and_then(|t| t.guardrail.as_ref());
         if let Some(reason) = guardrail.and_then(|g| g.action_reason.filled()) {
@@ -30,7 +30,7 @@ impl Stop {
         }
     }
 
-    /// What it means. `spoke` says whether there is any block.
+    /// Converts the stop reason. `spoke` states whether the reply has any block.
     pub(super) fn completion(&mut self, target: &Target, spoke: bool) -> Result<Completion, ProviderError> {
         let Some(reason) = self.reason.take() else {
             return Err(target.fail(ErrorKind::Network, "the reply ended without a stop reason", None));
@@ -38,7 +38,7 @@ impl Stop {
         let stop = match reason.as_str() {
             "end_turn" | "stop_sequence" => StopReason::Stop,
             "max_tokens" => StopReason::Length,
-            // The window was full while the model wrote: what it wrote stands. A reply of nothing is an overflow.
+            // The window became full during the reply, so its text is valid. An empty reply is an overflow.
             "model_context_window_exceeded" if spoke => StopReason::Length,
             "tool_use" => StopReason::ToolUse,
             _ => return Err(self.failure(target, &reason)),
@@ -53,7 +53,7 @@ impl Stop {
             }
             "guardrail_intervened" => (ErrorKind::Api, "a guardrail intervened in the reply".to_owned()),
             "content_filtered" => (ErrorKind::Api, "a content filter stopped the reply".to_owned()),
-            // The model wrote what the service cannot read; it may write better the next time.
+            // The service could not parse the output of the model. A retry may succeed.
             "malformed_model_output" | "malformed_tool_use" => {
                 (ErrorKind::Network, "the model's output was malformed".to_owned())
             }
@@ -61,5 +61,30 @@ impl Stop {
         };
         let explanation = self.explanation.as_ref().map(|e| format!(": {e}")).unwrap_or_default();
         target.fail(kind, &format!("{message} ({reason}){explanation}"), Some(reason))
+    }
+}
+
+/// The token counts received so far. A count that a later event omits keeps its value.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct PartialUsage {
+    input: u64,
+    output: u64,
+    cache_read: u64,
+    cache_write: u64,
+}
+
+impl PartialUsage {
+    /// Replaces the counts that `said` contains.
+    pub(super) fn merge(&mut self, said: wire::Usage) {
+        let put = |slot: &mut u64, said: Option<Count>| *slot = said.map_or(*slot, |c| c.0);
+        put(&mut self.input, said.input_tokens);
+        put(&mut self.output, said.output_tokens);
+        put(&mut self.cache_read, said.cache_read_input_tokens.or(said.cache_read_input_token_count));
+        put(&mut self.cache_write, said.cache_write_input_tokens.or(said.cache_write_input_token_count));
+    }
+
+    /// Returns the counts received so far. The vendor's counts are disjoint and do not list reasoning separately.
+    pub(super) fn total(self) -> Usage {
+        Usage::new(self.input, self.output, self.cache_read, self.cache_write)
     }
 }

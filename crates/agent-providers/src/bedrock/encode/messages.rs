@@ -18,7 +18,7 @@ use crate::request::refuse;
 const BY_ADDRESS: u32 = u32::MAX - 1;
 const OF_OTHER_KIND: u32 = u32::MAX - 2;
 
-/// What stands before a conversation that begins with a reply, which the API does not take.
+/// The message inserted before a conversation that begins with a reply, which the API rejects.
 const OPENING: &[u8] =
     br#"{"role":"user","content":[{"text":"[the beginning of the conversation is not shown]"}]}"#;
 

@@ -5,14 +5,14 @@ use agent_core::{Completion, ErrorContext, ErrorKind, ProviderError, StopReason}
 use crate::google::wire::{Candidate, SafetyRating};
 use crate::json::Text;
 
-/// Why the reply stopped, as far as it was said.
+/// The finish reason of the reply and its details, as far as they were received.
 #[derive(Debug, Default)]
 pub(super) struct Stop {
     reason: Option<String>,
     message: Option<String>,
     /// The categories for which a reply was stopped.
     categories: Vec<String>,
-    /// Why there is no reply at all, and what is said about it.
+    /// The reason why there is no reply, and its explanation.
     blocked: Option<(String, String)>,
     called: bool,
 }

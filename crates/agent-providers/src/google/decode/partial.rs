@@ -1,7 +1,7 @@
 //! Arguments that arrive in pieces: each piece is a value or a part of a string, with a JSON path.
 //!
 //! The vendor sends pieces only if the request asks for them, which a request hook can do. The paths have no fixed
-//! order, so the call is passed on when it is complete.
+//! order, so the call is emitted when it is complete.
 
 #[cfg(test)]
 mod tests;

@@ -41,7 +41,7 @@ const CANNOT_BE_SAID: u32 = u32::MAX;
 /// Writes the list of contents.
 ///
 /// # Errors
-/// When it holds a picture by an address that does not tell its type, and the API must be told.
+/// Returns an error if an image is referenced by an address that does not show its media type and the API requires one.
 pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest, known: Known) -> Result<(), ProviderError> {
     let door = match request.model.api {
         ApiProtocol::GoogleVertex => Door::Vertex,
@@ -102,8 +102,8 @@ struct Writer<'r> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Door {
     Gemini,
-    /// It must be told the type of a picture by address, and does not know ids of calls in all of its versions: they are
-    /// sent back where it gave them.
+    /// It requires the media type of an image that is referenced by address. Some of its versions do not accept call ids, so
+    /// an id is returned only if the API sent it.
     Vertex,
 }
 

@@ -19,7 +19,7 @@ struct Range {
     max: u32,
 }
 
-/// What is said of thinking in one request.
+/// The thinking options of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plan {
     /// The limit of thinking and answer together.
@@ -32,7 +32,7 @@ enum Thinking {
     Unsaid,
     Budget(u32),
     Level(&'static str),
-    /// The least that the model can be told, and nothing of it is shown.
+    /// The model's smallest budget; thoughts are not included in the reply.
     LeastBudget(u32),
     LeastLevel(&'static str),
 }

@@ -31,8 +31,8 @@ pub(super) enum Kind {
     Opaque { index: u32 },
 }
 
-/// The encrypted form of thinking. The vendor encrypts anew in its last event, and its own client takes that, so the form
-/// is passed on at the end of the reply.
+/// The encrypted form of thinking. The vendor encrypts it again in its last event, and its own client uses that form, so it
+/// is emitted at the end of the reply.
 #[derive(Debug, Default)]
 pub(super) struct Seal {
     encrypted: String,
@@ -59,14 +59,14 @@ pub(super) struct Block {
     pub(super) said: Said,
 }
 
-/// The list of an item that a text stands in.
+/// The list of an item that contains a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum List {
     Summary,
     Content,
 }
 
-/// A text as far as it has been passed on: its length, and a hash by which a longer one is known to go on from it.
+/// The part of a text that has been emitted: its length, and a hash to check that a longer text begins with it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Said {
     len: usize,
@@ -87,7 +87,7 @@ impl Said {
         }
     }
 
-    /// What of the whole text has not been passed on. Nothing when the whole is another text.
+    /// Returns the part of the whole text that has not been emitted, or `None` if the whole begins differently.
     pub(super) fn rest<'t>(&self, whole: &'t str) -> Option<&'t str> {
         let (head, rest) = whole.split_at_checked(self.len)?;
         let mut said = Self::default();
@@ -170,7 +170,7 @@ impl Item {
         true
     }
 
-    /// Passes on what of a whole text has not been passed on yet.
+    /// Emits the part of a whole text that has not been emitted yet.
     pub(super) fn fill(
         &mut self,
         list: List,
@@ -186,7 +186,7 @@ impl Item {
         }
     }
 
-    /// Passes on what of the whole arguments of a call has not been passed on yet.
+    /// Emits the part of the whole arguments of a call that has not been emitted yet.
     pub(super) fn fill_call(&mut self, whole: &str, sink: &mut EventSink<'_>) {
         if let Kind::Call(call) = &self.kind
             && let Some(rest) = call.said.rest(whole)
@@ -195,7 +195,7 @@ impl Item {
         }
     }
 
-    /// Passes on what the whole parts hold beyond what came in pieces.
+    /// Emits the text of the whole parts that did not arrive in pieces.
     pub(super) fn fill_parts(
         &mut self,
         list: List,
@@ -279,8 +279,8 @@ impl Item {
     }
 }
 
-/// The texts of the blocks, in their order, as the whole item has them. A text that differs from what was passed on is
-/// none, so that the item is kept with its own.
+/// Returns the texts of the blocks, in their order, as the whole item has them. Omits a text that differs from the emitted
+/// one, so that the item is stored with its own text.
 fn texts_of<'s>(blocks: &[Block], spoken: &'s Spoken<'_>) -> Vec<&'s str> {
     let text = |block: &Block| {
         let list = match block.list {

@@ -1,4 +1,4 @@
-//! The items of the output: assigns events to items and records which parts have been passed on.
+//! The items of the output: assigns events to items and records which parts have been emitted.
 
 mod whole;
 
@@ -161,7 +161,7 @@ impl Output {
         self.open(at, event.item_id.as_str(), kind).map(|_| ())
     }
 
-    /// Passes a piece of text on. Gives back where it belongs.
+    /// Emits a piece of text and returns its position in the output.
     pub(super) fn text(
         &mut self,
         wants: Wants,
@@ -176,7 +176,7 @@ impl Output {
         Ok(block.map(|block| (place, block)))
     }
 
-    /// Passes a piece of arguments on. Gives back where it belongs.
+    /// Emits a piece of arguments and returns its position in the output.
     pub(super) fn arguments(
         &mut self,
         event: &Event<'_>,
@@ -187,7 +187,7 @@ impl Output {
         Ok(Some((place, 0)))
     }
 
-    /// Passes on what of the whole arguments has not come in pieces.
+    /// Emits the part of the whole arguments that did not arrive in pieces.
     pub(super) fn whole_arguments(
         &mut self,
         event: &Event<'_>,
@@ -217,7 +217,7 @@ impl Output {
         Err(error::fail(ErrorKind::Network, &message, None))
     }
 
-    /// Passes on what of a whole text has not come in pieces.
+    /// Emits the part of a whole text that did not arrive in pieces.
     pub(super) fn whole_text(
         &mut self,
         wants: Wants,

@@ -301,7 +301,7 @@ fn gather_calls(steps: &mut [Step<'_>]) {
     }
 }
 
-/// Whether an item asks for nothing, or what it asks for stands in the reply.
+/// Returns whether an item needs no answer, or the reply contains its answer.
 fn is_answered(block: &OpaqueContent, steps: &[Step<'_>]) -> bool {
     if !UNANSWERED.contains(&block.kind.as_str()) {
         return true;

@@ -105,8 +105,8 @@ impl Output {
         }
     }
 
-    /// Passes on what of the output no event had brought. Some servers name the items anew here, so a list that is no
-    /// longer than what has come is not looked at.
+    /// Emits the items of the output that no event contained. Some servers send new ids here, so a list that is not longer than
+    /// the received one is ignored.
     pub(in crate::openai_responses::decode) fn recover(
         &mut self,
         output: &[&RawValue],

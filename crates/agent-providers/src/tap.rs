@@ -10,10 +10,10 @@ use agent_core::provider::HIDDEN;
 use agent_core::{ModelRequest, Received, ReceivedPart, SentRequest, WireHooks};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// What is shorter is no credential that could be told from other text.
+/// The minimum length of a secret in bytes. Shorter strings cannot be distinguished from other text.
 const MIN_SECRET: usize = 8;
 
-/// Headers that hold no credential, whoever set them.
+/// Headers that never contain a credential.
 const HARMLESS: &[&str] = &[
     "accept",
     "accept-encoding",
@@ -37,26 +37,26 @@ const HARMLESS: &[&str] = &[
     "x-title",
 ];
 
-/// Words of the schemes by which requests say who asks; they stand in headers with a credential and are none.
+/// Words of authentication schemes. They occur beside a credential in a header and are not secret.
 const SCHEMES: &[&[u8]] = &[b"AWS4-HMAC-SHA256", b"Credential", b"SignedHeaders", b"Signature"];
 
-/// Parts of names of headers and query members that hold a credential.
+/// Substrings of the names of headers and query parameters that contain a credential.
 const TELLING: &[&str] =
     &["auth", "key", "token", "secret", "cookie", "signature", "credential", "password", "sig"];
 
-/// One exchange that is looked at.
+/// One exchange that is reported to the wire hooks.
 pub(crate) struct Tap {
     hooks: WireHooks,
     exchange: u64,
     target: (String, String),
-    /// What is taken out of all that is shown.
+    /// The secrets that are removed from everything that the hooks receive.
     secrets: OnceLock<Vec<Vec<u8>>>,
-    /// The credentials that the caller gave.
+    /// The credentials in the request, before it was encoded.
     given: Vec<String>,
 }
 
 impl Tap {
-    /// A tap, if anybody looks.
+    /// Returns a tap if the request has wire hooks.
     pub(crate) fn of(request: &ModelRequest) -> Option<Arc<Self>> {
         static EXCHANGES: AtomicU64 = AtomicU64::new(1);
         if !request.options.wire_hooks.is_set() {
@@ -72,21 +72,21 @@ impl Tap {
         }))
     }
 
-    /// Shows the request, and learns from it what is not to be shown later.
+    /// Reports the request to the hooks and collects its secrets, which are removed from the response as well.
     pub(crate) fn sent(&self, request: &reqwest::Request) {
         let mut secrets: Vec<Vec<u8>> = self.given.iter().map(|s| s.as_bytes().to_vec()).collect();
         for (name, value) in request.headers() {
             if is_hidden(name, value) {
                 let value = value.as_bytes();
                 let pieces = value.split(|b| b" ,=".contains(b));
-                // The names of the headers that AWS's signature is over are no credential.
+                // The names of the headers that the AWS signature covers are not secret.
                 let aws = value.starts_with(b"AWS4-");
                 secrets.extend(pieces.filter(|p| !(aws && p.contains(&b';'))).map(<[u8]>::to_vec));
                 secrets.push(value.to_vec());
             }
         }
         secrets.retain(|s| s.len() >= MIN_SECRET && !SCHEMES.contains(&s.as_slice()));
-        // The longest first: a part of one must not leave the rest of it.
+        // The longest first, so that replacing a part of a secret cannot leave the rest of it.
         secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         secrets.dedup();
         let secrets = self.secrets.get_or_init(|| secrets);
@@ -102,8 +102,8 @@ impl Tap {
         self.hooks.show_request(&SentRequest::new(self.exchange, target, line, &headers, &body));
     }
 
-    /// Shows the head of the answer; what follows is shown by what this gives.
-    pub(super) fn answered(self: Arc<Self>, status: u16, headers: &HeaderMap) -> Option<Answering> {
+    /// Reports the head of the response. The returned value reports the body.
+    pub(crate) fn answered(self: Arc<Self>, status: u16, headers: &HeaderMap) -> Option<Answering> {
         self.hooks.on_response.as_ref()?;
         let headers = shown(headers, self.secrets());
         self.show(Received::Head { status, headers: &headers });
@@ -119,16 +119,16 @@ impl Tap {
     }
 }
 
-/// An answer that is looked at.
-pub(super) struct Answering {
+/// A response that is reported to the wire hooks.
+pub(crate) struct Answering {
     tap: Arc<Tap>,
-    /// The end of what came, as long as it may be the beginning of a credential.
+    /// The last received bytes, while they may be the beginning of a secret.
     held: Vec<u8>,
 }
 
 impl Answering {
-    /// Shows the next bytes.
-    pub(super) fn piece(&mut self, piece: &[u8]) {
+    /// Reports the next bytes of the body.
+    pub(crate) fn piece(&mut self, piece: &[u8]) {
         let secrets = self.tap.secrets();
         let all = if self.held.is_empty() {
             std::borrow::Cow::Borrowed(piece)
@@ -145,9 +145,8 @@ impl Answering {
         self.held = later.to_vec();
     }
 
-    /// Shows what was held back, and the end where there was one. What begins as a credential and was cut off is not
-    /// shown.
-    pub(super) fn end(&mut self, complete: bool) {
+    /// Reports the withheld bytes, and the end if the body is complete. A truncated beginning of a secret is hidden.
+    pub(crate) fn end(&mut self, complete: bool) {
         match std::mem::take(&mut self.held) {
             rest if rest.is_empty() => {}
             rest if rest.len() < MIN_SECRET => self.tap.show(Received::Body(&rest)),
@@ -159,14 +158,14 @@ impl Answering {
     }
 }
 
-/// An answer that is not read to its end has no end, but what came of it is shown.
+/// If the response is not read to its end, the withheld bytes are reported without an end.
 impl Drop for Answering {
     fn drop(&mut self) {
         self.end(false);
     }
 }
 
-/// What of a key is secret: the whole, its parts where it is several in one, and the members of a JSON key file.
+/// Returns the secrets in a key: the whole key, its parts if it is a list, and the secret members of a JSON key file.
 fn parts(key: &str) -> Vec<String> {
     let mut out = vec![key.to_owned()];
     if let Ok(serde_json::Value::Object(members)) = serde_json::from_str(key) {
@@ -198,7 +197,7 @@ fn shown(headers: &HeaderMap, secrets: &[Vec<u8>]) -> Vec<(String, String)> {
     headers.iter().map(|(n, v)| (n.as_str().to_owned(), value(n, v))).collect()
 }
 
-/// The address with the values of telling members of its query hidden.
+/// Returns the URL with the values of secret query parameters hidden.
 fn address(url: &reqwest::Url) -> String {
     let Some(query) = url.query() else { return url.as_str().to_owned() };
     let members: Vec<String> = query
@@ -212,7 +211,7 @@ fn address(url: &reqwest::Url) -> String {
     format!("{before}?{}", members.join("&"))
 }
 
-/// The bytes with every secret replaced.
+/// Returns the bytes with every secret replaced.
 fn without<'b>(bytes: &'b [u8], secrets: &[Vec<u8>]) -> std::borrow::Cow<'b, [u8]> {
     let mut out = std::borrow::Cow::Borrowed(bytes);
     for secret in secrets {
@@ -233,7 +232,7 @@ fn without<'b>(bytes: &'b [u8], secrets: &[Vec<u8>]) -> std::borrow::Cow<'b, [u8
     out
 }
 
-/// How many bytes at the end may be the beginning of a secret.
+/// Returns the number of bytes at the end that may be the beginning of a secret.
 fn begun(bytes: &[u8], secrets: &[Vec<u8>]) -> usize {
     let longest = |secret: &Vec<u8>| {
         let most = bytes.len().min(secret.len() - 1);

@@ -29,7 +29,9 @@ impl CompactionStrategy for KeepEnds {
         cx: &CompactionContext,
     ) -> Result<CompactionOutcome, CompactionError> {
         let all: Vec<MessageRef> = history.entries().map(|entry| entry.shared().clone()).collect();
-        let Some((first, rest)) = all.split_first() else { return Ok(CompactionOutcome::splices(Vec::new())) };
+        let Some((first, rest)) = all.split_first() else {
+            return Ok(CompactionOutcome::splices(Vec::new()));
+        };
         let note = |omitted: usize| MessageRef::from(format!("({omitted} earlier messages are left out)"));
 
         let mut size = cx.counter.count_message(first) + cx.counter.count_message(&note(rest.len()));

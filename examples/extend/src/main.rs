@@ -69,7 +69,10 @@ async fn provider_and_store(path: &Path) -> Shown {
     ensure(history == agent.history(), "the store has another history")?;
     let reply = history.last_reply().ok_or("no reply was recorded")?;
     ensure(reply.api == Some(provider::protocol()?), format!("the protocol was {:?}", reply.api))?;
-    ensure(serde_json::to_string(&*session)?.contains("\"custom:toy\""), "the record does not name the protocol")?;
+    ensure(
+        serde_json::to_string(&*session)?.contains("\"custom:toy\""),
+        "the record does not name the protocol",
+    )?;
     let answer = history.last().map(|m| m.text()).unwrap_or_default();
     ensure(answer == "WHO ANSWERS?", format!("the answer was {answer:?}"))?;
     Ok(answer)
@@ -77,10 +80,8 @@ async fn provider_and_store(path: &Path) -> Shown {
 
 /// Talks until the conversation is too long for 60 words.
 async fn compaction() -> Shown {
-    let agent = toy_agent()?
-        .with_token_counter(Words)
-        .with_compaction_strategy(KeepEnds)
-        .configure(|config| {
+    let agent =
+        toy_agent()?.with_token_counter(Words).with_compaction_strategy(KeepEnds).configure(|config| {
             let small = ContextConfig::default().with_max_context_tokens(60).with_system_prompt_tokens(0);
             config.policy.context = Some(small);
         });
@@ -115,7 +116,10 @@ async fn evaluation() -> Shown {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
-    println!("provider on a route, recorded by redb: {}", provider_and_store(&folder.path().join("db")).await?);
+    println!(
+        "provider on a route, recorded by redb: {}",
+        provider_and_store(&folder.path().join("db")).await?
+    );
     println!("token counter and compaction: {}", compaction().await?);
     println!("evaluation: {}", evaluation().await?);
     Ok(())

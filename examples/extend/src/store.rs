@@ -69,7 +69,9 @@ impl RedbStore {
 /// Reads a session: its last save and the records since then.
 fn read(database: &Database, id: &str) -> Result<Option<Session>, BoxError> {
     let tx = database.begin_read()?;
-    let Some(saved) = tx.open_table(SESSIONS)?.get(id)?.map(|json| json.value().to_vec()) else { return Ok(None) };
+    let Some(saved) = tx.open_table(SESSIONS)?.get(id)?.map(|json| json.value().to_vec()) else {
+        return Ok(None);
+    };
     let session: Session = serde_json::from_slice(&saved)?;
     let mut records = Vec::new();
     for row in tx.open_table(RECORDS)?.range((id, 0)..=(id, u64::MAX))? {
@@ -97,7 +99,13 @@ fn replace(database: &Database, id: &str, session: &Session, last: Option<u64>) 
 }
 
 /// Stores a record. The first one of a session brings the head. A record that a save already contains is skipped.
-fn append(database: &Database, id: &str, number: u64, line: &[u8], head: Option<&[u8]>) -> Result<(), BoxError> {
+fn append(
+    database: &Database,
+    id: &str,
+    number: u64,
+    line: &[u8],
+    head: Option<&[u8]>,
+) -> Result<(), BoxError> {
     let tx = database.begin_write()?;
     let saved = tx.open_table(SAVED)?.get(id)?.map_or(0, |last| last.value());
     if number > saved {

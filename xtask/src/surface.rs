@@ -51,7 +51,7 @@ struct Surface {
     hidden: BTreeMap<String, &'static str>,
     /// The public methods of each agent type.
     methods: BTreeMap<String, BTreeSet<String>>,
-    /// Those of impl blocks in a module `compat`.
+    /// Those of impl blocks and of traits in a module `compat`, by type or trait.
     compat_methods: BTreeMap<String, BTreeSet<String>>,
     /// The methods of the workspace's public traits that an agent type implements, by trait.
     extensions: BTreeMap<String, BTreeSet<String>>,
@@ -224,10 +224,10 @@ fn inherent_methods(item: &Item) -> Vec<(String, String)> {
 
 /// Collects the methods of the agent types: inherent ones, those in `compat`, and those of the workspace's traits.
 fn methods(crates: &[Crate], surface: &mut Surface) {
-    let mut traits: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut traits: BTreeMap<String, (bool, BTreeSet<String>)> = BTreeMap::new();
     let all =
         || crates.iter().flat_map(|c| &c.modules).flat_map(|(p, m)| m.items.iter().map(move |i| (p, i)));
-    for (_, item) in all() {
+    for (path, item) in all() {
         if let Item::Trait(definition) = item
             && is_public(&definition.vis)
         {
@@ -235,7 +235,9 @@ fn methods(crates: &[Crate], surface: &mut Surface) {
                 TraitItem::Fn(method) => Some(method.sig.ident.to_string()),
                 _ => None,
             });
-            traits.entry(definition.ident.to_string()).or_default().extend(methods);
+            let (compat, known) = traits.entry(definition.ident.to_string()).or_default();
+            *compat |= in_compat(path);
+            known.extend(methods);
         }
     }
     for (path, item) in all() {
@@ -248,9 +250,10 @@ fn methods(crates: &[Crate], surface: &mut Surface) {
             && let Some((implemented, _)) = &block.trait_
             && syntax::type_name(&block.self_ty).is_some_and(|name| AGENTS.contains(&name.as_str()))
             && let Some(name) = implemented.segments.last().map(|s| s.ident.to_string())
-            && let Some(methods) = traits.get(&name)
+            && let Some((compat, methods)) = traits.get(&name)
         {
-            surface.extensions.insert(name, methods.clone());
+            let list = if *compat { &mut surface.compat_methods } else { &mut surface.extensions };
+            list.insert(name, methods.clone());
         }
     }
 }
@@ -275,6 +278,7 @@ impl Surface {
             ("names at the root of `looptree` besides modules", sum(&self.root), Some(MAX_ROOT)),
             ("modules at the root of `looptree`", self.root_modules.len(), None),
             ("names in `looptree::prelude`", self.prelude.len(), Some(MAX_PRELUDE)),
+            ("traits without a name (`as _`) in `looptree::prelude`", self.prelude_traits.len(), None),
             ("prelude names that the standard library has too", self.hidden.len(), Some(0)),
             ("public methods of `BasicAgent` and `AgentHandle`", sum(&self.methods), Some(MAX_METHODS)),
             ("public methods of both in `compat`", sum(&self.compat_methods), None),

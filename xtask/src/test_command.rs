@@ -9,6 +9,9 @@ use crate::cargo;
 use crate::features;
 use crate::workspace::Workspace;
 
+/// The package that uses Looptree from outside of the workspace.
+const EXTEND: &str = "examples/extend/Cargo.toml";
+
 /// What the closing lines of the test programs add up to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Totals {
@@ -33,27 +36,48 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     if !features.is_empty() {
         all.extend(["--features", &features]);
     }
-    cargo::say(&all, &[]);
+    let mut totals = Totals::default();
+    let mut success = add_up(workspace, &all, &[], &mut totals)?;
+
+    // It has a Cargo.lock of its own, so it needs a `cargo fetch` of its own. It shares the target folder.
+    let target = workspace.root.join("target").display().to_string();
+    let environment = [("CARGO_TARGET_DIR", target.as_str())];
+    let extend = ["--locked", "--manifest-path", EXTEND];
+    success &= add_up(workspace, &[&["test"], &extend[..]].concat(), &environment, &mut totals)?;
+    if !cargo::run(&workspace.root, &[&["run", "--quiet"], &extend[..]].concat(), &environment)? {
+        say!("{EXTEND}: an extension does not do what its program expects");
+        success = false;
+    }
+    say!("\n{}", totals.sentence());
+    if totals.programs == 0 {
+        say!("no test program ran to its end");
+    }
+    Ok(success && totals.programs > 0 && totals.failed == 0)
+}
+
+/// Runs `cargo test` with these arguments and adds its results to `totals`. `false` if it failed.
+fn add_up(
+    workspace: &Workspace,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+    totals: &mut Totals,
+) -> anyhow::Result<bool> {
+    cargo::say(arguments, environment);
     let mut child = cargo::command(&workspace.root)
-        .args(&all)
+        .args(arguments)
+        .envs(environment.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .context("cannot start cargo test")?;
     let stdout = child.stdout.take().context("cargo test has no output")?;
-    let mut totals = Totals::default();
     for line in BufReader::new(stdout).split(b'\n') {
         let line = line.context("cannot read what cargo test prints")?;
         let line = String::from_utf8_lossy(&line);
         say!("{line}");
         totals.add(&line);
     }
-    let success = child.wait().context("cargo test was lost")?.success();
-    say!("\n{}", totals.sentence());
-    if totals.programs == 0 {
-        say!("no test program ran to its end");
-    }
-    Ok(success && totals.programs > 0 && totals.failed == 0)
+    Ok(child.wait().context("cargo test was lost")?.success())
 }
 
 impl Totals {

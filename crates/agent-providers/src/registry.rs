@@ -86,7 +86,8 @@ impl ProviderRegistry {
         registry
     }
 
-    /// Registers `provider` for `protocol` and replaces the one that was registered before.
+    /// Registers `provider` for `protocol`, built-in or [custom](ApiProtocol::custom), and replaces the one that was
+    /// registered before.
     pub fn register(&mut self, protocol: ApiProtocol, provider: Arc<dyn StreamProvider>) -> &mut Self {
         self.providers.insert(protocol, provider);
         self
@@ -105,12 +106,18 @@ impl ProviderRegistry {
 
     fn provider(&self, model: &ModelConfig) -> Result<&Arc<dyn StreamProvider>, ProviderError> {
         self.providers.get(&model.api).ok_or_else(|| {
+            let advice = match model.api.feature() {
+                Some(feature) => format!(
+                    "enable the feature {feature:?} of looptree or agent-providers, or register a provider"
+                ),
+                None => format!(
+                    "register its provider: registry.register(ApiProtocol::custom({:?})?, provider)",
+                    model.api.provider_id()
+                ),
+            };
             let context = ErrorContext::new(format!("no provider speaks the protocol {}", model.api))
                 .with_target(&model.provider, &model.id)
-                .with_advice(format!(
-                    "enable the feature {:?} of looptree or agent-providers, or register a provider",
-                    model.api.feature()
-                ));
+                .with_advice(advice);
             ProviderError::new(ErrorKind::Other, context)
         })
     }

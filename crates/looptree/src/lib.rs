@@ -161,3 +161,33 @@ struct AnswerAndWirePages;
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/concepts/events.md")]
 struct EventsPage;
+
+/// The example of the guide to a provider.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/guides/own-provider.md")]
+struct ProviderGuide;
+
+/// The example of the guide to a tool.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/guides/own-tool.md")]
+struct ToolGuide;
+
+/// The example of the guide to a compaction strategy and a token counter.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/guides/own-compaction.md")]
+struct CompactionGuide;
+
+/// The example of the guide to an evaluation strategy.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/guides/own-evaluation.md")]
+struct EvaluationGuide;
+
+/// The example of the guide to a journal.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/guides/own-journal.md")]
+struct JournalGuide;
+
+/// The example of the guide to an environment.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/guides/own-environment.md")]
+struct EnvironmentGuide;

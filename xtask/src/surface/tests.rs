@@ -86,13 +86,15 @@ fn inherent_methods_compat_and_extension_traits_are_counted_apart() {
         impl BasicAgent { pub fn prompt(&self) {} #[cfg(test)] pub fn peek(&self) {} }
         pub trait Restore { fn restore(&self); } impl Restore for BasicAgent { fn restore(&self) {} }
         impl Clone for AgentHandle { fn clone(&self) -> Self { AgentHandle } }
-        pub mod compat { use crate::base::BasicAgent; pub struct Old; impl BasicAgent { pub fn old_name(&self) {} } }";
+        pub mod compat { use crate::base::BasicAgent; pub struct Old; impl BasicAgent { pub fn old_name(&self) {} }
+        pub trait Verbs { fn old_verb(&self); } impl Verbs for BasicAgent { fn old_verb(&self) {} } }";
     let found = surface(core, PRELUDE);
     assert_eq!(names(&found.methods["BasicAgent"]), ["new", "prompt"]);
     assert_eq!(names(&found.methods["AgentHandle"]), ["abort"]);
     assert_eq!(names(&found.compat_methods["BasicAgent"]), ["old_name"]);
+    assert_eq!(names(&found.compat_methods["Verbs"]), ["old_verb"]);
     assert_eq!(found.extensions.keys().collect::<Vec<_>>(), ["Restore"]);
-    assert_eq!(found.items["agent_core"].compat, 2, "the module and the type in it");
+    assert_eq!(found.items["agent_core"].compat, 3, "the module, the type and the trait in it");
     assert_eq!(found.items["agent_core"].types, 3);
     assert_eq!(found.items["agent_core"].methods, 3);
 }

@@ -45,12 +45,15 @@ impl StreamProvider for MissingProvider {
 }
 
 fn missing(model: &ModelConfig) -> ProviderError {
+    let advice = match model.api.feature() {
+        Some(feature) => format!(
+            "enable the feature `{feature}` and build the agent with looptree::agent, or give it one with with_provider"
+        ),
+        None => "give the agent its provider with with_provider".to_owned(),
+    };
     let context = ErrorContext::new(format!("no provider for the protocol {} is there", model.api))
         .with_target(&model.provider, &model.id)
-        .with_advice(format!(
-            "enable the feature `{}` and build the agent with looptree::agent, or give it one with with_provider",
-            model.api.feature()
-        ));
+        .with_advice(advice);
     ProviderError::new(ErrorKind::Other, context)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{ApiProtocol, ChatDialect, CostConfig, Secret, ThinkingForm, ThinkingLevel};
+use super::{ApiProtocol, ChatDialect, CostConfig, InvalidProtocolName, Secret, ThinkingForm, ThinkingLevel};
 
 /// A model and how to call it: address, key, limits, capabilities and prices.
 #[derive(Clone, PartialEq)]
@@ -93,6 +93,20 @@ impl ModelConfig {
             region: None,
             project: None,
         }
+    }
+
+    /// Creates a model of a protocol of the application, for example `toy`, with default limits and no prices. A provider
+    /// for the protocol is registered in `agent_providers::ProviderRegistry` or given to the agent.
+    ///
+    /// # Errors
+    /// [`InvalidProtocolName`] if the name of the protocol has other characters or another length than
+    /// [`ProtocolName`](super::ProtocolName) allows.
+    pub fn custom(
+        protocol: &str,
+        provider: impl Into<String>,
+        id: impl Into<String>,
+    ) -> Result<Self, InvalidProtocolName> {
+        Ok(Self::new(ApiProtocol::custom(protocol)?, provider, id))
     }
 
     /// Creates a model of the Anthropic API.

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{
-    AnthropicAuth, ApiProtocol, CacheConfig, CacheStrategy, ChatDialect, ModelConfig, ResponseFormat, Secret,
-    ThinkingBudgets, ThinkingForm, ThinkingLevel, ToolChoice,
+    AnthropicAuth, ApiProtocol, CacheConfig, CacheStrategy, ChatDialect, MAX_PROTOCOL_NAME, ModelConfig,
+    ResponseFormat, Secret, ThinkingBudgets, ThinkingForm, ThinkingLevel, ToolChoice,
 };
 use crate::history::History;
 use crate::provider::ModelRequest;
@@ -119,7 +119,7 @@ fn protocol(api: ApiProtocol, json: &str, provider_id: &str) {
     assert_eq!(serde_json::to_value(api).unwrap(), json);
     assert_eq!(serde_json::from_value::<ApiProtocol>(json!(json)).unwrap(), api);
     assert_eq!((api.as_str(), api.to_string().as_str(), api.provider_id()), (json, json, provider_id));
-    assert!(!api.feature().is_empty());
+    assert!(api.feature().is_some_and(|feature| !feature.is_empty()));
 }
 
 #[test]
@@ -136,6 +136,35 @@ fn protocols_have_the_names_of_session_files() {
         serde_json::from_value::<ApiProtocol>(json!("open_ai_completions")).unwrap(),
         ApiProtocol::OpenAiCompletions
     );
+}
+
+#[test]
+fn a_custom_protocol_has_a_name_that_no_built_in_one_can_have() {
+    let toy = ApiProtocol::custom("toy").unwrap();
+    assert_eq!(
+        (toy.as_str(), toy.to_string().as_str(), toy.provider_id()),
+        ("custom:toy", "custom:toy", "toy")
+    );
+    assert_eq!(toy.feature(), None);
+    assert_eq!(serde_json::to_value(toy).unwrap(), "custom:toy");
+    assert_eq!(serde_json::from_value::<ApiProtocol>(json!("custom:toy")).unwrap(), toy);
+    let model = ModelConfig::custom("toy", "acme", "toy-1").unwrap();
+    assert_eq!((model.api, model.provider.as_str(), model.id.as_str()), (toy, "acme", "toy-1"));
+
+    let same = ApiProtocol::custom("ollama_chat").unwrap();
+    assert_ne!(same, ApiProtocol::OllamaChat);
+    assert_eq!(serde_json::from_value::<ApiProtocol>(serde_json::to_value(same).unwrap()).unwrap(), same);
+    assert_ne!(toy, same);
+
+    let longest = "a".repeat(MAX_PROTOCOL_NAME);
+    assert_eq!(ApiProtocol::custom(&longest).unwrap().provider_id(), longest);
+    for wrong in ["", "Toy", "to y", "1toy", "custom:toy", "t\u{e4}", "_a", &format!("{longest}a")] {
+        let error = ApiProtocol::custom(wrong).unwrap_err();
+        assert!(error.to_string().contains(&format!("{wrong:?}")), "{error}");
+        assert!(serde_json::from_value::<ApiProtocol>(json!(format!("custom:{wrong}"))).is_err(), "{wrong}");
+    }
+    assert!(serde_json::from_value::<ApiProtocol>(json!("toy")).is_err(), "a name needs its prefix");
+    assert_eq!(size_of::<Option<ApiProtocol>>(), 32);
 }
 
 /// REQ-147.

@@ -108,10 +108,10 @@ pub struct ErrorContext {
 }
 
 impl ProviderError {
-    /// Creates an error of this kind.
+    /// Creates an error of this kind from a text or from an [`ErrorContext`], which also has a status, a target and advice.
     #[must_use]
-    pub fn new(kind: ErrorKind, context: ErrorContext) -> Self {
-        let context = Box::new(context);
+    pub fn new(kind: ErrorKind, context: impl Into<ErrorContext>) -> Self {
+        let context = Box::new(context.into());
         match kind {
             ErrorKind::Api => Self::Api(context),
             ErrorKind::Network => Self::Network(context),
@@ -260,6 +260,18 @@ impl ErrorContext {
 }
 
 /// Formats one line: target, status, message and advice.
+impl From<&str> for ErrorContext {
+    fn from(message: &str) -> Self {
+        Self::new(message)
+    }
+}
+
+impl From<String> for ErrorContext {
+    fn from(message: String) -> Self {
+        Self::new(message)
+    }
+}
+
 impl fmt::Display for ErrorContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.provider, &self.model) {

@@ -56,6 +56,28 @@ async fn a_protocol_that_nobody_speaks_is_an_error_that_names_the_feature() {
     }
 }
 
+#[tokio::test]
+async fn a_custom_protocol_stands_beside_the_built_in_ones() {
+    let mut registry = two();
+    let model = ModelConfig::custom("toy", "acme", "toy-1").unwrap();
+    let request = ModelRequest::new(model, History::new());
+    let error = registry.stream(&request, &mut |_| {}, &CancellationToken::new()).await.unwrap_err();
+    for error in [error, registry.check(&request.model).unwrap_err()] {
+        let text = error.to_string();
+        assert!(text.contains("custom:toy") && text.contains("ApiProtocol::custom(\"toy\")"), "{text}");
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Other, false));
+    }
+
+    let toy = ApiProtocol::custom("toy").unwrap();
+    registry.register(toy, Arc::new(Fixed("t")));
+    let completion = registry.stream(&request, &mut |_| {}, &CancellationToken::new()).await.unwrap();
+    assert_eq!(completion.vendor_reason.as_deref(), Some("t"));
+    assert_eq!(registry.provider_id_for(&request.model), "t");
+    assert!(registry.serves(toy) && !registry.serves(ApiProtocol::custom("other").unwrap()));
+    assert!(registry.protocols().any(|protocol| protocol == toy));
+    assert_eq!(registry.provider_id_for(&ModelConfig::openai("m", "M", "k")), "b");
+}
+
 #[test]
 fn a_later_registration_takes_the_place_of_an_earlier_one() {
     let mut registry = two();

@@ -38,7 +38,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Bytes of each tool result of a session whose size is looked at.
+/// Bytes of each tool result of a session whose size is measured.
 const RESULT_BYTES: usize = 2_048;
 
 fn main() -> Result<(), BoxError> {
@@ -70,7 +70,7 @@ fn text(n: usize, length: usize) -> String {
     format!("result {n} ").chars().chain("word of a line \n".chars().cycle()).take(length).collect()
 }
 
-/// Answers at once and looks at nothing: each reply calls the tool, until all rounds are done. The call is that of workload w2.
+/// Answers at once without reading the conversation: each reply calls the tool, until all rounds are done. The call is that of workload w2.
 struct Rounds {
     left: AtomicUsize,
 }

@@ -9,7 +9,7 @@
 //! # let dir = dir.path();
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let new_agent = || BasicAgent::new(ModelConfig::default()).with_provider(ScriptedProvider::texts(["Hello."]));
-//! let first = new_agent();
+//! let mut first = new_agent();
 //! let store = JsonStore::open(dir.join("sessions"))?;
 //! let recorder = SessionRecorder::attach(&mut first, store.clone());
 //! first.chat("Hi").await?;
@@ -57,7 +57,7 @@ pub trait SaveContext {
     /// When it cannot be written. The file is as it was then.
     fn save_context(&self, path: impl AsRef<Path>) -> Result<(), SessionError>;
 
-    /// Puts the messages of a file in the place of the conversation, and says what had to be repaired in them.
+    /// Replaces the conversation by the messages of a file, and returns the repairs that the messages needed.
     ///
     /// # Errors
     /// When there is no such file, when it is not a list of messages, or a run is open. The conversation stays as it was.
@@ -139,7 +139,7 @@ pub trait RestoreSession: Sized {
     /// recording. What the agent does from here on is in no session; a second process can do the same work again.
     ///
     /// If the state of an open run cannot be read, the run is closed as after a crash: calls without a result get one
-    /// that says so.
+    /// that reports it.
     ///
     /// # Errors
     /// When a run is open in this agent, or the session's events do not make a conversation.
@@ -182,7 +182,7 @@ impl RestoreSession for BasicAgent {
         // A session does not hold the system prompt: what is set here counts as what was there.
         snapshot.system_prompt = self.state().system_prompt.to_string();
         snapshot.changed = false;
-        // A fork that nobody has gone on with yet: its first loop is a branch of the last one that it took along.
+        // A fork without a loop of its own: its first loop is a branch of the last loop that was copied.
         snapshot.rewound = session.loops.last().is_some_and(|r| r.session_id != session.session_id);
         Ok(self.restore(snapshot)?)
     }

@@ -17,7 +17,7 @@ pub enum SessionError {
     /// There is no such session.
     #[error("there is no session {id:?} in {store}")]
     NotFound {
-        /// The session.
+        /// The id of the session.
         id: String,
         /// The store, as it describes itself.
         store: String,
@@ -35,17 +35,17 @@ pub enum SessionError {
     InvalidId {
         /// The id, cut to a length that can be shown.
         id: String,
-        /// The reason.
+        /// The rule that the id breaks.
         reason: &'static str,
     },
     /// The content of the file is invalid. None of it was used, and the file was not changed.
     #[error("{} is damaged at {place}: {source}", path.display())]
     Corrupt {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Where in it.
+        /// The position in the file.
         place: String,
-        /// What is wrong.
+        /// The reason why the content is invalid.
         source: BoxError,
     },
     /// The file was written by a later version.
@@ -54,9 +54,9 @@ pub enum SessionError {
         path.display()
     )]
     UnsupportedVersion {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Its version.
+        /// The version of the file.
         found: u32,
         /// The newest that is known.
         known: u32,
@@ -67,7 +67,7 @@ pub enum SessionError {
         path.display()
     )]
     TooLarge {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The most that is read.
         limit: u64,
@@ -85,13 +85,13 @@ pub enum SessionError {
     /// The query is invalid.
     #[error("the query cannot be answered: {reason}")]
     InvalidQuery {
-        /// The reason.
+        /// The reason why it is invalid.
         reason: &'static str,
     },
     /// An operation of the database failed.
     #[error("{} could not be {action}: {source}", path.display())]
     Database {
-        /// The database.
+        /// The path of the database.
         path: PathBuf,
         /// The operation, as a past participle: "written".
         action: &'static str,
@@ -101,49 +101,49 @@ pub enum SessionError {
     /// An operation of the store failed. For stores outside of this crate.
     #[error("{what} could not be {action}: {source}")]
     Store {
-        /// What the store was asked for, for example a session.
+        /// The object of the operation, for example a session.
         what: String,
         /// What it was to do with it, as a past participle: "written".
         action: &'static str,
-        /// The cause.
+        /// The cause of the failure.
         source: BoxError,
     },
     /// Something cannot be written as JSON.
     #[error("{what} cannot be written as JSON: {source}")]
     Encode {
-        /// What.
+        /// The value that was encoded.
         what: &'static str,
-        /// The reason.
+        /// The error of the encoder.
         source: serde_json::Error,
     },
     /// The conversation cannot be rebuilt from the events of a loop.
     #[error("the conversation of loop {loop_id} cannot be rebuilt: {source}")]
     Fold {
-        /// The loop.
+        /// The id of the loop.
         loop_id: LoopId,
-        /// The reason.
+        /// The reason why the events do not make a conversation.
         source: BoxError,
     },
     /// The open run cannot be resumed.
     #[error("the open loop {loop_id} cannot be resumed: {source}; the session loads without it")]
     Resume {
-        /// The loop.
+        /// The id of the loop.
         loop_id: LoopId,
-        /// The reason.
+        /// The reason why the run cannot be resumed.
         source: BoxError,
     },
     /// The session has no such point.
     #[error("session {session_id} has no place after {point}; Session::points lists those that it has")]
     NoPoint {
-        /// The session.
+        /// The id of the session.
         session_id: SessionId,
-        /// The place.
+        /// The point that was requested.
         point: Point,
     },
     /// No run of the session waits for an answer.
     #[error("no run of session {session_id} waits for an answer; OpenRuns::unfinished lists those that do")]
     NotWaiting {
-        /// The session.
+        /// The id of the session.
         session_id: SessionId,
     },
     /// The open run of the session needs something that the agent does not have.
@@ -152,7 +152,7 @@ pub enum SessionError {
         .missing.join(", ")
     )]
     Missing {
-        /// The session.
+        /// The id of the session.
         session_id: SessionId,
         /// What is missing: `tool NAME`, `route PROVIDER/MODEL` or `hook NAME`.
         missing: Vec<String>,

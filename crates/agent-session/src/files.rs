@@ -1,4 +1,4 @@
-//! What files looked like that tools touched, noted in the session, to warn where a conversation goes on over others.
+//! The state of files that tools used, recorded in the session, to warn when a conversation continues over other files.
 //!
 //! A [`FileWatch`] notes by two hooks, in the details of the tools' results, what each file was before it was first
 //! touched and after each call that changed it. No content is kept: length, time and a hash.
@@ -118,7 +118,7 @@ impl FileState {
         self.0.iter().filter_map(differs).collect()
     }
 
-    /// Takes in what a message before the place says.
+    /// Applies the file notes of a message before the place.
     pub(crate) fn note_after(&mut self, message: &AgentMessage) {
         let Some(notes) = notes(message) else { return };
         for (path, mark) in notes.before {
@@ -127,7 +127,7 @@ impl FileState {
         self.0.extend(notes.after);
     }
 
-    /// Takes in what any message says of files that nothing is known of.
+    /// Applies the file notes of any message to files whose state is unknown.
     pub(crate) fn note_before(&mut self, message: &AgentMessage) {
         let Some(notes) = notes(message) else { return };
         for (path, mark) in notes.before {

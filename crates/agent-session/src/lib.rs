@@ -13,7 +13,7 @@
 //! # let dir = tempfile::tempdir()?;
 //! # let sessions = dir.path();
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-//! let agent = BasicAgent::new(ModelConfig::default()).with_provider(ScriptedProvider::texts(["Hello."]));
+//! let mut agent = BasicAgent::new(ModelConfig::default()).with_provider(ScriptedProvider::texts(["Hello."]));
 //! let store = JsonStore::open(sessions)?;
 //! let recorder = SessionRecorder::attach(&mut agent, store.clone());
 //! agent.chat("Hi").await?;
@@ -30,8 +30,8 @@
 //! # What is written when
 //!
 //! Each input of a run is one line. It is appended to `{session_id}.journal.jsonl` before the run acts on it, at a cost
-//! proportional to what is new. Saving or closing a session writes the readable file `{session_id}.json`, which contains
-//! everything from the journal. A killed process loses at most the line that it was writing.
+//! proportional to the new messages and events. Saving or closing a session writes the readable file `{session_id}.json`, which
+//! contains everything from the journal. A killed process loses at most the line that it was writing.
 
 pub mod agent;
 #[cfg(feature = "cassette")]

@@ -1,4 +1,4 @@
-//! A session from a store, and how to go on from it.
+//! Sessions loaded from a store, and the open runs in them.
 //!
 //! ```
 //! use agent_core::Timestamp;
@@ -57,7 +57,7 @@ impl LoadedSession {
         self.torn_bytes
     }
 
-    /// The session alone.
+    /// Returns the session without its load state.
     #[must_use]
     pub fn into_session(self) -> Session {
         self.session
@@ -116,7 +116,7 @@ impl LoadedSession {
         }
     }
 
-    /// The loop that the conversation goes on from: the [head](Session::head).
+    /// Returns the id of the loop that the conversation continues from: the [head](Session::head).
     #[must_use]
     pub fn last_loop_id(&self) -> Option<&LoopId> {
         self.session.head().map(|r| &r.loop_id)

@@ -14,7 +14,7 @@ use agent_core::{AgentMessage, Content, GroupRole, ImageContent, Message};
 use crate::model::{LoopRecord, Session};
 use crate::store::SessionSummary;
 
-/// The session as Markdown: its loops in their order, with what was said, called and given back.
+/// Returns the session as Markdown: its loops in order, with their messages, tool calls and results.
 #[must_use]
 pub fn to_markdown(session: &Session) -> String {
     let summary = SessionSummary::of(session);

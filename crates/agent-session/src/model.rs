@@ -19,6 +19,7 @@ mod extra;
 mod fold;
 pub(crate) mod form;
 pub(crate) mod form1;
+mod merge;
 mod origin;
 pub(crate) mod recording;
 pub(crate) mod texts;
@@ -47,9 +48,9 @@ pub const SESSION_VERSION: u32 = 1;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Session {
-    /// The session.
+    /// The id of the session.
     pub session_id: SessionId,
-    /// The agent.
+    /// The id of the agent.
     pub agent_id: AgentId,
     /// When its first loop began.
     pub created_at: Timestamp,
@@ -59,11 +60,11 @@ pub struct Session {
     pub formation: SessionFormation,
     /// The call that began it, for the session of a sub-agent.
     pub parent_spawn_ref: Option<SpawnRef>,
-    /// The place of another session that it goes on from.
+    /// The place of another session that this one continues, for a fork.
     pub forked_from: Option<ForkRef>,
     /// How long it is meant to be kept.
     pub scope: SessionScope,
-    /// The loops.
+    /// The loops, in the order in which they began.
     pub loops: Vec<LoopRecord>,
     /// The last journal record that is in here.
     pub(crate) journal_records: u64,
@@ -74,30 +75,30 @@ pub struct Session {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum SessionFormation {
-    /// Somebody asked for it.
+    /// The program called `new_session`.
     Explicit {
-        /// When.
+        /// The time of the call.
         timestamp: Timestamp,
     },
     /// Its first loop began.
     FirstLoop {
-        /// When.
+        /// The time when the loop began.
         timestamp: Timestamp,
     },
     /// The one before had been silent for long.
     InactivityTimeout {
         /// How long it had to be silent, in seconds.
         threshold_secs: u64,
-        /// The one before.
+        /// The session that was silent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         previous_session_id: Option<SessionId>,
-        /// When.
+        /// The time when the new session began.
         timestamp: Timestamp,
     },
 }
 
 impl SessionFormation {
-    /// What an agent said of its new session; `None` for what this version does not know.
+    /// Returns the formation that an agent's new session reports; `None` for an origin that this version does not know.
     pub(crate) fn of(origin: &SessionOrigin, timestamp: Timestamp) -> Option<Self> {
         match origin {
             SessionOrigin::Explicit => Some(Self::Explicit { timestamp }),
@@ -121,7 +122,7 @@ pub enum SessionScope {
     /// As long as it is of use.
     #[default]
     Ephemeral,
-    /// Until somebody deletes it.
+    /// Until a program or the user deletes it.
     Persistent,
 }
 
@@ -130,11 +131,11 @@ pub enum SessionScope {
 #[serde(remote = "Self")]
 #[non_exhaustive]
 pub struct LoopRecord {
-    /// The loop.
+    /// The id of the loop.
     pub loop_id: LoopId,
-    /// Its session.
+    /// The session that the loop began in.
     pub session_id: SessionId,
-    /// Its agent.
+    /// The agent that ran the loop.
     pub agent_id: AgentId,
     /// The loop that it continues or was started by; may be in another session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,12 +143,12 @@ pub struct LoopRecord {
     /// How it continues; `Initial` for a first loop.
     #[serde(default)]
     pub continuation_kind: ContinuationKind,
-    /// When it began.
+    /// The time when the loop began.
     pub started_at: Timestamp,
     /// When it ended; absent while it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// What became of it.
+    /// The state or result of the loop.
     pub status: LoopStatus,
     /// Why it was refused, for `Rejected`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,7 +159,7 @@ pub struct LoopRecord {
     /// What it ran with; no secrets.
     #[serde(default)]
     pub config: LoopConfigSnapshot,
-    /// What the conversation was before it; absent where nobody said so, then it is that after the loop before.
+    /// The conversation before the loop. If it is absent, the loop begins with the conversation after the loop before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<LoopBase>,
     /// Its messages in the order of their ends, as `AgentEnd` lists them.
@@ -167,7 +168,7 @@ pub struct LoopRecord {
     /// Messages that are not the loop's own: replies of attempts that were tried again, and what compactions put in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub other_messages: Vec<MessageRef>,
-    /// Its turns.
+    /// The turns of the loop, in order.
     #[serde(default)]
     pub turns: Vec<Turn>,
     /// Tokens of all turns.
@@ -176,7 +177,7 @@ pub struct LoopRecord {
     /// What the caller wanted to have noted.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub metadata: Value,
-    /// What was said, in order.
+    /// The events of the loop, in order.
     #[serde(skip)]
     pub events: Vec<LoopEvent>,
     /// Loops of the same session that continue it.
@@ -198,13 +199,13 @@ pub struct LoopRecord {
     pub(crate) extra: Extra,
 }
 
-/// What became of a loop.
+/// The state or result of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum LoopStatus {
     /// It was announced and has not begun.
     Pending,
-    /// It is open.
+    /// It has begun and has not ended.
     Running,
     /// It waits for an answer.
     Suspended,
@@ -218,7 +219,7 @@ pub enum LoopStatus {
     Failed,
     /// The caller aborted it.
     Aborted,
-    /// It was cut off: its process ended, its task was dropped, or it could not be written down.
+    /// It was cut off: its process ended, its task was dropped, or a record could not be written.
     Interrupted,
 }
 
@@ -241,11 +242,11 @@ pub struct LoopBase {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Turn {
-    /// The turn.
+    /// The id of the turn.
     pub turn_id: TurnId,
-    /// What opened it.
+    /// The event that opened the turn.
     pub triggered_by: TurnTrigger,
-    /// Its tokens.
+    /// The tokens of the turn.
     #[serde(default)]
     pub usage: Usage,
     /// What entered before the reply.
@@ -257,7 +258,7 @@ pub struct Turn {
     /// The results of its calls.
     #[serde(default)]
     pub tool_results: Vec<usize>,
-    /// When it began.
+    /// The time when the turn began.
     pub started_at: Timestamp,
     /// When it ended; absent while it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -268,13 +269,13 @@ pub struct Turn {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ChildLoopRef {
-    /// The call.
+    /// The call that began the sub-agent.
     pub tool_call_id: ToolCallId,
-    /// The tool.
+    /// The tool that was called.
     pub tool_name: ToolName,
-    /// The sub-agent's loop.
+    /// The loop of the sub-agent.
     pub child_loop_id: LoopId,
-    /// Its session.
+    /// The session of the sub-agent.
     pub child_session_id: SessionId,
 }
 
@@ -284,7 +285,7 @@ pub struct ChildLoopRef {
 pub struct SpawnRef {
     /// The session of the call.
     pub parent_session_id: SessionId,
-    /// Its loop.
+    /// The loop of the call.
     pub parent_loop_id: LoopId,
     /// The call; empty until it has ended.
     pub tool_call_id: ToolCallId,
@@ -324,6 +325,28 @@ impl Session {
             journal_records: 0,
             extra: Extra::default(),
         }
+    }
+
+    /// Merges this copy of a session into the stored one: the result has the loops of both, and of a loop that both have
+    /// the version with more events.
+    #[must_use]
+    pub fn merged_into(self, stored: Self) -> Self {
+        merge::merge(stored, self)
+    }
+
+    /// Returns the session without its loops, as JSON.
+    pub(crate) fn head_value(&self) -> Result<Value, serde_json::Error> {
+        form::head_value(self)
+    }
+
+    /// Returns the session with its loops, as JSON.
+    pub(crate) fn to_value(&self) -> Result<Value, serde_json::Error> {
+        form::session_value(self)
+    }
+
+    /// Reads what [`to_value`](Self::to_value) returned, in this version or an earlier one.
+    pub(crate) fn from_value(value: Value) -> Result<Self, form::FormError> {
+        form::read_session(value)
     }
 }
 

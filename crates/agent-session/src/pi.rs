@@ -33,7 +33,7 @@ pub use write::export;
 /// The newest version of pi's files that is known.
 pub const PI_VERSION: u64 = 3;
 
-/// The kind of an entry that only says where the conversation goes on.
+/// The kind of an entry that only names the place where the conversation continues.
 const HEAD_MARK: &str = "looptree.head";
 
 /// What an import gives.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Point {
-    /// The loop.
+    /// The id of the loop.
     pub loop_id: LoopId,
     /// How many of [`LoopRecord::messages`](crate::LoopRecord::messages) are before it.
     pub messages: usize,

@@ -96,7 +96,7 @@ struct Tracked {
     recording: Recording,
     /// The journal, for a session that is written to the store.
     journal: Option<SessionJournal>,
-    /// Whether it was put aside by [`SessionRecorder::compact_journal`] or [`SessionRecorder::flush`].
+    /// Whether it was completed by [`SessionRecorder::compact_journal`] or [`SessionRecorder::flush`].
     completed: bool,
     /// Whether its writer is in use by a save.
     saving: bool,

@@ -108,7 +108,7 @@ fn natural() -> Value {
     json!({ "type": "integer", "minimum": 0 })
 }
 
-/// A text, or where it stands: a JSON pointer into its loop.
+/// A text, or its position: a JSON pointer into its loop.
 fn packed_text() -> Value {
     json!({ "anyOf": [text(), object(&[("$text", text())], &[])] })
 }

@@ -35,7 +35,6 @@ pub(crate) mod files;
 mod id;
 pub(crate) mod journal;
 mod json;
-mod merge;
 mod query;
 mod record;
 mod salvage;

@@ -11,7 +11,7 @@
 //! # let dir = tempfile::tempdir()?;
 //! # let dir = dir.path();
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-//! let agent = BasicAgent::new(ModelConfig::default())
+//! let mut agent = BasicAgent::new(ModelConfig::default())
 //!     .with_provider(ScriptedProvider::texts(["Blue.", "Red.", "Green."]));
 //! let store = JsonStore::open(dir)?;
 //! let recorder = SessionRecorder::attach(&mut agent, store.clone());
@@ -41,7 +41,7 @@ mod fork;
 mod outline;
 mod path;
 
-use agent_core::{History, TurnId};
+use agent_core::{History, SessionId, Timestamp, TurnId, Usage};
 
 pub use agent::{Arrival, TimeTravel};
 pub use compare::{Comparison, Side};
@@ -100,7 +100,7 @@ impl Session {
     pub fn history_at(&self, point: &Point) -> Result<History, SessionError> {
         let at = self.place(point)?;
         let Some(record) = self.loops.get(at) else { return Err(self.no_point(point)) };
-        let begin = self.begin_of(at)?;
+        let begin = path::begin_of(self, at)?;
         cut::cut(record, begin, point.messages).map(|cut| cut.fold.into_closed())
     }
 
@@ -111,7 +111,7 @@ impl Session {
     /// As [`history_at`](Self::history_at).
     pub fn files_at(&self, point: &Point) -> Result<FileState, SessionError> {
         let mut state = self.forked_from.as_ref().map(|f| f.files.clone()).unwrap_or_default();
-        for step in self.path_to(point)? {
+        for step in path::path_to(self, point)? {
             let Some(record) = self.loops.get(step.at) else { continue };
             record.messages.iter().take(step.own).for_each(|m| state.note_after(m));
         }
@@ -135,6 +135,48 @@ impl Session {
             }
         }
         counters
+    }
+
+    /// Returns all turns, in the order in which they were recorded; their positions in the list stay as the session grows.
+    ///
+    /// # Errors
+    /// [`SessionError::Fold`] when the events of a loop do not make a conversation.
+    pub fn outline(&self) -> Result<Vec<OutlineTurn>, SessionError> {
+        outline::outline(self)
+    }
+
+    /// Returns a new session with the loops that lead to this point and nothing else. Loops keep their ids and the id of
+    /// their session; messages are shared. A loop that is cut in the middle becomes `Interrupted`. An open run is not
+    /// copied, and its calls without a result get one that reports it.
+    ///
+    /// # Errors
+    /// [`SessionError::NoPoint`] when there is no such point, [`SessionError::Fold`] when the events before it do not make
+    /// a conversation.
+    pub fn forked(
+        &self,
+        point: &Point,
+        id: impl Into<SessionId>,
+        now: Timestamp,
+    ) -> Result<Self, SessionError> {
+        fork::fork(self, point, id.into(), now)
+    }
+
+    /// Compares two places of this session.
+    ///
+    /// # Errors
+    /// As [`Comparison::between`].
+    pub fn compare(&self, a: &Point, b: &Point) -> Result<Comparison, SessionError> {
+        Comparison::between((self, a), (self, b))
+    }
+
+    /// Returns the tokens of all turns that led to a place.
+    ///
+    /// # Errors
+    /// As [`history_at`](Self::history_at).
+    pub fn usage_to(&self, point: &Point) -> Result<Usage, SessionError> {
+        let steps = path::path_to(self, point)?;
+        let used = steps.iter().filter_map(|s| Some(compare::usage_of(self.loops.get(s.at)?, s.own)));
+        Ok(used.fold(Usage::default(), |sum, u| sum.combine(&u)))
     }
 
     /// The loop of a point, where there is such a point.

@@ -61,21 +61,21 @@ pub const MAX_PROMPT_SHOWN: usize = 200;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Unfinished {
-    /// The session.
+    /// The id of the session.
     pub session_id: SessionId,
-    /// The agent.
+    /// The id of the agent.
     pub agent_id: AgentId,
-    /// The loop.
+    /// The id of the loop.
     pub loop_id: LoopId,
     /// Whether it waits, was cut off (or was answered and is to go on), or is being written by a process now.
     pub status: LoopStatus,
     /// When something was last recorded: since then it waits.
     pub since: Timestamp,
-    /// What it was asked to do: the beginning of the last thing the user said, at most [`MAX_PROMPT_SHOWN`] bytes.
+    /// The beginning of the last user message, at most [`MAX_PROMPT_SHOWN`] bytes.
     pub prompt: String,
-    /// The model.
+    /// The model of the run.
     pub model: String,
-    /// What it waits for a person to answer; empty where `resume()` is all that is needed.
+    /// The questions that the user must answer; empty if `resume()` is sufficient.
     pub questions: Vec<Question>,
 }
 
@@ -83,7 +83,7 @@ pub struct Unfinished {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct UnfinishedSessions {
-    /// The runs.
+    /// The runs that are not over.
     pub runs: Vec<Unfinished>,
     /// Sessions that could not be read, or whose open run could not, and why.
     pub unreadable: Vec<(SessionId, SessionError)>,

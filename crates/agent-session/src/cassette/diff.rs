@@ -89,7 +89,7 @@ fn text(value: Option<&Value>, plain: bool) -> String {
     }
 }
 
-/// A line of at most [`MAX_LINE`] characters, with what stands around the character `at`.
+/// Returns a line of at most [`MAX_LINE`] characters: the text around the character `at`.
 fn short(line: &str, at: usize) -> String {
     if line.chars().count() <= MAX_LINE {
         return line.to_owned();

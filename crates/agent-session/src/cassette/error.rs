@@ -16,17 +16,17 @@ pub enum CassetteError {
         "the cassette has version {found}, and this program reads up to version {CASSETTE_VERSION}; use the version that made it ({made_by})"
     )]
     Later {
-        /// Its version.
+        /// The version of the file.
         found: u32,
-        /// What made it.
+        /// The program and version that wrote the file.
         made_by: String,
     },
     /// A part of it refers to another that is not there.
     #[error("the cassette is damaged: {what} refers to {to}, which is not in it; record the run again")]
     Dangling {
-        /// The part.
+        /// The part of the cassette that is incomplete.
         what: String,
-        /// What is missing.
+        /// The entry that does not exist in the cassette.
         to: String,
     },
     /// It is larger than [`MAX_CASSETTE_BYTES`](super::MAX_CASSETTE_BYTES).

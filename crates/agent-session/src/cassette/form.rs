@@ -19,7 +19,7 @@ pub const CASSETTE_VERSION: u32 = 1;
 /// The largest text that is read as a cassette: 256 MiB.
 pub const MAX_CASSETTE_BYTES: usize = 256 * 1024 * 1024;
 
-/// A run on record, or several of one agent.
+/// The recording of a run, or of several runs of one agent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -28,10 +28,10 @@ pub struct Cassette {
     pub version: u32,
     /// The program that made it.
     pub made_by: String,
-    /// The agent.
+    /// The id of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
-    /// Its session.
+    /// The id of the agent's session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// What the program wants to find again: its prompts, say.
@@ -39,7 +39,7 @@ pub struct Cassette {
     pub notes: BTreeMap<String, Value>,
     /// The ids of the providers that called the models, by provider and model: loops are named after them.
     pub providers: BTreeMap<String, String>,
-    /// The tools.
+    /// The tools of the agent.
     pub tools: Vec<RecordedTool>,
     /// What requests say besides their messages: model, system prompt, tools, options. Each different one once.
     pub setups: Vec<Value>,
@@ -51,12 +51,12 @@ pub struct Cassette {
     pub clock: RecordedClock,
 }
 
-/// A tool, as far as an agent looks at it before it calls.
+/// A tool, as far as an agent reads it before a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RecordedTool {
-    /// What the model is told.
+    /// The description that the model receives.
     pub definition: ToolDefinition,
     /// Its name for people.
     pub label: String,
@@ -66,17 +66,17 @@ pub struct RecordedTool {
     /// The longest that a call may take, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// What it said of arguments: each different one once.
+    /// The properties of a call with given arguments, once for each different arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub said: Vec<RecordedView>,
 }
 
-/// What a tool said of arguments before a call.
+/// The properties that a tool reported for arguments before a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RecordedView {
-    /// The arguments.
+    /// The arguments of the call.
     pub arguments: Value,
     /// What it made of them, where they were of an older form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,12 +84,12 @@ pub struct RecordedView {
     /// What the call does to the world.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effects: Option<Effects>,
-    /// What a person must be asked.
+    /// The question that the user must answer before the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
 }
 
-/// One call.
+/// A recorded call and its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -101,34 +101,34 @@ pub struct RecordedCall {
     pub ended: Option<u32>,
 }
 
-/// What was called.
+/// The target of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum RecordedEffect {
-    /// A model.
+    /// A call of a model.
     Model {
-        /// What it was asked.
+        /// The request, as numbers of the cassette's tables.
         request: RecordedRequest,
-        /// What arrived.
+        /// The events that arrived.
         #[serde(with = "stream")]
         events: Vec<OwnedStreamEvent>,
-        /// How it ended.
+        /// The result of the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<RecordedModelEnd>,
     },
-    /// A tool.
+    /// A call of a tool.
     Tool {
-        /// The tool.
+        /// The name of the tool.
         name: String,
-        /// The call's id.
+        /// The id of the call.
         id: String,
-        /// The arguments.
+        /// The arguments of the call.
         arguments: Value,
         /// What it said while it ran.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         said: Vec<RecordedSignal>,
-        /// How it ended.
+        /// The result of the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<RecordedToolEnd>,
     },
@@ -139,7 +139,7 @@ pub enum RecordedEffect {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RecordedRequest {
-    /// In [`Cassette::setups`].
+    /// The number of the setup in [`Cassette::setups`].
     pub setup: u32,
     /// In [`Cassette::messages`]: a first one, and how many follow each other from it on.
     pub messages: Vec<(u32, u32)>,
@@ -174,7 +174,7 @@ pub enum RecordedSignal {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum RecordedToolEnd {
-    /// It gave this.
+    /// The call returned this value.
     Done(ToolResult),
     /// It did not work.
     Failed(String),
@@ -190,7 +190,7 @@ pub enum RecordedToolEnd {
     Panicked(String),
 }
 
-/// Times, waits and ids, each in the order in which they were asked for.
+/// Times, waits and ids, each in the order in which the run requested them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -199,20 +199,20 @@ pub struct RecordedClock {
     pub now: Vec<(u64, u32)>,
     /// Times of the clock that is never set back, the same way.
     pub monotonic: Vec<(u64, u32)>,
-    /// Waits.
+    /// The waits, in order.
     pub sleeps: Vec<RecordedSleep>,
-    /// Random names.
+    /// The random ids, in order.
     pub ids: Vec<String>,
 }
 
-/// A wait.
+/// A wait of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RecordedSleep {
     /// How long it was to be.
     pub ms: u64,
-    /// Whether it came to its end; else nobody waited for it any more.
+    /// Whether the wait came to its end; `false` if its task was dropped first.
     pub over: bool,
 }
 
@@ -281,7 +281,7 @@ impl Cassette {
     }
 }
 
-/// Under which name a model's provider stands in [`Cassette::providers`].
+/// The name of a model's provider in [`Cassette::providers`].
 pub(super) fn provider_name(model: &ModelConfig) -> String {
     format!("{}/{}", model.provider, model.id)
 }

@@ -44,7 +44,7 @@ struct State {
 }
 
 impl CassetteRecorder {
-    /// An empty cassette.
+    /// Creates a recorder with an empty cassette.
     #[must_use]
     pub fn new() -> Self {
         let recorder = Self::default();
@@ -156,7 +156,7 @@ impl State {
         }
     }
 
-    /// The request by numbers; what is new in it is added to the tables.
+    /// The request as numbers; entries that the tables do not have are added to them.
     fn request(&mut self, request: &ModelRequest) -> RecordedRequest {
         let setup = number(&mut self.setups, &mut self.cassette.setups, &request::setup(request));
         let mut runs: Vec<(u32, u32)> = Vec::new();

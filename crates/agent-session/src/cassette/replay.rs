@@ -114,7 +114,7 @@ impl Replay {
         self
     }
 
-    /// The cassette.
+    /// Returns the cassette that is replayed.
     #[must_use]
     pub fn cassette(&self) -> &Cassette {
         &self.shared.cassette
@@ -269,7 +269,7 @@ impl Shared {
         ))
     }
 
-    /// Notes a difference that is told in words.
+    /// Records a difference that is described in words.
     fn diverge(&self, at: String, then: &str, now: &str) -> Divergence {
         let found = Divergence { at, field: String::new(), diff: format!("- {then}\n+ {now}") };
         self.ends.send_modify(BTreeSet::clear);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{FILE_NOTES, FileMark, FileState, Notes, mark};
 
-/// The most files that one watch looks at after each call. What is touched beyond them is not noted.
+/// The maximum number of files that one watch checks after each call. Further files are not noted.
 pub const MAX_WATCHED_FILES: usize = 4096;
 
 /// Where arguments and details of tools name files.
@@ -20,7 +20,7 @@ const PATH_KEYS: [&str; 2] = ["path", "file_path"];
 /// Notes what the files of a workspace look like that tools touch. A clone is the same watch.
 ///
 /// Files are those that calls name as `path` or `file_path`, in arguments or in details, below the root. After each
-/// call all of them are looked at, so that what a shell changed in them is noted, too: one look at the directory entry
+/// call all of them are checked, so that changes by a shell are noted too: one read of the directory entry
 /// for each, and one reading of those that changed.
 #[derive(Clone)]
 pub struct FileWatch {
@@ -52,27 +52,27 @@ impl FileWatch {
         Self { inner: Arc::new(Inner { root: root.into(), seen: Mutex::default() }) }
     }
 
-    /// The directory.
+    /// Returns the directory that is watched.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.inner.root
     }
 
-    /// What it knows.
+    /// Returns the state of the files that the watch knows.
     #[must_use]
     pub fn state(&self) -> FileState {
         FileState(self.lock().files.clone())
     }
 
-    /// Goes on from what a session knows at a place, after a restart, a rewind or a fork: what is other in the files now is
-    /// noted with the next call.
+    /// Continues from the file state that a session has at a place, after a restart, a rewind or a fork. Differences
+    /// to the current files are noted with the next call.
     pub fn adopt(&self, state: &FileState) {
         let mut seen = self.lock();
         seen.before.clear();
         seen.files.clone_from(&state.0);
     }
 
-    /// Looks at these files, so that they are known. Blocks.
+    /// Reads these files, so that their state is known. Blocks.
     pub fn look_at(&self, paths: impl IntoIterator<Item = impl AsRef<str>>) {
         let paths: Vec<String> = paths.into_iter().filter_map(|p| self.relative(p.as_ref())).collect();
         self.meet(&paths);
@@ -146,9 +146,9 @@ impl FileWatch {
         }
     }
 
-    /// What is new since the last notes; `None` for nothing.
+    /// Returns the changes since the last notes; `None` without changes.
     fn take_notes(&self, paths: &[String]) -> Option<Notes> {
-        // One that nobody looked at before the call: what it was is not known.
+        // No check before the call covered this file, so its earlier state is unknown.
         for path in paths {
             let mut seen = self.lock();
             if seen.files.len() < MAX_WATCHED_FILES {

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub struct LoopEvent {
     /// Its number in the loop, from 0, without gaps.
     pub sequence: u64,
-    /// The event.
+    /// The event that was recorded.
     pub event: RecordedEvent,
 }
 

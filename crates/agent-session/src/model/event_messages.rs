@@ -35,7 +35,7 @@ pub(crate) struct Places {
     next: usize,
 }
 
-/// How many of the last messages are looked at before all are.
+/// The number of last messages that are searched before all messages are.
 const LAST: usize = 4;
 
 fn address(message: &MessageRef) -> usize {

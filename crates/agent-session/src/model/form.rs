@@ -51,72 +51,70 @@ fn wrong(place: impl Into<String>) -> impl FnOnce(serde_json::Error) -> FormErro
     move |e| FormError { place, reason: e.to_string() }
 }
 
-impl Session {
-    /// Everything but the loops.
-    pub(crate) fn head_value(&self) -> Result<Value, serde_json::Error> {
-        let mut value = serde_json::to_value(Head {
-            version: SESSION_VERSION,
-            session_id: self.session_id.clone(),
-            agent_id: self.agent_id.clone(),
-            created_at: self.created_at,
-            last_active_at: self.last_active_at,
-            formation: self.formation.clone(),
-            parent_spawn_ref: self.parent_spawn_ref.clone(),
-            forked_from: self.forked_from.clone(),
-            scope: self.scope,
-            journal_records: self.journal_records,
-        })?;
-        self.extra.merge_into(&mut value);
-        Ok(value)
-    }
+/// Returns the session without its loops.
+pub(super) fn head_value(session: &Session) -> Result<Value, serde_json::Error> {
+    let mut value = serde_json::to_value(Head {
+        version: SESSION_VERSION,
+        session_id: session.session_id.clone(),
+        agent_id: session.agent_id.clone(),
+        created_at: session.created_at,
+        last_active_at: session.last_active_at,
+        formation: session.formation.clone(),
+        parent_spawn_ref: session.parent_spawn_ref.clone(),
+        forked_from: session.forked_from.clone(),
+        scope: session.scope,
+        journal_records: session.journal_records,
+    })?;
+    session.extra.merge_into(&mut value);
+    Ok(value)
+}
 
-    /// The whole session.
-    pub(crate) fn to_value(&self) -> Result<Value, serde_json::Error> {
-        let mut value = self.head_value()?;
-        let loops = self.loops.iter().map(LoopRecord::to_value).collect::<Result<_, _>>()?;
-        if let Some(map) = value.as_object_mut() {
-            map.insert("loops".to_owned(), Value::Array(loops));
-        }
-        Ok(value)
+/// Returns the session with its loops.
+pub(super) fn session_value(session: &Session) -> Result<Value, serde_json::Error> {
+    let mut value = head_value(session)?;
+    let loops = session.loops.iter().map(LoopRecord::to_value).collect::<Result<_, _>>()?;
+    if let Some(map) = value.as_object_mut() {
+        map.insert("loops".to_owned(), Value::Array(loops));
     }
+    Ok(value)
+}
 
-    /// Reads what [`to_value`](Self::to_value) wrote, in this version or an earlier one.
-    pub(crate) fn from_value(mut value: Value) -> Result<Self, FormError> {
-        let loops = value.as_object_mut().and_then(|m| m.shift_remove("loops"));
-        let original = value.clone();
-        let head: Head = serde_json::from_value(value).map_err(wrong("the session's own fields"))?;
-        if head.version > SESSION_VERSION {
-            let reason = format!("version {} is later than {SESSION_VERSION}", head.version);
-            return Err(FormError { place: "version".to_owned(), reason });
-        }
-        let loops = match loops {
-            None => Vec::new(),
-            Some(Value::Array(loops)) => loops,
-            Some(_) => {
-                return Err(FormError { place: "loops".to_owned(), reason: "this is not a list".to_owned() });
-            }
-        };
-        let mut session = Self {
-            session_id: head.session_id,
-            agent_id: head.agent_id,
-            created_at: head.created_at,
-            last_active_at: head.last_active_at,
-            formation: head.formation,
-            parent_spawn_ref: head.parent_spawn_ref,
-            forked_from: head.forked_from,
-            scope: head.scope,
-            loops: Vec::with_capacity(loops.len()),
-            journal_records: head.journal_records,
-            extra: Extra::Nothing,
-        };
-        session.extra = Extra::between(&original, &session.head_value().map_err(wrong("the session"))?);
-        for (at, value) in loops.into_iter().enumerate() {
-            let record = LoopRecord::from_value(value)
-                .map_err(|e| FormError { place: format!("loops[{at}].{}", e.place), reason: e.reason })?;
-            session.loops.push(record);
-        }
-        Ok(session)
+/// Reads what [`session_value`] returned, in this version or an earlier one.
+pub(super) fn read_session(mut value: Value) -> Result<Session, FormError> {
+    let loops = value.as_object_mut().and_then(|m| m.shift_remove("loops"));
+    let original = value.clone();
+    let head: Head = serde_json::from_value(value).map_err(wrong("the session's own fields"))?;
+    if head.version > SESSION_VERSION {
+        let reason = format!("version {} is later than {SESSION_VERSION}", head.version);
+        return Err(FormError { place: "version".to_owned(), reason });
     }
+    let loops = match loops {
+        None => Vec::new(),
+        Some(Value::Array(loops)) => loops,
+        Some(_) => {
+            return Err(FormError { place: "loops".to_owned(), reason: "this is not a list".to_owned() });
+        }
+    };
+    let mut session = Session {
+        session_id: head.session_id,
+        agent_id: head.agent_id,
+        created_at: head.created_at,
+        last_active_at: head.last_active_at,
+        formation: head.formation,
+        parent_spawn_ref: head.parent_spawn_ref,
+        forked_from: head.forked_from,
+        scope: head.scope,
+        loops: Vec::with_capacity(loops.len()),
+        journal_records: head.journal_records,
+        extra: Extra::Nothing,
+    };
+    session.extra = Extra::between(&original, &head_value(&session).map_err(wrong("the session"))?);
+    for (at, value) in loops.into_iter().enumerate() {
+        let record = LoopRecord::from_value(value)
+            .map_err(|e| FormError { place: format!("loops[{at}].{}", e.place), reason: e.reason })?;
+        session.loops.push(record);
+    }
+    Ok(session)
 }
 
 impl LoopRecord {

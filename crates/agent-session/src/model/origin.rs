@@ -5,18 +5,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::FileState;
 
-/// Where a session was forked from. The other session knows nothing of it: it is not changed.
+/// The place that a session was forked from. The other session does not refer to the fork and is not changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ForkRef {
-    /// The session.
+    /// The id of the original session.
     pub session_id: SessionId,
-    /// Its loop.
+    /// The loop of the place.
     pub loop_id: LoopId,
     /// How many messages of that loop were taken along.
     #[serde(default)]
     pub messages: usize,
-    /// When.
+    /// The time of the fork.
     #[serde(default)]
     pub timestamp: Timestamp,
     /// What was known of the files at that place.
@@ -28,7 +28,7 @@ pub struct ForkRef {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ParallelGroupRecord {
-    /// All branches.
+    /// The loops of all branches.
     pub all_loop_ids: Vec<LoopId>,
     /// The one that was selected; absent while none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,14 +36,14 @@ pub struct ParallelGroupRecord {
     /// Its place among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected_config_index: Option<usize>,
-    /// How many loops the session had when it was selected; the conversation goes on from it unless a later loop went on from
+    /// How many loops the session had when the branch was selected; the conversation continues from it unless a later loop continued from
     /// another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected_after_loops: Option<usize>,
     /// Tokens of the judge.
     #[serde(default)]
     pub evaluation_usage: Usage,
-    /// The loop of the judge, where one was asked.
+    /// The loop of the judge, if the group had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_loop_id: Option<LoopId>,
     /// Why none was selected, or why the judge's word did not count.

@@ -54,7 +54,7 @@ impl Recording {
         self.by_id.insert(record.loop_id.clone(), at);
         self.touch(record.started_at);
         let parent = record.parent_loop_id.take();
-        // A child may have been told of before its parent.
+        // A child may have been announced before its parent.
         let waiting =
             self.session.loops.iter().filter(|r| r.parent_loop_id.as_ref() == Some(&record.loop_id));
         record.children_loop_ids = waiting.map(|r| r.loop_id.clone()).collect();
@@ -128,7 +128,7 @@ impl Recording {
         }
     }
 
-    /// Loops of groups go on beside others; a branch that waits belongs to whoever holds its outcome, and can still be answered.
+    /// Loops of groups run beside others; a branch that waits belongs to the owner of its outcome, and can still be answered.
     fn interrupt_others(&mut self, parent: Option<&LoopId>) {
         let mut kept: Vec<&LoopId> = Vec::new();
         let mut next = parent;
@@ -178,7 +178,7 @@ impl Recording {
         Some((&self.session, self.session.loops.get(at)?, self.places.get(&at)?))
     }
 
-    /// Forgets what is only of use while the loop goes on.
+    /// Frees what is only needed while the loop runs.
     pub(crate) fn settle(&mut self, at: usize) {
         self.places.remove(&at);
     }
@@ -266,7 +266,7 @@ pub(crate) fn session_of_loop(
 
 fn apply(record: &mut LoopRecord, places: &mut Places, event: &AgentEvent) -> Option<Timestamp> {
     if record.status != LoopStatus::Running && record.ended.is_none() {
-        // It was announced, waited, or was taken for dead; it goes on.
+        // It was announced, waited, or was marked as interrupted; now it continues.
         record.status = LoopStatus::Running;
     }
     match event {
@@ -360,7 +360,7 @@ fn close(record: &mut LoopRecord, places: &mut Places, end: &AgentEnd) {
     record.open_run = None;
 }
 
-/// What became of a loop that ended like this.
+/// Returns the status of a loop that ended like this.
 fn status_of(ended: &Ended) -> LoopStatus {
     match ended {
         Ended::Completed => LoopStatus::Completed,
@@ -373,7 +373,7 @@ fn status_of(ended: &Ended) -> LoopStatus {
     }
 }
 
-/// The session that a loop id names where nobody knows better: the text before the first dot.
+/// Returns the session that a loop id names: the text before the first dot. Used when no other source has it.
 pub(crate) fn session_of_id(loop_id: &LoopId) -> SessionId {
     SessionId::from(loop_id.as_str().split('.').next().unwrap_or_default())
 }

@@ -1,8 +1,11 @@
-//! Walking the tree of loops.
+//! The tree of loops and the conversation after each of them.
 
-use agent_core::{GroupMember, LoopId, Usage};
+use agent_core::fold::Fold;
+use agent_core::{GroupMember, GroupRole, History, LoopId, Usage};
 
+use super::fold::{failed, fold_loop};
 use super::{LoopRecord, LoopStatus, ParallelGroupRecord, Session};
+use crate::error::SessionError;
 
 impl Session {
     /// The loops that continue no loop of this session.
@@ -12,8 +15,8 @@ impl Session {
         })
     }
 
-    /// The loop that the conversation goes on from: the one that began last, or a branch that was selected after that. Branches that
-    /// were not selected, and judges, are none.
+    /// Returns the loop that the conversation continues from: the one that began last, or a branch that was
+    /// selected after that. Branches that were not selected, and judges, are never the head.
     #[must_use]
     pub fn head(&self) -> Option<&LoopRecord> {
         self.head_at(self.loops.len()).and_then(|at| self.loops.get(at))
@@ -28,7 +31,7 @@ impl Session {
         }))
     }
 
-    /// Branches that nobody drives any more were cut off: whoever opens the session for writing is its only writer.
+    /// Marks running branches as interrupted. The caller has opened the session for writing, so no other process runs them.
     pub(crate) fn nobody_drives_branches(&mut self) {
         for record in self.loops.iter_mut().filter(|r| r.group.is_some()) {
             if record.status == LoopStatus::Running {
@@ -79,9 +82,81 @@ impl Session {
     pub fn total_usage(&self) -> Usage {
         self.loops.iter().fold(Usage::default(), |sum, r| sum.combine(&r.usage))
     }
+
+    /// Returns the conversation after the [head](Self::head). An open loop is closed: calls without a result get one that reports it.
+    ///
+    /// # Errors
+    /// When the events of a loop do not make a conversation.
+    pub fn history(&self) -> Result<History, SessionError> {
+        match self.head_at(self.loops.len()) {
+            None => Ok(History::new()),
+            Some(head) => Ok(self.fold_at(head)?.into_closed()),
+        }
+    }
+
+    /// The conversation after this loop, closed as in [`history`](Self::history); `None` when there is no such loop.
+    ///
+    /// # Errors
+    /// As [`history`](Self::history).
+    pub fn history_after(&self, loop_id: &str) -> Result<Option<History>, SessionError> {
+        match self.position(loop_id) {
+            None => Ok(None),
+            Some(at) => Ok(Some(self.fold_at(at)?.into_closed())),
+        }
+    }
+
+    pub(crate) fn position(&self, loop_id: &str) -> Option<usize> {
+        self.loops.iter().position(|r| r.loop_id == *loop_id)
+    }
+
+    /// The fold of a loop's events over what was before it.
+    pub(crate) fn fold_at(&self, at: usize) -> Result<Fold, SessionError> {
+        let mut chain = self.loops_below(at)?;
+        let mut fold = Fold::new(History::new());
+        while let Some(record) = chain.pop() {
+            fold = fold_loop(record, fold.history())?;
+        }
+        Ok(fold)
+    }
+
+    /// Returns a loop and the loops whose conversation it continues, the last first.
+    fn loops_below(&self, at: usize) -> Result<Vec<&LoopRecord>, SessionError> {
+        let mut chain = Vec::new();
+        let mut next = Some(at);
+        while let Some(at) = next {
+            let Some(record) = self.loops.get(at) else { break };
+            chain.push(record);
+            next = self.before(at, record)?;
+        }
+        Ok(chain)
+    }
+
+    /// The place of the loop whose conversation this one begins with. It is an earlier one, so that no chain is a ring.
+    pub(crate) fn before(&self, at: usize, record: &LoopRecord) -> Result<Option<usize>, SessionError> {
+        let Some(base) = &record.base else { return Ok(self.presumed_before(at, record)) };
+        let Some(after) = &base.after_loop else { return Ok(None) };
+        match self.position(after.as_str()) {
+            Some(found) if found < at => Ok(Some(found)),
+            _ => {
+                Err(failed(&record.loop_id, format!("it begins after loop {after}, which is not before it")))
+            }
+        }
+    }
+
+    /// Returns the loop that a loop without a recorded base continues: the head at that time. Branches continue the head before their
+    /// group, and a judge has an empty conversation.
+    fn presumed_before(&self, at: usize, record: &LoopRecord) -> Option<usize> {
+        let Some(group) = &record.group else { return self.head_at(at) };
+        let first =
+            self.loops.iter().position(|r| r.group.as_ref().is_some_and(|g| g.group_id == group.group_id));
+        match group.role {
+            GroupRole::Branch { .. } => self.head_at(first.unwrap_or(at).min(at)),
+            _ => None,
+        }
+    }
 }
 
-/// What says of a loop whether the conversation goes on from it.
+/// The properties of a loop that decide whether the conversation continues from it.
 #[derive(Clone, Copy)]
 pub(crate) struct HeadMark<'a> {
     pub(crate) group: Option<&'a GroupMember>,

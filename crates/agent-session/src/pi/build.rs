@@ -147,7 +147,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// What the conversation was before a loop, in terms of the loop that it goes on from.
+    /// The conversation before a loop, in terms of the loop that it continues from.
     fn base(&self, parent: Option<usize>, before: &History) -> LoopBase {
         let nothing = History::new();
         let after = parent.and_then(|p| self.after.get(p)).unwrap_or(&nothing);
@@ -229,7 +229,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Gives the last reply's calls their results, in the order of the calls; one without gets a result that says so.
+    /// Gives the last reply's calls their results, in the order of the calls; a call without one gets a result that reports it.
     fn finish(&mut self, building: &mut Building) -> Result<(), SessionError> {
         if building.waiting.is_empty() {
             return Ok(());

@@ -12,8 +12,8 @@ pub(super) struct EntryLoop {
     pub(super) has_message: bool,
 }
 
-/// Cuts the tree: a prompt begins a loop, and so do each path but the first that goes on from an entry, and the mark that says
-/// what the conversation goes on from.
+/// Cuts the tree: a prompt begins a loop, and so do each path but the first that continues from an entry, and the mark that names
+/// the entry from which the conversation continues.
 pub(super) fn split(entries: &[Entry]) -> (Vec<EntryLoop>, Vec<usize>) {
     let mut strands: Vec<EntryLoop> = Vec::new();
     let mut strand_of: Vec<usize> = Vec::with_capacity(entries.len());

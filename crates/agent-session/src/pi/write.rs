@@ -80,8 +80,8 @@ impl Writer {
         }
     }
 
-    /// Pi goes on from the last entry. Where that is a judge's, or one of a branch that was not selected, another one says what the
-    /// conversation goes on from.
+    /// Pi continues from the last entry. If that is a judge's, or one of a branch that was not selected, another entry names the place
+    /// from which the conversation continues.
     fn head(&mut self, session: &Session) {
         let (Some(head), true) = (session.head(), session.loops.iter().any(|r| r.group.is_some())) else {
             return;

@@ -14,7 +14,7 @@ impl SessionRecorder {
     /// Takes an event in. Events of several agents and sessions may come mixed; those of one loop in their order.
     ///
     /// An event of a loop that never began is dropped, except the end of a run that `before_loop` refused, which has no
-    /// beginning: it is recorded where its session is known. A session that this recorder writes to its store hears of its
+    /// beginning: it is recorded if its session is known. A session that this recorder writes to its store receives its
     /// events by the journal; here they are dropped.
     pub fn on_event(&self, event: &AgentEvent) {
         let options = *self.inner.options.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,7 +67,7 @@ impl SessionRecorder {
         }
     }
 
-    /// Copies of the sessions that were put aside and have changed since they were last drained, whole. The recorder keeps
+    /// Returns complete copies of the sessions that were completed and have changed since they were last drained. The recorder keeps
     /// them, so that a later loop, or the end of the call that began a sub-agent, finds them; [`forget`](Self::forget)
     /// lets them go.
     #[must_use]
@@ -82,7 +82,7 @@ impl SessionRecorder {
             .collect()
     }
 
-    /// Lets go of a session in memory and gives it. One that is being written is closed by [`close`](Self::close).
+    /// Removes a session from memory and returns it. One that is being written is closed by [`close`](Self::close).
     pub fn forget(&self, id: impl AsRef<str>) -> Option<Session> {
         let mut state = self.inner.lock();
         state.sessions.get(id.as_ref()).filter(|t| !t.is_written())?;
@@ -91,7 +91,7 @@ impl SessionRecorder {
         Some(tracked.recording.session)
     }
 
-    /// Goes on with a session that was loaded.
+    /// Continues a session that was loaded.
     pub fn adopt(&self, session: impl Into<Session>) {
         let session = session.into();
         let mut state = self.inner.lock();

@@ -15,7 +15,7 @@ pub(super) fn session_of_group(event: &AgentEvent) -> Option<&SessionId> {
     }
 }
 
-/// The session that an announcement opens where it is the first that is heard of it.
+/// The session that an announcement opens if no earlier event named it.
 pub(super) fn session_of_start(start: &ParallelLoopStart) -> Session {
     Session::new(start.session_id.clone(), start.agent_id.clone(), start.timestamp)
 }

@@ -28,7 +28,7 @@ impl State {
         }
     }
 
-    /// Draws the links that an event tells of. Sessions that were put aside are found, too.
+    /// Adds the links that an event contains, also to sessions that were completed.
     pub(super) fn link(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::AgentStart(start) => self.link_start(start),
@@ -39,7 +39,7 @@ impl State {
 
     fn link_start(&mut self, start: &AgentStart) {
         let Some(parent) = &start.parent_loop_id else { return };
-        // A continuation was begun by no call: it goes on in its session, or in a fork of the one where its parent is.
+        // A continuation was begun by no call: it is in its own session, or in a fork of the session of its parent.
         if start.continuation_kind.is_some() {
             return;
         }

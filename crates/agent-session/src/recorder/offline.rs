@@ -18,7 +18,7 @@ pub(crate) async fn apply_offline<S: SessionStore + ?Sized>(
     now: Timestamp,
     input: &Input,
 ) -> Result<(Session, Run), SessionError> {
-    // Looked at first, so that a session that is not there or does not wait is not opened for writing.
+    // Checked first, so that a session that does not exist or does not wait is not opened for writing.
     let session_id = SessionId::from(id);
     if store.load_session(id).await?.open_run()?.is_none() {
         return Err(SessionError::NotWaiting { session_id });

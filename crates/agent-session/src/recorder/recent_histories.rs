@@ -22,7 +22,7 @@ impl RecentHistories {
     }
 
     /// The loop whose conversation has most of this one's beginning; of equals the one that has least beyond it. Only loops that
-    /// `may_be` are asked about.
+    /// that `may_be` accepts are considered.
     pub(super) fn closest(
         &self,
         history: &History,

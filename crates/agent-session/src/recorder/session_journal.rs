@@ -20,7 +20,7 @@ pub(super) struct SessionJournal {
 }
 
 impl SessionJournal {
-    /// Opens a session for writing and takes over what is there.
+    /// Opens a session for writing and returns its stored state.
     pub(super) async fn open<S: SessionStore + ?Sized>(
         store: &S,
         id: &SessionId,
@@ -34,7 +34,7 @@ impl SessionJournal {
         if let Some(session) = recording.as_ref().map(|r| &r.session)
             && let Some(head) = session.head_at(session.loops.len())
             && let Some(record) = session.loops.get(head)
-            // A conversation that cannot be folded is not gone on from: the next loop writes its own beginning.
+            // A conversation that cannot be folded is not continued: the next loop writes its own beginning.
             && let Ok(fold) = session.fold_at(head)
         {
             known.note(&record.loop_id, fold.history().clone());
@@ -141,7 +141,7 @@ impl SessionJournal {
             })?;
         }
         recording.session.journal_records = number;
-        // While a run goes on nobody begins from its end, and whoever holds its history makes the next message copy a piece of it.
+        // While a run continues no loop begins from its end, and keeping its history here would make the next message copy a piece of it.
         if entry.run.ended().is_some() || !entry.run.questions().is_empty() {
             self.known.note(&setup.loop_id, entry.run.history().clone());
         }

@@ -135,7 +135,7 @@ impl Inner {
         idle
     }
 
-    /// Writes an entry to a session that is open for writing, and says what must still be done; `None` when it is not open.
+    /// Writes an entry to a session that is open for writing, and returns the rest of the write; `None` when it is not open.
     fn append(
         &self,
         id: &SessionId,
@@ -205,7 +205,7 @@ impl Inner {
         self.lock().sessions.remove(id);
     }
 
-    /// Saves one session, and closes it if `close` says so. The caller holds the lock for opening, so that no record
+    /// Saves one session, and closes it if `close` is `true`. The caller holds the lock for opening, so that no record
     /// opens the session again while its writer is in use here.
     pub(super) async fn save_one(
         &self,

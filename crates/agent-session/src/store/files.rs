@@ -32,7 +32,7 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, SessionEr
     Ok(Some(bytes))
 }
 
-/// Puts `bytes` in the place of the file: whoever reads sees the old or the new, also after a crash.
+/// Replaces the content of the file by `bytes`. A reader sees the old or the new content, also after a crash.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), SessionError> {
     let beside = temporary(path);
     let written = write_new(&beside, bytes)

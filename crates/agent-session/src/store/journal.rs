@@ -2,7 +2,7 @@
 //!
 //! Each line has a number without gaps, the name of the input, the messages and events that it brought, and where the run stands after
 //! it. Messages are written when they are new and named by their place in their loop after that; a long text is written
-//! once. In a file the first line says whose it is; in a database that stands in the session's row.
+//! once. In a file the first line names its session; in a database the session's row does.
 
 mod line;
 mod packed;

@@ -23,14 +23,13 @@ use agent_core::SessionId;
 pub use listing::AgentSessions;
 use read::read_json;
 
-use super::merge::merge;
 use super::write_lock::{self, WriteLock};
 use super::{BlockingSessionStore, BlockingSessionWriter, FoundSessions, Salvaged, SessionQuery, files, id};
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
 
-/// The largest file that is read unless the store is told otherwise: 512 MiB.
+/// The default limit for the size of a file that is read: 512 MiB.
 pub const MAX_FILE_BYTES: u64 = 512 << 20;
 
 /// A directory of sessions. A clone is the same directory.
@@ -62,7 +61,7 @@ impl JsonStore {
         self.max_file_bytes
     }
 
-    /// The directory.
+    /// Returns the directory of the sessions.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -89,17 +88,17 @@ impl JsonStore {
         Ok(self.dir.join(format!("{id}{ending}")))
     }
 
-    /// Writes a session. Loops that the store has of it and `session` has not are kept, so that an older copy in somebody's
-    /// hand cannot erase a newer loop; where both have a loop, the one with more events stays.
+    /// Writes a session. Loops that exist only in the store are retained, so that saving an older copy
+    /// cannot erase a newer loop; of a loop that both have, the version with more events stays.
     ///
     /// # Errors
-    /// When somebody else is writing it, when what is there is damaged, and when it cannot be written. Then what is there
-    /// is as it was.
+    /// When another process or recorder is writing it, when the stored version is damaged, and when it cannot be written. The
+    /// stored version is unchanged then.
     pub fn save_session(&self, session: &Session) -> Result<(), SessionError> {
         let id = session.session_id.as_str();
         let _lock = self.lock(id)?;
         let merged = match self.read(id) {
-            Ok(loaded) => merge(loaded.into_session(), session.clone()),
+            Ok(loaded) => session.clone().merged_into(loaded.into_session()),
             Err(SessionError::NotFound { .. }) => session.clone(),
             Err(other) => return Err(other),
         };
@@ -118,7 +117,7 @@ impl JsonStore {
         Ok(path)
     }
 
-    /// Reads a session: its file and what the journal has beyond it. A loop that is open and that nobody is writing was cut
+    /// Reads a session: its file and the later records of the journal. A loop that is open although no process writes it was cut
     /// off and comes back as [`Interrupted`](crate::LoopStatus::Interrupted).
     ///
     /// # Errors
@@ -136,7 +135,7 @@ impl JsonStore {
     /// Removes a session and its journal.
     ///
     /// # Errors
-    /// [`SessionError::NotFound`] when there is none, [`SessionError::Locked`] when somebody is writing it.
+    /// [`SessionError::NotFound`] when there is none, [`SessionError::Locked`] when a writer has it.
     pub fn delete_session(&self, id: impl AsRef<str>) -> Result<(), SessionError> {
         let id = id.as_ref();
         let (json, journal) = (self.path_of(id)?, self.journal_of(id)?);

@@ -27,7 +27,7 @@ pub const MAX_PAGE: usize = 1_000;
 pub struct SessionQuery {
     /// Words of which each begins a word of the same message.
     pub text: Option<String>,
-    /// The agent.
+    /// The id of the agent.
     pub agent: Option<AgentId>,
     /// A model that one of its loops ran with.
     pub model: Option<String>,
@@ -39,13 +39,13 @@ pub struct SessionQuery {
     pub min_cost: Option<u64>,
     /// The most cost, in micro-units.
     pub max_cost: Option<u64>,
-    /// Where it stands, as [`SessionSummary::status`] says it.
+    /// The status, as in [`SessionSummary::status`].
     pub status: Option<LoopStatus>,
     /// Sessions of sub-agents that this session's calls began.
     pub parent: Option<SessionId>,
     /// By what the answer is sorted; sessions that are alike in this are sorted by id.
     pub sort: SortBy,
-    /// In which direction.
+    /// The direction of the order.
     pub order: Order,
     /// How many of the answer are passed over.
     pub offset: usize,
@@ -62,11 +62,11 @@ pub enum SortBy {
     LastActive,
     /// When it was begun.
     Created,
-    /// What it cost.
+    /// The cost of the session.
     Cost,
     /// How many tokens it used.
     Tokens,
-    /// Its id.
+    /// The id of the session.
     Id,
 }
 
@@ -99,7 +99,7 @@ pub struct FoundSessions {
 pub struct FoundSession {
     /// What it is about.
     pub summary: SessionSummary,
-    /// Where the text was found, at most three; empty where no text was asked for.
+    /// The places of the text, at most three; empty for a query without a text.
     pub hits: Vec<TextHit>,
 }
 
@@ -107,7 +107,7 @@ pub struct FoundSession {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TextHit {
-    /// Its loop.
+    /// The loop of the message.
     pub loop_id: LoopId,
     /// Its place in the loop's messages.
     pub message: usize,
@@ -235,7 +235,7 @@ impl SessionQuery {
         self
     }
 
-    /// Sorted by this.
+    /// Sorts the result by this key.
     #[must_use]
     pub fn sorted(mut self, by: SortBy, order: Order) -> Self {
         self.sort = by;
@@ -266,7 +266,7 @@ impl SessionQuery {
         Ok((asked.is_empty() || !hits.is_empty()).then_some(FoundSession { summary, hits }))
     }
 
-    /// The words that are asked for.
+    /// The words that the query contains.
     pub(super) fn words(&self) -> Result<Vec<String>, SessionError> {
         let Some(text) = &self.text else { return Ok(Vec::new()) };
         let list = words::asked(text);

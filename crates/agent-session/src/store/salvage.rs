@@ -42,7 +42,7 @@ impl Loss {
     }
 }
 
-/// What is open in a salvaged session is not gone on from: it may lack what it stands on.
+/// An open run of a salvaged session is not continued, because a part that it depends on may be missing.
 pub(super) fn closed(mut session: Session) -> Session {
     for record in &mut session.loops {
         if record.is_open() {

@@ -35,14 +35,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use agent_core::SessionId;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
-use super::merge::merge;
 use super::write_lock::{self, WriteLock};
 use super::{BlockingSessionStore, BlockingSessionWriter, FoundSessions, Salvaged, SessionQuery, id};
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
 
-/// The largest session that is read unless the store is told otherwise: 512 MiB of its rows.
+/// The default limit for the size of a session that is read: 512 MiB of its rows.
 pub const MAX_SESSION_BYTES: u64 = 512 << 20;
 
 /// A database of sessions. A clone is the same one.
@@ -56,7 +55,7 @@ pub struct SqliteStore {
 struct Shared {
     path: PathBuf,
     locks: PathBuf,
-    /// For whoever writes: SQLite has one writer at a time anyway.
+    /// The connection for writes: SQLite has one writer at a time anyway.
     writer: Mutex<Connection>,
     reader: Mutex<Connection>,
 }
@@ -89,7 +88,7 @@ impl SqliteStore {
         self
     }
 
-    /// The database.
+    /// Returns the path of the database.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.shared.path
@@ -157,7 +156,7 @@ fn write<T>(
     Ok(done)
 }
 
-/// What went wrong, before it is said in which file.
+/// The cause of a failure, before the path of the database is added.
 enum Failure {
     Sqlite(rusqlite::Error),
     Session(SessionError),
@@ -206,7 +205,7 @@ impl BlockingSessionStore for SqliteStore {
         let id = session.session_id.as_str();
         let _lock = self.lock(id)?;
         let merged = match self.read_session(id) {
-            Ok(stored) => merge(stored, session.clone()),
+            Ok(stored) => session.clone().merged_into(stored),
             Err(SessionError::NotFound { .. }) => session.clone(),
             Err(other) => return Err(other),
         };

@@ -13,9 +13,9 @@ const TITLE: usize = 120;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SessionSummary {
-    /// The session.
+    /// The id of the session.
     pub session_id: SessionId,
-    /// Its agent.
+    /// The id of the agent.
     pub agent_id: AgentId,
     /// When its first loop began.
     pub created_at: Timestamp,
@@ -23,8 +23,8 @@ pub struct SessionSummary {
     pub last_active_at: Timestamp,
     /// The beginning of the first thing that a user said in it, on one line.
     pub title: Option<String>,
-    /// Where it stands: `Suspended` where a loop waits for an answer, `Running` where one is being written, else what became
-    /// of the [head](Session::head). Absent where there is no loop.
+    /// `Suspended` if a loop waits for an answer, `Running` if one is being written, otherwise the status
+    /// of the [head](Session::head). `None` without loops.
     pub status: Option<LoopStatus>,
     /// How many loops it has.
     pub loops: u64,

@@ -12,7 +12,7 @@ use crate::error::SessionError;
 /// How often the file may go between opening and locking it before that counts as locked.
 const TRIES: usize = 16;
 
-/// How often a held lock is tried again: a reader who asks whether somebody writes holds it for a moment.
+/// How often a held lock is tried again: a reader that checks for a writer holds it for a moment.
 const TRIES_WHILE_HELD: usize = 4;
 
 /// The wait between these.
@@ -58,20 +58,20 @@ impl WriteLock {
 impl Drop for WriteLock {
     fn drop(&mut self) {
         if cfg!(unix) {
-            // While it is locked: whoever waits for this file sees that it is gone and opens another.
+            // While it is locked: a process that waits for this file sees that it is gone and opens another.
             let _ = std::fs::remove_file(&self.path);
         }
         let _ = self.file.unlock();
     }
 }
 
-/// Whether somebody writes, here or in another process.
+/// Whether a writer has the session, in this or another process.
 pub(crate) fn is_held(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// Whether the name still means this file. Whoever unlocked before us may have removed it.
+/// Whether the name still refers to this file. Another process that unlocked before may have removed it.
 #[cfg(unix)]
 fn is_still_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;

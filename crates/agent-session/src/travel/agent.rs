@@ -6,6 +6,7 @@ use agent_core::{AgentHandle, History, SessionId};
 use async_trait::async_trait;
 
 use super::Point;
+use super::path::path_to;
 use crate::error::SessionError;
 use crate::files::{FileDifference, FileState};
 use crate::model::Session;
@@ -15,7 +16,7 @@ use crate::store::SessionStore;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Arrival {
-    /// The session that it goes on in.
+    /// The session that the agent continues.
     pub session_id: SessionId,
     /// The place, in the session that it was taken from.
     pub point: Point,
@@ -79,7 +80,7 @@ impl TimeTravel for AgentHandle {
         let fork = session.forked(point, environment.random_id(), environment.now())?;
         store.save_session(&fork).await?;
         if let Err(error) = arrive(self, &fork, fork.end_point().as_ref()) {
-            // A session that nobody was to go on in is of no use to anybody.
+            // The agent does not continue the new session, so it is removed again.
             let _ = store.delete_session(fork.session_id.as_str()).await;
             return Err(error);
         }
@@ -91,7 +92,7 @@ impl TimeTravel for AgentHandle {
 /// Takes over the conversation at a place; none for the beginning of a session without loops.
 fn arrive(agent: &AgentHandle, session: &Session, point: Option<&Point>) -> Result<(), SessionError> {
     let (history, path) = match point {
-        Some(point) => (session.history_at(point)?, session.path_to(point)?),
+        Some(point) => (session.history_at(point)?, path_to(session, point)?),
         None => (History::new(), Vec::new()),
     };
     let mut snapshot = agent.snapshot();

@@ -11,7 +11,7 @@ use crate::model::{LoopRecord, Session};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Side {
-    /// The place.
+    /// The place that is compared.
     pub point: Point,
     /// The messages after the common ones.
     pub messages: Vec<MessageRef>,
@@ -25,9 +25,9 @@ pub struct Side {
 pub struct Comparison {
     /// With how many messages both conversations begin.
     pub common: usize,
-    /// The first place.
+    /// The side of the first place.
     pub a: Side,
-    /// The second place.
+    /// The side of the second place.
     pub b: Side,
     /// Files that are noted to differ between the two; `then` is the first place, `now` the second.
     pub files: Vec<FileDifference>,
@@ -58,28 +58,8 @@ impl Comparison {
     }
 }
 
-impl Session {
-    /// Compares two places of this session.
-    ///
-    /// # Errors
-    /// As [`Comparison::between`].
-    pub fn compare(&self, a: &Point, b: &Point) -> Result<Comparison, SessionError> {
-        Comparison::between((self, a), (self, b))
-    }
-
-    /// Tokens of all turns that led to a place.
-    ///
-    /// # Errors
-    /// As [`history_at`](Self::history_at).
-    pub fn usage_to(&self, point: &Point) -> Result<Usage, SessionError> {
-        let steps = self.path_to(point)?;
-        let used = steps.iter().filter_map(|s| Some(usage_of(self.loops.get(s.at)?, s.own)));
-        Ok(used.fold(Usage::default(), |sum, u| sum.combine(&u)))
-    }
-}
-
 /// Tokens of the turns whose reply is among the first messages of a loop; of all turns where these are all messages.
-fn usage_of(record: &LoopRecord, own: usize) -> Usage {
+pub(super) fn usage_of(record: &LoopRecord, own: usize) -> Usage {
     if own >= record.messages.len() {
         return record.usage;
     }

@@ -17,7 +17,7 @@ pub(super) struct Cut {
     pub(super) events: usize,
 }
 
-/// Takes a loop's events in until it has said so many messages and no call of them is without its result.
+/// Applies a loop's events until it has so many messages and no call of them is without its result.
 pub(super) fn cut(record: &LoopRecord, begin: History, messages: usize) -> Result<Cut, SessionError> {
     let mut fold = Fold::new(begin);
     let mut own = 0;
@@ -57,7 +57,7 @@ fn is_message(event: &AgentEvent) -> bool {
     matches!(event, AgentEvent::MessageEnd { superseded: false, .. })
 }
 
-/// The end of a turn that was said with its last message belongs to it.
+/// The end of a turn that was emitted with its last message belongs to it.
 fn with_turn_end(record: &LoopRecord, from: usize) -> usize {
     for (at, event) in record.events.iter().enumerate().skip(from) {
         match event.known() {

@@ -24,102 +24,96 @@ struct Ground {
     added: Vec<Entry>,
 }
 
-impl Session {
-    /// The way from the beginning to a point. Loops of which nothing is left there are not on it.
-    pub(super) fn path_to(&self, point: &Point) -> Result<Vec<Step>, SessionError> {
-        let at = self.place(point)?;
-        let own = self.loops.get(at).map_or(0, |r| cut::settled(r, point.messages));
-        let mut steps = Vec::new();
-        let mut next = Some((at, own));
-        while let Some((at, own)) = next {
-            let ground = self.ground(at)?;
-            next = self.step_of(&ground)?;
-            let after_loop = ground.after.and_then(|p| self.loops.get(p)).map(|r| r.loop_id.clone());
-            steps.push(Step {
-                at,
-                own,
-                base: LoopBase { after_loop, keep: ground.keep, added: ground.added },
-            });
+/// The way from the beginning to a point. Loops of which nothing is left there are not on it.
+pub(super) fn path_to(session: &Session, point: &Point) -> Result<Vec<Step>, SessionError> {
+    let at = session.place(point)?;
+    let own = session.loops.get(at).map_or(0, |r| cut::settled(r, point.messages));
+    let mut steps = Vec::new();
+    let mut next = Some((at, own));
+    while let Some((at, own)) = next {
+        let ground = ground(session, at)?;
+        next = step_of(session, &ground)?;
+        let after_loop = ground.after.and_then(|p| session.loops.get(p)).map(|r| r.loop_id.clone());
+        steps.push(Step { at, own, base: LoopBase { after_loop, keep: ground.keep, added: ground.added } });
+    }
+    steps.reverse();
+    Ok(steps)
+}
+
+/// The loop before one on the way to it, and how many of its messages are on the way.
+pub(super) fn step_before(session: &Session, at: usize) -> Result<Option<(usize, usize)>, SessionError> {
+    step_of(session, &ground(session, at)?)
+}
+
+fn step_of(session: &Session, ground: &Ground) -> Result<Option<(usize, usize)>, SessionError> {
+    ground.after.map(|before| Ok((before, own_of(session, before, ground.keep)?))).transpose()
+}
+
+/// The conversation before a loop.
+pub(super) fn begin_of(session: &Session, at: usize) -> Result<History, SessionError> {
+    let Some(record) = session.loops.get(at) else { return Ok(History::new()) };
+    // A loop without events leaves what was before it.
+    let mut bare = LoopRecord::new(
+        record.loop_id.clone(),
+        record.session_id.clone(),
+        record.agent_id.clone(),
+        record.started_at,
+    );
+    bare.base.clone_from(&record.base);
+    let before = match session.before(at, record)? {
+        Some(before) => session.fold_at(before)?.history().clone(),
+        None => History::new(),
+    };
+    Ok(fold_loop(&bare, &before)?.history().clone())
+}
+
+/// Of what a loop begins with: the last loop that gave something of it, how many of the messages after that loop, and
+/// the rest. A loop whose own messages were all taken back is passed over.
+fn ground(session: &Session, at: usize) -> Result<Ground, SessionError> {
+    let mut ground = stored_ground(session, at)?;
+    while let Some(before) = ground.after {
+        let Some(record) = session.loops.get(before) else { break };
+        if was_compacted(record) || ground.keep > begin_len(session, before)? {
+            break;
         }
-        steps.reverse();
-        Ok(steps)
+        let below = stored_ground(session, before)?;
+        let missing = ground.keep.saturating_sub(below.keep);
+        let mut added: Vec<Entry> = below.added.into_iter().take(missing).collect();
+        added.append(&mut ground.added);
+        let keep = if below.after.is_some() { ground.keep.min(below.keep) } else { 0 };
+        ground = Ground { after: below.after, keep, added };
     }
+    Ok(ground)
+}
 
-    /// The loop before one on the way to it, and how many of its messages are on the way.
-    pub(super) fn step_before(&self, at: usize) -> Result<Option<(usize, usize)>, SessionError> {
-        self.step_of(&self.ground(at)?)
-    }
-
-    fn step_of(&self, ground: &Ground) -> Result<Option<(usize, usize)>, SessionError> {
-        ground.after.map(|before| Ok((before, self.own_of(before, ground.keep)?))).transpose()
-    }
-
-    /// The conversation before a loop.
-    pub(super) fn begin_of(&self, at: usize) -> Result<History, SessionError> {
-        let Some(record) = self.loops.get(at) else { return Ok(History::new()) };
-        // A loop without events leaves what was before it.
-        let mut bare = LoopRecord::new(
-            record.loop_id.clone(),
-            record.session_id.clone(),
-            record.agent_id.clone(),
-            record.started_at,
-        );
-        bare.base.clone_from(&record.base);
-        let before = match self.before(at, record)? {
-            Some(before) => self.fold_at(before)?.history().clone(),
-            None => History::new(),
-        };
-        Ok(fold_loop(&bare, &before)?.history().clone())
-    }
-
-    /// Of what a loop begins with: the last loop that gave something of it, how many of the messages after that loop, and
-    /// the rest. A loop whose own messages were all taken back is passed over.
-    fn ground(&self, at: usize) -> Result<Ground, SessionError> {
-        let mut ground = self.stored_ground(at)?;
-        while let Some(before) = ground.after {
-            let Some(record) = self.loops.get(before) else { break };
-            if was_compacted(record) || ground.keep > self.begin_len(before)? {
-                break;
-            }
-            let below = self.stored_ground(before)?;
-            let missing = ground.keep.saturating_sub(below.keep);
-            let mut added: Vec<Entry> = below.added.into_iter().take(missing).collect();
-            added.append(&mut ground.added);
-            let keep = if below.after.is_some() { ground.keep.min(below.keep) } else { 0 };
-            ground = Ground { after: below.after, keep, added };
+fn stored_ground(session: &Session, at: usize) -> Result<Ground, SessionError> {
+    let Some(record) = session.loops.get(at) else {
+        return Ok(Ground { after: None, keep: 0, added: Vec::new() });
+    };
+    let after = session.before(at, record)?;
+    Ok(match (&record.base, after) {
+        (Some(base), after) => Ground { after, keep: base.keep, added: base.added.clone() },
+        (None, None) => Ground { after, keep: 0, added: Vec::new() },
+        (None, Some(before)) => {
+            let keep = session.fold_at(before)?.history().len();
+            Ground { after, keep, added: Vec::new() }
         }
-        Ok(ground)
-    }
+    })
+}
 
-    fn stored_ground(&self, at: usize) -> Result<Ground, SessionError> {
-        let Some(record) = self.loops.get(at) else {
-            return Ok(Ground { after: None, keep: 0, added: Vec::new() });
-        };
-        let after = self.before(at, record)?;
-        Ok(match (&record.base, after) {
-            (Some(base), after) => Ground { after, keep: base.keep, added: base.added.clone() },
-            (None, None) => Ground { after, keep: 0, added: Vec::new() },
-            (None, Some(before)) => {
-                let keep = self.fold_at(before)?.history().len();
-                Ground { after, keep, added: Vec::new() }
-            }
-        })
-    }
+fn begin_len(session: &Session, at: usize) -> Result<usize, SessionError> {
+    let ground = stored_ground(session, at)?;
+    Ok(ground.keep + ground.added.len())
+}
 
-    fn begin_len(&self, at: usize) -> Result<usize, SessionError> {
-        let ground = self.stored_ground(at)?;
-        Ok(ground.keep + ground.added.len())
+/// How many of a loop's own messages are among the first `keep` of the conversation after it.
+fn own_of(session: &Session, at: usize, keep: usize) -> Result<usize, SessionError> {
+    let Some(record) = session.loops.get(at) else { return Ok(0) };
+    if was_compacted(record) {
+        return Ok(record.messages.len());
     }
-
-    /// How many of a loop's own messages are among the first `keep` of the conversation after it.
-    fn own_of(&self, at: usize, keep: usize) -> Result<usize, SessionError> {
-        let Some(record) = self.loops.get(at) else { return Ok(0) };
-        if was_compacted(record) {
-            return Ok(record.messages.len());
-        }
-        let own = keep.saturating_sub(self.begin_len(at)?).min(record.messages.len());
-        Ok(cut::settled(record, own))
-    }
+    let own = keep.saturating_sub(begin_len(session, at)?).min(record.messages.len());
+    Ok(cut::settled(record, own))
 }
 
 /// Whether places in the conversation after a loop say nothing about its own messages.

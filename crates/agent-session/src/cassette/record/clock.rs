@@ -1,4 +1,4 @@
-//! An environment whose times, waits and ids are written down.
+//! An environment whose times, waits and ids are recorded.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A provider whose calls are written down.
+//! A provider whose calls are recorded.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(super) struct RecordingProvider {
     pub(super) shared: Arc<Shared>,
 }
 
-/// What arrived of a reply. When nobody waits for the call any more, it is written down as it is.
+/// The part of a reply that has arrived. If the call is dropped before its end, this part is recorded.
 struct Arrived<'s> {
     shared: &'s Shared,
     call: usize,

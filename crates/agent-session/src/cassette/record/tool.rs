@@ -1,4 +1,4 @@
-//! A tool whose calls are written down.
+//! A tool whose calls are recorded.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(super) fn recording(inner: Arc<dyn AgentTool>, shared: &Arc<Shared>) -> Arc<
 }
 
 impl RecordingTool {
-    /// Notes what the tool said of these arguments.
+    /// Records the properties that the tool reported for these arguments.
     fn view(&self, arguments: &Value, note: impl FnOnce(&mut RecordedView)) {
         let mut state = self.shared.lock();
         let Some(tool) = state.tool(self.inner.name()) else { return };

@@ -54,7 +54,7 @@ impl Environment for ReplayEnvironment {
         next.unwrap_or_else(|| self.inner.monotonic_ms())
     }
 
-    /// A wait that came to its end is over at once, one that nobody waited for to its end never. One that the cassette
+    /// A wait that came to its end in the recording ends at once; one that was dropped before its end never ends. One that the cassette
     /// does not have takes its time.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         let ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);

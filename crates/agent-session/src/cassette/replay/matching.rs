@@ -90,7 +90,7 @@ impl Shared {
                     (Strictness::Lenient, Some((place, _))) => place,
                     _ => {
                         drop(state);
-                        // Nobody waits for an order that no longer holds.
+                        // The recorded order no longer applies, so no call waits for it.
                         self.ends.send_modify(BTreeSet::clear);
                         return Err(divergence);
                     }

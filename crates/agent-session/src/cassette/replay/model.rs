@@ -1,4 +1,4 @@
-//! A model that says what it said.
+//! A model that repeats its recorded replies.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;

@@ -22,7 +22,7 @@ pub(crate) struct Line<'a> {
     pub(crate) setup: Option<&'a RunSetup>,
     /// For a loop that is new.
     pub(crate) base: Option<&'a LoopBase>,
-    /// What the record is of, for people: what it brought stands in the rest.
+    /// The kinds of the record's inputs, for human readers; the other members have the content.
     pub(crate) inputs: &'a [AppliedInput],
     pub(crate) own: &'a [MessageRef],
     pub(crate) other: &'a [MessageRef],

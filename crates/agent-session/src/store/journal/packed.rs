@@ -45,7 +45,7 @@ impl Writer<'_> {
         if self.depth <= SPARE { self.deep(value) } else { value.serialize(self) }
     }
 
-    /// A value that may lie too deep is looked at as a whole.
+    /// A value that may be nested too deeply is checked as a whole.
     #[cold]
     fn deep<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
         let value = serde_json::to_value(value)?;

@@ -51,7 +51,7 @@ pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Appends so many bytes and the escape of the next one, and gives what stands behind.
+/// Appends so many bytes and the escape of the next one, and returns the rest.
 #[inline]
 fn write_escaped<'t>(out: &mut Vec<u8>, bytes: &'t [u8], plain: usize) -> &'t [u8] {
     let (before, rest) = bytes.split_at(plain.min(bytes.len()));

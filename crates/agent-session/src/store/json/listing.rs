@@ -64,7 +64,7 @@ impl JsonStore {
         Ok(ids.into_iter().map(|(_, id)| SessionId::from(id)).collect())
     }
 
-    /// The sessions of an agent, newest first. A file that cannot be read is reported and keeps the others from nobody.
+    /// Returns the sessions of an agent, newest first. A file that cannot be read is reported beside the other sessions.
     ///
     /// # Errors
     /// When the directory cannot be read.

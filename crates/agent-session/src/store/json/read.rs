@@ -18,7 +18,7 @@ impl JsonStore {
     pub(crate) fn read(&self, id: &str) -> Result<LoadedSession, SessionError> {
         let (json_path, journal_path) = (self.path_of(id)?, self.journal_of(id)?);
         // The journal first: a writer that saves in between puts into the file what was in the journal, and the numbers of
-        // the records tell what is there twice.
+        // the records identify what is in both.
         let journal = files::read(&journal_path, self.max_file_bytes)?;
         let json = files::read(&json_path, self.max_file_bytes)?;
         if json.is_none() && journal.is_none() {

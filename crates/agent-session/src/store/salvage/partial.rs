@@ -100,7 +100,7 @@ impl<'de> Visitor<'de> for Grow<'_> {
                 Ok(Some(key)) => key,
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    // The digits of a number may go on where the text breaks off.
+                    // The digits of a number may continue where the text breaks off.
                     if let Some(last) = last
                         && map.get(&last).is_some_and(Value::is_number)
                     {

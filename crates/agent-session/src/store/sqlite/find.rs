@@ -16,7 +16,7 @@ use crate::error::SessionError;
 use crate::model::LoopStatus;
 use crate::model::texts::{NoReferences, unpack};
 
-/// What follows `WHERE`, and what stands in its places.
+/// The condition after `WHERE`, and the values of its parameters.
 struct Conditions {
     text: String,
     bound: Vec<Bound>,
@@ -111,7 +111,7 @@ fn conditions(
     if let Some(status) = query.status {
         match status {
             LoopStatus::Running | LoopStatus::Interrupted => {
-                // Those that nobody writes any more were cut off; the database does not know that.
+                // Loops without a writer were cut off; the database does not record that.
                 let (running, cut): (Vec<String>, Vec<String>) =
                     open_sessions(t)?.into_iter().partition(|id| is_written(store, id));
                 let wanted = if status == LoopStatus::Running { running } else { cut };
@@ -178,7 +178,7 @@ fn summary(t: &Transaction<'_>, row: &Row<'_>) -> Result<SessionSummary, Failure
     })
 }
 
-/// Where the words stand in a session, the first few.
+/// The places of the words in a session, the first few.
 fn hits(t: &Transaction<'_>, session: i64, asked: &[String]) -> Result<Vec<TextHit>, Failure> {
     // The messages of one session are read in their order: to ask the index for each session costs more.
     let mut statement = t.prepare_cached(

@@ -92,7 +92,7 @@ impl SqliteStore {
         found.ok_or_else(|| self.not_found(id))
     }
 
-    /// A row's size is looked at before the row is.
+    /// The size of a row is checked before the row is read.
     fn check_size(&self, t: &Transaction<'_>, session: i64) -> Result<(), Failure> {
         let bytes: i64 = t
             .prepare_cached(
@@ -159,7 +159,7 @@ fn loops(t: &Transaction<'_>, session: i64) -> Result<Vec<LoopRow>, Failure> {
             let mut found = messages
                 .query_map(params![key, list, count], |row| row.get(0))?
                 .collect::<Result<Vec<String>, _>>()?;
-            // A message that is missing is told by the number: an event names one that is not there.
+            // A missing message is detected by its number: an event names one that does not exist.
             found.truncate(usize::try_from(count).unwrap_or_default());
             Ok(found)
         };

@@ -174,7 +174,7 @@ fn count(t: &Transaction<'_>, row: i64, list: List) -> Result<usize, Failure> {
     Ok(usize::try_from(count).unwrap_or_default())
 }
 
-/// Keeps the messages up to the first that is another, drops the rest, and says how many are kept.
+/// Retains the messages up to the first different one, drops the rest, and returns the number of retained messages.
 fn keep_same(t: &Transaction<'_>, row: i64, list: List, bodies: &[String]) -> Result<usize, Failure> {
     let mut statement =
         t.prepare_cached("SELECT body FROM messages WHERE loop = ?1 AND list = ?2 ORDER BY place")?;
@@ -202,7 +202,7 @@ pub(super) fn words_of(message: &MessageRef) -> String {
     line
 }
 
-/// The JSON of a message, as it stands in a loop.
+/// The JSON of a message, in the same form as in a loop.
 pub(super) fn body_of(message: &MessageRef) -> Result<String, Failure> {
     let value = serde_json::to_value(message).map_err(Failure::encode)?;
     Ok(pack(value, &mut |_| None).to_string())
@@ -237,7 +237,7 @@ pub(super) fn number(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// The status as it stands in the database: as in JSON.
+/// The status in the database, in the same form as in JSON.
 pub(super) fn status_name(status: LoopStatus) -> String {
     match serde_json::to_value(status) {
         Ok(Value::String(name)) => name,

@@ -14,7 +14,7 @@ use crate::error::SessionError;
 /// changed here.
 const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql")];
 
-/// How our databases are told from others: `ltse` in ASCII.
+/// The application id that distinguishes these databases from others: `ltse` in ASCII.
 const APPLICATION: i64 = 0x6c74_7365;
 
 /// What a database begins with.

@@ -28,7 +28,7 @@ pub(super) struct SqliteWriter {
     _lock: WriteLock,
 }
 
-/// Records in their order. Whoever writes takes all of them, so that none comes before an earlier one.
+/// The records in their order. A task that writes takes all of them, so that none is written before an earlier one.
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Waiting>,

@@ -12,7 +12,7 @@ pub(in crate::store::journal) enum Object<'b, 'a> {
     /// Its first key is not known yet, and it may be one that looks like a mark.
     Fresh(&'b mut Writer<'a>, Option<usize>),
     Open(Level<'b, 'a>),
-    /// It looks like a mark; it is looked at as a whole.
+    /// The object resembles a mark; it is checked as a whole.
     Whole {
         writer: &'b mut Writer<'a>,
         map: Map<String, Value>,

@@ -1,18 +1,9 @@
 //! Merging two copies of a session.
 
-use crate::model::{LoopRecord, Session};
+use super::{LoopRecord, Session};
 
-impl Session {
-    /// Merges this copy of a session into the stored one: the result has the loops of both, and of a loop that both have
-    /// the version with more events.
-    #[must_use]
-    pub fn merged_into(self, stored: Self) -> Self {
-        merge(stored, self)
-    }
-}
-
-/// All loops of both copies; of a loop that both have, the version with more events.
-pub(super) fn merge(stored: Session, mut given: Session) -> Session {
+/// Returns all loops of both copies; of a loop that both have, the version with more events.
+pub(crate) fn merge(stored: Session, mut given: Session) -> Session {
     given.journal_records = given.journal_records.max(stored.journal_records);
     given.last_active_at = given.last_active_at.max(stored.last_active_at);
     given.created_at = given.created_at.min(stored.created_at);

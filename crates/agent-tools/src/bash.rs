@@ -89,7 +89,7 @@ pub enum ProcessTracking {
     Cgroup,
 }
 
-/// The `bash` tool.
+/// The `bash` tool, which runs a command with `bash -c`.
 #[derive(Clone)]
 pub struct BashTool {
     workspace: Workspace,

@@ -3,7 +3,7 @@
 //!
 //! | form | what a branch begins with |
 //! |---|---|
-//! | [`copies_of`](BranchWorkspaces::copies_of) | a copy of the folder, without what `.gitignore` excludes unless asked for |
+//! | [`copies_of`](BranchWorkspaces::copies_of) | a copy of the folder; what `.gitignore` excludes is copied only on request |
 //! | [`worktrees_of`](BranchWorkspaces::worktrees_of) | a git worktree of the last commit, of any commit, or of the folder as it is |
 //!
 //! [`take_over`](BranchWorkspace::take_over) writes what changed in a branch to the origin. Where the origin has changed at one of
@@ -56,10 +56,10 @@ use git::Worktree;
 use manifest::{Fingerprints, Manifest};
 use scan::{Above, Limits, Rules};
 
-/// The most bytes that a copy has, or that are looked through for changes, unless said otherwise: 1 GiB.
+/// The default limit for the bytes of a copy, and for the bytes that are read when looking for changes: 1 GiB.
 pub const MAX_BRANCH_BYTES: u64 = 1 << 30;
 
-/// The most files of a copy, or that are looked through for changes, unless said otherwise.
+/// The default limit for the files of a copy, and for the files that are checked for changes.
 pub const MAX_BRANCH_FILES: usize = 200_000;
 
 /// What happens to files that `.gitignore` and `.ignore` exclude.
@@ -253,7 +253,7 @@ impl BranchWorkspace {
         &self.workspace
     }
 
-    /// Where it lies.
+    /// Returns the folder of the branch.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.seen.root
@@ -287,8 +287,8 @@ impl BranchWorkspace {
         blocking(move || Ok(seen.changed()?.0)).await
     }
 
-    /// Writes the branch's changes to the origin, and gives what was written. Each file is replaced in one step. What the origin
-    /// has already is left alone, so that it can be asked for again after an error.
+    /// Writes the branch's changes to the origin and returns what was written. Each file is replaced in one step. A file
+    /// that the origin already has is left alone, so the caller can apply again after an error.
     ///
     /// # Errors
     /// [`Conflict`](BranchWorkspaceError::Conflict) when the origin is not at all these places as the branch found it; then
@@ -317,7 +317,7 @@ impl BranchWorkspace {
         }
     }
 
-    /// Leaves it where it is, and says where. A worktree stays known to git.
+    /// Leaves the folder on disk and returns its path. A worktree stays registered with git.
     #[must_use]
     pub fn keep(self) -> PathBuf {
         let root = self.seen.root.clone();

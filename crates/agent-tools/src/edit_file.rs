@@ -38,7 +38,7 @@ pub const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 /// The maximum number of replacements in one call.
 pub const MAX_EDITS: usize = 200;
 
-/// The `edit_file` tool.
+/// The `edit_file` tool, which replaces text in a file.
 #[derive(Debug, Clone, Default)]
 pub struct EditFileTool {
     workspace: Workspace,
@@ -67,7 +67,7 @@ pub struct EditFileArgs {
     pub edits: Option<Vec<Replacement>>,
 }
 
-/// One replacement.
+/// One replacement of a text in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(transform = crate::arguments::plain)]
 #[non_exhaustive]

@@ -1,7 +1,7 @@
 //! Tools of servers that speak the Model Context Protocol: children of this process, and servers over HTTP.
 //!
-//! [`McpServer`] says which server, [`McpClient`] speaks with it, [`McpToolAdapter`] makes a tool of each of its tools,
-//! and [`WithMcp`] hangs them into an agent. The protocol itself comes from rmcp, the official SDK; what it leaves open is
+//! [`McpServer`] describes a server, [`McpClient`] connects to it, [`McpToolAdapter`] wraps each of its tools as a tool,
+//! and [`WithMcp`] adds them to an agent. The protocol itself comes from rmcp, the official SDK; what it leaves open is
 //! here: time-outs, restarts, the end of processes, what may be repeated, names, bounds.
 //!
 //! ```no_run

@@ -53,7 +53,7 @@ pub fn tool_name(prefix: Option<&str>, name: &str, taken: &BTreeSet<String>) -> 
 /// The names of one tool's arguments that are taken.
 ///
 /// Anthropic, also behind Bedrock and Vertex, refuses a request with a tool whose schema has at its top a property that is
-/// not 1 to 64 characters of `A-Z`, `a-z`, `0-9`, `_`, `.` and `-`. Deeper properties are not looked at there, as was measured
+/// not 1 to 64 characters of `A-Z`, `a-z`, `0-9`, `_`, `.` and `-`. Deeper properties are not checked there, as was measured
 /// in aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws#709 on GitHub.
 #[derive(Debug, Default)]
 pub(crate) struct ArgumentNames {
@@ -95,7 +95,7 @@ fn marked(valid: &str, whole: &str, salt: u32) -> String {
     format!("{kept}_{:08x}", digest(whole, salt))
 }
 
-/// FNV-1a with 32 bits: the same on every machine and in every version, since the names stand in sessions.
+/// FNV-1a with 32 bits: the same on every machine and in every version, since the names are stored in sessions.
 fn digest(text: &str, salt: u32) -> u32 {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     let hash = text.bytes().fold(0x811C_9DC5, step);

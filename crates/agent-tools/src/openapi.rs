@@ -1,8 +1,8 @@
 //! Tools of HTTP APIs: one for each operation of an OpenAPI description.
 //!
 //! [`OpenApiAdapter`] reads a description, of OpenAPI 3.0 or 3.1, in JSON or YAML, from a text, a file or an address, and
-//! makes an [`OpenApiToolAdapter`] of each operation that an [`OperationFilter`] takes. [`OpenApiConfig`] says where the
-//! API is, who calls, and what the bounds are. [`WithOpenApi`] hangs the tools into an agent.
+//! makes an [`OpenApiToolAdapter`] of each operation that an [`OperationFilter`] selects. [`OpenApiConfig`] sets the
+//! address of the API, the credentials and the limits. [`WithOpenApi`] adds the tools to an agent.
 //!
 //! A model gives values for parameters and bodies, and nothing else: it can set no credential, leave no path, reach no
 //! other host. The description is believed, but only as far as the bounds below go: one that is broken or enormous costs

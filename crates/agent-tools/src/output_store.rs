@@ -1,8 +1,8 @@
 //! Big outputs, kept whole, so that a model can page through what a result had no room for.
 //!
 //! A tool shows the beginning of a big output and names a key; the tool [`read_output`](crate::read_output) shows any
-//! part of it. Outputs lie in a private folder for temporary files (0700, files 0600), small ones in memory. The
-//! oldest make room for new ones; all are removed when the last clone of the store is dropped. Whoever has a tool of a
+//! part of it. Large outputs are stored in a private folder for temporary files (0700, files 0600), small ones in memory. The
+//! oldest make room for new ones; all are removed when the last clone of the store is dropped. A caller with a tool of a
 //! store can read all of its outputs: give each user a store of their own.
 //!
 //! ```
@@ -50,7 +50,7 @@ pub const MAX_TOTAL_BYTES: u64 = 512 * 1024 * 1024;
 /// The maximum number of outputs in a store.
 pub const MAX_OUTPUTS: usize = 1000;
 
-/// An output of at most this many bytes lies in memory: 16 KiB. With [`MAX_OUTPUTS`] that makes 16 MB at most.
+/// An output of at most this many bytes is stored in memory: 16 KiB. With [`MAX_OUTPUTS`] that makes 16 MB at most.
 pub const MEMORY_BYTES: usize = 16 * 1024;
 
 /// Keeps outputs. A clone is cheap and means the same store.
@@ -85,7 +85,7 @@ pub struct StoredOutput {
 }
 
 impl StoredOutput {
-    /// What `read_output` wants to be told: `out-1`.
+    /// The key that `read_output` takes, for example `out-1`.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key

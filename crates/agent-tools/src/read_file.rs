@@ -34,7 +34,7 @@ pub const MAX_TEXT_BYTES: u64 = 1024 * 1024;
 /// The maximum size of an image: 20 MiB.
 pub const MAX_IMAGE_BYTES: u64 = 20 * 1024 * 1024;
 
-/// The maximum size of one line in a result: 64 KiB. The rest of a longer line is omitted, and a mark says so.
+/// The maximum size of one line in a result: 64 KiB. The rest of a longer line is omitted and replaced by a mark.
 pub const MAX_LINE_BYTES: usize = 64 * 1024;
 
 /// The size of the prefix that is checked for binary data, and of one read.
@@ -43,7 +43,7 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// The number of bytes that [`image_type`] needs.
 const MAGIC_BYTES: usize = 12;
 
-/// The `read_file` tool.
+/// The `read_file` tool, which reads text files and pictures.
 #[derive(Debug, Clone)]
 pub struct ReadFileTool {
     workspace: Workspace,
@@ -100,7 +100,7 @@ pub enum ReadFileError {
     /// The path was refused.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// Reading failed.
+    /// The file could not be read.
     #[error("Cannot read {path}: {source}")]
     Read {
         /// The path in the arguments.
@@ -237,7 +237,7 @@ fn check(stop: &CancellationToken) -> Result<(), ReadFileError> {
     if stop.is_cancelled() { Err(ReadFileError::Cancelled) } else { Ok(()) }
 }
 
-/// Returns the numbered lines below a header that says which lines they are.
+/// Returns the numbered lines below a header with the range of lines.
 fn text_result(path: &str, whole: bool, first: u64, window: &Window) -> ToolResult {
     let shown = window.lines.len() as u64;
     let last = first + shown.saturating_sub(1);

@@ -24,7 +24,7 @@ pub const DEFAULT_PAGE_BYTES: usize = 32 * 1024;
 /// The maximum number of bytes that one call returns: 256 KiB. A higher limit in the arguments is lowered to this one.
 pub const MAX_PAGE_BYTES: usize = 256 * 1024;
 
-/// The `read_output` tool.
+/// The `read_output` tool, which reads stored outputs.
 #[derive(Debug, Clone)]
 pub struct ReadOutputTool {
     store: OutputStore,

@@ -125,7 +125,7 @@ pub enum SearchError {
     File {
         /// The path in the arguments.
         path: String,
-        /// The reason.
+        /// The reason for the failure.
         cause: String,
     },
     /// The search exceeded its time limit.

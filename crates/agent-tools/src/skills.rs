@@ -2,7 +2,7 @@
 //!
 //! The model receives the names and descriptions of the skills in the system prompt. It reads the instructions of a skill
 //! on demand, with the tool `skill` ([`SkillSet::tool`]) or, if it can read the folder, with a file tool. If two skills
-//! have the same name, the one from the later folder is used, and a note says so. A skill that cannot be used also
+//! have the same name, the one from the later folder is used, and a note reports it. A skill that cannot be used also
 //! becomes a note; the others are still loaded.
 //!
 //! ```
@@ -116,7 +116,7 @@ impl SkillSet {
         load::folder(folder.as_ref(), &source.into())
     }
 
-    /// Adds the skills of `other`. They replace skills with the same name, and a note says so.
+    /// Adds the skills of `other`. They replace skills with the same name, and a note reports each replacement.
     pub fn merge(&mut self, other: Self) {
         self.notes.extend(other.notes);
         for (name, skill) in other.skills {

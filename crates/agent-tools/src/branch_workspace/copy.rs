@@ -50,7 +50,7 @@ pub(super) fn copy(
     Ok((copied, left_out))
 }
 
-/// The repository's own files belong to nobody's changes.
+/// The repository's own files are never part of the changes.
 fn note(copied: &mut Manifest, path: PathBuf, entry: Entry) {
     if !path.iter().any(|part| part == ".git") {
         copied.0.insert(path, entry);

@@ -17,19 +17,19 @@ pub enum BranchWorkspaceError {
     Io {
         /// What was to be done.
         action: &'static str,
-        /// With what.
+        /// The path of the failed operation.
         path: PathBuf,
-        /// Its words.
+        /// The operating system's error.
         source: io::Error,
     },
     /// A folder holds more than is allowed.
     #[error("{} holds more than {limit} {what}; leave more out with .gitignore, or allow more with with_max_{what}", .path.display())]
     TooLarge {
-        /// The folder.
+        /// The folder that is too large.
         path: PathBuf,
-        /// `files` or `bytes`.
+        /// The limited quantity: `files` or `bytes`.
         what: &'static str,
-        /// The maximum number.
+        /// The maximum number of files or bytes.
         limit: u64,
     },
     /// A copy would lie in what is copied.
@@ -44,10 +44,10 @@ pub enum BranchWorkspaceError {
         /// The operating system's words.
         source: io::Error,
     },
-    /// Git failed.
+    /// A git command failed.
     #[error("git {command} failed: {message}")]
     Git {
-        /// The git command.
+        /// The git command that failed.
         command: String,
         /// The error output of git.
         message: String,

@@ -103,7 +103,7 @@ impl Repository {
 /// No variables beside the usual ones.
 const PLAIN: [(&str, &str); 0] = [];
 
-/// Who makes a commit that nobody sees.
+/// The author of the internal commits, which are not visible to the user.
 const NOBODY: [(&str, &str); 4] = [
     ("GIT_AUTHOR_NAME", "looptree"),
     ("GIT_AUTHOR_EMAIL", "looptree@localhost"),
@@ -216,7 +216,7 @@ async fn git<S: AsRef<OsStr>>(
     }
 }
 
-/// What comes, up to the bound; the rest is read and dropped, so that nobody waits for a reader.
+/// Collects output up to the limit. The rest is read and dropped, so the writer never blocks.
 async fn read(pipe: Option<impl tokio::io::AsyncRead + Unpin>) -> String {
     let Some(mut pipe) = pipe else { return String::new() };
     let mut kept = Vec::new();

@@ -23,11 +23,11 @@ pub struct Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeKind {
-    /// It is new.
+    /// The file is new.
     Added,
     /// Its content, its being executable, or where it leads is another.
     Modified,
-    /// It is gone.
+    /// The file was deleted.
     Deleted,
 }
 
@@ -64,7 +64,7 @@ impl Manifest {
     }
 }
 
-/// Hashes contents with two keys of this process, so that nobody can make two contents meet.
+/// Hashes contents with two random keys of this process, so an attacker cannot construct a collision.
 #[derive(Debug, Clone)]
 pub(super) struct Fingerprints(RandomState, RandomState);
 

@@ -17,7 +17,7 @@ pub(super) struct Limits {
     pub(super) bytes: u64,
 }
 
-/// What is seen of a folder. `.git` belongs to nobody's changes.
+/// The contents of a folder, without `.git`, which is never part of the changes.
 #[derive(Debug, Clone)]
 pub(super) enum Rules {
     All,

@@ -11,12 +11,12 @@ pub enum EditFileError {
     /// The path was refused.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// Reading failed.
+    /// The file could not be read.
     #[error("Cannot read {path}: {cause}. Use write_file to create new files.")]
     Read {
         /// The path in the arguments.
         path: String,
-        /// The reason.
+        /// The reason for the failure.
         cause: String,
     },
     /// The file is too large.
@@ -27,7 +27,7 @@ pub enum EditFileError {
         /// The size of the file in bytes.
         bytes: u64,
     },
-    /// Writing failed.
+    /// The file could not be written.
     #[error("Cannot write {path}: {source}")]
     Write {
         /// The path in the arguments.

@@ -64,7 +64,7 @@ impl McpToolAdapter {
             .collect()
     }
 
-    /// The server.
+    /// Returns the client of the server.
     #[must_use]
     pub fn client(&self) -> &McpClient {
         &self.client

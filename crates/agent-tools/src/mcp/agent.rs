@@ -25,7 +25,7 @@ pub trait WithMcp: Sized {
     /// Starts a server program and adds its tools.
     ///
     /// # Errors
-    /// Why it could not be started, greeted or asked for its tools.
+    /// Returns an error if the server cannot be started or initialized, or if its tools cannot be listed.
     fn with_mcp_server_stdio<A, K, V>(
         self,
         command: impl Into<OsString>,
@@ -43,7 +43,7 @@ pub trait WithMcp: Sized {
     /// Adds the tools of a server over streamable HTTP.
     ///
     /// # Errors
-    /// Why it could not be reached, greeted or asked for its tools.
+    /// Returns an error if the server cannot be reached or initialized, or if its tools cannot be listed.
     fn with_mcp_server_http(
         self,
         url: impl Into<String>,
@@ -54,7 +54,7 @@ pub trait WithMcp: Sized {
     /// Adds the tools of one server, with its prefix and bounds.
     ///
     /// # Errors
-    /// Why it could not be started, reached, greeted or asked for its tools.
+    /// Returns an error if the server cannot be started, reached or initialized, or if its tools cannot be listed.
     fn with_mcp_server(self, server: McpServer) -> impl Future<Output = Result<Self, McpError>> + Send;
 
     /// Adds the tools of servers that run. Many agents may share them.
@@ -109,7 +109,7 @@ enum Goes {
 }
 
 impl Watch {
-    /// Until the server's last handle or the agent is gone, or somebody has taken the tools out.
+    /// Follows changes until the server's last handle or the agent is dropped, or the tools were removed from the agent.
     async fn follow(mut self, mut changes: watch::Receiver<u64>) {
         while changes.changed().await.is_ok() {
             if self.refresh().await == Goes::Away {
@@ -120,7 +120,7 @@ impl Watch {
 
     async fn refresh(&mut self) -> Goes {
         let Some(client) = self.client.upgrade() else { return Goes::Away };
-        // What cannot be listed now stays as it is; a server that comes back says so.
+        // If the list fails, the tools stay as they are; a server that reconnects triggers another refresh.
         let Ok(list) = client.list_tools().await else { return Goes::On };
         let Some(agent) = self.agent.upgrade() else { return Goes::Away };
         let make = |tools: &[Arc<dyn AgentTool>], list: Vec<McpToolInfo>| {

@@ -1,7 +1,7 @@
 //! What a server's arguments are called for a model.
 //!
 //! A server may name an argument `filter[name]` or `$top`. One such name makes some vendors refuse the whole request, so a
-//! model is told another, and the server gets its own back. Only names at the top of the schema matter to them; what is
+//! model receives another name, and the server gets its own back. Only names at the top of the schema matter to them; what is
 //! deeper stays as it is.
 
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ impl Arguments {
 /// The schemas that describe the same object as this one.
 const SAME_OBJECT: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
-/// Puts what a reference leads to beside what stands beside it: a vendor is sent the same object.
+/// Merges the target of a reference with its sibling keywords, so a vendor receives the same object.
 fn write_out(schema: &mut Value, document: &Value, depth: usize, left: &mut usize) {
     let Some(schema) = schema.as_object_mut() else { return };
     let reference = schema.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'));

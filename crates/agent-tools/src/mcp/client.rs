@@ -47,11 +47,11 @@ struct Inner {
     spec: McpServer,
     handler: Handler,
     current: Mutex<Option<Arc<Connection>>>,
-    /// Held by whoever starts the server.
+    /// Locked by the task that starts the server.
     starts: tokio::sync::Mutex<start::Starts>,
     /// Starts in a row after which nothing was answered.
     failures: AtomicU32,
-    /// How often somebody has logged in.
+    /// The number of logins so far.
     #[cfg(feature = "mcp-oauth")]
     logins: AtomicUsize,
 }
@@ -70,9 +70,9 @@ impl WeakMcpClient {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct McpServerInfo {
-    /// Its name.
+    /// The server's own name.
     pub name: String,
-    /// Its version.
+    /// The server's own version.
     pub version: String,
     /// The version of the protocol that is spoken.
     pub protocol_version: String,

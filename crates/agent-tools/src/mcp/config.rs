@@ -38,7 +38,7 @@ use super::server::McpServer;
 /// | `sandbox` | what holds a child: `none`, `landlock`, `bwrap`, `best`, or an object (below) |
 /// | `timeout` | milliseconds that a request may go without an answer or progress |
 ///
-/// Other keys are not looked at. `${NAME}` and `${NAME:-default}` in values stand for variables; what a variable holds is
+/// Other keys are ignored. `${NAME}` and `${NAME:-default}` in values stand for variables; what a variable holds is
 /// put in as it is and never read as JSON. The name of a server is its tools' prefix.
 ///
 /// A `sandbox` as an object has the keys `kind` (without it `best`), `readRoots` and `writeRoots` (lists of paths), `network`
@@ -66,7 +66,7 @@ pub enum McpConfigError {
     /// A field has a word that is not known.
     #[error("server `{server}`, {field}: `{value}` is not known; write {known}")]
     Unknown {
-        /// The server.
+        /// The server's name.
         server: String,
         /// The path of the field in the configuration.
         field: String,
@@ -78,7 +78,7 @@ pub enum McpConfigError {
     /// A field has the wrong form.
     #[error("server `{server}`, {field}: {problem}")]
     Field {
-        /// The server.
+        /// The server's name.
         server: String,
         /// The path of the field in the configuration.
         field: String,
@@ -91,7 +91,7 @@ impl McpConfig {
     /// Reads a file's text. `variable` gives the values of variables; this library reads no environment.
     ///
     /// # Errors
-    /// When the text as a whole cannot be read. What is wrong with one server stands in
+    /// Returns an error if the text as a whole cannot be read. A problem with one server is reported in
     /// [`problems`](Self::problems) and leaves the others alone.
     pub fn parse(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self, McpConfigError> {
         let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}'))
@@ -134,7 +134,7 @@ struct Entry<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// What a server is said to be.
+/// The description of one server in the configuration.
 enum Kind {
     Child,
     Http,
@@ -257,7 +257,7 @@ impl Entry<'_> {
     }
 }
 
-/// Puts variables in. What stands in them is not looked through again.
+/// Substitutes variables. Their values are not expanded again.
 fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -75,7 +75,7 @@ impl Connection {
         let error = match tokio::time::timeout(spec.connect_timeout, greeting).await {
             Ok(Ok(service)) => return Ok(Self::new(spec, service, progress, Some(process))),
             Ok(Err(error)) => error,
-            // The child is ended in the background: whoever waited so long need not wait for that too.
+            // The child is ended in the background, so the caller does not wait for that as well.
             Err(_) => return Err(timeout(spec, process.stderr().text())),
         };
         let exit = process.exit().await;
@@ -106,7 +106,7 @@ impl Connection {
         let greeting = serve_client(handler, OrderedProgress::new(transport, progress.clone()));
         match tokio::time::timeout(spec.connect_timeout, greeting).await {
             Ok(Ok(service)) => {
-                // Servers without sessions have no such stream, and nobody opens one.
+                // Servers without sessions have no such stream, and none is opened.
                 drop(tokio::time::timeout(LISTEN_GRACE, opened.wait_for(|opened| *opened)).await);
                 Ok(Self::new(spec, service, progress, None))
             }

@@ -1,4 +1,4 @@
-//! What a server gives back.
+//! The content that a server returns.
 
 use serde_json::Value;
 
@@ -18,20 +18,20 @@ pub struct McpToolCallResult {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum McpContent {
-    /// Text.
+    /// A block of text.
     Text(String),
-    /// A picture.
+    /// A picture in base64.
     Image {
         /// Its bytes in base64.
         data: String,
-        /// For example `image/png`.
+        /// The media type, for example `image/png`.
         mime_type: String,
     },
-    /// Sound.
+    /// A sound in base64.
     Audio {
         /// Its bytes in base64.
         data: String,
-        /// For example `audio/wav`.
+        /// The media type, for example `audio/wav`.
         mime_type: String,
     },
     /// A document that comes along.
@@ -40,24 +40,24 @@ pub enum McpContent {
     ResourceLink {
         /// Its address, for the server.
         uri: String,
-        /// Its name.
+        /// The name of the resource.
         name: String,
         /// The description from the server.
         description: Option<String>,
-        /// For example `text/markdown`.
+        /// The media type, for example `text/markdown`.
         mime_type: Option<String>,
     },
     /// A block of a kind that this version does not know, as it came.
     Other(Value),
 }
 
-/// A document.
+/// A document that a server embeds in a result.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct McpResource {
     /// Its address, for the server.
     pub uri: String,
-    /// For example `text/markdown`.
+    /// The media type, for example `text/markdown`.
     pub mime_type: Option<String>,
     /// What is in it.
     pub body: McpResourceBody,
@@ -67,9 +67,9 @@ pub struct McpResource {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum McpResourceBody {
-    /// Text.
+    /// The text of the document.
     Text(String),
-    /// Bytes in base64.
+    /// The document's bytes in base64.
     Blob(String),
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Such a question cannot end the run as data, since the server waits for the answer with the call open; it goes to a
 //! handler of the caller's, which may show a form, ask an approval service, or answer by a rule. [`Questions`](super::Questions)
-//! is a handler that keeps them as a list, as data. While something is asked the call's time does not run out.
+//! is a handler that keeps them as a list, as data. While a question is open the call's time does not run out.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct Elicitation {
     pub server: String,
     /// The message for the user.
     pub message: String,
-    /// What is wanted.
+    /// The form to fill in.
     pub form: ElicitationForm,
 }
 
@@ -30,12 +30,12 @@ pub struct Elicitation {
 pub enum ElicitationForm {
     /// Values that fit this JSON schema: an object of strings, numbers, booleans and choices.
     Fields {
-        /// The schema.
+        /// The schema of the answer.
         schema: Value,
     },
     /// A visit to this page, for what must not go through the agent: passwords, payments.
     Page {
-        /// Its address.
+        /// The address of the page.
         url: String,
     },
 }
@@ -47,7 +47,7 @@ pub enum ElicitationForm {
 pub enum ElicitationAnswer {
     /// Yes, with these values. Fields that are missing get the schema's defaults. `{}` for a page.
     Accept(Value),
-    /// No.
+    /// The user declined.
     Decline,
     /// The question was closed without an answer.
     Cancel,
@@ -56,7 +56,7 @@ pub enum ElicitationAnswer {
 /// Answers questions of servers.
 pub type ElicitationHandler = Arc<dyn Fn(Elicitation) -> BoxFuture<'static, ElicitationAnswer> + Send + Sync>;
 
-/// Accepts every form with the defaults that its schema names, and declines pages. For runs that nobody watches.
+/// Accepts every form with the defaults that its schema names, and declines pages. For unattended runs.
 ///
 /// A form that wants a field without a default is declined.
 #[must_use]

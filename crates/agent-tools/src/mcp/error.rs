@@ -20,7 +20,7 @@ impl StderrTail {
         Self(text.trim_end().into())
     }
 
-    /// The text.
+    /// Returns the text of the error.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -57,23 +57,23 @@ pub enum McpError {
     /// A message could not be brought to the server, or its answer not back.
     #[error("MCP transport error: server `{server}` could not be reached for {doing}: {source}{stderr}")]
     Transport {
-        /// The server.
+        /// The server's name.
         server: String,
         /// The operation that failed.
         doing: String,
         /// The end of its standard error.
         stderr: StderrTail,
-        /// The underlying error.
+        /// The underlying transport error.
         source: SharedError,
     },
     /// The server broke the rules of the protocol.
     #[error("MCP protocol error: server `{server}` answered {doing} wrongly: {detail}{stderr}")]
     Protocol {
-        /// The server.
+        /// The server's name.
         server: String,
         /// The operation that failed.
         doing: String,
-        /// The rule.
+        /// The rule that was broken.
         detail: String,
         /// The end of its standard error.
         stderr: StderrTail,
@@ -81,13 +81,13 @@ pub enum McpError {
     /// The server answered with an error.
     #[error("MCP error {code}: server `{server}` refused {doing}: {message}")]
     JsonRpc {
-        /// The server.
+        /// The server's name.
         server: String,
         /// The operation that failed.
         doing: String,
         /// The code of JSON-RPC, for example -32602 for bad arguments.
         code: i64,
-        /// The server's text.
+        /// The text that the server sent.
         message: String,
         /// What else it said.
         data: Option<Box<Value>>,
@@ -95,35 +95,35 @@ pub enum McpError {
     /// A value could not be put into JSON or read from it.
     #[error("MCP serialization error: {doing} with server `{server}`: {source}")]
     Serialization {
-        /// The server.
+        /// The server's name.
         server: String,
         /// The operation that failed.
         doing: String,
-        /// The underlying error.
+        /// The underlying JSON error.
         source: Arc<serde_json::Error>,
     },
     /// The operating system refused something.
     #[error("MCP I/O error: {doing} for server `{server}`: {source}")]
     Io {
-        /// The server.
+        /// The server's name.
         server: String,
         /// The operation that failed.
         doing: String,
-        /// The underlying error.
+        /// The underlying I/O error.
         source: Arc<std::io::Error>,
     },
     /// The sandbox that the server should run in cannot be had; it was not started.
     #[error("MCP sandbox: server `{server}` was not started: {source}")]
     Sandbox {
-        /// The server.
+        /// The server's name.
         server: String,
-        /// Why.
+        /// The error of the sandbox.
         source: Arc<SandboxError>,
     },
     /// The server ended, or closed the connection. Whether a call took effect before is not known.
     #[error("MCP connection closed: server `{server}` was gone before it answered {doing}{}{stderr}", exit.as_deref().map(|e| format!(" ({e})")).unwrap_or_default())]
     ConnectionClosed {
-        /// The server.
+        /// The server's name.
         server: String,
         /// The operation that failed.
         doing: String,
@@ -135,7 +135,7 @@ pub enum McpError {
     /// The server was silent for too long.
     #[error("MCP timeout: server `{server}` did not answer {doing} within {limit:?}{stderr}")]
     Timeout {
-        /// The server.
+        /// The server's name.
         server: String,
         /// The operation that failed.
         doing: String,
@@ -144,12 +144,12 @@ pub enum McpError {
         /// The end of its standard error.
         stderr: StderrTail,
     },
-    /// The server wants to know who calls.
+    /// The server requires authentication.
     #[error(
         "MCP authorization: server `{server}` refused {doing} without valid credentials; give a bearer token or a header"
     )]
     Unauthorized {
-        /// The server.
+        /// The server's name.
         server: String,
         /// The operation that failed.
         doing: String,
@@ -159,15 +159,15 @@ pub enum McpError {
     /// Logging in did not work.
     #[error("MCP login: server `{server}` cannot be logged in to: {source}")]
     Login {
-        /// The server.
+        /// The server's name.
         server: String,
-        /// The underlying error.
+        /// The underlying login error.
         source: SharedError,
     },
     /// The caller gave up.
     #[error("MCP call cancelled: {doing} of server `{server}`")]
     Cancelled {
-        /// The server.
+        /// The server's name.
         server: String,
         /// The operation that failed.
         doing: String,
@@ -175,7 +175,7 @@ pub enum McpError {
     /// There is no tokio runtime.
     #[error("MCP server `{server}`: no tokio runtime is running here; connect from inside one")]
     NoRuntime {
-        /// The server.
+        /// The server's name.
         server: String,
     },
 }

@@ -98,7 +98,7 @@ pub(super) struct QuestionCount {
 }
 
 impl QuestionCount {
-    /// How many were open or have been closed since `seen`, which is set to now: 0 when nobody was asked.
+    /// Returns how many questions were open or were closed since `seen`, and sets `seen` to now. 0 means there were none.
     pub(super) fn since(&self, seen: &mut usize) -> usize {
         let closed = self.closed.load(Ordering::Acquire);
         let news = self.open.load(Ordering::Acquire) + closed.wrapping_sub(*seen);

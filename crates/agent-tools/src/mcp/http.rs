@@ -17,7 +17,7 @@ use super::server::HttpTransport;
 /// The maximum number of concurrent requests to one server.
 const MAX_CONCURRENT_REQUESTS: usize = 64;
 
-/// How often the rest of an answer, or of the server's own messages, is asked for again after the stream broke; the
+/// How often the rest of an answer, or of the server's own messages, is requested again after the stream broke; the
 /// waits are 0.5 s and double, unless the server says how long.
 const MAX_RESUMES: usize = 4;
 
@@ -58,7 +58,7 @@ pub(super) fn client(
     )
 }
 
-/// The headers of the caller. Their values are marked as secret for whoever logs requests.
+/// The headers of the caller. Their values are marked as sensitive, so request logs omit them.
 pub(super) fn headers(
     server: &str,
     http: &HttpTransport,

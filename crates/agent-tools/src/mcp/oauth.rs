@@ -73,7 +73,7 @@ pub struct OAuth {
     store: Store,
 }
 
-/// A person who can be asked to log in.
+/// A login by a user in a browser.
 #[derive(Clone)]
 struct User {
     redirect: String,
@@ -83,20 +83,20 @@ struct User {
 impl OAuth {
     /// A login with the code flow and PKCE. `redirect` is where pages send the browser back to; `visit` opens them.
     ///
-    /// The program registers itself with the authorization server where nothing else is said. Tokens are kept as long as
+    /// Unless configured otherwise, the program registers itself with the authorization server. Tokens are kept as long as
     /// this value and its clones live.
     #[must_use]
     pub fn new(redirect: impl Into<String>, visit: OAuthVisit) -> Self {
         Self::of(Some(User { redirect: redirect.into(), visit }))
     }
 
-    /// A login without a person: the program has an account of its own, with this id and secret.
+    /// A login without a user: the program has an account of its own, with this id and secret.
     #[must_use]
     pub fn for_program(id: impl Into<String>, secret: impl Into<Secret>) -> Self {
         Self::of(None).with_client(id, Some(secret.into()))
     }
 
-    /// A login without a person and without a shared secret: the program signs with its own key (`private_key_jwt`, feature
+    /// A login without a user and without a shared secret: the program signs with its own key (`private_key_jwt`, feature
     /// `mcp-oauth-jwt`). `key` is the PEM text of a private key, in PKCS#8 for the `Es` algorithms; the authorization server
     /// knows the public one. The signature names the server as the one that it is for, and is good for one login.
     #[cfg(feature = "mcp-oauth-jwt")]
@@ -110,8 +110,8 @@ impl OAuth {
         Self { key, ..Self::of(None).with_client(id, None) }
     }
 
-    /// A login with what the user's company has already said about the user (enterprise-managed authorization, SEP-990): no
-    /// page is opened for the server. `provider` is asked whether this user may use the server, and what it signs is exchanged
+    /// A login with the assertion that the user's company issues for the user (enterprise-managed authorization, SEP-990): no
+    /// page is opened for the server. `provider` decides whether this user may use the server, and its assertion is exchanged
     /// for a token at the server's own authorization server, where this program is registered with this id and secret.
     ///
     /// The provider decides for which authorization servers it signs. When the token is no longer taken, both steps are made
@@ -166,7 +166,7 @@ impl OAuth {
         self
     }
 
-    /// Keeps tokens here.
+    /// Stores tokens in this store.
     #[must_use]
     pub fn with_store(mut self, store: Arc<dyn OAuthStore>) -> Self {
         self.store = Store::Given(store);
@@ -216,7 +216,7 @@ impl OAuth {
     async fn manager(&self, url: &str) -> Result<AuthorizationManager, AuthError> {
         let mut manager = AuthorizationManager::new(url).await?;
         manager.set_credential_store(self.store.clone());
-        // Without a token the first request is made without one, and the server says what it wants.
+        // Without a token the first request is sent without one, and the server's answer names what it requires.
         let _has_token = manager.initialize_from_store().await?;
         Ok(manager)
     }
@@ -297,7 +297,7 @@ impl CredentialStore for Store {
             Self::Memory(memory) => memory.load().await,
             Self::Given(store) => {
                 let text = store.load().await.map_err(AuthError::CredentialStoreError)?;
-                // What an error of the parser would say of the text is nobody's business.
+                // The parser's error could quote the text, which is secret.
                 let read = |text: Secret| {
                     serde_json::from_str(text.expose()).map_err(|_| {
                         let why = "what was kept is not what was saved; forget it and log in again";

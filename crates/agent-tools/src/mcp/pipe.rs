@@ -19,14 +19,14 @@ use tokio::sync::Mutex;
 use super::MAX_MESSAGE_BYTES;
 use super::stderr::Tail;
 
-/// The code under which an answer that breaks the rules is passed on. No server sends it: JSON-RPC's own codes end far
+/// The code that replaces an answer that breaks the rules. No server sends it: JSON-RPC's own codes end far
 /// above.
 pub(super) const BROKEN_ANSWER: ErrorCode = ErrorCode(i32::MIN);
 
 /// How much of a line that is too long is kept, to find out which call it answers.
 const HEAD_BYTES: usize = 256;
 
-/// A buffer that has grown beyond this is given back.
+/// The maximum capacity in bytes of a buffer that is kept for reuse; a larger one is freed.
 const KEPT_BYTES: usize = 256 * 1024;
 
 pub(super) struct Pipe<R, W> {
@@ -64,7 +64,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Pipe<R, W> {
         }
     }
 
-    /// Reads one line into the buffer. When the future is dropped, the next call goes on where it was.
+    /// Reads one line into the buffer. If the future is dropped, the next call continues at the same position.
     async fn read_line(&mut self) -> Read {
         loop {
             // An error ends a pipe as its end does; what is left is no whole line.
@@ -93,7 +93,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Pipe<R, W> {
         }
     }
 
-    /// The message of the line, or what stands for it.
+    /// Returns the message of the line, or its replacement if the line is not valid.
     fn message(&self) -> Option<ServerJsonRpcMessage> {
         // A line end of Windows and a byte order mark are no part of JSON.
         let line = self.line.strip_suffix(b"\r").unwrap_or(&self.line);

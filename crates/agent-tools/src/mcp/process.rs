@@ -15,7 +15,7 @@ use crate::sandbox::{Input, Launch, Sandbox, StartError, Started};
 /// The time that a server has to end by itself after its input is closed.
 const EOF_GRACE: Duration = Duration::from_secs(2);
 
-/// How long it then has after it was told to end.
+/// The time that the process has to end after the request to end.
 #[cfg(unix)]
 const TERM_GRACE: Duration = Duration::from_millis(500);
 
@@ -68,7 +68,7 @@ impl Process {
         tokio::spawn(async move {
             let reading = tokio::spawn(async move { log.follow(pipe).await });
             let status = family.live(stopped).await;
-            // All writers are dead, so the pipe ends now, unless somebody left the group unseen.
+            // All writers are dead, so the pipe ends now, unless a process has left the group.
             drop(tokio::time::timeout(KILL_GRACE, reading).await);
             end.send_replace(Some(exit_text(status)));
         });
@@ -119,7 +119,7 @@ enum Left {
 }
 
 impl Family {
-    /// Waits for the end of the child, by itself or when it is stopped; then nobody of the family is left.
+    /// Waits until the child ends or is stopped. Afterwards no process of its group is left.
     async fn live(&mut self, stopped: oneshot::Receiver<()>) -> Option<ExitStatus> {
         let by_itself = tokio::select! {
             status = self.wait() => Some(status),
@@ -164,7 +164,7 @@ impl Family {
     }
 
     fn kill(&mut self) {
-        // An error says that nobody is left in the group.
+        // An error means that the group has no process left.
         drop(self.started.child.start_kill());
     }
 }

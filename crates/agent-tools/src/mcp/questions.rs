@@ -1,4 +1,4 @@
-//! Questions of servers as a list that somebody else works off: a page, a chat, another process.
+//! Questions of servers as a list that other code answers: a page, a chat, another process.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,7 +31,7 @@ impl fmt::Display for ElicitationId {
 pub struct OpenElicitation {
     /// Its name, for the answer.
     pub id: ElicitationId,
-    /// What is asked.
+    /// The question of the server.
     #[serde(flatten)]
     pub elicitation: Elicitation,
 }
@@ -97,7 +97,7 @@ struct Waiting {
 }
 
 impl Questions {
-    /// An empty list. What nobody has answered after `patience` is answered with `Cancel`.
+    /// Returns an empty list. A question without an answer after `patience` is answered with `Cancel`.
     #[must_use]
     pub fn new(patience: Duration) -> Self {
         let inner = Inner { patience, state: Mutex::default(), changes: watch::Sender::new(0) };
@@ -184,7 +184,7 @@ impl Inner {
     }
 }
 
-/// A question's place in the list; given back when the server no longer waits.
+/// A question's entry in the list. It is removed when the server no longer waits.
 struct Place {
     inner: Arc<Inner>,
     id: ElicitationId,

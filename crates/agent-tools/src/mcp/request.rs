@@ -15,10 +15,10 @@ use super::handler::QuestionCount;
 use super::progress::McpProgress;
 use super::sdk_error::Reach;
 
-/// How long a server that is told of a cancellation may take to read it.
+/// The time that a server has to read a cancellation.
 const CANCEL_GRACE: Duration = Duration::from_millis(500);
 
-/// What is asked, and for how long.
+/// The request and its time limit.
 pub(super) struct Request<'a> {
     pub(super) server: &'a str,
     pub(super) doing: &'a str,
@@ -89,7 +89,7 @@ pub(super) async fn send(
                 silence.as_mut().reset(tokio::time::Instant::now() + idle);
             }
             () = &mut silence => {
-                // Nobody is too slow while the user thinks.
+                // The time in which the user answers does not count.
                 if questions.since(&mut asked) == 0 {
                     break idle;
                 }
@@ -101,7 +101,7 @@ pub(super) async fn send(
     Err((Reach::Settled, timeout(limit)))
 }
 
-/// A request without an answer. When it is dropped the server is told to stop.
+/// A request without an answer. Dropping it sends a cancellation to the server.
 struct OpenRequest<'a> {
     peer: &'a Peer<RoleClient>,
     id: Option<RequestId>,
@@ -118,7 +118,7 @@ impl OpenRequest<'_> {
 async fn tell(peer: &Peer<RoleClient>, id: RequestId, reason: &str) {
     let params = CancelledNotificationParam::new(Some(id), Some(reason.to_owned()));
     let notification = CancelledNotification::new(params);
-    // A server that does not take it in is treated as one that has: nobody waits for its answer.
+    // A server that does not read the cancellation is not waited for.
     drop(tokio::time::timeout(CANCEL_GRACE, peer.send_notification(notification.into())).await);
 }
 

@@ -12,7 +12,7 @@ pub struct Restart {
     pub attempts: u32,
     /// The wait before the second start in a row.
     pub first_delay: Duration,
-    /// The longest wait.
+    /// The longest wait before a restart.
     pub max_delay: Duration,
 }
 

@@ -11,7 +11,7 @@ use crate::{OutputStore, text};
 /// Pictures that every provider with eyes takes.
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// What is said where text was thrown away.
+/// The note that replaces omitted text.
 const TRUNCATED: &str = "\n... (output truncated)";
 
 /// What a model sees of a result. Structured content becomes the details, and the text when there is nothing else to see.

@@ -124,7 +124,7 @@ fn transport(
         if current.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect) {
             reach = Reach::NotSent;
         }
-        // Half a line in the pipe of a child that is gone: nobody reads it to its end.
+        // The pipe of a child that has ended may hold half a line, which is never completed.
         if current.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
             reach = Reach::NotSent;
         }

@@ -45,7 +45,7 @@ pub struct McpServer {
 pub enum McpTransport {
     /// A child of this process that speaks on its standard input and output.
     Stdio(StdioTransport),
-    /// Streamable HTTP.
+    /// A server over streamable HTTP.
     Http(HttpTransport),
 }
 
@@ -91,7 +91,7 @@ pub enum AnnotationTrust {
 }
 
 impl McpServer {
-    /// A program that is started as a child. `name` stands in errors.
+    /// A program that is started as a child. `name` identifies the server in errors.
     #[must_use]
     pub fn stdio(name: impl Into<String>, command: impl Into<OsString>) -> Self {
         Self::new(
@@ -107,7 +107,7 @@ impl McpServer {
         )
     }
 
-    /// A server at an address that begins with `http://` or `https://`. `name` stands in errors.
+    /// A server at an address that begins with `http://` or `https://`. `name` identifies the server in errors.
     #[must_use]
     pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
         let transport = HttpTransport {
@@ -160,7 +160,7 @@ impl McpServer {
         }
     }
 
-    /// Its name.
+    /// Returns the server's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -178,7 +178,7 @@ impl McpServer {
         self.with_args([arg])
     }
 
-    /// More arguments.
+    /// Adds more command-line arguments.
     #[must_use]
     pub fn with_args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         if let McpTransport::Stdio(stdio) = &mut self.transport {
@@ -312,8 +312,8 @@ impl McpServer {
         self
     }
 
-    /// Answers when the server asks the user something during a call. Without it the server is told that nobody can be
-    /// asked.
+    /// Answers when the server asks the user something during a call. Without a handler the server is notified that no user
+    /// can answer.
     #[must_use]
     pub fn with_elicitation(mut self, handler: ElicitationHandler) -> Self {
         self.elicitation = Some(handler);

@@ -11,7 +11,7 @@ pub struct McpToolInfo {
     pub name: String,
     /// A name for people.
     pub title: Option<String>,
-    /// What it does.
+    /// The description of the tool for the model.
     pub description: Option<String>,
     /// The JSON schema of its arguments: always an object with `type` and `properties`.
     pub input_schema: Value,
@@ -25,7 +25,7 @@ pub struct McpToolInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct McpAnnotations {
-    /// It changes nothing.
+    /// The tool changes nothing.
     pub read_only: Option<bool>,
     /// It may destroy something.
     pub destructive: Option<bool>,
@@ -85,7 +85,7 @@ impl McpToolInfo {
     }
 }
 
-/// A schema of an object that says so, with properties: some providers refuse one that leaves either to be guessed.
+/// Returns an object schema with explicit `type` and `properties`, because some providers reject a schema without them.
 fn normal_schema(schema: &Map<String, Value>) -> Value {
     let mut schema = schema.clone();
     schema.entry("type").or_insert_with(|| json!("object"));

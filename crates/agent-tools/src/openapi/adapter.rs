@@ -90,7 +90,7 @@ impl OpenApiAdapter {
         Self::from_str(&text, config, filter)
     }
 
-    /// Fetches a description from an address; see [`from_str`](Self::from_str). Servers that are relative to it are understood. It is asked for without
+    /// Fetches a description from an address; see [`from_str`](Self::from_str). Relative server addresses are resolved against it. The request has no
     /// credentials.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl OpenApiAdapter {
         &self.tools
     }
 
-    /// The tools.
+    /// Returns the tools of all operations.
     #[must_use]
     pub fn into_tools(self) -> Vec<OpenApiToolAdapter> {
         self.tools

@@ -1,4 +1,4 @@
-//! Who calls.
+//! Authentication of the calls.
 
 use std::fmt;
 
@@ -18,43 +18,43 @@ const HIDDEN: &str = "****";
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenApiAuth {
-    /// Nobody in particular.
+    /// Calls without credentials.
     #[default]
     None,
-    /// `Authorization: Bearer …`.
+    /// A token, sent as `Authorization: Bearer …`.
     Bearer(Secret),
     /// A header with a key.
     ApiKey {
-        /// The header.
+        /// The name of the header.
         header: String,
-        /// The key.
+        /// The key that is sent.
         value: Secret,
     },
     /// A key in the query.
     QueryKey {
-        /// The parameter.
+        /// The name of the parameter.
         name: String,
-        /// The key.
+        /// The key that is sent.
         value: Secret,
     },
     /// A key in a cookie.
     CookieKey {
-        /// The cookie.
+        /// The name of the cookie.
         name: String,
-        /// The key.
+        /// The key that is sent.
         value: Secret,
     },
-    /// `Authorization: Basic …`.
+    /// A login, sent as `Authorization: Basic …`.
     Basic {
-        /// The user.
+        /// The user's name.
         user: String,
-        /// The password.
+        /// The user's password.
         password: Secret,
     },
 }
 
 impl OpenApiAuth {
-    /// `Authorization: Bearer …`.
+    /// Authenticates with `Authorization: Bearer …`.
     #[must_use]
     pub fn bearer(token: impl Into<Secret>) -> Self {
         Self::Bearer(token.into())
@@ -66,7 +66,7 @@ impl OpenApiAuth {
         Self::ApiKey { header: header.into(), value: value.into() }
     }
 
-    /// `Authorization: Basic …`.
+    /// Authenticates with `Authorization: Basic …`.
     #[must_use]
     pub fn basic(user: impl Into<String>, password: impl Into<Secret>) -> Self {
         Self::Basic { user: user.into(), password: password.into() }
@@ -94,7 +94,7 @@ impl fmt::Debug for OpenApiAuth {
     }
 }
 
-/// A credential for one of the security schemes of a description, which says where in a request it goes.
+/// A credential for one of the security schemes of a description. The scheme defines its place in a request.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenApiCredential {
@@ -102,9 +102,9 @@ pub enum OpenApiCredential {
     Token(Secret),
     /// A user and a password, for `http` with `basic`.
     Basic {
-        /// The user.
+        /// The user's name.
         user: String,
-        /// The password.
+        /// The user's password.
         password: Secret,
     },
 }

@@ -19,7 +19,7 @@ use super::{MAX_REF_HOPS, error::Warnings};
 pub(super) struct Body {
     /// The name that a model knows.
     pub(super) property: String,
-    /// What stands in `Content-Type`.
+    /// The value of `Content-Type`.
     pub(super) media_type: String,
     pub(super) form: Form,
     pub(super) required: bool,
@@ -47,7 +47,7 @@ pub(super) struct Field {
     is_binary: bool,
 }
 
-/// A body, and what is said of it.
+/// A request body and its description.
 #[derive(Debug)]
 pub(super) struct Described<'a> {
     pub(super) body: Body,
@@ -82,7 +82,7 @@ pub(super) fn is_text(essence: &str) -> bool {
             .any(|end| essence.ends_with(end))
 }
 
-/// A media type without what stands behind a `;`, in lower case.
+/// A media type without its parameters (from the `;` on), in lower case.
 pub(super) fn essence(media_type: &str) -> String {
     media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }

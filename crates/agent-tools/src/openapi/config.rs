@@ -1,4 +1,4 @@
-//! Where an API is, who calls it, and the bounds.
+//! The address of an API, its credentials and the limits.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -79,7 +79,7 @@ impl Default for OpenApiConfig {
 }
 
 impl OpenApiConfig {
-    /// The first server of the description, nobody in particular, the usual bounds.
+    /// The first server of the description, no credentials, the default limits.
     #[must_use]
     pub fn new() -> Self {
         Self {

@@ -177,7 +177,7 @@ impl Credentials {
                 }
             }
         }
-        // Who gave a credential or a header for all operations has said what they are called with.
+        // A credential or a header for all operations overrides the schemes of the description.
         let missing = missing.filter(|_| !is_open && self.always.is_empty());
         Chosen { placed, missing }
     }

@@ -11,7 +11,7 @@ pub enum OpenApiError {
         "the OpenAPI description is longer than {limit} bytes; give a smaller one, with the operations that are needed"
     )]
     TooLarge {
-        /// The bound.
+        /// The maximum size in bytes.
         limit: usize,
     },
     /// It begins as JSON, and is none.
@@ -34,7 +34,7 @@ pub enum OpenApiError {
     /// It is something else.
     #[error("this is no OpenAPI description: {detail}")]
     NotOpenApi {
-        /// The missing part.
+        /// The missing part of the description.
         detail: &'static str,
     },
     /// It is in a version that is not understood.
@@ -48,21 +48,21 @@ pub enum OpenApiError {
     /// There is no address for requests.
     #[error("the API has no address for requests: {detail}; set one with `OpenApiConfig::with_base_url`")]
     NoBaseUrl {
-        /// Why.
+        /// The reason for the failure.
         detail: String,
     },
     /// A header, a credential or an address of the configuration cannot be used. Its value is not shown.
     #[error("the OpenAPI configuration cannot be used: {detail}")]
     Config {
-        /// The problem.
+        /// The problem that was found.
         detail: String,
     },
     /// The file cannot be read.
     #[error("the OpenAPI description {} cannot be read: {source}", path.display())]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The underlying error.
+        /// The underlying I/O error.
         source: std::io::Error,
     },
     /// The address cannot be reached, or takes too long.
@@ -70,7 +70,7 @@ pub enum OpenApiError {
     Fetch {
         /// The address, without its query.
         url: String,
-        /// The underlying error.
+        /// The underlying HTTP error.
         source: reqwest::Error,
     },
     /// The address answers with something else than success.
@@ -78,7 +78,7 @@ pub enum OpenApiError {
     Status {
         /// The address, without its query.
         url: String,
-        /// The code.
+        /// The HTTP status code.
         status: u16,
     },
     /// What came from the address is no text.
@@ -87,7 +87,7 @@ pub enum OpenApiError {
     /// No client for HTTP could be made.
     #[error("no HTTP client can be made: {source}")]
     Client {
-        /// The underlying error.
+        /// The underlying HTTP error.
         source: reqwest::Error,
     },
 }
@@ -99,7 +99,7 @@ pub enum OpenApiError {
 pub struct OpenApiWarning {
     /// The operation, such as `GET /pets/{petId}`, or a part of the description.
     pub place: String,
-    /// What.
+    /// The problem that was found.
     pub problem: OpenApiProblem,
 }
 
@@ -113,33 +113,33 @@ pub enum OpenApiProblem {
     /// Two operations have one id; both are there, and the later one has a longer name.
     #[error("another operation has the id `{id}` too")]
     DuplicateId {
-        /// The id.
+        /// The shared operation id.
         id: String,
     },
     /// The filter names something that the description does not have.
     #[error("the filter wants `{wanted}`, which is not there")]
     NotThere {
-        /// What it names.
+        /// What the filter names.
         wanted: String,
     },
     /// The operation cannot be called and is left out.
     #[error("it is left out: {why}")]
     LeftOut {
-        /// Why.
+        /// The reason for the failure.
         why: String,
     },
     /// A parameter is not offered; the operation is there without it.
     #[error("its parameter `{name}` is left out: {why}")]
     ParameterLeftOut {
-        /// The parameter.
+        /// The name of the parameter.
         name: String,
-        /// Why.
+        /// The reason for the failure.
         why: String,
     },
     /// Something was understood in the way that comes closest.
     #[error("{what}")]
     Guessed {
-        /// What was done.
+        /// The step that failed.
         what: String,
     },
     /// The schema of the arguments was too long; its inner parts are left open.
@@ -148,21 +148,21 @@ pub enum OpenApiProblem {
     /// The operation wants credentials that the configuration does not have; it is called without.
     #[error("it wants credentials for `{scheme}`, and there are none")]
     NoCredential {
-        /// The security scheme.
+        /// The name of the security scheme.
         scheme: String,
     },
     /// The operation has a server at another origin than the API; credentials are not sent there.
     #[error("its server {origin} is not the API's, so it gets no credentials")]
     ForeignServer {
-        /// The other origin.
+        /// The origin that is not allowed.
         origin: String,
     },
     /// There are more warnings, more operations, or more work than bounds allow.
     #[error("there are more than {limit} {what}; the rest is left out")]
     TooMany {
-        /// Of what.
+        /// The quantity that is limited.
         what: &'static str,
-        /// The bound.
+        /// The maximum of the quantity.
         limit: usize,
     },
 }

@@ -9,7 +9,7 @@ use super::adapter::text;
 use super::error::OpenApiError;
 use super::{CONNECT_TIMEOUT, FETCH_TIMEOUT, MAX_REDIRECTS, MAX_SPEC_BYTES};
 
-/// An address for people: without its query and who asks.
+/// An address for display: without its query and credentials.
 pub(super) fn shown(url: &str) -> String {
     let plain = url.split(['?', '#']).next().unwrap_or_default();
     match plain.split_once("://") {

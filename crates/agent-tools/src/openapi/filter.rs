@@ -13,7 +13,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum OperationFilter {
-    /// All.
+    /// Selects all operations.
     #[default]
     All,
     /// Those with one of these ids.

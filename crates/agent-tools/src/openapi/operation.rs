@@ -25,7 +25,7 @@ pub(super) struct Operation {
     pub(super) template: Template,
     pub(super) parameters: Vec<Parameter>,
     pub(super) body: Option<Body>,
-    /// What stands in `Accept`.
+    /// The value of `Accept`.
     pub(super) accept: String,
     pub(super) credentials: Vec<Placed>,
 }

@@ -33,7 +33,7 @@ pub(super) enum Form {
     Segments,
 }
 
-/// A parameter, and what is said of it.
+/// A parameter and its description.
 #[derive(Debug)]
 pub(super) struct Described<'a> {
     pub(super) parameter: Parameter,
@@ -41,7 +41,7 @@ pub(super) struct Described<'a> {
     pub(super) description: Option<String>,
 }
 
-/// A parameter as it stands in the description.
+/// A parameter as written in the description.
 struct Raw<'a> {
     parsed: oas3::spec::Parameter,
     object: &'a Map<String, Value>,
@@ -102,7 +102,7 @@ pub(super) fn merged<'a>(
     Ok(described)
 }
 
-/// A parameter that the path names and nobody describes.
+/// A parameter that the path names without a definition.
 pub(super) fn implied<'a>(name: &str, names: &mut Names) -> Described<'a> {
     let parameter = Parameter {
         name: name.to_owned(),

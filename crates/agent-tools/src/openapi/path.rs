@@ -47,7 +47,7 @@ impl Template {
         }
         pieces.push(literal(rest)?);
         let template = Self { pieces };
-        // The letter stands for every value, so that only what the template itself does is looked at.
+        // The letter stands for every value, so only the effect of the template itself is checked.
         let sample: String = template
             .pieces
             .iter()
@@ -108,7 +108,7 @@ fn literal(text: &str) -> Result<Piece, String> {
     if text.contains('\\') || text.chars().any(char::is_control) {
         return Err("its path has a backslash or a control character".to_owned());
     }
-    // What stands encoded in a description stays so.
+    // What is already encoded in a description stays encoded.
     let mut out = String::new();
     for c in text.chars() {
         if matches!(

@@ -37,7 +37,7 @@ const METHODS: [(&str, Method); 7] = [
     ("patch", Method::PATCH),
 ];
 
-/// Other methods that a path may have: `trace` gives back the request with its credentials, the others are of later versions.
+/// Other methods that a path may have: `trace` returns the request with its credentials, the others are of later versions.
 const NOT_CALLED: [&str; 3] = ["trace", "query", "additionalOperations"];
 
 /// Reads the operations of a description.

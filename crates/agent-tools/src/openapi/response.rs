@@ -19,7 +19,7 @@ const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp
 /// Headers that programs may want to know.
 const TOLD: [(&str, HeaderName); 3] = [("location", LOCATION), ("link", LINK), ("retry_after", RETRY_AFTER)];
 
-/// The longest header that is told.
+/// The length in bytes of the longest header that is shown.
 const MAX_TOLD_BYTES: usize = 2 * 1024;
 
 /// An answer, as far as it was read.
@@ -108,7 +108,7 @@ fn shape(answer: &Answer, kind: &str) -> Shape {
     if bytes.is_empty() {
         return Shape::Nothing;
     }
-    // None was asked for, so what this is cannot be read.
+    // No encoding was requested, so the body cannot be decoded.
     let encoding =
         answer.headers.get(CONTENT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or("identity");
     if !encoding.trim().eq_ignore_ascii_case("identity") {
@@ -150,7 +150,7 @@ fn decoded(bytes: &[u8], kind: &str) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// At most `max` bytes: the beginning and the end, with a line between them that says how much is missing. No cut goes
+/// Returns at most `max` bytes: the beginning and the end, with a line between them that states how much is missing. No cut goes
 /// through a character.
 fn cut(whole: &str, max: usize) -> String {
     if whole.len() <= max {

@@ -93,7 +93,7 @@ pub(super) struct Inliner<'a> {
     open: Vec<String>,
     visited: usize,
     most_visits: usize,
-    /// About how many more bytes there may be. At 0 nothing is looked at any more.
+    /// The approximate number of bytes left. At 0 the rest is skipped.
     room: usize,
 }
 
@@ -134,7 +134,7 @@ impl<'a> Inliner<'a> {
         }
     }
 
-    /// What a reference leads to, with what stands beside the reference.
+    /// Returns the target of a reference, merged with the reference's sibling keywords.
     fn referred(&mut self, reference: &str, beside: &Map<String, Value>, depth: usize) -> Shape {
         let Ok(target) = self.document.at(reference) else { return Shape::default() };
         let is_circle = self.open.iter().any(|open| open == reference) || self.open.len() >= MAX_REF_HOPS;

@@ -64,7 +64,7 @@ impl OpenApiToolAdapter {
 
     async fn call(&self, arguments: Value) -> Result<ToolResult, ToolError> {
         let arguments = if arguments.is_null() { Value::Object(serde_json::Map::new()) } else { arguments };
-        // Who calls without a loop has the same checks.
+        // A direct call without an agent gets the same checks.
         let arguments = SchemaValidator
             .validate(&self.operation.schema, arguments)
             .map_err(|errors| ToolError::InvalidArgs(errors.to_string()))?;

@@ -1,6 +1,6 @@
 //! What YAML may cost.
 //!
-//! For each token the YAML library looks at every bracket that is open: 240 KB of brackets in brackets take it 20 seconds. It
+//! For each token the YAML library scans every bracket that is open: 240 KB of brackets in brackets take it 20 seconds. It
 //! has a bound on depth, but only afterwards. So the brackets that may be open are counted first, and never too few.
 
 /// Brackets that may be open, times the length of the text. A release build needs about 10 ns for each.

@@ -14,15 +14,15 @@ pub enum OutputStoreError {
     Unknown {
         /// The key as it was given.
         key: String,
-        /// The newest keys.
+        /// The keys of the newest outputs.
         newest: Vec<String>,
     },
     /// The output is shorter.
     #[error("offset {offset} is past the end of output {key}, which has {kept} bytes")]
     PastEnd {
-        /// The key.
+        /// The key of the output.
         key: String,
-        /// The requested offset.
+        /// The offset that was requested.
         offset: i64,
         /// The number of bytes of the output.
         kept: u64,

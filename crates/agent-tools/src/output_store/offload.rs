@@ -13,8 +13,8 @@ use crate::text;
 
 impl OutputStore {
     /// When the texts of a result are longer than `max_shown` bytes in all, keeps them whole, one behind the other with
-    /// line ends between, shows the beginning, and says how to read on. For any tool whose results can be big; pictures
-    /// and details stay as they are. Where the disk refuses, the text is cut all the same and says so.
+    /// line ends between, shows the beginning, and explains how to read on. For any tool whose results can be big; pictures
+    /// and details stay as they are. If the output cannot be stored, the text is cut all the same, with a note.
     pub async fn offload(&self, mut result: ToolResult, max_shown: usize) -> ToolResult {
         let texts: Vec<&str> = result.content.iter().filter_map(text_of).collect();
         let total: usize = texts.iter().map(|text| text.len()).sum::<usize>() + texts.len().saturating_sub(1);

@@ -87,7 +87,7 @@ pub(super) fn read(
     })
 }
 
-/// The start of the character that `at` lies in; `at` itself where no whole character is around it.
+/// Returns the start of the character that contains the byte `at`, or `at` itself if no whole character surrounds it.
 fn char_start(bytes: &[u8], at: usize) -> usize {
     (at.saturating_sub(MAX_CHAR - 1)..at)
         .find(|from| {

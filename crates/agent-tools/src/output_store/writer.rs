@@ -155,7 +155,7 @@ impl Drop for Work {
 impl OpenFile {
     fn new(store: &OutputStore) -> io::Result<Self> {
         let folder = store.folder()?;
-        // Made for this account only (0600) and under a name that nobody knows before.
+        // Created for this account only (0600) and under an unpredictable name.
         let (file, path) = tempfile::Builder::new().prefix("out-").tempfile_in(folder.path())?.keep()?;
         Ok(Self { file, path, folder, bytes: 0 })
     }

@@ -83,7 +83,7 @@ fn keep(
     match tell.send(begin(holder, &plan, launch, runtime)) {
         // Never says anything; it is dropped.
         Ok(()) => drop(released.recv()),
-        // Whoever wanted the child has gone.
+        // The caller that requested the child has gone.
         Err(Ok(mut child)) => drop(child.start_kill()),
         Err(Err(_)) => {}
     }
@@ -151,7 +151,7 @@ fn remove(private: tempfile::TempDir) {
     }
 }
 
-/// What became of a program that does nothing.
+/// Returns the result of a program that does nothing.
 pub(super) async fn outcome_of_probe(kind: SandboxKind, started: Started) -> Result<(), SandboxError> {
     let mut started = started;
     let mut said = Vec::new();

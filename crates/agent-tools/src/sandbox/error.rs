@@ -42,13 +42,13 @@ pub enum SandboxError {
     Root {
         /// The root, as it was given.
         path: PathBuf,
-        /// The underlying error.
+        /// The underlying I/O error.
         source: io::Error,
     },
     /// The folder that the child is to start in is in no root.
     #[error("the folder {} is in no root of the sandbox; add it with `with_write_root` or `with_read_root`", .folder.display())]
     FolderOutside {
-        /// The folder.
+        /// The folder that is refused.
         folder: PathBuf,
     },
     /// There is no bubblewrap.
@@ -59,7 +59,7 @@ pub enum SandboxError {
         "the sandbox `bwrap` does not work here ({how}): {text}; it needs user namespaces that this account may make"
     )]
     BwrapFails {
-        /// The exit status.
+        /// The exit status of the program.
         how: String,
         /// The error output, truncated to 1 KiB.
         text: String,

@@ -67,7 +67,7 @@ impl Plan {
             None => std::env::current_dir().map_err(SandboxError::SetUp)?,
         };
         let plan = Self { folder: real(&folder)?, grants, links, network: rules.network(), private };
-        // Whoever stands in the top folder can do nothing there without a root.
+        // A process in the top folder can do nothing there without a root.
         if plan.folder != Path::new("/") && plan.grant_of(&plan.folder).is_none() {
             return Err(SandboxError::FolderOutside { folder });
         }

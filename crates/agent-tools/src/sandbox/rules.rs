@@ -32,9 +32,9 @@ pub enum TempFolder {
     /// cannot be read. Under bubblewrap it is `/tmp`.
     #[default]
     Private,
-    /// The folder for temporary files that all programs use, with what lies in it.
+    /// The folder for temporary files that all programs share, with its contents.
     Shared,
-    /// None.
+    /// No temporary folder.
     None,
 }
 

@@ -177,7 +177,7 @@ pub(super) fn folder(folder: &Path, source: &str) -> Result<SkillSet, SkillError
     let mut seen = BTreeSet::new();
     for path in names {
         let file = path.join(SKILL_FILE);
-        // A folder that is no skill is nobody's mistake. What is there and no regular file would be waited for.
+        // A folder without a skill is not an error. Reading something other than a regular file, such as a pipe, could block.
         if !fs::metadata(&file).is_ok_and(|m| m.is_file()) {
             continue;
         }

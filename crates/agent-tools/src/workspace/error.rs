@@ -12,7 +12,7 @@ pub enum PathError {
     /// It holds a character that no sane path has and that would break line-based output.
     #[error("{path} holds a NUL or a line end; name the path without it")]
     ForbiddenCharacter {
-        /// The path, escaped.
+        /// The path, with control characters escaped.
         path: String,
     },
     /// It leads out of the workspace, perhaps through `..` or a symlink.
@@ -33,13 +33,13 @@ pub enum PathError {
         /// The path as named.
         path: String,
     },
-    /// A folder was asked for.
+    /// The path must name a folder.
     #[error("{path} is not a directory")]
     NotADirectory {
         /// The path as named.
         path: String,
     },
-    /// A file was asked for.
+    /// The path must name a file.
     #[error("{path} is a directory, not a file; use list_files to see what is in it")]
     IsADirectory {
         /// The path as named.
@@ -56,7 +56,7 @@ pub enum PathError {
     Access {
         /// The path as named.
         path: String,
-        /// Its words.
+        /// The operating system's error.
         source: io::Error,
     },
 }

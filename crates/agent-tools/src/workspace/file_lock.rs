@@ -29,7 +29,7 @@ fn lock_of(real: &Path) -> Arc<AsyncMutex<()>> {
     if let Some(lock) = files.get(real).and_then(Weak::upgrade) {
         return lock;
     }
-    // Nobody holds or awaits the other dead ones; the map stays as small as the work at hand.
+    // Locks that no task holds or awaits are removed, so the map stays small.
     files.retain(|_, lock| lock.strong_count() > 0);
     let lock = Arc::new(AsyncMutex::new(()));
     files.insert(real.to_path_buf(), Arc::downgrade(&lock));

@@ -24,7 +24,7 @@ pub(super) struct Starts {
     pub(super) is_closed: bool,
 }
 
-/// Opens a connection; logs in first where the server asks for that and the caller has said how.
+/// Opens a connection. Logs in first if the server requires it and the caller has configured a login.
 pub(super) async fn open(spec: &McpServer, handler: &Handler) -> Result<Connection, McpError> {
     let opened = Connection::open(spec, handler.clone()).await;
     #[cfg(feature = "mcp-oauth")]
@@ -100,7 +100,7 @@ impl McpClient {
         Err(failure)
     }
 
-    /// Logs in where that can be done, unless somebody has since `login`; whether to try again.
+    /// Logs in where possible, unless another task has logged in since `login`. Returns whether to try again.
     #[cfg(feature = "mcp-oauth")]
     pub(super) async fn log_in(
         &self,

@@ -23,7 +23,7 @@ use super::OAuth;
 pub enum IdentityToken {
     /// The ID token of OpenID Connect. It is good for minutes to hours.
     Id(Secret),
-    /// A refresh token.
+    /// A refresh token of the provider.
     Refresh(Secret),
 }
 
@@ -53,7 +53,7 @@ pub struct IdentityProvider {
 }
 
 impl IdentityProvider {
-    /// A provider by its issuer and its token endpoint, as they stand in its OpenID configuration, where the program is known
+    /// A provider with its issuer and its token endpoint, as listed in its OpenID configuration, where the program is known
     /// as `client_id`. Both addresses must begin with `https://`, or name this machine.
     #[must_use]
     pub fn new(
@@ -162,7 +162,7 @@ fn authorization_server(
 ) -> Result<EmaAuthorizationServer, CompanyError> {
     let issuer = metadata.issuer.clone().ok_or(CompanyError::NoIssuer)?;
     let methods = metadata.additional_fields.get("token_endpoint_auth_methods_supported");
-    // RFC 8414: where nothing is said, it is `client_secret_basic`.
+    // RFC 8414: the default is `client_secret_basic`.
     let takes = |method: &str| match methods.and_then(serde_json::Value::as_array) {
         Some(methods) => methods.iter().any(|known| known == method),
         None => method == "client_secret_basic",

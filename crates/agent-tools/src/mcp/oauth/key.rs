@@ -7,11 +7,11 @@ use rmcp::transport::auth::JwtSigningAlgorithm;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SigningAlgorithm {
-    /// RSA with SHA-256.
+    /// RSA signatures with SHA-256.
     Rs256,
-    /// RSA with SHA-384.
+    /// RSA signatures with SHA-384.
     Rs384,
-    /// RSA with SHA-512.
+    /// RSA signatures with SHA-512.
     Rs512,
     /// The curve P-256 with SHA-256.
     Es256,

@@ -1,4 +1,4 @@
-//! Schemas that hold together: `allOf`, and what stands beside a reference.
+//! Merging of schemas: `allOf`, and keywords beside a reference.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use super::{Shape, clean};
 /// Words that describe and do not check; those that stand nearer win.
 const DESCRIBING: [&str; 2] = ["description", "default"];
 
-/// Puts what stands beside a reference to what the reference leads to.
+/// Merges the sibling keywords of a reference into the target of the reference.
 pub(super) fn beside(shape: &mut Shape, mut rest: Shape) {
     for word in DESCRIBING {
         if let Some(value) = rest.keys.remove(word) {
@@ -19,7 +19,7 @@ pub(super) fn beside(shape: &mut Shape, mut rest: Shape) {
     }
 }
 
-/// Puts parts to what is there: as one object where they do not contradict each other, which every model reads with ease,
+/// Merges parts into the existing schema: as one object where they do not contradict each other, which every model reads with ease,
 /// else as `allOf`.
 pub(super) fn all_of(shape: &mut Shape, parts: Vec<Shape>) {
     for part in &parts {

@@ -311,7 +311,7 @@ async fn chat_gives_the_last_text_or_an_error_that_says_what_to_do() {
     let bare = BasicAgent::new(ModelConfig::default());
     let error = bare.chat("Hi").await.unwrap_err().to_string();
     assert!(
-        error.contains(ApiProtocol::feature(ModelConfig::default().api)) && error.contains("with_provider"),
+        error.contains(ModelConfig::default().api.feature().unwrap()) && error.contains("with_provider"),
         "{error}"
     );
     assert!(matches!(bare.finish().await, Some(RunEnd::Failed(_))));

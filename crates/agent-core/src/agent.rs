@@ -74,8 +74,11 @@ pub use snapshot::{AgentSnapshot, SNAPSHOT_VERSION};
 pub use state::AgentState;
 
 use crate::drive::{AgentLoopConfig, Mailbox};
-use crate::identity::AgentId;
+use crate::history::{Entry, MessageRef};
+use crate::identity::{AgentId, SessionId, SessionOrigin};
+use crate::message::AgentMessage;
 use crate::prefix::Prefixes;
+use crate::run::{QueueKind, Queued};
 use crate::tool::Tools;
 use listeners::Listeners;
 use state::State;
@@ -159,6 +162,30 @@ impl Inner {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Creates an entry of the conversation with the token count that the agent's counter estimates.
+    fn counted(&self, message: AgentMessage) -> Entry {
+        let counter = self.settings().config.services.token_counter.clone();
+        let tokens = counter.count_message(&message);
+        Entry::new(MessageRef::new(message), tokens)
+    }
+
+    /// Queues a message for the open run or the next one.
+    fn queue(&self, kind: QueueKind, message: AgentMessage) {
+        let entry = self.counted(message);
+        self.mailbox.queue(Queued::new(kind, entry));
+    }
+
+    /// Starts a session with a new id and returns the id.
+    fn start_session(&self, origin: SessionOrigin) -> SessionId {
+        let id = SessionId::from(self.settings().config.services.environment.random_id());
+        let mut state = self.state();
+        state.session_id = id.clone();
+        state.loop_counters.clear();
+        state.last_loop_id = None;
+        state.session_origin = Some(origin);
+        id
     }
 }
 

@@ -54,7 +54,7 @@ use tokio_util::sync::CancellationToken;
 pub use channel::{EventReceiver, EventSender, event_channel, merging_channel};
 pub use config::{AgentContext, AgentLoopConfig, Services};
 pub use services::RunServices;
-pub use shell::{DriveError, MAX_REPLY_BYTES, Outcome};
+pub use shell::MAX_REPLY_BYTES;
 pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};
 
 pub(crate) use config::{LoopIds, run_setup};
@@ -66,11 +66,37 @@ pub(crate) use panics::panic_text;
 pub(crate) use shell::{Shell, ask_sources, counted, start_run};
 
 use crate::budget::BudgetError;
+use crate::environment::NoRuntime;
 use crate::event::{Answer, Ended};
 use crate::history::{HistoryError, MessageRef};
 use crate::identity::QuestionId;
+use crate::journal::JournalError;
 use crate::message::AgentMessage;
 use crate::run::{Input, Run};
+
+/// The state of a run when the driver returns it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The run has ended; [`Run::ended`] returns how.
+    Ended(Box<Run>),
+    /// The run waits for an answer; [`Run::questions`] returns the questions.
+    Suspended(Box<Run>),
+    /// There was no run.
+    Nothing,
+}
+
+/// The error for which the driver interrupted a run. The run has been ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DriveError {
+    /// The journal could not write an entry.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// There is no runtime for the tasks of its tools.
+    #[error(transparent)]
+    NoRuntime(#[from] NoRuntime),
+}
 
 /// The error of a loop that could not start.
 #[derive(Debug, thiserror::Error)]

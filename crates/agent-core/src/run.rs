@@ -55,8 +55,8 @@ use crate::route::LostRoutes;
 
 pub use checkpoint::{RestoreError, RunCheckpoint};
 pub use input::{
-    BudgetVerdict, Failure, GateVerdict, Input, InputVerdict, PartialReply, Reply, ReplyError, ToolChange,
-    ToolOutcome, ToolQuestion, ToolVerdict,
+    BudgetVerdict, Failure, GateVerdict, Input, InputVerdict, Misplaced, PartialReply, Reply, ReplyError,
+    ToolChange, ToolOutcome, ToolQuestion, ToolVerdict,
 };
 pub use policy::{GRACE, LoopPolicy};
 pub use queues::{QueueKind, QueueMode, Queued, SteeringPolicy};
@@ -166,17 +166,6 @@ enum GateAt {
 struct Retry {
     attempt: u32,
     delay_ms: u64,
-}
-
-/// The error of an input that the run does not expect. The run is unchanged.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("the input {input} does not fit here: {reason}")]
-#[non_exhaustive]
-pub struct Misplaced {
-    /// The name of the input.
-    pub input: &'static str,
-    /// The reason for which it was rejected.
-    pub reason: String,
 }
 
 impl Run {

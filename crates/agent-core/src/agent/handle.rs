@@ -11,10 +11,10 @@ use super::listeners::{Call, Subscription};
 use super::{AgentError, AgentHandle, AgentState, IntoPrompt, Request, WeakAgent};
 use crate::drive::{AgentLoopConfig, EventReceiver};
 use crate::event::{AgentEvent, Answer, Question, RunEnd, RunReply, StreamDelta};
-use crate::history::{Entry, History, MessageRef, Repair};
+use crate::history::{History, MessageRef, Repair};
 use crate::identity::{AgentId, ContinuationKind, QuestionId, SessionId, SessionOrigin, ToolName};
 use crate::message::AgentMessage;
-use crate::run::{Input, QueueKind, Queued};
+use crate::run::{Input, QueueKind};
 use crate::tool::AgentTool;
 
 /// What [`AgentHandle::stream_chat`] passes to its callback.
@@ -390,30 +390,6 @@ impl AgentHandle {
         let mut tools = settings.tools.tools().to_vec();
         change(&mut tools);
         settings.tools = tools.into();
-    }
-}
-
-impl super::Inner {
-    /// Creates an entry of the conversation with the token count that the agent's counter estimates.
-    pub(super) fn counted(&self, message: AgentMessage) -> Entry {
-        let counter = self.settings().config.services.token_counter.clone();
-        let tokens = counter.count_message(&message);
-        Entry::new(MessageRef::new(message), tokens)
-    }
-
-    pub(crate) fn queue(&self, kind: QueueKind, message: AgentMessage) {
-        let entry = self.counted(message);
-        self.mailbox.queue(Queued::new(kind, entry));
-    }
-
-    fn start_session(&self, origin: SessionOrigin) -> SessionId {
-        let id = SessionId::from(self.settings().config.services.environment.random_id());
-        let mut state = self.state();
-        state.session_id = id.clone();
-        state.loop_counters.clear();
-        state.last_loop_id = None;
-        state.session_origin = Some(origin);
-        id
     }
 }
 

@@ -277,9 +277,13 @@ impl AgentHandle {
         self.inner.continuation_kind()
     }
 
-    pub(crate) fn change_tool_result(&self, call: ToolCallId, content: &[Content]) -> Result<(), AgentError> {
+    pub(crate) fn change_tool_result(
+        &self,
+        call: &ToolCallId,
+        content: &[Content],
+    ) -> Result<(), AgentError> {
         self.check_idle()?;
-        self.inner.replace_tool_result(&call, content)
+        self.inner.replace_tool_result(call, content)
     }
 }
 

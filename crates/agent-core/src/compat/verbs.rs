@@ -279,6 +279,6 @@ impl SeedVerbs for AgentHandle {
         call: impl Into<ToolCallId>,
         content: &[Content],
     ) -> Result<(), AgentError> {
-        self.change_tool_result(call.into(), content)
+        self.change_tool_result(&call.into(), content)
     }
 }

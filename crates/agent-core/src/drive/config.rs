@@ -220,7 +220,7 @@ impl AgentContext {
         self
     }
 
-    /// Replaces the conversation.
+    /// Replaces the conversation that the loop continues.
     #[must_use]
     pub fn with_history(mut self, history: History) -> Self {
         self.history = history;

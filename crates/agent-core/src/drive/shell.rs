@@ -18,41 +18,15 @@ use super::interrupt::Interrupt;
 use super::journaling::{Journaling, is_delivered};
 use super::mailbox::Mailbox;
 use super::output::Output;
-use super::{compaction, gates};
-use crate::environment::NoRuntime;
+use super::{Outcome, compaction, gates};
 use crate::event::{AgentEvent, Question};
 use crate::history::{Entry, History, HistoryError, MessageRef};
 use crate::identity::Timestamp;
-use crate::journal::JournalError;
 use crate::message::AgentMessage;
 use crate::prefix::Prefixes;
 use crate::provider::ReplyLog;
 use crate::run::{Input, PartialReply, QueueKind, Queued, Run, RunSetup, Step};
 use crate::tool::Tools;
-
-/// The state of a run when the driver returns it.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Outcome {
-    /// The run has ended; [`Run::ended`] returns how.
-    Ended(Box<Run>),
-    /// The run waits for an answer; [`Run::questions`] returns the questions.
-    Suspended(Box<Run>),
-    /// There was no run.
-    Nothing,
-}
-
-/// The error for which the driver interrupted a run. The run has been ended.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DriveError {
-    /// The journal could not write an entry.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// There is no runtime for the tasks of its tools.
-    #[error(transparent)]
-    NoRuntime(#[from] NoRuntime),
-}
 
 /// Starts a run and returns it with its first events.
 pub(crate) fn start_run(

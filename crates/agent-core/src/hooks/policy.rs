@@ -36,7 +36,7 @@ use crate::tool::Effects;
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Decision {
-    /// The call runs.
+    /// The call runs without an approval.
     Allow,
     /// The run is suspended until the call is approved or denied.
     Ask,

@@ -9,7 +9,7 @@ use crate::run::ToolChange;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// The action proceeds.
+    /// The action proceeds without a change.
     Allow,
     /// The tool call proceeds with these arguments instead. For other actions it is the same as [`Allow`](Self::Allow).
     AllowWith(Value),

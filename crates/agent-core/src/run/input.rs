@@ -320,3 +320,14 @@ impl From<&ProviderError> for Failure {
         }
     }
 }
+
+/// The error of an input that the run does not expect. The run is unchanged.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("the input {input} does not fit here: {reason}")]
+#[non_exhaustive]
+pub struct Misplaced {
+    /// The name of the input.
+    pub input: &'static str,
+    /// The reason for which it was rejected.
+    pub reason: String,
+}

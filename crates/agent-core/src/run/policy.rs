@@ -62,7 +62,6 @@ fn grace() -> Duration {
     GRACE
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
 fn is_grace(value: &Duration) -> bool {
     *value == GRACE
 }
@@ -71,7 +70,6 @@ fn yes() -> bool {
     true
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
 fn is_yes(value: &bool) -> bool {
     *value
 }

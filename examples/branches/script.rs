@@ -8,7 +8,7 @@ use looptree::provider::ModelRequest;
 use looptree::provider::StreamEvent;
 use looptree::{CancellationToken, ProviderError, StreamProvider, Usage};
 
-/// Writes its text to the greeting, then says so.
+/// Writes its text to the greeting, then reports it.
 pub(crate) struct Editor {
     text: &'static str,
 }

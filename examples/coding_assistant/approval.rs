@@ -9,9 +9,9 @@ use crate::args::Args;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Everything,
-    /// Ask whoever is there, or let the question wait.
+    /// Asks the user before each command, or suspends the run until an answer arrives.
     AskForBash,
-    /// There is nobody to ask.
+    /// Refuses commands, because no user can be asked.
     RefuseBash,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn hooks(mode: Mode) -> Hooks {
     })
 }
 
-/// What a person's words mean.
+/// Interprets the user's answer.
 pub(crate) fn answer(words: &str) -> Answer {
     match words.trim().to_lowercase().as_str() {
         "y" | "yes" => Answer::Allow,

@@ -74,7 +74,7 @@ pub(crate) async fn choose(args: &Args) -> Result<Chosen> {
     Ok(Chosen::Recording)
 }
 
-/// What to say when a task is there and nobody to do it.
+/// Returns the message for a task without a model.
 fn no_model() -> String {
     format!("there is no model to work with. {}", three_ways())
 }

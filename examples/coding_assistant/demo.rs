@@ -29,8 +29,8 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<ExitCode> {
         screen.line(&three_ways());
         return Ok(ExitCode::FAILURE);
     }
-    screen.line("No key and no model server were found, so what answers now is a recording, not a model: its words and");
-    screen.line("tool calls were written beforehand. The loop, the tools, the files, the tests and the session are real.");
+    screen.line("No API key and no local model server were found. This is a recorded demo: the model's replies are scripted;");
+    screen.line("the tools, the files, the tests and the session are real.");
     let root = project::write()?;
     screen.line(&format!("project: {}", root.display()));
     let before = project::tests_pass(&root).await?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{Receiver, channel};
 
-/// Lines that are kept while a run goes on.
+/// The number of lines that are buffered during a run.
 const TYPED_AHEAD: usize = 16;
 
 /// How long nothing may come before what was typed ahead counts as read.
@@ -41,7 +41,7 @@ impl Keyboard {
         let ending = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&ending);
         tokio::spawn(async move {
-            // One that nobody waits for is kept for the next who does.
+            // A line that no reader waits for is stored for the next reader.
             loop {
                 tokio::select! {
                     pressed = tokio::signal::ctrl_c() => if pressed.is_err() { return },

@@ -65,10 +65,21 @@ async fn main() -> ExitCode {
     match run(args).await {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", chain(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Joins the messages of an error and its causes. A cause whose text the message already ends with is not repeated.
+fn chain(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 async fn run(args: Args) -> Result<ExitCode> {
@@ -114,7 +125,8 @@ async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<Exit
     }
     let store = JsonStore::open(sessions_of(&root))?;
     let recorder = if let Some(id) = &args.resume {
-        let session = store.load_session(id.as_str())?;
+        let session =
+            store.load_session(id.as_str()).with_context(|| format!("cannot resume the session {id}"))?;
         if let Some(end) = session.end_point() {
             watch.adopt(&session.files_at(&end)?);
         }
@@ -133,7 +145,7 @@ async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<Exit
     if ending != Ending::Waits {
         match &args.task {
             Some(task) => ending = talk::turn(&agent, task, asking, screen, &mut keyboard).await?,
-            // A session that is gone on with by nobody at a terminal is over with its open run.
+            // Without a terminal and a task, a resumed session ends with its open run.
             None if args.resume.is_some() && !std::io::stdin().is_terminal() => {}
             None => {
                 let travel = Travel {

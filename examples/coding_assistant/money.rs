@@ -12,7 +12,7 @@ use looptree::{Answer, Budget, BudgetLimits, Usage};
 
 use crate::args::Args;
 
-/// Who is asked at a limit: the person at the terminal, or nobody, and the run ends.
+/// Returns what happens at a limit: with a terminal the user is asked, otherwise the run ends.
 pub(crate) fn at_limit() -> AtLimit {
     if std::io::stdin().is_terminal() { AtLimit::Pause } else { AtLimit::Stop }
 }
@@ -38,13 +38,13 @@ pub(crate) fn spent(budget: &Budget) -> String {
     format!("budget: {}", parts.join(", "))
 }
 
-/// What a person is asked at a limit.
+/// Returns the question for the user at a limit.
 pub(crate) fn question(text: &str, limit: BudgetLimit) -> String {
     let amount = if limit == BudgetLimit::Money { "an amount like 0.50" } else { "a number like 10000" };
     format!("{text} ({amount}; yes for this one call; anything else ends it)")
 }
 
-/// What a person's words mean when a budget asks.
+/// Interprets the user's answer to the question about a budget.
 pub(crate) fn answer(words: &str, refusal: &BudgetRefusal) -> Answer {
     let words = words.trim().trim_start_matches(['$', '+']);
     let by = match refusal.limit {

@@ -33,7 +33,7 @@ pub(crate) async fn find() -> Option<Server> {
     Some(Server { url: format!("http://{address}"), models })
 }
 
-/// Host and port of what stands in `OLLAMA_HOST`, for example `box`, `box:8080`, `http://box` or `::1`. A server behind TLS is
+/// Returns host and port of the value of `OLLAMA_HOST`, for example `box`, `box:8080`, `http://box` or `::1`. A server behind TLS is
 /// not looked for; `--provider ollama --base-url` names it.
 fn address(host: &str) -> Option<String> {
     const PORT: u16 = 11434;

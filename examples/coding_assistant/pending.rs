@@ -50,7 +50,7 @@ pub(crate) fn show(run: &Unfinished, screen: &Screen) {
     }
 }
 
-/// Writes an answer to the first question of a session down. No model is asked; `--resume` goes on.
+/// Stores the answer to the first question of a session. No model is called; `--resume` continues the run.
 pub(crate) async fn answer(root: &Path, session: &str, words: &str, screen: &Screen) -> Result<ExitCode> {
     let store = JsonStore::open(sessions_of(root))?;
     let run = store.load_session(session)?.unfinished()?;

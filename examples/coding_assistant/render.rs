@@ -13,7 +13,7 @@ const DIM: &str = "\x1b[2m";
 const BOLD: &str = "\x1b[1m";
 const RED: &str = "\x1b[31m";
 const RESET: &str = "\x1b[0m";
-/// After so long a silence the spinner says how long it is.
+/// The silence after which the spinner shows the elapsed time.
 const SILENT: Duration = Duration::from_secs(5);
 const FRAMES: &[char] = &['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 /// Characters of arguments and results that one line shows.
@@ -73,7 +73,7 @@ impl Screen {
         }
     }
 
-    /// Whether nobody reads any more: the pipe was closed, or the disk is full.
+    /// Returns whether the output has no reader left: the pipe was closed, or the disk is full.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }
@@ -218,16 +218,20 @@ impl Screen {
                 Ended::Error { message, .. } => {
                     self.line(&self.paint(RED, &format!("error: {}", plain(message))))
                 }
-                Ended::Aborted => self.line("aborted; what was said is kept"),
+                Ended::Aborted => self.line("aborted; the conversation so far is kept"),
                 Ended::Limit { reason } => self.line(&format!("stopped: {reason}")),
                 Ended::Budget { refusal } => self.line(&format!("stopped: {refusal}")),
-                other => self.line(&format!("ended: {other:?}")),
+                Ended::Interrupted { reason } => self.line(&format!("interrupted: {}", plain(reason))),
+                Ended::Vetoed { reason } | Ended::TurnVetoed { reason } | Ended::InputRejected { reason } => {
+                    self.line(&format!("denied: {}", plain(reason)))
+                }
+                _ => self.line("the run ended before the task was complete"),
             },
             _ => {}
         }
     }
 
-    /// The first line of a result and its last ones: where most tools say how it went.
+    /// Prints the first line of a result and its last ones, where most tools report the outcome.
     fn result(&self, text: &str, is_error: bool) {
         let style = if is_error { RED } else { DIM };
         let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
@@ -242,7 +246,7 @@ impl Screen {
     }
 }
 
-/// Text of a model or a tool, which must not move the cursor or hide what a person is asked about.
+/// Escapes text of a model or a tool, which must not move the cursor or hide the question to the user.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
@@ -260,7 +264,7 @@ fn turns_or_hides(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// A text of a model, a tool or a person as part of a line.
+/// Shortens a text of a model, a tool or the user to a part of a line.
 pub(crate) fn brief(text: &str) -> String {
     cut(&plain(&one_line(text)))
 }

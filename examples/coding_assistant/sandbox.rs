@@ -10,7 +10,7 @@ use looptree::tools::sandbox::{Network, SandboxKind};
 
 use crate::args::Args;
 
-/// What was asked for.
+/// The sandbox that the command line selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Choice {
     None,
@@ -35,11 +35,15 @@ impl Choice {
 /// What of Cargo's home commands may read: its credentials are not among it.
 const CARGO: [&str; 5] = ["bin", "registry", "git", "env", "config.toml"];
 
-/// The shell, and a line that says what holds it.
+/// Returns the shell and a line that describes its sandbox.
 pub(crate) async fn shell(args: &Args, workspace: &Workspace) -> Result<(BashTool, String)> {
     let mut shell = BashTool::new(workspace.clone());
     if args.sandbox == Choice::None {
-        return Ok((shell, "sandbox: none; commands can do all that you can".to_owned()));
+        return Ok((
+            shell,
+            "sandbox: none (commands run with your full permissions; --sandbox auto restricts them)"
+                .to_owned(),
+        ));
     }
     let mut rules = SandboxRules::for_workspace(workspace);
     for root in &args.sandbox_read {
@@ -63,9 +67,9 @@ pub(crate) async fn shell(args: &Args, workspace: &Workspace) -> Result<(BashToo
     }
     let sandbox = choose(args, rules).await.context("use --sandbox none to run commands without one")?;
     let network = match (args.sandbox_network, sandbox.kind()) {
-        (true, _) => "the network is open",
+        (true, _) => "network access",
         (false, SandboxKind::Bwrap) => "no network",
-        (false, _) => "no TCP; UDP is not held",
+        (false, _) => "no TCP (UDP is not restricted)",
     };
     let line = format!("sandbox: {}; commands write below this directory only; {network}", sandbox.kind());
     Ok((shell.with_sandbox(sandbox), line))
@@ -90,7 +94,7 @@ async fn choose(args: &Args, rules: SandboxRules) -> Result<Sandbox> {
     })
 }
 
-/// A folder that a variable names, or that lies in the home.
+/// Returns the folder that a variable names, or the folder with this name in the home.
 fn home(variable: &str, name: &str) -> Option<PathBuf> {
     let named = std::env::var_os(variable).map(PathBuf::from);
     let usual = || Some(PathBuf::from(std::env::var_os("HOME")?).join(name));

@@ -26,7 +26,7 @@ struct Streamed {
 pub(crate) enum Ending {
     Well,
     Badly,
-    /// It waits for an answer, which somebody gives later.
+    /// It waits for an answer, which arrives later.
     Waits,
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum Ending {
 pub(crate) enum Asking {
     /// The person at the keyboard.
     Here,
-    /// Somebody else, later.
+    /// Another process, later.
     Later,
 }
 

@@ -100,7 +100,7 @@ impl Tape {
     }
 }
 
-/// Runs a recorded task again. No model is asked, no tool is run, no session is written.
+/// Replays a recorded task. It calls no model, runs no tool and writes no session.
 pub(crate) async fn replay(file: &Path, screen: &Screen) -> Result<ExitCode> {
     let cassette = Cassette::load(file)?;
     let note = cassette.notes.get(NOTE).cloned();

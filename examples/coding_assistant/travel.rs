@@ -1,4 +1,4 @@
-//! Looking at the session as a tree, going back in it, going on elsewhere.
+//! Commands that show the session as a tree, go back in it, and fork it.
 
 use looptree::Message;
 use std::cell::RefCell;
@@ -12,13 +12,13 @@ use looptree::session::{Arrival, FileWatch, OutlineTurn, Point, Session};
 use crate::render::{Screen, brief};
 
 pub(crate) const HELP: &str = "\
-  /tree          the session turn by turn; * marks where you are
-  /rewind N      back to the end of turn N, 0 for the beginning; what came after it stays in the session
-  /fork N        a new session that goes on from the end of turn N; this one stays as it is
-  /compare A B   what the conversations at turns A and B have and have not in common
+  /tree          show the session turn by turn; * marks where you are
+  /rewind N      go back to the end of turn N, 0 for the beginning; later turns stay in the session
+  /fork N        start a new session from the end of turn N; this session does not change
+  /compare A B   compare the conversations at turns A and B
   /clear         forget the conversation
-  /quit          end
-  Ctrl-C         abort what is running";
+  /quit          quit
+  Ctrl-C         abort the current run";
 
 /// Lines of each side that a comparison shows.
 const COMPARED: usize = 8;
@@ -172,7 +172,7 @@ fn where_is(n: usize) -> String {
     if n == 0 { "at the beginning".to_owned() } else { format!("after turn {n}") }
 }
 
-/// A turn in a line: what was said, and what came of it.
+/// Describes a turn in one line: its message and its outcome.
 fn shown(turn: &OutlineTurn) -> String {
     let asked = turn.input.iter().map(|m| format!("> {} ", brief(&m.text())));
     let calls = turn.calls.iter().map(|name| format!("[{}] ", brief(name.as_str())));

@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask soak` starts it on a copy of this project. Each round is a whole run: searching, listing, reading, a command, a
 //! command that is killed by its time-out and had started others, writing, editing, two sub-agents at once; the session
-//! is recorded, closed, read back and deleted. After each round the process is looked at: memory, descriptors, processes, files.
+//! is recorded, closed, read back and deleted. After each round the process is measured: memory, descriptors, processes, files.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a program that measures, not a library")]
 
 mod measure;

@@ -17,14 +17,14 @@ pub(crate) struct Sample {
     /// Bytes of memory.
     pub(crate) resident: u64,
     pub(crate) descriptors: usize,
-    /// Processes that work in the repository, whoever their parent is now.
+    /// Processes that work in the repository, whichever process is their parent.
     pub(crate) processes: usize,
     /// Files in the repository and in the scratch folder, where temporary files are too.
     pub(crate) files: usize,
     pub(crate) threads: usize,
 }
 
-/// Looks at this process.
+/// Measures this process.
 pub(crate) async fn sample(repository: &Path, scratch: &Path) -> Result<Sample> {
     let mut waited = Duration::ZERO;
     // A killed process is there until its parent has waited for it; one that stays longer is left behind.

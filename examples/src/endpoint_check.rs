@@ -1,6 +1,6 @@
 //! Finds out how a server speaks that calls itself OpenAI-compatible.
 //!
-//! It is asked a row of small questions, each with one thing in it that some servers refuse, ignore or do differently. From the
+//! It sends a row of small requests, each with one feature that some servers refuse, ignore or implement differently. From the
 //! answers come a table for people and a [`ChatDialect`] for
 //! [`ModelConfig::with_dialect`](looptree::ModelConfig::with_dialect). At the end an agent with that dialect does a turn with
 //! a tool.
@@ -21,7 +21,7 @@ pub use report::{Finding, Report};
 
 use ask::Asker;
 
-/// What is to be checked, and how long one answer may take.
+/// The endpoint to check, and the time limit of one answer.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// The address below which `/chat/completions` is.

@@ -1,4 +1,4 @@
-//! A small server that holds the keys of model providers and streams replies to whoever has a token.
+//! A small server that holds the keys of model providers and streams replies to clients with a token.
 //!
 //! There is one route, [`PATH`]. Nothing is answered without a token, not even that a route is unknown. A client names
 //! provider and model; which address that is, and with which key it is called, the server knows ([`Models`]). What goes back
@@ -46,14 +46,14 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// A server that calls these models through this provider, for whoever has one of the tokens.
+    /// A server that calls these models through this provider, for clients with one of the tokens.
     #[must_use]
     pub fn new(provider: Arc<dyn StreamProvider>, models: Models, tokens: Tokens, limits: Limits) -> Self {
         let streams = Arc::new(Semaphore::new(limits.streams));
         Self { provider, models, tokens: Arc::new(tokens), limits, streams }
     }
 
-    /// Its routes. The token is asked for around all of them, the answer to unknown ones included.
+    /// Returns its routes. All of them require the token, including the answer to unknown ones.
     pub(crate) fn routes(&self) -> Router {
         Router::new()
             .route(PATH, post(answer))

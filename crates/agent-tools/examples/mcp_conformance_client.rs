@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 /// The address of a document about this client, as the suite knows it.
 const CLIENT_METADATA: &str = "https://conformance-test.local/client-metadata.json";
 
-/// Where pages send the browser back to. Nobody listens there: the address alone is wanted.
+/// The address to which pages redirect the browser. No server listens there: only the address is needed.
 const REDIRECT: &str = "http://localhost:3000/callback";
 
 #[tokio::main]

@@ -1,4 +1,4 @@
-//! Calls every tool of servers that nobody here wrote, through turns of an agent, and kills them meanwhile.
+//! Calls every tool of third-party servers through turns of an agent, and kills the servers meanwhile.
 //!
 //! ```text
 //! cargo run -p looptree-tools --features mcp --example mcp_real_servers -- \
@@ -22,14 +22,14 @@ use agent_core::{AgentEvent, BasicAgent, Message, ModelConfig, SystemEnvironment
 use agent_tools::mcp::{McpServer, McpServers, StartPolicy, WithMcp as _, accept_defaults};
 use serde_json::{Value, json};
 
-/// What is said when something cannot even be tried.
+/// The output when a server cannot be tried.
 type Failure = Box<dyn std::error::Error>;
 
 /// What a call must give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Result,
-    /// The server refuses it, and the model is told.
+    /// The server refuses the call, and the model receives the refusal.
     Error,
 }
 

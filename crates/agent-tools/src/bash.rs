@@ -18,7 +18,6 @@ mod capture;
 #[cfg(target_os = "linux")]
 mod cgroup;
 mod command_rules;
-pub(crate) mod environment;
 pub(crate) mod marker;
 mod output;
 mod process;
@@ -40,8 +39,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub use crate::environment::INHERITED;
 pub use command_rules::{DenyPattern, runs_only};
-pub use environment::INHERITED;
 pub use output::BashError;
 
 use crate::sandbox::Sandbox;

@@ -13,7 +13,10 @@ use std::sync::Arc;
 
 use agent_core::AgentTool;
 
-use crate::{BashTool, OutputStore, ReadOutputTool, Sandbox, Workspace};
+use crate::{
+    BashTool, EditFileTool, ListFilesTool, OutputStore, ReadFileTool, ReadOutputTool, Sandbox, SearchTool,
+    Workspace, WriteFileTool,
+};
 
 /// Builds the six tools of a workspace, and `read_output` for outputs that `bash` has truncated.
 ///
@@ -70,5 +73,31 @@ impl CodingTools {
         }
         tools.push(Arc::new(ReadOutputTool::new(store)));
         tools
+    }
+}
+
+/// The built-in tools of a workspace with their default settings.
+impl Workspace {
+    /// Returns the six built-in tools for this workspace, in the order of [`default_tools`](crate::default_tools).
+    #[must_use]
+    pub fn tools(&self) -> Vec<Arc<dyn AgentTool>> {
+        vec![
+            Arc::new(BashTool::new(self.clone())),
+            Arc::new(ReadFileTool::new(self.clone())),
+            Arc::new(WriteFileTool::new(self.clone())),
+            Arc::new(EditFileTool::new(self.clone())),
+            Arc::new(ListFilesTool::new(self.clone())),
+            Arc::new(SearchTool::new(self.clone())),
+        ]
+    }
+
+    /// Returns the tools that change nothing: `read_file`, `list_files`, `search`.
+    #[must_use]
+    pub fn read_only_tools(&self) -> Vec<Arc<dyn AgentTool>> {
+        vec![
+            Arc::new(ReadFileTool::new(self.clone())),
+            Arc::new(ListFilesTool::new(self.clone())),
+            Arc::new(SearchTool::new(self.clone())),
+        ]
     }
 }

@@ -19,12 +19,15 @@
 //!
 //! The built-in tools are typed [`Tool`](agent_core::Tool)s. The arguments and errors of a tool are in its module.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod arguments;
 pub mod bash;
 mod blocking;
 pub mod branch_workspace;
 pub mod coding_tools;
 pub mod edit_file;
+mod environment;
 mod glob;
 pub mod list_files;
 #[cfg(feature = "mcp")]

@@ -23,15 +23,11 @@ mod regular;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent_core::AgentTool;
-
 pub use error::PathError;
 
 pub(crate) use atomic::replace_file;
 pub(crate) use file_lock::FileLock;
 pub(crate) use regular::open_regular;
-
-use crate::{BashTool, EditFileTool, ListFilesTool, ReadFileTool, SearchTool, WriteFileTool};
 
 /// The folder that the file tools can access. Cloning is cheap.
 #[derive(Debug, Clone, Default)]
@@ -63,29 +59,6 @@ impl Workspace {
     #[must_use]
     pub fn root(&self) -> Option<&Path> {
         self.root.as_deref()
-    }
-
-    /// Returns the six built-in tools for this workspace, in the order of [`default_tools`](crate::default_tools).
-    #[must_use]
-    pub fn tools(&self) -> Vec<Arc<dyn AgentTool>> {
-        vec![
-            Arc::new(BashTool::new(self.clone())),
-            Arc::new(ReadFileTool::new(self.clone())),
-            Arc::new(WriteFileTool::new(self.clone())),
-            Arc::new(EditFileTool::new(self.clone())),
-            Arc::new(ListFilesTool::new(self.clone())),
-            Arc::new(SearchTool::new(self.clone())),
-        ]
-    }
-
-    /// Returns the tools that change nothing: `read_file`, `list_files`, `search`.
-    #[must_use]
-    pub fn read_only_tools(&self) -> Vec<Arc<dyn AgentTool>> {
-        vec![
-            Arc::new(ReadFileTool::new(self.clone())),
-            Arc::new(ListFilesTool::new(self.clone())),
-            Arc::new(SearchTool::new(self.clone())),
-        ]
     }
 
     /// Returns the real path of `path`: absolute, without `..` and symlinks. The file need not exist. Accesses the disk.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// The pace at which the recording speaks.
 const WORD: Duration = Duration::from_millis(25);
 
-/// A model configuration that says what it is.
+/// Returns a model configuration that is named as a recording.
 pub(crate) fn model() -> ModelConfig {
     ModelConfig::new(ApiProtocol::OllamaChat, super::RECORDING, "recording").named("a recording, not a model")
 }

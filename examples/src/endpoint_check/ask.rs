@@ -1,4 +1,4 @@
-//! One question and what came of it.
+//! One question and its result.
 
 use anyhow::{Context as _, Result};
 use looptree::model::Secret;
@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 
 use super::Target;
 
-/// The most bytes of an answer that are looked at.
+/// The maximum number of bytes of an answer that are read.
 const MAX_BYTES: usize = 4 << 20;
 
 /// The most characters of a server's text that are shown.
 const SHOWN: usize = 160;
 
-/// What came of a question.
+/// The result of a question.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -20,7 +20,7 @@ pub enum Outcome {
     Answered(Box<Answer>),
     /// The server refused it: status and text.
     Refused(u16, String),
-    /// Nothing can be told from it: a limit, an outage, a wait that was too long.
+    /// The result is inconclusive: a limit, an outage, a wait that was too long.
     Unclear(String),
 }
 
@@ -35,7 +35,7 @@ pub struct Answer {
     pub calls: Vec<(String, String, String)>,
     /// Why it stopped.
     pub finish: Option<String>,
-    /// Tokens written, where the stream says so.
+    /// Output tokens, if the stream reports them.
     pub written: Option<u64>,
     /// How many pieces there were.
     pub pieces: usize,

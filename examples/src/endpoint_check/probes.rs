@@ -195,7 +195,7 @@ fn describe(answer: &Answer) -> String {
     )
 }
 
-/// A conversation with a call in it. What must stand in a result, and after it.
+/// A conversation with a call in it. The required content of a result, and of what follows it.
 async fn results(asker: &Asker, report: &mut Report) {
     let past = |id: &str, named: bool, after: &[Value]| {
         let call = json!({"id": id, "type": "function", "function": {"name": "weather", "arguments": "{\"city\":\"Rome\"}"}});

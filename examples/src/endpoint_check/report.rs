@@ -7,9 +7,9 @@ use looptree::model::ChatDialect;
 /// One line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What was asked.
+    /// The question of the check.
     pub what: String,
-    /// What came of it.
+    /// The result of the check.
     pub answer: String,
 }
 
@@ -18,13 +18,13 @@ pub struct Finding {
 pub struct Report {
     /// The address.
     pub base_url: String,
-    /// The model that was asked.
+    /// The model that was checked.
     pub model: String,
     /// The models that the server lists.
     pub models: Vec<String>,
     /// The table.
     pub findings: Vec<Finding>,
-    /// What is to be told the library.
+    /// The settings for the library.
     pub dialect: ChatDialect,
     /// Whether pictures are taken.
     pub images: Option<bool>,

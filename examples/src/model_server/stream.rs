@@ -1,4 +1,4 @@
-//! One reply: the provider is asked for more only when the client has taken what there was.
+//! One reply: the next part is requested from the provider only when the client has read the previous one.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -46,7 +46,7 @@ async fn run(provider: &dyn StreamProvider, config: &ModelRequest, limits: Limit
         event_frame(&mut arrived.lock().unwrap_or_else(PoisonError::into_inner), event);
     };
     let sink: &mut EventSink<'_> = &mut sink;
-    // Dropping the call ends it: nobody else can cancel it.
+    // Dropping the call ends it: no other task can cancel it.
     let cancel = CancellationToken::new();
     let mut call = pin!(provider.stream(config, sink, &cancel));
     let latest = Instant::now() + limits.stream_time;

@@ -1,11 +1,11 @@
-//! Makes tools of descriptions that nobody here wrote, and calls every operation against a server made from them.
+//! Makes tools of third-party descriptions, and calls every operation against a server made from them.
 //!
 //! ```text
 //! cargo run -p looptree-tools --features openapi --example openapi_real_specs -- petstore.json api.github.com.json
 //! ```
 //!
 //! A line for each description; the exit code is 1 when something differed. A folder stands for all `.json` and `.yaml`
-//! below it. How it is checked stands in `check`, which the crate's own tests use too. Tried with `@readme/oas-examples`
+//! below it. The check is defined in `check`, which the crate's own tests use too. Tried with `@readme/oas-examples`
 //! 8.2.2 and `@octokit/openapi` 23.0.2 of npm.
 #![allow(clippy::print_stdout, reason = "what a program is for")]
 
@@ -15,7 +15,7 @@ mod check;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// How many differences of one description are told.
+/// The maximum number of differences that are printed for one description.
 const TOLD: usize = 5;
 
 #[tokio::main]

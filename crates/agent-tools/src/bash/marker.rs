@@ -7,13 +7,11 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-/// The variable. It contains the ids of all calls that the process belongs to, separated by commas, because a command
-/// may run an agent that runs commands.
-pub(crate) const VARIABLE: &str = "LOOPTREE_CALL";
+use crate::environment::MARKER;
 
 /// Adds the id of a call to the variable.
 pub(crate) fn add(variables: &mut BTreeMap<OsString, OsString>, call: &str) {
-    let names = variables.entry(VARIABLE.into()).or_default();
+    let names = variables.entry(MARKER.into()).or_default();
     if !names.is_empty() {
         names.push(",");
     }
@@ -74,7 +72,7 @@ fn belongs(pid: i32, call: &[u8]) -> bool {
         return false;
     }
     let names = environ.split(|byte| *byte == 0).find_map(|variable| {
-        variable.strip_prefix(VARIABLE.as_bytes()).and_then(|rest| rest.strip_prefix(b"="))
+        variable.strip_prefix(MARKER.as_bytes()).and_then(|rest| rest.strip_prefix(b"="))
     });
     names.is_some_and(|names| names.split(|byte| *byte == b',').any(|name| name == call))
 }

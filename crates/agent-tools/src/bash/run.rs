@@ -9,12 +9,12 @@ use agent_core::{ToolContext, ToolError, ToolResult};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{ChildStderr, ChildStdout};
 
+use crate::environment;
+
 use super::capture::{Capture, Live};
 use super::output::{BashError, Ending, Streams, result};
 use super::process::Shell;
-use super::{
-    Background, BashArgs, BashTool, MAX_COMMAND_BYTES, ProcessTracking, command_rules, environment, marker,
-};
+use super::{Background, BashArgs, BashTool, MAX_COMMAND_BYTES, ProcessTracking, command_rules, marker};
 
 /// The time to read output after the shell has exited. Its own output is available at once; a background process could
 /// keep the pipe open for ever.

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 
 use super::error::BranchWorkspaceError;
-use crate::bash::environment;
+use crate::environment;
 
 /// The maximum duration of one git command. The checkout of a large repository takes longest.
 const GIT_TIMEOUT: Duration = Duration::from_secs(300);

@@ -31,7 +31,7 @@ impl<C> WithEventStream<C> {
 
 #[expect(
     clippy::disallowed_types,
-    reason = "the SDK hands headers over so; their order is nobody's business"
+    reason = "the SDK passes headers in this map; the order of headers does not matter"
 )]
 type Headers<K, V> = std::collections::HashMap<K, V>;
 

@@ -9,7 +9,8 @@ use tokio::sync::{oneshot, watch};
 
 use super::server::{Holder, StdioTransport};
 use super::stderr::Tail;
-use crate::bash::{environment, marker};
+use crate::bash::marker;
+use crate::environment;
 use crate::sandbox::{Input, Launch, Sandbox, StartError, Started};
 
 /// The time that a server has to end by itself after its input is closed.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::plan::{Grant, Plan};
 use super::{Network, SandboxError};
-use crate::bash::environment;
+use crate::environment;
 
 /// Where the private folder of a child is for the child.
 pub(super) const TEMP: &str = "/tmp";

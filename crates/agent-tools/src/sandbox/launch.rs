@@ -108,7 +108,7 @@ mod held {
     use super::super::child_thread::{ChildThread, Holder};
     use super::super::{SandboxKind, bwrap};
     use super::{Input, Launch, Sandbox, SandboxError, StartError, Started};
-    use crate::bash::environment;
+    use crate::environment;
 
     impl Sandbox {
         pub(super) async fn start_held(&self, launch: Launch) -> Result<Started, StartError> {

@@ -31,7 +31,7 @@ use serde_json::{Map, Value};
 use plan::{Plan, Scheme};
 use server::Server;
 
-/// What came of a description.
+/// The result of checking a description.
 pub struct Found {
     pub operations: usize,
     pub arguments: usize,

@@ -81,7 +81,7 @@ fn compare(param: &Param, value: &Value, raw: &Raw<'_>, known: &mut usize) -> Re
     let seen = match raw {
         Raw::Text(None) => return Err("it is not there".to_owned()),
         Raw::Text(Some(raw)) if param.place == "header" => {
-            // A header is not encoded, so a comma in an item cannot be told; it is compared as a whole.
+            // A header is not encoded, so a comma in an item is ambiguous; the value is compared as a whole.
             let expected = if param.is_json { value.to_string() } else { header_text(value, param.explode) };
             let raw = raw.trim();
             return if raw == expected.trim() {
@@ -289,7 +289,7 @@ pub fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// What stands in the holes of a template.
+/// The values of a template's placeholders.
 fn holes(template: &str, path: &str) -> Option<Vec<(String, String)>> {
     let mut found = Vec::new();
     let mut rest = path;

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 #[derive(Debug, Clone)]
 pub struct Request {
     pub method: String,
-    /// As it stands on the wire.
+    /// The request as received on the wire.
     pub path: String,
     pub query: String,
     pub headers: HeaderMap,

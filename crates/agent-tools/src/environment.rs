@@ -20,6 +20,10 @@ pub const INHERITED: [&str; 11] = [
     "SystemRoot",
 ];
 
+/// The variable. It contains the ids of all calls that the process belongs to, separated by commas, because a command
+/// may run an agent that runs commands.
+pub(crate) const MARKER: &str = "LOOPTREE_CALL";
+
 /// Returns the environment of a command: the inherited variables, the additional ones, and those that are set.
 pub(crate) fn of_command(
     inherited: &[String],
@@ -28,7 +32,7 @@ pub(crate) fn of_command(
     let wanted = |name: &str| {
         INHERITED.contains(&name)
             || name.starts_with("LC_")
-            || name == super::marker::VARIABLE
+            || name == MARKER
             || inherited.iter().any(|more| more == name)
     };
     let mut variables: BTreeMap<OsString, OsString> =

@@ -204,15 +204,15 @@ fn check_environment(agent: &BasicAgent, run: &Run) -> Result<(), SessionError> 
     let routes = setup.routes.iter().filter(|route| !has_route(route));
     let hooks = [
         ("before_loop", setup.gates.before_loop && config.hooks.run.before.is_empty()),
-        ("input_filters", setup.gates.input && config.hooks.input_filters.is_empty()),
+        ("input_filter", setup.gates.input && config.hooks.input_filters.is_empty()),
         ("before_turn", setup.gates.before_turn && config.hooks.turn.before.is_empty()),
         ("after_tool", setup.gates.after_tool && config.hooks.tool.after.is_empty()),
     ];
     let missing: Vec<String> = tools
         .into_iter()
-        .map(|name| format!("tool {name}"))
-        .chain(routes.map(|route| format!("route {}/{}", route.provider, route.model)))
-        .chain(hooks.iter().filter(|(_, missing)| *missing).map(|(name, _)| format!("hook {name}")))
+        .map(|name| format!("the tool {name}"))
+        .chain(routes.map(|route| format!("the route {}/{}", route.provider, route.model)))
+        .chain(hooks.iter().filter(|(_, missing)| *missing).map(|(name, _)| format!("the hook {name}")))
         .collect();
     if missing.is_empty() {
         return Ok(());

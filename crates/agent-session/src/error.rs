@@ -154,7 +154,8 @@ pub enum SessionError {
     Missing {
         /// The id of the session.
         session_id: SessionId,
-        /// What is missing: `tool NAME`, `route PROVIDER/MODEL` or `hook NAME`.
+        /// What is missing: `the tool NAME`, `the route PROVIDER/MODEL` or `the hook NAME`. At a resume the agent
+        /// reports the same as [`AgentError::Lacks`].
         missing: Vec<String>,
     },
     /// The agent rejected the operation.

@@ -10,7 +10,7 @@
 //! # std::fs::write(dir.path().join("notes.txt"), "one")?;
 //! let watch = FileWatch::new(dir.path());
 //! let hooks = watch.hooks(Hooks::new()); // for with_hooks()
-//! assert!(hooks.tool.after.is_some());
+//! assert_eq!(hooks.tool.after.len(), 1);
 //!
 //! watch.look_at(["notes.txt"]);
 //! let then = watch.state();

@@ -27,11 +27,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Other stores
+//!
+//! [`SessionStore`] is a public trait. The page `docs/guides/own-store.md` states what an implementation must guarantee
+//! and has a complete store in memory.
+//!
 //! # What is written when
 //!
 //! Each input of a run is one line. It is appended to `{session_id}.journal.jsonl` before the run acts on it, at a cost
 //! proportional to the new messages and events. Saving or closing a session writes the readable file `{session_id}.json`, which
 //! contains everything from the journal. A killed process loses at most the line that it was writing.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod agent;
 #[cfg(feature = "cassette")]
@@ -90,6 +97,11 @@ pub use waiting::{OpenRuns, Unfinished, UnfinishedSessions};
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/concepts/sessions.md")]
 struct SessionsPage;
+
+/// Runs the example of the page about stores outside of this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/own-store.md")]
+struct OwnStorePage;
 
 /// Runs the examples of the page about checkpoints.
 #[cfg(doctest)]

@@ -20,7 +20,7 @@
 //! };
 //! // On Friday.
 //! let store = JsonStore::open(dir)?;
-//! let first = agent(vec![ScriptedReply::call("c1", "deploy", serde_json::json!({}))]);
+//! let mut first = agent(vec![ScriptedReply::call("c1", "deploy", serde_json::json!({}))]);
 //! let recorder = SessionRecorder::attach(&mut first, store.clone());
 //! let _ = first.prompt("Deploy it.")?.collect().await;
 //! recorder.close().await?;

@@ -193,7 +193,7 @@ async fn a_question_is_answered_and_the_call_runs_once_across_kills() {
     // Without the tool the run is not continued.
     let without = agent(Vec::new()).restore_session(store.clone(), "s-1").await;
     let Err(SessionError::Missing { missing, .. }) = without else { panic!("{without:?}") };
-    assert_eq!(missing, ["tool charge"]);
+    assert_eq!(missing, ["the tool charge"]);
 
     // Killed right after the call: its record is in the store, so that it is not repeated.
     let second = agent(vec![ScriptedReply::new().and_hang()]).with_tool(charge.clone());

@@ -175,9 +175,10 @@ async fn each_way_to_end_has_its_status() {
         let recorder = listening(&agent);
         // Something that begins, so that the session is known.
         let hooks = agent.config().hooks;
-        let agent = agent.with_hooks(Hooks::default());
+        let mut agent = agent;
+        agent.set_hooks(Hooks::default());
         prompt(&agent, "first").await;
-        let agent = agent.with_hooks(hooks);
+        agent.set_hooks(hooks);
         prompt(&agent, "second").await;
         let session = recorder.session("s-1").unwrap();
         let record = session.loops.last().unwrap();

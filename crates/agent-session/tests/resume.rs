@@ -5,7 +5,9 @@ mod scene;
 
 use agent_core::compat::SeedVerbs as _;
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed};
-use agent_core::{AgentEvent, AgentSnapshot, Answer, BasicAgent, ModelConfig, RunEnd, ToolExecutionStrategy};
+use agent_core::{
+    AgentError, AgentEvent, AgentSnapshot, Answer, BasicAgent, ModelConfig, RunEnd, ToolExecutionStrategy,
+};
 use agent_session::{
     AgentSnapshotFile, JsonStore, LoopStatus, RestoreSession, SaveContext, SessionError, SessionRecorder,
     from_legacy,
@@ -288,4 +290,83 @@ async fn a_call_that_was_cut_off_and_is_not_resumed_is_closed_as_unknown() {
     );
     latch.open();
     first.abort();
+}
+
+/// A prompt to an interrupted session names the interruption, not an answer to no question.
+#[tokio::test]
+async fn a_prompt_after_an_interruption_says_that_the_run_was_interrupted() {
+    let (_dir, store) = store();
+    let mut first = with(vec![ScriptedReply::text("half").and_hang()]);
+    let recorder = SessionRecorder::attach(&mut first, store.clone());
+    let mut events = first.prompt("go").unwrap();
+    while !matches!(events.recv().await.unwrap(), AgentEvent::MessageUpdate { .. }) {}
+    recorder.close().await.unwrap();
+    let cut = store.load_session("s-1").unwrap();
+    assert_eq!(cut.loops[0].status, LoopStatus::Interrupted);
+    let elsewhere = JsonStore::open(store.dir().join("elsewhere")).unwrap();
+    elsewhere.save_session(&cut).unwrap();
+
+    let second = with(vec![ScriptedReply::text("whole")]);
+    let (second, recorder) = second.restore_session(elsewhere.clone(), "s-1").await.unwrap();
+    assert!(second.questions().is_empty());
+    let error = second.prompt("again").unwrap_err();
+    assert!(matches!(error, AgentError::Interrupted), "{error:?}");
+    assert!(error.to_string().contains("interrupted") && !error.to_string().contains("question"), "{error}");
+    let end = second.resume().unwrap().end().await;
+    assert!(matches!(end, RunEnd::Completed(_)), "{end:?}");
+    recorder.close().await.unwrap();
+    assert_eq!(elsewhere.load_session("s-1").unwrap().loops[0].status, LoopStatus::Completed);
+}
+
+/// A snapshot of a recorded agent runs with a journal, or after the caller has asked for a run without one.
+#[tokio::test]
+async fn a_snapshot_of_a_recorded_agent_refuses_to_run_without_a_journal() {
+    let (_dir, store) = store();
+    let charge = || ScriptedTool::saying("charge", "charged").asking("Charge?");
+    let mut first = with(vec![ScriptedReply::call("c1", "charge", json!({}))]).with_tool(charge());
+    let recorder = SessionRecorder::attach(&mut first, store.clone());
+    assert!(matches!(first.prompt("go").unwrap().end().await, RunEnd::Suspended(_)));
+    recorder.close().await.unwrap();
+    let snapshot = first.snapshot();
+    assert!(snapshot.recorded);
+    let question = first.questions()[0].id.clone();
+    drop((first, recorder));
+
+    let restored = |replies| with(replies).with_tool(charge()).restore(snapshot.clone()).unwrap();
+    let second = restored(vec![ScriptedReply::text("done")]);
+    assert!(matches!(second.resume(), Err(AgentError::Unrecorded)));
+    assert!(matches!(second.answer(question.clone(), Answer::Allow), Err(AgentError::Unrecorded)));
+    assert!(second.snapshot().recorded, "a copy of the copy refuses, too");
+    // By request it runs, and no session has the rest.
+    assert!(matches!(second.resume_unrecorded().unwrap().end().await, RunEnd::Suspended(_)));
+    let end = second.answer(question.clone(), Answer::Allow).unwrap().end().await;
+    assert!(matches!(end, RunEnd::Completed(_)), "{end:?}");
+    assert_eq!(store.load_session("s-1").unwrap().loops[0].status, LoopStatus::Suspended);
+
+    // With a journal it runs and is recorded.
+    let mut third = restored(vec![ScriptedReply::text("done")]);
+    let recorder = SessionRecorder::attach(&mut third, store.clone());
+    let end = third.answer(question.clone(), Answer::Allow).unwrap().end().await;
+    assert!(matches!(end, RunEnd::Completed(_)), "{end:?}");
+    recorder.close().await.unwrap();
+    assert_eq!(store.load_session("s-1").unwrap().history().unwrap(), third.history());
+}
+
+/// The store checks at the restore, the agent at the resume; both name what is missing alike.
+#[tokio::test]
+async fn what_an_agent_lacks_is_named_alike_at_the_restore_and_at_the_resume() {
+    let (_dir, store) = store();
+    let charge = ScriptedTool::saying("charge", "charged").asking("Charge?");
+    let mut first = with(vec![ScriptedReply::call("c1", "charge", json!({}))]).with_tool(charge);
+    let recorder = SessionRecorder::attach(&mut first, store.clone());
+    first.prompt("go").unwrap().collect().await;
+    recorder.close().await.unwrap();
+    drop((first, recorder));
+
+    let error = with(Vec::new()).restore_session(store.clone(), "s-1").await.unwrap_err();
+    let SessionError::Missing { missing, .. } = error else { panic!("{error:?}") };
+    let unchecked = with(Vec::new()).restore_unrecorded(&store.load_session("s-1").unwrap()).unwrap();
+    let error = unchecked.resume().unwrap_err();
+    let AgentError::Lacks { what } = error else { panic!("{error:?}") };
+    assert_eq!(missing, [what]);
 }

@@ -242,9 +242,8 @@ async fn what_tools_give_loads_again_whatever_it_looks_like() {
         let result = ToolResult::text("x".repeat(500)).with_details(given.clone());
         async move { Ok(result) }
     });
-    let mut agent = agent(&[Play::Calls(vec!["say"])], ToolExecutionStrategy::Parallel)
-        .with_tools(vec![])
-        .with_tool(tool);
+    let mut agent = agent(&[Play::Calls(vec!["say"])], ToolExecutionStrategy::Parallel);
+    agent.set_tools(vec![std::sync::Arc::new(tool)]);
     let recorder = SessionRecorder::attach(&mut agent, store.clone());
     perform(&agent, &[Act::Prompt(3)]).await;
     let details_of = |session: &Session| match session.loops[0].messages[2].as_llm() {

@@ -36,8 +36,8 @@ pub struct ParallelGroupRecord {
     /// Its place among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected_config_index: Option<usize>,
-    /// How many loops the session had when the branch was selected; the conversation continues from it unless a later loop continued from
-    /// another.
+    /// How many loops the session had when the branch was selected; the conversation continues from it,
+    /// unless a later loop continued from another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected_after_loops: Option<usize>,
     /// Tokens of the judge.

@@ -144,5 +144,5 @@ fn a_replay_is_the_run_that_was_recorded() {
         panic!("{error}");
     }
     let calls = counted.into_inner().unwrap();
-    assert!(calls >= 1_000, "the scripts are too tame: {calls} calls");
+    assert!(calls >= 800, "the scripts are too tame: {calls} calls");
 }

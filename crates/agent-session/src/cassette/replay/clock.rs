@@ -54,8 +54,8 @@ impl Environment for ReplayEnvironment {
         next.unwrap_or_else(|| self.inner.monotonic_ms())
     }
 
-    /// A wait that came to its end in the recording ends at once; one that was dropped before its end never ends. One that the cassette
-    /// does not have takes its time.
+    /// A wait that came to its end in the recording ends at once; one that was dropped before its end never
+    /// ends. One that the cassette does not have takes its real time.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         let ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let sleeps = &self.shared.cassette.clock.sleeps;

@@ -16,7 +16,7 @@ use crate::{ProviderRegistry, catalogue};
 /// ```
 /// use agent_core::ModelConfig;
 /// let agent = agent_providers::agent(ModelConfig::default()).with_system_prompt("Be brief.");
-/// assert_eq!(agent.model().id, "qwen3-coder:30b");
+/// assert_eq!(agent.handle().config().model.id, "qwen3-coder:30b");
 /// ```
 #[must_use]
 pub fn agent(model: ModelConfig) -> BasicAgent {

@@ -1,9 +1,9 @@
-//! What the fuzz targets in `fuzz/` call; only there under `--cfg fuzzing`, and no part of the public interface.
+//! Functions for the fuzz targets in `fuzz/`. They exist only under `--cfg fuzzing` and are not part of the public API.
 //!
-//! An input is two bytes and an answer: the first byte says how the answer is read, the second how it is cut. Each
-//! function asserts laws that hold for every input: nothing panics, the events of an answer do not depend on where it was
-//! cut, a block is silent after its end, the events are not much larger than the answer, and the reply can be written and
-//! read again. An answer that is refused is a good end too.
+//! An input consists of two bytes and a response: the first byte selects how the response is read, the second how it is
+//! split. Each function asserts properties of every input: nothing panics, the events do not depend on the split, a block
+//! emits nothing after its end, the events are not much larger than the response, and the reply survives serialization.
+//! An error is a valid result too.
 //!
 //! ```
 //! // Mode 0 is a stream, in one piece; the rest is the answer.

@@ -44,7 +44,7 @@ pub(super) struct Decoder {
     started: bool,
     run_on: bool,
     takes: Vec<Takes>,
-    /// The usual delta: the number of its block, and what its one string is.
+    /// The shape of the most recent delta: the number of its block and the meaning of its text.
     shape: Shape<(u64, Takes)>,
 }
 
@@ -55,7 +55,7 @@ enum Reads {
     Not,
 }
 
-/// What the deltas of a block are.
+/// The meaning of the deltas of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Takes {
     Text,

@@ -19,16 +19,16 @@ use crate::claude::thinking;
 use crate::json::{self, Members};
 use crate::tool_schema;
 
-/// The member of a tool that holds its schema.
+/// The member of a tool that contains its schema.
 const SCHEMA: &str = "input_schema";
 
-/// What marks the end of a cacheable prefix. It goes in before the closing brace of a block.
+/// The marker of the end of a cacheable prefix. It is inserted before the closing brace of a block.
 const MARKER: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 
 /// Writes the body.
 ///
 /// # Errors
-/// When the request cannot be said in this protocol.
+/// Returns an error if the protocol cannot express the request.
 pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     let facts = catalogue::find(&request.model.provider, &request.model.id);
     let format = format::choose(request, facts, native(request, facts))?;

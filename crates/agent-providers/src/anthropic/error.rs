@@ -11,7 +11,7 @@ use super::wire::{ErrorAnswer, ErrorBody};
 use crate::protocol::Rejection;
 use crate::rejection::{self, Target};
 
-/// What the vendor says when the prompt fits and the answer's limit beside it does not.
+/// The text of the error for a prompt that fits only without the output limit.
 const NO_ROOM: &str = "exceed context limit";
 
 /// Reads an error answer. The wait and, where the body names none, the request id are added by the transport.

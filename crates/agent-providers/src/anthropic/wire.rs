@@ -106,7 +106,7 @@ pub(super) struct StopDetails<'a> {
     pub(super) explanation: Text<'a>,
 }
 
-/// Tokens. A field that is absent or null says nothing new.
+/// Token counts. An absent or null field leaves the earlier count unchanged.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 pub(super) struct Usage {
@@ -117,7 +117,7 @@ pub(super) struct Usage {
     pub(super) output_tokens_details: Option<OutputDetails>,
 }
 
-/// What the output was.
+/// Details of the output.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 pub(super) struct OutputDetails {
@@ -134,7 +134,7 @@ pub(super) struct ErrorAnswer<'a> {
     pub(super) request_id: Text<'a>,
 }
 
-/// What went wrong.
+/// The error of an error event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ErrorBody<'a> {

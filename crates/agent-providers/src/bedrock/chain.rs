@@ -29,7 +29,7 @@ const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// The longest wait for an answer with credentials, where the SDK names no shorter one.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What was found, once it was looked up. A clone shares it.
+/// The credentials and the region, after they were looked up. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Chain {
     found: Arc<OnceCell<SdkConfig>>,
@@ -41,7 +41,7 @@ impl fmt::Debug for Chain {
     }
 }
 
-/// Whether a call needs more than its model says.
+/// Returns whether a call needs credentials or a region that its model lacks.
 pub(super) fn is_needed(request: &ModelRequest) -> bool {
     config::auth(request, None).is_err() && request.key().is_none_or(agent_core::Secret::is_empty)
         || config::region(&request.model, None).is_none()
@@ -61,7 +61,7 @@ impl Chain {
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(ProviderError::Cancelled),
-            // The SDK's log shows what it finds.
+            // The log of the SDK shows the credentials that it finds.
             found = self.found.get_or_init(|| lookup.with_subscriber(Dispatch::none())) => {
                 Ok(Source::Config(Box::new(found.clone())))
             }

@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderValue};
 use super::source::Source;
 use crate::request::{self, refuse};
 
-/// The region that a signature names for an address that tells none: a gateway, which signs again by itself.
+/// The region in a signature for an address without a region, such as a gateway, which signs the request again.
 const REGION_OF_A_GATEWAY: &str = "us-east-1";
 
 /// Where a model id ends in the names of the vendor's hosts.
@@ -65,7 +65,7 @@ pub(super) fn auth(request: &ModelRequest, source: Option<&Source>) -> Result<Au
     }
 }
 
-/// Reads a key. An API key holds no colon; an AWS key is two or three parts with colons between them.
+/// Parses a key. An API key contains no colon; an AWS key has two or three parts separated by colons.
 fn parse(key: &Secret) -> Option<Auth> {
     let text = key.expose().trim();
     let parts: Vec<&str> = text.split(':').collect();

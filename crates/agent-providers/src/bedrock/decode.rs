@@ -111,7 +111,7 @@ impl Decoder {
                 self.count(event.usage, sink);
                 return Ok(if self.complete { Flow::Done } else { Flow::More });
             }
-            // Some AWS protocols put a frame of this name before the first event; it says nothing here.
+            // Some AWS protocols send a frame of this name before the first event. It has no meaning here.
             "initial-response" => {}
             _ => sink(StreamEvent::Unrecognised { name }),
         }

@@ -27,7 +27,7 @@ use crate::json::{self, Members};
 use crate::request::refuse;
 use crate::tool_schema::declared;
 
-/// What ends a cacheable prefix: a block of its own behind another one.
+/// The block that ends a cacheable prefix. It follows the last block of the prefix.
 const CACHE_POINT: &[u8] = br#",{"cachePoint":{"type":"default"}}"#;
 
 /// The description of a tool that the conversation contains but the request no longer offers.
@@ -36,7 +36,7 @@ const GONE: &str = "This tool can no longer be called.";
 /// Writes the body.
 ///
 /// # Errors
-/// When the request cannot be said in this protocol.
+/// Returns an error if the protocol cannot express the request.
 pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     let model = &*request.model;
     let family = Family::of(model);
@@ -53,7 +53,7 @@ pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     fields.write(&mut body, &plan);
     let stops = stop_sequences(request);
     if family == Family::Claude && !stops.is_empty() {
-        // Otherwise it is not said which one was hit.
+        // Without this member the reply does not name the matched stop sequence.
         body.field("additionalModelResponseFieldPaths", &["/stop_sequence"]);
     }
     write_format(&mut body, request, &format);
@@ -222,7 +222,7 @@ fn encode_tools(definitions: &[ToolDefinition]) -> Encoded {
     Encoded::new(out, [])
 }
 
-/// Writes a tool, with a comma where another stands before it.
+/// Writes a tool, preceded by a comma unless it is the first.
 fn write_tool(out: &mut Vec<u8>, name: &str, description: &str, parameters: &Value) {
     if out.last() == Some(&b'}') {
         out.push(b',');

@@ -86,7 +86,7 @@ fn name(code: &str) -> &str {
     code.rsplit('#').next().unwrap_or_default().trim()
 }
 
-/// What an error means: by the vendor's name for it, which says more than the status. In an answer the names begin
+/// Classifies an error by the vendor's name for it, which says more than the status. In an answer the names begin
 /// with a capital, in a stream they do not.
 fn kind_of(status: Option<u16>, code: &str, message: &str) -> ErrorKind {
     let lower = message.to_lowercase();

@@ -9,7 +9,7 @@ pub(super) enum Family {
     Claude,
     /// Amazon's own.
     Nova,
-    /// `DeepSeek`'s, which take no reasoning of their own back.
+    /// `DeepSeek`'s models, which do not accept their own reasoning in a request.
     DeepSeek,
     /// A model of another vendor, or of an unknown one.
     Other,
@@ -38,7 +38,7 @@ impl Family {
         }
     }
 
-    /// Whether cache points are taken: Claude since 3.5 v2 and Haiku 3.5, and Nova. To others they are an error.
+    /// Returns whether cache points are accepted: by Claude since 3.5 v2 and Haiku 3.5, and by Nova. Other models reject them.
     pub(super) fn caches(self, model: &ModelConfig) -> bool {
         const WITHOUT: &[&str] = &[
             "claude-v2",
@@ -55,7 +55,7 @@ impl Family {
         }
     }
 
-    /// Whether a cache point may stand behind the tools.
+    /// Returns whether a cache point may follow the tools.
     pub(super) fn caches_tools(self, model: &ModelConfig) -> bool {
         self == Self::Claude && self.caches(model)
     }

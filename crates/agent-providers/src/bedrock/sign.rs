@@ -144,7 +144,8 @@ fn written(
 #[error("the address or a header holds characters that cannot be sent")]
 struct Unwritable;
 
-/// Returns the headers set by the caller that the SDK would overwrite, because it writes its own last.
+/// Returns the headers to correct after the SDK has written its own: those that the caller removed, and the caller's user
+/// agent.
 fn by_hand(request: &ModelRequest, headers: &HeaderMap) -> Vec<(HeaderName, Option<HeaderValue>)> {
     let said = request.model.headers.iter().chain(&request.options.headers);
     let mut out = Vec::new();

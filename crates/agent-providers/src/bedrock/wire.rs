@@ -56,7 +56,7 @@ pub(super) struct ResponseFields<'a> {
     pub(super) stop_sequence: Text<'a>,
 }
 
-/// What begins with a block.
+/// The head of a block.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Start<'a> {
@@ -140,7 +140,8 @@ pub(super) struct WholeDelta {
     pub(super) delta: serde_json::Map<String, serde_json::Value>,
 }
 
-/// Tokens. A field that is absent or null says nothing new. Some models give the cache counts under two names at once.
+/// Token counts. An absent or null field leaves the earlier count unchanged. Some models send the cache counts under two
+/// names at once.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Usage {
@@ -152,7 +153,7 @@ pub(super) struct Usage {
     pub(super) cache_write_input_token_count: Option<Count>,
 }
 
-/// What was done besides.
+/// The trace of a reply.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Trace<'a> {
@@ -160,7 +161,7 @@ pub(super) struct Trace<'a> {
     pub(super) guardrail: Option<Guardrail<'a>>,
 }
 
-/// What a guardrail did.
+/// The action of a guardrail.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Guardrail<'a> {

@@ -93,7 +93,7 @@ pub(crate) fn response_tool(request: &ModelRequest, native: Native) -> Option<St
     by_tool.then(|| answer_format::tool_name(request))
 }
 
-/// What the provider is given to hold the answer to, where that can be done.
+/// Returns the schema that the provider enforces for the answer, if it can.
 fn held_to(schema: &Value, native: Native) -> Option<Value> {
     (native == Native::Yes).then(|| schema::grammar(schema)).flatten()
 }

@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// What the grammar takes as it is.
+/// The members that the API accepts unchanged.
 const KEPT: &[&str] = &["type", "enum", "const", "description", "title", "default"];
 
 /// Constraints that are added to the description, because the API does not accept them.
@@ -27,11 +27,11 @@ const TOLD: &[&str] = &[
     "examples",
 ];
 
-/// Formats of texts that the grammar knows.
+/// The string formats that the API accepts.
 const FORMATS: &[&str] =
     &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
 
-/// How deep a schema is read.
+/// The maximum depth of a converted schema.
 const DEPTH: usize = 64;
 
 /// Converts the schema to the form that the API accepts. Returns `None` if it has parts that the API cannot enforce: a map

@@ -9,7 +9,7 @@ use crate::json::Members;
 /// The smallest budget that the API takes.
 pub(crate) const MIN_BUDGET: u32 = 1_024;
 
-/// What is left for the answer at least.
+/// The minimum number of tokens that a thinking budget leaves for the answer.
 pub(crate) const MIN_ANSWER: u32 = 1_024;
 
 /// The thinking options of one request.
@@ -47,7 +47,7 @@ pub(crate) fn plan(
     drops_unbound: bool,
 ) -> Plan {
     let model = &request.model;
-    // A configuration that was made without the catalogue says `Budget`; newer models refuse that.
+    // A configuration created without the catalogue has `Budget`, which newer models reject.
     let (form, levels) = match facts {
         Some(facts) if model.thinking == ThinkingForm::Budget && !facts.thinking_budget => {
             (facts.thinking, &facts.thinking_levels)
@@ -77,7 +77,7 @@ pub(crate) fn plan(
             let Some((max_tokens, budget)) = budget(request, level, limit) else { return quiet };
             Plan { max_tokens, takes_temperature: false, thinking: Thinking::Budget(budget), ..quiet }
         }
-        // Without thinking, models that think by themselves take no effort above high.
+        // Without thinking, models that think by default accept no effort above high.
         ThinkingForm::Adaptive if forced => {
             Plan { effort: Some(effort(level.min(ThinkingLevel::High))), ..quiet }
         }

@@ -50,7 +50,7 @@ pub(crate) fn streamed(mut url: reqwest::Url) -> reqwest::Url {
 /// Returns a name after checking that it can be part of an address.
 ///
 /// # Errors
-/// When it is empty or holds a character that would change the address.
+/// Returns an error if it is empty or contains a character that would change the address.
 pub(crate) fn segment<'n>(model: &ModelConfig, what: &str, name: &'n str) -> Result<&'n str, ProviderError> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | ':' | '/');
     let name = name.trim();

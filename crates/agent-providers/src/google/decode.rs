@@ -34,7 +34,7 @@ use crate::surrogates::Surrogates;
 use end::Stop;
 use partial::Arguments;
 
-/// The most accounts of sources that are kept of one reply.
+/// The maximum number of metadata values that are stored of one reply.
 const MAX_ABOUT: usize = 64;
 
 /// The state between two pieces of one reply.
@@ -288,7 +288,7 @@ impl Decoder {
         }
     }
 
-    /// Stores metadata of the reply unless an equal value is already stored.
+    /// Stores metadata of the reply once per value, up to `MAX_ABOUT` values.
     fn note(&mut self, kind: &'static str, said: Option<&RawValue>, sink: &mut EventSink<'_>) {
         let Some(said) = said.map(RawValue::get).filter(|s| !matches!(*s, "null" | "{}")) else { return };
         let Ok(value) = serde_json::from_str::<Value>(said) else { return };

@@ -28,7 +28,7 @@ const SCHEMA: &str = "parametersJsonSchema";
 /// Writes the body.
 ///
 /// # Errors
-/// When the request cannot be said in this protocol.
+/// Returns an error if the protocol cannot express the request.
 pub(crate) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     let known = Known::of(&request.model.id);
     let format = format::choose(request, known);

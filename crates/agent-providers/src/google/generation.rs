@@ -10,10 +10,10 @@ pub(super) struct Generation {
     minor: u32,
 }
 
-/// What the aliases that move on with the vendor's newest models mean today.
+/// The current generation of the aliases that follow the vendor's newest models.
 const NEWEST: Generation = Generation { major: 3, minor: 0 };
 
-/// What a name tells.
+/// The facts that a model name contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Known {
     /// `None` for a model that is no Gemini.

@@ -84,7 +84,7 @@ pub(super) struct PromptFeedback<'a> {
     pub(super) block_reason_message: Text<'a>,
 }
 
-/// What a candidate was rated.
+/// A safety rating of a candidate.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct SafetyRating<'a> {
@@ -193,7 +193,7 @@ pub(super) struct RawContent {
     pub(super) parts: Vec<Value>,
 }
 
-/// An error, wherever it stands.
+/// An error, at any place of a response.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ErrorBody {
@@ -201,7 +201,7 @@ pub(super) struct ErrorBody {
     pub(super) details: Vec<Detail>,
 }
 
-/// What the vendor adds to an error; each kind has members of its own.
+/// A detail of an error. Each kind has its own members.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Detail {

@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use super::wire::Call;
 use crate::call_ids::CallIds;
 
-/// Room for the arguments of a call, in bytes: most have no more.
+/// The initial capacity for the arguments of a call, in bytes. Most calls need no more.
 const ARGUMENTS: usize = 128;
 
 /// The calls of one reply.
@@ -24,14 +24,14 @@ struct OpenCall {
     block: u32,
     id: String,
     name: String,
-    /// What has come of the arguments, to tell a further piece from a further call.
+    /// The arguments received so far, to distinguish a further piece from a further call.
     arguments: String,
 }
 
-/// What one delta says of one call; what it does not say is empty.
+/// The part of one call in one delta. Absent members are empty.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Piece<'p> {
-    /// Which call of the reply this belongs to.
+    /// The number of the call that this piece belongs to, if the server sends it.
     pub(super) wire: Option<u64>,
     pub(super) id: &'p str,
     pub(super) name: &'p str,

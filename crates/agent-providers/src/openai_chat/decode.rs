@@ -164,7 +164,7 @@ impl Decoder {
     /// Applies a delta. Returns whether each of its reasoning details continued the last one of the reply.
     fn delta(&mut self, delta: &Delta<'_>, sink: &mut EventSink<'_>) -> bool {
         let thoughts = [&delta.reasoning_content, &delta.reasoning, &delta.reasoning_text];
-        // The same text may come under several names; the first is taken.
+        // The same text may have several names; the first one is used.
         let thought =
             thoughts.iter().zip(REASONING_FIELDS).find_map(|(text, field)| Some((text.filled()?, field)));
         if let Some((text, field)) = thought {
@@ -230,7 +230,7 @@ impl Decoder {
         false
     }
 
-    /// Whether the details hold more than text that is kept as thinking anyway.
+    /// Returns whether the details contain more than text, which is stored as thinking.
     fn details_matter(&self) -> bool {
         self.details
             .iter()
@@ -312,7 +312,7 @@ impl Decode for Decoder {
 }
 
 /// Returns the string that is the whole effect of a delta without a finish reason, when there is exactly one. `joined`
-/// says whether the delta's reasoning details continued the last one of the reply.
+/// states whether the delta's reasoning details continued the last one of the reply.
 fn usual<'d>(delta: &'d Delta<'_>, joined: bool) -> Option<(Usual, &'d str)> {
     let Body::Text(content) = &delta.content else { return None };
     if delta.refusal.filled().is_some() {

@@ -30,7 +30,7 @@ pub(super) struct Dialect {
     pub(super) store: bool,
     /// A tool message carries the tool's name.
     pub(super) tool_result_name: bool,
-    /// An assistant message stands between tool results and a user message.
+    /// An assistant message is required between tool results and a user message.
     pub(super) assistant_after_tool_result: bool,
     /// `strict` is understood in tools.
     pub(super) strict_tools: bool,
@@ -291,7 +291,7 @@ const VENDORS: &[Vendor] = &[
 ];
 
 impl Dialect {
-    /// The dialect of this model's server: what is known of the vendor, under what the caller has set.
+    /// Returns the dialect of this model's server: the vendor's defaults, overridden by the caller's settings.
     pub(super) fn of(model: &ModelConfig) -> Self {
         let mut dialect = common();
         if let Some(vendor) = vendor(model) {

@@ -21,10 +21,10 @@ use crate::protocol::HttpRequest;
 use crate::request;
 use crate::tool_schema::declared;
 
-/// What an assistant says between tool results and a user message, where a server wants that.
+/// The assistant text between tool results and a user message, for servers that require one.
 const BRIDGE: &[u8] = br#"{"role":"assistant","content":"I have the results of the tools."}"#;
 
-/// What is put in at a mark to make the message before it the end of a cached prefix.
+/// The text inserted at a mark to make the preceding message the end of a cached prefix.
 const CACHE_MARKER: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 
 pub(super) fn request(request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
@@ -142,7 +142,7 @@ fn bridged(
                     return;
                 }
                 if after_results && unit.reply().is_none() {
-                    // Results stand before it.
+                    // Results precede it.
                     out.push(b',');
                     out.extend_from_slice(BRIDGE);
                 }

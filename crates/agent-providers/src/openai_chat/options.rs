@@ -8,7 +8,7 @@ use crate::json::Members;
 use crate::request::effort;
 use crate::request::prompt_cache_key;
 
-/// The smallest thinking budget that the models behind OpenRouter take.
+/// The smallest thinking budget that the models behind OpenRouter accept.
 const MIN_BUDGET: u32 = 1_024;
 
 /// Whether the system prompt goes under `developer`: only models that think know that role.

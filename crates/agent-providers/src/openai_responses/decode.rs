@@ -29,7 +29,7 @@ use output::{Output, Place, Wants};
 /// The data of an event that some servers send at the end.
 const DONE: &str = "[DONE]";
 
-/// Events that say nothing beyond what others say.
+/// Events without information beyond that of other events.
 const SILENT: &[&str] =
     &["response.content_part.added", "response.reasoning_summary_part.added", "keepalive", "ping"];
 

@@ -19,7 +19,7 @@ use crate::tool_schema::declared;
 /// Writes the body.
 ///
 /// # Errors
-/// When the request cannot be said in this protocol.
+/// Returns an error if the protocol cannot express the request.
 pub(crate) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     let mut out = crate::request::body_buffer(request);
     let mut body = Members::open(&mut out);

@@ -56,13 +56,13 @@ pub(super) fn event(json: &str) -> ProviderError {
     }
 }
 
-/// Before the number of the wait that a text asks for.
+/// The words before the number of a requested wait.
 const WAITS: &[&str] = &["try again in ", "retry after "];
 
 /// The longest wait that is read from a text; more is no wait but a mistake.
 const MAX_WAIT: f64 = 86_400.0;
 
-/// The wait that a text asks for. In the middle of a stream there is no header that could say it.
+/// Returns the wait that a text requests. An error inside a stream has no header for it.
 fn wait(text: &str) -> Option<Duration> {
     let text = text.to_lowercase();
     let mut rest = WAITS.iter().find_map(|words| text.split_once(words))?.1;

@@ -15,24 +15,24 @@ use futures_util::{Stream, StreamExt};
 use super::guard::{Guard, Stir};
 use crate::tap::Answering;
 
-/// What came next.
+/// The result of waiting for the next piece.
 pub(super) enum Next {
     Piece(Bytes),
     End,
     Failed(reqwest::Error),
-    /// Nothing came for as long as the bound allows.
+    /// No piece arrived within the time limit.
     Silent,
     Cancelled,
 }
 
-/// How long and how much of an answer's end is read after the reply is complete.
+/// The time and size limits for reading the rest of a response after the reply is complete.
 const SETTLE: Duration = Duration::from_secs(2);
 const MAX_SETTLE_BYTES: usize = 64 << 10;
 
-/// How often the alarm rings within the bound on silence.
+/// The number of timer ticks within the idle timeout.
 pub(super) const RINGS: u32 = 4;
 
-/// How often other tasks are let run before an alarm is set for what is most likely there.
+/// The number of times a wait yields to other tasks before it sets a timer.
 const TURNS: u32 = 2;
 
 type Pieces = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>;
@@ -40,16 +40,16 @@ type Pieces = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>;
 pub(super) struct Body<'c> {
     pieces: Pieces,
     guard: Guard<'c>,
-    /// Whether something came since the alarm rang last.
+    /// Whether a piece arrived since the last timer tick.
     heard: bool,
-    /// The number of checks since the last piece arrived.
+    /// The number of timer ticks since the last piece arrived.
     rings: u32,
     /// Reports the bytes to the wire hooks. Boxed, because most requests have no hooks.
     tap: Option<Box<Answering>>,
 }
 
 impl<'c> Body<'c> {
-    /// Takes the body and lets the head go. The alarm may run already, and ring a first time before its period is over.
+    /// Takes the body and drops the response head. The guard's timer may already run, so the first tick may come early.
     pub(super) fn new(response: reqwest::Response, idle: Duration, mut guard: Guard<'c>) -> Self {
         guard.set_period(idle / RINGS);
         Self { pieces: Box::pin(response.bytes_stream()), guard, heard: true, rings: 0, tap: None }
@@ -65,8 +65,8 @@ impl<'c> Body<'c> {
         poll_fn(|cx| self.poll(cx)).await
     }
 
-    /// What comes within `limit`. Nearly always it is there already, and the connection's task only has to hand it over,
-    /// so that task is let run before an alarm is set.
+    /// Returns the piece that arrives within `limit`. It has nearly always arrived already and the connection's task must only
+    /// deliver it, so the wait yields to that task before it sets a timer.
     pub(super) async fn next_soon(&mut self, limit: Duration) -> Option<Next> {
         let mut turns = 0;
         let there = poll_fn(|cx| match self.poll(cx) {
@@ -81,7 +81,7 @@ impl<'c> Body<'c> {
         .await;
         match there {
             Some(next) => Some(next),
-            // Boxed, so that the alarm takes no room while the reply streams.
+            // Boxed, so that the timer uses no memory while the reply streams.
             None => Box::pin(tokio::time::timeout(limit, self.next())).await.ok(),
         }
     }
@@ -173,7 +173,7 @@ impl<'c> Body<'c> {
         }
     }
 
-    /// The rest, up to `limit` bytes, after what has been read already. The second is how reading ended.
+    /// Appends the rest of the body, up to `limit` bytes, to the bytes read so far, and returns them with the last result.
     pub(super) async fn collect(&mut self, begun: &[u8], limit: usize) -> (Vec<u8>, Next) {
         let mut bytes = begun.to_vec();
         loop {

@@ -16,10 +16,10 @@ use crate::rejection::is_html;
 use crate::sse::SseDecoder;
 use crate::tap::Tap;
 
-/// The longest silence within the body of an error answer. What it is has been said by its status already.
+/// The idle timeout for the body of an error response, whose kind its status already shows.
 const ERROR_SILENCE: Duration = Duration::from_secs(10);
 
-/// How long frames are waited for after the terminal one, where a protocol reads on.
+/// The time to wait for frames after the terminal one, in protocols that send some.
 const AFTER_END: Duration = Duration::from_millis(250);
 
 /// Custom header values shorter than this are not searched for in error texts.
@@ -101,7 +101,7 @@ async fn fetched(
     }
 }
 
-/// Reads an error answer, as far as it comes.
+/// Reads an error response, as far as it arrives.
 async fn refused(
     inner: &Inner,
     protocol: &dyn Protocol,
@@ -116,7 +116,7 @@ async fn refused(
     protocol.rejected_as(request, &Rejection { status: status.as_u16(), body: &bytes }, error_type)
 }
 
-/// How a good answer is to be read.
+/// The format of a successful response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BodyKind {
     Frames(Framing),
@@ -124,7 +124,7 @@ enum BodyKind {
     Whole,
 }
 
-/// Tells it from the content type and, because gateways get that wrong, from the first byte.
+/// Detects the format by the content type and by the first byte, because some gateways send a wrong content type.
 fn kind_of(
     status: u16,
     declared: Option<&str>,
@@ -162,11 +162,11 @@ fn kind_of(
     })
 }
 
-/// Types of one JSON value a line.
+/// The content types with one JSON value per line.
 const LINES: &[&str] =
     &["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
 
-/// The framing that a content type names.
+/// Returns the framing that a content type names.
 fn declared_framing(media: &str, usual: Framing) -> Option<Framing> {
     let is = |name: &str| media.eq_ignore_ascii_case(name);
     if is("text/event-stream") {
@@ -179,7 +179,7 @@ fn declared_framing(media: &str, usual: Framing) -> Option<Framing> {
     LINES.iter().any(|name| is(name)).then_some(Framing::Lines)
 }
 
-/// Whether it is a type that is written in JSON, such as `application/problem+json`.
+/// Returns whether a content type is a form of JSON, such as `application/problem+json`.
 fn ends_with_json(media: &str) -> bool {
     const SUFFIX: &[u8] = b"+json";
     media.as_bytes().last_chunk::<{ SUFFIX.len() }>().is_some_and(|end| end.eq_ignore_ascii_case(SUFFIX))
@@ -193,7 +193,7 @@ fn is_binary(framing: Framing) -> bool {
     }
 }
 
-/// Cuts an answer into frames and hands them to its decoder.
+/// Splits a response into frames and passes them to its decoder.
 pub(crate) enum Framer {
     Sse(SseDecoder),
     Lines(LineDecoder),
@@ -236,7 +236,7 @@ impl Framer {
         match self {
             Self::Sse(frames) => frames.end(reader).map_err(plain),
             Self::Lines(frames) => frames.end(reader).map_err(plain),
-            // A frame that is not whole says nothing.
+            // An incomplete frame is ignored.
             #[cfg(feature = "bedrock")]
             Self::EventStream(_) => Ok(Flow::More),
         }
@@ -259,7 +259,7 @@ async fn frames(
     sink: &mut EventSink<'_>,
 ) -> Result<Completion, ProviderError> {
     let begun = framer.feed(&first, decoder, sink)?;
-    // A piece that is still held when the connection reads on costs it a new buffer.
+    // If a piece is still referenced at the next read, the connection must allocate a new buffer.
     drop(first);
     if begun == Flow::Done {
         body.settle().await;
@@ -305,7 +305,7 @@ async fn frames(
     }
 }
 
-/// Whether a frame could not be read because it ends too early, which is how a cut stream ends.
+/// Returns whether a frame could not be parsed because it is truncated, as at the end of an interrupted stream.
 fn is_cut_short(error: &ProviderError) -> bool {
     let source = error.context().and_then(|c| c.source.as_deref());
     source.and_then(|s| s.downcast_ref::<serde_json::Error>()).is_some_and(serde_json::Error::is_eof)

@@ -11,10 +11,10 @@ use std::time::Duration;
 use agent_core::{ErrorContext, ErrorKind, ProviderError};
 use reqwest::{Client, ClientBuilder, Url, redirect, retry};
 
-/// How long an unused connection is kept; below the 60 s after which many servers close theirs.
+/// The idle time after which a pooled connection is closed. Many servers close theirs after 60 s.
 const POOL_IDLE: Duration = Duration::from_secs(50);
 
-/// How often a silent connection is probed, so that one that died is noticed.
+/// The interval of TCP keep-alive probes, which detect a dead connection.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
 pub(super) struct Clients {
@@ -40,7 +40,7 @@ impl Clients {
         Self { given: Some(client), ..Self::lazy(super::CONNECT_TIMEOUT) }
     }
 
-    /// The client for this address.
+    /// Returns the client for this address.
     pub(super) fn for_url(&self, url: &Url) -> Result<&Client, ProviderError> {
         if let Some(client) = &self.given {
             return Ok(client);
@@ -98,7 +98,7 @@ fn built(slot: &OnceLock<Client>, make: impl FnOnce() -> ClientBuilder) -> Resul
     Ok(slot.get_or_init(|| client))
 }
 
-/// Whether the host is this machine, which no proxy can reach for us.
+/// Returns whether the host is the local machine, which a proxy cannot reach.
 fn is_local(url: &Url) -> bool {
     url.host_str().is_some_and(|host| {
         let bare = host.trim_start_matches('[').trim_end_matches(']');

@@ -8,10 +8,10 @@ use agent_core::{ErrorContext, ErrorKind, ProviderError};
 use http::HeaderMap;
 use reqwest::Url;
 
-/// The most characters of a text from outside that an error quotes.
+/// The maximum number of characters of external text that an error quotes.
 const MAX_QUOTED: usize = 120;
 
-/// The request could not be sent, or its answer had no head.
+/// Returns the error for a request that could not be sent or received no response head.
 pub(super) fn sending(error: reqwest::Error, url: &Url) -> ProviderError {
     let error = error.without_url();
     let host = origin(url);
@@ -33,34 +33,34 @@ pub(super) fn sending(error: reqwest::Error, url: &Url) -> ProviderError {
     ProviderError::new(kind, context)
 }
 
-/// No head of an answer came in time.
+/// Returns the error for a response head that did not arrive in time.
 pub(super) fn no_head(url: &Url, limit: Duration) -> ProviderError {
     let context = ErrorContext::new(format!("{} sent no answer within {}", origin(url), seconds(limit)))
         .with_advice("the server may be overloaded; a longer header_timeout in TransportConfig waits longer");
     ProviderError::new(ErrorKind::Network, context)
 }
 
-/// The stream fell silent.
+/// Returns the error for a stream that exceeded the idle timeout.
 pub(super) fn silent(limit: Duration) -> ProviderError {
     let context = ErrorContext::new(format!("the answer stopped: nothing came for {}", seconds(limit)))
         .with_advice("a longer idle_timeout in TransportConfig waits longer");
     ProviderError::new(ErrorKind::Network, context)
 }
 
-/// The stream broke.
+/// Returns the error for an interrupted stream.
 pub(super) fn broken(error: reqwest::Error) -> ProviderError {
     let message = format!("the connection broke in the middle of the answer{}", because(&error));
     ProviderError::new(ErrorKind::Network, ErrorContext::new(message).with_source(error))
 }
 
-/// A line, an event or a body is longer than the bound.
+/// Returns the error for a line, an event or a body that exceeds the size limit.
 pub(super) fn too_long(limit: usize) -> ProviderError {
     let context = ErrorContext::new(format!("a piece of the answer is longer than {limit} bytes"))
         .with_advice("a larger max_frame_bytes in TransportConfig accepts it");
     ProviderError::new(ErrorKind::Other, context)
 }
 
-/// The server wants the request elsewhere.
+/// Returns the error for a redirect.
 pub(super) fn redirected(status: u16, headers: &HeaderMap, url: &Url) -> ProviderError {
     let target = headers
         .get(http::header::LOCATION)
@@ -81,7 +81,7 @@ pub(super) fn redirected(status: u16, headers: &HeaderMap, url: &Url) -> Provide
     ProviderError::new(ErrorKind::Api, context)
 }
 
-/// A good status with a web page.
+/// Returns the error for a successful status with an HTML page.
 pub(super) fn web_page(status: u16) -> ProviderError {
     let context = ErrorContext::new("the answer is an HTML page, not the stream of a model")
         .with_status(status)
@@ -89,7 +89,7 @@ pub(super) fn web_page(status: u16) -> ProviderError {
     ProviderError::new(ErrorKind::Api, context)
 }
 
-/// A good status with a body of a kind that is no answer of a model.
+/// Returns the error for a successful status with an unexpected content type.
 pub(super) fn wrong_type(status: u16, content_type: Option<&str>) -> ProviderError {
     let named = match content_type {
         Some(t) => format!("the answer is of the type {:?}, not the stream of a model", cut(t)),
@@ -101,7 +101,7 @@ pub(super) fn wrong_type(status: u16, content_type: Option<&str>) -> ProviderErr
     ProviderError::new(ErrorKind::Api, context)
 }
 
-/// Scheme, host and port.
+/// Returns the scheme, host and port of a URL.
 fn origin(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port() {
@@ -114,7 +114,7 @@ fn is_up(host: &str) -> String {
     format!("is the server running at {host}, and is base_url right?")
 }
 
-/// The innermost cause, which says more than "error sending request".
+/// Returns the innermost cause, which is more specific than "error sending request".
 fn because(error: &reqwest::Error) -> String {
     let mut cause: Option<&dyn Error> = error.source();
     while let Some(next) = cause.and_then(Error::source) {

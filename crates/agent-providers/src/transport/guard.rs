@@ -13,22 +13,22 @@ use agent_core::CancellationToken;
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFuture;
 
-/// What ended a wait.
+/// The event that ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stir {
     Cancelled,
-    /// The alarm rang; it is set again.
+    /// The timer fired and was set again.
     Ring,
 }
 
 pub(super) struct Guard<'c> {
     cancel: &'c CancellationToken,
     cancelled: Pin<Box<WaitForCancellationFuture<'c>>>,
-    /// The time from one ring to the next.
+    /// The period of the timer.
     period: Duration,
-    /// Set at the first wait.
+    /// The timer, created by the first wait.
     alarm: Option<Pin<Box<Sleep>>>,
-    /// Who is woken by both.
+    /// The task that cancellation and the timer wake.
     waker: Option<Waker>,
 }
 
@@ -37,7 +37,7 @@ impl<'c> Guard<'c> {
         Self { cancel, cancelled: Box::pin(cancel.cancelled()), period, alarm: None, waker: None }
     }
 
-    /// Rings with this period from now on. An alarm that is set already and not due later stays.
+    /// Sets the period of the timer. A running timer that fires earlier is not changed.
     pub(super) fn set_period(&mut self, period: Duration) {
         if period < self.period {
             (self.alarm, self.waker) = (None, None);
@@ -45,12 +45,12 @@ impl<'c> Guard<'c> {
         self.period = period;
     }
 
-    /// Whether the caller gave up. To be asked before [`Guard::poll`], which need not notice it.
+    /// Returns whether the caller cancelled. Must be called before [`Guard::poll`], which may not detect it.
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }
 
-    /// What ended the wait. When it is nothing yet, the task will be woken.
+    /// Returns the event that ended the wait. If it is pending, the task is woken later.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Stir> {
         let known = self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
         if known && self.alarm.as_ref().is_some_and(|alarm| !alarm.is_elapsed()) {

@@ -24,7 +24,7 @@ pub(super) fn read(headers: &HeaderMap, now: impl FnOnce() -> u64) -> Option<Dur
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Seconds since 1970 of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`, the one form that servers may send.
+/// Returns the Unix time, in seconds, of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`, the only form that servers may send.
 pub(super) fn date(text: &str) -> Option<u64> {
     let (_, rest) = text.split_once(", ")?;
     let mut parts = rest.split(' ');
@@ -37,7 +37,7 @@ pub(super) fn date(text: &str) -> Option<u64> {
     if parts.next()? != "GMT" || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    // Days from 1970, with years that begin in March so that a leap day is the last of its year.
+    // Counts days from 1970 in years that begin in March, so that a leap day is the last day of its year.
     let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let of_year = (153 * m + 2) / 5 + day - 1;
     let days = (365 * y + y / 4 - y / 100 + y / 400 + of_year).checked_sub(719_468)?;

@@ -16,7 +16,7 @@ use crate::protocol::{Dispatched, HttpRequest, Protocol, Undelivered};
 use crate::request::apply_custom;
 use crate::tap::{Answering, Tap};
 
-/// Headers under which vendors name an exchange; an earlier one wins over a later one.
+/// Headers that contain the request id, in order of precedence.
 const REQUEST_ID: &[&str] = &[
     "x-request-id",
     "request-id",
@@ -26,15 +26,15 @@ const REQUEST_ID: &[&str] = &[
     "cf-ray",
 ];
 
-/// What the head of the answer says, for errors. Copied, because headers are slices of what was read from the
-/// connection, and would keep all of that while the reply streams.
+/// The values of the response head that errors need. They are copied, because headers are slices of the connection's read
+/// buffer and would retain it while the reply streams.
 #[derive(Default)]
 pub(super) struct Head {
     pub(super) request_id: Option<Box<str>>,
-    /// `x-should-retry`.
+    /// The value of `x-should-retry`.
     pub(super) retry: Option<bool>,
     pub(super) retry_after: Option<Duration>,
-    /// `x-amzn-errortype`: AWS says there, and often nowhere else, what kind of error it is.
+    /// The value of `x-amzn-errortype`, often the only place where AWS names the kind of error.
     pub(super) error_type: Option<Box<str>>,
     /// The credential that was fetched for the request.
     pub(super) fetched: Option<HeaderValue>,
@@ -68,8 +68,8 @@ impl Head {
     }
 }
 
-/// Makes the request and hands it to the client. Not part of the exchange: its future would keep room for all of this as
-/// long as the answer streams.
+/// Builds the request and passes it to the client. A separate function, because otherwise the future of the exchange would
+/// reserve memory for these values while the response streams.
 pub(super) fn send(
     inner: &Inner,
     protocol: &dyn Protocol,
@@ -92,7 +92,7 @@ pub(super) fn send(
     Ok((url, sent))
 }
 
-/// Waits for the head of an answer.
+/// Waits for the response head.
 pub(super) async fn answered<'c>(
     inner: &Inner,
     (url, sent): (reqwest::Url, Dispatched),
@@ -120,9 +120,9 @@ pub(super) async fn answered<'c>(
     Ok(Answered { response, guard, declared, tap })
 }
 
-/// The head of an answer is there.
+/// A response whose head has arrived.
 pub(super) struct Answered<'c> {
-    /// Its body is still to be read.
+    /// The response, whose body has not been read yet.
     pub(super) response: reqwest::Response,
     pub(super) guard: Guard<'c>,
     /// The content type of the response.
@@ -137,8 +137,8 @@ enum Waited<T> {
     Cancelled,
 }
 
-/// The guard of a call, and how often it rings until the head of the answer is late. The period is one that the body
-/// can keep.
+/// Returns the guard of a call and the number of timer ticks until the response head is late. The period also suits the
+/// body.
 fn head_guard<'c>(config: &TransportConfig, cancel: &'c CancellationToken) -> (Guard<'c>, u32) {
     let period = (config.idle_timeout / RINGS).as_millis().max(1);
     let rings = config.header_timeout.as_millis().div_ceil(period).max(1);
@@ -146,7 +146,7 @@ fn head_guard<'c>(config: &TransportConfig, cancel: &'c CancellationToken) -> (G
     (Guard::new(cancel, config.header_timeout / rings), rings)
 }
 
-/// Waits for `work`, until the guard has rung so often. What is ready wins over an abort that comes at the same time.
+/// Waits for `work` for this number of timer ticks. A result wins over a cancellation that arrives at the same time.
 async fn within<T>(rings: u32, work: impl Future<Output = T>, guard: &mut Guard<'_>) -> Waited<T> {
     let mut work = pin!(work);
     let mut left = rings;
@@ -169,7 +169,7 @@ async fn within<T>(rings: u32, work: impl Future<Output = T>, guard: &mut Guard<
     .await
 }
 
-/// Seconds since 1970.
+/// Returns the Unix time in seconds.
 #[expect(clippy::disallowed_methods, reason = "a date in `retry-after` means nothing without a clock")]
 fn now() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs())

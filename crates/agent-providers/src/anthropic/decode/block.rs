@@ -16,7 +16,7 @@ pub(super) struct Open {
     pub(super) kind: Kind,
 }
 
-/// What a block is.
+/// The kind of a block and its state.
 #[derive(Debug)]
 pub(super) enum Kind {
     Text,
@@ -38,7 +38,7 @@ pub(super) enum Kind {
     },
 }
 
-/// What kind of block begins with this head.
+/// Returns the kind of the block that begins with this head.
 pub(super) fn kind_of(head: &wire::Block<'_>, json: &str, response_tool: Option<&str>) -> Kind {
     let input =
         || head.input.map(serde_json::value::RawValue::get).filter(|raw| !is_empty(raw)).map(Box::from);
@@ -145,7 +145,7 @@ impl Open {
         true
     }
 
-    /// Passes the end on, and before it what was kept.
+    /// Emits the stored content and then the end of the block.
     pub(super) fn end(self, sink: &mut EventSink<'_>) {
         let index = self.index;
         match self.kind {

@@ -36,7 +36,7 @@ impl Stop {
         }
     }
 
-    /// What it means. `spoke` says whether there is any block.
+    /// Converts the stop reason. `spoke` states whether the reply has any block.
     pub(super) fn completion(&mut self, target: &Target, spoke: bool) -> Result<Completion, ProviderError> {
         let Some(reason) = self.reason.take() else {
             return Err(target.fail(ErrorKind::Network, "the reply ended without a stop reason", None));
@@ -45,7 +45,7 @@ impl Stop {
             // A paused turn and a compaction are complete replies; the next request continues from them.
             "end_turn" | "stop_sequence" | "pause_turn" | "compaction" => StopReason::Stop,
             "max_tokens" => StopReason::Length,
-            // The window was full while the model wrote: what it wrote stands. A reply of nothing is an overflow.
+            // The window became full during the reply, so its text is valid. An empty reply is an overflow.
             "model_context_window_exceeded" if spoke => StopReason::Length,
             "model_context_window_exceeded" => {
                 let message =

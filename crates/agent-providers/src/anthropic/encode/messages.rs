@@ -11,7 +11,7 @@ use crate::handoff::{self, Handoff};
 use crate::json::Members;
 use crate::marks::Marks;
 
-/// Stands before a conversation that begins with a reply, which the API does not take.
+/// The message inserted before a conversation that begins with a reply, which the API rejects.
 const OPENING: &[u8] = br#"{"role":"user","content":[{"type":"text","text":"[the beginning of the conversation is not shown]"}]}"#;
 
 /// Writes the list of messages. If `marked`, a cache marker after the second-to-last message ends the cacheable prefix.

@@ -15,7 +15,7 @@ pub(super) struct Open {
     pub(super) kind: Kind,
 }
 
-/// What a block is.
+/// The kind of a block and its state.
 #[derive(Debug)]
 pub(super) enum Kind {
     Text,
@@ -87,7 +87,7 @@ impl Open {
         true
     }
 
-    /// Passes the end on, and before it what was kept.
+    /// Emits the stored content and then the end of the block.
     pub(super) fn end(self, sink: &mut EventSink<'_>) {
         let index = self.index;
         if let Kind::Opaque { name, mut value, input } = self.kind {

@@ -8,11 +8,11 @@ use super::Decoder;
 use crate::bedrock::{error, wire};
 use crate::protocol::{Decode as _, Flow, Frame};
 
-/// Why an event was not taken.
+/// Why an event was not applied.
 pub(super) enum ReadError {
-    /// It is not readable.
+    /// The event cannot be parsed.
     Json(serde_json::Error),
-    /// It says that the answer failed.
+    /// The event reports a failure.
     Said(ProviderError),
 }
 
@@ -29,7 +29,7 @@ impl From<ProviderError> for ReadError {
 }
 
 impl Decoder {
-    /// One event a line, under its name or bare.
+    /// Decodes a body with one event per line.
     pub(super) fn lines(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
         for line in body.lines().filter(|l| !l.trim().is_empty()) {
             if self.push(Frame { event: None, data: line }, sink)? == Flow::Done {
@@ -39,7 +39,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Reads an event: named by the head of its frame, by the member that it stands under, or by what is in it.
+    /// Reads an event. The header of its frame, the name of its member, or its content identifies its kind.
     pub(super) fn one(&mut self, frame: Frame<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ReadError> {
         let event: wire::Event<'_> = serde_json::from_str(frame.data)?;
         if let Some(name) = frame.event {
@@ -63,7 +63,7 @@ impl Decoder {
         }
     }
 
-    /// A line that is no event that is known: an exception under its name, or something new.
+    /// Handles a line without a known event: an exception under its name, or an unknown event.
     fn unnamed(&self, json: &str, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
         let members: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
         let (name, value) = members.iter().next().map_or(("an empty line", &Value::Null), |(n, v)| (n, v));
@@ -78,7 +78,7 @@ impl Decoder {
     }
 }
 
-/// The name of an event that stands bare in a line: said by its `type`, or by what is in it.
+/// Returns the name of an event that is not nested in a member, by its `type` or its content.
 fn bare<'e>(event: &'e wire::Event<'_>) -> Option<&'e str> {
     if let Some(kind) = event.kind.filled() {
         return Some(kind);

@@ -14,7 +14,7 @@ use crate::json::Members;
 use crate::marks::Marks;
 use crate::request::refuse;
 
-/// A unit that cannot be said, because it holds a picture by its address, or one of a kind that is not taken.
+/// Marks a unit that cannot be sent, because it refers to an image by address or has an image of an unsupported type.
 const BY_ADDRESS: u32 = u32::MAX - 1;
 const OF_OTHER_KIND: u32 = u32::MAX - 2;
 
@@ -55,7 +55,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// The messages so far. The API wants the roles to take turns, so what comes from the same side is one message.
+/// The messages so far. The API requires alternating roles, so consecutive content of one role becomes one message.
 struct Turns<'o> {
     out: &'o mut Vec<u8>,
     start: usize,
@@ -120,7 +120,7 @@ fn role(bytes: &[u8]) -> Option<&'static [u8]> {
     [USER, ASSISTANT].into_iter().find(|head| bytes.starts_with(head))
 }
 
-/// The messages of a unit, or why they cannot be said.
+/// Writes the messages of a unit, or returns why they cannot be sent.
 fn encode(writer: &Writer<'_, Form>, unit: &Unit) -> Encoded {
     let shown = unit.entries().iter().filter_map(|e| e.message().as_llm()).flat_map(|m| match m {
         Message::User(message) => message.content.as_slice(),
@@ -137,7 +137,7 @@ fn encode(writer: &Writer<'_, Form>, unit: &Unit) -> Encoded {
     }
 }
 
-/// Why a picture cannot be said.
+/// Returns why an image cannot be sent.
 fn unsayable(image: &ImageContent) -> Option<u32> {
     match image {
         ImageContent::Base64 { mime_type, .. } if format(mime_type).is_some() => None,

@@ -18,7 +18,7 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    /// Keeps what a piece says. The last word counts: old servers say `STOP` in every piece.
+    /// Stores the finish reason of a piece. The last one applies, because old servers send `STOP` in every piece.
     pub(super) fn note(&mut self, candidate: &Candidate<'_>) {
         let Some(reason) = candidate.finish_reason.filled().filter(|r| *r != "FINISH_REASON_UNSPECIFIED")
         else {
@@ -46,17 +46,17 @@ impl Stop {
         }
     }
 
-    /// The reply holds a call.
+    /// Records that the reply contains a call.
     pub(super) fn called(&mut self) {
         self.called = true;
     }
 
-    /// Whether an end has been said.
+    /// Returns whether a finish reason was received.
     pub(super) fn is_said(&self) -> bool {
         self.reason.is_some()
     }
 
-    /// What it means.
+    /// Converts the finish reason to a completion or an error.
     pub(super) fn completion(&mut self) -> Result<Completion, ProviderError> {
         if let Some((reason, message)) = self.blocked.take() {
             return Err(failed(ErrorKind::Api, "the prompt was blocked", &reason, &message));
@@ -66,7 +66,7 @@ impl Stop {
             return Err(ProviderError::new(ErrorKind::Network, context));
         };
         let stop = match reason.as_str() {
-            // The vendor says STOP; some servers that speak its protocol have a word of their own.
+            // The vendor sends STOP; some compatible servers send a different word.
             "STOP" | "FUNCTION_CALL" if self.called => StopReason::ToolUse,
             "STOP" => StopReason::Stop,
             "MAX_TOKENS" => StopReason::Length,

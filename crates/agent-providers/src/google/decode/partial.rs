@@ -18,10 +18,10 @@ const MAX_DEPTH: usize = 64;
 /// How far beyond the end of a list a place may be; the places between are null.
 const MAX_GAP: usize = 16;
 
-/// The most bytes that the arguments of one call may take.
+/// The maximum size of the arguments of one call, in bytes.
 const MAX_BYTES: usize = 16 << 20;
 
-/// What a value takes beside its text, in bytes: about the room of an object with one member.
+/// The size of a value beyond its text, in bytes: about that of an object with one member.
 const PER_VALUE: usize = 256;
 
 /// A call that has begun and not ended.

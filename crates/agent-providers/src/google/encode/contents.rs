@@ -28,14 +28,14 @@ const USER: &[u8] = br#"{"role":"user","parts":["#;
 const MODEL: &[u8] = br#"{"role":"model","parts":["#;
 const CLOSE: &[u8] = b"]}";
 
-/// Stands before a conversation that begins with a reply, which the API does not take.
+/// The content inserted before a conversation that begins with a reply, which the API rejects.
 const OPENING: &[u8] =
     br#"{"role":"user","parts":[{"text":"[the beginning of the conversation is not shown]"}]},"#;
 
 /// The mark of a unit whose last content is the model's.
 const ENDS_WITH_MODEL: u32 = 1;
 
-/// The mark of a unit that cannot be said.
+/// Marks a unit that cannot be sent.
 const CANNOT_BE_SAID: u32 = u32::MAX;
 
 /// Writes the list of contents.
@@ -219,7 +219,7 @@ impl Writer<'_> {
             match content {
                 Content::Text(text) => {
                     let signature = self.rules.signature(reply, text.signature.as_deref());
-                    // A signature may stand at a part without any text; it is sent back all the same.
+                    // A signature may belong to a part without text. It is sent back as well.
                     if let Some(signature) = signature {
                         out.part(|part| {
                             part.field("text", &text.text).field("thoughtSignature", signature);
@@ -275,7 +275,7 @@ impl Writer<'_> {
         });
     }
 
-    /// An id that was made here because the server gave none is not told to it.
+    /// Writes the id of a call. Omits an id that this crate generated because the server sent none.
     fn id(&self, members: &mut Members<'_>, reply: &AssistantMessage, id: &ToolCallId) {
         let made = Prefix::ALL.iter().any(|prefix| prefix.made(id.as_str()));
         if !made && (self.door == Door::Gemini || self.rules.same_model(reply)) {
@@ -366,7 +366,7 @@ fn write_inline(part: &mut Members<'_>, mime_type: &str, data: &str) {
     inline.close();
 }
 
-/// The type that the ending of an address tells.
+/// Returns the media type that the extension in an address indicates.
 fn type_of(url: &str) -> Option<&'static str> {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let ending = path.rsplit('/').next()?.rsplit_once('.')?.1.to_ascii_lowercase();

@@ -9,7 +9,7 @@ use crate::catalogue::{self, ThinkingOff};
 use crate::google::generation::Known;
 use crate::json::Members;
 
-/// What is left for the answer at least.
+/// The minimum number of tokens that a thinking budget leaves for the answer.
 const MIN_ANSWER: u32 = 1_024;
 
 /// The budgets that a model takes.
@@ -37,7 +37,7 @@ enum Thinking {
     LeastLevel(&'static str),
 }
 
-/// Plans.
+/// Returns the thinking options of a request.
 pub(super) fn plan(request: &ModelRequest, known: Known) -> Plan {
     let model = &request.model;
     let limit = request.options.max_tokens.unwrap_or(model.max_tokens).max(1);
@@ -46,13 +46,13 @@ pub(super) fn plan(request: &ModelRequest, known: Known) -> Plan {
         return unsaid;
     }
     let facts = catalogue::find(&model.provider, &model.id);
-    // A configuration that was made without the catalogue says `Budget`; a word is what newer models want.
+    // A configuration created without the catalogue has `Budget`; newer models require a level.
     let levels = match facts {
         Some(facts) if model.thinking_levels.is_empty() => &facts.thinking_levels,
         _ => &model.thinking_levels,
     };
     let level = request.options.thinking_level.clamp_to(levels);
-    // Of a model that is no known Gemini it is not said that it shall not think: many refuse the option.
+    // Thinking is not disabled explicitly for an unknown model, because many models reject the option.
     if level == ThinkingLevel::Off && !known.is_gemini() {
         return unsaid;
     }
@@ -90,7 +90,7 @@ fn range(id: &str) -> Range {
     }
 }
 
-/// The lowest level of those that are known. Every model takes `LOW`; the newest take no `MINIMAL`, nor does any Pro.
+/// Returns the lowest known level. Every model accepts `LOW`; the newest models and all Pro models reject `MINIMAL`.
 fn least(levels: &[ThinkingLevel]) -> ThinkingLevel {
     let known = levels.iter().copied().filter(|l| *l != ThinkingLevel::Off).min();
     known.unwrap_or(ThinkingLevel::Low)

@@ -21,7 +21,7 @@ impl Ending {
     /// When the response failed, was cancelled, or has not ended.
     pub(super) fn of(event: &str, response: &Response<'_>) -> Result<Self, ProviderError> {
         let by_event = event.strip_prefix("response.").filter(|name| *name != "done");
-        // What an event is called says more than a status that was never brought up to date.
+        // The name of an event is more reliable than a status, which may be outdated.
         let status = match response.status.filled() {
             Some("in_progress" | "queued") | None => by_event,
             said => said,
@@ -46,7 +46,7 @@ impl Ending {
         }
     }
 
-    /// What it means.
+    /// Converts the end to a completion or an error.
     ///
     /// # Errors
     /// When the reply was refused or withheld, or stopped for an unknown reason.

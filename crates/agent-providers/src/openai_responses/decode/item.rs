@@ -18,16 +18,16 @@ pub(super) struct Item {
     pub(super) kind: Kind,
 }
 
-/// What it is.
+/// The kind of an item and its state.
 #[derive(Debug)]
 pub(super) enum Kind {
     /// A message: each part of its text is a block.
     Message { texts: Vec<Block> },
-    /// Thinking: what is kept of the item is a block, and each of its texts is one.
+    /// Thinking. Each text is a block, and the stored rest of the item is another block.
     Reasoning { index: u32, texts: Vec<Block>, seal: Seal },
     /// A call.
     Call(Call),
-    /// Anything else; its last event holds all of it.
+    /// Any other item; its last event contains it completely.
     Opaque { index: u32 },
 }
 
@@ -279,8 +279,8 @@ impl Item {
     }
 }
 
-/// Returns the texts of the blocks, in their order, as the whole item has them. Omits a text that differs from the emitted
-/// one, so that the item is stored with its own text.
+/// Returns the texts of the blocks, in their order, as the whole item has them. A text that differs from the
+/// emitted one is returned as empty, so that the item is stored with its own text.
 fn texts_of<'s>(blocks: &[Block], spoken: &'s Spoken<'_>) -> Vec<&'s str> {
     let text = |block: &Block| {
         let list = match block.list {

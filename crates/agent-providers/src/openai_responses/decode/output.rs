@@ -15,13 +15,13 @@ use crate::openai_responses::wire::{Event, Head, Part};
 /// The most items, and the most blocks, that a reply may have.
 const MAX_ITEMS: usize = 4_096;
 
-/// Bytes of a refusal after which no more pieces of it are kept.
+/// The size of a refusal, in bytes, beyond which further pieces are dropped.
 const MAX_REFUSAL: usize = 64 * 1_024;
 
 /// The place of an item, and of a block in it.
 pub(super) type Place = (usize, usize);
 
-/// What an event is about.
+/// The part of the output that an event concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wants {
     Message,
@@ -275,7 +275,7 @@ impl Output {
         }
     }
 
-    /// What the model said when it refused; empty when it did not.
+    /// The refusal of the model; empty if it did not refuse.
     pub(super) fn refusal(&self) -> &str {
         &self.refusal
     }
@@ -319,7 +319,7 @@ fn number(list: List, event: &Event<'_>) -> u64 {
     }
 }
 
-/// The members of an item; none of what is no object.
+/// Returns the members of an item, or none if it is not an object.
 fn object(json: &str) -> Map<String, Value> {
     serde_json::from_str(json).unwrap_or_default()
 }

@@ -21,7 +21,7 @@ use crate::openai_responses::marks::{self, TakesWords};
 /// Call ids: `[A-Za-z0-9_-]`, at most 64 characters.
 const IDS: IdRule = IdRule::word(64);
 
-/// Items that ask the client for something that this library cannot give. Without an answer the API refuses them.
+/// Items that require an answer of the client that this library cannot give. Without an answer the API rejects them.
 const UNANSWERED: &[&str] = &[
     "local_shell_call",
     "shell_call",
@@ -54,7 +54,7 @@ enum Step<'m> {
     Opaque(&'m OpaqueContent),
 }
 
-/// What becomes of the items of a reply.
+/// How the items of a reply are sent back.
 struct Plan {
     /// Which are sent.
     sent: Vec<bool>,

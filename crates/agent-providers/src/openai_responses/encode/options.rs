@@ -16,7 +16,7 @@ const MIN_OUTPUT: u32 = 16;
 /// Writes them.
 ///
 /// # Errors
-/// When the request cannot be said in this protocol.
+/// Returns an error if the protocol cannot express the request.
 pub(super) fn write(body: &mut Members<'_>, request: &ModelRequest) -> Result<(), ProviderError> {
     let model = &request.model;
     let facts = facts(request);
@@ -60,7 +60,7 @@ pub(super) fn write(body: &mut Members<'_>, request: &ModelRequest) -> Result<()
     Ok(())
 }
 
-/// What is known of the model. A deployment on Azure often has the name of its model.
+/// Returns the catalogue's facts about the model. A deployment on Azure often has the name of its model.
 fn facts(request: &ModelRequest) -> Option<&'static ModelFacts> {
     let model = &request.model;
     let provider = if model.provider.starts_with("azure") { "openai" } else { &model.provider };

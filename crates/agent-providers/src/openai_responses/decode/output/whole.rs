@@ -135,7 +135,7 @@ impl Output {
         Ok(())
     }
 
-    /// Ends what is still open when the reply is complete.
+    /// Ends the blocks that are still open when the reply is complete.
     pub(in crate::openai_responses::decode) fn finish(&mut self, sink: &mut EventSink<'_>) {
         for item in self.items.iter_mut().filter(|item| !item.done) {
             if matches!(item.kind, Kind::Opaque { .. }) {

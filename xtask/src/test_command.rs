@@ -43,8 +43,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     let target = workspace.root.join("target").display().to_string();
     let environment = [("CARGO_TARGET_DIR", target.as_str())];
     let extend = ["--locked", "--manifest-path", EXTEND];
-    success &= add_up(workspace, &[&["test"], &extend[..]].concat(), &environment, &mut totals)?;
-    if !cargo::run(&workspace.root, &[&["run", "--quiet"], &extend[..]].concat(), &environment)? {
+    success &= add_up(workspace, &[&["test"][..], &extend[..]].concat(), &environment, &mut totals)?;
+    if !cargo::run(&workspace.root, &[&["run", "--quiet"][..], &extend[..]].concat(), &environment)? {
         say!("{EXTEND}: an extension does not do what its program expects");
         success = false;
     }

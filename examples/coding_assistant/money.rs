@@ -12,7 +12,7 @@ use looptree::{Answer, Budget, BudgetLimits, Usage};
 
 use crate::args::Args;
 
-/// Returns what happens at a limit: with a terminal the user is asked, otherwise the run ends.
+/// Returns what happens at a limit: with a terminal the run pauses for the user, otherwise it ends.
 pub(crate) fn at_limit() -> AtLimit {
     if std::io::stdin().is_terminal() { AtLimit::Pause } else { AtLimit::Stop }
 }

@@ -19,9 +19,9 @@ use agent_core::provider::{
 };
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
 use agent_core::{
-    AgentError, AgentEvent, AgentMessage, ApiProtocol, BasicAgent, CacheConfig, CacheStrategy,
-    CancellationToken, ChatToken, Content, ContextConfig, ExecutionLimits, ImageContent, Message,
-    ModelConfig, QueueKind, QueueMode, RetryConfig, RunEnd, RunFailure, ThinkingLevel, ToolExecutionStrategy,
+    AgentError, AgentEvent, AgentMessage, BasicAgent, CacheConfig, CacheStrategy, CancellationToken,
+    ChatToken, Content, ContextConfig, ExecutionLimits, ImageContent, Message, ModelConfig, QueueKind,
+    QueueMode, RetryConfig, RunEnd, RunFailure, ThinkingLevel, ToolExecutionStrategy,
 };
 use async_trait::async_trait;
 use serde_json::json;

@@ -84,9 +84,9 @@ fn the_page_about_the_architecture_names_the_parts_that_sessions_are_made_of() {
     let _: fn(&Session) -> Option<&LoopRecord> = Session::head;
     let _: fn() -> SessionRecorder = SessionRecorder::new;
     let _: fn(&AgentEvent) -> &LoopId = AgentEvent::loop_id;
-    let _: fn(&AgentHandle) -> SessionId = AgentHandle::new_session;
+    let _: fn(&AgentHandle) -> SessionId = <AgentHandle as agent_core::compat::SeedVerbs>::new_session;
     let _ = agent_core::compat::SeedVerbs::last_active_at as fn(&AgentHandle) -> Option<Timestamp>;
-    let _ = AgentHandle::check_and_rotate;
+    let _ = <AgentHandle as agent_core::compat::SeedVerbs>::check_and_rotate;
     let names = [
         "SessionStore",
         "Session",

@@ -61,7 +61,7 @@ pub struct EditFileArgs {
     pub path: String,
     /// The text to replace. It must occur in the file exactly once
     pub old_text: Option<String>,
-    /// The replacement text
+    /// The text that replaces it
     pub new_text: Option<String>,
     /// Several replacements in one call, instead of old_text and new_text
     pub edits: Option<Vec<Replacement>>,
@@ -74,7 +74,7 @@ pub struct EditFileArgs {
 pub struct Replacement {
     /// The text to replace. It must occur in the file exactly once
     pub old_text: String,
-    /// The replacement text
+    /// The text that replaces it
     pub new_text: String,
 }
 

@@ -184,7 +184,8 @@ async fn a_restored_agent_records_or_refuses_to_run() {
     let (third, recorder) = third.restore_session(store.clone(), first.session_id()).await.unwrap();
     third.chat("More").await.unwrap();
     recorder.close().await.unwrap();
-    let recorded = looptree::session::SessionStore::load_session(&store, first.session_id().as_str()).await.unwrap();
+    let recorded =
+        looptree::session::SessionStore::load_session(&store, first.session_id().as_str()).await.unwrap();
     assert_eq!(recorded.loops.len(), 2, "the second prompt is recorded");
 }
 
@@ -223,7 +224,10 @@ async fn a_typed_tool_is_a_tool_and_returns_a_struct() {
     let agent = agent.with_tool(Weather);
     agent.chat("How is it in Ulm?").await.unwrap();
     let result = model.requests()[1].messages().last().unwrap().text();
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&result).unwrap(), json!({"city": "Ulm", "degrees": 21}));
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&result).unwrap(),
+        json!({"city": "Ulm", "degrees": 21})
+    );
 }
 
 /// `?` works on any error in a tool, and the model reads the reason.

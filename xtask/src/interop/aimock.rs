@@ -3,6 +3,7 @@
 //! It cuts texts by UTF-16 units, so pieces of our texts arrive as half surrogate pairs; and it ends Gemini's replies
 //! that call with a reason of its own. Both must come out right.
 
+use agent_core::compat::SeedVerbs as _;
 use std::time::Duration;
 
 use agent_core::{ErrorKind, ModelConfig};

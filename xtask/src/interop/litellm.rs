@@ -3,6 +3,7 @@
 //! Each check of each route has a model of its own in the proxy's configuration, and each model an address of its own at
 //! the upstream, where the answers wait in order.
 
+use agent_core::compat::SeedVerbs as _;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -2,6 +2,7 @@
 //! are real, and so are its grammars, which make even this model call tools and write JSON.
 
 use agent_core::compat::SeedSetters as _;
+use agent_core::compat::SeedVerbs as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

@@ -243,7 +243,7 @@ impl AgentHandle {
         snapshot.history = outcome.context.history.clone();
         snapshot.last_loop_id = Some(outcome.loop_id.clone());
         snapshot.suspended.clone_from(&outcome.context.suspended);
-        self.load_snapshot(snapshot)
+        self.load(snapshot)
     }
 
     fn prepare(

@@ -154,12 +154,6 @@ impl BasicAgent {
         self.configure(|c| c.request.thinking_level = level)
     }
 
-    /// Sets the maximum number of tokens of one answer. Default: the model's maximum.
-    #[must_use]
-    pub fn with_max_tokens(self, tokens: u32) -> Self {
-        self.configure(|c| c.request.max_tokens = Some(tokens))
-    }
-
     /// Sets the limits of a run; `None` removes them. Default: 50 turns, 1,000,000 tokens, 600 seconds.
     #[must_use]
     pub fn with_limits(self, limits: impl Into<Option<ExecutionLimits>>) -> Self {
@@ -193,18 +187,17 @@ impl BasicAgent {
         self.configure(|c| c.services.journal = Some(journal))
     }
 
-    /// Sets the agent's id. Default: a random id.
-    #[must_use]
-    pub fn with_agent_id(self, id: impl Into<AgentId>) -> Self {
-        self.inner.settings().agent_id = id.into();
-        self
-    }
-
     /// Sets the id of the session that the next run belongs to. Default: a random id.
     #[must_use]
     pub fn with_session_id(self, id: impl Into<SessionId>) -> Self {
         self.inner.state().session_id = id.into();
         self
+    }
+}
+
+impl BasicAgent {
+    pub(crate) fn set_agent_id(&self, id: AgentId) {
+        self.inner.settings().agent_id = id;
     }
 }
 

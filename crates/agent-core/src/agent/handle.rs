@@ -357,7 +357,7 @@ impl AgentHandle {
     /// # Errors
     /// [`AgentError::Message`] for a message that cannot enter alone (a reply with calls, a result without its call),
     /// and as [`replace_messages`](Self::replace_messages).
-    pub fn append_message(&self, message: impl Into<AgentMessage>) -> Result<(), AgentError> {
+    pub(crate) fn append(&self, message: impl Into<AgentMessage>) -> Result<(), AgentError> {
         self.check_idle()?;
         let entry = self.inner.counted(message.into());
         self.inner.state().history.push_entry(entry)?;
@@ -365,14 +365,14 @@ impl AgentHandle {
     }
 
     /// Starts a new session with a new id and loops counted from 1. The conversation is retained.
-    pub fn new_session(&self) -> SessionId {
+    pub(crate) fn start_new_session(&self) -> SessionId {
         self.inner.start_session(SessionOrigin::Explicit)
     }
 
     /// Starts a new session if the last run started more than `threshold` ago. Returns the new id, or `None`.
     ///
     /// The new session's first [`AgentStart`](crate::AgentStart) names the reason and the previous session.
-    pub fn check_and_rotate(&self, threshold: Duration) -> Option<SessionId> {
+    pub(crate) fn rotate_if_idle(&self, threshold: Duration) -> Option<SessionId> {
         let now = self.inner.settings().config.services.environment.now();
         let last = self.inner.state().last_active_at?;
         let is_old = Duration::from_millis(now.millis_since(last)) > threshold;

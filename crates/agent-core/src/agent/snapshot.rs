@@ -100,7 +100,7 @@ impl BasicAgent {
     /// [`AgentError::Busy`] if this agent has an open run, and [`AgentError::SnapshotVersion`] if a later version of
     /// the library wrote the snapshot.
     pub fn restore(self, snapshot: AgentSnapshot) -> Result<Self, AgentError> {
-        self.load_snapshot(snapshot)?;
+        self.load(snapshot)?;
         Ok(self)
     }
 }
@@ -110,7 +110,7 @@ impl AgentHandle {
     ///
     /// # Errors
     /// As [`BasicAgent::restore`].
-    pub fn load_snapshot(&self, snapshot: AgentSnapshot) -> Result<(), AgentError> {
+    pub(crate) fn load(&self, snapshot: AgentSnapshot) -> Result<(), AgentError> {
         self.check_idle()?;
         if snapshot.version > SNAPSHOT_VERSION {
             return Err(AgentError::SnapshotVersion { found: snapshot.version, known: SNAPSHOT_VERSION });

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::agent::{AgentError, BasicAgent};
 use crate::context::ContextConfig;
 use crate::hooks::{Hooks, InputFilter};
+use crate::identity::AgentId;
 use crate::journal::Journal;
 use crate::limits::ExecutionLimits;
 use crate::model::{CacheConfig, ModelConfig, ResponseFormat, ThinkingBudgets, ThinkingLevel, ToolChoice};
@@ -31,6 +32,12 @@ pub trait SeedSetters: Sized {
     /// The same as [`BasicAgent::with_model`].
     #[must_use]
     fn with_model_config(self, model: ModelConfig) -> Self;
+    /// Sets the agent's id. Default: a random id.
+    #[must_use]
+    fn with_agent_id(self, id: impl Into<AgentId>) -> Self;
+    /// Sets `request.max_tokens`, the maximum number of tokens of one answer.
+    #[must_use]
+    fn with_max_tokens(self, tokens: u32) -> Self;
     /// Sets the configuration field `request.temperature`.
     #[must_use]
     fn with_temperature(self, temperature: f32) -> Self;
@@ -138,6 +145,15 @@ impl SeedSetters for BasicAgent {
 
     fn with_model_config(self, model: ModelConfig) -> Self {
         self.with_model(model)
+    }
+
+    fn with_agent_id(self, id: impl Into<AgentId>) -> Self {
+        self.set_agent_id(id.into());
+        self
+    }
+
+    fn with_max_tokens(self, tokens: u32) -> Self {
+        self.configure(|c| c.request.max_tokens = Some(tokens))
     }
 
     fn with_temperature(self, temperature: f32) -> Self {

@@ -1,11 +1,12 @@
 //! [`SeedVerbs`]: methods of an agent's handle under other names.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::agent::{AgentError, AgentHandle, AgentSnapshot, IntoPrompt};
 use crate::drive::{EventReceiver, EventSender};
 use crate::history::{MessageRef, Repair};
-use crate::identity::{ContinuationKind, LoopId, Timestamp, ToolCallId};
+use crate::identity::{ContinuationKind, LoopId, SessionId, Timestamp, ToolCallId};
 use crate::message::{AgentMessage, Content};
 use crate::model::ModelConfig;
 use crate::run::{QueueKind, QueueMode, SteeringPolicy};
@@ -98,6 +99,23 @@ pub trait SeedVerbs {
     fn system_prompt(&self) -> Arc<str>;
     /// Returns the tools of the next run.
     fn tools(&self) -> Vec<Arc<dyn AgentTool>>;
+    /// Appends a message to the conversation.
+    ///
+    /// # Errors
+    /// [`AgentError::Message`] for a message that cannot enter alone (a reply with calls, a result without its call), and
+    /// as [`AgentHandle::replace_messages`].
+    fn append_message(&self, message: impl Into<AgentMessage>) -> Result<(), AgentError>;
+    /// Replaces the agent's conversation, ids and queues, as [`BasicAgent::restore`](crate::BasicAgent::restore).
+    ///
+    /// # Errors
+    /// As [`BasicAgent::restore`](crate::BasicAgent::restore).
+    fn load_snapshot(&self, snapshot: AgentSnapshot) -> Result<(), AgentError>;
+    /// Starts a new session: a new id, and loops counted from 1. The conversation stays.
+    fn new_session(&self) -> SessionId;
+    /// Starts a new session if the last run started more than `threshold` ago. Returns the new id, or `None`.
+    ///
+    /// The new session's first [`AgentStart`](crate::AgentStart) names the reason and the previous session.
+    fn check_and_rotate(&self, threshold: Duration) -> Option<SessionId>;
     /// The same as [`AgentHandle::messages`].
     fn get_context(&self) -> Vec<MessageRef>;
     /// Returns the messages as a JSON array.
@@ -247,6 +265,22 @@ impl SeedVerbs for AgentHandle {
 
     fn tools(&self) -> Vec<Arc<dyn AgentTool>> {
         self.state().tools
+    }
+
+    fn append_message(&self, message: impl Into<AgentMessage>) -> Result<(), AgentError> {
+        self.append(message)
+    }
+
+    fn load_snapshot(&self, snapshot: AgentSnapshot) -> Result<(), AgentError> {
+        self.load(snapshot)
+    }
+
+    fn new_session(&self) -> SessionId {
+        self.start_new_session()
+    }
+
+    fn check_and_rotate(&self, threshold: Duration) -> Option<SessionId> {
+        self.rotate_if_idle(threshold)
     }
 
     fn get_context(&self) -> Vec<MessageRef> {

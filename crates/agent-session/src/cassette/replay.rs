@@ -5,6 +5,7 @@ mod matching;
 mod model;
 mod tool;
 
+use agent_core::compat::SeedSetters as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::Future;

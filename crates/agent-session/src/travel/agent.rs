@@ -1,5 +1,6 @@
 //! Agents that go back, and on elsewhere.
 
+use agent_core::compat::SeedVerbs as _;
 use std::path::Path;
 
 use agent_core::{AgentHandle, History, SessionId};

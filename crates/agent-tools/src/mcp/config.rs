@@ -66,7 +66,7 @@ pub enum McpConfigError {
     /// A field has a word that is not known.
     #[error("server `{server}`, {field}: `{value}` is not known; write {known}")]
     Unknown {
-        /// The server's name.
+        /// The name of the server.
         server: String,
         /// The path of the field in the configuration.
         field: String,
@@ -78,7 +78,7 @@ pub enum McpConfigError {
     /// A field has the wrong form.
     #[error("server `{server}`, {field}: {problem}")]
     Field {
-        /// The server's name.
+        /// The name of the server.
         server: String,
         /// The path of the field in the configuration.
         field: String,

@@ -47,7 +47,7 @@ pub enum ElicitationForm {
 pub enum ElicitationAnswer {
     /// Yes, with these values. Fields that are missing get the schema's defaults. `{}` for a page.
     Accept(Value),
-    /// The user declined.
+    /// The user declined the request.
     Decline,
     /// The question was closed without an answer.
     Cancel,

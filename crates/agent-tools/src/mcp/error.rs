@@ -57,7 +57,7 @@ pub enum McpError {
     /// A message could not be brought to the server, or its answer not back.
     #[error("MCP transport error: server `{server}` could not be reached for {doing}: {source}{stderr}")]
     Transport {
-        /// The server's name.
+        /// The name of the server.
         server: String,
         /// The operation that failed.
         doing: String,
@@ -69,7 +69,7 @@ pub enum McpError {
     /// The server broke the rules of the protocol.
     #[error("MCP protocol error: server `{server}` answered {doing} wrongly: {detail}{stderr}")]
     Protocol {
-        /// The server's name.
+        /// The name of the server.
         server: String,
         /// The operation that failed.
         doing: String,
@@ -81,7 +81,7 @@ pub enum McpError {
     /// The server answered with an error.
     #[error("MCP error {code}: server `{server}` refused {doing}: {message}")]
     JsonRpc {
-        /// The server's name.
+        /// The name of the server.
         server: String,
         /// The operation that failed.
         doing: String,
@@ -95,7 +95,7 @@ pub enum McpError {
     /// A value could not be put into JSON or read from it.
     #[error("MCP serialization error: {doing} with server `{server}`: {source}")]
     Serialization {
-        /// The server's name.
+        /// The name of the server.
         server: String,
         /// The operation that failed.
         doing: String,
@@ -105,7 +105,7 @@ pub enum McpError {
     /// The operating system refused something.
     #[error("MCP I/O error: {doing} for server `{server}`: {source}")]
     Io {
-        /// The server's name.
+        /// The name of the server.
         server: String,
         /// The operation that failed.
         doing: String,
@@ -115,7 +115,7 @@ pub enum McpError {
     /// The sandbox that the server should run in cannot be had; it was not started.
     #[error("MCP sandbox: server `{server}` was not started: {source}")]
     Sandbox {
-        /// The server's name.
+        /// The name of the server.
         server: String,
         /// The error of the sandbox.
         source: Arc<SandboxError>,
@@ -123,7 +123,7 @@ pub enum McpError {
     /// The server ended, or closed the connection. Whether a call took effect before is not known.
     #[error("MCP connection closed: server `{server}` was gone before it answered {doing}{}{stderr}", exit.as_deref().map(|e| format!(" ({e})")).unwrap_or_default())]
     ConnectionClosed {
-        /// The server's name.
+        /// The name of the server.
         server: String,
         /// The operation that failed.
         doing: String,
@@ -135,7 +135,7 @@ pub enum McpError {
     /// The server was silent for too long.
     #[error("MCP timeout: server `{server}` did not answer {doing} within {limit:?}{stderr}")]
     Timeout {
-        /// The server's name.
+        /// The name of the server.
         server: String,
         /// The operation that failed.
         doing: String,
@@ -149,7 +149,7 @@ pub enum McpError {
         "MCP authorization: server `{server}` refused {doing} without valid credentials; give a bearer token or a header"
     )]
     Unauthorized {
-        /// The server's name.
+        /// The name of the server.
         server: String,
         /// The operation that failed.
         doing: String,
@@ -159,7 +159,7 @@ pub enum McpError {
     /// Logging in did not work.
     #[error("MCP login: server `{server}` cannot be logged in to: {source}")]
     Login {
-        /// The server's name.
+        /// The name of the server.
         server: String,
         /// The underlying login error.
         source: SharedError,
@@ -167,7 +167,7 @@ pub enum McpError {
     /// The caller gave up.
     #[error("MCP call cancelled: {doing} of server `{server}`")]
     Cancelled {
-        /// The server's name.
+        /// The name of the server.
         server: String,
         /// The operation that failed.
         doing: String,
@@ -175,7 +175,7 @@ pub enum McpError {
     /// There is no tokio runtime.
     #[error("MCP server `{server}`: no tokio runtime is running here; connect from inside one")]
     NoRuntime {
-        /// The server's name.
+        /// The name of the server.
         server: String,
     },
 }

@@ -18,7 +18,7 @@ use super::server::HttpTransport;
 const MAX_CONCURRENT_REQUESTS: usize = 64;
 
 /// How often the rest of an answer, or of the server's own messages, is requested again after the stream broke; the
-/// waits are 0.5 s and double, unless the server says how long.
+/// waits are 0.5 s and double, unless the server sends a delay.
 const MAX_RESUMES: usize = 4;
 
 /// The bounds of the SDK's transport. Its own is to ask a dead server for the rest of an answer for ever.

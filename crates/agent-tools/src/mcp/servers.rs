@@ -38,7 +38,7 @@ pub(super) struct Running {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct McpServerReport {
-    /// The server's name.
+    /// The name of the server.
     pub server: String,
     /// What it has, or why it is not there.
     pub outcome: Result<McpStarted, McpError>,

@@ -18,7 +18,7 @@ const HIDDEN: &str = "****";
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenApiAuth {
-    /// Calls without credentials.
+    /// Sends calls without credentials.
     #[default]
     None,
     /// A token, sent as `Authorization: Bearer …`.
@@ -46,9 +46,9 @@ pub enum OpenApiAuth {
     },
     /// A login, sent as `Authorization: Basic …`.
     Basic {
-        /// The user's name.
+        /// The name of the user.
         user: String,
-        /// The user's password.
+        /// The password of the user.
         password: Secret,
     },
 }
@@ -102,9 +102,9 @@ pub enum OpenApiCredential {
     Token(Secret),
     /// A user and a password, for `http` with `basic`.
     Basic {
-        /// The user's name.
+        /// The name of the user.
         user: String,
-        /// The user's password.
+        /// The password of the user.
         password: Secret,
     },
 }

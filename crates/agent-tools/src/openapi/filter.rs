@@ -13,7 +13,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum OperationFilter {
-    /// Selects all operations.
+    /// Selects every operation of the description.
     #[default]
     All,
     /// Those with one of these ids.

@@ -34,7 +34,7 @@ pub enum TempFolder {
     Private,
     /// The folder for temporary files that all programs share, with its contents.
     Shared,
-    /// No temporary folder.
+    /// The child has no temporary folder.
     None,
 }
 

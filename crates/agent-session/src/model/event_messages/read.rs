@@ -54,7 +54,7 @@ pub(crate) fn read_event(mut value: Value, record: &LoopRecord) -> Result<Record
     Ok(RecordedEvent::Known(Box::new(event)))
 }
 
-/// The placeholder of a message while the rest of the event is read.
+/// The stand-in of a message while the rest of the event is read.
 fn blank() -> Value {
     json!({ "role": "extension", "kind": "", "data": null })
 }

@@ -154,7 +154,7 @@ async fn nothing_is_answered_without_a_token() {
     ) -> impl Future<Output = ()> {
         let request = reqwest::Client::new()
             .request(method.parse().unwrap(), format!("{url}{path}"))
-            .body(r#"{"version":1,"provider":"anthropic","model":"unknown","messages":[]}"#);
+            .body(r#"{"version":2,"provider":"anthropic","model":"unknown","messages":[]}"#);
         let request = match auth {
             Some(auth) => request.header("authorization", auth),
             None => request,
@@ -276,11 +276,11 @@ async fn signs_of_life_keep_a_silent_stream_and_a_reply_that_takes_too_long_is_e
         ASKED.len()
     );
     let text = answer(&mut connect(&server, &request).await).await;
-    assert!(text.contains(": still here") && text.contains("\"delta\":\"hm\""), "{text}");
+    assert!(text.contains(": still here") && text.contains("\"text\":\"hm\""), "{text}");
     assert!(text.contains("event: error") && text.contains("the server allows"), "{text}");
 }
 
-const ASKED: &str = r#"{"version":1,"provider":"anthropic","model":"m","messages":[{"role":"user","content":[{"type":"text","text":"go"}],"timestamp":0}]}"#;
+const ASKED: &str = r#"{"version":2,"provider":"anthropic","model":"m","messages":[{"role":"user","content":[{"type":"text","text":"go"}],"timestamp":0}]}"#;
 
 /// A model that talks without end, and knows whether somebody still listens.
 #[derive(Clone, Default)]

@@ -157,6 +157,13 @@ struct LoopPage;
 #[doc = include_str!("../../../docs/concepts/wire.md")]
 struct AnswerAndWirePages;
 
+/// The programs of the pages about tools, which must compile.
+#[cfg(all(doctest, feature = "testing", feature = "openapi"))]
+#[doc = include_str!("../../../docs/tools/openapi.md")]
+#[doc = include_str!("../../../docs/tools/bash.md")]
+#[doc = include_str!("../../../docs/tools.md")]
+struct ToolPages;
+
 /// The example of the page about events.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/concepts/events.md")]

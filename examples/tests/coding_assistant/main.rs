@@ -184,7 +184,7 @@ async fn a_recorded_task_is_replayed_without_its_model_and_its_tools() {
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.replace("\"yes\"", "\"no\"")).unwrap();
     let (code, said) = run(dir.path(), &["--replay", &file.to_string_lossy()]).await;
-    assert!(code == 1 && said.contains("the replay differs from the recording at model call 2"), "{said}");
+    assert!(code == 1 && said.contains("the replay differs from the cassette at model call 2"), "{said}");
     assert!(said.contains("+ ") && said.contains("The user did not allow this command."), "{said}");
 
     for (text, expect) in

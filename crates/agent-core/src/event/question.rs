@@ -1,6 +1,6 @@
 //! Questions to the user, and their answers.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::budget::{BudgetRefusal, Spending};
@@ -25,7 +25,7 @@ pub struct Question {
 }
 
 /// An answer to a [`Question`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Answer {
@@ -50,5 +50,34 @@ impl Answer {
     #[must_use]
     pub fn deny(reason: impl Into<String>) -> Self {
         Self::Deny { reason: reason.into() }
+    }
+}
+
+/// Reads the form of events, `{"type":"deny","reason":".."}`, and the form of session files, `{"deny":{"reason":".."}}`.
+impl<'de> Deserialize<'de> for Answer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        enum InFiles {
+            Allow,
+            AllowWith(Value),
+            Raise { by: Spending },
+            Deny { reason: String },
+        }
+
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Event(#[serde(deserialize_with = "super::json::answer::deserialize")] Answer),
+            File(InFiles),
+        }
+
+        Ok(match Either::deserialize(deserializer)? {
+            Either::Event(answer) => answer,
+            Either::File(InFiles::Allow) => Self::Allow,
+            Either::File(InFiles::AllowWith(arguments)) => Self::AllowWith(arguments),
+            Either::File(InFiles::Raise { by }) => Self::Raise { by },
+            Either::File(InFiles::Deny { reason }) => Self::Deny { reason },
+        })
     }
 }

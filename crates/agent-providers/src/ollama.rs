@@ -5,7 +5,7 @@
 //! because the server otherwise uses a small window and truncates the conversation without an error.
 //!
 //! Requests that Ollama cannot express, such as a forced tool call or an image URL, fail before anything is sent. The server
-//! decides how long a model stays loaded; a [request hook](agent_core::ModelRequest::request_hook) can add `keep_alive`.
+//! decides how long a model stays loaded; a [request hook](agent_core::RequestOptions::request_hook) can add `keep_alive`.
 //!
 //! ```
 //! use agent_core::{ModelConfig, StreamProvider};

@@ -1,6 +1,6 @@
 //! Typed answers: the schema that a model must follow, and the conversion of its answer into a Rust type.
 //!
-//! [`BasicAgent::prompt_typed`](crate::BasicAgent::prompt_typed) does all of it. An [`AnswerForm`] is for programs
+//! [`AgentHandle::prompt_typed`](crate::AgentHandle::prompt_typed) does all of it. An [`AnswerForm`] is for programs
 //! that change the settings or run loops themselves: it provides the [`ResponseFormat`](crate::ResponseFormat) and
 //! parses the text of the reply.
 //!

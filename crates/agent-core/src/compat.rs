@@ -32,7 +32,8 @@ mod verbs;
 pub use setters::SeedSetters;
 pub use verbs::SeedVerbs;
 
-/// Other names of [`MostTokensEvaluation`] and [`OnlyBranchEvaluation`].
+/// Other names of [`MostTokensEvaluation`](crate::evaluation::MostTokensEvaluation) and
+/// [`OnlyBranchEvaluation`](crate::evaluation::OnlyBranchEvaluation).
 pub use crate::evaluation::{
     MostTokensEvaluation as ElaborateEvaluation, OnlyBranchEvaluation as TransparentEvaluation,
 };

@@ -23,7 +23,10 @@
 //!     ScriptedReply::text("Two."),
 //! ]);
 //! let budget = Budget::new(BudgetLimits::none().with_money("0.02".parse()?));
-//! let agent = BasicAgent::new(model).with_provider(provider).with_max_tokens(500).with_budget(budget.clone());
+//! let agent = BasicAgent::new(model)
+//!     .with_provider(provider)
+//!     .configure(|c| c.request.max_tokens = Some(500))
+//!     .with_budget(budget.clone());
 //!
 //! agent.chat("Count.").await?;
 //! assert_eq!(budget.spent().money.to_string(), "0.009");

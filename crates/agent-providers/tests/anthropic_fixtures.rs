@@ -60,10 +60,6 @@ async fn every_recorded_answer_is_read_as_the_vendors_sdk_reads_it_whole_and_cut
     let (mut seen, mut wrong) = (0, Vec::new());
     for case in manifest["cases"].as_array().unwrap().iter().filter(|c| c["protocol"] == "anthropic") {
         let name = case["case"].as_str().unwrap();
-        if PENDING.contains(&name) {
-            eprintln!("skipped: {name}, which is not supported yet");
-            continue;
-        }
         let body = std::fs::read(folder.join(case["file"].as_str().unwrap())).unwrap();
         let expected: Value =
             serde_json::from_slice(&std::fs::read(folder.join(format!("{name}.expected.json"))).unwrap())
@@ -89,16 +85,11 @@ async fn every_recorded_answer_is_read_as_the_vendors_sdk_reads_it_whole_and_cut
     assert!(seen >= 54, "{seen} recordings");
 }
 
-/// Recordings of what is not supported yet: a reply whose only call and stop reason are inside `message_start`.
-const PENDING: [&str; 1] = ["anthropic-programmatic-tool-calling-1-part02"];
-
 #[track_caller]
 fn check(what: &str, expected: &Value, outcome: &Outcome, body: &[u8]) {
     if !expected["error"].is_null() {
         return check_error(what, &expected["error"], expected, outcome);
     }
-    // Several replies in one body are read as the vendor's SDK reads them: as one.
-    let replies = String::from_utf8_lossy(body).lines().filter(|l| *l == "event: message_start").count();
     let refused = expected["stop_reason"] == "refusal";
     // In two recordings the last event lacks its blank line; it counts here and not in the vendor's SDK.
     let unfinished = expected["complete"] == false && expected["stop_reason"].is_null();
@@ -146,12 +137,10 @@ fn check(what: &str, expected: &Value, outcome: &Outcome, body: &[u8]) {
     assert_eq!(server, list.iter().map(|v| v.as_str().unwrap()).collect::<Vec<_>>(), "{what}");
     check_usage(what, outcome, &expected["usage"]);
     assert_eq!(outcome.log.response_id().as_deref(), expected["response_id"].as_str(), "{what}");
-    if unfinished || replies > 1 {
+    if unfinished {
         check_open(what, outcome, expected);
     }
-    if replies == 1 {
-        assert_eq!(outcome.log.unrecognised(), unknown(body), "{what}");
-    }
+    assert_eq!(outcome.log.unrecognised(), unknown(body), "{what}");
 }
 
 /// Events that no block can carry: citations of text, and a gateway's own end mark is never reached.

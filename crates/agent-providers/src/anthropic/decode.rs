@@ -40,19 +40,10 @@ pub(super) struct Decoder {
     stop: Stop,
     /// Whether the terminal event has been seen.
     complete: bool,
-    /// Set by the first event of a reply, and what every block begun so far takes: see [`Decoder::run_on`].
+    /// Whether `message_start` has been seen.
     started: bool,
-    run_on: bool,
-    takes: Vec<Takes>,
     /// The shape of the most recent delta: the number of its block and the meaning of its text.
     shape: Shape<(u64, Takes)>,
-}
-
-/// Whether an event is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reads {
-    Yes,
-    Not,
 }
 
 /// The meaning of the deltas of a block.
@@ -61,7 +52,6 @@ enum Takes {
     Text,
     Thinking,
     Arguments,
-    Other,
 }
 
 impl Decoder {
@@ -77,62 +67,13 @@ impl Decoder {
             stop: Stop::default(),
             complete: false,
             started: false,
-            run_on: false,
-            takes: Vec::new(),
             shape: Shape::default(),
-        }
-    }
-
-    /// Whether the event belongs to no reply or to a later one of the same body.
-    ///
-    /// Some recordings and relays hold the replies of several steps in one body. The vendor's SDK reads them as one:
-    /// it passes over each later `message_start`, appends the blocks, and gives a delta to the block that stands at
-    /// its index in the whole list, if that takes it. So do we; a call of a later reply then never ends, since its
-    /// arguments went elsewhere. What is passed over is counted.
-    fn run_on(&mut self, name: &str, event: &wire::Event<'_>, sink: &mut EventSink<'_>) -> Reads {
-        if name == "message_start" {
-            self.run_on = std::mem::replace(&mut self.started, true);
-            return if self.run_on { Reads::Not } else { Reads::Yes };
-        }
-        if !self.run_on {
-            // Events after the terminal event are ignored.
-            return if self.complete { Reads::Not } else { Reads::Yes };
-        }
-        match name {
-            "content_block_delta" => {
-                let takes = usize::try_from(event.index).ok().and_then(|at| self.takes.get(at).copied());
-                let brings = match event.delta.as_ref().map(|d| d.kind.as_str()) {
-                    Some("text_delta") => Takes::Text,
-                    Some("thinking_delta" | "signature_delta") => Takes::Thinking,
-                    Some("input_json_delta") => Takes::Arguments,
-                    _ => Takes::Other,
-                };
-                if takes == Some(brings) {
-                    return Reads::Yes;
-                }
-                sink(StreamEvent::Unrecognised { name: "delta of another reply" });
-                Reads::Not
-            }
-            "content_block_stop" => {
-                let call = self
-                    .open
-                    .iter()
-                    .rposition(|o| o.at == event.index && matches!(o.kind, Kind::Call { .. }));
-                match call {
-                    Some(place) => {
-                        self.open.remove(place);
-                        Reads::Not
-                    }
-                    None => Reads::Yes,
-                }
-            }
-            _ => Reads::Yes,
         }
     }
 
     /// Reads a delta that differs from an earlier one in a piece of text only. Whether it was one.
     fn usual(&mut self, json: &str, sink: &mut EventSink<'_>) -> bool {
-        if self.run_on || self.complete {
+        if self.complete {
             return false;
         }
         let Some(((at, takes), text)) = self.shape.read(json) else { return false };
@@ -146,7 +87,8 @@ impl Decoder {
         sink: &mut EventSink<'_>,
     ) -> Result<Flow, ProviderError> {
         let name = event.kind.filled().or(frame.event).unwrap_or_default();
-        if self.run_on(name, event, sink) == Reads::Not {
+        // Events after the terminal event are ignored, except the start of another reply.
+        if self.complete && name != "message_start" {
             return Ok(Flow::More);
         }
         match name {
@@ -166,7 +108,7 @@ impl Decoder {
                 None => sink(StreamEvent::Unrecognised { name }),
             },
             "content_block_stop" => self.end(event.index, sink),
-            "message_start" => self.start(event.message.as_ref().unwrap_or(&wire::Message::default()), sink),
+            "message_start" => self.start(event.message.as_ref(), sink)?,
             "message_delta" => {
                 if let Some(delta) = &event.delta {
                     self.stop.note(&delta.stop_reason, &delta.stop_sequence, delta.stop_details.as_ref());
@@ -187,10 +129,38 @@ impl Decoder {
         Ok(Flow::More)
     }
 
-    fn start(&mut self, message: &wire::Message<'_>, sink: &mut EventSink<'_>) {
+    /// Reads `message_start`. A body holds one reply; joining two would join the calls of different steps.
+    fn start(
+        &mut self,
+        message: Option<&wire::Message<'_>>,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
+        if std::mem::replace(&mut self.started, true) {
+            let message = "a second message_start follows in the same response; it must hold one reply";
+            return Err(self.target.fail(ErrorKind::Network, message, None));
+        }
+        match message {
+            Some(message) => self.message(message, sink),
+            None => self.message(&wire::Message::default(), sink),
+        }
+    }
+
+    /// Reads the message of `message_start` or of a response without streaming. With programmatic tool calling,
+    /// `message_start` holds the complete blocks and the stop reason, and only `message_stop` follows.
+    fn message(
+        &mut self,
+        message: &wire::Message<'_>,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
         let model = message.model.filled().filter(|m| *m != self.target.model());
         sink(StreamEvent::Start { response_id: message.id.filled(), model });
         self.count(message.usage, sink);
+        for (at, block) in (0..).zip(message.content.iter().flatten()) {
+            self.begin(at, block.get(), sink)?;
+            self.end(at, sink);
+        }
+        self.stop.note(&message.stop_reason, &message.stop_sequence, message.stop_details.as_ref());
+        Ok(())
     }
 
     fn count(&mut self, usage: Option<wire::Usage>, sink: &mut EventSink<'_>) {
@@ -221,12 +191,6 @@ impl Decoder {
         }
         let open = Open { at, index: self.begun, kind };
         self.begun = self.begun.saturating_add(1);
-        self.takes.push(match open.kind {
-            Kind::Text => Takes::Text,
-            Kind::Thinking => Takes::Thinking,
-            Kind::Call { .. } | Kind::Answer { .. } => Takes::Arguments,
-            _ => Takes::Other,
-        });
         open.start(head, sink);
         self.open.push(open);
         Ok(())
@@ -297,13 +261,7 @@ impl Decode for Decoder {
             return Err(error::event(&self.target, &found, request_id.filled()));
         }
         let message: wire::Message<'_> = self.read(body)?;
-        self.start(&message, sink);
-        let blocks = message.content.unwrap_or_default();
-        for (at, block) in (0..).zip(blocks) {
-            self.begin(at, block.get(), sink)?;
-            self.end(at, sink);
-        }
-        self.stop.note(&message.stop_reason, &message.stop_sequence, message.stop_details.as_ref());
+        self.message(&message, sink)?;
         self.complete = true;
         Ok(())
     }

@@ -1,7 +1,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "expectations are written where they are used")]
 
 mod hostile;
-mod run_on;
+mod start;
 mod stream;
 mod whole;
 

@@ -533,7 +533,7 @@ async fn wherever_it_comes_an_abort_ends_the_run_as_aborted() {
         let (agent, replies) = build(BasicAgent::new(ModelConfig::default()));
         let agent = agent.with_provider(ScriptedProvider::new(replies).exhaustive());
         let agent = agent.configure(move |c| {
-            c.hooks = std::mem::take(&mut c.hooks).after_loop(move |_| {
+            *c.hooks = std::mem::take(&mut *c.hooks).after_loop(move |_| {
                 count.fetch_add(1, Ordering::SeqCst);
             });
         });

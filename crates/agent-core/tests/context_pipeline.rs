@@ -200,7 +200,7 @@ async fn the_same_failure_on_the_loop_as_a_stream_closes_it_and_gives_a_result()
     for (name, hooks) in failing_hooks() {
         let model = ScriptedProvider::texts(["x"]);
         let mut config = AgentLoopConfig::system(Arc::new(model), ModelConfig::default());
-        config.hooks = hooks;
+        *config.hooks = hooks;
         let mut stream =
             agent_loop_stream(vec!["Hi".into()], AgentContext::new(""), config, CancellationToken::new())
                 .unwrap();

@@ -211,7 +211,7 @@ async fn an_abort_ends_a_run_that_waits_with_all_its_closing_events() {
     let (agent, _, rm, before) = waiting().await;
     let count = Arc::clone(&ended);
     let agent = agent.configure(move |c| {
-        c.hooks = std::mem::take(&mut c.hooks).after_loop(move |_| {
+        *c.hooks = std::mem::take(&mut *c.hooks).after_loop(move |_| {
             count.fetch_add(1, Ordering::SeqCst);
         });
     });
@@ -346,7 +346,7 @@ async fn a_gate_may_ask_and_an_answer_lets_the_run_through_or_ends_it() {
 async fn below_the_handle_a_run_that_waits_is_left_in_the_context() {
     let model = ScriptedProvider::new([two_calls(), "ok".into()]).exhaustive();
     let mut config = AgentLoopConfig::system(Arc::new(model), ModelConfig::default());
-    config.hooks = ask_about_rm();
+    *config.hooks = ask_about_rm();
     let tools: Vec<Arc<dyn agent_core::AgentTool>> =
         vec![Arc::new(ScriptedTool::saying("rm", "gone")), Arc::new(ScriptedTool::saying("ls", "x"))];
     let mut context = AgentContext::new("").with_tools(tools);

@@ -77,7 +77,7 @@ async fn a_source_of_steering_is_asked_before_the_first_call_of_the_model() {
     let mut config = AgentLoopConfig::system(Arc::new(model.clone()), ModelConfig::default());
     let given = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&given);
-    config.hooks = Hooks::new().steering_messages(move || {
+    *config.hooks = Hooks::new().steering_messages(move || {
         let first = count.fetch_add(1, Ordering::Relaxed) == 0;
         if first { vec![AgentMessage::user("Be short.")] } else { Vec::new() }
     });

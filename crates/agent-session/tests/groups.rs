@@ -457,7 +457,7 @@ fn spec(fate: &Fate) -> BranchSpec {
     BranchSpec::asking("go").with_tools(vec![Arc::new(tool) as _]).configure(move |c| {
         c.services.provider = Arc::new(ScriptedProvider::new([reply]));
         if matches!(fate, Fate::Refused) {
-            c.hooks = agent_core::Hooks::new().before_loop(|_| async { false });
+            *c.hooks = agent_core::Hooks::new().before_loop(|_| async { false });
         }
         if matches!(fate, Fate::Limited) {
             c.policy.limits = Some(ExecutionLimits::unlimited().with_max_turns(1));

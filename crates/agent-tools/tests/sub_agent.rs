@@ -240,7 +240,7 @@ async fn nobody_can_be_asked_inside_of_a_child() {
         ScriptedReply::text(last)
     });
     let child = helper().with_tools(tools()).configure(|c| {
-        c.hooks = agent_core::Hooks::new().before_tool(|_| async move { Verdict::Ask("may I?".into()) });
+        *c.hooks = agent_core::Hooks::new().before_tool(|_| async move { Verdict::Ask("may I?".into()) });
     });
     let end = ends(&run(&agent(&provider, child)).await).remove(0);
     assert!(end.result.to_text().contains("nobody can be asked"), "{end:?}");

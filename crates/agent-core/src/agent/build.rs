@@ -139,7 +139,7 @@ impl BasicAgent {
     /// Adds hooks after those that the agent already has.
     #[must_use]
     pub fn with_hooks(self, hooks: Hooks) -> Self {
-        self.configure(|c| c.hooks = std::mem::take(&mut c.hooks).and(hooks))
+        self.configure(|c| c.hooks = Hooks::clone(&c.hooks).and(hooks).into())
     }
 
     /// Adds a model to try when a call of the models before it fails.
@@ -231,7 +231,7 @@ impl BasicAgent {
 
     /// Replaces all hooks of the agent. [`with_hooks`](Self::with_hooks) adds hooks instead.
     pub fn set_hooks(&mut self, hooks: Hooks) {
-        self.inner.settings().change(|c| c.hooks = hooks);
+        self.inner.settings().change(|c| c.hooks = hooks.into());
     }
 }
 

@@ -71,13 +71,14 @@ impl fmt::Debug for Services {
 /// The token counter and the argument validator of every configuration that sets no other.
 static COUNTER: LazyLock<Arc<dyn TokenCounter>> = LazyLock::new(|| Arc::new(HeuristicTokenCounter));
 static VALIDATOR: LazyLock<Arc<dyn ArgumentValidator>> = LazyLock::new(|| Arc::new(SchemaValidator));
-/// The options and the policy with which every configuration starts.
+/// The options, the policy and the hooks with which every configuration starts.
 static OPTIONS: LazyLock<Shared<RequestOptions>> = LazyLock::new(Shared::default);
 static POLICY: LazyLock<Shared<LoopPolicy>> = LazyLock::new(Shared::default);
+static HOOKS: LazyLock<Shared<Hooks>> = LazyLock::new(Shared::default);
 
 /// The configuration of a loop. Everything except the model, the provider and the environment has a default.
 ///
-/// Options and policy are [`Shared`]: a clone of the configuration costs a few reference counts, and assigning to a
+/// Options, policy and hooks are [`Shared`]: a clone of the configuration costs a few reference counts, and assigning to a
 /// field of a clone leaves the original unchanged.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -93,7 +94,7 @@ pub struct AgentLoopConfig {
     /// The provider, the environment and the other services that the loop uses.
     pub services: Services,
     /// Hooks that run at fixed points of the loop.
-    pub hooks: Hooks,
+    pub hooks: Shared<Hooks>,
 }
 
 impl AgentLoopConfig {
@@ -110,7 +111,7 @@ impl AgentLoopConfig {
             request: OPTIONS.clone(),
             policy: POLICY.clone(),
             services: Services::new(provider, environment),
-            hooks: Hooks::default(),
+            hooks: HOOKS.clone(),
         }
     }
 

@@ -47,7 +47,7 @@ async fn after_loop_is_told_the_messages_and_the_tokens_of_the_run() {
         ModelConfig::default(),
         Arc::new(ManualEnvironment::skipping(0)),
     );
-    config.hooks = hooks;
+    *config.hooks = hooks;
     let (tx, _rx) = event_channel();
     agent_loop(vec!["hi".into()], &mut context, &config, tx, CancellationToken::new()).await.unwrap();
     assert_eq!(seen.all(), ["2 messages, 15 tokens"]);

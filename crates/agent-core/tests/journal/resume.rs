@@ -61,7 +61,7 @@ async fn taken_up(run: Run, tool: ScriptedTool, hooks: Hooks) -> Driven {
         ModelConfig::default(),
         Arc::new(ManualEnvironment::skipping(50_000)),
     );
-    config.hooks = hooks;
+    *config.hooks = hooks;
     let context = AgentContext::new("").with_tools(boxed([tool]));
     let (tx, rx) = event_channel();
     let outcome = drive(run, &context, &config, tx, CancellationToken::new()).await.unwrap();

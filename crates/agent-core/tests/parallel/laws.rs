@@ -50,7 +50,7 @@ impl Fate {
         let mut config: AgentLoopConfig = config([reply]);
         config.policy.retry = RetryConfig::none();
         if matches!(self, Self::Refused) {
-            config.hooks = Hooks::new().before_loop(|_| async { false });
+            *config.hooks = Hooks::new().before_loop(|_| async { false });
         }
         if matches!(self, Self::Limited) {
             config.policy.limits = Some(ExecutionLimits::unlimited().with_max_turns(1));

@@ -178,7 +178,7 @@ async fn a_branch_that_fails_is_refused_or_panics_is_an_outcome_and_the_others_g
     later.services.token_counter = std::sync::Arc::new(PanickingLater);
     let provider = config([ScriptedReply::new().and_text("be").and_panic("the model is gone")]);
     let mut vetoed = config(["never"]);
-    vetoed.hooks = agent_core::Hooks::new().before_loop(|_| async { false });
+    *vetoed.hooks = agent_core::Hooks::new().before_loop(|_| async { false });
     let good = config([used("fine", 7)]);
     let branches = [failing, refused, panicking, later, provider, vetoed, good];
     let (outcome, events) = run(branches, TokenEfficientEvaluation).await;

@@ -225,7 +225,7 @@ async fn a_route_has_its_own_provider_and_its_key_is_asked_for_by_its_name() {
     let second = ScriptedProvider::new(["hello"]);
     let route = Route::new(named("b")).with_provider(Arc::new(second.clone()));
     let agent = agent(&first, 0, vec![route]).configure(|c| {
-        c.hooks = agent_core::Hooks::new()
+        *c.hooks = agent_core::Hooks::new()
             .api_key(|provider| async move { Ok(Some(Secret::from(format!("key of {provider}")))) });
     });
     run(&agent).await;

@@ -150,6 +150,9 @@ enum Phase {
     Backoff(Retry),
     /// The run waits for the results of tool calls.
     Tools(Box<OpenCalls>),
+    /// The turn has ended, and the run waits for the messages that were queued until now. `results_wanted` says
+    /// whether the model receives the results of the turn's calls in any case.
+    BetweenTurns { results_wanted: bool },
     /// The run has ended.
     Done(Ended),
 }
@@ -370,6 +373,7 @@ fn apply(run: &mut Run, now: Timestamp, input: Input, out: &mut Vec<AgentEvent>)
             model_call::failed(run, now, &failure, partial, out).map_err(refuse)
         }
         Input::Slept => model_call::slept(run, now).map_err(refuse),
+        Input::QueuesRead => turn::queues_read(run, now, out).map_err(refuse),
         Input::ToolBegan { id, verdict } => tool_calls::began(run, now, &id, verdict, out).map_err(refuse),
         Input::ToolEnded { id, outcome } => tool_calls::ended(run, now, &id, *outcome, out).map_err(refuse),
         Input::ToolReviewed { id, change } => {

@@ -231,8 +231,9 @@ impl Shell {
                 }
                 continue;
             }
-            // The verdicts on calls are journaled together with the reply that contains the calls.
-            if self.journaling.is_deferred() && !matches!(step, Step::RunTools { .. }) {
+            // The verdicts on calls are journaled together with the reply that contains the calls, and what follows a
+            // turn together with its end.
+            if self.journaling.is_deferred() && !matches!(step, Step::RunTools { .. } | Step::ReadQueues { .. }) {
                 self.settle().await?;
                 continue;
             }
@@ -263,6 +264,8 @@ impl Shell {
                     self.apply(input).await?
                 }
                 Step::Sleep { delay_ms, .. } => self.wait(delay_ms).await?,
+                // The messages that were queued have been applied above.
+                Step::ReadQueues { .. } => self.apply(Input::QueuesRead).await?,
                 Step::RunTools { calls, .. } => Box::pin(self.run_tools(calls)).await?,
                 Step::Compact { task, history, .. } => {
                     self.prefixes.compacted();

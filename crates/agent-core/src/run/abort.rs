@@ -27,6 +27,12 @@ pub(super) fn abort(
             }
             run.end(ended, out);
         }
+        // The turn is complete. If nothing would follow it, the run has completed its work.
+        Phase::BetweenTurns { results_wanted } => {
+            let results_wanted = *results_wanted;
+            let completed = interrupted.is_none() && !run.has_next_turn(results_wanted);
+            run.end(if completed { Ended::Completed } else { ended }, out);
+        }
         Phase::Compacting(_)
         | Phase::Reserving { .. }
         | Phase::BudgetAsked(_)

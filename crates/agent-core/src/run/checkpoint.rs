@@ -68,6 +68,9 @@ enum CheckpointPhase {
     },
     Backoff(Retry),
     Tools(CallsCheckpoint),
+    BetweenTurns {
+        results_wanted: bool,
+    },
     Done(Ended),
 }
 
@@ -140,6 +143,9 @@ impl RunCheckpoint {
                 interrupted: open.interrupted.clone(),
                 slots: open.slots.iter().map(SlotCheckpoint::from).collect(),
             }),
+            Phase::BetweenTurns { results_wanted } => {
+                CheckpointPhase::BetweenTurns { results_wanted: *results_wanted }
+            }
             Phase::Done(ended) => CheckpointPhase::Done(ended.clone()),
         };
         Self {
@@ -173,6 +179,7 @@ impl RunCheckpoint {
             CheckpointPhase::Calling { started, retry } => Phase::Calling { started, retry },
             CheckpointPhase::Backoff(retry) => Phase::Backoff(retry),
             CheckpointPhase::Tools(open) => Phase::Tools(Box::new(open.restore(fold).map_err(mismatch)?)),
+            CheckpointPhase::BetweenTurns { results_wanted } => Phase::BetweenTurns { results_wanted },
             CheckpointPhase::Done(ended) => Phase::Done(ended),
         };
         Ok(Run {

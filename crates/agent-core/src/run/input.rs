@@ -80,6 +80,8 @@ pub enum Input {
     },
     /// The delay before the next attempt is over.
     Slept,
+    /// All messages that were queued until the end of the turn was delivered have been applied.
+    QueuesRead,
     /// A decision about a tool call: it starts, waits, or is denied.
     ToolBegan {
         /// The id of the call.
@@ -142,6 +144,7 @@ impl Input {
             Self::ModelReplied { .. } => "model_replied",
             Self::ModelFailed { .. } => "model_failed",
             Self::Slept => "slept",
+            Self::QueuesRead => "queues_read",
             Self::ToolBegan { .. } => "tool_began",
             Self::ToolEnded { .. } => "tool_ended",
             Self::ToolReviewed { .. } => "tool_reviewed",

@@ -93,7 +93,7 @@ impl Run {
         // This cannot fail, because the reply has no calls and did not fail.
         let _ = self.history.push_entry(entry);
         self.close_turn(Some(shared), Vec::new(), out);
-        self.after_turn(false, out);
+        self.phase = Phase::BetweenTurns { results_wanted: false };
     }
 
     /// Returns whether the model silently truncated the prompt: a prompt longer than the window, or an empty reply

@@ -65,6 +65,12 @@ pub enum Step {
         /// The calls of one group that have no outcome yet.
         calls: Vec<PendingCall>,
     },
+    /// The turn has ended: deliver its events, apply each message that was queued as [`Input::Queue`](super::Input),
+    /// then apply `QueuesRead`. The run then ends or opens the next turn.
+    ReadQueues {
+        /// The key of the step.
+        key: StepKey,
+    },
     /// Shorten the history; apply `Compacted` or `CompactionFailed`.
     Compact {
         /// The key of the step.
@@ -152,6 +158,7 @@ impl Step {
             | Self::Reserve { key, .. }
             | Self::Sleep { key, .. }
             | Self::RunTools { key, .. }
+            | Self::ReadQueues { key }
             | Self::Compact { key, .. }
             | Self::AwaitAnswer { key, .. } => Some(key),
             Self::Done(_) => None,
@@ -204,6 +211,7 @@ pub(super) fn next(run: &Run) -> Step {
             delay_ms: retry.delay_ms,
         },
         Phase::Tools(open) => open.next(turn),
+        Phase::BetweenTurns { .. } => Step::ReadQueues { key: StepKey::from(format!("queues-{turn}")) },
         Phase::Done(ended) => Step::Done(ended.clone()),
     }
 }

@@ -78,10 +78,13 @@ fn life() -> Vec<Input> {
         queue(QueueKind::Steering, "now"),
         ended("c1"),
         reviewed("c1"),
+        Input::QueuesRead,
         Input::GateDecided { verdict: GateVerdict::Allow },
         reply(vec![Content::text("done")], StopReason::Stop),
+        Input::QueuesRead,
         Input::GateDecided { verdict: GateVerdict::Allow },
         reply(vec![Content::text("bye")], StopReason::Stop),
+        Input::QueuesRead,
     ]
 }
 
@@ -110,6 +113,9 @@ fn misfits(step: &Step) -> Vec<Input> {
     }
     if !matches!(step, Step::Sleep { .. }) {
         misfits.push(Input::Slept);
+    }
+    if !matches!(step, Step::ReadQueues { .. }) {
+        misfits.push(Input::QueuesRead);
     }
     if matches!(step, Step::Done(_)) {
         misfits.push(queue(QueueKind::Steering, "late"));
@@ -201,7 +207,12 @@ fn an_abort_ends_every_state_with_all_closing_events() {
                     run.apply(Timestamp(99), input, &mut events).unwrap();
                 }
             }
-            let expect = interrupted.map_or(Ended::Aborted, |reason| Ended::Interrupted { reason });
+            // After the end of the last turn, an abort finds the work completed.
+            let expect = match interrupted {
+                Some(reason) => Ended::Interrupted { reason },
+                None if length == inputs.len() - 1 => Ended::Completed,
+                None => Ended::Aborted,
+            };
             assert_eq!(run.ended(), Some(&expect), "after {length}: {}", transcript(&events));
             let without_waits: Vec<AgentEvent> = events
                 .iter()

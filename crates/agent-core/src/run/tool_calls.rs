@@ -294,7 +294,7 @@ fn close_exchange(run: &mut Run, out: &mut Vec<AgentEvent>) {
     } else if aborting {
         run.end(interrupted.map_or(Ended::Aborted, |reason| Ended::Interrupted { reason }), out);
     } else {
-        run.after_turn(cut || !terminate, out);
+        run.phase = Phase::BetweenTurns { results_wanted: cut || !terminate };
     }
 }
 

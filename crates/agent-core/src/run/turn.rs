@@ -1,9 +1,9 @@
 //! Turns: opens and closes them, and decides whether another one follows.
 
-use super::{CompactionTask, GateAt, Intake, Phase, QueueKind, Queued, Run, Turn, budget};
+use super::{CompactionTask, GateAt, Intake, Phase, Queued, Run, Turn, budget};
 use crate::event::{AgentEvent, AgentStart, CompactionReason, Ended};
 use crate::history::{Entry, MessageRef};
-use crate::identity::{ContinuationKind, TurnTrigger};
+use crate::identity::{ContinuationKind, Timestamp, TurnTrigger};
 
 impl Run {
     /// Emits `AgentStart` and enters the gate for the prompts, if there is one.
@@ -151,15 +151,28 @@ impl Run {
         self.turn = Turn { index: self.turn.index + 1, route, ..Turn::default() };
     }
 
-    /// Decides whether another turn follows: for steering, for tool results, or for follow-ups.
-    pub(super) fn after_turn(&mut self, results_wanted: bool, out: &mut Vec<AgentEvent>) {
+    /// Returns whether another turn follows: for steering, for tool results, or for follow-ups.
+    pub(super) fn has_next_turn(&self, results_wanted: bool) -> bool {
+        results_wanted || self.queues.has_active_steering() || self.queues.has_follow_up()
+    }
+
+    /// Decides whether another turn follows.
+    fn after_turn(&mut self, results_wanted: bool, out: &mut Vec<AgentEvent>) {
         if self.queues.has_active_steering() || results_wanted {
             self.begin_turn(out);
-        } else if self.queues.of(QueueKind::FollowUp).next().is_some() {
+        } else if self.queues.has_follow_up() {
             self.turn.intake = Intake::FollowUp;
             self.begin_turn(out);
         } else {
             self.end(Ended::Completed, out);
         }
     }
+}
+
+/// Continues after the end of a turn, with all messages that have been queued until now.
+pub(super) fn queues_read(run: &mut Run, now: Timestamp, out: &mut Vec<AgentEvent>) -> Result<(), String> {
+    let Phase::BetweenTurns { results_wanted } = run.phase else { return Err("no turn has just ended".into()) };
+    run.now = now;
+    run.after_turn(results_wanted, out);
+    Ok(())
 }

@@ -140,6 +140,11 @@ impl Run {
         matches!(&self.phase, Phase::Tools(open) if open.aborting)
     }
 
+    /// Returns whether a turn has ended and the run waits for the queued messages.
+    pub(crate) fn is_between_turns(&self) -> bool {
+        matches!(self.phase, Phase::BetweenTurns { .. })
+    }
+
     /// Returns whether the run can only continue with an answer.
     #[must_use]
     pub fn is_suspended(&self) -> bool {

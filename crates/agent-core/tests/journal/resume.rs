@@ -215,7 +215,7 @@ async fn a_run_can_be_taken_up_after_every_entry() {
     let (tool, _) = keyed(Effects::ReadOnly);
     let journal = recorded(tool.clone(), Hooks::new()).await;
     let kept = journal.kept();
-    assert_eq!(kept.len(), 9);
+    assert_eq!(kept.len(), 11);
     for at in 0..kept.len() {
         let driven = taken_up(kept[at].run(), tool.clone(), Hooks::new()).await;
         assert_eq!(driven.run.ended(), Some(&Ended::Completed), "after {:?}", kept[at]);

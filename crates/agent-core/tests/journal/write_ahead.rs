@@ -71,7 +71,7 @@ async fn every_entry_is_written_before_anybody_hears_of_it_and_before_the_next_s
             assert!(written.contains(word), "{word} was heard before it was written: {notes:?}");
         } else if let Some(what) = note.strip_prefix("did:") {
             let before = notes[..at].iter().rev().find(|n| n.starts_with("written:")).unwrap();
-            let begun = ["written:start", "written:slept", "written:tool_ended", "written:tool_began"];
+            let begun = ["written:start", "written:slept", "written:queues_read", "written:tool_began"];
             assert!(begun.contains(&before.as_str()), "{what} was done after {before}");
         }
     }
@@ -135,6 +135,7 @@ fn is_entry(note: &str) -> bool {
         "tool_began",
         "tool_ended",
         "tool_reviewed",
+        "queues_read",
     ];
     note.strip_prefix("written:").is_some_and(|n| n.split(',').all(|n| names.contains(&n)))
 }
@@ -150,7 +151,9 @@ async fn a_reply_and_the_beginning_of_its_calls_are_one_entry_unless_somebody_li
         assert_eq!(names, expect);
     }
     let begun = ["start", "model_failed", "slept"];
-    let ended = ["tool_ended", "tool_ended", "reply_started,model_replied"];
+    let ended = ["tool_ended", "tool_ended,queues_read", "reply_started,model_replied,queues_read"];
+    let ended_apart =
+        ["tool_ended", "tool_ended", "queues_read", "reply_started,model_replied", "queues_read"];
     let apart = ["reply_started,model_replied", "tool_began", "tool_began"];
     let together = ["reply_started,model_replied,tool_began,tool_began"];
     let notes = Notes::default;
@@ -158,7 +161,7 @@ async fn a_reply_and_the_beginning_of_its_calls_are_one_entry_unless_somebody_li
 
     let heard = noting(&notes());
     heard.subscribe(|_| {});
-    check(heard, &[&begun[..], &apart, &ended].concat()).await;
+    check(heard, &[&begun[..], &apart, &ended_apart].concat()).await;
     let asked = noting(&notes()).with_hooks(Hooks::new().before_tool(|_| async { true }));
     check(asked, &[&begun[..], &apart, &ended].concat()).await;
 }

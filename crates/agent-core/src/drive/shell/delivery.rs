@@ -6,7 +6,7 @@ use crate::drive::journaling::{Journaled, is_delivered};
 use crate::drive::observers::Observation;
 use crate::event::AgentEvent;
 use crate::journal::{AppliedInput, Durability};
-use crate::run::Input;
+use crate::run::{Input, Run};
 
 impl Shell {
     /// Applies an input, journals it, and delivers the events.
@@ -19,6 +19,10 @@ impl Shell {
         let applied = self.apply_to_run(input);
         async move {
             applied?;
+            if self.may_defer_turn_end() {
+                self.journaling.set_deferred(true);
+                return Ok(());
+            }
             self.settle().await.map(drop)
         }
     }
@@ -32,7 +36,7 @@ impl Shell {
     ) -> impl Future<Output = Result<(), Interrupt>> + Send + '_ {
         let applied = self.apply_to_run(input);
         self.journaling.require(durability);
-        let deferred = applied.is_ok() && self.may_defer();
+        let deferred = applied.is_ok() && (self.may_defer() || self.may_defer_turn_end());
         self.journaling.set_deferred(deferred);
         async move {
             applied?;
@@ -70,6 +74,19 @@ impl Shell {
             && !hooked
             && !self.output.has_listeners()
             && !self.journaling.is_resting_point()
+    }
+
+    /// Returns whether a turn has ended and nothing can queue a message while its end is delivered: then its end and
+    /// the start of the next turn form one journal entry.
+    fn may_defer_turn_end(&self) -> bool {
+        let hooks = &self.config.hooks;
+        self.config.services.journal.is_some()
+            && self.run.as_ref().is_some_and(Run::is_between_turns)
+            && hooks.turn.after.is_empty()
+            && hooks.turn.on_error.is_empty()
+            && hooks.queues.steering.is_empty()
+            && hooks.queues.follow_up.is_empty()
+            && !self.output.has_listeners()
     }
 
     /// Applies an input to the run and the budget. Keeps the input if it has to be journaled.

@@ -38,6 +38,7 @@ mod member;
 mod observers;
 mod output;
 mod panics;
+mod patience;
 mod request;
 mod services;
 mod shell;
@@ -63,6 +64,7 @@ pub(crate) use mailbox::Mailbox;
 pub(crate) use member::{Driven, Driving, Member};
 pub(crate) use output::{Audience, ListenerPanicked, Output};
 pub(crate) use panics::panic_text;
+pub(crate) use patience::Patience;
 pub(crate) use shell::{Shell, ask_sources, counted, start_run};
 
 use crate::budget::BudgetError;

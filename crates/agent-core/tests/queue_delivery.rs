@@ -26,7 +26,8 @@ const NOTE: &str = "note";
 /// An agent whose first reply has a call, with enough replies for all turns that a queued message can cause.
 fn agent() -> BasicAgent {
     let call = ScriptedReply::new().and_call("c1", "work", json!({}));
-    let replies = std::iter::once(call).chain((0..6).map(|n| ScriptedReply::from(["a", "b", "c", "d", "e", "f"][n])));
+    let replies =
+        std::iter::once(call).chain((0..6).map(|n| ScriptedReply::from(["a", "b", "c", "d", "e", "f"][n])));
     BasicAgent::new(ModelConfig::default())
         .with_provider(ScriptedProvider::new(replies))
         .with_tool(ScriptedTool::new("work", |_, _| async { Ok(ToolResult::text("done")) }))
@@ -150,7 +151,11 @@ async fn a_message_that_a_hook_queues_before_the_run_ends_is_delivered_in_this_r
                         "{kind:?} from the second {name}: {}",
                         said(&agent)
                     );
-                    assert_eq!(delivered(&agent) == 1, expected == "this run", "{kind:?} from the second {name}");
+                    assert_eq!(
+                        delivered(&agent) == 1,
+                        expected == "this run",
+                        "{kind:?} from the second {name}"
+                    );
                 } else {
                     assert_eq!(deliver(&agent).await, expected, "{kind:?} from {name}");
                 }

@@ -251,6 +251,7 @@ impl AgentHandle {
     }
 
     /// Subscribes an async listener. The run waits for it after each event, and ends after it has handled the last one.
+    /// After an abort, the run waits for all listeners together no longer than [`LoopPolicy::grace`](crate::run::LoopPolicy).
     pub fn subscribe_async<F>(
         &self,
         listener: impl Fn(AgentEvent) -> F + Send + Sync + 'static,

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use futures_util::FutureExt;
 
 use super::Inner;
+use crate::drive::Patience;
 use crate::environment::BoxFuture;
 use crate::event::AgentEvent;
 
@@ -73,15 +74,20 @@ impl Listeners {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// Notifies each listener in turn and waits for it. Returns the text of the first panic.
-    pub(super) async fn notify(&self, event: &AgentEvent) -> Result<(), String> {
+    /// Notifies each listener in turn and waits for it, after an abort as long as `patience` allows. Returns the text
+    /// of the first panic.
+    pub(super) async fn notify(&self, event: &AgentEvent, patience: &Patience<'_>) -> Result<(), String> {
         let mut notified = Ok(());
         for listener in self.current().iter().filter(|l| !l.gone.load(Ordering::Acquire)) {
             let result = match &listener.call {
                 Call::Sync(call) => std::panic::catch_unwind(AssertUnwindSafe(|| call(event))),
                 Call::Async(call) => {
                     let call = async { call(event.clone()).await };
-                    AssertUnwindSafe(call).catch_unwind().await
+                    let Some(result) = patience.wait(AssertUnwindSafe(call).catch_unwind()).await else {
+                        tracing::warn!("a listener did not return within the grace period of an abort");
+                        continue;
+                    };
+                    result
                 }
             };
             if let Err(panic) = result {

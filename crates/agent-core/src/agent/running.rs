@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use super::path::Left;
 use super::{AgentError, AgentHandle, Inner, Settings};
 use crate::drive::{
-    AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, LoopIds, Output, Shell,
-    ask_sources, counted, event_channel, run_setup, start_run,
+    AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, LoopIds, Output, Patience,
+    Shell, ask_sources, counted, event_channel, run_setup, start_run,
 };
 use crate::environment::NoRuntime;
 use crate::event::{AgentEvent, RunEnd};
@@ -29,8 +29,8 @@ impl Audience for Inner {
         !self.listeners.is_empty()
     }
 
-    async fn notify(&self, event: &AgentEvent) -> Result<(), ListenerPanicked> {
-        self.listeners.notify(event).await.map_err(ListenerPanicked)
+    async fn notify(&self, event: &AgentEvent, patience: &Patience<'_>) -> Result<(), ListenerPanicked> {
+        self.listeners.notify(event, patience).await.map_err(ListenerPanicked)
     }
 
     fn notify_now(&self, event: &AgentEvent) {

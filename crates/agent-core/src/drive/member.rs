@@ -9,8 +9,8 @@ use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    AgentContext, AgentLoopConfig, Audience, EventSender, ListenerPanicked, LoopError, Output, Shell,
-    ask_sources, counted, panic_text, start_run,
+    AgentContext, AgentLoopConfig, Audience, EventSender, ListenerPanicked, LoopError, Output, Patience,
+    Shell, ask_sources, counted, panic_text, start_run,
 };
 use crate::event::{AgentEnd, AgentEvent, Answer, Ended};
 use crate::identity::{QuestionId, Timestamp};
@@ -63,7 +63,7 @@ impl Audience for RunSlot {
         false
     }
 
-    async fn notify(&self, _event: &AgentEvent) -> Result<(), ListenerPanicked> {
+    async fn notify(&self, _event: &AgentEvent, _: &Patience<'_>) -> Result<(), ListenerPanicked> {
         Ok(())
     }
 

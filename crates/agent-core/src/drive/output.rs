@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use super::channel::EventSender;
+use super::patience::Patience;
 use crate::event::AgentEvent;
 use crate::run::Run;
 
@@ -21,8 +22,8 @@ pub(crate) trait Audience: Send + Sync {
     /// Returns whether there is any listener.
     fn has_listeners(&self) -> bool;
 
-    /// Calls the listeners one after the other and awaits each.
-    async fn notify(&self, event: &AgentEvent) -> Result<(), ListenerPanicked>;
+    /// Calls the listeners one after the other and awaits each, after an abort as long as `patience` allows.
+    async fn notify(&self, event: &AgentEvent, patience: &Patience<'_>) -> Result<(), ListenerPanicked>;
 
     /// Calls the listeners that need not be awaited, for a run that is being interrupted.
     fn notify_now(&self, event: &AgentEvent);
@@ -55,13 +56,17 @@ impl Output {
         self.audience.as_ref().is_some_and(|audience| audience.has_listeners())
     }
 
-    /// Emits an event and awaits the listeners.
-    pub(crate) async fn emit(&self, event: AgentEvent) -> Result<(), ListenerPanicked> {
+    /// Emits an event and awaits the listeners, after an abort as long as `patience` allows.
+    pub(crate) async fn emit(
+        &self,
+        event: AgentEvent,
+        patience: &Patience<'_>,
+    ) -> Result<(), ListenerPanicked> {
         let mut notified = Ok(());
         if let Some(audience) = &self.audience {
             audience.reduce(&event);
             if audience.has_listeners() {
-                notified = audience.notify(&event).await;
+                notified = audience.notify(&event, patience).await;
             }
         }
         self.send(event);

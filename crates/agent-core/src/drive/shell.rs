@@ -5,7 +5,7 @@ mod model_calls;
 mod tool_calls;
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -18,6 +18,7 @@ use super::interrupt::Interrupt;
 use super::journaling::{Journaling, is_delivered};
 use super::mailbox::Mailbox;
 use super::output::Output;
+use super::patience::Patience;
 use super::{Outcome, compaction, gates};
 use crate::event::{AgentEvent, Question};
 use crate::history::{Entry, History, HistoryError, MessageRef};
@@ -89,6 +90,8 @@ pub(crate) struct Shell {
     budget: Option<Box<BudgetMeter>>,
     /// The last requests, to detect cache breaks.
     prefixes: Prefixes,
+    /// When the abort was noticed, see [`Patience`].
+    aborted_at: OnceLock<u64>,
     /// What the shell does first. A field and not an argument, because each nested future would hold a copy.
     start: Start,
 }
@@ -116,6 +119,7 @@ impl Shell {
             started: false,
             budget: None,
             prefixes,
+            aborted_at: OnceLock::new(),
             start: Start::Resume(None),
         })
     }
@@ -233,7 +237,9 @@ impl Shell {
             }
             // The verdicts on calls are journaled together with the reply that contains the calls, and what follows a
             // turn together with its end.
-            if self.journaling.is_deferred() && !matches!(step, Step::RunTools { .. } | Step::ReadQueues { .. }) {
+            if self.journaling.is_deferred()
+                && !matches!(step, Step::RunTools { .. } | Step::ReadQueues { .. })
+            {
                 self.settle().await?;
                 continue;
             }
@@ -344,8 +350,18 @@ impl Shell {
         self.config.services.environment.now()
     }
 
+    /// Returns how long the driver waits for listeners.
+    fn patience(&self) -> Patience<'_> {
+        Patience {
+            cancel: &self.cancel,
+            environment: &*self.config.services.environment,
+            grace: self.config.policy.grace,
+            aborted_at: &self.aborted_at,
+        }
+    }
+
     pub(super) async fn emit(&self, event: AgentEvent) -> Result<(), Interrupt> {
-        Ok(self.output.emit(event).await?)
+        Ok(self.output.emit(event, &self.patience()).await?)
     }
 
     /// Ends the run without waiting. Emits what is undelivered and the end; nothing is journaled.

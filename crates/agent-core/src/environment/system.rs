@@ -2,7 +2,9 @@
 #![expect(clippy::disallowed_methods, reason = "this is the one place where the real clock is read")]
 
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::time::Instant;
 
 use super::{Abort, BoxFuture, Environment, NoRuntime, TaskHandle};
 use crate::identity::Timestamp;
@@ -43,6 +45,7 @@ impl Environment for SystemEnvironment {
         Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
+    /// Uses the clock of tokio, so that the time agrees with [`sleep`](Self::sleep) when a test pauses that clock.
     fn monotonic_ms(&self) -> u64 {
         static START: OnceLock<Instant> = OnceLock::new();
         let elapsed = START.get_or_init(Instant::now).elapsed();

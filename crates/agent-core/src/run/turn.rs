@@ -171,7 +171,9 @@ impl Run {
 
 /// Continues after the end of a turn, with all messages that have been queued until now.
 pub(super) fn queues_read(run: &mut Run, now: Timestamp, out: &mut Vec<AgentEvent>) -> Result<(), String> {
-    let Phase::BetweenTurns { results_wanted } = run.phase else { return Err("no turn has just ended".into()) };
+    let Phase::BetweenTurns { results_wanted } = run.phase else {
+        return Err("no turn has just ended".into());
+    };
     run.now = now;
     run.after_turn(results_wanted, out);
     Ok(())

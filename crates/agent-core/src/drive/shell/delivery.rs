@@ -150,7 +150,7 @@ impl Shell {
         let mut result = Ok(());
         for event in events {
             let observation = self.observe(&event);
-            if let Err(panic) = self.output.emit(event).await {
+            if let Err(panic) = self.output.emit(event, &self.patience()).await {
                 result = Err(panic);
             }
             self.notify(observation);

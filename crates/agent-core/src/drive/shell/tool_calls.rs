@@ -194,14 +194,18 @@ impl Shell {
         self.review(ended.call).await
     }
 
-    /// Calls the `after_tool` hook, which may change the result.
+    /// Calls the `after_tool` hooks, which may change the result. An abort ends them, and the result remains as it is.
     async fn review(&mut self, call: ToolCall) -> Result<(), Interrupt> {
         let Some(end) = self.run().and_then(|r| r.result_up_for_review(&call.id)) else { return Ok(()) };
         let (mut end, mut change) = (Box::new(end), ToolChange::none());
         for hook in &self.config.hooks.tool.after {
             let info = ToolEnded { call: call.clone(), end: end.clone() };
-            let next = contained(async { hook(info).await })
-                .await
+            let reviewed = tokio::select! {
+                biased;
+                reviewed = contained(async { hook(info).await }) => reviewed,
+                () = self.cancel.cancelled() => return Ok(()),
+            };
+            let next = reviewed
                 .unwrap_or_else(|panic| Err(HookError::new(format!("it panicked: {panic}"))))
                 .unwrap_or_else(|error| {
                     let text = format!("after_tool_execution failed: {error}");
@@ -228,8 +232,12 @@ impl Shell {
         };
         let info = ToolUpdateInfo { loop_id: loop_id.clone(), call, partial };
         for hook in &self.config.hooks.tool.before_update {
-            let allowed = contained(async { hook(info.clone()).await }).await;
-            if !matches!(allowed, Ok(Ok(Verdict::Allow | Verdict::AllowWith(_)))) {
+            let allowed = tokio::select! {
+                biased;
+                allowed = contained(async { hook(info.clone()).await }) => Some(allowed),
+                () = self.cancel.cancelled() => None,
+            };
+            if !matches!(allowed, Some(Ok(Ok(Verdict::Allow | Verdict::AllowWith(_))))) {
                 return Ok(());
             }
         }

@@ -27,9 +27,11 @@ use crate::identity::Timestamp;
 pub struct ExecutionLimits {
     /// The maximum number of turns; 50 by default.
     pub max_turns: Option<u32>,
-    /// The maximum number of tokens of all turns together; 1,000,000 by default.
+    /// The maximum number of tokens of all turns together, without tokens that were read from a cache; 1,000,000 by
+    /// default.
     pub max_total_tokens: Option<u64>,
-    /// The maximum time since the start of the run; 600 seconds by default. In JSON it is `max_duration_ms`.
+    /// The maximum time since the start of the run, without the time for which it waited for an answer; 600 seconds by
+    /// default. It also ends model calls and tools that are still running. In JSON it is `max_duration_ms`.
     #[serde(rename = "max_duration_ms", with = "millis")]
     pub max_duration: Option<Duration>,
 }
@@ -92,13 +94,21 @@ pub struct ExecutionTracker {
     pub tokens_used: u64,
     /// The time at which the run started.
     pub started_at: Timestamp,
+    /// How long the run has waited for answers, in milliseconds. This time does not count.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited_ms: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+fn is_zero(ms: &u64) -> bool {
+    *ms == 0
 }
 
 impl ExecutionTracker {
     /// Creates the tracker of a run that starts at `now`.
     #[must_use]
     pub fn new(limits: ExecutionLimits, now: Timestamp) -> Self {
-        Self { limits, turns: 0, tokens_used: 0, started_at: now }
+        Self { limits, turns: 0, tokens_used: 0, started_at: now, waited_ms: 0 }
     }
 
     /// Records a turn that used `tokens`.
@@ -107,10 +117,21 @@ impl ExecutionTracker {
         self.tokens_used = self.tokens_used.saturating_add(tokens);
     }
 
+    /// Returns the time that counts: since the start, without the time for which the run waited for answers.
+    fn elapsed(&self, now: Timestamp) -> Duration {
+        Duration::from_millis(now.millis_since(self.started_at).saturating_sub(self.waited_ms))
+    }
+
+    /// Returns the time until [`ExecutionLimits::max_duration`] is reached; `None` without that limit.
+    #[must_use]
+    pub fn time_left(&self, now: Timestamp) -> Option<Duration> {
+        self.limits.max_duration.map(|max| max.saturating_sub(self.elapsed(now)))
+    }
+
     /// Returns the first limit that has been reached, in the order turns, tokens, time.
     #[must_use]
     pub fn check_limits(&self, now: Timestamp) -> Option<LimitReason> {
-        let elapsed = Duration::from_millis(now.millis_since(self.started_at));
+        let elapsed = self.elapsed(now);
         let ExecutionLimits { max_turns, max_total_tokens, max_duration } = self.limits;
         if max_turns.is_some_and(|max| self.turns >= max) {
             return Some(LimitReason::Turns);

@@ -333,8 +333,20 @@ impl Run {
     }
 }
 
-/// Applies an input. Each handler checks its input completely before it changes the run.
+/// Applies an input. The time since the last input does not count towards the limit if the run waited for an answer.
 fn apply(run: &mut Run, now: Timestamp, input: Input, out: &mut Vec<AgentEvent>) -> Result<(), Misplaced> {
+    let waited = if run.waits_for_answer() { now.millis_since(run.now) } else { 0 };
+    let before = run.tracker.waited_ms;
+    run.tracker.waited_ms = before.saturating_add(waited);
+    let applied = dispatch(run, now, input, out);
+    if applied.is_err() {
+        run.tracker.waited_ms = before;
+    }
+    applied
+}
+
+/// Calls the handler of an input. Each handler checks its input completely before it changes the run.
+fn dispatch(run: &mut Run, now: Timestamp, input: Input, out: &mut Vec<AgentEvent>) -> Result<(), Misplaced> {
     let name = input.name();
     let refuse = |reason: String| Misplaced { input: name, reason };
     if let Phase::Done(_) = run.phase {
@@ -360,7 +372,13 @@ fn apply(run: &mut Run, now: Timestamp, input: Input, out: &mut Vec<AgentEvent>)
         }
         Input::Abort { partial, interrupted } => {
             run.now = now;
-            abort::abort(run, partial, interrupted, out);
+            let cause = interrupted.map_or(abort::Cause::Caller, abort::Cause::Interrupted);
+            abort::abort(run, partial, cause, out);
+            Ok(())
+        }
+        Input::TimeUp { partial } => {
+            run.now = now;
+            abort::abort(run, partial, abort::Cause::TimeUp, out);
             Ok(())
         }
         Input::GateDecided { verdict } => gate::decided(run, now, verdict, out).map_err(refuse),

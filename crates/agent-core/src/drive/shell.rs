@@ -4,7 +4,9 @@ mod delivery;
 mod model_calls;
 mod tool_calls;
 
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -20,6 +22,7 @@ use super::mailbox::Mailbox;
 use super::output::Output;
 use super::patience::Patience;
 use super::{Outcome, compaction, gates};
+use crate::environment::BoxFuture;
 use crate::event::{AgentEvent, Question};
 use crate::history::{Entry, History, HistoryError, MessageRef};
 use crate::identity::Timestamp;
@@ -76,7 +79,10 @@ pub(crate) struct Shell {
     pub(super) tools: Tools,
     pub(super) system_prompt: Arc<str>,
     pub(super) output: Output,
+    /// Cancelled when the step is to be ended: by an abort, or because the run reached its maximum duration.
     pub(super) cancel: CancellationToken,
+    /// The caller's token, whose child `cancel` is.
+    aborted: CancellationToken,
     pub(super) mailbox: Option<Arc<Mailbox>>,
     /// The run, while it is being driven. A run that is still here when the shell is dropped is interrupted.
     pub(super) run: Option<Run>,
@@ -111,7 +117,8 @@ impl Shell {
             tools,
             system_prompt,
             output,
-            cancel,
+            cancel: cancel.child_token(),
+            aborted: cancel,
             mailbox: None,
             run: None,
             journaling: Journaling::default(),
@@ -172,7 +179,10 @@ impl Shell {
 
     /// Drives the run until it ends, is suspended or is interrupted. Returns the reason of an interruption.
     async fn drive(&mut self) -> Option<Interrupt> {
-        let interrupt = self.perform_steps().await.err()?;
+        let time_left = self.run.as_ref().and_then(|run| run.time_left(self.now()));
+        let time_up = time_left.map(|left| self.config.services.environment.sleep(left));
+        let cancel = self.cancel.clone();
+        let interrupt = cancelled_after(time_up, &cancel, self.perform_steps()).await.err()?;
         tracing::error!(reason = interrupt.reason(), "the run was cut off");
         // Boxed, because it is rare and would otherwise enlarge the future of every run.
         Box::pin(self.finish_interrupted(&interrupt)).await;
@@ -387,11 +397,28 @@ impl Shell {
     }
 }
 
+/// Awaits `steps`, and cancels `cancel` when `time_up` completes before.
+async fn cancelled_after<T>(
+    mut time_up: Option<BoxFuture<'static, ()>>,
+    cancel: &CancellationToken,
+    steps: impl Future<Output = T>,
+) -> T {
+    let mut steps = pin!(steps);
+    poll_fn(|cx| {
+        if time_up.as_mut().is_some_and(|time_up| time_up.as_mut().poll(cx).is_ready()) {
+            time_up = None;
+            cancel.cancel();
+        }
+        steps.as_mut().poll(cx)
+    })
+    .await
+}
+
 /// Interrupts a run whose driver panicked or whose future was dropped.
 impl Drop for Shell {
     fn drop(&mut self) {
         if self.run.is_some() {
-            self.cancel.cancel();
+            self.aborted.cancel();
             let panicking = std::thread::panicking();
             self.cut_off(if panicking { "the run's task panicked" } else { "the run's task was dropped" });
             if let Some(run) = self.run.take() {

@@ -81,6 +81,8 @@ struct CallsCheckpoint {
     aborting: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     interrupted: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    timed_out: bool,
     slots: Vec<SlotCheckpoint>,
 }
 
@@ -141,6 +143,7 @@ impl RunCheckpoint {
                 group: open.group,
                 aborting: open.aborting,
                 interrupted: open.interrupted.clone(),
+                timed_out: open.timed_out,
                 slots: open.slots.iter().map(SlotCheckpoint::from).collect(),
             }),
             Phase::BetweenTurns { results_wanted } => {
@@ -237,6 +240,7 @@ impl CallsCheckpoint {
             group: self.group,
             aborting: self.aborting,
             interrupted: self.interrupted,
+            timed_out: self.timed_out,
         })
     }
 }

@@ -44,6 +44,12 @@ pub enum Input {
         /// The reason, if the run was interrupted and not aborted by the caller.
         interrupted: Option<String>,
     },
+    /// The run reached [`ExecutionLimits::max_duration`](crate::ExecutionLimits::max_duration) during a step. Ends the
+    /// step like an abort, and the run with [`Ended::Limit`](crate::event::Ended). Accepted until the run ends.
+    TimeUp {
+        /// The part of the reply that had arrived.
+        partial: Option<Box<PartialReply>>,
+    },
     /// The verdict of a gate before the loop or a turn.
     GateDecided {
         /// The verdict of the hooks.
@@ -136,6 +142,7 @@ impl Input {
             Self::ClearQueue { .. } => "clear_queue",
             Self::SetQueueMode { .. } => "set_queue_mode",
             Self::Abort { .. } => "abort",
+            Self::TimeUp { .. } => "time_up",
             Self::GateDecided { .. } => "gate_decided",
             Self::Filtered { .. } => "filtered",
             Self::BudgetDecided { .. } => "budget_decided",

@@ -22,6 +22,9 @@ pub(super) struct OpenCalls {
     pub(super) aborting: bool,
     /// The reason, if the run was interrupted and not aborted by the caller.
     pub(super) interrupted: Option<String>,
+    /// Whether the run was aborted because it reached its maximum duration.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) timed_out: bool,
 }
 
 /// One call and its stage.
@@ -85,7 +88,7 @@ impl OpenCalls {
                 closed: None,
             })
             .collect();
-        Self { reply, slots, group: 1, aborting: false, interrupted: None }
+        Self { reply, slots, group: 1, aborting: false, interrupted: None, timed_out: false }
     }
 
     /// Sets how many calls run concurrently.

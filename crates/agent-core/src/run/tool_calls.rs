@@ -1,5 +1,6 @@
 //! Handles the calls of a reply: decisions, results, questions, skipping, and closing the exchange.
 
+use super::abort::Cause;
 use super::budget::sentence;
 use super::input::{ToolChange, ToolOutcome, ToolQuestion, ToolVerdict};
 use super::open_calls::{CallOutcome, OpenCalls, Slot, Stage};
@@ -256,7 +257,7 @@ fn close_exchange(run: &mut Run, out: &mut Vec<AgentEvent>) {
         return;
     };
     let aborting = open.aborting;
-    let interrupted = open.interrupted.clone();
+    let cause = Cause::of(&open);
     let (reply, closed) = open.into_parts();
     let turn_id = run.turn_id();
     let terminate = !closed.is_empty() && closed.iter().all(|(_, c)| c.result.terminate);
@@ -292,7 +293,7 @@ fn close_exchange(run: &mut Run, out: &mut Vec<AgentEvent>) {
         budget::emit_stop(run, &refusal.to_string(), out);
         run.end(Ended::Budget { refusal }, out);
     } else if aborting {
-        run.end(interrupted.map_or(Ended::Aborted, |reason| Ended::Interrupted { reason }), out);
+        cause.end(run, out);
     } else {
         run.phase = Phase::BetweenTurns { results_wanted: cut || !terminate };
     }

@@ -138,7 +138,7 @@ impl Run {
         tool_results: Vec<MessageRef>,
         out: &mut Vec<AgentEvent>,
     ) {
-        self.tracker.record_turn(self.turn.usage.total_tokens);
+        self.tracker.record_turn(self.turn.usage.total_tokens.saturating_sub(self.turn.usage.cache_read));
         self.usage = self.usage.combine(&self.turn.usage);
         out.push(AgentEvent::TurnEnd {
             loop_id: self.setup.loop_id.clone(),

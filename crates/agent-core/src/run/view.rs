@@ -1,6 +1,8 @@
 //! Accessors of a run.
 
-use super::{GateAt, Phase, QueueKind, Queued, Queues, Run, RunSetup, Step};
+use std::time::Duration;
+
+use super::{GateAt, Phase, QueueKind, Queued, Queues, Run, RunSetup};
 use crate::budget::{AtLimit, BudgetSnapshot, Spending};
 use crate::event::{Ended, Question, ToolExecutionEnd};
 use crate::history::{History, MessageRef};
@@ -148,7 +150,23 @@ impl Run {
     /// Returns whether the run can only continue with an answer.
     #[must_use]
     pub fn is_suspended(&self) -> bool {
-        matches!(self.next(), Step::AwaitAnswer { .. })
+        self.waits_for_answer()
+    }
+
+    pub(super) fn waits_for_answer(&self) -> bool {
+        match &self.phase {
+            Phase::GateAsked { .. } | Phase::BudgetAsked(_) => true,
+            Phase::Tools(open) => open.current_group().is_none(),
+            _ => false,
+        }
+    }
+
+    /// Returns the time until the run reaches its maximum duration at `now`; `None` without that limit or after the end
+    /// of the run. A driver that performs a step for longer ends it with [`Input::TimeUp`](super::Input).
+    #[must_use]
+    pub fn time_left(&self, now: Timestamp) -> Option<Duration> {
+        let now = if self.waits_for_answer() { self.now } else { now };
+        self.tracker.time_left(now).filter(|_| self.ended().is_none())
     }
 
     pub(super) fn pauses_at_limit(&self) -> bool {

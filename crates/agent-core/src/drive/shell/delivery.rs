@@ -92,6 +92,15 @@ impl Shell {
     /// Applies an input to the run and the budget. Keeps the input if it has to be journaled.
     fn apply_to_run(&mut self, input: Input) -> Result<(), Interrupt> {
         let now = self.now();
+        let input = match input {
+            // Only the caller's token and the maximum duration cancel the step.
+            Input::Abort { partial, interrupted: None }
+                if !self.aborted.is_cancelled() && self.cancel.is_cancelled() =>
+            {
+                Input::TimeUp { partial }
+            }
+            other => other,
+        };
         let Some(run) = &mut self.run else { return Ok(()) };
         let journaled =
             self.config.services.journal.is_some().then(|| AppliedInput { now, input: input.clone() });

@@ -129,7 +129,7 @@ async fn a_judge_that_fails_selects_the_first_and_what_it_cost_is_counted() {
     assert!(result.judge_loop_id.is_some(), "its loop is in the session all the same");
 
     let mut asking = judge(&ScriptedProvider::texts(["2"]));
-    asking.judge_config.hooks =
+    *asking.judge_config.hooks =
         Hooks::new().before_turn(|_| async { agent_core::Verdict::Ask("May it?".into()) });
     let (outcome, events) = run([config(["a"]), config(["b"])], asking).await;
     let result = outcome.unwrap();

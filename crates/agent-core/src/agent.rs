@@ -87,6 +87,7 @@ use state::State;
 ///
 /// `with_*` methods build it, `set_*` methods change it, and both act on the next run. All other methods are those of
 /// [`AgentHandle`], to which it dereferences.
+#[derive(Debug)]
 pub struct BasicAgent {
     handle: AgentHandle,
 }
@@ -101,7 +102,7 @@ pub struct AgentHandle {
 }
 
 /// A handle that does not keep the agent alive. Tools and listeners of an agent use it to refer to their own agent.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct WeakAgent {
     inner: Weak<Inner>,
 }
@@ -111,12 +112,6 @@ impl WeakAgent {
     #[must_use]
     pub fn upgrade(&self) -> Option<AgentHandle> {
         self.inner.upgrade().map(|inner| AgentHandle { inner })
-    }
-}
-
-impl fmt::Debug for WeakAgent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WeakAgent")
     }
 }
 
@@ -200,11 +195,5 @@ impl fmt::Debug for AgentHandle {
             .field("messages", &state.message_count())
             .field("is_streaming", &state.is_streaming)
             .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for BasicAgent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("BasicAgent").field(&self.handle).finish()
     }
 }

@@ -50,7 +50,6 @@ mod refusal;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -81,7 +80,7 @@ pub enum AtLimit {
 }
 
 /// A handle to a budget account. Clones share the account.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Budget {
     account: Arc<Account>,
     at_limit: AtLimit,
@@ -284,17 +283,6 @@ impl Budget {
     pub(crate) fn clock(&self, environment: Arc<dyn Environment>) -> Running {
         self.account.enter(environment.now());
         Running { account: Arc::clone(&self.account), environment }
-    }
-}
-
-impl fmt::Debug for Budget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Budget")
-            .field("name", &self.name())
-            .field("limits", &self.limits())
-            .field("spent", &self.spent())
-            .field("at_limit", &self.at_limit)
-            .finish_non_exhaustive()
     }
 }
 

@@ -58,30 +58,18 @@ pub trait Environment: Send + Sync + fmt::Debug {
 }
 
 /// A handle to a spawned task. Dropping it does not abort the task.
-pub struct TaskHandle(Abort);
-
-/// The way to abort a task.
-enum Abort {
-    Call(Box<dyn FnOnce() + Send + Sync>),
-    /// The abort handle of tokio, which needs no allocation.
-    #[cfg(feature = "system")]
-    Task(tokio::task::AbortHandle),
-}
+pub struct TaskHandle(Box<dyn FnOnce() + Send + Sync>);
 
 impl TaskHandle {
     /// Creates a handle whose `abort` calls this function.
     #[must_use]
     pub fn new(abort: impl FnOnce() + Send + Sync + 'static) -> Self {
-        Self(Abort::Call(Box::new(abort)))
+        Self(Box::new(abort))
     }
 
     /// Aborts the task at its next await point.
     pub fn abort(self) {
-        match self.0 {
-            Abort::Call(abort) => abort(),
-            #[cfg(feature = "system")]
-            Abort::Task(task) => task.abort(),
-        }
+        (self.0)();
     }
 }
 

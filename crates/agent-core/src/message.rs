@@ -289,14 +289,8 @@ impl From<ToolResultMessage> for Message {
     }
 }
 
-impl From<&str> for Message {
-    fn from(text: &str) -> Self {
-        Self::user(text)
-    }
-}
-
-impl From<String> for Message {
-    fn from(text: String) -> Self {
+impl<T: Into<String>> From<T> for Message {
+    fn from(text: T) -> Self {
         Self::user(text)
     }
 }

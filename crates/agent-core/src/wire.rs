@@ -96,7 +96,7 @@ impl fmt::Debug for Encoded {
 
 /// Caches encoded forms by key. Forms of several keys are cached, because conversations often alternate between two
 /// models.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct WireCache {
     /// The first form, usually the only one, which is read without a lock.
     first: OnceLock<(WireKey, Encoded)>,
@@ -130,11 +130,5 @@ impl WireCache {
         }
         slots.push((key, encoded));
         out
-    }
-}
-
-impl fmt::Debug for WireCache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WireCache")
     }
 }

@@ -32,6 +32,7 @@ use crate::model::{ApiProtocol, ToolChoice};
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Debug)]
 #[must_use = "a request does nothing until it is started"]
 pub struct Request {
     agent: AgentHandle,
@@ -110,12 +111,6 @@ impl Request {
 fn channels(sender: Option<EventSender>, capacity: Option<usize>) -> (EventSender, EventReceiver) {
     let (own, rx) = capacity.map_or_else(event_channel, merging_channel);
     (sender.map_or_else(|| own.clone(), |tx| tx.with_end_to(own.clone())), rx)
-}
-
-impl fmt::Debug for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request").field("prompts", &self.prompts.len()).finish_non_exhaustive()
-    }
 }
 
 /// A request for an answer of type `T` that has not started yet.

@@ -3,7 +3,6 @@
 //! Each account has its own lock. Several locks are always taken from the leaf to the root, so that no deadlock is
 //! possible.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -15,6 +14,7 @@ use super::ask::Ask;
 use super::refusal::BudgetRefusal;
 use crate::identity::Timestamp;
 
+#[derive(Debug)]
 pub(super) struct Account {
     name: String,
     parent: Option<Arc<Account>>,
@@ -23,7 +23,7 @@ pub(super) struct Account {
     book: Mutex<Book>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Book {
     limits: BudgetLimits,
     raised: Spending,
@@ -227,11 +227,5 @@ impl Book {
         }
         // The shortest answer fits at least.
         Ok(ask.fitting(&self.left(now), most).unwrap_or(0))
-    }
-}
-
-impl fmt::Debug for Account {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Account").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -4,7 +4,6 @@
 //! when its reader is slow, deltas of one block are merged, and no event is dropped.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +18,7 @@ use crate::event::{AgentEvent, RunEnd, RunFailure, StreamDelta};
 const ROOM: usize = 64;
 
 /// Receives the events of a run in order, as they happen. Dropping it does not stop the run.
+#[derive(Debug)]
 pub struct EventReceiver {
     channel: Arc<Channel>,
     end: Option<RunEnd>,
@@ -119,12 +119,6 @@ impl Drop for EventReceiver {
     }
 }
 
-impl fmt::Debug for EventReceiver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("EventReceiver")
-    }
-}
-
 /// Returns a channel that holds about `capacity` waiting events (at least 1).
 ///
 /// When more events wait, a delta is merged into the last waiting event if that is a delta of the same block. Events of
@@ -136,12 +130,14 @@ pub fn merging_channel(capacity: usize) -> (EventSender, EventReceiver) {
 
 /// The shared state of both ends. tokio's channel would allocate 4 KiB before the first event, for each of thousands
 /// of agents.
+#[derive(Debug)]
 struct Channel {
     state: Mutex<State>,
     /// The number of events from which deltas are merged.
     capacity: usize,
 }
 
+#[derive(Debug)]
 struct State {
     events: VecDeque<AgentEvent>,
     senders: usize,
@@ -212,10 +208,10 @@ impl Channel {
 
 /// The sending end of an event stream. Sending never waits and never fails; if the receiver is gone, events are
 /// dropped.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct EventSender(Target);
 
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 enum Target {
     Nobody,
     Channel(UnboundedSender<AgentEvent>),
@@ -270,13 +266,8 @@ impl From<UnboundedSender<AgentEvent>> for EventSender {
     }
 }
 
-impl fmt::Debug for EventSender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("EventSender")
-    }
-}
-
 /// The sending end of a [`Channel`]. The stream ends when the last clone is dropped.
+#[derive(Debug)]
 struct ChannelSender(Arc<Channel>);
 
 impl ChannelSender {

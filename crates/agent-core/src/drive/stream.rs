@@ -1,6 +1,5 @@
 //! The loop as a stream of events with a result.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -30,6 +29,7 @@ pub struct AgentLoopResult {
 }
 
 /// The events of a loop that runs in its own task. The result is available whether or not the events are read.
+#[derive(Debug)]
 pub struct AgentLoopStream {
     events: EventReceiver,
     result: oneshot::Receiver<Result<AgentLoopResult, LoopError>>,
@@ -85,12 +85,6 @@ impl Stream for AgentLoopStream {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
         Pin::new(&mut self.events).poll_next(cx)
-    }
-}
-
-impl fmt::Debug for AgentLoopStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("AgentLoopStream")
     }
 }
 

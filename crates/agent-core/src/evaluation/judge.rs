@@ -7,7 +7,6 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -53,7 +52,7 @@ const NOBODY: &str = "Denied: nobody can be asked while answers are judged.";
 /// `Response 2` or as the only number in range.
 ///
 /// The judge's loop belongs to the session of the branches, is recorded in their journal, and has no tools.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LlmJudgeEvaluation {
     /// The configuration of the judge's loop.
@@ -200,10 +199,4 @@ fn verdict_of(run: &Run) -> Verdict {
         None => Err("the judge waits for an answer that nobody can give".to_owned()),
     };
     Verdict { choice, usage: run.usage().combine(&run.tool_usage()), begun: true }
-}
-
-impl fmt::Debug for LlmJudgeEvaluation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LlmJudgeEvaluation").field("judge_config", &self.judge_config).finish_non_exhaustive()
-    }
 }

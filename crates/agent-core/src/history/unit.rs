@@ -1,11 +1,10 @@
 //! The unit of a history: a message, a reply with its results, or a failed reply.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::HistoryError;
 use crate::identity::ToolCallId;
@@ -13,7 +12,8 @@ use crate::message::{AgentMessage, AssistantMessage, Message, ToolResultMessage,
 use crate::wire::WireCache;
 
 /// A shared message. A clone increments one reference count. It serializes as the message.
-#[derive(Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct MessageRef(Arc<AgentMessage>);
 
 impl MessageRef {
@@ -44,27 +44,9 @@ impl Deref for MessageRef {
     }
 }
 
-impl fmt::Debug for MessageRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 impl<M: Into<AgentMessage>> From<M> for MessageRef {
     fn from(message: M) -> Self {
         Self::new(message.into())
-    }
-}
-
-impl Serialize for MessageRef {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for MessageRef {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        AgentMessage::deserialize(deserializer).map(Self::new)
     }
 }
 
@@ -134,6 +116,7 @@ pub enum UnitKind {
 }
 
 /// A closed piece of history. It is encoded as a whole, once for each target model.
+#[derive(Debug)]
 pub struct Unit {
     kind: UnitKind,
     entries: Box<[Entry]>,
@@ -205,15 +188,6 @@ impl Unit {
     #[must_use]
     pub fn wire(&self) -> &WireCache {
         &self.wire
-    }
-}
-
-impl fmt::Debug for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unit")
-            .field("kind", &self.kind)
-            .field("entries", &self.entries)
-            .finish_non_exhaustive()
     }
 }
 

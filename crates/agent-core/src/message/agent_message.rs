@@ -128,9 +128,9 @@ impl AgentMessage {
     }
 }
 
-impl From<Message> for AgentMessage {
-    fn from(message: Message) -> Self {
-        Self::Llm(LlmMessage::new(message))
+impl<M: Into<Message>> From<M> for AgentMessage {
+    fn from(message: M) -> Self {
+        Self::Llm(LlmMessage::new(message.into()))
     }
 }
 
@@ -143,17 +143,5 @@ impl From<LlmMessage> for AgentMessage {
 impl From<ExtensionMessage> for AgentMessage {
     fn from(message: ExtensionMessage) -> Self {
         Self::Extension(message)
-    }
-}
-
-impl From<&str> for AgentMessage {
-    fn from(text: &str) -> Self {
-        Self::user(text)
-    }
-}
-
-impl From<String> for AgentMessage {
-    fn from(text: String) -> Self {
-        Self::user(text)
     }
 }

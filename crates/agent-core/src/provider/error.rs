@@ -259,15 +259,8 @@ impl ErrorContext {
     }
 }
 
-/// Formats one line: target, status, message and advice.
-impl From<&str> for ErrorContext {
-    fn from(message: &str) -> Self {
-        Self::new(message)
-    }
-}
-
-impl From<String> for ErrorContext {
-    fn from(message: String) -> Self {
+impl<T: Into<String>> From<T> for ErrorContext {
+    fn from(message: T) -> Self {
         Self::new(message)
     }
 }

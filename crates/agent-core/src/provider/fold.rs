@@ -19,7 +19,7 @@ const TEXT_ROOM: usize = 128;
 const ENTRY_ROOM: usize = 16;
 
 /// Collects the events of one reply.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct ReplyLog {
     shared: Arc<Mutex<Log>>,
 }
@@ -31,7 +31,7 @@ pub struct MessageSnapshot {
     entries: usize,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Log {
     text: String,
     entries: Vec<Entry>,
@@ -43,14 +43,14 @@ struct Log {
 }
 
 /// An event: its kind, its block, and the end of its text in the buffer.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Entry {
     kind: Kind,
     index: u32,
     end: usize,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
     TextSignature,
@@ -236,12 +236,6 @@ impl MessageSnapshot {
 impl fmt::Debug for MessageSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MessageSnapshot").field("entries", &self.entries).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for ReplyLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ReplyLog")
     }
 }
 

@@ -147,7 +147,7 @@ impl History {
     /// # Errors
     /// If the reply did not fail.
     pub fn push_failed(&mut self, reply: Entry) -> Result<(), HistoryError> {
-        match reply.message().as_llm().and_then(Message::as_assistant) {
+        match reply.message().as_assistant() {
             Some(r) if r.is_failed() => {
                 self.append(Unit::failed(reply));
                 Ok(())

@@ -17,7 +17,7 @@ use super::{
 use crate::drive::{AgentContext, AgentLoopConfig, Driven, Member};
 use crate::event::{Answer, Ended};
 use crate::identity::{GroupRole, TurnTrigger};
-use crate::message::{AgentMessage, AssistantMessage, Message, Usage};
+use crate::message::{AgentMessage, AssistantMessage, Usage};
 use crate::run::Run;
 use fit::{FittedInput, Parts};
 
@@ -185,7 +185,7 @@ async fn ask(judge: &Member) -> Verdict {
 }
 
 fn verdict_of(run: &Run) -> Verdict {
-    let reply = run.new_messages().iter().rev().find_map(|m| m.as_llm().and_then(Message::as_assistant));
+    let reply = run.new_messages().iter().rev().find_map(|m| m.as_assistant());
     let text = reply.filter(|r| !r.is_failed()).map(AssistantMessage::text).unwrap_or_default();
     let choice = match run.ended() {
         Some(Ended::Completed) => Ok(text),

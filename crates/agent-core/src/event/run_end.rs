@@ -5,7 +5,7 @@ use std::fmt;
 use super::{AgentEnd, AgentEvent, Ended, Question};
 use crate::budget::BudgetRefusal;
 use crate::history::MessageRef;
-use crate::message::{AssistantMessage, Message, Usage};
+use crate::message::{AssistantMessage, Usage};
 use crate::provider::ErrorKind;
 
 /// How a run ended, or that it waits for answers.
@@ -54,7 +54,7 @@ impl RunReply {
     /// Returns the last reply of the model, if there is one.
     #[must_use]
     pub fn message(&self) -> Option<&AssistantMessage> {
-        self.messages.iter().rev().find_map(|m| m.as_llm().and_then(Message::as_assistant))
+        self.messages.iter().rev().find_map(|m| m.as_assistant())
     }
 
     /// Returns the text of the last reply; empty if the model did not reply with text.

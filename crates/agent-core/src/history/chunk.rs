@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::Unit;
 use super::joined::Joined;
 use crate::identity::stable_hash;
-use crate::message::{AgentMessage, AssistantMessage};
+use crate::message::AssistantMessage;
 
 /// The number of units in a chunk.
 const CHUNK: usize = 32;
@@ -164,10 +164,5 @@ pub(super) fn shared(a: &Arc<Chunk>, b: &Arc<Chunk>) -> usize {
 }
 
 fn call_ids(unit: &Unit) -> impl Iterator<Item = &str> {
-    unit.first()
-        .and_then(AgentMessage::as_llm)
-        .and_then(crate::message::Message::as_assistant)
-        .into_iter()
-        .flat_map(AssistantMessage::tool_calls)
-        .map(|c| c.id.as_str())
+    unit.reply().into_iter().flat_map(AssistantMessage::tool_calls).map(|c| c.id.as_str())
 }

@@ -64,6 +64,12 @@ impl Entry {
         Self { tokens, message }
     }
 
+    /// Creates an entry with a known token count, or else with the default estimate.
+    pub(crate) fn counted(message: MessageRef, tokens: Option<u64>) -> Self {
+        let tokens = tokens.unwrap_or_else(|| message_tokens(&message));
+        Self { tokens, message }
+    }
+
     /// Returns the message of the entry.
     #[must_use]
     pub fn message(&self) -> &AgentMessage {
@@ -98,8 +104,7 @@ impl From<AgentMessage> for Entry {
 /// Uses the default estimate as the token count.
 impl From<MessageRef> for Entry {
     fn from(message: MessageRef) -> Self {
-        let tokens = message_tokens(&message);
-        Self { tokens, message }
+        Self::counted(message, None)
     }
 }
 
@@ -133,7 +138,7 @@ impl Unit {
     }
 
     pub(super) fn exchange(reply: Entry, results: Vec<Entry>) -> Result<Self, HistoryError> {
-        let Some(message) = reply.message().as_llm().and_then(Message::as_assistant) else {
+        let Some(message) = reply.message().as_assistant() else {
             return Err(HistoryError::Unpaired { calls: vec![], results: result_ids(&results) });
         };
         if message.is_failed() {
@@ -170,7 +175,7 @@ impl Unit {
     /// Returns the reply of the unit, if it has one.
     #[must_use]
     pub fn reply(&self) -> Option<&AssistantMessage> {
-        self.first().and_then(AgentMessage::as_llm).and_then(Message::as_assistant)
+        self.first().and_then(AgentMessage::as_assistant)
     }
 
     /// Returns the results of the reply's calls, in order.

@@ -5,7 +5,7 @@ mod written;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Message;
+use super::{AssistantMessage, Message};
 use crate::identity::{Timestamp, TurnId};
 
 /// A message in an agent's history.
@@ -97,6 +97,11 @@ impl AgentMessage {
             Self::Llm(m) => Some(&m.message),
             Self::Extension(_) => None,
         }
+    }
+
+    /// Returns the reply if this is one of a model.
+    pub(crate) fn as_assistant(&self) -> Option<&AssistantMessage> {
+        self.as_llm().and_then(Message::as_assistant)
     }
 
     /// Returns the role: `user`, `assistant`, `toolResult` or `extension`.

@@ -7,8 +7,8 @@ use super::input::ToolChange;
 use super::step::{CallStage, PendingCall, Step};
 use crate::event::{Question, ToolExecutionEnd};
 use crate::history::Entry;
-use crate::identity::{LoopId, Part, QuestionId, StepKey, Timestamp, ToolCallId, joined};
-use crate::message::{Message, ToolCall};
+use crate::identity::{LoopId, Part, StepKey, Timestamp, ToolCallId, joined};
+use crate::message::{AssistantMessage, ToolCall};
 use crate::tool::ToolResult;
 
 /// A reply whose calls are not all closed. It is not in the history yet.
@@ -67,17 +67,12 @@ pub(super) struct CallOutcome {
 }
 
 impl OpenCalls {
-    pub(super) fn new(reply: Entry) -> Self {
-        let calls: Option<Vec<ToolCall>> = reply
-            .message()
-            .as_llm()
-            .and_then(Message::as_assistant)
-            .map(|m| m.tool_calls().cloned().collect());
+    /// Creates the open calls of a reply, of which `group` run concurrently.
+    pub(super) fn new(reply: Entry, group: usize) -> Self {
+        let calls = reply.message().as_assistant().into_iter().flat_map(AssistantMessage::tool_calls);
         let slots = calls
-            .unwrap_or_default()
-            .into_iter()
             .map(|call| Slot {
-                call,
+                call: call.clone(),
                 stage: Stage::New,
                 started: false,
                 forced: false,
@@ -85,33 +80,11 @@ impl OpenCalls {
                 closed: None,
             })
             .collect();
-        Self { reply, slots, group: 1, aborting: false, interrupted: None }
-    }
-
-    /// Sets how many calls run concurrently.
-    pub(super) fn grouped(mut self, size: usize) -> Self {
-        self.group = size.max(1);
-        self
-    }
-
-    pub(super) fn reply(&self) -> &Entry {
-        &self.reply
-    }
-
-    pub(super) fn slots(&self) -> &[Slot] {
-        &self.slots
-    }
-
-    pub(super) fn slots_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
-        self.slots.iter_mut()
+        Self { reply, slots, group: group.max(1), aborting: false, interrupted: None }
     }
 
     pub(super) fn slot_mut(&mut self, id: &ToolCallId) -> Option<&mut Slot> {
         self.slots.iter_mut().find(|s| s.call.id == *id)
-    }
-
-    pub(super) fn question_slot_mut(&mut self, id: &QuestionId) -> Option<&mut Slot> {
-        self.slots.iter_mut().find(|s| matches!(&s.stage, Stage::Asked(q) if q.id == *id))
     }
 
     pub(super) fn questions(&self) -> impl Iterator<Item = &Question> {

@@ -30,7 +30,7 @@ impl Run {
     #[must_use]
     pub fn open_reply(&self) -> Option<&MessageRef> {
         match &self.phase {
-            Phase::Tools(open) => Some(open.reply().shared()),
+            Phase::Tools(open) => Some(open.reply.shared()),
             _ => None,
         }
     }

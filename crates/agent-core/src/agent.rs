@@ -98,7 +98,7 @@ pub struct BasicAgent {
 /// ([`update_tools`](Self::update_tools)).
 #[derive(Clone)]
 pub struct AgentHandle {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 /// A handle that does not keep the agent alive. Tools and listeners of an agent use it to refer to their own agent.
@@ -123,10 +123,10 @@ impl Deref for BasicAgent {
     }
 }
 
-struct Inner {
+pub(crate) struct Inner {
     settings: Mutex<Settings>,
     state: Mutex<State>,
-    mailbox: Arc<Mailbox>,
+    pub(crate) mailbox: Arc<Mailbox>,
     listeners: Listeners,
     /// The last requests of the conversation, for the detection of cache breaks.
     prefixes: Prefixes,
@@ -136,8 +136,8 @@ struct Inner {
 
 /// The settings of the next run.
 #[derive(Clone)]
-struct Settings {
-    agent_id: AgentId,
+pub(crate) struct Settings {
+    pub(crate) agent_id: AgentId,
     system_prompt: Arc<str>,
     tools: Tools,
     config: Arc<AgentLoopConfig>,
@@ -151,7 +151,7 @@ impl Settings {
 }
 
 impl Inner {
-    fn settings(&self) -> MutexGuard<'_, Settings> {
+    pub(crate) fn settings(&self) -> MutexGuard<'_, Settings> {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -167,13 +167,13 @@ impl Inner {
     }
 
     /// Queues a message for the open run or the next one.
-    fn queue(&self, kind: QueueKind, message: AgentMessage) {
+    pub(crate) fn queue(&self, kind: QueueKind, message: AgentMessage) {
         let entry = self.counted(message);
         self.mailbox.queue(Queued::new(kind, entry));
     }
 
     /// Starts a session with a new id and returns the id.
-    fn start_session(&self, origin: SessionOrigin) -> SessionId {
+    pub(crate) fn start_session(&self, origin: SessionOrigin) -> SessionId {
         let id = SessionId::from(self.settings().config.services.environment.random_id());
         let mut state = self.state();
         state.session_id = id.clone();

@@ -153,31 +153,31 @@ impl Budget {
     /// Returns the name of the account.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.account.name()
+        &self.account.name
     }
 
     /// Returns the limits, including all raises.
     #[must_use]
     pub fn limits(&self) -> BudgetLimits {
-        self.account.limits()
+        self.account.book().allowed()
     }
 
     /// Returns the spending of the account and its children, without the time of open runs.
     #[must_use]
     pub fn spent(&self) -> Spending {
-        self.account.spent(None)
+        self.account.book().spent
     }
 
     /// Returns the spending, including the time of open runs until `now`.
     #[must_use]
     pub fn spent_at(&self, now: Timestamp) -> Spending {
-        self.account.spent(Some(now))
+        self.account.book().spent_at(now)
     }
 
     /// Returns the amounts that are reserved for calls in progress.
     #[must_use]
     pub fn reserved(&self) -> Spending {
-        self.account.reserved()
+        self.account.book().reserved
     }
 
     /// Returns what is left of each limit of this account and its ancestors; `None` where there is no limit.
@@ -205,7 +205,7 @@ impl Budget {
         environment: &dyn Environment,
     ) -> Result<Reservation, Box<BudgetRefusal>> {
         loop {
-            let mut freed = std::pin::pin!(self.account.freed());
+            let mut freed = std::pin::pin!(self.account.freed.notified());
             // Registered before the attempt, so that no release in between is missed.
             freed.as_mut().enable();
             match self.try_reserve(ask, environment.now()) {
@@ -219,13 +219,16 @@ impl Budget {
     #[must_use]
     pub fn force(&self, ask: &Ask) -> Reservation {
         let amounts = ask.at_most();
-        self.account.reserve_unchecked(&amounts);
+        for account in self.account.path() {
+            let mut book = account.book();
+            book.reserved = book.reserved.plus(&amounts);
+        }
         Reservation::new(Arc::clone(&self.account), amounts, None)
     }
 
     /// Charges spending without a reservation, even if it exceeds a limit.
     pub fn charge(&self, spent: Spending) {
-        self.account.charge(&spent);
+        self.account.settle_up(&Spending::default(), &spent);
     }
 
     /// Raises the existing limits of this account by these amounts.
@@ -235,7 +238,8 @@ impl Budget {
 
     /// Raises the limits of the ancestor `level` levels above; 0 is this account.
     pub fn raise_at(&self, level: u32, by: Spending) {
-        if let Some(account) = self.account.at(level) {
+        let at = usize::try_from(level).ok();
+        if let Some(account) = at.and_then(|at| self.account.path().nth(at)) {
             account.raise(&by);
         }
     }
@@ -269,7 +273,8 @@ impl Budget {
     /// # Errors
     /// [`BudgetError::NoPrices`].
     pub fn check(&self, model: &ModelConfig) -> Result<(), BudgetError> {
-        if self.account.limits_money() && !model.cost.is_known() {
+        let limits_money = self.account.path().any(|account| account.book().limits.money.is_some());
+        if limits_money && !model.cost.is_known() {
             return Err(BudgetError::NoPrices {
                 provider: model.provider.clone(),
                 model: model.id.clone(),

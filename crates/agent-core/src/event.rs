@@ -115,7 +115,7 @@ pub enum AgentEvent {
         /// The name of the tool.
         tool_name: ToolName,
         /// The arguments as the model sent them.
-        #[serde(flatten, with = "json::arguments")]
+        #[serde(flatten, serialize_with = "json::arguments")]
         args: ToolArguments,
     },
     /// A tool reports a partial result. This is a live event.

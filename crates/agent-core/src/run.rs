@@ -274,6 +274,11 @@ impl Run {
         })
     }
 
+    /// Checks whether the run would accept the input now.
+    pub(crate) fn check(&self, now: Timestamp, input: &Input) -> Result<(), Misplaced> {
+        self.clone().apply(now, input.clone(), &mut Vec::new())
+    }
+
     /// Returns the state of the run without its setup and its messages. [`restore`](Self::restore) rebuilds the run
     /// from it.
     #[must_use]

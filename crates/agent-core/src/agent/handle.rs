@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -12,7 +11,7 @@ use super::{AgentError, AgentHandle, AgentState, IntoPrompt, Request, WeakAgent}
 use crate::drive::{AgentLoopConfig, EventReceiver};
 use crate::event::{AgentEvent, Answer, Question, RunEnd, RunReply, StreamDelta};
 use crate::history::{History, MessageRef, Repair};
-use crate::identity::{AgentId, ContinuationKind, QuestionId, SessionId, SessionOrigin, ToolName};
+use crate::identity::{AgentId, ContinuationKind, QuestionId, SessionId, ToolName};
 use crate::message::AgentMessage;
 use crate::run::{Input, QueueKind};
 use crate::tool::AgentTool;
@@ -362,24 +361,6 @@ impl AgentHandle {
         let entry = self.inner.counted(message.into());
         self.inner.state().history.push_entry(entry)?;
         Ok(())
-    }
-
-    /// Starts a new session with a new id and loops counted from 1. The conversation is retained.
-    pub(crate) fn start_new_session(&self) -> SessionId {
-        self.inner.start_session(SessionOrigin::Explicit)
-    }
-
-    /// Starts a new session if the last run started more than `threshold` ago. Returns the new id, or `None`.
-    ///
-    /// The new session's first [`AgentStart`](crate::AgentStart) names the reason and the previous session.
-    pub(crate) fn rotate_if_idle(&self, threshold: Duration) -> Option<SessionId> {
-        let now = self.inner.settings().config.services.environment.now();
-        let last = self.inner.state().last_active_at?;
-        let is_old = Duration::from_millis(now.millis_since(last)) > threshold;
-        is_old.then(|| {
-            let (threshold_secs, previous_session_id) = (threshold.as_secs(), self.session_id());
-            self.inner.start_session(SessionOrigin::Inactivity { threshold_secs, previous_session_id })
-        })
     }
 
     /// Changes the list of tools in one step, for tools that are not always available, such as those of an MCP server.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::message::MAX_ARGUMENTS_SHOWN;
-use crate::tool::validate::{ArgumentError, MAX_ARGUMENT_ERRORS};
+use crate::tool::validate::{ArgumentError, MAX_ARGUMENT_ERRORS, shown};
 
 /// What is wrong with an answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,12 +65,7 @@ pub struct AnswerError {
 
 impl AnswerError {
     pub(crate) fn new(fault: AnswerFault, received: &str) -> Self {
-        let cut = received.get(..received.floor_char_boundary(MAX_ARGUMENTS_SHOWN)).unwrap_or_default();
-        let received = if cut.len() < received.len() {
-            format!("{cut}… ({} bytes)", received.len())
-        } else {
-            received.to_owned()
-        };
+        let received = shown(received, MAX_ARGUMENTS_SHOWN);
         Self { fault, received, asked: 1 }
     }
 

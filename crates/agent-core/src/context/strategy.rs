@@ -223,20 +223,10 @@ fn reshared(history: &History, new: Vec<AgentMessage>) -> Vec<MessageRef> {
     let head = old.iter().zip(&new).take_while(|(a, b)| ****a == **b).count();
     let most = old.len().min(new.len()) - head;
     let tail = old.iter().rev().zip(new.iter().rev()).take(most).take_while(|(a, b)| ****a == **b).count();
-    let (new_len, old_len) = (new.len(), old.len());
-    new.into_iter()
-        .enumerate()
-        .map(|(at, message)| {
-            let same = if at < head {
-                old.get(at)
-            } else if at >= new_len - tail {
-                old.get(old_len - (new_len - at))
-            } else {
-                None
-            };
-            same.map_or_else(|| MessageRef::new(message), |same| MessageRef::clone(same))
-        })
-        .collect()
+    let (middle, end) = (new.len() - head - tail, old.len() - tail);
+    let shared = |from: usize, count: usize| old.iter().skip(from).take(count).map(|m| MessageRef::clone(m));
+    let changed = new.into_iter().skip(head).take(middle).map(MessageRef::new);
+    shared(0, head).chain(changed).chain(shared(end, tail)).collect()
 }
 
 /// Returns the splices that turn `old` into `new`, and the repairs that were needed to close `new`. Messages that are

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::LoopError;
 use crate::budget::{Budget, BudgetError};
 use crate::context::{CompactionStrategy, HeuristicTokenCounter, TokenCounter};
 use crate::environment::Environment;
@@ -203,6 +204,15 @@ impl AgentContext {
     pub fn with_history(mut self, history: History) -> Self {
         self.history = history;
         self
+    }
+
+    /// Checks that a loop can continue from the messages without a new prompt.
+    pub(crate) fn check_continues(&self) -> Result<(), LoopError> {
+        match self.history.last() {
+            None => Err(LoopError::EmptyContext),
+            Some(last) if last.role() == "assistant" => Err(LoopError::AssistantTail),
+            Some(_) => Ok(()),
+        }
     }
 
     /// Creates the ids that are not set.

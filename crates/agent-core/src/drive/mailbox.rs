@@ -23,9 +23,6 @@ struct Inner {
     open: bool,
 }
 
-/// A copy of the current queues.
-pub(crate) type QueueView = Queues;
-
 impl Mailbox {
     pub(crate) fn new(steering: QueueMode, follow_up: QueueMode) -> Self {
         let inner = Inner { queues: Queues::new(steering, follow_up), ..Inner::default() };
@@ -58,27 +55,13 @@ impl Mailbox {
     }
 
     /// Returns the queues including the pending inputs.
-    pub(crate) fn view(&self) -> QueueView {
+    pub(crate) fn view(&self) -> Queues {
         let inner = self.lock();
         let mut queues = inner.queues.clone();
         for input in inner.in_flight.iter().chain(&inner.pending).cloned() {
             perform(&mut queues, input);
         }
         queues
-    }
-
-    /// Returns the modes of the queues.
-    pub(crate) fn modes(&self) -> (QueueMode, QueueMode) {
-        let inner = self.lock();
-        let mut modes = inner.queues.modes();
-        for input in inner.in_flight.iter().chain(&inner.pending) {
-            match input {
-                Input::SetQueueMode { kind: QueueKind::FollowUp, mode } => modes.1 = *mode,
-                Input::SetQueueMode { mode, .. } => modes.0 = *mode,
-                _ => {}
-            }
-        }
-        modes
     }
 
     /// Opens the mailbox for a new run and returns the waiting messages for it.

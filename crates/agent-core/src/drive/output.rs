@@ -9,7 +9,8 @@ use crate::event::AgentEvent;
 use crate::run::Run;
 
 /// The error of a listener that panicked, with its message.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("a listener panicked: {0}")]
 pub(crate) struct ListenerPanicked(pub(crate) String);
 
 /// Receives the events of an agent before its channel does: first its state, then its listeners in order.

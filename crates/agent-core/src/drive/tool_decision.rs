@@ -11,6 +11,7 @@ use crate::hooks::{ToolCallInfo, Verdict};
 use crate::journal::Durability;
 use crate::message::{MAX_ARGUMENTS_SHOWN, ToolCall};
 use crate::run::{CallStage, PendingCall, Run, ToolQuestion, ToolVerdict};
+use crate::tool::validate::shown;
 use crate::tool::{AgentTool, Effects, ToolError, ToolResult, Tools};
 
 /// The question about a call with side effects that had begun when the run was interrupted.
@@ -110,7 +111,7 @@ fn checked_arguments(
         format!(
             "The arguments of {} are not valid JSON ({error}). Received: {}",
             call.name,
-            shown(call.arguments.text())
+            shown(call.arguments.text(), MAX_ARGUMENTS_SHOWN)
         )
     })?;
     let prepared = tool.prepare_arguments(value.clone());
@@ -176,13 +177,4 @@ fn denied(reason: String) -> String {
     } else {
         reason
     }
-}
-
-/// Returns the beginning of a text, at most [`MAX_ARGUMENTS_SHOWN`] bytes.
-fn shown(text: &str) -> String {
-    if text.len() <= MAX_ARGUMENTS_SHOWN {
-        return text.to_owned();
-    }
-    let end = text.floor_char_boundary(MAX_ARGUMENTS_SHOWN);
-    format!("{}… ({} bytes in all)", text.get(..end).unwrap_or_default(), text.len())
 }

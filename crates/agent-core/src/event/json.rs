@@ -64,30 +64,10 @@ pub(super) mod answer {
     }
 }
 
-/// The arguments of a call: `arguments`, and `arguments_text` where the value does not give the text back.
-pub(super) mod arguments {
-    use serde::de::Error as _;
-    use serde::{Deserialize, Deserializer, Serializer};
-    use serde_json::Value;
-
-    use crate::message::ToolArguments;
-
-    #[derive(Deserialize)]
-    struct Form {
-        arguments: Option<Value>,
-        arguments_text: Option<String>,
-    }
-
-    pub(crate) fn serialize<S: Serializer>(args: &ToolArguments, serializer: S) -> Result<S::Ok, S::Error> {
-        args.serialize_named(serializer, "arguments_text")
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ToolArguments, D::Error> {
-        let Form { arguments, arguments_text } = Form::deserialize(deserializer)?;
-        match (arguments_text, arguments) {
-            (Some(text), _) => Ok(ToolArguments::from_text(text)),
-            (None, Some(value)) => Ok(ToolArguments::from(value)),
-            (None, None) => Err(D::Error::missing_field("arguments")),
-        }
-    }
+/// Serializes the arguments of a call: `arguments`, and `arguments_text` where the value does not reproduce the text.
+pub(super) fn arguments<S: serde::Serializer>(
+    args: &crate::message::ToolArguments,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    args.serialize_named(serializer, "arguments_text")
 }

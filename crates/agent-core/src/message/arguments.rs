@@ -163,6 +163,7 @@ impl<'de> Deserialize<'de> for ToolArguments {
         #[serde(rename_all = "camelCase")]
         struct Wire {
             arguments: Option<Value>,
+            #[serde(alias = "arguments_text")]
             arguments_text: Option<String>,
         }
         let wire = Wire::deserialize(deserializer)?;

@@ -81,44 +81,38 @@ pub(super) fn fit_to_window(original: Parts, budget: u64, counter: &dyn TokenCou
     let count = |text: &str| counter.count_text(text);
     let count_all = |texts: &[String]| texts.iter().fold(0u64, |sum, t| sum.saturating_add(count(t)));
     let query = count(&original.query);
-
-    let outputs = count_all(&original.outputs);
-    let room = budget.saturating_sub(query).saturating_sub(outputs);
-    for tier in TIERS {
-        let prior = shorten(&original.prior, tier, room, counter);
-        if query.saturating_add(outputs).saturating_add(count(&prior)) <= budget {
-            let parts = Parts { prior, ..original };
-            return FittedInput { parts, prior: tier, outputs: Tier::Whole, fits: true };
-        }
+    // Returns the longest conversation that fits beside answers of this size.
+    let fitting_prior = |outputs: u64| {
+        let others = query.saturating_add(outputs);
+        TIERS.into_iter().find_map(|tier| {
+            let prior = shorten(&original.prior, tier, budget.saturating_sub(others), counter);
+            (others.saturating_add(count(&prior)) <= budget).then_some((prior, tier))
+        })
+    };
+    if let Some((prior, tier)) = fitting_prior(count_all(&original.outputs)) {
+        let parts = Parts { prior, ..original };
+        return FittedInput { parts, prior: tier, outputs: Tier::Whole, fits: true };
     }
 
     // The minimum of the conversation is not available to the answers.
     let least = count(&cut(&original.prior, LEAST_CHARS));
-    let mut query_text = original.query.clone();
-    let share = |query: u64| {
+    let shortened = |tier: Tier, query: u64| -> Vec<String> {
         let room = budget.saturating_sub(query).saturating_sub(least);
-        room / u64::try_from(original.outputs.len().max(1)).unwrap_or(u64::MAX)
+        let share = room / u64::try_from(original.outputs.len().max(1)).unwrap_or(u64::MAX);
+        original.outputs.iter().map(|output| shorten(output, tier, share, counter)).collect()
     };
-    for tier in [Tier::LastLines, Tier::Ends, Tier::Cut] {
-        let shortened: Vec<String> =
-            original.outputs.iter().map(|o| shorten(o, tier, share(query), counter)).collect();
-        let outputs = count_all(&shortened);
-        let room = budget.saturating_sub(query).saturating_sub(outputs);
-        for prior_tier in TIERS {
-            let prior = shorten(&original.prior, prior_tier, room, counter);
-            if query.saturating_add(outputs).saturating_add(count(&prior)) <= budget {
-                let parts = Parts { prior, query: query_text, outputs: shortened };
-                return FittedInput { parts, prior: prior_tier, outputs: tier, fits: true };
-            }
+    for outputs_tier in [Tier::LastLines, Tier::Ends, Tier::Cut] {
+        let outputs = shortened(outputs_tier, query);
+        if let Some((prior, tier)) = fitting_prior(count_all(&outputs)) {
+            let parts = Parts { prior, query: original.query.clone(), outputs };
+            return FittedInput { parts, prior: tier, outputs: outputs_tier, fits: true };
         }
     }
 
     // It cannot fit. The query gets a quarter, so that a long query leaves room for the answers.
-    query_text = shorten(&query_text, Tier::Cut, budget / 4, counter);
-    let query = count(&query_text);
-    let shortened: Vec<String> =
-        original.outputs.iter().map(|o| shorten(o, Tier::Cut, share(query), counter)).collect();
-    let parts = Parts { prior: cut(&original.prior, LEAST_CHARS), query: query_text, outputs: shortened };
+    let query = shorten(&original.query, Tier::Cut, budget / 4, counter);
+    let outputs = shortened(Tier::Cut, count(&query));
+    let parts = Parts { prior: cut(&original.prior, LEAST_CHARS), query, outputs };
     FittedInput { parts, prior: Tier::Cut, outputs: Tier::Cut, fits: false }
 }
 

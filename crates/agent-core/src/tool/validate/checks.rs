@@ -11,35 +11,25 @@ pub(super) fn broken_bounds(schema: &Map<String, Value>, value: &Value) -> Vec<S
     match value {
         Value::Number(_) => broken_number_bounds(schema, value.as_f64().unwrap_or_default()),
         Value::String(text) => {
-            let length = || text.chars().count() as u64;
-            [
-                size(schema, "minLength")
-                    .filter(|min| length() < *min)
-                    .map(|n| format!("must have at least {n} character(s)")),
-                size(schema, "maxLength")
-                    .filter(|max| length() > *max)
-                    .map(|n| format!("must have at most {n} character(s)")),
-            ]
-            .into_iter()
-            .flatten()
-            .collect()
+            broken_lengths(schema, ["minLength", "maxLength"], || text.chars().count(), "character")
         }
-        Value::Array(items) => {
-            let length = items.len() as u64;
-            [
-                size(schema, "minItems")
-                    .filter(|min| length < *min)
-                    .map(|n| format!("must have at least {n} item(s)")),
-                size(schema, "maxItems")
-                    .filter(|max| length > *max)
-                    .map(|n| format!("must have at most {n} item(s)")),
-            ]
-            .into_iter()
-            .flatten()
-            .collect()
-        }
+        Value::Array(items) => broken_lengths(schema, ["minItems", "maxItems"], || items.len(), "item"),
         Value::Null | Value::Bool(_) | Value::Object(_) => Vec::new(),
     }
+}
+
+/// Checks a length. A bound that is not a whole number is ignored.
+fn broken_lengths(
+    schema: &Map<String, Value>,
+    [least, most]: [&str; 2],
+    length: impl Fn() -> usize,
+    unit: &str,
+) -> Vec<String> {
+    let bound = |key: &str| keyword(schema, key).and_then(Value::as_u64);
+    let less = bound(least).filter(|n| (length() as u64) < *n);
+    let more = bound(most).filter(|n| (length() as u64) > *n);
+    let less = less.map(|n| format!("must have at least {n} {unit}(s)"));
+    less.into_iter().chain(more.map(|n| format!("must have at most {n} {unit}(s)"))).collect()
 }
 
 fn broken_number_bounds(schema: &Map<String, Value>, n: f64) -> Vec<String> {
@@ -78,11 +68,6 @@ fn is_multiple(n: f64, of: f64) -> bool {
     (ratio - ratio.round()).abs() <= 1e-9 * ratio.abs().max(1.0)
 }
 
-/// A length; what is no whole number is no bound.
-fn size(schema: &Map<String, Value>, key: &str) -> Option<u64> {
-    keyword(schema, key).and_then(Value::as_u64)
-}
-
 /// A keyword of a schema. Most schemas have few, and to compare them all takes less time than to hash one.
 pub(super) fn keyword<'s>(schema: &'s Map<String, Value>, name: &str) -> Option<&'s Value> {
     const FEW: usize = 8;
@@ -95,9 +80,10 @@ pub(super) fn keyword<'s>(schema: &'s Map<String, Value>, name: &str) -> Option<
 /// The types that a schema allows; empty when it allows all.
 pub(super) fn types(schema: &Map<String, Value>) -> Cow<'static, [Type]> {
     let types: Cow<'static, [Type]> = match keyword(schema, "type") {
-        Some(Value::String(name)) => Cow::Borrowed(Type::named(name).map_or(&[], Type::alone)),
+        Some(Value::String(name)) => Cow::Borrowed(Type::named(name).map_or(&[], std::slice::from_ref)),
         Some(Value::Array(names)) => {
-            let known: Vec<Type> = names.iter().filter_map(Value::as_str).filter_map(Type::named).collect();
+            let known: Vec<Type> =
+                names.iter().filter_map(Value::as_str).filter_map(Type::named).copied().collect();
             // A list with an unknown name allows something that we cannot check.
             if known.len() == names.len() { Cow::Owned(known) } else { Cow::Borrowed(&[]) }
         }

@@ -14,31 +14,13 @@ pub(super) enum Type {
     Object,
 }
 
-impl Type {
-    pub(super) fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "null" => Self::Null,
-            "boolean" => Self::Boolean,
-            "integer" => Self::Integer,
-            "number" => Self::Number,
-            "string" => Self::String,
-            "array" => Self::Array,
-            "object" => Self::Object,
-            _ => return None,
-        })
-    }
+static ALL: [Type; 7] =
+    [Type::Null, Type::Boolean, Type::Integer, Type::Number, Type::String, Type::Array, Type::Object];
 
-    /// A list of this type.
-    pub(super) fn alone(self) -> &'static [Self] {
-        match self {
-            Self::Null => &[Self::Null],
-            Self::Boolean => &[Self::Boolean],
-            Self::Integer => &[Self::Integer],
-            Self::Number => &[Self::Number],
-            Self::String => &[Self::String],
-            Self::Array => &[Self::Array],
-            Self::Object => &[Self::Object],
-        }
+impl Type {
+    /// Returns the type with this name in schemas.
+    pub(super) fn named(name: &str) -> Option<&'static Self> {
+        ALL.iter().find(|t| t.name() == name)
     }
 
     pub(super) fn name(self) -> &'static str {
@@ -53,29 +35,23 @@ impl Type {
         }
     }
 
-    pub(super) fn holds(self, value: &Value) -> bool {
-        match self {
-            Self::Null => value.is_null(),
-            Self::Boolean => value.is_boolean(),
-            Self::Integer => value.as_number().is_some_and(is_integer),
-            Self::Number => value.is_number(),
-            Self::String => value.is_string(),
-            Self::Array => value.is_array(),
-            Self::Object => value.is_object(),
+    /// Returns the narrowest type of a value.
+    pub(super) fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(_) => Self::Boolean,
+            Value::Number(n) if is_integer(n) => Self::Integer,
+            Value::Number(_) => Self::Number,
+            Value::String(_) => Self::String,
+            Value::Array(_) => Self::Array,
+            Value::Object(_) => Self::Object,
         }
     }
-}
 
-/// The name of a value's type.
-pub(super) fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(n) if is_integer(n) => "integer",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
+    /// Returns whether a value has this type. An integer is also a number.
+    pub(super) fn holds(self, value: &Value) -> bool {
+        let narrowest = Self::of(value);
+        narrowest == self || (self == Self::Number && narrowest == Self::Integer)
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::checks::{broken_bounds, keyword, same, types};
-use super::coerce::{Type, coerced, type_name, whole};
+use super::coerce::{Type, coerced, whole};
 use super::path::Path;
 use super::{ArgumentError, ArgumentErrors, MAX_ARGUMENT_ERRORS, MAX_VALUE_SHOWN, shown};
 
@@ -137,7 +137,7 @@ impl<'s> Walk<'s> {
             return true;
         }
         let names: Vec<&str> = wanted.iter().map(|t| t.name()).collect();
-        self.error(path, format!("must be {}, not {}", names.join(" or "), type_name(value)), value);
+        self.error(path, format!("must be {}, not {}", names.join(" or "), Type::of(value).name()), value);
         false
     }
 

@@ -9,8 +9,8 @@
 //! |---|---|
 //! | an agent, over all its runs | `BasicAgent::with_budget` |
 //! | a loop without a handle | `AgentLoopConfig::budget` |
-//! | a sub-agent | takes from the budget of its caller by itself; `SubAgentTool::with_budget` bounds its share |
-//! | a tool, a judge, a compaction that asks a model itself | [`Budget::meter`] around its provider |
+//! | a sub-agent | draws from its caller's budget; `SubAgentTool::with_budget` limits its share |
+//! | a tool, a judge or a compaction that calls a model itself | [`Budget::meter`] around its provider |
 //!
 //! ```
 //! use agent_core::testing::{ScriptedProvider, ScriptedReply};

@@ -63,7 +63,7 @@ pub(crate) use mailbox::Mailbox;
 pub(crate) use member::{Driven, Driving, Member};
 pub(crate) use output::{Audience, ListenerPanicked, Output};
 pub(crate) use panics::panic_text;
-pub(crate) use shell::{Shell, ask_sources, counted, start_run};
+pub(crate) use shell::{Shell, counted, poll_sources, start_run};
 
 use crate::budget::BudgetError;
 use crate::environment::NoRuntime;
@@ -249,7 +249,7 @@ pub(crate) fn start_in(
     prompts: Vec<AgentMessage>,
 ) -> Result<(Run, Vec<AgentEvent>), HistoryError> {
     let prompts = prompts.into_iter().map(|m| counted(config, m)).collect();
-    start_run(config, context.setup(config), context.history.clone(), prompts, ask_sources(config))
+    start_run(config, context.setup(config), context.history.clone(), prompts, poll_sources(config))
 }
 
 /// Stores the result of a run in the context.

@@ -7,7 +7,7 @@
 //! # #[cfg(feature = "system")] {
 //! use agent_core::{Environment, SystemEnvironment};
 //! assert!(SystemEnvironment.now().0 > 1_700_000_000_000);
-//! // Outside a runtime there is nobody to run a task: an error, not a panic.
+//! // Without a runtime, spawning a task is an error and not a panic.
 //! assert!(SystemEnvironment.spawn(Box::pin(async {})).is_err());
 //! # }
 //! ```

@@ -220,7 +220,7 @@ impl EvaluationDecision {
 #[non_exhaustive]
 pub enum EvaluationError {
     /// No branch produced an answer.
-    #[error("no branch came to an answer; see how each outcome ended")]
+    #[error("no branch produced an answer; see how each outcome ended")]
     NoCandidate,
     /// [`OnlyBranchEvaluation`] requires exactly one branch and got several.
     #[error("OnlyBranchEvaluation takes one branch and got {branches}; use another strategy to select")]

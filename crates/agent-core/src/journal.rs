@@ -129,7 +129,7 @@ pub enum Durability {
 
 /// The error of an entry that could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("the run could not be written down: {message}")]
+#[error("the run could not be journaled: {message}")]
 #[non_exhaustive]
 pub struct JournalError {
     /// What went wrong, and in which file.

@@ -118,7 +118,7 @@ struct Turn {
     intake: Intake,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
 fn is_first(route: &u32) -> bool {
     *route == 0
 }

@@ -255,8 +255,8 @@ where
     Err(Box::new(AnswerError::new(AnswerFault::Empty, "")).into())
 }
 
-/// Reads a reply. If the whole text is not an answer, the last text block that is one counts. An answer that was cut
-/// off is reported as that, whatever else is wrong with it.
+/// Reads a reply. If the whole text is not an answer, the last text block that is one counts. An answer that the
+/// output limit cut off is reported as such, regardless of other errors.
 fn read<T>(end: &RunReply, read: impl Fn(&str) -> Result<T, AnswerError>) -> Result<T, AnswerError> {
     let Some(reply): Option<&AssistantMessage> = end.message() else { return read("") };
     let whole = read(&reply.text());

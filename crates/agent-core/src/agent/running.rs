@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use super::path::Left;
 use super::{AgentError, AgentHandle, Inner, Settings};
 use crate::drive::{
-    AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, LoopIds, Output, Shell,
-    ask_sources, counted, event_channel, run_setup, start_run,
+    AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, LoopIds, Output, Shell, counted,
+    event_channel, poll_sources, run_setup, start_run,
 };
 use crate::environment::NoRuntime;
 use crate::event::{AgentEvent, RunEnd};
@@ -76,7 +76,7 @@ impl AgentHandle {
         // The caller's own code may read the agent, so it runs before the state is locked.
         let prompts = prompts.into_iter().map(|m| counted(&config, m)).collect();
         let segment = config.config_segment();
-        ask_sources(&config).into_iter().for_each(|queued| self.inner.mailbox.queue(queued));
+        poll_sources(&config).into_iter().for_each(|queued| self.inner.mailbox.queue(queued));
         let (run, events) = {
             let mut state = self.inner.state();
             state.check_idle()?;

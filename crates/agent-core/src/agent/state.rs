@@ -17,7 +17,7 @@ use crate::provider::MessageSnapshot;
 use crate::run::{Queued, Run};
 use crate::tool::AgentTool;
 
-/// A snapshot of what an agent knows. [`AgentHandle::state`](super::AgentHandle::state) returns it.
+/// A snapshot of an agent's state. [`AgentHandle::state`](super::AgentHandle::state) returns it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AgentState {

@@ -35,7 +35,7 @@ impl fmt::Display for AnswerFault {
         match self {
             Self::Empty => f.write_str("there is no answer"),
             Self::CutOff => f.write_str("the answer was cut off at the limit of tokens"),
-            Self::NotJson { reason } => write!(f, "the answer is no JSON: {reason}"),
+            Self::NotJson { reason } => write!(f, "the answer is not JSON: {reason}"),
             Self::DoesNotFit { faults } => {
                 f.write_str("the answer does not fit the schema: ")?;
                 for (n, fault) in faults.iter().take(MAX_ARGUMENT_ERRORS).enumerate() {
@@ -51,7 +51,7 @@ impl fmt::Display for AnswerFault {
 /// The error of an answer that does not have the requested form.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error(
-    "{fault} (asked {asked} time(s)). Received: {received}. Say more in the prompt, allow more retries, or take a model that can be held to a schema"
+    "{fault} (requested {asked} time(s)). Received: {received}. Describe the answer in the prompt, allow more retries, or use a model that enforces a schema"
 )]
 #[non_exhaustive]
 pub struct AnswerError {

@@ -128,7 +128,7 @@ fn cascade(
         return Ok(());
     }
     drop_middle(draft, config.keep_first, config.keep_recent);
-    // The newest messages are kept whole, unless the budget itself would be exceeded.
+    // The newest messages remain whole, unless the budget itself would be exceeded.
     if draft.tokens() <= budget {
         return Ok(());
     }

@@ -34,18 +34,18 @@ impl Mailbox {
     }
 
     pub(crate) fn queue(&self, queued: Queued) {
-        self.give(Input::Queue { queued });
+        self.send(Input::Queue { queued });
     }
 
     pub(crate) fn clear(&self, kind: QueueKind) {
-        self.give(Input::ClearQueue { kind });
+        self.send(Input::ClearQueue { kind });
     }
 
     pub(crate) fn set_mode(&self, kind: QueueKind, mode: QueueMode) {
-        self.give(Input::SetQueueMode { kind, mode });
+        self.send(Input::SetQueueMode { kind, mode });
     }
 
-    fn give(&self, input: Input) {
+    fn send(&self, input: Input) {
         let mut inner = self.lock();
         if inner.open {
             inner.pending.push_back(input);
@@ -77,10 +77,10 @@ impl Mailbox {
         let mut inner = self.lock();
         inner.open = true;
         inner.queues = queues.clone();
-        let mut held = queues.clone().take_all();
+        let mut known = queues.clone().take_all();
         for queued in queued {
-            match held.iter().position(|h| *h == queued) {
-                Some(at) => drop(held.remove(at)),
+            match known.iter().position(|k| *k == queued) {
+                Some(at) => drop(known.remove(at)),
                 None => inner.pending.push_back(Input::Queue { queued }),
             }
         }

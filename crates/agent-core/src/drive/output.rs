@@ -37,8 +37,8 @@ pub(crate) trait Audience: Send + Sync {
 pub(crate) struct Output {
     tx: EventSender,
     audience: Option<Arc<dyn Audience>>,
-    /// The last event for the channel of an agent. It is sent after the agent has received the run, so that a reader
-    /// who sees the end finds the agent idle.
+    /// The last event for the channel of an agent. It is sent after the agent has received the run, so that the agent is
+    /// idle when a reader receives the end.
     withheld: Mutex<Option<Box<AgentEvent>>>,
 }
 

@@ -32,7 +32,7 @@ pub(super) fn target(
     let found = usize::try_from(at).ok().and_then(|at| config.routes.get(at));
     let route = found.ok_or_else(|| {
         format!(
-            "the run goes on with its route {route}, which this agent does not have; give it the same routes"
+            "the run continues with its route {route}, which this agent does not have; configure the same routes"
         )
     })?;
     Ok((route.provider.as_ref().unwrap_or(&config.services.provider).clone(), route.model.clone()))

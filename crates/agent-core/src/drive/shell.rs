@@ -44,7 +44,7 @@ pub(crate) fn start_run(
 }
 
 /// Polls the caller's message sources and returns the messages for the queues. A source that panics supplies nothing.
-pub(crate) fn ask_sources(config: &AgentLoopConfig) -> Vec<Queued> {
+pub(crate) fn poll_sources(config: &AgentLoopConfig) -> Vec<Queued> {
     let hooks = &config.hooks.queues;
     let sources = [(QueueKind::Steering, &hooks.steering), (QueueKind::FollowUp, &hooks.follow_up)];
     let mut queued = Vec::new();
@@ -294,7 +294,7 @@ impl Shell {
         if !self.is_open() {
             return Ok(());
         }
-        for queued in ask_sources(&self.config) {
+        for queued in poll_sources(&self.config) {
             self.apply_lenient(Input::Queue { queued }).await?;
         }
         while self.is_open()
@@ -316,7 +316,7 @@ impl Shell {
                 if let Some(mailbox) = &self.mailbox {
                     mailbox.refused();
                 }
-                tracing::warn!(%misplaced, "a queued input was refused");
+                tracing::warn!(%misplaced, "a queued input was rejected");
                 Ok(())
             }
             other => other,

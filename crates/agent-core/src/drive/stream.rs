@@ -96,6 +96,6 @@ pub enum StreamError {
     #[error(transparent)]
     Loop(#[from] LoopError),
     /// The task of the loop was aborted.
-    #[error("the loop's task was ended from outside before it had a result")]
+    #[error("the task of the loop was aborted before it had a result")]
     Lost,
 }

@@ -14,9 +14,9 @@ use crate::run::{CallStage, PendingCall, Run, ToolQuestion, ToolVerdict};
 use crate::tool::validate::shown;
 use crate::tool::{AgentTool, Effects, ToolError, ToolResult, Tools};
 
-/// The question about a call with side effects that had begun when the run was interrupted.
-const CUT_QUESTION: &str =
-    "This call had begun when the run was cut off, and what came of it is not known. Run it again?";
+/// The question about a call with side effects that had started when the run was interrupted.
+const INTERRUPTED_QUESTION: &str =
+    "This call had started when the run was interrupted, and its outcome is unknown. Run it again?";
 
 /// The decision about a call.
 pub(super) enum Decision {
@@ -60,7 +60,7 @@ pub(super) async fn decide(
         return Decision::Not(ToolVerdict::deny(ToolError::NotFound(call.name.to_string()).to_string()));
     };
     let tool = Arc::clone(tool);
-    let (given, fresh, cut) = match &pending.stage {
+    let (given, fresh, interrupted) = match &pending.stage {
         CallStage::New => (None, true, false),
         CallStage::Approved(arguments) => (arguments.clone(), false, false),
         CallStage::Began(arguments) => (arguments.clone(), false, true),
@@ -75,8 +75,8 @@ pub(super) async fn decide(
         Ok(arguments) => arguments,
         Err(text) => return Decision::Not(ToolVerdict::deny(text)),
     };
-    if cut && tool.effects(&arguments) == Effects::Once {
-        return Decision::Not(ToolVerdict::Ask(CUT_QUESTION.into()));
+    if interrupted && tool.effects(&arguments) == Effects::Once {
+        return Decision::Not(ToolVerdict::Ask(INTERRUPTED_QUESTION.into()));
     }
     let verdict = given.map_or(ToolVerdict::Allow, ToolVerdict::AllowWith);
     if !fresh {

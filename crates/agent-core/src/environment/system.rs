@@ -69,7 +69,7 @@ impl Environment for SystemEnvironment {
 }
 
 impl Timestamp {
-    /// Returns the current time of the operating system. Code that runs in an agent asks its [`Environment`] instead.
+    /// Returns the current time of the operating system. Code that runs in an agent uses its [`Environment`] instead.
     #[must_use]
     pub fn now() -> Self {
         SystemEnvironment.now()

@@ -33,7 +33,7 @@ const NAME: &str = "LlmJudgeEvaluation";
 const CONTENT_PERCENT: u64 = 80;
 
 /// The answer to a question of the judge's hooks, because no user can be asked.
-const NOBODY: &str = "Denied: nobody can be asked while answers are judged.";
+const NO_USER: &str = "Denied: no user can be asked while answers are judged.";
 
 /// Lets a model judge which answer is the best.
 ///
@@ -173,10 +173,10 @@ async fn ask(judge: &Member) -> Verdict {
         let Some(question) = run.questions().into_iter().next().filter(|_| run.ended().is_none()) else {
             return verdict_of(&run);
         };
-        driven = judge.answer(run, question.id, Answer::Deny { reason: NOBODY.to_owned() }).await;
+        driven = judge.answer(run, question.id, Answer::Deny { reason: NO_USER.to_owned() }).await;
     }
     let (choice, run) = match driven {
-        Driven::NotBegun(reason) => (format!("the judge could not begin: {reason}"), None),
+        Driven::NotBegun(reason) => (format!("the judge could not start: {reason}"), None),
         Driven::Panicked(message, run) => (format!("the judge panicked: {message}"), run),
         Driven::Run(run) => return verdict_of(&run),
     };
@@ -196,7 +196,7 @@ fn verdict_of(run: &Run) -> Verdict {
         }
         Some(Ended::Budget { refusal }) => Err(format!("the judge was stopped: {refusal}")),
         Some(Ended::Aborted) => Err("the judge was aborted".to_owned()),
-        None => Err("the judge waits for an answer that nobody can give".to_owned()),
+        None => Err("the judge waits for an answer that no user can give".to_owned()),
     };
     Verdict { choice, usage: run.usage().combine(&run.tool_usage()), begun: true }
 }

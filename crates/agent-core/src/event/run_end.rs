@@ -178,11 +178,13 @@ impl fmt::Display for RunEnd {
             }
             Self::Stopped(StopCause::Hook { reason }) => write!(f, "a hook stopped the run: {reason}"),
             Self::Stopped(StopCause::InputFilter { reason }) => {
-                write!(f, "an input filter refused the prompt: {reason}")
+                write!(f, "an input filter rejected the prompt: {reason}")
             }
             Self::Aborted => f.write_str("the run was aborted"),
             Self::Failed(RunFailure::Model { message, .. }) => f.write_str(message),
-            Self::Failed(RunFailure::Interrupted { reason }) => write!(f, "the run was cut off: {reason}"),
+            Self::Failed(RunFailure::Interrupted { reason }) => {
+                write!(f, "the run was interrupted: {reason}")
+            }
         }
     }
 }

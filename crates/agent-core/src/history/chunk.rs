@@ -139,8 +139,8 @@ pub(super) fn has_call(tail: &Arc<Chunk>, id: &str) -> bool {
     chain(tail).any(|c| c.calls.contains(&hash) && c.units.iter().any(|u| call_ids(u).any(|c| c == id)))
 }
 
-/// Returns the number of equal units at the start. Chunks begin at the same positions in every list, so the walk goes
-/// back from the ends until both lists contain the same chunk.
+/// Returns the number of equal units at the start. Chunks begin at the same positions in every list, so both lists
+/// are walked from their ends until they reach the same chunk.
 pub(super) fn shared(a: &Arc<Chunk>, b: &Arc<Chunk>) -> usize {
     let (mut x, mut y) = (Some(a), Some(b));
     let mut count = 0;

@@ -14,8 +14,8 @@ pub const MAX_ARGUMENTS_SHOWN: usize = 2_048;
 /// The arguments of a tool call.
 ///
 /// The text is stored as the model sent it and parsed at most once, on demand. An empty text means `{}`. A text that
-/// is not JSON is kept unchanged: the call is answered with an error that quotes it and is never executed with
-/// repaired arguments.
+/// is not JSON remains unchanged: the result of the call is an error that quotes it, and the call is never executed
+/// with repaired arguments.
 ///
 /// ```
 /// use agent_core::ToolArguments;

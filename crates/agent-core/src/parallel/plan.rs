@@ -155,7 +155,7 @@ impl Prepared {
             evaluation_usage: result.usage.evaluation,
             judge_loop_id: result.judge_loop_id.clone(),
             reason: Some(format!(
-                "branch {selected} was selected and not taken over: the conversation had gone on"
+                "branch {selected} was selected and not adopted: the conversation had changed"
             )),
             ..ParallelLoopEnd::new(group, session, config.services.environment.now())
         })
@@ -173,7 +173,7 @@ impl Prepared {
     }
 }
 
-/// Prepares all branches before it drives the first, so that each has an end whatever happens.
+/// Prepares all branches before it drives the first, so that each one emits an end even if another one fails.
 async fn run_all(members: &[Member]) -> Vec<ParallelLoopOutcome> {
     let driving: Vec<Driving> = members.iter().map(Member::begin).collect();
     let driven = join_all(driving.into_iter().map(Driving::drive)).await;
@@ -199,15 +199,15 @@ async fn evaluate(
 ) -> Result<Evaluated, EvaluationError> {
     let (cancel, branches) = (evaluation.cancel, evaluation.outcomes.len());
     let env = Arc::clone(&evaluation.group.environment);
-    let asked = AssertUnwindSafe(async { strategy.evaluate(evaluation).await }).catch_unwind();
-    let given_up = async {
+    let evaluation = AssertUnwindSafe(async { strategy.evaluate(evaluation).await }).catch_unwind();
+    let timed_out = async {
         cancel.cancelled().await;
         env.sleep(crate::run::GRACE).await;
     };
     let evaluated = tokio::select! {
         biased;
-        asked = asked => asked.unwrap_or_else(|p| Err(EvaluationError::Panicked(panic_text(&*p)))),
-        () = given_up => Err(EvaluationError::Aborted),
+        evaluated = evaluation => evaluated.unwrap_or_else(|p| Err(EvaluationError::Panicked(panic_text(&*p)))),
+        () = timed_out => Err(EvaluationError::Aborted),
     }?;
     match evaluated.decision.index() {
         index if index < branches => Ok(evaluated),

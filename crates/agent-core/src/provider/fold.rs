@@ -15,8 +15,8 @@ use crate::message::{
 };
 
 /// The initial capacity of the buffers, in bytes and entries, which avoids copies for a short reply.
-const TEXT_ROOM: usize = 128;
-const ENTRY_ROOM: usize = 16;
+const TEXT_CAPACITY: usize = 128;
+const ENTRY_CAPACITY: usize = 16;
 
 /// Collects the events of one reply.
 #[derive(Debug, Default)]
@@ -102,8 +102,8 @@ impl ReplyLog {
                 log.response_id = response_id.map(str::to_owned).or(log.response_id.take());
                 log.model = model.map(str::to_owned).or(log.model.take());
                 // Before its first event a log is empty, because thousands of runs may wait for a reply.
-                log.text.reserve(TEXT_ROOM);
-                log.entries.reserve(ENTRY_ROOM);
+                log.text.reserve(TEXT_CAPACITY);
+                log.entries.reserve(ENTRY_CAPACITY);
             }
             StreamEvent::TextStart { index } => log.add(Kind::Text, index, ""),
             StreamEvent::TextDelta { index, delta } => log.add(Kind::Text, index, delta),
@@ -179,7 +179,7 @@ impl ReplyLog {
         contents(log.fold(log.entries.len()), Block::partial)
     }
 
-    /// Returns the calls that had begun and not ended, as far as they had arrived.
+    /// Returns the calls that had started and not ended, as far as they had arrived.
     #[must_use]
     pub fn open_calls(&self) -> Vec<ToolCall> {
         let log = lock(&self.shared);
@@ -190,7 +190,7 @@ impl ReplyLog {
     /// Returns the complete message. A reply that contains calls has the stop reason `ToolUse`, whatever the vendor
     /// reported, unless the output limit cut it.
     #[must_use]
-    pub fn finish(&self, provider: &str, asked: &str, completion: &Completion) -> AssistantMessage {
+    pub fn finish(&self, provider: &str, requested: &str, completion: &Completion) -> AssistantMessage {
         let content = self.content();
         let calls = content.iter().any(|c| matches!(c, Content::ToolCall(_)));
         let stop_reason = match completion.stop_reason {
@@ -198,7 +198,7 @@ impl ReplyLog {
             StopReason::ToolUse if !calls => StopReason::Stop,
             other => other,
         };
-        let mut message = AssistantMessage::new(provider, asked, stop_reason);
+        let mut message = AssistantMessage::new(provider, requested, stop_reason);
         message.content = content;
         message.usage = self.usage();
         message.response_id = self.response_id();
@@ -263,8 +263,8 @@ impl Log {
         let mut entries = self.entries.iter().take(entries).peekable();
         while let Some(first) = entries.next() {
             // The pieces of a text are usually adjacent in the buffer and are read as one.
-            let goes_on = |next: &&Entry| first.kind.is_piece() && first.is_like(next);
-            let entry = std::iter::from_fn(|| entries.next_if(goes_on)).last().unwrap_or(first);
+            let continues = |next: &&Entry| first.kind.is_piece() && first.is_like(next);
+            let entry = std::iter::from_fn(|| entries.next_if(continues)).last().unwrap_or(first);
             let text = self.text.get(start..entry.end).unwrap_or_default();
             start = entry.end;
             let at = match blocks.iter().rposition(|b| b.index == entry.index) {

@@ -131,7 +131,7 @@ fn refuse(run: &mut Run, refusal: Box<BudgetRefusal>, retry: Option<Retry>, out:
         return;
     }
     let id = QuestionId::from(format!("budget-{}.{}", run.turn.index, run.turn.attempt));
-    let text = format!("{refusal}. Raise it and go on?");
+    let text = format!("{refusal}. Raise it and continue?");
     let question = Question { id, text: sentence(&text), call: None, budget: Some(refusal) };
     run.emit_suspending(&question, out);
     run.phase = Phase::BudgetAsked(Box::new(Asked { question, retry }));

@@ -323,7 +323,7 @@ impl From<&ProviderError> for Failure {
 
 /// The error of an input that the run does not expect. The run is unchanged.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("the input {input} does not fit here: {reason}")]
+#[error("the run does not accept the input {input} now: {reason}")]
 #[non_exhaustive]
 pub struct Misplaced {
     /// The name of the input.

@@ -44,7 +44,7 @@ pub(super) fn replied(run: &mut Run, reply: Reply, out: &mut Vec<AgentEvent>) ->
     budget::settle_call(run, message.usage, true, tokens.unwrap_or_default(), out);
     if run.is_silent_overflow(&message) && run.setup.policy.context.is_some() {
         let failure =
-            Failure::new(ErrorKind::ContextOverflow, "the model was shown less than the whole conversation");
+            Failure::new(ErrorKind::ContextOverflow, "the model received only a part of the conversation");
         let partial = PartialReply::new(message.content, message.usage, message.response_id);
         run.close_retry(retry, Some(&failure.message), out);
         if run.turn.overflow.is_some() {

@@ -141,21 +141,31 @@ impl OpenCalls {
     pub(super) fn up_for_review(&self, id: &ToolCallId, loop_id: &LoopId) -> Option<ToolExecutionEnd> {
         let slot = self.slots.iter().find(|s| s.call.id == *id && s.stage == Stage::Ended)?;
         let closed = slot.closed.as_ref()?;
-        Some(ToolExecutionEnd {
-            loop_id: loop_id.clone(),
-            tool_call_id: slot.call.id.clone(),
-            tool_name: slot.call.name.clone(),
-            is_error: closed.result.is_error,
-            child_loop_id: closed.result.child_loop_id.clone(),
-            result: closed.result.clone(),
-            duration_ms: closed.duration_ms,
-        })
+        Some(execution_end(&slot.call, loop_id, &closed.result, closed.duration_ms))
     }
 
     /// Returns the reply and the outcomes of its calls, in their order.
     pub(super) fn into_parts(self) -> (Entry, Vec<(ToolCall, CallOutcome)>) {
         let slots = self.slots.into_iter().filter_map(|s| s.closed.map(|c| (s.call, c.changed()))).collect();
         (self.reply, slots)
+    }
+}
+
+/// Returns the data of the event that a call has ended.
+pub(super) fn execution_end(
+    call: &ToolCall,
+    loop_id: &LoopId,
+    result: &ToolResult,
+    duration_ms: Option<u64>,
+) -> ToolExecutionEnd {
+    ToolExecutionEnd {
+        loop_id: loop_id.clone(),
+        tool_call_id: call.id.clone(),
+        tool_name: call.name.clone(),
+        is_error: result.is_error,
+        child_loop_id: result.child_loop_id.clone(),
+        result: result.clone(),
+        duration_ms,
     }
 }
 

@@ -128,8 +128,8 @@ impl Run {
         }
     }
 
-    pub(super) fn recover_overflow(&mut self, said: String, out: &mut Vec<AgentEvent>) {
-        self.turn.overflow = Some(said);
+    pub(super) fn recover_overflow(&mut self, reported: String, out: &mut Vec<AgentEvent>) {
+        self.turn.overflow = Some(reported);
         self.turn.compacted = true;
         self.turn.attempt += 1;
         let shorter = self.history.tokens().saturating_mul(OVERFLOW_SHARE_PERCENT) / 100;
@@ -151,12 +151,12 @@ impl Run {
         }
         let attempt = self.turn.retries + 1;
         let unit = crate::retry::jitter(&self.setup.loop_id, &self.model_key());
-        let asked = failure.retry_after_ms;
-        let Some(delay) = config.wait_for(attempt, asked.map(Duration::from_millis), unit) else {
+        let requested = failure.retry_after_ms;
+        let Some(delay) = config.wait_for(attempt, requested.map(Duration::from_millis), unit) else {
             return Err(format!(
                 "{} (the provider asks to wait {} ms, longer than the {} ms that max_retry_delay_ms allows)",
                 failure.message,
-                asked.unwrap_or_default(),
+                requested.unwrap_or_default(),
                 config.max_retry_delay_ms
             ));
         };

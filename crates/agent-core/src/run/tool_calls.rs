@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use super::budget::sentence;
 use super::input::{ToolChange, ToolOutcome, ToolQuestion, ToolVerdict};
-use super::open_calls::{CallOutcome, OpenCalls, Slot, Stage};
+use super::open_calls::{CallOutcome, OpenCalls, Slot, Stage, execution_end};
 use super::queues::SteeringPolicy;
 use super::{Phase, Refusal, Run, budget};
-use crate::event::{AgentEvent, Answer, BudgetNote, Ended, Question, ToolExecutionEnd};
+use crate::event::{AgentEvent, Answer, BudgetNote, Ended, Question};
 use crate::history::{Entry, MessageRef};
 use crate::identity::{LoopId, QuestionId, StepKey, Timestamp, ToolCallId};
-use crate::message::{LlmMessage, Message, StopReason, ToolResultMessage};
+use crate::message::{LlmMessage, Message, StopReason, ToolCall, ToolResultMessage};
 use crate::tool::ToolResult;
 
 /// The result of a call that steering skipped.
@@ -303,21 +303,13 @@ fn emit_start(slot: &mut Slot, loop_id: &LoopId, out: &mut Vec<AgentEvent>) {
 }
 
 fn emit_end(
-    call: &crate::message::ToolCall,
+    call: &ToolCall,
     loop_id: &LoopId,
     result: &ToolResult,
     duration_ms: Option<u64>,
     out: &mut Vec<AgentEvent>,
 ) {
-    out.push(AgentEvent::ToolExecutionEnd(Box::new(ToolExecutionEnd {
-        loop_id: loop_id.clone(),
-        tool_call_id: call.id.clone(),
-        tool_name: call.name.clone(),
-        is_error: result.is_error,
-        child_loop_id: result.child_loop_id.clone(),
-        result: result.clone(),
-        duration_ms,
-    })));
+    out.push(AgentEvent::ToolExecutionEnd(Box::new(execution_end(call, loop_id, result, duration_ms))));
 }
 
 impl Slot {

@@ -39,7 +39,7 @@ impl Shell {
         }
     }
 
-    /// Applies that the reply has begun and delivers the event at once. It is journaled together with the end of the
+    /// Applies the start of the reply and delivers its event at once. It is journaled together with the end of the
     /// reply.
     pub(in crate::drive) async fn begin_reply(&mut self) -> Result<(), Interrupt> {
         self.apply_to_run(Input::ReplyStarted)?;

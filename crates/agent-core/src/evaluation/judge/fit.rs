@@ -6,7 +6,7 @@
 
 use crate::context::TokenCounter;
 
-/// The number of lines that the first tier keeps.
+/// The number of lines that remain in the first tier.
 const LAST_LINES: usize = 80;
 
 /// The text that replaces an omission.
@@ -33,12 +33,13 @@ pub(super) struct Parts {
 /// How far a text is shortened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Tier {
+    /// The whole text.
     Whole,
-    /// The last 80 lines are kept.
+    /// Only the last 80 lines.
     LastLines,
-    /// The first and the last paragraph are kept.
+    /// Only the first and the last paragraph.
     Ends,
-    /// A number of characters is kept.
+    /// A number of characters from the beginning and the end.
     Cut,
 }
 
@@ -60,7 +61,7 @@ impl FittedInput {
         let outputs = match self.outputs {
             Tier::Whole if self.prior == Tier::Whole => return None,
             Tier::Whole => {
-                "the conversation before the query was shortened for the judge; the responses are whole"
+                "the conversation before the query was shortened for the judge; the responses are unchanged"
             }
             Tier::LastLines => "the responses were shortened for the judge to their last 80 lines",
             Tier::Ends => "the responses were shortened for the judge to their first and last paragraphs",
@@ -69,8 +70,8 @@ impl FittedInput {
         Some(if self.fits {
             outputs.to_owned()
         } else {
-            "warning: the responses do not fit into the judge's window together, even when they are cut; it judges by parts \
-             of them"
+            "warning: the responses do not fit into the judge's window together, even when they are cut; it \
+             receives parts of them"
                 .to_owned()
         })
     }
@@ -109,7 +110,7 @@ pub(super) fn fit_to_window(original: Parts, budget: u64, counter: &dyn TokenCou
         }
     }
 
-    // It cannot fit. The query gets a quarter, so that a long query leaves room for the answers.
+    // Nothing fits. The query gets a quarter of the budget, so that a long query leaves tokens for the answers.
     let query = shorten(&original.query, Tier::Cut, budget / 4, counter);
     let outputs = shortened(Tier::Cut, count(&query));
     let parts = Parts { prior: cut(&original.prior, LEAST_CHARS), query, outputs };
@@ -190,7 +191,7 @@ fn cut_to_tokens(text: &str, tokens: u64, counter: &dyn TokenCounter) -> String 
     cut(text, LEAST_CHARS)
 }
 
-/// Keeps at most this many characters, from the beginning and the end.
+/// Returns at most this many characters, from the beginning and the end.
 fn cut(text: &str, chars: usize) -> String {
     let length = text.chars().count();
     if length <= chars {

@@ -25,7 +25,7 @@ pub(super) fn read(reply: &str, candidates: usize) -> Result<usize, String> {
     match (named.as_slice(), numbers.as_slice()) {
         ([number], _) | ([], [number]) => Ok(number.saturating_sub(1)),
         ([], []) => {
-            Err(format!("the judge's reply holds no number from 1 to {candidates}: {:?}", shown(reply)))
+            Err(format!("the judge's reply contains no number from 1 to {candidates}: {:?}", shown(reply)))
         }
         _ => Err(format!("the judge's reply names several responses: {:?}", shown(reply))),
     }

@@ -189,7 +189,7 @@ impl Budget {
     /// Reserves the cost of a call, in this account and its ancestors.
     ///
     /// # Errors
-    /// The refusal if a limit does not allow the call. Nothing is reserved then.
+    /// Returns the refusal if a limit does not allow the call. Nothing is reserved then.
     pub fn try_reserve(&self, ask: &Ask, now: Timestamp) -> Result<Reservation, Box<BudgetRefusal>> {
         let (amounts, output) = self.account.reserve(ask, now)?;
         Ok(Reservation::new(Arc::clone(&self.account), amounts, output))
@@ -198,7 +198,7 @@ impl Budget {
     /// Like [`try_reserve`](Self::try_reserve), but waits while only the reservations of other calls exceed a limit.
     ///
     /// # Errors
-    /// The refusal if a limit does not allow the call, whatever the other calls spend.
+    /// Returns the refusal if a limit does not allow the call, even if the other calls spend nothing.
     pub async fn reserve(
         &self,
         ask: &Ask,
@@ -271,7 +271,7 @@ impl Budget {
     /// Checks that the cost of this model can be counted: if money is limited, its prices must be known.
     ///
     /// # Errors
-    /// [`BudgetError::NoPrices`].
+    /// Returns [`BudgetError::NoPrices`] if money is limited and the prices of the model are unknown.
     pub fn check(&self, model: &ModelConfig) -> Result<(), BudgetError> {
         let limits_money = self.account.path().any(|account| account.book().limits.money.is_some());
         if limits_money && !model.cost.is_known() {

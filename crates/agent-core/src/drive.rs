@@ -136,7 +136,7 @@ pub enum LoopError {
 /// the stream of events always ends.
 ///
 /// # Errors
-/// If the loop cannot start. No event has been sent then.
+/// Returns an error if the loop cannot start. No event has been sent then.
 pub async fn agent_loop(
     prompts: Vec<AgentMessage>,
     context: &mut AgentContext,
@@ -153,7 +153,7 @@ pub async fn agent_loop(
 /// Continues from the messages of the context, without a new prompt.
 ///
 /// # Errors
-/// If the context is empty, ends with a reply, or lacks an id. No event has been sent then.
+/// Returns an error if the context is empty, ends with a reply, or lacks an id. No event has been sent then.
 pub async fn agent_loop_continue(
     context: &mut AgentContext,
     config: &AgentLoopConfig,
@@ -176,8 +176,8 @@ pub async fn agent_loop_continue(
 /// Answers a question of the suspended run in the context and resumes the run.
 ///
 /// # Errors
-/// If no run waits, the answer does not match, or the budget cannot count the model's cost. The context is unchanged
-/// then.
+/// Returns an error if no run waits, the answer does not match, or the budget cannot count the model's cost. The
+/// context is unchanged then.
 pub async fn agent_loop_answer(
     context: &mut AgentContext,
     config: &AgentLoopConfig,
@@ -198,7 +198,7 @@ pub async fn agent_loop_answer(
 /// Drives a run until it ends or waits for an answer. A suspended run is returned as data.
 ///
 /// # Errors
-/// If the journal fails. The run has been ended then.
+/// Returns an error if the journal fails. The run has been ended then.
 pub async fn drive(
     run: Run,
     context: &AgentContext,

@@ -44,7 +44,7 @@ pub trait Environment: Send + Sync + fmt::Debug {
     /// Runs a task concurrently with the caller.
     ///
     /// # Errors
-    /// [`NoRuntime`] if there is no runtime for the task.
+    /// Returns [`NoRuntime`] if there is no runtime for the task.
     fn spawn(&self, task: BoxFuture<'static, ()>) -> Result<TaskHandle, NoRuntime>;
 
     /// Returns whether tasks can be spawned. It is checked before a run changes the state of its agent. The default

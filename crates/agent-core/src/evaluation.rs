@@ -81,7 +81,7 @@ pub trait EvaluationStrategy: Send + Sync {
     /// panic is reported as an error.
     ///
     /// # Errors
-    /// If no branch can be selected.
+    /// Returns an error if no branch can be selected.
     async fn evaluate(&self, evaluation: Evaluation<'_>) -> Result<Evaluated, EvaluationError>;
 }
 
@@ -128,7 +128,7 @@ impl<'a> Evaluation<'a> {
     /// Returns the branches that may be selected; see the [module](self).
     ///
     /// # Errors
-    /// [`EvaluationError::NoCandidate`] if there is none.
+    /// Returns [`EvaluationError::NoCandidate`] if no branch may be selected.
     pub fn candidates(&self) -> Result<Vec<&'a ParallelLoopOutcome>, EvaluationError> {
         candidates(self.outcomes)
     }

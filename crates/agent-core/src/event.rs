@@ -65,7 +65,7 @@ pub enum AgentEvent {
         /// The time of the event.
         timestamp: Timestamp,
         /// The origin of the turn: the user, a sub-agent, a continuation or a branch.
-        #[serde(with = "json::trigger")]
+        #[serde(with = "json::Trigger")]
         triggered_by: TurnTrigger,
     },
     /// A message starts. A reply is empty at its start; any other message is complete.

@@ -73,7 +73,7 @@ impl Fold {
     /// Applies the next event of the log.
     ///
     /// # Errors
-    /// If the event does not fit those before it. The fold is unchanged then.
+    /// Returns an error if the event does not fit those before it. The fold is unchanged then.
     pub fn push(&mut self, event: &AgentEvent) -> Result<(), FoldError> {
         match event {
             AgentEvent::AgentStart(_) => self.new_messages.clear(),

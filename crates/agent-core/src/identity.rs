@@ -158,12 +158,12 @@ pub enum ContinuationKind {
     Initial,
     /// A continuation without further information.
     Default,
-    /// The same path again from an equivalent context.
+    /// The loop repeats the path of its parent from an equivalent context.
     Rerun {
         /// The time of the request, as RFC 3339 in UTC.
         tag: String,
     },
-    /// A different path from a changed context.
+    /// The loop takes another path from a changed context.
     Branch {
         /// The time of the request, as RFC 3339 in UTC.
         tag: String,

@@ -180,7 +180,7 @@ impl Run {
     /// Starts a run over `history` with these prompts; none for a continuation.
     ///
     /// # Errors
-    /// If a prompt cannot enter alone: a reply with calls, a failed reply, or a tool result.
+    /// Returns an error if a prompt cannot enter alone: a reply with calls, a failed reply, or a tool result.
     pub fn start(
         setup: impl Into<Arc<RunSetup>>,
         history: History,
@@ -195,7 +195,7 @@ impl Run {
     /// Like [`start`](Self::start), with the token counts of the prompts.
     ///
     /// # Errors
-    /// The same as [`start`](Self::start).
+    /// Returns the same errors as [`start`](Self::start).
     pub fn start_counted(
         setup: impl Into<Arc<RunSetup>>,
         history: History,
@@ -210,7 +210,7 @@ impl Run {
     /// take. A queued message that cannot enter alone is dropped.
     ///
     /// # Errors
-    /// The same as [`start`](Self::start).
+    /// Returns the same errors as [`start`](Self::start).
     pub fn start_queued(
         setup: impl Into<Arc<RunSetup>>,
         history: History,
@@ -259,8 +259,8 @@ impl Run {
     /// Applies `input`, which happened at `now`, and appends the resulting events to `out`.
     ///
     /// # Errors
-    /// [`Misplaced`] if the input does not match the current step. The run, including its clock, is unchanged then,
-    /// and no event is emitted.
+    /// Returns [`Misplaced`] if the input does not match the current step. The run, including its clock, is unchanged
+    /// then, and no event is emitted.
     pub fn apply(
         &mut self,
         now: Timestamp,
@@ -290,7 +290,7 @@ impl Run {
     /// far.
     ///
     /// # Errors
-    /// [`RestoreError`] if the checkpoint does not belong to the folded events.
+    /// Returns [`RestoreError`] if the checkpoint does not belong to the folded events.
     pub fn restore(
         setup: impl Into<Arc<RunSetup>>,
         checkpoint: RunCheckpoint,

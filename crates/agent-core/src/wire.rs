@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The number of forms that are cached beside the first one. An agent that alternates between more models encodes its
-/// history again.
+/// history again for each change.
 const MAX_OTHERS: usize = 3;
 
 /// The key of an encoded form: everything that the bytes depend on besides the encoded unit, such as protocol, model

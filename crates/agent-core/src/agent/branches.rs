@@ -131,7 +131,7 @@ impl Exploration {
     /// Waits until all branches have ended and returns their outcomes. Their events need not be read first.
     ///
     /// # Errors
-    /// [`AgentError::Branches`] if the group could not be journaled, or if its task was dropped.
+    /// Returns [`AgentError::Branches`] if the group could not be journaled, or if its task was dropped.
     pub async fn finish(self) -> Result<Vec<ParallelLoopOutcome>, AgentError> {
         match self.outcomes.await {
             Ok(outcomes) => outcomes.map_err(|e| AgentError::Branches(Box::new(e))),
@@ -175,9 +175,9 @@ impl AgentHandle {
     /// of the selected branch. All events, including those of the group and of a judge, are sent to `tx`.
     ///
     /// # Errors
-    /// As [`explore_branches`](Self::explore_branches). Also fails if no branch was selected, and with
-    /// [`AgentError::ConversationWentOn`] if the conversation has changed since the branches started. The conversation
-    /// is not replaced then.
+    /// Returns the same errors as [`explore_branches`](Self::explore_branches). Also fails if no branch was selected,
+    /// and with [`AgentError::ConversationWentOn`] if the conversation has changed since the branches started. The
+    /// conversation is not replaced then.
     pub async fn explore_and_adopt(
         &self,
         branches: impl IntoIterator<Item = BranchSpec>,

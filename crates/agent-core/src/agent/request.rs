@@ -89,7 +89,8 @@ impl Request {
     /// Starts the run and returns at once.
     ///
     /// # Errors
-    /// As [`AgentHandle::prompt`], and as [`AgentHandle::continue_run`] for a continuation without a prompt.
+    /// Returns the same errors as [`AgentHandle::prompt`], and those of [`AgentHandle::continue_run`] for a
+    /// continuation without a prompt.
     pub fn start(self) -> Result<EventReceiver, AgentError> {
         let (tx, rx) = channels(self.sender, self.capacity);
         let Self { agent, prompts, continuation, .. } = self;
@@ -140,7 +141,7 @@ where
     /// again.
     ///
     /// # Errors
-    /// As [`AgentHandle::prompt`].
+    /// Returns the same errors as [`AgentHandle::prompt`].
     pub fn start(self) -> Result<TypedRun<T>, AgentError> {
         let Self { request: Request { agent, prompts, sender, capacity, .. }, form } = self;
         let (tx, events) = channels(sender, capacity);
@@ -180,7 +181,7 @@ impl<T> TypedRun<T> {
     /// Waits for the answer.
     ///
     /// # Errors
-    /// [`AgentError::Run`] when a run does not complete, and [`AgentError::AnswerForm`] when no answer fits.
+    /// Returns [`AgentError::Run`] when a run does not complete, and [`AgentError::AnswerForm`] when no answer fits.
     pub async fn answer(self) -> Result<T, AgentError> {
         drop(self.events);
         match self.answer.await {

@@ -197,12 +197,12 @@ pub trait SeedSetters: Sized {
     /// The same as [`BasicAgent::set_model`], after the provider has checked that it can serve the model.
     ///
     /// # Errors
-    /// [`AgentError::Provider`] with what is missing. The agent keeps its model.
+    /// Returns [`AgentError::Provider`] with what is missing. The agent keeps its model.
     fn switch_provider(&mut self, model: ModelConfig) -> Result<(), AgentError>;
     /// Replaces model and provider together, after the provider has checked that it can serve the model.
     ///
     /// # Errors
-    /// [`AgentError::Provider`] with what is missing. The agent keeps its model and provider.
+    /// Returns [`AgentError::Provider`] with what is missing. The agent keeps its model and provider.
     fn switch_provider_to(
         &mut self,
         provider: Arc<dyn StreamProvider>,

@@ -20,7 +20,7 @@ pub trait SeedVerbs {
     /// The same as `request(prompt).events_to(tx).start()`.
     ///
     /// # Errors
-    /// As [`AgentHandle::prompt`].
+    /// Returns the same errors as [`AgentHandle::prompt`].
     fn prompt_with_sender(
         &self,
         prompt: impl IntoPrompt,
@@ -32,7 +32,7 @@ pub trait SeedVerbs {
     /// The same as `request(messages).events_to(tx).start()`.
     ///
     /// # Errors
-    /// As [`AgentHandle::prompt`].
+    /// Returns the same errors as [`AgentHandle::prompt`].
     fn prompt_messages_with_sender(
         &self,
         messages: Vec<AgentMessage>,
@@ -44,7 +44,7 @@ pub trait SeedVerbs {
     /// The same as `request(prompt).merging(capacity).start()`.
     ///
     /// # Errors
-    /// As [`AgentHandle::prompt`].
+    /// Returns the same errors as [`AgentHandle::prompt`].
     fn prompt_merging(&self, prompt: impl IntoPrompt, capacity: usize) -> Result<EventReceiver, AgentError> {
         self.as_handle().request(prompt).merging(capacity).start()
     }
@@ -52,7 +52,7 @@ pub trait SeedVerbs {
     /// The same as [`AgentHandle::continue_run`].
     ///
     /// # Errors
-    /// As [`AgentHandle::continue_run`].
+    /// Returns the same errors as [`AgentHandle::continue_run`].
     fn continue_from_context(&self) -> Result<EventReceiver, AgentError> {
         self.as_handle().continue_run()
     }
@@ -60,7 +60,7 @@ pub trait SeedVerbs {
     /// The same as `request(()).continuing(kind).start()`.
     ///
     /// # Errors
-    /// As [`AgentHandle::continue_run`].
+    /// Returns the same errors as [`AgentHandle::continue_run`].
     fn continue_as(&self, kind: ContinuationKind) -> Result<EventReceiver, AgentError> {
         self.as_handle().request(()).continuing(kind).start()
     }
@@ -68,7 +68,7 @@ pub trait SeedVerbs {
     /// The same as `request(()).continuing(kind).events_to(tx).start()`.
     ///
     /// # Errors
-    /// As [`AgentHandle::continue_run`].
+    /// Returns the same errors as [`AgentHandle::continue_run`].
     fn continue_with_sender(
         &self,
         kind: ContinuationKind,
@@ -80,7 +80,7 @@ pub trait SeedVerbs {
     /// The same as `send(())`.
     ///
     /// # Errors
-    /// As [`AgentHandle::send`].
+    /// Returns the same errors as [`AgentHandle::send`].
     fn go_on(&self) -> Result<EventReceiver, AgentError> {
         self.as_handle().send(())
     }
@@ -185,8 +185,8 @@ pub trait SeedVerbs {
     /// Appends a message to the conversation.
     ///
     /// # Errors
-    /// [`AgentError::Message`] for a message that cannot enter alone (a reply with calls, a result without its call), and
-    /// as [`AgentHandle::replace_messages`].
+    /// Returns [`AgentError::Message`] for a message that cannot enter alone (a reply with calls, a result without its
+    /// call), and the same errors as [`AgentHandle::replace_messages`].
     fn append_message(&self, message: impl Into<AgentMessage>) -> Result<(), AgentError> {
         self.as_handle().append(message)
     }
@@ -194,7 +194,7 @@ pub trait SeedVerbs {
     /// Replaces the agent's conversation, ids and queues, as [`BasicAgent::restore`](crate::BasicAgent::restore).
     ///
     /// # Errors
-    /// As [`BasicAgent::restore`](crate::BasicAgent::restore).
+    /// Returns the same errors as [`BasicAgent::restore`](crate::BasicAgent::restore).
     fn load_snapshot(&self, snapshot: AgentSnapshot) -> Result<(), AgentError> {
         self.as_handle().load(snapshot)
     }
@@ -225,7 +225,7 @@ pub trait SeedVerbs {
     /// Returns the messages as a JSON array.
     ///
     /// # Errors
-    /// [`AgentError::Restore`] when a note's data cannot be written as JSON.
+    /// Returns [`AgentError::Restore`] when a note's data cannot be written as JSON.
     fn save_messages(&self) -> Result<String, AgentError> {
         Ok(serde_json::to_string(&self.as_handle().messages())?)
     }
@@ -233,7 +233,8 @@ pub trait SeedVerbs {
     /// Replaces the conversation with a JSON array of messages, and returns what had to be repaired.
     ///
     /// # Errors
-    /// [`AgentError::Restore`] when the text is not a list of messages, and as [`AgentHandle::replace_messages`].
+    /// Returns [`AgentError::Restore`] when the text is not a list of messages, and the same errors as
+    /// [`AgentHandle::replace_messages`].
     fn restore_messages(&self, json: &str) -> Result<Vec<Repair>, AgentError> {
         let messages: Vec<AgentMessage> = serde_json::from_str(json)?;
         self.as_handle().replace_messages(messages)
@@ -242,7 +243,7 @@ pub trait SeedVerbs {
     /// The same as `replace_messages(vec![])`. The queues and the error of the last run are retained.
     ///
     /// # Errors
-    /// As [`AgentHandle::replace_messages`].
+    /// Returns the same errors as [`AgentHandle::replace_messages`].
     fn clear_messages(&self) -> Result<(), AgentError> {
         self.as_handle().replace_messages(Vec::new()).map(drop)
     }
@@ -250,7 +251,7 @@ pub trait SeedVerbs {
     /// The same as `replace_messages(vec![])`.
     ///
     /// # Errors
-    /// As [`AgentHandle::replace_messages`].
+    /// Returns the same errors as [`AgentHandle::replace_messages`].
     fn clear_context(&self) -> Result<(), AgentError> {
         self.as_handle().clear_messages()
     }
@@ -264,7 +265,7 @@ pub trait SeedVerbs {
     /// Replaces the content of a tool's result, for a run that continues from there as a branch.
     ///
     /// # Errors
-    /// [`AgentError::NoResult`] when the conversation has no result of this call, and as
+    /// Returns [`AgentError::NoResult`] when the conversation has no result of this call, and the same errors as
     /// [`AgentHandle::replace_messages`].
     fn replace_tool_result(
         &self,

@@ -23,7 +23,7 @@ pub trait CompactionStrategy: Send + Sync {
     /// Returns the replacement of `history`, which should have at most [`CompactionContext::budget`] tokens.
     ///
     /// # Errors
-    /// If the history cannot be shortened; the default cascade is used then.
+    /// Returns an error if the history cannot be shortened; the default cascade is used then.
     async fn compact(
         &self,
         history: &History,
@@ -145,7 +145,7 @@ impl CompactionOutcome {
     /// Returns the splices for `history`, and the repairs that a whole list needed.
     ///
     /// # Errors
-    /// [`CompactionError::Splice`] if the splices do not fit the history.
+    /// Returns [`CompactionError::Splice`] if the splices do not fit the history.
     pub fn into_splices(self, history: &History) -> Result<(Vec<Splice>, Vec<Repair>), CompactionError> {
         match self.change {
             CompactionChange::Splices(splices) => {

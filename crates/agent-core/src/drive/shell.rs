@@ -61,7 +61,7 @@ pub(crate) fn counted(config: &AgentLoopConfig, message: AgentMessage) -> Entry 
     Entry::new(MessageRef::new(message), tokens)
 }
 
-/// What a shell does first.
+/// The first action of a shell.
 enum Start {
     /// Starts a new run.
     Begin,
@@ -89,7 +89,7 @@ pub(crate) struct Shell {
     budget: Option<Box<BudgetMeter>>,
     /// The last requests, to detect cache breaks.
     prefixes: Prefixes,
-    /// What the shell does first. A field and not an argument, because each nested future would hold a copy.
+    /// The first action of the shell. It is a field and not an argument, because each nested future would hold a copy.
     start: Start,
 }
 

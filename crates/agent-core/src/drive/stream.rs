@@ -38,7 +38,7 @@ pub struct AgentLoopStream {
 /// Runs [`agent_loop`] in its own task.
 ///
 /// # Errors
-/// [`NoRuntime`] if there is no runtime for the task.
+/// Returns [`NoRuntime`] if there is no runtime for the task.
 pub fn agent_loop_stream(
     prompts: Vec<AgentMessage>,
     mut context: AgentContext,
@@ -73,7 +73,7 @@ impl AgentLoopStream {
     /// Waits for the end of the loop and returns its result.
     ///
     /// # Errors
-    /// If the loop could not start, or its task was aborted.
+    /// Returns an error if the loop could not start, or its task was aborted.
     pub async fn result(self) -> Result<AgentLoopResult, StreamError> {
         drop(self.events);
         Ok(self.result.await.map_err(|_| StreamError::Lost)??)

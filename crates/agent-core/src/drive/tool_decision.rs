@@ -131,8 +131,8 @@ struct Checked {
     questions: Vec<String>,
 }
 
-/// Runs the `before_tool` hooks in order. A denial ends the sequence with the call's error result; otherwise the returned
-/// arguments are final, and the questions of all hooks refer to them. Without a run the call is allowed.
+/// Runs the `before_tool` hooks in order. A denial ends the sequence with the call's error result; otherwise the
+/// returned arguments are final, and the questions of all hooks refer to them. Without a run the call is allowed.
 async fn run_before_tool(
     config: &AgentLoopConfig,
     run: Option<&Run>,

@@ -1,27 +1,15 @@
 //! The JSON form of event fields whose types have another form in session files of version 1.
 
-/// What opened a turn: `user`, `sub_agent`, `continuation` or `branch`.
-pub(super) mod trigger {
-    use serde::{Deserialize, Deserializer, Serializer};
+use crate::identity::TurnTrigger;
 
-    use crate::identity::TurnTrigger;
-
-    #[derive(serde::Serialize, Deserialize)]
-    #[serde(remote = "TurnTrigger", rename_all = "snake_case")]
-    enum Form {
-        User,
-        SubAgent,
-        Continuation,
-        Branch,
-    }
-
-    pub(crate) fn serialize<S: Serializer>(trigger: &TurnTrigger, serializer: S) -> Result<S::Ok, S::Error> {
-        Form::serialize(trigger, serializer)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TurnTrigger, D::Error> {
-        Form::deserialize(deserializer)
-    }
+/// The cause of a turn: `user`, `sub_agent`, `continuation` or `branch`.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(remote = "TurnTrigger", rename_all = "snake_case")]
+pub(super) enum Trigger {
+    User,
+    SubAgent,
+    Continuation,
+    Branch,
 }
 
 /// An answer: `{"type":"allow"}`, `{"type":"allow_with","arguments":..}`, `{"type":"raise","by":..}` or

@@ -143,7 +143,7 @@ impl ToolRule {
     }
 }
 
-/// Rules are equal if their data is equal and neither has a predicate.
+/// Rules are equal if their conditions and texts are equal and neither has a predicate.
 impl PartialEq for ToolRule {
     fn eq(&self, other: &Self) -> bool {
         (&self.tool, self.effects, &self.arguments, &self.text)

@@ -57,7 +57,7 @@ impl ToolArguments {
     /// Returns the parsed value.
     ///
     /// # Errors
-    /// A description of the syntax error and its position if the text is not JSON.
+    /// Returns a description of the syntax error and its position if the text is not JSON.
     pub fn value(&self) -> Result<&Value, String> {
         let parsed = self.inner.value.get_or_init(|| {
             serde_json::from_str(self.json_text()).map_err(|e| e.to_string().into_boxed_str())

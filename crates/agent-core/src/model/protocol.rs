@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The wire protocol of a provider.
 ///
-/// Its serialized form is [`as_str`](Self::as_str): `ollama_chat` for a built-in protocol, `custom:toy` for a custom one.
-/// The prefix keeps custom names apart from the built-in ones of every version.
+/// Its serialized form is [`as_str`](Self::as_str): `ollama_chat` for a built-in protocol, `custom:toy` for a custom
+/// one. The prefix keeps custom names apart from the built-in ones of every version.
 ///
 /// ```
 /// use agent_core::{ApiProtocol, model::InvalidProtocolName};
@@ -55,7 +55,7 @@ impl ApiProtocol {
     /// Creates a custom protocol from its name without the prefix, for example `toy`.
     ///
     /// # Errors
-    /// [`InvalidProtocolName`] as for [`ProtocolName::new`].
+    /// Returns [`InvalidProtocolName`] if [`ProtocolName::new`] rejects the name.
     pub fn custom(name: &str) -> Result<Self, InvalidProtocolName> {
         ProtocolName::new(name).map(Self::Custom)
     }
@@ -136,7 +136,8 @@ impl ProtocolName {
     /// Creates a name.
     ///
     /// # Errors
-    /// [`InvalidProtocolName`] if the name is empty, is too long, has other characters, or does not start with a letter.
+    /// Returns [`InvalidProtocolName`] if the name is empty, is too long, has other characters, or does not start with
+    /// a letter.
     pub fn new(name: &str) -> Result<Self, InvalidProtocolName> {
         let letters = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'_' | b'-');
         let valid = name.len() <= MAX_PROTOCOL_NAME

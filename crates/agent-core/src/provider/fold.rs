@@ -1,7 +1,7 @@
 //! Folds a stream of events into a message, on demand, from an append-only log.
 //!
-//! Adding a delta costs O(its length). A snapshot is a shared log and a length, so it costs O(1) and never changes.
-//! Reading the text of a snapshot costs O(text); reading it at every event is therefore quadratic.
+//! Adding a delta costs O(its length). A snapshot refers to the log and stores its length, so it costs O(1) and never
+//! changes. Reading the text of a snapshot costs O(text); reading it at every event is therefore quadratic.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -187,8 +187,8 @@ impl ReplyLog {
         open.filter_map(Block::complete).filter_map(|c| c.as_tool_call().cloned()).collect()
     }
 
-    /// Returns the complete message. A reply that contains calls has the stop reason `ToolUse`, whatever the vendor
-    /// reported, unless the output limit cut it.
+    /// Returns the complete message. A reply that contains calls has the stop reason `ToolUse`, regardless of what the
+    /// vendor reported, unless the output limit cut it.
     #[must_use]
     pub fn finish(&self, provider: &str, requested: &str, completion: &Completion) -> AssistantMessage {
         let content = self.content();

@@ -80,7 +80,7 @@ pub enum Input {
     },
     /// The delay before the next attempt is over.
     Slept,
-    /// A decision about a tool call: it starts, waits, or is denied.
+    /// The decision about a tool call: it starts, waits for an answer, or is denied.
     ToolBegan {
         /// The id of the call.
         id: ToolCallId,
@@ -240,7 +240,7 @@ impl Reply {
     /// Creates a complete reply.
     ///
     /// # Errors
-    /// If the stop reason is `Error` or `Aborted`.
+    /// Returns an error if the stop reason is `Error` or `Aborted`.
     pub fn new(message: AssistantMessage) -> Result<Self, ReplyError> {
         if message.is_failed() {
             return Err(ReplyError(message.stop_reason));

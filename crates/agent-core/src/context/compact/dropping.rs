@@ -9,8 +9,8 @@ pub const DROP_MARKER_PREFIX: &str = "[Context compacted: ";
 const DROP_MARKER_SUFFIX: &str = " messages removed to fit context window]";
 
 /// Keeps the oldest `keep_first` messages, the task (the first user message) and the newest `keep_recent`, and
-/// replaces the others by a marker. An exchange across the newer boundary remains; one across the older boundary is dropped.
-/// Changes nothing if there is no middle, or if it is shorter than the marker.
+/// replaces the others by a marker. An exchange across the newer boundary remains; one across the older boundary is
+/// dropped. Changes nothing if there is no middle, or if it is shorter than the marker.
 pub(crate) fn drop_middle(draft: &mut CompactionDraft<'_>, keep_first: usize, keep_recent: usize) {
     let mut seen = 0;
     let first = draft
@@ -35,8 +35,8 @@ pub(crate) fn drop_middle(draft: &mut CompactionDraft<'_>, keep_first: usize, ke
 /// Keeps the task and as many of the newest messages as fit `limit` tokens together with the marker.
 ///
 /// # Errors
-/// [`CompactionError::BudgetTooSmall`] if the task, the newest turn and the marker do not fit. Nothing is changed
-/// then.
+/// Returns [`CompactionError::BudgetTooSmall`] if the task, the newest turn and the marker do not fit. Nothing is
+/// changed then.
 pub(crate) fn keep_within_budget(draft: &mut CompactionDraft<'_>, limit: u64) -> Result<(), CompactionError> {
     if draft.tokens() <= limit {
         return Ok(());

@@ -1,6 +1,6 @@
 //! Turns: opens and closes them, and decides whether another one follows.
 
-use super::{CompactionTask, GateAt, Intake, Phase, QueueKind, Queued, Run, Turn, budget};
+use super::{CompactionTask, GateAt, Intake, Phase, Queued, Run, Turn, budget};
 use crate::event::{AgentEvent, AgentStart, CompactionReason, Ended};
 use crate::history::{Entry, MessageRef};
 use crate::identity::{ContinuationKind, TurnTrigger};
@@ -33,8 +33,9 @@ impl Run {
         if self.prompts.is_empty()
             && self.history.last().is_some_and(|m| m.role() == "assistant")
             && !self.queues.has_active_steering()
+            && self.queues.has_follow_up()
         {
-            self.turn.intake = if self.queues.has_follow_up() { Intake::FollowUp } else { Intake::Nothing };
+            self.turn.intake = Intake::FollowUp;
         }
         self.begin_turn(out);
     }
@@ -155,7 +156,7 @@ impl Run {
     pub(super) fn after_turn(&mut self, results_wanted: bool, out: &mut Vec<AgentEvent>) {
         if self.queues.has_active_steering() || results_wanted {
             self.begin_turn(out);
-        } else if self.queues.of(QueueKind::FollowUp).next().is_some() {
+        } else if self.queues.has_follow_up() {
             self.turn.intake = Intake::FollowUp;
             self.begin_turn(out);
         } else {

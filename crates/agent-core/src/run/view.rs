@@ -1,5 +1,7 @@
 //! Accessors of a run.
 
+use std::sync::LazyLock;
+
 use super::{GateAt, Phase, QueueKind, Queued, Queues, Run, RunSetup, Step};
 use crate::budget::{AtLimit, BudgetSnapshot, Spending};
 use crate::event::{Ended, Question, ToolExecutionEnd};
@@ -30,7 +32,7 @@ impl Run {
     #[must_use]
     pub fn open_reply(&self) -> Option<&MessageRef> {
         match &self.phase {
-            Phase::Tools(open) => Some(open.reply().shared()),
+            Phase::Tools(open) => Some(open.reply.shared()),
             _ => None,
         }
     }
@@ -151,7 +153,7 @@ impl Run {
     }
 
     pub(super) fn prices(&self) -> &CostConfig {
-        static NONE: CostConfig = CostConfig::unknown();
+        static NONE: LazyLock<CostConfig> = LazyLock::new(CostConfig::default);
         match self.route() {
             Some(route) => &route.prices,
             None => self.setup.budget.as_ref().map_or(&NONE, |b| &b.prices),
@@ -171,7 +173,7 @@ impl Run {
         &self.budget.known
     }
 
-    /// Returns the cost of its own calls so far.
+    /// Returns the cost of the run's own calls so far.
     pub(crate) fn own_spending(&self) -> Spending {
         self.budget.own
     }

@@ -87,6 +87,7 @@ use state::State;
 ///
 /// `with_*` methods build it, `set_*` methods change it, and both act on the next run. All other methods are those of
 /// [`AgentHandle`], to which it dereferences.
+#[derive(Debug)]
 pub struct BasicAgent {
     handle: AgentHandle,
 }
@@ -97,11 +98,11 @@ pub struct BasicAgent {
 /// ([`update_tools`](Self::update_tools)).
 #[derive(Clone)]
 pub struct AgentHandle {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 /// A handle that does not keep the agent alive. Tools and listeners of an agent use it to refer to their own agent.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct WeakAgent {
     inner: Weak<Inner>,
 }
@@ -114,12 +115,6 @@ impl WeakAgent {
     }
 }
 
-impl fmt::Debug for WeakAgent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WeakAgent")
-    }
-}
-
 impl Deref for BasicAgent {
     type Target = AgentHandle;
 
@@ -128,10 +123,10 @@ impl Deref for BasicAgent {
     }
 }
 
-struct Inner {
+pub(crate) struct Inner {
     settings: Mutex<Settings>,
     state: Mutex<State>,
-    mailbox: Arc<Mailbox>,
+    pub(crate) mailbox: Arc<Mailbox>,
     listeners: Listeners,
     /// The last requests of the conversation, for the detection of cache breaks.
     prefixes: Prefixes,
@@ -141,8 +136,8 @@ struct Inner {
 
 /// The settings of the next run.
 #[derive(Clone)]
-struct Settings {
-    agent_id: AgentId,
+pub(crate) struct Settings {
+    pub(crate) agent_id: AgentId,
     system_prompt: Arc<str>,
     tools: Tools,
     config: Arc<AgentLoopConfig>,
@@ -156,7 +151,7 @@ impl Settings {
 }
 
 impl Inner {
-    fn settings(&self) -> MutexGuard<'_, Settings> {
+    pub(crate) fn settings(&self) -> MutexGuard<'_, Settings> {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -172,13 +167,13 @@ impl Inner {
     }
 
     /// Queues a message for the open run or the next one.
-    fn queue(&self, kind: QueueKind, message: AgentMessage) {
+    pub(crate) fn queue(&self, kind: QueueKind, message: AgentMessage) {
         let entry = self.counted(message);
         self.mailbox.queue(Queued::new(kind, entry));
     }
 
     /// Starts a session with a new id and returns the id.
-    fn start_session(&self, origin: SessionOrigin) -> SessionId {
+    pub(crate) fn start_session(&self, origin: SessionOrigin) -> SessionId {
         let id = SessionId::from(self.settings().config.services.environment.random_id());
         let mut state = self.state();
         state.session_id = id.clone();
@@ -200,11 +195,5 @@ impl fmt::Debug for AgentHandle {
             .field("messages", &state.message_count())
             .field("is_streaming", &state.is_streaming)
             .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for BasicAgent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("BasicAgent").field(&self.handle).finish()
     }
 }

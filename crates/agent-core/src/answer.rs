@@ -19,7 +19,7 @@
 //! }
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-//! // The first answer lacks a member; the model is told so and asked again.
+//! // The first answer lacks a member, so the model receives a correction and answers again.
 //! let model = ScriptedProvider::texts([r#"{"name": "Oslo"}"#, r#"{"name": "Oslo", "inhabitants": 717710}"#]);
 //! let agent = BasicAgent::new(ModelConfig::default()).with_provider(model);
 //! let city: City = agent.prompt_typed("The capital of Norway?").await?;

@@ -9,8 +9,8 @@
 //! |---|---|
 //! | an agent, over all its runs | `BasicAgent::with_budget` |
 //! | a loop without a handle | `AgentLoopConfig::budget` |
-//! | a sub-agent | takes from the budget of its caller by itself; `SubAgentTool::with_budget` bounds its share |
-//! | a tool, a judge, a compaction that asks a model itself | [`Budget::meter`] around its provider |
+//! | a sub-agent | draws from its caller's budget; `SubAgentTool::with_budget` limits its share |
+//! | a tool, a judge or a compaction that calls a model itself | [`Budget::meter`] around its provider |
 //!
 //! ```
 //! use agent_core::testing::{ScriptedProvider, ScriptedReply};
@@ -50,7 +50,6 @@ mod refusal;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -81,7 +80,7 @@ pub enum AtLimit {
 }
 
 /// A handle to a budget account. Clones share the account.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Budget {
     account: Arc<Account>,
     at_limit: AtLimit,
@@ -154,31 +153,31 @@ impl Budget {
     /// Returns the name of the account.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.account.name()
+        &self.account.name
     }
 
     /// Returns the limits, including all raises.
     #[must_use]
     pub fn limits(&self) -> BudgetLimits {
-        self.account.limits()
+        self.account.book().allowed()
     }
 
     /// Returns the spending of the account and its children, without the time of open runs.
     #[must_use]
     pub fn spent(&self) -> Spending {
-        self.account.spent(None)
+        self.account.book().spent
     }
 
     /// Returns the spending, including the time of open runs until `now`.
     #[must_use]
     pub fn spent_at(&self, now: Timestamp) -> Spending {
-        self.account.spent(Some(now))
+        self.account.book().spent_at(now)
     }
 
     /// Returns the amounts that are reserved for calls in progress.
     #[must_use]
     pub fn reserved(&self) -> Spending {
-        self.account.reserved()
+        self.account.book().reserved
     }
 
     /// Returns what is left of each limit of this account and its ancestors; `None` where there is no limit.
@@ -190,7 +189,7 @@ impl Budget {
     /// Reserves the cost of a call, in this account and its ancestors.
     ///
     /// # Errors
-    /// The refusal if a limit does not allow the call. Nothing is reserved then.
+    /// Returns the refusal if a limit does not allow the call. Nothing is reserved then.
     pub fn try_reserve(&self, ask: &Ask, now: Timestamp) -> Result<Reservation, Box<BudgetRefusal>> {
         let (amounts, output) = self.account.reserve(ask, now)?;
         Ok(Reservation::new(Arc::clone(&self.account), amounts, output))
@@ -199,14 +198,14 @@ impl Budget {
     /// Like [`try_reserve`](Self::try_reserve), but waits while only the reservations of other calls exceed a limit.
     ///
     /// # Errors
-    /// The refusal if a limit does not allow the call, whatever the other calls spend.
+    /// Returns the refusal if a limit does not allow the call, even if the other calls spend nothing.
     pub async fn reserve(
         &self,
         ask: &Ask,
         environment: &dyn Environment,
     ) -> Result<Reservation, Box<BudgetRefusal>> {
         loop {
-            let mut freed = std::pin::pin!(self.account.freed());
+            let mut freed = std::pin::pin!(self.account.freed.notified());
             // Registered before the attempt, so that no release in between is missed.
             freed.as_mut().enable();
             match self.try_reserve(ask, environment.now()) {
@@ -220,13 +219,16 @@ impl Budget {
     #[must_use]
     pub fn force(&self, ask: &Ask) -> Reservation {
         let amounts = ask.at_most();
-        self.account.reserve_unchecked(&amounts);
+        for account in self.account.path() {
+            let mut book = account.book();
+            book.reserved = book.reserved.plus(&amounts);
+        }
         Reservation::new(Arc::clone(&self.account), amounts, None)
     }
 
     /// Charges spending without a reservation, even if it exceeds a limit.
     pub fn charge(&self, spent: Spending) {
-        self.account.charge(&spent);
+        self.account.settle_up(&Spending::default(), &spent);
     }
 
     /// Raises the existing limits of this account by these amounts.
@@ -236,7 +238,8 @@ impl Budget {
 
     /// Raises the limits of the ancestor `level` levels above; 0 is this account.
     pub fn raise_at(&self, level: u32, by: Spending) {
-        if let Some(account) = self.account.at(level) {
+        let at = usize::try_from(level).ok();
+        if let Some(account) = at.and_then(|at| self.account.path().nth(at)) {
             account.raise(&by);
         }
     }
@@ -268,9 +271,10 @@ impl Budget {
     /// Checks that the cost of this model can be counted: if money is limited, its prices must be known.
     ///
     /// # Errors
-    /// [`BudgetError::NoPrices`].
+    /// Returns [`BudgetError::NoPrices`] if money is limited and the prices of the model are unknown.
     pub fn check(&self, model: &ModelConfig) -> Result<(), BudgetError> {
-        if self.account.limits_money() && !model.cost.is_known() {
+        let limits_money = self.account.path().any(|account| account.book().limits.money.is_some());
+        if limits_money && !model.cost.is_known() {
             return Err(BudgetError::NoPrices {
                 provider: model.provider.clone(),
                 model: model.id.clone(),
@@ -284,17 +288,6 @@ impl Budget {
     pub(crate) fn clock(&self, environment: Arc<dyn Environment>) -> Running {
         self.account.enter(environment.now());
         Running { account: Arc::clone(&self.account), environment }
-    }
-}
-
-impl fmt::Debug for Budget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Budget")
-            .field("name", &self.name())
-            .field("limits", &self.limits())
-            .field("spent", &self.spent())
-            .field("at_limit", &self.at_limit)
-            .finish_non_exhaustive()
     }
 }
 

@@ -65,11 +65,11 @@ pub(crate) use member::{Driven, Driving, Member};
 pub(crate) use output::{Audience, ListenerPanicked, Output};
 pub(crate) use panics::panic_text;
 pub(crate) use patience::Patience;
-pub(crate) use shell::{Shell, ask_sources, counted, start_run};
+pub(crate) use shell::{Shell, counted, poll_sources, start_run};
 
 use crate::budget::BudgetError;
 use crate::environment::NoRuntime;
-use crate::event::{Answer, Ended};
+use crate::event::{AgentEvent, Answer, Ended};
 use crate::history::{HistoryError, MessageRef};
 use crate::identity::QuestionId;
 use crate::journal::JournalError;
@@ -138,7 +138,7 @@ pub enum LoopError {
 /// the stream of events always ends.
 ///
 /// # Errors
-/// If the loop cannot start. No event has been sent then.
+/// Returns an error if the loop cannot start. No event has been sent then.
 pub async fn agent_loop(
     prompts: Vec<AgentMessage>,
     context: &mut AgentContext,
@@ -149,15 +149,13 @@ pub async fn agent_loop(
     if context.suspended.is_some() {
         return Err(LoopError::Suspended);
     }
-    config.check_budget()?;
-    context.fill_ids(config);
     run_in(context, config, prompts, tx, cancel).await
 }
 
 /// Continues from the messages of the context, without a new prompt.
 ///
 /// # Errors
-/// If the context is empty, ends with a reply, or lacks an id. No event has been sent then.
+/// Returns an error if the context is empty, ends with a reply, or lacks an id. No event has been sent then.
 pub async fn agent_loop_continue(
     context: &mut AgentContext,
     config: &AgentLoopConfig,
@@ -173,21 +171,15 @@ pub async fn agent_loop_continue(
     if context.session_id.is_none() {
         return Err(LoopError::MissingId("session_id"));
     }
-    match context.history.last() {
-        None => return Err(LoopError::EmptyContext),
-        Some(last) if last.role() == "assistant" => return Err(LoopError::AssistantTail),
-        Some(_) => {}
-    }
-    config.check_budget()?;
-    context.fill_ids(config);
+    context.check_continues()?;
     run_in(context, config, Vec::new(), tx, cancel).await
 }
 
 /// Answers a question of the suspended run in the context and resumes the run.
 ///
 /// # Errors
-/// If no run waits, the answer does not match, or the budget cannot count the model's cost. The context is unchanged
-/// then.
+/// Returns an error if no run waits, the answer does not match, or the budget cannot count the model's cost. The
+/// context is unchanged then.
 pub async fn agent_loop_answer(
     context: &mut AgentContext,
     config: &AgentLoopConfig,
@@ -198,18 +190,17 @@ pub async fn agent_loop_answer(
 ) -> Result<Vec<MessageRef>, LoopError> {
     let Some(run) = &context.suspended else { return Err(LoopError::NotSuspended) };
     let input = Input::Answer { question_id, answer };
-    let mut probe = (**run).clone();
-    probe.apply(config.services.environment.now(), input.clone(), &mut Vec::new())?;
+    run.check(config.services.environment.now(), &input)?;
     config.check_budget()?;
     let Some(run) = context.suspended.take() else { return Err(LoopError::NotSuspended) };
-    let shell = shell(context, config, tx, cancel).load(*run, Vec::new());
-    Ok(settle(context, shell.resume(Some(Box::new(input))).await.0))
+    let shell = shell(context, config, tx, cancel).resume(*run, Some(input));
+    Ok(settle(context, shell.run_to_outcome().await.0))
 }
 
 /// Drives a run until it ends or waits for an answer. A suspended run is returned as data.
 ///
 /// # Errors
-/// If the journal fails. The run has been ended then.
+/// Returns an error if the journal fails. The run has been ended then.
 pub async fn drive(
     run: Run,
     context: &AgentContext,
@@ -217,8 +208,7 @@ pub async fn drive(
     tx: EventSender,
     cancel: CancellationToken,
 ) -> Result<Outcome, DriveError> {
-    let shell = shell(context, config, tx, cancel).load(run, Vec::new());
-    match shell.resume(None).await {
+    match shell(context, config, tx, cancel).resume(run, None).run_to_outcome().await {
         (_, Some(Interrupt::Journal(error))) => Err(error.into()),
         (outcome, _) => Ok(outcome),
     }
@@ -247,26 +237,36 @@ async fn run_in(
     tx: EventSender,
     cancel: CancellationToken,
 ) -> Result<Vec<MessageRef>, LoopError> {
-    let setup = context.setup(config);
+    config.check_budget()?;
+    context.fill_ids(config);
+    let (run, events) = start_in(context, config, prompts)?;
+    let shell = shell(context, config, tx, cancel).begin(run, events);
+    Ok(settle(context, shell.run_to_outcome().await.0))
+}
+
+/// Starts a run over the context and returns it with its first events.
+pub(crate) fn start_in(
+    context: &AgentContext,
+    config: &AgentLoopConfig,
+    prompts: Vec<AgentMessage>,
+) -> Result<(Run, Vec<AgentEvent>), HistoryError> {
     let prompts = prompts.into_iter().map(|m| counted(config, m)).collect();
-    let (run, events) = start_run(config, setup, context.history.clone(), prompts, ask_sources(config))?;
-    let shell = shell(context, config, tx, cancel).load(run, events);
-    Ok(settle(context, shell.begin().await.0))
+    start_run(config, context.setup(config), context.history.clone(), prompts, poll_sources(config))
 }
 
 /// Stores the result of a run in the context.
 fn settle(context: &mut AgentContext, outcome: Outcome) -> Vec<MessageRef> {
-    let run = match outcome {
-        Outcome::Ended(run) => run,
-        Outcome::Suspended(run) => {
-            let messages = run.new_messages().to_vec();
-            context.history = run.history().clone();
-            context.suspended = Some(run);
-            return messages;
-        }
-        Outcome::Nothing => return Vec::new(),
-    };
+    let (Outcome::Ended(run) | Outcome::Suspended(run)) = outcome else { return Vec::new() };
     context.history = run.history().clone();
+    let messages = messages_of(&run);
+    if run.ended().is_none() {
+        context.suspended = Some(run);
+    }
+    messages
+}
+
+/// Returns the messages of a run for its caller; none if its prompts were rejected.
+pub(crate) fn messages_of(run: &Run) -> Vec<MessageRef> {
     match run.ended() {
         Some(Ended::InputRejected { .. } | Ended::Vetoed { .. }) => Vec::new(),
         _ => run.new_messages().to_vec(),

@@ -7,7 +7,7 @@
 //! # #[cfg(feature = "system")] {
 //! use agent_core::{Environment, SystemEnvironment};
 //! assert!(SystemEnvironment.now().0 > 1_700_000_000_000);
-//! // Outside a runtime there is nobody to run a task: an error, not a panic.
+//! // Without a runtime, spawning a task is an error and not a panic.
 //! assert!(SystemEnvironment.spawn(Box::pin(async {})).is_err());
 //! # }
 //! ```
@@ -44,7 +44,7 @@ pub trait Environment: Send + Sync + fmt::Debug {
     /// Runs a task concurrently with the caller.
     ///
     /// # Errors
-    /// [`NoRuntime`] if there is no runtime for the task.
+    /// Returns [`NoRuntime`] if there is no runtime for the task.
     fn spawn(&self, task: BoxFuture<'static, ()>) -> Result<TaskHandle, NoRuntime>;
 
     /// Returns whether tasks can be spawned. It is checked before a run changes the state of its agent. The default
@@ -58,30 +58,18 @@ pub trait Environment: Send + Sync + fmt::Debug {
 }
 
 /// A handle to a spawned task. Dropping it does not abort the task.
-pub struct TaskHandle(Abort);
-
-/// The way to abort a task.
-enum Abort {
-    Call(Box<dyn FnOnce() + Send + Sync>),
-    /// The abort handle of tokio, which needs no allocation.
-    #[cfg(feature = "system")]
-    Task(tokio::task::AbortHandle),
-}
+pub struct TaskHandle(Box<dyn FnOnce() + Send + Sync>);
 
 impl TaskHandle {
     /// Creates a handle whose `abort` calls this function.
     #[must_use]
     pub fn new(abort: impl FnOnce() + Send + Sync + 'static) -> Self {
-        Self(Abort::Call(Box::new(abort)))
+        Self(Box::new(abort))
     }
 
     /// Aborts the task at its next await point.
     pub fn abort(self) {
-        match self.0 {
-            Abort::Call(abort) => abort(),
-            #[cfg(feature = "system")]
-            Abort::Task(task) => task.abort(),
-        }
+        (self.0)();
     }
 }
 

@@ -81,7 +81,7 @@ pub trait EvaluationStrategy: Send + Sync {
     /// panic is reported as an error.
     ///
     /// # Errors
-    /// If no branch can be selected.
+    /// Returns an error if no branch can be selected.
     async fn evaluate(&self, evaluation: Evaluation<'_>) -> Result<Evaluated, EvaluationError>;
 }
 
@@ -128,7 +128,7 @@ impl<'a> Evaluation<'a> {
     /// Returns the branches that may be selected; see the [module](self).
     ///
     /// # Errors
-    /// [`EvaluationError::NoCandidate`] if there is none.
+    /// Returns [`EvaluationError::NoCandidate`] if no branch may be selected.
     pub fn candidates(&self) -> Result<Vec<&'a ParallelLoopOutcome>, EvaluationError> {
         candidates(self.outcomes)
     }
@@ -220,7 +220,7 @@ impl EvaluationDecision {
 #[non_exhaustive]
 pub enum EvaluationError {
     /// No branch produced an answer.
-    #[error("no branch came to an answer; see how each outcome ended")]
+    #[error("no branch produced an answer; see how each outcome ended")]
     NoCandidate,
     /// [`OnlyBranchEvaluation`] requires exactly one branch and got several.
     #[error("OnlyBranchEvaluation takes one branch and got {branches}; use another strategy to select")]

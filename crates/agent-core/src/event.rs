@@ -1,6 +1,6 @@
 //! The typed events of a run, which subscribers receive and which the journal stores.
 //!
-//! Every event except the live ones ([`is_live`](AgentEvent::is_live)) comes out of the step function. Together they
+//! Every event except the live ones ([`is_live`](AgentEvent::is_live)) is emitted by the step function. Together they
 //! are sufficient to rebuild the messages, the history and the loop tree. Live events are only delivered to
 //! subscribers.
 //!
@@ -65,14 +65,14 @@ pub enum AgentEvent {
         /// The time of the event.
         timestamp: Timestamp,
         /// The origin of the turn: the user, a sub-agent, a continuation or a branch.
-        #[serde(with = "json::trigger")]
+        #[serde(with = "json::Trigger")]
         triggered_by: TurnTrigger,
     },
-    /// A message begins. A reply begins empty; any other message is complete.
+    /// A message starts. A reply is empty at its start; any other message is complete.
     MessageStart {
         /// The id of the loop.
         loop_id: LoopId,
-        /// The message that begins.
+        /// The message that starts.
         message: MessageRef,
     },
     /// A piece of a reply arrived. This is a live event.
@@ -105,7 +105,7 @@ pub enum AgentEvent {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         superseded: bool,
     },
-    /// A tool call begins. Also emitted for calls that are denied, skipped or aborted, so that every call has a start
+    /// A tool call starts. Also emitted for calls that are denied, skipped or aborted, so that every call has a start
     /// and an end.
     ToolExecutionStart {
         /// The id of the loop.
@@ -115,7 +115,7 @@ pub enum AgentEvent {
         /// The name of the tool.
         tool_name: ToolName,
         /// The arguments as the model sent them.
-        #[serde(flatten, with = "json::arguments")]
+        #[serde(flatten, serialize_with = "json::arguments")]
         args: ToolArguments,
     },
     /// A tool reports a partial result. This is a live event.

@@ -28,9 +28,9 @@ use crate::history::{Entry, History, HistoryError, MessageRef, SpliceError};
 use crate::identity::{ToolCallId, ToolName};
 use crate::message::{AgentMessage, Content, Message, ToolResultMessage};
 
-/// The result of a call that had begun when the log ended and was not resumed. The call may have had its effect.
+/// The result of a call that had started when the log ended and was not resumed. The call may have had its effect.
 pub const CUT_OFF_RESULT: &str =
-    "This call was cut off while it ran. Its outcome is unknown: look before making it again.";
+    "This call was interrupted while it was running. Its outcome is unknown: check before you repeat it.";
 
 /// A conversation that is being folded from events.
 #[derive(Debug, Clone, Default)]
@@ -47,7 +47,7 @@ pub(crate) struct OpenExchange {
     pub(crate) ends: BTreeMap<ToolCallId, ToolExecutionEnd>,
     calls: usize,
     results: Vec<Entry>,
-    /// The calls that have begun.
+    /// The calls that have started.
     begun: BTreeMap<ToolCallId, ToolName>,
 }
 
@@ -73,7 +73,7 @@ impl Fold {
     /// Applies the next event of the log.
     ///
     /// # Errors
-    /// If the event does not fit those before it. The fold is unchanged then.
+    /// Returns an error if the event does not fit those before it. The fold is unchanged then.
     pub fn push(&mut self, event: &AgentEvent) -> Result<(), FoldError> {
         match event {
             AgentEvent::AgentStart(_) => self.new_messages.clear(),
@@ -145,7 +145,7 @@ impl Fold {
     }
 
     /// Returns the conversation of a log that ended early. An open exchange is closed with the results that had
-    /// arrived, with [`CUT_OFF_RESULT`] for calls that had begun, and with
+    /// arrived, with [`CUT_OFF_RESULT`] for calls that had started, and with
     /// [`ORPHAN_RESULT`](crate::history::ORPHAN_RESULT) for calls that had not.
     #[must_use]
     pub fn into_closed(mut self) -> History {

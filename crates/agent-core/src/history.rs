@@ -96,7 +96,7 @@ impl History {
     /// Appends a user message, a note, or a complete reply without calls.
     ///
     /// # Errors
-    /// If the message is a reply with calls, a failed reply, or a tool result.
+    /// Returns an error if the message is a reply with calls, a failed reply, or a tool result.
     pub fn push(&mut self, message: AgentMessage) -> Result<(), HistoryError> {
         self.push_entry(Entry::from(message))
     }
@@ -104,7 +104,7 @@ impl History {
     /// Like [`push`](Self::push), with a known token count.
     ///
     /// # Errors
-    /// The same as [`push`](Self::push).
+    /// Returns the same errors as [`push`](Self::push).
     pub fn push_entry(&mut self, entry: Entry) -> Result<(), HistoryError> {
         Self::check_standalone(&entry)?;
         self.append(Unit::single(entry));
@@ -135,7 +135,7 @@ impl History {
     /// Appends a reply together with the results of its calls, one per call and in the order of the calls.
     ///
     /// # Errors
-    /// If the results do not match the calls, or the reply failed.
+    /// Returns an error if the results do not match the calls, or the reply failed.
     pub fn push_exchange(&mut self, reply: Entry, results: Vec<Entry>) -> Result<(), HistoryError> {
         let unit = Unit::exchange(reply, results)?;
         self.append(unit);
@@ -145,9 +145,9 @@ impl History {
     /// Appends a reply that ended with `Error` or `Aborted`. It is stored for the user, but no model receives it.
     ///
     /// # Errors
-    /// If the reply did not fail.
+    /// Returns an error if the reply did not fail.
     pub fn push_failed(&mut self, reply: Entry) -> Result<(), HistoryError> {
-        match reply.message().as_llm().and_then(Message::as_assistant) {
+        match reply.message().as_assistant() {
             Some(r) if r.is_failed() => {
                 self.append(Unit::failed(reply));
                 Ok(())
@@ -290,7 +290,7 @@ impl History {
     /// Returns the history with ranges of messages replaced. A splice must not separate a call from its result.
     ///
     /// # Errors
-    /// If a range is out of bounds, overlaps another one, or separates a call from its result.
+    /// Returns an error if a range is out of bounds, overlaps another one, or separates a call from its result.
     pub fn spliced(&self, splices: &[Splice]) -> Result<Self, SpliceError> {
         splice::apply(self, splices)
     }

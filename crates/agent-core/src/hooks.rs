@@ -173,10 +173,9 @@ impl Hooks {
 
     /// Adds a hook that runs before `AgentStart`. Denying ends the run with `AgentEnd` alone.
     #[must_use]
-    pub fn before_loop<F, R>(mut self, hook: impl Fn(LoopInfo) -> F + Send + Sync + 'static) -> Self
+    pub fn before_loop<F>(mut self, hook: impl Fn(LoopInfo) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = R> + Send + 'static,
-        R: IntoVerdict,
+        F: Future<Output: IntoVerdict> + Send + 'static,
     {
         self.run.before.push(gate(hook));
         self
@@ -198,10 +197,9 @@ impl Hooks {
 
     /// Adds a hook that runs before each `TurnStart`. Denying ends the run.
     #[must_use]
-    pub fn before_turn<F, R>(mut self, hook: impl Fn(TurnInfo) -> F + Send + Sync + 'static) -> Self
+    pub fn before_turn<F>(mut self, hook: impl Fn(TurnInfo) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = R> + Send + 'static,
-        R: IntoVerdict,
+        F: Future<Output: IntoVerdict> + Send + 'static,
     {
         self.turn.before.push(gate(hook));
         self
@@ -253,10 +251,9 @@ impl Hooks {
 
     /// Adds a hook that runs before each tool call. See the [module documentation](self) for how several hooks combine.
     #[must_use]
-    pub fn before_tool<F, R>(mut self, hook: impl Fn(ToolCallInfo) -> F + Send + Sync + 'static) -> Self
+    pub fn before_tool<F>(mut self, hook: impl Fn(ToolCallInfo) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = R> + Send + 'static,
-        R: IntoVerdict,
+        F: Future<Output: IntoVerdict> + Send + 'static,
     {
         self.tool.before.push(gate(hook));
         self
@@ -264,10 +261,9 @@ impl Hooks {
 
     /// Adds a hook that runs after each executed call. It can change the result message, but not the event.
     #[must_use]
-    pub fn after_tool<F, R>(mut self, hook: impl Fn(ToolEnded) -> F + Send + Sync + 'static) -> Self
+    pub fn after_tool<F>(mut self, hook: impl Fn(ToolEnded) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = R> + Send + 'static,
-        R: IntoToolChange,
+        F: Future<Output: IntoToolChange> + Send + 'static,
     {
         self.tool.after.push(Arc::new(move |end| {
             let answer = hook(end);
@@ -278,13 +274,9 @@ impl Hooks {
 
     /// Adds a hook that runs before a partial result is emitted. Denying suppresses the event.
     #[must_use]
-    pub fn before_tool_update<F, R>(
-        mut self,
-        hook: impl Fn(ToolUpdateInfo) -> F + Send + Sync + 'static,
-    ) -> Self
+    pub fn before_tool_update<F>(mut self, hook: impl Fn(ToolUpdateInfo) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = R> + Send + 'static,
-        R: IntoVerdict,
+        F: Future<Output: IntoVerdict> + Send + 'static,
     {
         self.tool.before_update.push(gate(hook));
         self
@@ -318,10 +310,9 @@ impl Hooks {
     }
 }
 
-fn gate<A: Send + 'static, F, R>(hook: impl Fn(A) -> F + Send + Sync + 'static) -> Gate<A>
+fn gate<A: Send + 'static, F>(hook: impl Fn(A) -> F + Send + Sync + 'static) -> Gate<A>
 where
-    F: Future<Output = R> + Send + 'static,
-    R: IntoVerdict,
+    F: Future<Output: IntoVerdict> + Send + 'static,
 {
     Arc::new(move |argument| {
         let answer = hook(argument);

@@ -17,12 +17,13 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 macro_rules! id_type {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
         pub struct $name(Arc<str>);
 
         impl $name {
@@ -51,15 +52,9 @@ macro_rules! id_type {
             }
         }
 
-        impl From<&str> for $name {
-            fn from(text: &str) -> Self {
-                Self(Arc::from(text))
-            }
-        }
-
-        impl From<String> for $name {
-            fn from(text: String) -> Self {
-                Self(Arc::from(text))
+        impl<T: Into<Arc<str>>> From<T> for $name {
+            fn from(text: T) -> Self {
+                Self(text.into())
             }
         }
 
@@ -84,18 +79,6 @@ macro_rules! id_type {
         impl PartialEq<&str> for $name {
             fn eq(&self, other: &&str) -> bool {
                 &*self.0 == *other
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(&self.0)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer).map(Self::from)
             }
         }
     };
@@ -175,12 +158,12 @@ pub enum ContinuationKind {
     Initial,
     /// A continuation without further information.
     Default,
-    /// The same path again from an equivalent context.
+    /// The loop repeats the path of its parent from an equivalent context.
     Rerun {
         /// The time of the request, as RFC 3339 in UTC.
         tag: String,
     },
-    /// A different path from a changed context.
+    /// The loop takes another path from a changed context.
     Branch {
         /// The time of the request, as RFC 3339 in UTC.
         tag: String,

@@ -36,14 +36,14 @@ pub trait Journal: Send + Sync + fmt::Debug {
     /// [`Durability::Flushed`] also the end of the machine.
     ///
     /// # Errors
-    /// If the entry could not be written. The run ends, and what it decided is not performed.
+    /// Returns an error if the entry could not be written. The run ends, and what it decided is not performed.
     async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError>;
 
     /// Appends the start or the end of a group of parallel loops, which belongs to no single run. The default does
     /// nothing, which suits a journal that stores no tree of loops.
     ///
     /// # Errors
-    /// The same as [`append`](Self::append). If the start could not be written, no branch starts.
+    /// Returns the same errors as [`append`](Self::append). If the start could not be written, no branch starts.
     async fn append_group(&self, entry: GroupEntry<'_>) -> Result<(), JournalError> {
         let _ = entry;
         Ok(())
@@ -129,7 +129,7 @@ pub enum Durability {
 
 /// The error of an entry that could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("the run could not be written down: {message}")]
+#[error("the run could not be journaled: {message}")]
 #[non_exhaustive]
 pub struct JournalError {
     /// What went wrong, and in which file.

@@ -85,8 +85,8 @@ pub struct AssistantMessage {
     pub content: Vec<Content>,
     /// The reason for which the reply ended.
     pub stop_reason: StopReason,
-    /// The protocol of the call. Together with provider and model it decides who may receive the reply's signatures
-    /// again.
+    /// The protocol of the call. Together with provider and model it decides which models may receive the
+    /// reply's signatures again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api: Option<ApiProtocol>,
     /// The name of the provider, as in [`ModelConfig::provider`](crate::ModelConfig::provider).
@@ -289,14 +289,8 @@ impl From<ToolResultMessage> for Message {
     }
 }
 
-impl From<&str> for Message {
-    fn from(text: &str) -> Self {
-        Self::user(text)
-    }
-}
-
-impl From<String> for Message {
-    fn from(text: String) -> Self {
+impl<T: Into<String>> From<T> for Message {
+    fn from(text: T) -> Self {
         Self::user(text)
     }
 }

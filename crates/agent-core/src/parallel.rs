@@ -66,8 +66,8 @@ use crate::message::AgentMessage;
 /// A branch that waits for an answer counts as a branch without an answer; its run is in the context of its outcome.
 ///
 /// # Errors
-/// If there is no branch or one could not start; no event has been sent then. If no branch could be selected, the run
-/// was cancelled, or the journal failed; the error then contains the outcomes.
+/// Returns an error if there is no branch or one could not start; no event has been sent then. Also returns an error,
+/// which contains the outcomes, if no branch could be selected, the run was cancelled, or the journal failed.
 pub async fn agent_loop_parallel<B: Into<Branch>>(
     prompts: Vec<AgentMessage>,
     base: AgentContext,

@@ -1,4 +1,4 @@
-//! Detects cache breaks: whether a request begins like the last one, and if not, where, why, and at what cost.
+//! Detects cache breaks: requests that do not extend the previous one, with the position, the cause and the cost.
 //!
 //! Providers cache the prefix of a prompt for some minutes and charge about a tenth for it when it is sent again
 //! unchanged. Each request is compared with the last one to the same model. Shared parts are recognized by identity,

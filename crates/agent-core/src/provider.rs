@@ -1,4 +1,4 @@
-//! The provider interface: one request, a stream of borrowed events, one end.
+//! The provider interface: a request, the events of the reply, and its end.
 //!
 //! A provider passes events to a synchronous sink and returns once: `Ok` with the end of the reply, or an error. No
 //! event follows the end. [`ReplyLog`] folds the stream into the complete reply.
@@ -52,7 +52,7 @@ pub trait StreamProvider: Send + Sync {
     /// complete.
     ///
     /// # Errors
-    /// If there is no complete reply; the events that had arrived have been passed to `sink`. Returns
+    /// Returns an error if there is no complete reply; the events that had arrived have been passed to `sink`. Returns
     /// [`ProviderError::Cancelled`] at once if `cancel` is cancelled.
     async fn stream(
         &self,
@@ -72,7 +72,7 @@ pub trait StreamProvider: Send + Sync {
     /// Sends nothing.
     ///
     /// # Errors
-    /// A description of what is missing and how to supply it.
+    /// Returns a description of what is missing and how to supply it.
     fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
         let _ = model;
         Ok(())

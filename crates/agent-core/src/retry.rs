@@ -85,7 +85,7 @@ impl RetryConfig {
 
     /// Returns the delay before the retry number `attempt`, counted from 1 (0 counts as 1): `initial * multiplier ^
     /// (attempt - 1)`, at most `max_delay_ms`, times a jitter of 0.8 to 1.2. `unit`, from 0 (inclusive) to 1
-    /// (exclusive), selects the jitter: 0 is 0.8, one half is exactly 1. Values out of range are clamped.
+    /// (exclusive), selects the jitter: 0 gives 0.8 and 0.5 gives 1. Values out of range are clamped.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,

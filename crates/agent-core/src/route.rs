@@ -18,7 +18,6 @@
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -32,7 +31,7 @@ pub const USUAL_FAILURES: [ErrorKind; 5] =
     [ErrorKind::RateLimited, ErrorKind::Network, ErrorKind::Quota, ErrorKind::Auth, ErrorKind::ModelNotFound];
 
 /// A model to call when the routes before it fail.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Route {
     /// The model of the route.
@@ -91,16 +90,6 @@ impl Route {
             max_retries: self.max_retries,
             prices: self.model.cost.clone(),
         }
-    }
-}
-
-impl fmt::Debug for Route {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Route")
-            .field("model", &self.model)
-            .field("on", &self.on)
-            .field("max_retries", &self.max_retries)
-            .finish_non_exhaustive()
     }
 }
 

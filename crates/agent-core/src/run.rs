@@ -45,10 +45,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::context::ContextTracker;
-use crate::event::{AgentEnd, AgentEvent, Ended, Question};
+use crate::event::{AgentEnd, AgentEvent, Answer, Ended, Question};
 use crate::fold::Fold;
 use crate::history::{Entry, History, HistoryError, MessageRef};
-use crate::identity::{Timestamp, TurnId};
+use crate::identity::{QuestionId, Timestamp, TurnId};
 use crate::limits::{ExecutionLimits, ExecutionTracker};
 use crate::message::{AgentMessage, Usage};
 use crate::route::LostRoutes;
@@ -118,7 +118,7 @@ struct Turn {
     intake: Intake,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
 fn is_first(route: &u32) -> bool {
     *route == 0
 }
@@ -131,9 +131,9 @@ enum Intake {
     FollowUp,
 }
 
-/// The input that the run waits for.
+/// The input that the run waits for. A checkpoint has the same phases with another form of the open calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-enum Phase {
+enum Phase<Calls = Box<OpenCalls>> {
     /// The run waits for the verdict of a gate.
     Gate(GateAt),
     /// The run waits for an answer to a gate's question.
@@ -141,15 +141,23 @@ enum Phase {
     /// The run waits for a shorter history.
     Compacting(CompactionTask),
     /// The run waits for the budget's verdict on the next model call; `forced` if the user allowed it.
-    Reserving { retry: Option<Retry>, forced: bool },
+    Reserving {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry: Option<Retry>,
+        forced: bool,
+    },
     /// The run waits for an answer about a budget limit.
     BudgetAsked(Box<budget::Asked>),
     /// The run waits for a reply. `started` says whether its `MessageStart` has been emitted.
-    Calling { started: bool, retry: Option<Retry> },
+    Calling {
+        started: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry: Option<Retry>,
+    },
     /// The run waits for the end of the delay before the next attempt.
     Backoff(Retry),
     /// The run waits for the results of tool calls.
-    Tools(Box<OpenCalls>),
+    Tools(Calls),
     /// The turn has ended, and the run waits for the messages that were queued until now. `results_wanted` says
     /// whether the model receives the results of the turn's calls in any case.
     BetweenTurns { results_wanted: bool },
@@ -175,7 +183,7 @@ impl Run {
     /// Starts a run over `history` with these prompts; none for a continuation.
     ///
     /// # Errors
-    /// If a prompt cannot enter alone: a reply with calls, a failed reply, or a tool result.
+    /// Returns an error if a prompt cannot enter alone: a reply with calls, a failed reply, or a tool result.
     pub fn start(
         setup: impl Into<Arc<RunSetup>>,
         history: History,
@@ -190,7 +198,7 @@ impl Run {
     /// Like [`start`](Self::start), with the token counts of the prompts.
     ///
     /// # Errors
-    /// The same as [`start`](Self::start).
+    /// Returns the same errors as [`start`](Self::start).
     pub fn start_counted(
         setup: impl Into<Arc<RunSetup>>,
         history: History,
@@ -205,7 +213,7 @@ impl Run {
     /// take. A queued message that cannot enter alone is dropped.
     ///
     /// # Errors
-    /// The same as [`start`](Self::start).
+    /// Returns the same errors as [`start`](Self::start).
     pub fn start_queued(
         setup: impl Into<Arc<RunSetup>>,
         history: History,
@@ -254,15 +262,29 @@ impl Run {
     /// Applies `input`, which happened at `now`, and appends the resulting events to `out`.
     ///
     /// # Errors
-    /// [`Misplaced`] if the input does not match the current step. The run, including its clock, is unchanged then,
-    /// and no event is emitted.
+    /// Returns [`Misplaced`] if the input does not match the current step. The run, including its clock, is unchanged
+    /// then, and no event is emitted.
     pub fn apply(
         &mut self,
         now: Timestamp,
         input: Input,
         out: &mut Vec<AgentEvent>,
     ) -> Result<(), Misplaced> {
-        apply(self, now, input, out)
+        // The time for which the run waited for an answer does not count towards its maximum duration.
+        let waited = if self.is_suspended() { now.millis_since(self.now) } else { 0 };
+        let waited = self.tracker.waited_ms.saturating_add(waited);
+        let waited_before = std::mem::replace(&mut self.tracker.waited_ms, waited);
+        let (name, before) = (input.name(), std::mem::replace(&mut self.now, now));
+        apply(self, input, out).map_err(|reason| {
+            self.now = before;
+            self.tracker.waited_ms = waited_before;
+            Misplaced { input: name, reason }
+        })
+    }
+
+    /// Checks whether the run would accept the input now.
+    pub(crate) fn check(&self, now: Timestamp, input: &Input) -> Result<(), Misplaced> {
+        self.clone().apply(now, input.clone(), &mut Vec::new())
     }
 
     /// Returns the state of the run without its setup and its messages. [`restore`](Self::restore) rebuilds the run
@@ -276,7 +298,7 @@ impl Run {
     /// far.
     ///
     /// # Errors
-    /// [`RestoreError`] if the checkpoint does not belong to the folded events.
+    /// Returns [`RestoreError`] if the checkpoint does not belong to the folded events.
     pub fn restore(
         setup: impl Into<Arc<RunSetup>>,
         checkpoint: RunCheckpoint,
@@ -287,6 +309,18 @@ impl Run {
 
     fn turn_id(&self) -> TurnId {
         TurnId { loop_id: self.setup.loop_id.clone(), turn_index: self.turn.index }
+    }
+
+    /// Emits a question without whose answer nothing can continue.
+    fn emit_suspending(&self, question: &Question, out: &mut Vec<AgentEvent>) {
+        let loop_id = self.setup.loop_id.clone();
+        out.push(AgentEvent::QuestionAsked { loop_id: loop_id.clone(), question: question.clone() });
+        out.push(AgentEvent::RunSuspended { loop_id, questions: vec![question.clone()] });
+    }
+
+    fn emit_answered(&self, id: &QuestionId, answer: Answer, out: &mut Vec<AgentEvent>) {
+        let loop_id = self.setup.loop_id.clone();
+        out.push(AgentEvent::QuestionAnswered { loop_id, question_id: id.clone(), answer });
     }
 
     /// Emits the start and the end of a complete message and adds it to the messages of this run.
@@ -333,81 +367,59 @@ impl Run {
     }
 }
 
-/// Applies an input. The time since the last input does not count towards the limit if the run waited for an answer.
-fn apply(run: &mut Run, now: Timestamp, input: Input, out: &mut Vec<AgentEvent>) -> Result<(), Misplaced> {
-    let waited = if run.waits_for_answer() { now.millis_since(run.now) } else { 0 };
-    let before = run.tracker.waited_ms;
-    run.tracker.waited_ms = before.saturating_add(waited);
-    let applied = dispatch(run, now, input, out);
-    if applied.is_err() {
-        run.tracker.waited_ms = before;
-    }
-    applied
-}
+/// The reason for which a run rejects an input.
+type Refusal = String;
 
-/// Calls the handler of an input. Each handler checks its input completely before it changes the run.
-fn dispatch(run: &mut Run, now: Timestamp, input: Input, out: &mut Vec<AgentEvent>) -> Result<(), Misplaced> {
-    let name = input.name();
-    let refuse = |reason: String| Misplaced { input: name, reason };
+/// Applies an input. Each handler checks its input completely before it changes the run.
+fn apply(run: &mut Run, input: Input, out: &mut Vec<AgentEvent>) -> Result<(), Refusal> {
     if let Phase::Done(_) = run.phase {
-        return Err(refuse("the run has ended".into()));
+        return Err("the run has ended".into());
     }
     match input {
         Input::Queue { queued } => {
-            History::check_standalone(&queued.entry).map_err(|e| refuse(e.to_string()))?;
-            run.now = now;
+            History::check_standalone(&queued.entry).map_err(|e| e.to_string())?;
             run.queues.push(queued);
             tool_calls::skip_if_steered(run, out);
             Ok(())
         }
         Input::ClearQueue { kind } => {
-            run.now = now;
             run.queues.clear(kind);
             Ok(())
         }
         Input::SetQueueMode { kind, mode } => {
-            run.now = now;
             run.queues.set_mode(kind, mode);
             Ok(())
         }
         Input::Abort { partial, interrupted } => {
-            run.now = now;
             let cause = interrupted.map_or(abort::Cause::Caller, abort::Cause::Interrupted);
             abort::abort(run, partial, cause, out);
             Ok(())
         }
         Input::TimeUp { partial } => {
-            run.now = now;
             abort::abort(run, partial, abort::Cause::TimeUp, out);
             Ok(())
         }
-        Input::GateDecided { verdict } => gate::decided(run, now, verdict, out).map_err(refuse),
-        Input::Filtered { verdict } => gate::filtered(run, now, verdict, out).map_err(refuse),
-        Input::BudgetDecided { verdict } => budget::decided(run, now, verdict, out).map_err(refuse),
-        Input::ReplyStarted => model_call::started(run, now, out).map_err(refuse),
-        Input::CacheBroke { found } => model_call::cache_broke(run, now, found, out).map_err(refuse),
-        Input::ModelReplied { reply } => model_call::replied(run, now, reply, out).map_err(refuse),
-        Input::ModelFailed { failure, partial } => {
-            model_call::failed(run, now, &failure, partial, out).map_err(refuse)
-        }
-        Input::Slept => model_call::slept(run, now).map_err(refuse),
-        Input::QueuesRead => turn::queues_read(run, now, out).map_err(refuse),
-        Input::ToolBegan { id, verdict } => tool_calls::began(run, now, &id, verdict, out).map_err(refuse),
-        Input::ToolEnded { id, outcome } => tool_calls::ended(run, now, &id, *outcome, out).map_err(refuse),
-        Input::ToolReviewed { id, change } => {
-            tool_calls::reviewed(run, now, &id, *change, out).map_err(refuse)
-        }
+        Input::GateDecided { verdict } => gate::decided(run, verdict, out),
+        Input::Filtered { verdict } => gate::filtered(run, verdict, out),
+        Input::BudgetDecided { verdict } => budget::decided(run, verdict, out),
+        Input::ReplyStarted => model_call::started(run, out),
+        Input::CacheBroke { found } => model_call::cache_broke(run, found, out),
+        Input::ModelReplied { reply } => model_call::replied(run, reply, out),
+        Input::ModelFailed { failure, partial } => model_call::failed(run, &failure, partial, out),
+        Input::Slept => model_call::slept(run),
+        Input::QueuesRead => turn::queues_read(run, out),
+        Input::ToolBegan { id, verdict } => tool_calls::began(run, &id, verdict, out),
+        Input::ToolEnded { id, outcome } => tool_calls::ended(run, &id, *outcome, out),
+        Input::ToolReviewed { id, change } => tool_calls::reviewed(run, &id, *change, out),
         Input::Compacted { splices, usage, fallback } => {
-            model_call::compacted(run, now, splices, usage, fallback, out).map_err(refuse)
+            model_call::compacted(run, splices, usage, fallback, out)
         }
-        Input::CompactionFailed { message } => {
-            model_call::compaction_failed(run, now, message, out).map_err(refuse)
-        }
-        Input::Answer { question_id, answer } => match &run.phase {
-            Phase::GateAsked { .. } => gate::answered(run, now, &question_id, answer, out).map_err(refuse),
-            Phase::BudgetAsked(_) => budget::answered(run, now, &question_id, answer, out).map_err(refuse),
-            Phase::Tools(_) => tool_calls::answered(run, now, &question_id, answer, out).map_err(refuse),
-            _ => Err(refuse("nothing is asked".into())),
+        Input::CompactionFailed { message } => model_call::compaction_failed(run, message, out),
+        Input::Answer { question_id: id, answer } => match &run.phase {
+            Phase::GateAsked { .. } => gate::answered(run, &id, answer, out),
+            Phase::BudgetAsked(_) => budget::answered(run, &id, answer, out),
+            Phase::Tools(_) => tool_calls::answered(run, &id, answer, out),
+            _ => Err("no question is open".into()),
         },
     }
 }

@@ -1,10 +1,9 @@
 //! A value that clones share until one of them changes it.
 
-use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 /// A copy-on-write value: clones share one allocation, and the first change through a shared clone copies the value.
 ///
@@ -20,6 +19,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// assert_eq!(base.temperature, None);
 /// assert!(!Shared::ptr_eq(&base, &precise));
 /// ```
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Shared<T>(Arc<T>);
 
 impl<T> Shared<T> {
@@ -39,12 +40,6 @@ impl<T> Shared<T> {
 impl<T> Clone for Shared<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
-    }
-}
-
-impl<T: Default> Default for Shared<T> {
-    fn default() -> Self {
-        Self::new(T::default())
     }
 }
 
@@ -72,23 +67,5 @@ impl<T: Clone> DerefMut for Shared<T> {
 impl<T: PartialEq> PartialEq for Shared<T> {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || *self.0 == *other.0
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for Shared<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl<T: Serialize> Serialize for Shared<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Shared<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        T::deserialize(deserializer).map(Self::new)
     }
 }

@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The number of forms that are cached beside the first one. An agent that alternates between more models encodes its
-/// history again.
+/// history again for each change.
 const MAX_OTHERS: usize = 3;
 
 /// The key of an encoded form: everything that the bytes depend on besides the encoded unit, such as protocol, model
@@ -96,7 +96,7 @@ impl fmt::Debug for Encoded {
 
 /// Caches encoded forms by key. Forms of several keys are cached, because conversations often alternate between two
 /// models.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct WireCache {
     /// The first form, usually the only one, which is read without a lock.
     first: OnceLock<(WireKey, Encoded)>,
@@ -130,11 +130,5 @@ impl WireCache {
         }
         slots.push((key, encoded));
         out
-    }
-}
-
-impl fmt::Debug for WireCache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WireCache")
     }
 }

@@ -9,23 +9,21 @@ use tokio_util::sync::CancellationToken;
 use super::{AgentError, AgentHandle, IntoPrompt};
 use crate::drive::{AgentContext, AgentLoopConfig, EventReceiver, EventSender, event_channel};
 use crate::evaluation::EvaluationStrategy;
+use crate::event::{AgentEvent, ParallelLoopEnd};
 use crate::history::History;
 use crate::identity::{GroupRole, LoopId};
-use crate::journal::GroupEntry;
+use crate::journal::{GroupEntry, JournalError};
 use crate::message::AgentMessage;
 use crate::parallel::{Branch, ParallelError, ParallelLoopOutcome, ParallelLoopResult, Plan, Prepared};
 use crate::tool::Tools;
 
-type Change = Box<dyn FnOnce(&mut AgentLoopConfig) + Send>;
+type Change = Box<dyn FnOnce(&mut Branch) + Send>;
 
 /// The prompts and settings of one branch. Every setting that is not set here has the value of the agent.
 #[derive(Default)]
 pub struct BranchSpec {
     prompts: Vec<AgentMessage>,
-    change: Option<Change>,
-    tools: Option<Tools>,
-    system_prompt: Option<Arc<str>>,
-    history: Option<History>,
+    changes: Vec<Change>,
 }
 
 impl BranchSpec {
@@ -44,47 +42,38 @@ impl BranchSpec {
     /// Changes the configuration of the branch, for example its model, temperature or limits. Several changes are
     /// applied in the order in which they were added.
     #[must_use]
-    pub fn configure(mut self, change: impl FnOnce(&mut AgentLoopConfig) + Send + 'static) -> Self {
-        self.change = Some(match self.change {
-            None => Box::new(change),
-            Some(earlier) => Box::new(move |config| {
-                earlier(config);
-                change(config);
-            }),
-        });
-        self
+    pub fn configure(self, change: impl FnOnce(&mut AgentLoopConfig) + Send + 'static) -> Self {
+        self.changed(|branch| change(&mut branch.config))
     }
 
     /// Replaces the tools of the branch, for example by tools of a workspace that only this branch writes to.
     #[must_use]
-    pub fn with_tools(mut self, tools: impl Into<Tools>) -> Self {
-        self.tools = Some(tools.into());
-        self
+    pub fn with_tools(self, tools: impl Into<Tools>) -> Self {
+        let tools = tools.into();
+        self.changed(|branch| branch.tools = Some(tools))
     }
 
     /// Replaces the system prompt of the branch.
     #[must_use]
-    pub fn with_system_prompt(mut self, text: impl Into<Arc<str>>) -> Self {
-        self.system_prompt = Some(text.into());
-        self
+    pub fn with_system_prompt(self, text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        self.changed(|branch| branch.system_prompt = Some(text))
     }
 
     /// Replaces the conversation that the branch continues, for example by one with a different tool result.
     #[must_use]
-    pub fn with_history(mut self, history: History) -> Self {
-        self.history = Some(history);
+    pub fn with_history(self, history: History) -> Self {
+        self.changed(|branch| branch.history = Some(history))
+    }
+
+    fn changed(mut self, change: impl FnOnce(&mut Branch) + Send + 'static) -> Self {
+        self.changes.push(Box::new(change));
         self
     }
 
     fn into_branch(self, agent: &AgentLoopConfig) -> Branch {
-        let mut config = agent.clone();
-        if let Some(change) = self.change {
-            change(&mut config);
-        }
-        let mut branch = Branch::new(config).with_prompts(self.prompts);
-        branch.tools = self.tools;
-        branch.system_prompt = self.system_prompt;
-        branch.history = self.history;
+        let mut branch = Branch::new(agent.clone()).with_prompts(self.prompts);
+        self.changes.into_iter().for_each(|change| change(&mut branch));
         branch
     }
 }
@@ -142,7 +131,7 @@ impl Exploration {
     /// Waits until all branches have ended and returns their outcomes. Their events need not be read first.
     ///
     /// # Errors
-    /// [`AgentError::Branches`] if the group could not be journaled, or if its task was dropped.
+    /// Returns [`AgentError::Branches`] if the group could not be journaled, or if its task was dropped.
     pub async fn finish(self) -> Result<Vec<ParallelLoopOutcome>, AgentError> {
         match self.outcomes.await {
             Ok(outcomes) => outcomes.map_err(|e| AgentError::Branches(Box::new(e))),
@@ -186,9 +175,9 @@ impl AgentHandle {
     /// of the selected branch. All events, including those of the group and of a judge, are sent to `tx`.
     ///
     /// # Errors
-    /// As [`explore_branches`](Self::explore_branches). Also fails if no branch was selected, and with
-    /// [`AgentError::ConversationWentOn`] if the conversation has changed since the branches started. The conversation
-    /// is not replaced then.
+    /// Returns the same errors as [`explore_branches`](Self::explore_branches). Also fails if no branch was selected,
+    /// and with [`AgentError::ConversationWentOn`] if the conversation has changed since the branches started. The
+    /// conversation is not replaced then.
     pub async fn explore_and_adopt(
         &self,
         branches: impl IntoIterator<Item = BranchSpec>,
@@ -204,11 +193,7 @@ impl AgentHandle {
         if now.unit_count() != before.unit_count() || !now.extends(&before) {
             // The journal must not show this branch as the one that the conversation continues.
             let config = self.config();
-            if let (Some(journal), Some(end)) =
-                (&config.services.journal, Prepared::not_taken(&result, &config))
-            {
-                journal.append_group(GroupEntry::new(config.services.environment.now(), &end)).await?;
-            }
+            record_end(&config, Prepared::not_adopted(&result, &config)).await?;
             return Err(AgentError::ConversationWentOn);
         }
         self.take_over(&result.selected)?;
@@ -230,11 +215,7 @@ impl AgentHandle {
             Some(GroupRole::Branch { index }) => Some(index),
             Some(GroupRole::Judge) | None => None,
         };
-        if let (Some(journal), Some(end)) =
-            (&config.services.journal, Prepared::selection(outcome, index, &config))
-        {
-            journal.append_group(GroupEntry::new(config.services.environment.now(), &end)).await?;
-        }
+        record_end(&config, Prepared::selection(outcome, index, &config)).await?;
         self.take_over(outcome)
     }
 
@@ -267,4 +248,13 @@ impl AgentHandle {
         let prepared = plan.prepare(&cancel, tx).map_err(|e| AgentError::Branches(Box::new(e)))?;
         Ok((cancel, prepared))
     }
+}
+
+/// Journals the end of a group, if the agent has a journal.
+async fn record_end(config: &AgentLoopConfig, end: Option<ParallelLoopEnd>) -> Result<(), JournalError> {
+    if let (Some(journal), Some(end)) = (&config.services.journal, end) {
+        let (now, event) = (end.timestamp, AgentEvent::ParallelLoopEnd(Box::new(end)));
+        journal.append_group(GroupEntry::new(now, &event)).await?;
+    }
+    Ok(())
 }

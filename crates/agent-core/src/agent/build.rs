@@ -195,12 +195,6 @@ impl BasicAgent {
     }
 }
 
-impl BasicAgent {
-    pub(crate) fn set_agent_id(&self, id: AgentId) {
-        self.inner.settings().agent_id = id;
-    }
-}
-
 /// Setters. Each replaces the previous value and takes effect with the next run.
 impl BasicAgent {
     /// Changes the configuration of the next run. [`configure`](Self::configure) is the same for an agent that is being
@@ -238,7 +232,7 @@ impl BasicAgent {
 impl Inner {
     /// Sets the modes of the queues, also for the open run.
     pub(super) fn set_queue_modes(&self, modes: (QueueMode, QueueMode)) {
-        if modes != self.mailbox.modes() {
+        if modes != self.mailbox.view().modes() {
             self.mailbox.set_mode(QueueKind::Steering, modes.0);
             self.mailbox.set_mode(QueueKind::FollowUp, modes.1);
         }

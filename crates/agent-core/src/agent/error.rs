@@ -50,7 +50,7 @@ pub enum AgentError {
         what: String,
     },
     /// No run waits for an answer.
-    #[error("the agent waits for no answer")]
+    #[error("the agent has no open question")]
     NotSuspended,
     /// The answer does not match an open question.
     #[error("{0}")]
@@ -100,7 +100,7 @@ pub enum AgentError {
     Branches(Box<ParallelError>),
     /// The conversation has changed since the branches started.
     #[error(
-        "the conversation has gone on since the branches began; the selected one was not taken over. adopt_branch does it in any case"
+        "the conversation has changed since the branches started, so the selected branch was not adopted. adopt_branch adopts it in any case"
     )]
     ConversationWentOn,
     /// The action could not be journaled.

@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -12,7 +11,7 @@ use super::{AgentError, AgentHandle, AgentState, IntoPrompt, Request, WeakAgent}
 use crate::drive::{AgentLoopConfig, EventReceiver};
 use crate::event::{AgentEvent, Answer, Question, RunEnd, RunReply, StreamDelta};
 use crate::history::{History, MessageRef, Repair};
-use crate::identity::{AgentId, ContinuationKind, QuestionId, SessionId, SessionOrigin, ToolName};
+use crate::identity::{AgentId, ContinuationKind, QuestionId, SessionId, ToolName};
 use crate::message::AgentMessage;
 use crate::run::{Input, QueueKind};
 use crate::tool::AgentTool;
@@ -43,9 +42,9 @@ impl AgentHandle {
     /// end.
     ///
     /// # Errors
-    /// [`AgentError::Busy`] while a run is open, [`AgentError::Suspended`] or [`AgentError::Interrupted`] while one
-    /// waits, [`AgentError::DuplicateTool`], [`AgentError::Unrecorded`], [`AgentError::Message`] when a message cannot
-    /// enter the conversation alone, and [`AgentError::NoRuntime`] outside of a runtime.
+    /// Returns [`AgentError::Busy`] while a run is open, [`AgentError::Suspended`] or [`AgentError::Interrupted`]
+    /// while one waits, [`AgentError::DuplicateTool`], [`AgentError::Unrecorded`], [`AgentError::Message`] when a
+    /// message cannot enter the conversation alone, and [`AgentError::NoRuntime`] outside of a runtime.
     pub fn prompt(&self, prompt: impl IntoPrompt) -> Result<EventReceiver, AgentError> {
         self.request(prompt).start()
     }
@@ -53,8 +52,8 @@ impl AgentHandle {
     /// Continues the conversation without a new message: from a user message, a tool result, or queued messages.
     ///
     /// # Errors
-    /// [`AgentError::EmptyTranscript`] and [`AgentError::AssistantTail`] when there is nothing to continue from, and
-    /// otherwise as [`prompt`](Self::prompt).
+    /// Returns [`AgentError::EmptyTranscript`] and [`AgentError::AssistantTail`] when there is nothing to continue
+    /// from, and otherwise the same errors as [`prompt`](Self::prompt).
     pub fn continue_run(&self) -> Result<EventReceiver, AgentError> {
         self.request(()).continuing(ContinuationKind::Default).start()
     }
@@ -65,8 +64,8 @@ impl AgentHandle {
     /// tools, hooks and routes with which it started.
     ///
     /// # Errors
-    /// [`AgentError::NotSuspended`] when no run waits, [`AgentError::Lacks`] when this agent lacks something that the
-    /// run needs, and [`AgentError::Unrecorded`] when the run was recorded and this agent records nothing.
+    /// Returns [`AgentError::NotSuspended`] when no run waits, [`AgentError::Lacks`] when this agent lacks something
+    /// that the run needs, and [`AgentError::Unrecorded`] when the run was recorded and this agent records nothing.
     pub fn resume(&self) -> Result<EventReceiver, AgentError> {
         self.resume_run(None, None)
     }
@@ -76,13 +75,14 @@ impl AgentHandle {
     /// Effects after this point are not recorded: if the process ends, a later resume from the session can repeat them.
     ///
     /// # Errors
-    /// As [`resume`](Self::resume), except for [`AgentError::Unrecorded`].
+    /// Returns the same errors as [`resume`](Self::resume), except for [`AgentError::Unrecorded`].
     pub fn resume_unrecorded(&self) -> Result<EventReceiver, AgentError> {
         self.inner.state().must_record = false;
         self.resume()
     }
 
-    /// Sends a message, or continues without one, in the way that the conversation needs.
+    /// Sends a message, or continues without one, and selects the kind of continuation from the state of the
+    /// conversation.
     ///
     /// | the conversation | what starts |
     /// |---|---|
@@ -93,7 +93,8 @@ impl AgentHandle {
     /// is called again and does not see the failed reply.
     ///
     /// # Errors
-    /// As [`prompt`](Self::prompt) and, without a message, as [`continue_run`](Self::continue_run).
+    /// Returns the same errors as [`prompt`](Self::prompt) and, without a message, those of
+    /// [`continue_run`](Self::continue_run).
     pub fn send(&self, message: impl IntoPrompt) -> Result<EventReceiver, AgentError> {
         let messages = message.into_prompt();
         let kind = super::path::kind_of_send(self, &messages);
@@ -112,7 +113,8 @@ impl AgentHandle {
     /// Sends a prompt and waits for the text of the last reply.
     ///
     /// # Errors
-    /// As [`prompt`](Self::prompt), and [`AgentError::Run`] with the [`RunEnd`] when the run does not complete.
+    /// Returns the same errors as [`prompt`](Self::prompt), and [`AgentError::Run`] with the [`RunEnd`] when the run
+    /// does not complete.
     pub async fn chat(&self, prompt: impl IntoPrompt) -> Result<String, AgentError> {
         Ok(reply(self.prompt(prompt)?.end().await)?.text())
     }
@@ -120,7 +122,7 @@ impl AgentHandle {
     /// Sends a prompt, passes text and tool calls to `on_token` as they arrive, and returns the text of all replies.
     ///
     /// # Errors
-    /// As [`chat`](Self::chat).
+    /// Returns the same errors as [`chat`](Self::chat).
     pub async fn stream_chat(
         &self,
         prompt: impl IntoPrompt,
@@ -157,7 +159,8 @@ impl AgentHandle {
     /// requested again once, with a message that lists the errors. The agent's tools can be called before the answer.
     ///
     /// # Errors
-    /// As [`chat`](Self::chat), and [`AgentError::AnswerForm`] with the text when it is not a `T`.
+    /// Returns the same errors as [`chat`](Self::chat), and [`AgentError::AnswerForm`] with the text when it is not a
+    /// `T`.
     pub async fn prompt_typed<T>(&self, prompt: impl IntoPrompt) -> Result<T, AgentError>
     where
         T: JsonSchema + DeserializeOwned + Send + 'static,
@@ -168,8 +171,8 @@ impl AgentHandle {
     /// Answers a question of a suspended run and resumes the run.
     ///
     /// # Errors
-    /// [`AgentError::NotSuspended`] when no run waits, [`AgentError::Answer`] when the answer does not fit (the run
-    /// keeps waiting), and otherwise as [`resume`](Self::resume).
+    /// Returns [`AgentError::NotSuspended`] when no run waits, [`AgentError::Answer`] when the answer does not fit
+    /// (the run keeps waiting), and otherwise the same errors as [`resume`](Self::resume).
     pub fn answer(
         &self,
         question: impl Into<QuestionId>,
@@ -340,7 +343,8 @@ impl AgentHandle {
     /// Replaces the conversation and returns the repairs that the new one needed, for example for missing tool results.
     ///
     /// # Errors
-    /// [`AgentError::Busy`], [`AgentError::Suspended`] or [`AgentError::Interrupted`] while a run is open or waits.
+    /// Returns [`AgentError::Busy`], [`AgentError::Suspended`] or [`AgentError::Interrupted`] while a run is open or
+    /// waits.
     pub fn replace_messages(&self, messages: Vec<AgentMessage>) -> Result<Vec<Repair>, AgentError> {
         self.check_idle()?;
         if messages.is_empty() {
@@ -356,31 +360,13 @@ impl AgentHandle {
     /// Appends a message to the conversation.
     ///
     /// # Errors
-    /// [`AgentError::Message`] for a message that cannot enter alone (a reply with calls, a result without its call),
-    /// and as [`replace_messages`](Self::replace_messages).
+    /// Returns [`AgentError::Message`] for a message that cannot enter alone (a reply with calls, a result without its
+    /// call), and the same errors as [`replace_messages`](Self::replace_messages).
     pub(crate) fn append(&self, message: impl Into<AgentMessage>) -> Result<(), AgentError> {
         self.check_idle()?;
         let entry = self.inner.counted(message.into());
         self.inner.state().history.push_entry(entry)?;
         Ok(())
-    }
-
-    /// Starts a new session with a new id and loops counted from 1. The conversation is retained.
-    pub(crate) fn start_new_session(&self) -> SessionId {
-        self.inner.start_session(SessionOrigin::Explicit)
-    }
-
-    /// Starts a new session if the last run started more than `threshold` ago. Returns the new id, or `None`.
-    ///
-    /// The new session's first [`AgentStart`](crate::AgentStart) names the reason and the previous session.
-    pub(crate) fn rotate_if_idle(&self, threshold: Duration) -> Option<SessionId> {
-        let now = self.inner.settings().config.services.environment.now();
-        let last = self.inner.state().last_active_at?;
-        let is_old = Duration::from_millis(now.millis_since(last)) > threshold;
-        is_old.then(|| {
-            let (threshold_secs, previous_session_id) = (threshold.as_secs(), self.session_id());
-            self.inner.start_session(SessionOrigin::Inactivity { threshold_secs, previous_session_id })
-        })
     }
 
     /// Changes the list of tools in one step, for tools that are not always available, such as those of an MCP server.

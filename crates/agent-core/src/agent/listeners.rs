@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use futures_util::FutureExt;
@@ -26,7 +26,6 @@ struct Listener {
 #[derive(Default)]
 pub(super) struct Listeners {
     list: Mutex<Arc<Vec<Arc<Listener>>>>,
-    count: AtomicUsize,
 }
 
 /// A subscription. Dropping it keeps the listener subscribed; [`unsubscribe`](Self::unsubscribe) removes it.
@@ -54,24 +53,18 @@ impl fmt::Debug for Subscription {
 impl Listeners {
     pub(super) fn subscribe(&self, inner: &Arc<Inner>, call: Call) -> Subscription {
         let listener = Arc::new(Listener { call, gone: AtomicBool::new(false) });
-        self.add(Arc::clone(&listener));
-        Subscription { inner: Arc::downgrade(inner), listener }
-    }
-
-    fn add(&self, listener: Arc<Listener>) {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::make_mut(&mut list).push(listener);
-        self.count.store(list.len(), Ordering::Release);
+        Arc::make_mut(&mut list).push(Arc::clone(&listener));
+        Subscription { inner: Arc::downgrade(inner), listener }
     }
 
     fn remove(&self, listener: &Arc<Listener>) {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::make_mut(&mut list).retain(|l| !Arc::ptr_eq(l, listener));
-        self.count.store(list.len(), Ordering::Release);
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.count.load(Ordering::Acquire) == 0
+        self.current().is_empty()
     }
 
     /// Notifies each listener in turn and waits for it, after an abort as long as `patience` allows. Returns the text

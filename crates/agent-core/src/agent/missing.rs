@@ -51,7 +51,7 @@ fn missing(model: &ModelConfig) -> ProviderError {
         ),
         None => "give the agent its provider with with_provider".to_owned(),
     };
-    let context = ErrorContext::new(format!("no provider for the protocol {} is there", model.api))
+    let context = ErrorContext::new(format!("there is no provider for the protocol {}", model.api))
         .with_target(&model.provider, &model.id)
         .with_advice(advice);
     ProviderError::new(ErrorKind::Other, context)

@@ -36,7 +36,7 @@ impl super::Inner {
     /// Returns the kind of a continuation from here: `Rerun` if the conversation and the system prompt are those of
     /// some point of the last loop, `Branch` if a message, a tool result or the prompt was changed, and `Default`
     /// without an earlier loop. The tag is filled in when the loop starts.
-    pub(super) fn continuation_kind(&self) -> ContinuationKind {
+    pub(crate) fn continuation_kind(&self) -> ContinuationKind {
         let system_prompt = self.settings().system_prompt.clone();
         let state = self.state();
         match &state.left {
@@ -61,7 +61,7 @@ impl super::Inner {
     }
 
     /// Replaces the content of a tool's result in the conversation.
-    pub(super) fn replace_tool_result(
+    pub(crate) fn replace_tool_result(
         &self,
         call: &ToolCallId,
         content: &[Content],

@@ -32,6 +32,7 @@ use crate::model::{ApiProtocol, ToolChoice};
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Debug)]
 #[must_use = "a request does nothing until it is started"]
 pub struct Request {
     agent: AgentHandle,
@@ -88,7 +89,8 @@ impl Request {
     /// Starts the run and returns at once.
     ///
     /// # Errors
-    /// As [`AgentHandle::prompt`], and as [`AgentHandle::continue_run`] for a continuation without a prompt.
+    /// Returns the same errors as [`AgentHandle::prompt`], and those of [`AgentHandle::continue_run`] for a
+    /// continuation without a prompt.
     pub fn start(self) -> Result<EventReceiver, AgentError> {
         let (tx, rx) = channels(self.sender, self.capacity);
         let Self { agent, prompts, continuation, .. } = self;
@@ -110,12 +112,6 @@ impl Request {
 fn channels(sender: Option<EventSender>, capacity: Option<usize>) -> (EventSender, EventReceiver) {
     let (own, rx) = capacity.map_or_else(event_channel, merging_channel);
     (sender.map_or_else(|| own.clone(), |tx| tx.with_end_to(own.clone())), rx)
-}
-
-impl fmt::Debug for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request").field("prompts", &self.prompts.len()).finish_non_exhaustive()
-    }
 }
 
 /// A request for an answer of type `T` that has not started yet.
@@ -145,7 +141,7 @@ where
     /// again.
     ///
     /// # Errors
-    /// As [`AgentHandle::prompt`].
+    /// Returns the same errors as [`AgentHandle::prompt`].
     pub fn start(self) -> Result<TypedRun<T>, AgentError> {
         let Self { request: Request { agent, prompts, sender, capacity, .. }, form } = self;
         let (tx, events) = channels(sender, capacity);
@@ -185,7 +181,7 @@ impl<T> TypedRun<T> {
     /// Waits for the answer.
     ///
     /// # Errors
-    /// [`AgentError::Run`] when a run does not complete, and [`AgentError::AnswerForm`] when no answer fits.
+    /// Returns [`AgentError::Run`] when a run does not complete, and [`AgentError::AnswerForm`] when no answer fits.
     pub async fn answer(self) -> Result<T, AgentError> {
         drop(self.events);
         match self.answer.await {
@@ -260,8 +256,8 @@ where
     Err(Box::new(AnswerError::new(AnswerFault::Empty, "")).into())
 }
 
-/// Reads a reply. If the whole text is not an answer, the last text block that is one counts. An answer that was cut
-/// off is reported as that, whatever else is wrong with it.
+/// Reads a reply. If the whole text is not an answer, the last text block that is one counts. An answer that the
+/// output limit cut off is reported as such, regardless of other errors.
 fn read<T>(end: &RunReply, read: impl Fn(&str) -> Result<T, AnswerError>) -> Result<T, AnswerError> {
     let Some(reply): Option<&AssistantMessage> = end.message() else { return read("") };
     let whole = read(&reply.text());

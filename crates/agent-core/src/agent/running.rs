@@ -9,13 +9,13 @@ use super::path::Left;
 use super::{AgentError, AgentHandle, Inner, Settings};
 use crate::drive::{
     AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, LoopIds, Output, Patience,
-    Shell, ask_sources, counted, event_channel, run_setup, start_run,
+    Shell, counted, event_channel, poll_sources, run_setup, start_run,
 };
 use crate::environment::NoRuntime;
 use crate::event::{AgentEvent, RunEnd};
-use crate::identity::{ContinuationKind, ToolCallId};
-use crate::message::{AgentMessage, Content};
-use crate::run::{Input, QueueKind, Queues, Run, Step};
+use crate::identity::ContinuationKind;
+use crate::message::AgentMessage;
+use crate::run::{Input, Run, Step};
 use crate::tool::Tools;
 
 /// The output of a run, which updates the agent's state.
@@ -57,15 +57,8 @@ impl Audience for Inner {
 }
 
 impl AgentHandle {
-    pub(super) fn check_idle(&self) -> Result<(), AgentError> {
-        let state = self.inner.state();
-        if state.is_streaming {
-            return Err(AgentError::Busy);
-        }
-        match &state.suspended {
-            Some(run) => Err(AgentError::waiting(run)),
-            None => Ok(()),
-        }
+    pub(crate) fn check_idle(&self) -> Result<(), AgentError> {
+        self.inner.state().check_idle()
     }
 
     /// Starts a run with these settings, which need not be the agent's own.
@@ -83,15 +76,10 @@ impl AgentHandle {
         // The caller's own code may read the agent, so it runs before the state is locked.
         let prompts = prompts.into_iter().map(|m| counted(&config, m)).collect();
         let segment = config.config_segment();
-        ask_sources(&config).into_iter().for_each(|queued| self.inner.mailbox.queue(queued));
+        poll_sources(&config).into_iter().for_each(|queued| self.inner.mailbox.queue(queued));
         let (run, events) = {
             let mut state = self.inner.state();
-            if state.is_streaming {
-                return Err(AgentError::Busy);
-            }
-            if let Some(run) = &state.suspended {
-                return Err(AgentError::waiting(run));
-            }
+            state.check_idle()?;
             let continuation = match continuation {
                 None if state.rewound && state.last_loop_id.is_some() => {
                     Some(ContinuationKind::Branch { tag: config.services.environment.now().to_rfc3339() })
@@ -108,7 +96,7 @@ impl AgentHandle {
             };
             let mut setup = run_setup(&config, &tools, ids, continuation);
             setup.session_origin.clone_from(&state.session_origin);
-            let modes = self.inner.mailbox.modes();
+            let modes = self.inner.mailbox.view().modes();
             if modes != (setup.policy.steering_mode, setup.policy.follow_up_mode) {
                 (setup.policy.steering_mode, setup.policy.follow_up_mode) = modes;
             }
@@ -122,9 +110,9 @@ impl AgentHandle {
             (run, events)
         };
         let environment = Arc::clone(&config.services.environment);
-        let shell = self.shell(config, tools, system_prompt, tx, cancel).load(run, events);
+        let shell = self.shell(config, tools, system_prompt, tx, cancel).begin(run, events);
         // If the task cannot be spawned, the shell is dropped, which ends the run.
-        environment.spawn(Box::pin(shell.begin_for_audience()))?;
+        environment.spawn(Box::pin(shell.run_for_audience()))?;
         Ok(())
     }
 
@@ -144,27 +132,21 @@ impl AgentHandle {
             if state.is_streaming {
                 return Err(AgentError::Busy);
             }
-            let Some(run) = state.suspended.take() else { return Err(AgentError::NotSuspended) };
-            if let Some(lacks) = lacks(&run, &config, &tools).filter(|_| !is_abort(input.as_ref())) {
-                state.suspended = Some(run);
-                return Err(AgentError::Lacks { what: lacks });
+            let Some(run) = &state.suspended else { return Err(AgentError::NotSuspended) };
+            if let Some(what) = lacks(run, &config, &tools).filter(|_| !is_abort(input.as_ref())) {
+                return Err(AgentError::Lacks { what });
             }
             if let Some(input) = &input {
-                let mut probe = (*run).clone();
-                if let Err(error) =
-                    probe.apply(config.services.environment.now(), input.clone(), &mut Vec::new())
-                {
-                    state.suspended = Some(run);
-                    return Err(error.into());
-                }
+                run.check(config.services.environment.now(), input)?;
             }
+            let Some(run) = state.suspended.take() else { return Err(AgentError::NotSuspended) };
             state.is_streaming = true;
             state.cancel = Some(cancel.clone());
             run
         };
         let environment = Arc::clone(&config.services.environment);
-        let shell = self.shell(config, tools, system_prompt, tx, cancel).load(*run, Vec::new());
-        environment.spawn(Box::pin(shell.resume_for_audience(input.map(Box::new))))?;
+        let shell = self.shell(config, tools, system_prompt, tx, cancel).resume(*run, input);
+        environment.spawn(Box::pin(shell.run_for_audience()))?;
         Ok(rx)
     }
 
@@ -256,34 +238,6 @@ impl AgentHandle {
             self.inner.listeners.notify_now(event);
         }
         self.inner.settle(*run, &Output::to(EventSender::none()));
-    }
-}
-
-/// Methods that [`SeedVerbs`](crate::compat::SeedVerbs) uses.
-impl AgentHandle {
-    pub(crate) fn queue(&self, kind: QueueKind, message: AgentMessage) {
-        self.inner.queue(kind, message);
-    }
-
-    pub(crate) fn queues(&self) -> Queues {
-        self.inner.mailbox.view()
-    }
-
-    pub(crate) fn clear_queue(&self, kind: QueueKind) {
-        self.inner.mailbox.clear(kind);
-    }
-
-    pub(crate) fn next_continuation(&self) -> ContinuationKind {
-        self.inner.continuation_kind()
-    }
-
-    pub(crate) fn change_tool_result(
-        &self,
-        call: &ToolCallId,
-        content: &[Content],
-    ) -> Result<(), AgentError> {
-        self.check_idle()?;
-        self.inner.replace_tool_result(call, content)
     }
 }
 

@@ -97,8 +97,8 @@ impl BasicAgent {
     /// [`AgentError::Unrecorded`], unless [`resume_unrecorded`](AgentHandle::resume_unrecorded) is called.
     ///
     /// # Errors
-    /// [`AgentError::Busy`] if this agent has an open run, and [`AgentError::SnapshotVersion`] if a later version of
-    /// the library wrote the snapshot.
+    /// Returns [`AgentError::Busy`] if this agent has an open run, and [`AgentError::SnapshotVersion`] if a later
+    /// version of the library wrote the snapshot.
     pub fn restore(self, snapshot: AgentSnapshot) -> Result<Self, AgentError> {
         self.load(snapshot)?;
         Ok(self)
@@ -109,7 +109,7 @@ impl AgentHandle {
     /// Replaces the agent's conversation, ids and queues, as [`BasicAgent::restore`].
     ///
     /// # Errors
-    /// As [`BasicAgent::restore`].
+    /// Returns the same errors as [`BasicAgent::restore`].
     pub(crate) fn load(&self, snapshot: AgentSnapshot) -> Result<(), AgentError> {
         self.check_idle()?;
         if snapshot.version > SNAPSHOT_VERSION {

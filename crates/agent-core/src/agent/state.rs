@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::AgentError;
 use super::path::Left;
 use crate::budget::BudgetSnapshot;
 use crate::event::{AgentEvent, RunEnd};
@@ -16,7 +17,7 @@ use crate::provider::MessageSnapshot;
 use crate::run::{Queued, Run};
 use crate::tool::AgentTool;
 
-/// A snapshot of what an agent knows. [`AgentHandle::state`](super::AgentHandle::state) returns it.
+/// A snapshot of an agent's state. [`AgentHandle::state`](super::AgentHandle::state) returns it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AgentState {
@@ -102,6 +103,15 @@ impl State {
             must_record: false,
             left: None,
             rewound: false,
+        }
+    }
+
+    /// Checks that no run is open or waits.
+    pub(super) fn check_idle(&self) -> Result<(), AgentError> {
+        match &self.suspended {
+            _ if self.is_streaming => Err(AgentError::Busy),
+            Some(run) => Err(AgentError::waiting(run)),
+            None => Ok(()),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::message::MAX_ARGUMENTS_SHOWN;
-use crate::tool::validate::{ArgumentError, MAX_ARGUMENT_ERRORS};
+use crate::tool::validate::{ArgumentError, MAX_ARGUMENT_ERRORS, shown};
 
 /// What is wrong with an answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +35,7 @@ impl fmt::Display for AnswerFault {
         match self {
             Self::Empty => f.write_str("there is no answer"),
             Self::CutOff => f.write_str("the answer was cut off at the limit of tokens"),
-            Self::NotJson { reason } => write!(f, "the answer is no JSON: {reason}"),
+            Self::NotJson { reason } => write!(f, "the answer is not JSON: {reason}"),
             Self::DoesNotFit { faults } => {
                 f.write_str("the answer does not fit the schema: ")?;
                 for (n, fault) in faults.iter().take(MAX_ARGUMENT_ERRORS).enumerate() {
@@ -51,7 +51,7 @@ impl fmt::Display for AnswerFault {
 /// The error of an answer that does not have the requested form.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error(
-    "{fault} (asked {asked} time(s)). Received: {received}. Say more in the prompt, allow more retries, or take a model that can be held to a schema"
+    "{fault} (requested {asked} time(s)). Received: {received}. Describe the answer in the prompt, allow more retries, or use a model that enforces a schema"
 )]
 #[non_exhaustive]
 pub struct AnswerError {
@@ -65,12 +65,7 @@ pub struct AnswerError {
 
 impl AnswerError {
     pub(crate) fn new(fault: AnswerFault, received: &str) -> Self {
-        let cut = received.get(..received.floor_char_boundary(MAX_ARGUMENTS_SHOWN)).unwrap_or_default();
-        let received = if cut.len() < received.len() {
-            format!("{cut}… ({} bytes)", received.len())
-        } else {
-            received.to_owned()
-        };
+        let received = shown(received, MAX_ARGUMENTS_SHOWN);
         Self { fault, received, asked: 1 }
     }
 

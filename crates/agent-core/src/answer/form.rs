@@ -121,7 +121,7 @@ impl<T: JsonSchema + DeserializeOwned> AnswerForm<T> {
     /// the JSON of a model without enforcement, such as a code fence or an introduction.
     ///
     /// # Errors
-    /// If the text is not such an answer; the error contains the text.
+    /// Returns an error if the text is not such an answer; the error contains the text.
     pub fn read(&self, text: &str) -> Result<T, AnswerError> {
         self.read_with(&SchemaValidator, text)
     }

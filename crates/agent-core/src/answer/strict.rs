@@ -15,10 +15,10 @@ const DROPPED: &[&str] =
     &["default", "examples", "$comment", "readOnly", "writeOnly", "deprecated", "uniqueItems", "title"];
 
 /// Constraints that no grammar enforces. They are added to the description, and the answer is validated.
-const TOLD: &[&str] = &["minLength", "maxLength", "minProperties", "maxProperties", "contentEncoding"];
+const DESCRIBED: &[&str] = &["minLength", "maxLength", "minProperties", "maxProperties", "contentEncoding"];
 
-/// Keywords that are kept unchanged.
-const KEPT: &[&str] = &[
+/// Keywords that are copied unchanged.
+const UNCHANGED: &[&str] = &[
     "type",
     "description",
     "pattern",
@@ -43,22 +43,22 @@ pub(super) fn of(schema: &Value) -> Option<Value> {
 fn closed(schema: &Value, depth: usize) -> Option<Value> {
     let depth = depth.checked_sub(1)?;
     let members = schema.as_object()?;
-    // Nothing may stand beside a reference, not even a description.
+    // A reference must not have other members beside it, not even a description.
     if let Some(reference) = members.get("$ref") {
         return Some(json!({ "$ref": reference }));
     }
     let mut out = Map::new();
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     for (key, value) in members {
         match key.as_str() {
             key if DROPPED.contains(&key) => {}
-            key if TOLD.contains(&key) => told.push(format!("{key}: {value}")),
-            key if KEPT.contains(&key) => drop(out.insert(key.to_owned(), value.clone())),
+            key if DESCRIBED.contains(&key) => notes.push(format!("{key}: {value}")),
+            key if UNCHANGED.contains(&key) => drop(out.insert(key.to_owned(), value.clone())),
             "const" => drop(out.insert("enum".to_owned(), json!([value]))),
             "format" if value.as_str().is_some_and(|f| FORMATS.contains(&f)) => {
                 out.insert("format".to_owned(), value.clone());
             }
-            // Formats of numbers say less than the bounds beside them.
+            // The bounds beside a number format are stricter than the format.
             "format" => {}
             "oneOf" | "anyOf" => {
                 let parts: Option<Vec<Value>> = value.as_array()?.iter().map(|v| closed(v, depth)).collect();
@@ -95,10 +95,10 @@ fn closed(schema: &Value, depth: usize) -> Option<Value> {
         out.insert("required".to_owned(), Value::Array(names));
         out.insert("additionalProperties".to_owned(), Value::Bool(false));
     }
-    if !told.is_empty() {
-        let note = format!("{{{}}}", told.join(", "));
+    if !notes.is_empty() {
+        let note = format!("{{{}}}", notes.join(", "));
         let text = match out.get("description").and_then(Value::as_str) {
-            Some(said) => format!("{said}\n\n{note}"),
+            Some(text) => format!("{text}\n\n{note}"),
             None => note,
         };
         out.insert("description".to_owned(), Value::String(text));

@@ -3,11 +3,9 @@
 //! Each account has its own lock. Several locks are always taken from the leaf to the root, so that no deadlock is
 //! possible.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
-use tokio::sync::futures::Notified;
 
 use super::AccountState;
 use super::amounts::{BudgetLimit, BudgetLimits, Spending};
@@ -15,20 +13,21 @@ use super::ask::Ask;
 use super::refusal::BudgetRefusal;
 use crate::identity::Timestamp;
 
+#[derive(Debug)]
 pub(super) struct Account {
-    name: String,
+    pub(super) name: String,
     parent: Option<Arc<Account>>,
     /// Notifies waiting reservations in the whole tree when amounts are released.
-    freed: Arc<Notify>,
+    pub(super) freed: Arc<Notify>,
     book: Mutex<Book>,
 }
 
-#[derive(Default)]
-struct Book {
-    limits: BudgetLimits,
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    pub(super) limits: BudgetLimits,
     raised: Spending,
-    spent: Spending,
-    reserved: Spending,
+    pub(super) spent: Spending,
+    pub(super) reserved: Spending,
     /// The number of open runs, and the time since which there is at least one.
     running: u32,
     since: Timestamp,
@@ -46,42 +45,13 @@ impl Account {
         Arc::new(Self { name, parent: Some(Arc::clone(parent)), freed, book })
     }
 
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Returns the account and its ancestors.
     pub(super) fn path(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |account| account.parent.as_deref())
     }
 
-    pub(super) fn at(&self, level: u32) -> Option<&Self> {
-        self.path().nth(usize::try_from(level).ok()?)
-    }
-
-    fn book(&self) -> MutexGuard<'_, Book> {
+    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn freed(&self) -> Notified<'_> {
-        self.freed.notified()
-    }
-
-    pub(super) fn limits(&self) -> BudgetLimits {
-        self.book().allowed()
-    }
-
-    pub(super) fn limits_money(&self) -> bool {
-        self.path().any(|account| account.book().limits.money.is_some())
-    }
-
-    pub(super) fn spent(&self, now: Option<Timestamp>) -> Spending {
-        let book = self.book();
-        now.map_or(book.spent, |now| book.spent_at(now))
-    }
-
-    pub(super) fn reserved(&self) -> Spending {
-        self.book().reserved
     }
 
     /// Returns what is left here and in the ancestors, after reservations.
@@ -139,29 +109,18 @@ impl Account {
         Ok(output)
     }
 
-    pub(super) fn reserve_unchecked(&self, amounts: &Spending) {
-        for account in self.path() {
-            let mut book = account.book();
-            book.reserved = book.reserved.plus(amounts);
-        }
-    }
-
     pub(super) fn settle(&self, reserved: &Spending, spent: &Spending) {
         self.settle_up(reserved, spent);
         self.freed.notify_waiters();
     }
 
-    fn settle_up(&self, reserved: &Spending, spent: &Spending) {
+    pub(super) fn settle_up(&self, reserved: &Spending, spent: &Spending) {
         let mut book = self.book();
         if let Some(parent) = &self.parent {
             parent.settle_up(reserved, spent);
         }
         book.reserved = book.reserved.minus(reserved);
         book.spent = book.spent.plus(spent);
-    }
-
-    pub(super) fn charge(&self, spent: &Spending) {
-        self.settle_up(&Spending::default(), spent);
     }
 
     pub(super) fn raise(&self, by: &Spending) {
@@ -194,11 +153,11 @@ impl Account {
 }
 
 impl Book {
-    fn allowed(&self) -> BudgetLimits {
+    pub(super) fn allowed(&self) -> BudgetLimits {
         self.limits.each(|kind, limit| limit.map(|limit| limit.saturating_add(self.raised.of(kind))))
     }
 
-    fn spent_at(&self, now: Timestamp) -> Spending {
+    pub(super) fn spent_at(&self, now: Timestamp) -> Spending {
         let running = if self.running > 0 { now.millis_since(self.since) } else { 0 };
         Spending { time_ms: self.spent.time_ms.saturating_add(running), ..self.spent }
     }
@@ -227,11 +186,5 @@ impl Book {
         }
         // The shortest answer fits at least.
         Ok(ask.fitting(&self.left(now), most).unwrap_or(0))
-    }
-}
-
-impl fmt::Debug for Account {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Account").field("name", &self.name).finish_non_exhaustive()
     }
 }

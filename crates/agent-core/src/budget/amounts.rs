@@ -30,12 +30,12 @@ pub struct Spending {
     pub tool_calls: u64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
 fn no_money(money: &Money) -> bool {
     *money == Money::ZERO
 }

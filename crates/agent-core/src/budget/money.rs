@@ -1,7 +1,6 @@
 //! Amounts of money without rounding errors.
 
 use std::fmt;
-use std::iter::Sum;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -40,24 +39,6 @@ impl Money {
     pub const fn micros(self) -> u64 {
         self.0
     }
-
-    /// Returns the sum of both amounts, saturating at the maximum.
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
-    }
-
-    /// Returns the difference of the amounts, at least zero.
-    #[must_use]
-    pub const fn minus(self, other: Self) -> Self {
-        Self(self.0.saturating_sub(other.0))
-    }
-}
-
-impl Sum for Money {
-    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
-        amounts.fold(Self::ZERO, Self::plus)
-    }
 }
 
 /// Formats with two decimal places, or more if needed.
@@ -72,7 +53,7 @@ impl fmt::Display for Money {
 
 /// The error of a text that is not an amount of money.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no amount of money; write it like 0.50, with at most six digits behind the point")]
+#[error("{text:?} is not an amount of money; write it like 0.50, with at most six decimal places")]
 pub struct MoneyError {
     /// The text that was parsed.
     pub text: String,

@@ -62,7 +62,8 @@ pub enum CompactionError {
 /// [`History::spliced`], has at most [`ContextConfig::budget`] tokens by `counter`.
 ///
 /// # Errors
-/// [`CompactionError::BudgetTooSmall`].
+/// Returns [`CompactionError::BudgetTooSmall`] if the task and the newest turn do not fit the budget even when they
+/// are cut.
 pub fn compact_history(
     history: &History,
     config: &ContextConfig,
@@ -75,7 +76,8 @@ pub fn compact_history(
 /// rejects a request that fits by this counter.
 ///
 /// # Errors
-/// [`CompactionError::BudgetTooSmall`].
+/// Returns [`CompactionError::BudgetTooSmall`] if the task and the newest turn do not fit the budget even when they
+/// are cut.
 pub fn compact_history_within(
     history: &History,
     config: &ContextConfig,
@@ -93,7 +95,8 @@ pub fn compact_history_within(
 /// Compacts a plain list of messages. Returns it unchanged if it is within the budget.
 ///
 /// # Errors
-/// [`CompactionError::BudgetTooSmall`].
+/// Returns [`CompactionError::BudgetTooSmall`] if the task and the newest turn do not fit the budget even when they
+/// are cut.
 pub fn compact_messages(
     messages: &[AgentMessage],
     config: &ContextConfig,
@@ -128,7 +131,7 @@ fn cascade(
         return Ok(());
     }
     drop_middle(draft, config.keep_first, config.keep_recent);
-    // The newest messages are kept whole, unless the budget itself would be exceeded.
+    // The newest messages remain whole, unless the budget itself would be exceeded.
     if draft.tokens() <= budget {
         return Ok(());
     }

@@ -23,7 +23,7 @@ pub trait CompactionStrategy: Send + Sync {
     /// Returns the replacement of `history`, which should have at most [`CompactionContext::budget`] tokens.
     ///
     /// # Errors
-    /// If the history cannot be shortened; the default cascade is used then.
+    /// Returns an error if the history cannot be shortened; the default cascade is used then.
     async fn compact(
         &self,
         history: &History,
@@ -145,7 +145,7 @@ impl CompactionOutcome {
     /// Returns the splices for `history`, and the repairs that a whole list needed.
     ///
     /// # Errors
-    /// [`CompactionError::Splice`] if the splices do not fit the history.
+    /// Returns [`CompactionError::Splice`] if the splices do not fit the history.
     pub fn into_splices(self, history: &History) -> Result<(Vec<Splice>, Vec<Repair>), CompactionError> {
         match self.change {
             CompactionChange::Splices(splices) => {
@@ -223,20 +223,10 @@ fn reshared(history: &History, new: Vec<AgentMessage>) -> Vec<MessageRef> {
     let head = old.iter().zip(&new).take_while(|(a, b)| ****a == **b).count();
     let most = old.len().min(new.len()) - head;
     let tail = old.iter().rev().zip(new.iter().rev()).take(most).take_while(|(a, b)| ****a == **b).count();
-    let (new_len, old_len) = (new.len(), old.len());
-    new.into_iter()
-        .enumerate()
-        .map(|(at, message)| {
-            let same = if at < head {
-                old.get(at)
-            } else if at >= new_len - tail {
-                old.get(old_len - (new_len - at))
-            } else {
-                None
-            };
-            same.map_or_else(|| MessageRef::new(message), |same| MessageRef::clone(same))
-        })
-        .collect()
+    let (middle, end) = (new.len() - head - tail, old.len() - tail);
+    let shared = |from: usize, count: usize| old.iter().skip(from).take(count).map(|m| MessageRef::clone(m));
+    let changed = new.into_iter().skip(head).take(middle).map(MessageRef::new);
+    shared(0, head).chain(changed).chain(shared(end, tail)).collect()
 }
 
 /// Returns the splices that turn `old` into `new`, and the repairs that were needed to close `new`. Messages that are

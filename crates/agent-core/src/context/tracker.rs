@@ -68,7 +68,8 @@ impl ContextTracker {
     /// prompt and is compared with the whole limit; an estimate is compared with the budget.
     #[must_use]
     pub fn is_over_budget(&self, history: &History, config: &ContextConfig) -> bool {
-        self.current_tokens(history) > self.limit(history, config)
+        let limit = if self.is_reported(history) { config.max_context_tokens } else { config.budget() };
+        self.current_tokens(history) > limit
     }
 
     /// Returns the budget for a compaction in tokens of the counter: the configured one, or less if the provider
@@ -89,13 +90,6 @@ impl ContextTracker {
     /// not trigger another compaction.
     pub fn reset(&mut self) {
         self.reported = None;
-    }
-
-    fn limit(&self, history: &History, config: &ContextConfig) -> u64 {
-        match self.covering(history) {
-            Some(_) => config.max_context_tokens,
-            None => config.budget(),
-        }
     }
 
     /// Returns whether [`current_tokens`](Self::current_tokens) includes a provider's report, and with it

@@ -12,30 +12,28 @@ use super::request::target;
 use crate::budget::{
     Ask, Budget, BudgetLimits, BudgetRefusal, Reservation, Running, Spending, head_estimate,
 };
-use crate::environment::Environment;
 use crate::event::AgentEvent;
 use crate::history::History;
 use crate::identity::Timestamp;
-use crate::message::{ToolCall, Usage};
+use crate::message::Usage;
 use crate::model::{CostConfig, ThinkingLevel};
-use crate::provider::StreamProvider;
 use crate::run::{BudgetVerdict, Input, Misplaced, Run, ToolVerdict};
 use crate::tool::{ToolDefinitions, ToolResult};
 
-/// The minimum output limit, in tokens, that is reserved for a call with thinking, whatever is configured.
+/// The minimum output limit, in tokens, that is reserved for a call with thinking, even if less is configured.
 const LEAST_WITH_THINKING: u64 = 2_048;
 
 /// The error of a run that was started with a budget and is resumed by an agent without one.
 const NO_BUDGET: &str =
-    "the run was begun with a budget, which this agent does not have; give it one with with_budget";
+    "the run was started with a budget, but this agent has none; set one with with_budget";
 
 /// The budget accounts of the run that is being driven.
 pub(crate) struct BudgetMeter {
-    budget: Budget,
+    pub(super) budget: Budget,
     /// The reservation for the call that is being made.
     open: Option<Reservation>,
     /// A child account for the model calls of compactions, which the run itself does not count.
-    compactions: Budget,
+    pub(super) compactions: Budget,
     _running: Running,
 }
 
@@ -153,7 +151,7 @@ impl BudgetMeter {
     }
 
     /// Reserves one tool call. Returns the verdict that replaces `verdict` if the budget denies the call. The
-    /// reservation is settled when the run has applied that the call begins.
+    /// reservation is settled when the run applies the start of the call.
     pub(super) fn reserve_tool_call(&mut self, verdict: &ToolVerdict, now: Timestamp) -> Option<ToolVerdict> {
         let refusal: Box<BudgetRefusal> = match self.budget.try_reserve(&Ask::tool_call(), now) {
             Ok(reservation) => {
@@ -167,30 +165,6 @@ impl BudgetMeter {
             _ => None,
         };
         Some(ToolVerdict::OverBudget { refusal, arguments })
-    }
-
-    /// Returns a child account for what a tool call spends.
-    pub(super) fn account_for(&self, call: &ToolCall) -> Budget {
-        self.budget.child(call.name.as_str(), BudgetLimits::none())
-    }
-
-    /// Returns what compactions have spent through their metered provider.
-    pub(super) fn compaction_spending(&self) -> Spending {
-        self.compactions.spent()
-    }
-
-    /// Wraps the provider for a compaction, so that its model calls are reserved and charged.
-    pub(super) fn meter_compaction(
-        &self,
-        provider: Arc<dyn StreamProvider>,
-        environment: Arc<dyn Environment>,
-    ) -> Arc<dyn StreamProvider> {
-        Arc::new(self.compactions.meter(provider, environment))
-    }
-
-    /// Charges the usage that a compaction reports, as far as its metered provider has not charged it since `before`.
-    pub(super) fn charge_compaction(&self, usage: &Usage, before: &Spending, prices: &CostConfig) {
-        charge_rest(&self.compactions, usage, self.compactions.spent().minus(before), prices);
     }
 }
 
@@ -208,8 +182,8 @@ pub(super) fn tool_spending(
     (!spent.is_zero()).then(|| Box::new(spent))
 }
 
-/// Charges the part of `usage` that is not in `counted`.
-fn charge_rest(budget: &Budget, usage: &Usage, counted: Spending, prices: &CostConfig) {
+/// Charges the part of the reported `usage` that a metered provider has not counted yet.
+pub(super) fn charge_rest(budget: &Budget, usage: &Usage, counted: Spending, prices: &CostConfig) {
     if counted.tokens == 0 && !usage.is_zero() {
         budget.charge(Spending::of_call(usage, prices));
     } else {

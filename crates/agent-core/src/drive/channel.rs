@@ -4,7 +4,6 @@
 //! when its reader is slow, deltas of one block are merged, and no event is dropped.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,9 +15,10 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::event::{AgentEvent, RunEnd, RunFailure, StreamDelta};
 
 /// The number of events for which an emptied channel keeps its capacity.
-const ROOM: usize = 64;
+const RETAINED_CAPACITY: usize = 64;
 
 /// Receives the events of a run in order, as they happen. Dropping it does not stop the run.
+#[derive(Debug)]
 pub struct EventReceiver {
     channel: Arc<Channel>,
     end: Option<RunEnd>,
@@ -115,13 +115,7 @@ impl Stream for EventReceiver {
 
 impl Drop for EventReceiver {
     fn drop(&mut self) {
-        self.channel.leave();
-    }
-}
-
-impl fmt::Debug for EventReceiver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("EventReceiver")
+        self.channel.close_receiver();
     }
 }
 
@@ -136,16 +130,18 @@ pub fn merging_channel(capacity: usize) -> (EventSender, EventReceiver) {
 
 /// The shared state of both ends. tokio's channel would allocate 4 KiB before the first event, for each of thousands
 /// of agents.
+#[derive(Debug)]
 struct Channel {
     state: Mutex<State>,
     /// The number of events from which deltas are merged.
     capacity: usize,
 }
 
+#[derive(Debug)]
 struct State {
     events: VecDeque<AgentEvent>,
     senders: usize,
-    /// Whether the receiver is gone, so that no events are stored.
+    /// Whether the receiver has been dropped, so that no events are stored.
     unread: bool,
     reader: Option<Waker>,
 }
@@ -153,8 +149,8 @@ struct State {
 impl State {
     fn take(&mut self) -> Option<AgentEvent> {
         let event = self.events.pop_front();
-        if self.events.is_empty() && self.events.capacity() > ROOM {
-            self.events.shrink_to(ROOM);
+        if self.events.is_empty() && self.events.capacity() > RETAINED_CAPACITY {
+            self.events.shrink_to(RETAINED_CAPACITY);
         }
         event
     }
@@ -192,7 +188,7 @@ impl Channel {
         }
         if !state.reader.as_ref().is_some_and(|r| r.will_wake(cx.waker())) {
             let left = state.reader.replace(cx.waker().clone());
-            // The waker may hold another end of this channel.
+            // Dropping the waker may drop another end of this channel, which takes the lock.
             drop(state);
             drop(left);
         }
@@ -200,7 +196,7 @@ impl Channel {
     }
 
     /// Drops the waiting events when the receiver is dropped.
-    fn leave(&self) {
+    fn close_receiver(&self) {
         let mut state = self.lock();
         state.unread = true;
         let (unread, reader) = (std::mem::take(&mut state.events), state.reader.take());
@@ -210,14 +206,14 @@ impl Channel {
     }
 }
 
-/// The sending end of an event stream. Sending never waits and never fails; if the receiver is gone, events are
-/// dropped.
-#[derive(Clone)]
+/// The sending end of an event stream. Sending never waits and never fails; if the receiver has been dropped, events are
+/// discarded.
+#[derive(Debug, Clone)]
 pub struct EventSender(Target);
 
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 enum Target {
-    Nobody,
+    Discard,
     Channel(UnboundedSender<AgentEvent>),
     Queue(ChannelSender),
     /// Everything goes to the first sender, and the event that ends a run to the second one, too.
@@ -228,7 +224,7 @@ impl EventSender {
     /// Creates a sender that drops all events.
     #[must_use]
     pub fn none() -> Self {
-        Self(Target::Nobody)
+        Self(Target::Discard)
     }
 
     /// Creates a sender for a channel of the caller.
@@ -249,7 +245,7 @@ impl EventSender {
     /// Sends an event without waiting.
     pub fn send(&self, event: AgentEvent) {
         match &self.0 {
-            Target::Nobody => {}
+            Target::Discard => {}
             Target::Channel(tx) => {
                 let _ = tx.send(event);
             }
@@ -270,13 +266,8 @@ impl From<UnboundedSender<AgentEvent>> for EventSender {
     }
 }
 
-impl fmt::Debug for EventSender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("EventSender")
-    }
-}
-
 /// The sending end of a [`Channel`]. The stream ends when the last clone is dropped.
+#[derive(Debug)]
 struct ChannelSender(Arc<Channel>);
 
 impl ChannelSender {

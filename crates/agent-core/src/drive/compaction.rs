@@ -1,8 +1,10 @@
 //! Shortens the history with the caller's strategy, or with the default one if that fails.
 
+use std::sync::Arc;
+
 use tokio_util::sync::CancellationToken;
 
-use super::budget_meter::BudgetMeter;
+use super::budget_meter::{BudgetMeter, charge_rest};
 use super::config::AgentLoopConfig;
 use super::panics::contained;
 use crate::context::{CompactionContext, compact_history_within};
@@ -23,10 +25,10 @@ pub(super) async fn compact(
     let counter = &config.services.token_counter;
     let mut fallback = None;
     if let Some(strategy) = &config.services.compaction {
-        let before = meter.map(BudgetMeter::compaction_spending);
+        let before = meter.map(|meter| meter.compactions.spent());
         let provider = config.services.provider.clone();
         let provider = match meter {
-            Some(meter) => meter.meter_compaction(provider, config.services.environment.clone()),
+            Some(meter) => Arc::new(meter.compactions.meter(provider, config.services.environment.clone())),
             None => provider,
         };
         let cx = CompactionContext::new(task.budget)
@@ -44,7 +46,8 @@ pub(super) async fn compact(
             Ok(Ok(outcome)) => {
                 let usage = outcome.usage;
                 if let (Some(meter), Some(before)) = (meter, before) {
-                    meter.charge_compaction(&usage, &before, &config.model.cost);
+                    let counted = meter.compactions.spent().minus(&before);
+                    charge_rest(&meter.compactions, &usage, counted, &config.model.cost);
                 }
                 match outcome.into_splices(history) {
                     Ok((splices, repairs)) => {

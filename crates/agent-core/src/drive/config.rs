@@ -1,8 +1,8 @@
 //! The configuration, the services and the context of a loop.
 
-use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+use super::LoopError;
 use crate::budget::{Budget, BudgetError};
 use crate::context::{CompactionStrategy, HeuristicTokenCounter, TokenCounter};
 use crate::environment::Environment;
@@ -23,7 +23,7 @@ use crate::tool::{AgentTool, Tools};
 
 /// The services of a loop: the model provider, the environment, the token counter, the validator, the journal and the
 /// budget.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Services {
     /// The provider that calls models.
@@ -58,16 +58,6 @@ impl Services {
     }
 }
 
-impl fmt::Debug for Services {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Services")
-            .field("provider", &self.provider.provider_id())
-            .field("is_recorded", &self.journal.is_some())
-            .field("has_budget", &self.budget.is_some())
-            .finish_non_exhaustive()
-    }
-}
-
 /// The token counter and the argument validator of every configuration that sets no other.
 static COUNTER: LazyLock<Arc<dyn TokenCounter>> = LazyLock::new(|| Arc::new(HeuristicTokenCounter));
 static VALIDATOR: LazyLock<Arc<dyn ArgumentValidator>> = LazyLock::new(|| Arc::new(SchemaValidator));
@@ -80,7 +70,7 @@ static HOOKS: LazyLock<Shared<Hooks>> = LazyLock::new(Shared::default);
 ///
 /// Options, policy and hooks are [`Shared`]: a clone of the configuration costs a few reference counts, and assigning to a
 /// field of a clone leaves the original unchanged.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AgentLoopConfig {
     /// The model to call.
@@ -162,19 +152,8 @@ impl AgentLoopConfig {
     }
 }
 
-impl fmt::Debug for AgentLoopConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentLoopConfig")
-            .field("model", &self.model)
-            .field("request", &self.request)
-            .field("policy", &self.policy)
-            .field("hooks", &self.hooks)
-            .finish_non_exhaustive()
-    }
-}
-
 /// The conversation and the identity that a loop runs with. Cloning it does not copy the conversation.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct AgentContext {
     /// The system prompt of the loop.
@@ -226,6 +205,15 @@ impl AgentContext {
     pub fn with_history(mut self, history: History) -> Self {
         self.history = history;
         self
+    }
+
+    /// Checks that a loop can continue from the messages without a new prompt.
+    pub(crate) fn check_continues(&self) -> Result<(), LoopError> {
+        match self.history.last() {
+            None => Err(LoopError::EmptyContext),
+            Some(last) if last.role() == "assistant" => Err(LoopError::AssistantTail),
+            Some(_) => Ok(()),
+        }
     }
 
     /// Creates the ids that are not set.
@@ -293,15 +281,5 @@ pub(crate) fn run_setup(
             .budget
             .as_ref()
             .map(|b| BudgetSetup::new(b.policy(), config.model.cost.clone())),
-    }
-}
-
-impl fmt::Debug for AgentContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentContext")
-            .field("messages", &self.history.len())
-            .field("tools", &self.tools)
-            .field("loop_id", &self.loop_id)
-            .finish_non_exhaustive()
     }
 }

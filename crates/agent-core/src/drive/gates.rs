@@ -82,7 +82,7 @@ fn verdict(hook: &str, answer: Result<Result<Verdict, crate::hooks::HookError>, 
     match answer {
         Ok(Ok(Verdict::Allow | Verdict::AllowWith(_))) => GateVerdict::Allow,
         Ok(Ok(Verdict::Deny(reason) | Verdict::DenyAndEnd(reason))) if reason.is_empty() => {
-            GateVerdict::Deny(format!("{hook} said no"))
+            GateVerdict::Deny(format!("{hook} denied it without a reason"))
         }
         Ok(Ok(Verdict::Deny(reason) | Verdict::DenyAndEnd(reason))) => GateVerdict::Deny(reason),
         Ok(Ok(Verdict::Ask(question))) => GateVerdict::Ask(question),

@@ -17,11 +17,11 @@ pub(super) struct Journaling {
     /// The number of `events`, from the first one, that have already been delivered.
     pub(super) delivered: usize,
     /// Inputs that are not yet journaled.
-    inputs: Vec<AppliedInput>,
+    pub(super) inputs: Vec<AppliedInput>,
     /// The durability that the next entry needs.
     durability: Durability,
     /// Whether journaling and delivery were deferred to the next input.
-    deferred: bool,
+    pub(super) deferred: bool,
 }
 
 /// Proof that every applied input has been journaled, so the driver may perform what the run decided.
@@ -59,29 +59,9 @@ impl Journaling {
         new
     }
 
-    /// Adds an applied input to the next journal entry.
-    pub(super) fn push_input(&mut self, input: AppliedInput) {
-        self.inputs.push(input);
-    }
-
-    /// Returns whether inputs wait to be journaled.
-    pub(super) fn has_inputs(&self) -> bool {
-        !self.inputs.is_empty()
-    }
-
     /// Raises the durability of the next entry to at least `durability`.
     pub(super) fn require(&mut self, durability: Durability) {
         self.durability = self.durability.max(durability);
-    }
-
-    /// Sets whether journaling and delivery are deferred to the next input.
-    pub(super) fn set_deferred(&mut self, deferred: bool) {
-        self.deferred = deferred;
-    }
-
-    /// Returns whether journaling and delivery were deferred to the next input.
-    pub(super) fn is_deferred(&self) -> bool {
-        self.deferred
     }
 
     /// Returns whether the run may now stay idle for a long time: a turn or the run has ended, or a question is open.

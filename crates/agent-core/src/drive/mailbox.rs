@@ -23,9 +23,6 @@ struct Inner {
     open: bool,
 }
 
-/// A copy of the current queues.
-pub(crate) type QueueView = Queues;
-
 impl Mailbox {
     pub(crate) fn new(steering: QueueMode, follow_up: QueueMode) -> Self {
         let inner = Inner { queues: Queues::new(steering, follow_up), ..Inner::default() };
@@ -37,18 +34,18 @@ impl Mailbox {
     }
 
     pub(crate) fn queue(&self, queued: Queued) {
-        self.give(Input::Queue { queued });
+        self.send(Input::Queue { queued });
     }
 
     pub(crate) fn clear(&self, kind: QueueKind) {
-        self.give(Input::ClearQueue { kind });
+        self.send(Input::ClearQueue { kind });
     }
 
     pub(crate) fn set_mode(&self, kind: QueueKind, mode: QueueMode) {
-        self.give(Input::SetQueueMode { kind, mode });
+        self.send(Input::SetQueueMode { kind, mode });
     }
 
-    fn give(&self, input: Input) {
+    fn send(&self, input: Input) {
         let mut inner = self.lock();
         if inner.open {
             inner.pending.push_back(input);
@@ -58,27 +55,13 @@ impl Mailbox {
     }
 
     /// Returns the queues including the pending inputs.
-    pub(crate) fn view(&self) -> QueueView {
+    pub(crate) fn view(&self) -> Queues {
         let inner = self.lock();
         let mut queues = inner.queues.clone();
         for input in inner.in_flight.iter().chain(&inner.pending).cloned() {
             perform(&mut queues, input);
         }
         queues
-    }
-
-    /// Returns the modes of the queues.
-    pub(crate) fn modes(&self) -> (QueueMode, QueueMode) {
-        let inner = self.lock();
-        let mut modes = inner.queues.modes();
-        for input in inner.in_flight.iter().chain(&inner.pending) {
-            match input {
-                Input::SetQueueMode { kind: QueueKind::FollowUp, mode } => modes.1 = *mode,
-                Input::SetQueueMode { mode, .. } => modes.0 = *mode,
-                _ => {}
-            }
-        }
-        modes
     }
 
     /// Opens the mailbox for a new run and returns the waiting messages for it.
@@ -94,10 +77,10 @@ impl Mailbox {
         let mut inner = self.lock();
         inner.open = true;
         inner.queues = queues.clone();
-        let mut held = queues.clone().take_all();
+        let mut known = queues.clone().take_all();
         for queued in queued {
-            match held.iter().position(|h| *h == queued) {
-                Some(at) => drop(held.remove(at)),
+            match known.iter().position(|k| *k == queued) {
+                Some(at) => drop(known.remove(at)),
                 None => inner.pending.push_back(Input::Queue { queued }),
             }
         }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     AgentContext, AgentLoopConfig, Audience, EventSender, ListenerPanicked, LoopError, Output, Patience,
-    Shell, ask_sources, counted, panic_text, start_run,
+    Shell, panic_text, start_in,
 };
 use crate::event::{AgentEnd, AgentEvent, Answer, Ended};
 use crate::identity::{QuestionId, Timestamp};
@@ -91,12 +91,9 @@ impl Member {
     }
 
     fn shell(&self) -> Result<(Box<Shell>, Arc<RunSlot>), LoopError> {
-        let (context, config) = (&self.context, &*self.config);
-        let setup = context.setup(config);
-        let prompts = self.prompts.iter().map(|m| counted(config, m.clone())).collect();
-        let (run, events) = start_run(config, setup, context.history.clone(), prompts, ask_sources(config))?;
+        let (run, events) = start_in(&self.context, &self.config, self.prompts.clone())?;
         let slot = Arc::new(RunSlot::default());
-        Ok((self.new_shell(&slot).load(run, events), slot))
+        Ok((self.new_shell(&slot).begin(run, events), slot))
     }
 
     fn new_shell(&self, slot: &Arc<RunSlot>) -> Box<Shell> {
@@ -125,15 +122,12 @@ impl Member {
     pub(crate) fn now(&self) -> Timestamp {
         self.config.services.environment.now()
     }
-}
 
-impl Member {
     /// Answers a question of the loop and resumes it.
     pub(crate) async fn answer(&self, run: Box<Run>, question_id: QuestionId, answer: Answer) -> Driven {
         let slot = Arc::new(RunSlot::default());
-        let shell = self.new_shell(&slot).load(*run, Vec::new());
-        let input = Input::Answer { question_id, answer };
-        let driven = AssertUnwindSafe(shell.resume_for_audience(Some(Box::new(input)))).catch_unwind().await;
+        let shell = self.new_shell(&slot).resume(*run, Some(Input::Answer { question_id, answer }));
+        let driven = AssertUnwindSafe(shell.run_for_audience()).catch_unwind().await;
         result_of(driven, &slot)
     }
 }
@@ -145,7 +139,7 @@ impl Driving {
             Ok(begun) => begun,
             Err(driven) => return driven,
         };
-        let driven = AssertUnwindSafe(shell.begin_for_audience()).catch_unwind().await;
+        let driven = AssertUnwindSafe(shell.run_for_audience()).catch_unwind().await;
         result_of(driven, &slot)
     }
 }

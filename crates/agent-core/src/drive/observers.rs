@@ -48,7 +48,7 @@ impl Observation {
                     max_retries = retry.max_attempts,
                     delay_ms = retry.delay_ms,
                     error = retry.error.as_deref().unwrap_or_default(),
-                    "the call of the model failed and is tried again"
+                    "the model call failed and is retried"
                 );
                 None
             }
@@ -57,7 +57,7 @@ impl Observation {
                     from = %change.from.model,
                     to = %change.to.model,
                     error = %change.error,
-                    "the model failed and another one is asked"
+                    "the model failed and the next route is called"
                 );
                 None
             }

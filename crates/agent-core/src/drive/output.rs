@@ -10,7 +10,8 @@ use crate::event::AgentEvent;
 use crate::run::Run;
 
 /// The error of a listener that panicked, with its message.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("a listener panicked: {0}")]
 pub(crate) struct ListenerPanicked(pub(crate) String);
 
 /// Receives the events of an agent before its channel does: first its state, then its listeners in order.
@@ -37,8 +38,8 @@ pub(crate) trait Audience: Send + Sync {
 pub(crate) struct Output {
     tx: EventSender,
     audience: Option<Arc<dyn Audience>>,
-    /// The last event for the channel of an agent. It is sent after the agent has received the run, so that a reader
-    /// who sees the end finds the agent idle.
+    /// The last event for the channel of an agent. It is sent after the agent has received the run, so that the agent is
+    /// idle when a reader receives the end.
     withheld: Mutex<Option<Box<AgentEvent>>>,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct RequestParts<'a> {
 /// Returns the provider and the model of a route. Route 0 is the run's own model.
 ///
 /// # Errors
-/// A text if the agent lacks the route; another process with more routes may have started the run.
+/// Returns a text if the agent lacks the route; another process with more routes may have started the run.
 pub(super) fn target(
     config: &AgentLoopConfig,
     route: u32,
@@ -32,7 +32,7 @@ pub(super) fn target(
     let found = usize::try_from(at).ok().and_then(|at| config.routes.get(at));
     let route = found.ok_or_else(|| {
         format!(
-            "the run goes on with its route {route}, which this agent does not have; give it the same routes"
+            "the run continues with its route {route}, which this agent does not have; configure the same routes"
         )
     })?;
     Ok((route.provider.as_ref().unwrap_or(&config.services.provider).clone(), route.model.clone()))
@@ -43,7 +43,7 @@ impl RequestParts<'_> {
     /// key.
     ///
     /// # Errors
-    /// A text if the route is missing or a hook fails.
+    /// Returns a text if the route is missing or a hook fails.
     pub(super) async fn build(
         self,
         history: History,

@@ -48,7 +48,7 @@ pub(crate) fn start_run(
 }
 
 /// Polls the caller's message sources and returns the messages for the queues. A source that panics supplies nothing.
-pub(crate) fn ask_sources(config: &AgentLoopConfig) -> Vec<Queued> {
+pub(crate) fn poll_sources(config: &AgentLoopConfig) -> Vec<Queued> {
     let hooks = &config.hooks.queues;
     let sources = [(QueueKind::Steering, &hooks.steering), (QueueKind::FollowUp, &hooks.follow_up)];
     let mut queued = Vec::new();
@@ -65,7 +65,7 @@ pub(crate) fn counted(config: &AgentLoopConfig, message: AgentMessage) -> Entry 
     Entry::new(MessageRef::new(message), tokens)
 }
 
-/// What a shell does first.
+/// The first action of a shell.
 enum Start {
     /// Starts a new run.
     Begin,
@@ -98,7 +98,7 @@ pub(crate) struct Shell {
     prefixes: Prefixes,
     /// When the abort was noticed, see [`Patience`].
     aborted_at: OnceLock<u64>,
-    /// What the shell does first. A field and not an argument, because each nested future would hold a copy.
+    /// The first action of the shell. It is a field and not an argument, because each nested future would hold a copy.
     start: Start,
 }
 
@@ -137,42 +137,33 @@ impl Shell {
         self
     }
 
-    /// Loads the run to drive, with the events of its start. From now on, dropping the shell interrupts the run.
-    pub(crate) fn load(mut self: Box<Self>, run: Run, events: Vec<AgentEvent>) -> Box<Self> {
+    /// Loads a new run, with the events of its start. From now on, dropping the shell interrupts the run.
+    pub(crate) fn begin(self: Box<Self>, run: Run, events: Vec<AgentEvent>) -> Box<Self> {
+        self.load(run, events, Start::Begin)
+    }
+
+    /// Loads a run that is resumed and to which `first` is applied, if there is one.
+    pub(crate) fn resume(self: Box<Self>, run: Run, first: Option<Input>) -> Box<Self> {
+        self.load(run, Vec::new(), Start::Resume(first.map(Box::new)))
+    }
+
+    fn load(mut self: Box<Self>, run: Run, events: Vec<AgentEvent>, start: Start) -> Box<Self> {
         self.started = run.has_started();
         self.budget = BudgetMeter::open(&self.config, &run);
         self.run = Some(run);
         self.journaling = Journaling::with_events(events);
+        self.start = start;
         self
     }
 
-    /// Drives a new run.
-    pub(crate) async fn begin(mut self: Box<Self>) -> (Outcome, Option<Interrupt>) {
-        self.start = Start::Begin;
+    /// Drives the loaded run and returns it.
+    pub(crate) async fn run_to_outcome(mut self: Box<Self>) -> (Outcome, Option<Interrupt>) {
         let interrupt = self.drive().await;
         (self.outcome(), interrupt)
     }
 
-    /// Resumes a run, after applying `first` if there is one.
-    pub(crate) async fn resume(
-        mut self: Box<Self>,
-        first: Option<Box<Input>>,
-    ) -> (Outcome, Option<Interrupt>) {
-        self.start = Start::Resume(first);
-        let interrupt = self.drive().await;
-        (self.outcome(), interrupt)
-    }
-
-    /// Drives a new run and hands the result to its audience.
-    pub(crate) async fn begin_for_audience(mut self: Box<Self>) {
-        self.start = Start::Begin;
-        self.drive().await;
-        self.hand_over();
-    }
-
-    /// Resumes a run, after applying `first` if there is one, and hands the result to its audience.
-    pub(crate) async fn resume_for_audience(mut self: Box<Self>, first: Option<Box<Input>>) {
-        self.start = Start::Resume(first);
+    /// Drives the loaded run and hands it to the audience.
+    pub(crate) async fn run_for_audience(mut self: Box<Self>) {
         self.drive().await;
         self.hand_over();
     }
@@ -183,7 +174,7 @@ impl Shell {
         let time_up = time_left.map(|left| self.config.services.environment.sleep(left));
         let cancel = self.cancel.clone();
         let interrupt = cancelled_after(time_up, &cancel, self.perform_steps()).await.err()?;
-        tracing::error!(reason = interrupt.reason(), "the run was cut off");
+        tracing::error!(reason = %interrupt, "the run was interrupted");
         // Boxed, because it is rare and would otherwise enlarge the future of every run.
         Box::pin(self.finish_interrupted(&interrupt)).await;
         Some(interrupt)
@@ -195,12 +186,12 @@ impl Shell {
             let mut partial = self.arriving.take().map(|log| Box::new(PartialReply::of(&log)));
             for _ in 0..2 {
                 if self.is_open() {
-                    let interrupted = Some(interrupt.reason());
+                    let interrupted = Some(interrupt.to_string());
                     let _ = self.apply(Input::Abort { partial: partial.take(), interrupted }).await;
                 }
             }
         }
-        self.cut_off(&interrupt.reason());
+        self.cut_off(&interrupt.to_string());
     }
 
     /// Takes the run out of the shell.
@@ -247,9 +238,7 @@ impl Shell {
             }
             // The verdicts on calls are journaled together with the reply that contains the calls, and what follows a
             // turn together with its end.
-            if self.journaling.is_deferred()
-                && !matches!(step, Step::RunTools { .. } | Step::ReadQueues { .. })
-            {
+            if self.journaling.deferred && !matches!(step, Step::RunTools { .. } | Step::ReadQueues { .. }) {
                 self.settle().await?;
                 continue;
             }
@@ -322,7 +311,7 @@ impl Shell {
         if !self.is_open() {
             return Ok(());
         }
-        for queued in ask_sources(&self.config) {
+        for queued in poll_sources(&self.config) {
             self.apply_lenient(Input::Queue { queued }).await?;
         }
         while self.is_open()
@@ -344,7 +333,7 @@ impl Shell {
                 if let Some(mailbox) = &self.mailbox {
                     mailbox.refused();
                 }
-                tracing::warn!(%misplaced, "a queued input was refused");
+                tracing::warn!(%misplaced, "a queued input was rejected");
                 Ok(())
             }
             other => other,

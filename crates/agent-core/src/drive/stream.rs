@@ -1,6 +1,5 @@
 //! The loop as a stream of events with a result.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -30,6 +29,7 @@ pub struct AgentLoopResult {
 }
 
 /// The events of a loop that runs in its own task. The result is available whether or not the events are read.
+#[derive(Debug)]
 pub struct AgentLoopStream {
     events: EventReceiver,
     result: oneshot::Receiver<Result<AgentLoopResult, LoopError>>,
@@ -38,7 +38,7 @@ pub struct AgentLoopStream {
 /// Runs [`agent_loop`] in its own task.
 ///
 /// # Errors
-/// [`NoRuntime`] if there is no runtime for the task.
+/// Returns [`NoRuntime`] if there is no runtime for the task.
 pub fn agent_loop_stream(
     prompts: Vec<AgentMessage>,
     mut context: AgentContext,
@@ -73,7 +73,7 @@ impl AgentLoopStream {
     /// Waits for the end of the loop and returns its result.
     ///
     /// # Errors
-    /// If the loop could not start, or its task was aborted.
+    /// Returns an error if the loop could not start, or its task was aborted.
     pub async fn result(self) -> Result<AgentLoopResult, StreamError> {
         drop(self.events);
         Ok(self.result.await.map_err(|_| StreamError::Lost)??)
@@ -88,12 +88,6 @@ impl Stream for AgentLoopStream {
     }
 }
 
-impl fmt::Debug for AgentLoopStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("AgentLoopStream")
-    }
-}
-
 /// The error of a stream without a result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -102,6 +96,6 @@ pub enum StreamError {
     #[error(transparent)]
     Loop(#[from] LoopError),
     /// The task of the loop was aborted.
-    #[error("the loop's task was ended from outside before it had a result")]
+    #[error("the task of the loop was aborted before it had a result")]
     Lost,
 }

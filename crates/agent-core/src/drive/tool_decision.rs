@@ -11,11 +11,12 @@ use crate::hooks::{ToolCallInfo, Verdict};
 use crate::journal::Durability;
 use crate::message::{MAX_ARGUMENTS_SHOWN, ToolCall};
 use crate::run::{CallStage, PendingCall, Run, ToolQuestion, ToolVerdict};
+use crate::tool::validate::shown;
 use crate::tool::{AgentTool, Effects, ToolError, ToolResult, Tools};
 
-/// The question about a call with side effects that had begun when the run was interrupted.
-const CUT_QUESTION: &str =
-    "This call had begun when the run was cut off, and what came of it is not known. Run it again?";
+/// The question about a call with side effects that had started when the run was interrupted.
+const INTERRUPTED_QUESTION: &str =
+    "This call had started when the run was interrupted, and its outcome is unknown. Run it again?";
 
 /// The decision about a call.
 pub(super) enum Decision {
@@ -59,7 +60,7 @@ pub(super) async fn decide(
         return Decision::Not(ToolVerdict::deny(ToolError::NotFound(call.name.to_string()).to_string()));
     };
     let tool = Arc::clone(tool);
-    let (given, fresh, cut) = match &pending.stage {
+    let (given, fresh, interrupted) = match &pending.stage {
         CallStage::New => (None, true, false),
         CallStage::Approved(arguments) => (arguments.clone(), false, false),
         CallStage::Began(arguments) => (arguments.clone(), false, true),
@@ -74,8 +75,8 @@ pub(super) async fn decide(
         Ok(arguments) => arguments,
         Err(text) => return Decision::Not(ToolVerdict::deny(text)),
     };
-    if cut && tool.effects(&arguments) == Effects::Once {
-        return Decision::Not(ToolVerdict::Ask(CUT_QUESTION.into()));
+    if interrupted && tool.effects(&arguments) == Effects::Once {
+        return Decision::Not(ToolVerdict::Ask(INTERRUPTED_QUESTION.into()));
     }
     let verdict = given.map_or(ToolVerdict::Allow, ToolVerdict::AllowWith);
     if !fresh {
@@ -110,7 +111,7 @@ fn checked_arguments(
         format!(
             "The arguments of {} are not valid JSON ({error}). Received: {}",
             call.name,
-            shown(call.arguments.text())
+            shown(call.arguments.text(), MAX_ARGUMENTS_SHOWN)
         )
     })?;
     let prepared = tool.prepare_arguments(value.clone());
@@ -130,8 +131,8 @@ struct Checked {
     questions: Vec<String>,
 }
 
-/// Runs the `before_tool` hooks in order. A denial ends the sequence with the call's error result; otherwise the returned
-/// arguments are final, and the questions of all hooks refer to them. Without a run the call is allowed.
+/// Runs the `before_tool` hooks in order. A denial ends the sequence with the call's error result; otherwise the
+/// returned arguments are final, and the questions of all hooks refer to them. Without a run the call is allowed.
 async fn run_before_tool(
     config: &AgentLoopConfig,
     run: Option<&Run>,
@@ -176,13 +177,4 @@ fn denied(reason: String) -> String {
     } else {
         reason
     }
-}
-
-/// Returns the beginning of a text, at most [`MAX_ARGUMENTS_SHOWN`] bytes.
-fn shown(text: &str) -> String {
-    if text.len() <= MAX_ARGUMENTS_SHOWN {
-        return text.to_owned();
-    }
-    let end = text.floor_char_boundary(MAX_ARGUMENTS_SHOWN);
-    format!("{}… ({} bytes in all)", text.get(..end).unwrap_or_default(), text.len())
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
-use super::{Abort, BoxFuture, Environment, NoRuntime, TaskHandle};
+use super::{BoxFuture, Environment, NoRuntime, TaskHandle};
 use crate::identity::Timestamp;
 
 /// The number of random bytes fetched at once. An agent needs two ids, and each fetch is a system call.
@@ -58,7 +58,8 @@ impl Environment for SystemEnvironment {
 
     fn spawn(&self, task: BoxFuture<'static, ()>) -> Result<TaskHandle, NoRuntime> {
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| NoRuntime)?;
-        Ok(TaskHandle(Abort::Task(runtime.spawn(task).abort_handle())))
+        let task = runtime.spawn(task).abort_handle();
+        Ok(TaskHandle::new(move || task.abort()))
     }
 
     fn can_spawn(&self) -> bool {
@@ -71,7 +72,7 @@ impl Environment for SystemEnvironment {
 }
 
 impl Timestamp {
-    /// Returns the current time of the operating system. Code that runs in an agent asks its [`Environment`] instead.
+    /// Returns the current time of the operating system. Code that runs in an agent uses its [`Environment`] instead.
     #[must_use]
     pub fn now() -> Self {
         SystemEnvironment.now()

@@ -53,7 +53,7 @@ impl EvaluationStrategy for TokenEfficientEvaluation {
 impl EvaluationStrategy for MostTokensEvaluation {
     async fn evaluate(&self, evaluation: Evaluation<'_>) -> Result<Evaluated, EvaluationError> {
         let candidates = evaluation.candidates()?;
-        // `max_by_key` would return the last of several equals.
+        // `max_by_key` would return the last of several equal candidates.
         let most = candidates.iter().min_by_key(|o| Reverse(o.total_usage().total_tokens));
         most.map(|o| Evaluated::select(o.index)).ok_or(EvaluationError::NoCandidate)
     }

@@ -99,16 +99,8 @@ impl ParallelGroup {
     }
 
     pub(crate) fn end(&self, reason: Option<String>) -> ParallelLoopEnd {
-        ParallelLoopEnd {
-            group_id: self.group_id.clone(),
-            session_id: self.session_id.clone(),
-            selected_loop_id: None,
-            selected_config_index: None,
-            evaluation_usage: crate::message::Usage::default(),
-            judge_loop_id: None,
-            reason,
-            timestamp: self.environment.now(),
-        }
+        let (group, session) = (self.group_id.clone(), self.session_id.clone());
+        ParallelLoopEnd { reason, ..ParallelLoopEnd::new(group, session, self.environment.now()) }
     }
 }
 

@@ -7,7 +7,6 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -18,7 +17,7 @@ use super::{
 use crate::drive::{AgentContext, AgentLoopConfig, Driven, Member};
 use crate::event::{Answer, Ended};
 use crate::identity::{GroupRole, TurnTrigger};
-use crate::message::{AgentMessage, AssistantMessage, Message, Usage};
+use crate::message::{AgentMessage, AssistantMessage, Usage};
 use crate::run::Run;
 use fit::{FittedInput, Parts};
 
@@ -34,7 +33,7 @@ const NAME: &str = "LlmJudgeEvaluation";
 const CONTENT_PERCENT: u64 = 80;
 
 /// The answer to a question of the judge's hooks, because no user can be asked.
-const NOBODY: &str = "Denied: nobody can be asked while answers are judged.";
+const NO_USER: &str = "Denied: no user can be asked while answers are judged.";
 
 /// Lets a model judge which answer is the best.
 ///
@@ -53,7 +52,7 @@ const NOBODY: &str = "Denied: nobody can be asked while answers are judged.";
 /// `Response 2` or as the only number in range.
 ///
 /// The judge's loop belongs to the session of the branches, is recorded in their journal, and has no tools.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LlmJudgeEvaluation {
     /// The configuration of the judge's loop.
@@ -174,10 +173,10 @@ async fn ask(judge: &Member) -> Verdict {
         let Some(question) = run.questions().into_iter().next().filter(|_| run.ended().is_none()) else {
             return verdict_of(&run);
         };
-        driven = judge.answer(run, question.id, Answer::Deny { reason: NOBODY.to_owned() }).await;
+        driven = judge.answer(run, question.id, Answer::Deny { reason: NO_USER.to_owned() }).await;
     }
     let (choice, run) = match driven {
-        Driven::NotBegun(reason) => (format!("the judge could not begin: {reason}"), None),
+        Driven::NotBegun(reason) => (format!("the judge could not start: {reason}"), None),
         Driven::Panicked(message, run) => (format!("the judge panicked: {message}"), run),
         Driven::Run(run) => return verdict_of(&run),
     };
@@ -186,7 +185,7 @@ async fn ask(judge: &Member) -> Verdict {
 }
 
 fn verdict_of(run: &Run) -> Verdict {
-    let reply = run.new_messages().iter().rev().find_map(|m| m.as_llm().and_then(Message::as_assistant));
+    let reply = run.new_messages().iter().rev().find_map(|m| m.as_assistant());
     let text = reply.filter(|r| !r.is_failed()).map(AssistantMessage::text).unwrap_or_default();
     let choice = match run.ended() {
         Some(Ended::Completed) => Ok(text),
@@ -197,13 +196,7 @@ fn verdict_of(run: &Run) -> Verdict {
         }
         Some(Ended::Budget { refusal }) => Err(format!("the judge was stopped: {refusal}")),
         Some(Ended::Aborted) => Err("the judge was aborted".to_owned()),
-        None => Err("the judge waits for an answer that nobody can give".to_owned()),
+        None => Err("the judge waits for an answer that no user can give".to_owned()),
     };
     Verdict { choice, usage: run.usage().combine(&run.tool_usage()), begun: true }
-}
-
-impl fmt::Debug for LlmJudgeEvaluation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LlmJudgeEvaluation").field("judge_config", &self.judge_config).finish_non_exhaustive()
-    }
 }

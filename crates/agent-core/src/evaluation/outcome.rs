@@ -4,7 +4,7 @@ use crate::drive::AgentContext;
 use crate::event::{Ended, LoopConfigSnapshot, Question};
 use crate::history::{History, MessageRef};
 use crate::identity::LoopId;
-use crate::message::{AssistantMessage, Message, Usage};
+use crate::message::{AssistantMessage, Usage};
 
 /// The outcome of one branch.
 #[derive(Debug, Clone)]
@@ -92,8 +92,7 @@ impl ParallelLoopOutcome {
     /// such reply or it has no text.
     #[must_use]
     pub fn final_text(&self) -> Option<String> {
-        let good =
-            |m: &MessageRef| m.as_llm().and_then(Message::as_assistant).filter(|r| !r.is_failed()).cloned();
+        let good = |m: &MessageRef| m.as_assistant().filter(|r| !r.is_failed()).cloned();
         let text = self.new_messages.iter().rev().find_map(good).as_ref().map(AssistantMessage::text)?;
         (!text.trim().is_empty()).then_some(text)
     }

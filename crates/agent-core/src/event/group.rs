@@ -50,3 +50,19 @@ pub struct ParallelLoopEnd {
     /// The time of the event.
     pub timestamp: Timestamp,
 }
+
+impl ParallelLoopEnd {
+    /// Creates the end of a group without a selection.
+    pub(crate) fn new(group_id: LoopId, session_id: SessionId, timestamp: Timestamp) -> Self {
+        Self {
+            group_id,
+            session_id,
+            selected_loop_id: None,
+            selected_config_index: None,
+            evaluation_usage: Usage::default(),
+            judge_loop_id: None,
+            reason: None,
+            timestamp,
+        }
+    }
+}

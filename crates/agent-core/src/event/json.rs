@@ -1,27 +1,15 @@
 //! The JSON form of event fields whose types have another form in session files of version 1.
 
-/// What opened a turn: `user`, `sub_agent`, `continuation` or `branch`.
-pub(super) mod trigger {
-    use serde::{Deserialize, Deserializer, Serializer};
+use crate::identity::TurnTrigger;
 
-    use crate::identity::TurnTrigger;
-
-    #[derive(serde::Serialize, Deserialize)]
-    #[serde(remote = "TurnTrigger", rename_all = "snake_case")]
-    enum Form {
-        User,
-        SubAgent,
-        Continuation,
-        Branch,
-    }
-
-    pub(crate) fn serialize<S: Serializer>(trigger: &TurnTrigger, serializer: S) -> Result<S::Ok, S::Error> {
-        Form::serialize(trigger, serializer)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TurnTrigger, D::Error> {
-        Form::deserialize(deserializer)
-    }
+/// The cause of a turn: `user`, `sub_agent`, `continuation` or `branch`.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(remote = "TurnTrigger", rename_all = "snake_case")]
+pub(super) enum Trigger {
+    User,
+    SubAgent,
+    Continuation,
+    Branch,
 }
 
 /// An answer: `{"type":"allow"}`, `{"type":"allow_with","arguments":..}`, `{"type":"raise","by":..}` or
@@ -64,30 +52,10 @@ pub(super) mod answer {
     }
 }
 
-/// The arguments of a call: `arguments`, and `arguments_text` where the value does not give the text back.
-pub(super) mod arguments {
-    use serde::de::Error as _;
-    use serde::{Deserialize, Deserializer, Serializer};
-    use serde_json::Value;
-
-    use crate::message::ToolArguments;
-
-    #[derive(Deserialize)]
-    struct Form {
-        arguments: Option<Value>,
-        arguments_text: Option<String>,
-    }
-
-    pub(crate) fn serialize<S: Serializer>(args: &ToolArguments, serializer: S) -> Result<S::Ok, S::Error> {
-        args.serialize_named(serializer, "arguments_text")
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ToolArguments, D::Error> {
-        let Form { arguments, arguments_text } = Form::deserialize(deserializer)?;
-        match (arguments_text, arguments) {
-            (Some(text), _) => Ok(ToolArguments::from_text(text)),
-            (None, Some(value)) => Ok(ToolArguments::from(value)),
-            (None, None) => Err(D::Error::missing_field("arguments")),
-        }
-    }
+/// Serializes the arguments of a call: `arguments`, and `arguments_text` where the value does not reproduce the text.
+pub(super) fn arguments<S: serde::Serializer>(
+    args: &crate::message::ToolArguments,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    args.serialize_named(serializer, "arguments_text")
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use super::{AgentEnd, AgentEvent, Ended, Question};
 use crate::budget::BudgetRefusal;
 use crate::history::MessageRef;
-use crate::message::{AssistantMessage, Message, Usage};
+use crate::message::{AssistantMessage, Usage};
 use crate::provider::ErrorKind;
 
 /// How a run ended, or that it waits for answers.
@@ -54,7 +54,7 @@ impl RunReply {
     /// Returns the last reply of the model, if there is one.
     #[must_use]
     pub fn message(&self) -> Option<&AssistantMessage> {
-        self.messages.iter().rev().find_map(|m| m.as_llm().and_then(Message::as_assistant))
+        self.messages.iter().rev().find_map(|m| m.as_assistant())
     }
 
     /// Returns the text of the last reply; empty if the model did not reply with text.
@@ -178,11 +178,13 @@ impl fmt::Display for RunEnd {
             }
             Self::Stopped(StopCause::Hook { reason }) => write!(f, "a hook stopped the run: {reason}"),
             Self::Stopped(StopCause::InputFilter { reason }) => {
-                write!(f, "an input filter refused the prompt: {reason}")
+                write!(f, "an input filter rejected the prompt: {reason}")
             }
             Self::Aborted => f.write_str("the run was aborted"),
             Self::Failed(RunFailure::Model { message, .. }) => f.write_str(message),
-            Self::Failed(RunFailure::Interrupted { reason }) => write!(f, "the run was cut off: {reason}"),
+            Self::Failed(RunFailure::Interrupted { reason }) => {
+                write!(f, "the run was interrupted: {reason}")
+            }
         }
     }
 }

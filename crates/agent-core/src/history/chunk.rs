@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::Unit;
 use super::joined::Joined;
 use crate::identity::stable_hash;
-use crate::message::{AgentMessage, AssistantMessage};
+use crate::message::AssistantMessage;
 
 /// The number of units in a chunk.
 const CHUNK: usize = 32;
@@ -139,8 +139,8 @@ pub(super) fn has_call(tail: &Arc<Chunk>, id: &str) -> bool {
     chain(tail).any(|c| c.calls.contains(&hash) && c.units.iter().any(|u| call_ids(u).any(|c| c == id)))
 }
 
-/// Returns the number of equal units at the start. Chunks begin at the same positions in every list, so the walk goes
-/// back from the ends until both lists contain the same chunk.
+/// Returns the number of equal units at the start. Chunks begin at the same positions in every list, so both lists
+/// are walked from their ends until they reach the same chunk.
 pub(super) fn shared(a: &Arc<Chunk>, b: &Arc<Chunk>) -> usize {
     let (mut x, mut y) = (Some(a), Some(b));
     let mut count = 0;
@@ -164,10 +164,5 @@ pub(super) fn shared(a: &Arc<Chunk>, b: &Arc<Chunk>) -> usize {
 }
 
 fn call_ids(unit: &Unit) -> impl Iterator<Item = &str> {
-    unit.first()
-        .and_then(AgentMessage::as_llm)
-        .and_then(crate::message::Message::as_assistant)
-        .into_iter()
-        .flat_map(AssistantMessage::tool_calls)
-        .map(|c| c.id.as_str())
+    unit.reply().into_iter().flat_map(AssistantMessage::tool_calls).map(|c| c.id.as_str())
 }

@@ -18,7 +18,7 @@ const SEPARATOR: u8 = b',';
 pub(super) struct Joined {
     /// Whether the form was requested before. Nothing is joined on the first request, because a list that a hook
     /// rebuilds for each request is written only once.
-    asked: AtomicBool,
+    requested: AtomicBool,
     forms: WireCache,
 }
 
@@ -32,19 +32,19 @@ impl Joined {
         make: &impl Fn(&Unit) -> Encoded,
         read: &mut impl FnMut(&Encoded),
     ) -> bool {
-        if !self.asked.load(Ordering::Relaxed) {
-            self.asked.store(true, Ordering::Relaxed);
+        if !self.requested.load(Ordering::Relaxed) {
+            self.requested.store(true, Ordering::Relaxed);
             return false;
         }
         self.forms.with(
             key,
             || joined(units, key, make),
             |form| {
-                let is_kept = !form.bytes().is_empty();
-                if is_kept {
+                let is_joined = !form.bytes().is_empty();
+                if is_joined {
                     read(form);
                 }
-                is_kept
+                is_joined
             },
         )
     }

@@ -67,10 +67,7 @@ pub(super) fn rebuilt(old: &History, messages: impl Iterator<Item = MessageRef>)
             continue;
         }
         let tokens = unit.and_then(|u| u.entries().first()).map(Entry::tokens);
-        builder.take(match tokens {
-            Some(tokens) => Entry::new(message.clone(), tokens),
-            None => Entry::from(message.clone()),
-        });
+        builder.take(Entry::counted(message.clone(), tokens));
         at += 1;
     }
     builder.finish()
@@ -141,7 +138,7 @@ impl Builder {
     }
 
     fn reply(&mut self, entry: Entry) {
-        let Some(reply) = entry.message().as_llm().and_then(Message::as_assistant) else { return };
+        let Some(reply) = entry.message().as_assistant() else { return };
         let mut seen = BTreeSet::new();
         let mut calls = Vec::new();
         for (n, call) in reply.tool_calls().enumerate() {

@@ -1,11 +1,10 @@
 //! The unit of a history: a message, a reply with its results, or a failed reply.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::HistoryError;
 use crate::identity::ToolCallId;
@@ -13,7 +12,8 @@ use crate::message::{AgentMessage, AssistantMessage, Message, ToolResultMessage,
 use crate::wire::WireCache;
 
 /// A shared message. A clone increments one reference count. It serializes as the message.
-#[derive(Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct MessageRef(Arc<AgentMessage>);
 
 impl MessageRef {
@@ -44,27 +44,9 @@ impl Deref for MessageRef {
     }
 }
 
-impl fmt::Debug for MessageRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 impl<M: Into<AgentMessage>> From<M> for MessageRef {
     fn from(message: M) -> Self {
         Self::new(message.into())
-    }
-}
-
-impl Serialize for MessageRef {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for MessageRef {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        AgentMessage::deserialize(deserializer).map(Self::new)
     }
 }
 
@@ -79,6 +61,12 @@ impl Entry {
     /// Creates an entry with a known token count.
     #[must_use]
     pub fn new(message: MessageRef, tokens: u64) -> Self {
+        Self { tokens, message }
+    }
+
+    /// Creates an entry with a known token count, or else with the default estimate.
+    pub(crate) fn counted(message: MessageRef, tokens: Option<u64>) -> Self {
+        let tokens = tokens.unwrap_or_else(|| message_tokens(&message));
         Self { tokens, message }
     }
 
@@ -116,8 +104,7 @@ impl From<AgentMessage> for Entry {
 /// Uses the default estimate as the token count.
 impl From<MessageRef> for Entry {
     fn from(message: MessageRef) -> Self {
-        let tokens = message_tokens(&message);
-        Self { tokens, message }
+        Self::counted(message, None)
     }
 }
 
@@ -134,6 +121,7 @@ pub enum UnitKind {
 }
 
 /// A closed piece of history. It is encoded as a whole, once for each target model.
+#[derive(Debug)]
 pub struct Unit {
     kind: UnitKind,
     entries: Box<[Entry]>,
@@ -150,7 +138,7 @@ impl Unit {
     }
 
     pub(super) fn exchange(reply: Entry, results: Vec<Entry>) -> Result<Self, HistoryError> {
-        let Some(message) = reply.message().as_llm().and_then(Message::as_assistant) else {
+        let Some(message) = reply.message().as_assistant() else {
             return Err(HistoryError::Unpaired { calls: vec![], results: result_ids(&results) });
         };
         if message.is_failed() {
@@ -187,7 +175,7 @@ impl Unit {
     /// Returns the reply of the unit, if it has one.
     #[must_use]
     pub fn reply(&self) -> Option<&AssistantMessage> {
-        self.first().and_then(AgentMessage::as_llm).and_then(Message::as_assistant)
+        self.first().and_then(AgentMessage::as_assistant)
     }
 
     /// Returns the results of the reply's calls, in order.
@@ -205,15 +193,6 @@ impl Unit {
     #[must_use]
     pub fn wire(&self) -> &WireCache {
         &self.wire
-    }
-}
-
-impl fmt::Debug for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unit")
-            .field("kind", &self.kind)
-            .field("entries", &self.entries)
-            .finish_non_exhaustive()
     }
 }
 

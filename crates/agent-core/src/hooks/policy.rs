@@ -78,12 +78,12 @@ pub struct ToolRule {
     /// The question for the approver, or the reason of a denial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    #[serde(skip_deserializing, serialize_with = "no_data", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_deserializing, serialize_with = "refuse", skip_serializing_if = "Option::is_none")]
     when: Option<Arc<Predicate>>,
 }
 
-fn no_data<S: Serializer>(_: &Option<Arc<Predicate>>, _: S) -> Result<S::Ok, S::Error> {
-    Err(serde::ser::Error::custom("a rule with a predicate is no data and cannot be written down"))
+fn refuse<S: Serializer>(_: &Option<Arc<Predicate>>, _: S) -> Result<S::Ok, S::Error> {
+    Err(serde::ser::Error::custom("a rule with a predicate cannot be serialized"))
 }
 
 impl ToolRule {
@@ -143,7 +143,7 @@ impl ToolRule {
     }
 }
 
-/// Rules are equal if their data is equal and neither has a predicate.
+/// Rules are equal if their conditions and texts are equal and neither has a predicate.
 impl PartialEq for ToolRule {
     fn eq(&self, other: &Self) -> bool {
         (&self.tool, self.effects, &self.arguments, &self.text)
@@ -208,7 +208,7 @@ impl ToolPolicy {
             }
             Decision::Deny => Verdict::Deny(text.unwrap_or_else(|| {
                 format!(
-                    "This call of {} is not allowed here. Do without it, or say that it is needed.",
+                    "This call of {} is not allowed here. Continue without it, or state that it is needed.",
                     call.call.name
                 )
             })),

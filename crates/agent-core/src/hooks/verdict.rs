@@ -48,14 +48,8 @@ impl HookError {
     }
 }
 
-impl From<String> for HookError {
-    fn from(message: String) -> Self {
-        Self::new(message)
-    }
-}
-
-impl From<&str> for HookError {
-    fn from(message: &str) -> Self {
+impl<T: Into<String>> From<T> for HookError {
+    fn from(message: T) -> Self {
         Self::new(message)
     }
 }

@@ -5,7 +5,7 @@ mod written;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Message;
+use super::{AssistantMessage, Message};
 use crate::identity::{Timestamp, TurnId};
 
 /// A message in an agent's history.
@@ -99,6 +99,11 @@ impl AgentMessage {
         }
     }
 
+    /// Returns the reply if this is one of a model.
+    pub(crate) fn as_assistant(&self) -> Option<&AssistantMessage> {
+        self.as_llm().and_then(Message::as_assistant)
+    }
+
     /// Returns the role: `user`, `assistant`, `toolResult` or `extension`.
     #[must_use]
     pub fn role(&self) -> &'static str {
@@ -128,9 +133,9 @@ impl AgentMessage {
     }
 }
 
-impl From<Message> for AgentMessage {
-    fn from(message: Message) -> Self {
-        Self::Llm(LlmMessage::new(message))
+impl<M: Into<Message>> From<M> for AgentMessage {
+    fn from(message: M) -> Self {
+        Self::Llm(LlmMessage::new(message.into()))
     }
 }
 
@@ -143,17 +148,5 @@ impl From<LlmMessage> for AgentMessage {
 impl From<ExtensionMessage> for AgentMessage {
     fn from(message: ExtensionMessage) -> Self {
         Self::Extension(message)
-    }
-}
-
-impl From<&str> for AgentMessage {
-    fn from(text: &str) -> Self {
-        Self::user(text)
-    }
-}
-
-impl From<String> for AgentMessage {
-    fn from(text: String) -> Self {
-        Self::user(text)
     }
 }

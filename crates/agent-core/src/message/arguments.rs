@@ -14,8 +14,8 @@ pub const MAX_ARGUMENTS_SHOWN: usize = 2_048;
 /// The arguments of a tool call.
 ///
 /// The text is stored as the model sent it and parsed at most once, on demand. An empty text means `{}`. A text that
-/// is not JSON is kept unchanged: the call is answered with an error that quotes it and is never executed with
-/// repaired arguments.
+/// is not JSON remains unchanged: the result of the call is an error that quotes it, and the call is never executed
+/// with repaired arguments.
 ///
 /// ```
 /// use agent_core::ToolArguments;
@@ -57,7 +57,7 @@ impl ToolArguments {
     /// Returns the parsed value.
     ///
     /// # Errors
-    /// A description of the syntax error and its position if the text is not JSON.
+    /// Returns a description of the syntax error and its position if the text is not JSON.
     pub fn value(&self) -> Result<&Value, String> {
         let parsed = self.inner.value.get_or_init(|| {
             serde_json::from_str(self.json_text()).map_err(|e| e.to_string().into_boxed_str())
@@ -163,6 +163,7 @@ impl<'de> Deserialize<'de> for ToolArguments {
         #[serde(rename_all = "camelCase")]
         struct Wire {
             arguments: Option<Value>,
+            #[serde(alias = "arguments_text")]
             arguments_text: Option<String>,
         }
         let wire = Wire::deserialize(deserializer)?;

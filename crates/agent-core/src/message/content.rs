@@ -167,14 +167,8 @@ impl Content {
     }
 }
 
-impl From<&str> for Content {
-    fn from(text: &str) -> Self {
-        Self::text(text)
-    }
-}
-
-impl From<String> for Content {
-    fn from(text: String) -> Self {
+impl<T: Into<String>> From<T> for Content {
+    fn from(text: T) -> Self {
         Self::text(text)
     }
 }

@@ -74,7 +74,7 @@ impl Usage {
 
     /// Returns the share of the prompt that came from a cache, from 0 to 1; 0 for an empty prompt.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "a ratio for people to read")]
+    #[expect(clippy::cast_precision_loss, reason = "the ratio is for display")]
     pub fn cache_hit_rate(&self) -> f64 {
         let prompt = self.prompt_tokens();
         if prompt == 0 { 0.0 } else { self.cache_read as f64 / prompt as f64 }

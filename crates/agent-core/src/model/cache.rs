@@ -21,7 +21,7 @@ pub enum CacheStrategy {
     Auto,
     /// Sends no cache markers.
     Disabled,
-    /// Each marker has its own switch.
+    /// Sends the markers that are switched on.
     #[serde(rename_all = "snake_case")]
     Manual {
         /// Whether the system prompt is marked.

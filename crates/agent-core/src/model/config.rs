@@ -99,7 +99,7 @@ impl ModelConfig {
     /// for the protocol is registered in `agent_providers::ProviderRegistry` or given to the agent.
     ///
     /// # Errors
-    /// [`InvalidProtocolName`] if the name of the protocol has other characters or another length than
+    /// Returns [`InvalidProtocolName`] if the name of the protocol has other characters or another length than
     /// [`ProtocolName`](super::ProtocolName) allows.
     pub fn custom(
         protocol: &str,

@@ -47,10 +47,6 @@ impl CostConfig {
         Self { input, output, cache_read, cache_write, tiers: Vec::new(), free: false }
     }
 
-    pub(crate) const fn unknown() -> Self {
-        Self { input: 0, output: 0, cache_read: 0, cache_write: 0, tiers: Vec::new(), free: false }
-    }
-
     /// Creates the prices of a model that is free, such as a local one.
     #[must_use]
     pub fn free() -> Self {

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The wire protocol of a provider.
 ///
-/// Its serialized form is [`as_str`](Self::as_str): `ollama_chat` for a built-in protocol, `custom:toy` for a custom one.
-/// The prefix keeps custom names apart from the built-in ones of every version.
+/// Its serialized form is [`as_str`](Self::as_str): `ollama_chat` for a built-in protocol, `custom:toy` for a custom
+/// one. The prefix keeps custom names apart from the built-in ones of every version.
 ///
 /// ```
 /// use agent_core::{ApiProtocol, model::InvalidProtocolName};
@@ -39,23 +40,22 @@ pub enum ApiProtocol {
     Custom(ProtocolName),
 }
 
-/// The built-in protocols with their names in records; the second name is only read.
-const BUILT_IN: [(ApiProtocol, &str, &str); 8] = [
-    (ApiProtocol::AnthropicMessages, "anthropic_messages", "anthropic_messages"),
-    (ApiProtocol::OpenAiCompletions, "openai_completions", "open_ai_completions"),
-    (ApiProtocol::OpenAiResponses, "openai_responses", "open_ai_responses"),
-    (ApiProtocol::AzureOpenAiResponses, "azure_openai_responses", "azure_open_ai_responses"),
-    (ApiProtocol::GoogleGenerativeAi, "google_generative_ai", "google_generative_ai"),
-    (ApiProtocol::GoogleVertex, "google_vertex", "google_vertex"),
-    (ApiProtocol::BedrockConverseStream, "bedrock_converse_stream", "bedrock_converse_stream"),
-    (ApiProtocol::OllamaChat, "ollama_chat", "ollama_chat"),
+const BUILT_IN: [ApiProtocol; 8] = [
+    ApiProtocol::AnthropicMessages,
+    ApiProtocol::OpenAiCompletions,
+    ApiProtocol::OpenAiResponses,
+    ApiProtocol::AzureOpenAiResponses,
+    ApiProtocol::GoogleGenerativeAi,
+    ApiProtocol::GoogleVertex,
+    ApiProtocol::BedrockConverseStream,
+    ApiProtocol::OllamaChat,
 ];
 
 impl ApiProtocol {
     /// Creates a custom protocol from its name without the prefix, for example `toy`.
     ///
     /// # Errors
-    /// [`InvalidProtocolName`] as for [`ProtocolName::new`].
+    /// Returns [`InvalidProtocolName`] if [`ProtocolName::new`] rejects the name.
     pub fn custom(name: &str) -> Result<Self, InvalidProtocolName> {
         ProtocolName::new(name).map(Self::Custom)
     }
@@ -63,51 +63,36 @@ impl ApiProtocol {
     /// Returns the name of the protocol in session files and messages. A custom protocol has the prefix `custom:`.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        match self {
-            Self::AnthropicMessages => "anthropic_messages",
-            Self::OpenAiCompletions => "openai_completions",
-            Self::OpenAiResponses => "openai_responses",
-            Self::AzureOpenAiResponses => "azure_openai_responses",
-            Self::GoogleGenerativeAi => "google_generative_ai",
-            Self::GoogleVertex => "google_vertex",
-            Self::BedrockConverseStream => "bedrock_converse_stream",
-            Self::OllamaChat => "ollama_chat",
-            Self::Custom(name) => name.prefixed(),
-        }
+        self.built_in().map_or_else(ProtocolName::prefixed, |[name, ..]| name)
     }
 
     /// Returns the cargo feature of `looptree` and `agent-providers` that contains its provider; `None` for a custom
     /// protocol, whose provider the application registers.
     #[must_use]
     pub fn feature(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::AnthropicMessages => "anthropic",
-            Self::OpenAiCompletions => "openai-chat",
-            Self::OpenAiResponses => "openai-responses",
-            Self::AzureOpenAiResponses => "azure",
-            Self::GoogleGenerativeAi => "google",
-            Self::GoogleVertex => "vertex",
-            Self::BedrockConverseStream => "bedrock",
-            Self::OllamaChat => "ollama",
-            Self::Custom(_) => return None,
-        })
+        self.built_in().ok().map(|[_, feature, _]| feature)
     }
 
     /// Returns the id of the provider that serves this protocol, for example `ollama`. For a custom protocol it is the
     /// name without the prefix.
     #[must_use]
     pub fn provider_id(&self) -> &str {
-        match self {
-            Self::AnthropicMessages => "anthropic",
-            Self::OpenAiCompletions => "openai",
-            Self::OpenAiResponses => "openai_responses",
-            Self::AzureOpenAiResponses => "azure_openai",
-            Self::GoogleGenerativeAi => "google",
-            Self::GoogleVertex => "google_vertex",
-            Self::BedrockConverseStream => "bedrock",
-            Self::OllamaChat => "ollama",
-            Self::Custom(name) => name.as_str(),
-        }
+        self.built_in().map_or_else(ProtocolName::as_str, |[.., provider]| provider)
+    }
+
+    /// Returns the name, the cargo feature and the provider id of a built-in protocol, or the name of a custom one.
+    fn built_in(&self) -> Result<[&'static str; 3], &ProtocolName> {
+        Ok(match self {
+            Self::AnthropicMessages => ["anthropic_messages", "anthropic", "anthropic"],
+            Self::OpenAiCompletions => ["openai_completions", "openai-chat", "openai"],
+            Self::OpenAiResponses => ["openai_responses", "openai-responses", "openai_responses"],
+            Self::AzureOpenAiResponses => ["azure_openai_responses", "azure", "azure_openai"],
+            Self::GoogleGenerativeAi => ["google_generative_ai", "google", "google"],
+            Self::GoogleVertex => ["google_vertex", "vertex", "google_vertex"],
+            Self::BedrockConverseStream => ["bedrock_converse_stream", "bedrock", "bedrock"],
+            Self::OllamaChat => ["ollama_chat", "ollama", "ollama"],
+            Self::Custom(name) => return Err(name),
+        })
     }
 }
 
@@ -125,27 +110,15 @@ impl Serialize for ApiProtocol {
 
 impl<'de> Deserialize<'de> for ApiProtocol {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Name;
-
-        impl de::Visitor<'_> for Name {
-            type Value = ApiProtocol;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a protocol")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<ApiProtocol, E> {
-                if let Some(name) = text.strip_prefix(PREFIX) {
-                    return ApiProtocol::custom(name).map_err(E::custom);
-                }
-                let found = BUILT_IN.iter().find(|(_, name, alias)| [name, alias].contains(&&text));
-                found.map(|(protocol, ..)| *protocol).ok_or_else(|| {
-                    E::custom(format_args!("unknown protocol {text:?}; a custom one starts with {PREFIX:?}"))
-                })
-            }
+        let text = String::deserialize(deserializer)?;
+        if let Some(name) = text.strip_prefix(PREFIX) {
+            return Self::custom(name).map_err(D::Error::custom);
         }
-
-        deserializer.deserialize_str(Name)
+        // An earlier version wrote `open_ai` instead of `openai`.
+        let name = text.replace("open_ai", "openai");
+        BUILT_IN.into_iter().find(|protocol| protocol.as_str() == name).ok_or_else(|| {
+            D::Error::custom(format_args!("unknown protocol {text:?}; a custom one starts with {PREFIX:?}"))
+        })
     }
 }
 
@@ -163,7 +136,8 @@ impl ProtocolName {
     /// Creates a name.
     ///
     /// # Errors
-    /// [`InvalidProtocolName`] if the name is empty, is too long, has other characters, or does not start with a letter.
+    /// Returns [`InvalidProtocolName`] if the name is empty, is too long, has other characters, or does not start with
+    /// a letter.
     pub fn new(name: &str) -> Result<Self, InvalidProtocolName> {
         let letters = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'_' | b'-');
         let valid = name.len() <= MAX_PROTOCOL_NAME

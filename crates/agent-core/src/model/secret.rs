@@ -45,14 +45,8 @@ impl fmt::Debug for Secret {
     }
 }
 
-impl From<&str> for Secret {
-    fn from(text: &str) -> Self {
-        Self::new(text)
-    }
-}
-
-impl From<String> for Secret {
-    fn from(text: String) -> Self {
+impl<T: Into<Arc<str>>> From<T> for Secret {
+    fn from(text: T) -> Self {
         Self::new(text)
     }
 }

@@ -1,6 +1,5 @@
 //! One of several parallel branches.
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::drive::AgentLoopConfig;
@@ -10,7 +9,7 @@ use crate::tool::Tools;
 
 /// One of several alternatives: a configuration and its differences from the shared context. Everything that is
 /// `None` is taken from the context.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Branch {
     /// The configuration of the branch's loop.
@@ -64,17 +63,5 @@ impl Branch {
 impl From<AgentLoopConfig> for Branch {
     fn from(config: AgentLoopConfig) -> Self {
         Self::new(config)
-    }
-}
-
-impl fmt::Debug for Branch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Branch")
-            .field("config", &self.config)
-            .field("own_tools", &self.tools.is_some())
-            .field("own_system_prompt", &self.system_prompt.is_some())
-            .field("own_history", &self.history.is_some())
-            .field("own_prompts", &self.prompts.is_some())
-            .finish()
     }
 }

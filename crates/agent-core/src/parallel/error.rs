@@ -12,7 +12,7 @@ pub enum ParallelError {
     #[error("there is no branch to run; give agent_loop_parallel at least one configuration")]
     NoBranches,
     /// A branch cannot start. No branch has started.
-    #[error("branch {index} cannot begin, so none was begun: {source}")]
+    #[error("branch {index} cannot start, so no branch was started: {source}")]
     Branch {
         /// The index of the branch, from 0.
         index: usize,

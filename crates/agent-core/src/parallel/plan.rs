@@ -11,17 +11,16 @@ use super::Branch;
 use super::error::ParallelError;
 use super::result::{ParallelLoopResult, ParallelUsage};
 use crate::drive::{
-    AgentContext, AgentLoopConfig, Driven, Driving, EventSender, LoopError, Member, panic_text,
+    AgentContext, AgentLoopConfig, Driven, Driving, EventSender, LoopError, Member, messages_of, panic_text,
 };
 use crate::evaluation::{
-    Announced, BranchEnd, Evaluated, Evaluation, EvaluationDecision, EvaluationError, EvaluationStrategy,
-    ParallelGroup, ParallelLoopOutcome,
+    Announced, BranchEnd, Evaluated, Evaluation, EvaluationError, EvaluationStrategy, ParallelGroup,
+    ParallelLoopOutcome,
 };
-use crate::event::{AgentEvent, Ended, ParallelLoopEnd};
+use crate::event::ParallelLoopEnd;
 use crate::history::{Entry, History};
 use crate::identity::{ContinuationKind, GroupRole};
-use crate::message::{AgentMessage, Usage};
-use crate::run::Run;
+use crate::message::AgentMessage;
 
 /// The branches to run and their shared context.
 pub(crate) struct Plan {
@@ -85,12 +84,7 @@ fn check(context: &AgentContext, prompts: &[AgentMessage]) -> Result<(), LoopErr
     for prompt in prompts {
         History::check_standalone(&Entry::from(prompt.clone()))?;
     }
-    match context.history.last() {
-        _ if !prompts.is_empty() => Ok(()),
-        None => Err(LoopError::EmptyContext),
-        Some(last) if last.role() == "assistant" => Err(LoopError::AssistantTail),
-        Some(_) => Ok(()),
-    }
+    if prompts.is_empty() { context.check_continues() } else { Ok(()) }
 }
 
 impl Prepared {
@@ -135,40 +129,36 @@ impl Prepared {
         }
     }
 
-    /// Returns the event to journal when an agent adopts a branch of a group that ended without a selection.
+    /// Returns the end to journal when an agent adopts a branch of a group that ended without a selection.
     pub(crate) fn selection(
         outcome: &ParallelLoopOutcome,
         index: Option<usize>,
         config: &AgentLoopConfig,
-    ) -> Option<AgentEvent> {
+    ) -> Option<ParallelLoopEnd> {
         let context = &outcome.context;
-        Some(AgentEvent::ParallelLoopEnd(Box::new(ParallelLoopEnd {
-            group_id: context.group.as_ref()?.group_id.clone(),
-            session_id: context.session_id.clone()?,
+        let (group, session) = (context.group.as_ref()?.group_id.clone(), context.session_id.clone()?);
+        Some(ParallelLoopEnd {
             selected_loop_id: Some(outcome.loop_id.clone()),
             selected_config_index: index,
-            evaluation_usage: Usage::default(),
-            judge_loop_id: None,
-            reason: None,
-            timestamp: config.services.environment.now(),
-        })))
+            ..ParallelLoopEnd::new(group, session, config.services.environment.now())
+        })
     }
 
-    /// Returns the event to journal when the selected branch was not adopted.
-    pub(crate) fn not_taken(result: &ParallelLoopResult, config: &AgentLoopConfig) -> Option<AgentEvent> {
-        Some(AgentEvent::ParallelLoopEnd(Box::new(ParallelLoopEnd {
-            group_id: result.group_id.clone(),
-            session_id: result.selected.context.session_id.clone()?,
-            selected_loop_id: None,
-            selected_config_index: None,
+    /// Returns the end to journal when the selected branch was not adopted.
+    pub(crate) fn not_adopted(
+        result: &ParallelLoopResult,
+        config: &AgentLoopConfig,
+    ) -> Option<ParallelLoopEnd> {
+        let (group, session) = (result.group_id.clone(), result.selected.context.session_id.clone()?);
+        let selected = &result.selected.loop_id;
+        Some(ParallelLoopEnd {
             evaluation_usage: result.usage.evaluation,
             judge_loop_id: result.judge_loop_id.clone(),
             reason: Some(format!(
-                "branch {} was selected and not taken over: the conversation had gone on",
-                result.selected.loop_id
+                "branch {selected} was selected and not adopted: the conversation had changed"
             )),
-            timestamp: config.services.environment.now(),
-        })))
+            ..ParallelLoopEnd::new(group, session, config.services.environment.now())
+        })
     }
 
     /// Runs the branches without selecting one.
@@ -183,7 +173,7 @@ impl Prepared {
     }
 }
 
-/// Prepares all branches before it drives the first, so that each has an end whatever happens.
+/// Prepares all branches before it drives the first, so that each one emits an end even if another one fails.
 async fn run_all(members: &[Member]) -> Vec<ParallelLoopOutcome> {
     let driving: Vec<Driving> = members.iter().map(Member::begin).collect();
     let driven = join_all(driving.into_iter().map(Driving::drive)).await;
@@ -209,15 +199,15 @@ async fn evaluate(
 ) -> Result<Evaluated, EvaluationError> {
     let (cancel, branches) = (evaluation.cancel, evaluation.outcomes.len());
     let env = Arc::clone(&evaluation.group.environment);
-    let asked = AssertUnwindSafe(async { strategy.evaluate(evaluation).await }).catch_unwind();
-    let given_up = async {
+    let evaluation = AssertUnwindSafe(async { strategy.evaluate(evaluation).await }).catch_unwind();
+    let timed_out = async {
         cancel.cancelled().await;
         env.sleep(crate::run::GRACE).await;
     };
     let evaluated = tokio::select! {
         biased;
-        asked = asked => asked.unwrap_or_else(|p| Err(EvaluationError::Panicked(panic_text(&*p)))),
-        () = given_up => Err(EvaluationError::Aborted),
+        evaluated = evaluation => evaluated.unwrap_or_else(|p| Err(EvaluationError::Panicked(panic_text(&*p)))),
+        () = timed_out => Err(EvaluationError::Aborted),
     }?;
     match evaluated.decision.index() {
         index if index < branches => Ok(evaluated),
@@ -244,7 +234,7 @@ fn outcome(index: usize, member: &Member, driven: Driven) -> ParallelLoopOutcome
     if let Some(run) = run {
         outcome.usage = run.usage();
         outcome.tool_usage = run.tool_usage();
-        outcome.new_messages = messages(&run);
+        outcome.new_messages = messages_of(&run);
         context.history = run.history().clone();
         if run.ended().is_none() {
             context.suspended = Some(run);
@@ -255,13 +245,6 @@ fn outcome(index: usize, member: &Member, driven: Driven) -> ParallelLoopOutcome
     outcome.original_context = original;
     outcome.context = context;
     outcome
-}
-
-fn messages(run: &Run) -> Vec<crate::history::MessageRef> {
-    match run.ended() {
-        Some(Ended::InputRejected { .. } | Ended::Vetoed { .. }) => Vec::new(),
-        _ => run.new_messages().to_vec(),
-    }
 }
 
 fn result(
@@ -277,7 +260,6 @@ fn result(
         return Err(ParallelError::Evaluation { source, outcomes });
     }
     let selected = outcomes.remove(index);
-    let decision: EvaluationDecision = decision;
     let group_id = group.group_id.clone();
     Ok(ParallelLoopResult { group_id, selected, others: outcomes, decision, usage, judge_loop_id })
 }

@@ -20,19 +20,19 @@ enum Part {
 }
 
 impl Part {
-    fn of(name: &[u8]) -> Option<Self> {
+    fn of(name: &str) -> Option<Self> {
         Some(match name {
-            b"tools" | b"toolConfig" => Self::Tools,
-            b"system" | b"systemInstruction" | b"instructions" => Self::System,
-            b"tool_choice"
-            | b"thinking"
-            | b"output_config"
-            | b"outputConfig"
-            | b"response_format"
-            | b"text"
-            | b"think"
-            | b"additionalModelRequestFields" => Self::Setting,
-            b"messages" | b"contents" | b"input" => Self::Messages,
+            "tools" | "toolConfig" => Self::Tools,
+            "system" | "systemInstruction" | "instructions" => Self::System,
+            "tool_choice"
+            | "thinking"
+            | "output_config"
+            | "outputConfig"
+            | "response_format"
+            | "text"
+            | "think"
+            | "additionalModelRequestFields" => Self::Setting,
+            "messages" | "contents" | "input" => Self::Messages,
             _ => return None,
         })
     }
@@ -54,7 +54,7 @@ pub(super) struct BodyDifference {
 /// One part of the prompt in both bodies; empty if it is missing.
 struct Pair<'b> {
     part: Part,
-    name: &'b [u8],
+    name: String,
     old: &'b [u8],
     new: &'b [u8],
     /// The offset of the new part in its body.
@@ -77,7 +77,7 @@ pub(super) fn first_difference(old: &[u8], new: &[u8]) -> Option<BodyDifference>
         return None;
     }
     let shown = if pair.new.is_empty() { pair.old } else { pair.new };
-    let field = format!("{}{}", String::from_utf8_lossy(pair.name), json::path(shown, offset));
+    let field = format!("{}{}", pair.name, json::path(shown, offset));
     let byte = pair.start.saturating_add(offset) as u64;
     Some(BodyDifference { field, byte, message, rebilled, prompt })
 }
@@ -90,14 +90,14 @@ fn pairs<'b>(old: &'b [u8], new: &'b [u8]) -> Vec<Pair<'b>> {
     for (name, range) in &after {
         let Some(part) = Part::of(name) else { continue };
         let was = before.iter().find(|(n, _)| n == name).map(|(_, r)| slice(old, r)).unwrap_or_default();
-        pairs.push(Pair { part, name, old: was, new: slice(new, range), start: range.start });
+        pairs.push(Pair { part, name: name.clone(), old: was, new: slice(new, range), start: range.start });
     }
     for (name, range) in &before {
         let gone = Part::of(name).filter(|_| !after.iter().any(|(n, _)| n == name));
         let Some(part) = gone else { continue };
         // An inserted part would begin where the next part begins.
         let start = pairs.iter().find(|p| p.part > part).map_or(0, |p| p.start);
-        pairs.push(Pair { part, name, old: slice(old, range), new: &[], start });
+        pairs.push(Pair { part, name: name.clone(), old: slice(old, range), new: &[], start });
     }
     pairs.sort_by_key(|p| p.part);
     pairs

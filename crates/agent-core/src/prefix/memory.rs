@@ -1,6 +1,5 @@
 //! Stores the last request to each model for comparison with the next one.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cause::{self, Known};
@@ -15,18 +14,19 @@ use crate::provider::{ModelRequest, StreamProvider, WireHooks};
 const MAX_MODELS: usize = 4;
 
 /// The last requests of a conversation. A clone is an independent copy.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Prefixes {
     memory: Arc<Mutex<Memory>>,
 }
 
-#[derive(Default, Clone)]
+#[derive(Debug, Default, Clone)]
 struct Memory {
     /// The requests, with the newest at the end.
     last: Vec<Arc<Sent>>,
     compacted: bool,
 }
 
+#[derive(Debug)]
 struct Sent {
     request: Box<ModelRequest>,
     usage: Usage,
@@ -185,11 +185,5 @@ impl Clone for Prefixes {
     fn clone(&self) -> Self {
         let memory = self.lock().clone();
         Self { memory: Arc::new(Mutex::new(memory)) }
-    }
-}
-
-impl fmt::Debug for Prefixes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Prefixes")
     }
 }

@@ -134,36 +134,30 @@ impl ProviderError {
         Self::new(kind, ErrorContext::new(message).with_status(status))
     }
 
+    fn parts(&self) -> (ErrorKind, Option<&ErrorContext>) {
+        match self {
+            Self::Api(c) => (ErrorKind::Api, Some(c)),
+            Self::Network(c) => (ErrorKind::Network, Some(c)),
+            Self::Auth(c) => (ErrorKind::Auth, Some(c)),
+            Self::RateLimited(c) => (ErrorKind::RateLimited, Some(c)),
+            Self::ContextOverflow(c) => (ErrorKind::ContextOverflow, Some(c)),
+            Self::Quota(c) => (ErrorKind::Quota, Some(c)),
+            Self::ModelNotFound(c) => (ErrorKind::ModelNotFound, Some(c)),
+            Self::Cancelled => (ErrorKind::Cancelled, None),
+            Self::Other(c) => (ErrorKind::Other, Some(c)),
+        }
+    }
+
     /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Api(_) => ErrorKind::Api,
-            Self::Network(_) => ErrorKind::Network,
-            Self::Auth(_) => ErrorKind::Auth,
-            Self::RateLimited(_) => ErrorKind::RateLimited,
-            Self::ContextOverflow(_) => ErrorKind::ContextOverflow,
-            Self::Quota(_) => ErrorKind::Quota,
-            Self::ModelNotFound(_) => ErrorKind::ModelNotFound,
-            Self::Cancelled => ErrorKind::Cancelled,
-            Self::Other(_) => ErrorKind::Other,
-        }
+        self.parts().0
     }
 
     /// Returns the details; `None` if the caller cancelled.
     #[must_use]
     pub fn context(&self) -> Option<&ErrorContext> {
-        match self {
-            Self::Api(c)
-            | Self::Network(c)
-            | Self::Auth(c)
-            | Self::RateLimited(c)
-            | Self::ContextOverflow(c)
-            | Self::Quota(c)
-            | Self::ModelNotFound(c)
-            | Self::Other(c) => Some(c),
-            Self::Cancelled => None,
-        }
+        self.parts().1
     }
 
     /// Changes the details of the error.
@@ -259,19 +253,13 @@ impl ErrorContext {
     }
 }
 
+impl<T: Into<String>> From<T> for ErrorContext {
+    fn from(message: T) -> Self {
+        Self::new(message)
+    }
+}
+
 /// Formats one line: target, status, message and advice.
-impl From<&str> for ErrorContext {
-    fn from(message: &str) -> Self {
-        Self::new(message)
-    }
-}
-
-impl From<String> for ErrorContext {
-    fn from(message: String) -> Self {
-        Self::new(message)
-    }
-}
-
 impl fmt::Display for ErrorContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.provider, &self.model) {

@@ -106,7 +106,8 @@ pub enum StreamEvent<'a> {
     },
     /// The tokens used so far; replaces earlier reports.
     Usage(Usage),
-    /// An event that this version does not know. It is counted so that it is noticed.
+    /// An event that this version does not know. [`ReplyLog::unrecognised`](super::ReplyLog::unrecognised) counts such
+    /// events.
     Unrecognised {
         /// The vendor's name of the event.
         name: &'a str,

@@ -1,7 +1,7 @@
 //! Folds a stream of events into a message, on demand, from an append-only log.
 //!
-//! Adding a delta costs O(its length). A snapshot is a shared log and a length, so it costs O(1) and never changes.
-//! Reading the text of a snapshot costs O(text); reading it at every event is therefore quadratic.
+//! Adding a delta costs O(its length). A snapshot refers to the log and stores its length, so it costs O(1) and never
+//! changes. Reading the text of a snapshot costs O(text); reading it at every event is therefore quadratic.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,11 +15,11 @@ use crate::message::{
 };
 
 /// The initial capacity of the buffers, in bytes and entries, which avoids copies for a short reply.
-const TEXT_ROOM: usize = 128;
-const ENTRY_ROOM: usize = 16;
+const TEXT_CAPACITY: usize = 128;
+const ENTRY_CAPACITY: usize = 16;
 
 /// Collects the events of one reply.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct ReplyLog {
     shared: Arc<Mutex<Log>>,
 }
@@ -31,7 +31,7 @@ pub struct MessageSnapshot {
     entries: usize,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Log {
     text: String,
     entries: Vec<Entry>,
@@ -43,14 +43,14 @@ struct Log {
 }
 
 /// An event: its kind, its block, and the end of its text in the buffer.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Entry {
     kind: Kind,
     index: u32,
     end: usize,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
     TextSignature,
@@ -102,8 +102,8 @@ impl ReplyLog {
                 log.response_id = response_id.map(str::to_owned).or(log.response_id.take());
                 log.model = model.map(str::to_owned).or(log.model.take());
                 // Before its first event a log is empty, because thousands of runs may wait for a reply.
-                log.text.reserve(TEXT_ROOM);
-                log.entries.reserve(ENTRY_ROOM);
+                log.text.reserve(TEXT_CAPACITY);
+                log.entries.reserve(ENTRY_CAPACITY);
             }
             StreamEvent::TextStart { index } => log.add(Kind::Text, index, ""),
             StreamEvent::TextDelta { index, delta } => log.add(Kind::Text, index, delta),
@@ -179,7 +179,7 @@ impl ReplyLog {
         contents(log.fold(log.entries.len()), Block::partial)
     }
 
-    /// Returns the calls that had begun and not ended, as far as they had arrived.
+    /// Returns the calls that had started and not ended, as far as they had arrived.
     #[must_use]
     pub fn open_calls(&self) -> Vec<ToolCall> {
         let log = lock(&self.shared);
@@ -187,10 +187,10 @@ impl ReplyLog {
         open.filter_map(Block::complete).filter_map(|c| c.as_tool_call().cloned()).collect()
     }
 
-    /// Returns the complete message. A reply that contains calls has the stop reason `ToolUse`, whatever the vendor
-    /// reported, unless the output limit cut it.
+    /// Returns the complete message. A reply that contains calls has the stop reason `ToolUse`, regardless of what the
+    /// vendor reported, unless the output limit cut it.
     #[must_use]
-    pub fn finish(&self, provider: &str, asked: &str, completion: &Completion) -> AssistantMessage {
+    pub fn finish(&self, provider: &str, requested: &str, completion: &Completion) -> AssistantMessage {
         let content = self.content();
         let calls = content.iter().any(|c| matches!(c, Content::ToolCall(_)));
         let stop_reason = match completion.stop_reason {
@@ -198,7 +198,7 @@ impl ReplyLog {
             StopReason::ToolUse if !calls => StopReason::Stop,
             other => other,
         };
-        let mut message = AssistantMessage::new(provider, asked, stop_reason);
+        let mut message = AssistantMessage::new(provider, requested, stop_reason);
         message.content = content;
         message.usage = self.usage();
         message.response_id = self.response_id();
@@ -239,12 +239,6 @@ impl fmt::Debug for MessageSnapshot {
     }
 }
 
-impl fmt::Debug for ReplyLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ReplyLog")
-    }
-}
-
 impl PartialEq for MessageSnapshot {
     fn eq(&self, other: &Self) -> bool {
         (self.entries == other.entries && Arc::ptr_eq(&self.shared, &other.shared))
@@ -269,8 +263,8 @@ impl Log {
         let mut entries = self.entries.iter().take(entries).peekable();
         while let Some(first) = entries.next() {
             // The pieces of a text are usually adjacent in the buffer and are read as one.
-            let goes_on = |next: &&Entry| first.kind.is_piece() && first.is_like(next);
-            let entry = std::iter::from_fn(|| entries.next_if(goes_on)).last().unwrap_or(first);
+            let continues = |next: &&Entry| first.kind.is_piece() && first.is_like(next);
+            let entry = std::iter::from_fn(|| entries.next_if(continues)).last().unwrap_or(first);
             let text = self.text.get(start..entry.end).unwrap_or_default();
             start = entry.end;
             let at = match blocks.iter().rposition(|b| b.index == entry.index) {

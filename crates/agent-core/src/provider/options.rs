@@ -22,7 +22,7 @@ pub type RequestHook = Arc<dyn Fn(&Value) -> Option<Value> + Send + Sync>;
 pub struct RequestOptions {
     /// How much the model thinks before it answers. Default: [`ThinkingLevel::Off`].
     pub thinking_level: ThinkingLevel,
-    /// The number of tokens that each thinking level stands for.
+    /// The thinking budget of each level, in tokens.
     pub thinking_budgets: ThinkingBudgets,
     /// The maximum number of tokens of one answer. Default: the model's own maximum.
     pub max_tokens: Option<u32>,
@@ -40,7 +40,7 @@ pub struct RequestOptions {
     pub headers: BTreeMap<String, Option<String>>,
     /// Whether readable thinking of another vendor's model is sent as text. Default: `false`, it is left out.
     pub foreign_thinking_as_text: bool,
-    /// A hook that sees, and may replace, the body of each request.
+    /// A hook that receives the body of each request and may replace it. Default: none.
     pub request_hook: Option<RequestHook>,
     /// Observers of the exact bytes of each exchange, without credentials.
     pub wire_hooks: WireHooks,

@@ -151,7 +151,7 @@ impl OwnedStreamEvent {
 /// Calls a model and returns the complete message.
 ///
 /// # Errors
-/// The same as [`StreamProvider::stream`].
+/// Returns the same errors as [`StreamProvider::stream`].
 pub async fn complete(
     provider: &dyn StreamProvider,
     request: &ModelRequest,
@@ -168,7 +168,7 @@ pub async fn complete(
 /// `Done` or `Error`. If the receiver has been dropped, events are discarded and the call continues.
 ///
 /// # Errors
-/// The same as [`StreamProvider::stream`].
+/// Returns the same errors as [`StreamProvider::stream`].
 pub async fn stream_to(
     provider: &dyn StreamProvider,
     request: &ModelRequest,

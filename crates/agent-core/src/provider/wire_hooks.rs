@@ -93,13 +93,13 @@ pub type OnResponse = Arc<dyn Fn(&ReceivedPart<'_>) + Send + Sync>;
 /// use agent_core::{BasicAgent, ModelConfig, Received};
 ///
 /// let log: Arc<Mutex<Vec<u8>>> = Arc::default();
-/// let (sent, came) = (Arc::clone(&log), Arc::clone(&log));
+/// let (sent, received) = (Arc::clone(&log), Arc::clone(&log));
 /// let agent = BasicAgent::new(ModelConfig::default()).configure(|c| {
 ///     let hooks = &mut c.request.wire_hooks;
 ///     hooks.on_request = Some(Arc::new(move |request| sent.lock().unwrap().extend_from_slice(request.body)));
 ///     hooks.on_response = Some(Arc::new(move |answer| {
 ///         if let Received::Body(piece) = answer.part {
-///             came.lock().unwrap().extend_from_slice(piece);
+///             received.lock().unwrap().extend_from_slice(piece);
 ///         }
 ///     }));
 /// });
@@ -138,7 +138,7 @@ impl WireHooks {
 
 fn contained(name: &str, hook: impl FnOnce()) {
     if catch_unwind(AssertUnwindSafe(hook)).is_err() {
-        tracing::warn!(hook = name, "the hook panicked; it is passed over");
+        tracing::warn!(hook = name, "an observing hook panicked and was skipped");
     }
 }
 

@@ -6,16 +6,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::input::BudgetVerdict;
-use super::{Phase, Retry, Run};
+use super::{Phase, Refusal, Retry, Run, gate};
 use crate::budget::{BudgetRefusal, BudgetSnapshot, Spending, settled_usage};
 use crate::event::{AgentEvent, Answer, BudgetEvent, BudgetNote, Ended, Question};
 use crate::history::Entry;
-use crate::identity::{QuestionId, StepKey, Timestamp};
+use crate::identity::{QuestionId, StepKey};
 use crate::message::{AgentMessage, Usage};
 use crate::provider::ErrorKind;
-use crate::run::input::Failure;
-
-type Refusal = String;
 
 /// What a run knows about its budget and has counted. It is part of the run's state and survives a suspension.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -60,13 +57,11 @@ impl BudgetState {
 
 pub(super) fn decided(
     run: &mut Run,
-    now: Timestamp,
     verdict: BudgetVerdict,
     out: &mut Vec<AgentEvent>,
 ) -> Result<(), Refusal> {
-    let Phase::Reserving { retry, .. } = &run.phase else { return Err("nothing is to be reserved".into()) };
+    let Phase::Reserving { retry, .. } = &run.phase else { return Err("no reservation is pending".into()) };
     let retry = retry.clone();
-    run.now = now;
     match verdict {
         BudgetVerdict::Allow { amounts, prompt_tokens, max_output, known } => {
             run.budget.known = known;
@@ -80,8 +75,7 @@ pub(super) fn decided(
         }
         BudgetVerdict::Failed { message } => {
             run.close_retry(retry, Some(&message), out);
-            let failure = Failure::new(ErrorKind::Other, message.clone());
-            run.fail_turn(failure.kind, message, None, out);
+            run.fail_turn(ErrorKind::Other, message, None, out);
         }
     }
     Ok(())
@@ -89,24 +83,19 @@ pub(super) fn decided(
 
 pub(super) fn answered(
     run: &mut Run,
-    now: Timestamp,
     id: &QuestionId,
     answer: Answer,
     out: &mut Vec<AgentEvent>,
 ) -> Result<(), Refusal> {
-    let Phase::BudgetAsked(asked) = &run.phase else { return Err("nothing is asked".into()) };
-    if asked.question.id != *id {
-        return Err(format!("no question {id:?} is open; {:?} is", asked.question.id));
-    }
+    let Phase::BudgetAsked(asked) = &run.phase else { return Err("no question is open".into()) };
+    gate::check_open(&asked.question, id)?;
     if let Answer::AllowWith(_) = answer {
         return Err("a budget has no arguments; answer Raise, Allow or Deny".into());
     }
     let (retry, refusal) = (asked.retry.clone(), asked.question.budget.clone());
-    run.now = now;
-    let loop_id = run.setup.loop_id.clone();
     let raised = if let Answer::Raise { by } = &answer { Some(*by) } else { None };
     let allowed = matches!(answer, Answer::Allow);
-    out.push(AgentEvent::QuestionAnswered { loop_id, question_id: id.clone(), answer });
+    run.emit_answered(id, answer, out);
     match (raised, refusal) {
         (Some(by), refusal) => {
             raise(run, refusal.map_or(0, |r| r.level), by, out);
@@ -141,12 +130,10 @@ fn refuse(run: &mut Run, refusal: Box<BudgetRefusal>, retry: Option<Retry>, out:
         stop(run, refusal, retry, out);
         return;
     }
-    let loop_id = run.setup.loop_id.clone();
     let id = QuestionId::from(format!("budget-{}.{}", run.turn.index, run.turn.attempt));
-    let text = format!("{refusal}. Raise it and go on?");
+    let text = format!("{refusal}. Raise it and continue?");
     let question = Question { id, text: sentence(&text), call: None, budget: Some(refusal) };
-    out.push(AgentEvent::QuestionAsked { loop_id: loop_id.clone(), question: question.clone() });
-    out.push(AgentEvent::RunSuspended { loop_id, questions: vec![question.clone()] });
+    run.emit_suspending(&question, out);
     run.phase = Phase::BudgetAsked(Box::new(Asked { question, retry }));
 }
 

@@ -3,23 +3,23 @@
 //! Messages and results are already in the log, and the checkpoint refers to them. It costs O(1) per step, plus the
 //! calls of an open reply.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::budget::{Asked, BudgetState};
+use super::budget::BudgetState;
 use super::input::ToolChange;
 use super::open_calls::{CallOutcome, OpenCalls, Slot, Stage};
 use super::queues::Queues;
-use super::{CompactionTask, GateAt, Phase, Retry, Run, RunSetup, Turn};
+use super::{Phase, Run, RunSetup, Turn};
 use crate::context::ContextTracker;
-use crate::event::{Ended, Question};
 use crate::fold::Fold;
 use crate::history::Entry;
 use crate::identity::Timestamp;
 use crate::limits::ExecutionTracker;
-use crate::message::{Message, Usage};
+use crate::message::Usage;
 use crate::route::LostRoutes;
 
 /// The state of a run without its setup and its messages. Created by [`Run::checkpoint`], restored by
@@ -44,34 +44,7 @@ pub struct RunCheckpoint {
     #[serde(default, skip_serializing_if = "BudgetState::is_empty")]
     budget: BudgetState,
     turn: Turn,
-    phase: CheckpointPhase,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-enum CheckpointPhase {
-    Gate(GateAt),
-    GateAsked {
-        gate: GateAt,
-        question: Question,
-    },
-    Compacting(CompactionTask),
-    Reserving {
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        retry: Option<Retry>,
-        forced: bool,
-    },
-    BudgetAsked(Box<Asked>),
-    Calling {
-        started: bool,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        retry: Option<Retry>,
-    },
-    Backoff(Retry),
-    Tools(CallsCheckpoint),
-    BetweenTurns {
-        results_wanted: bool,
-    },
-    Done(Ended),
+    phase: Phase<CallsCheckpoint>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -125,32 +98,7 @@ pub struct RestoreError {
 
 impl RunCheckpoint {
     pub(super) fn of(run: &Run) -> Self {
-        let phase = match &run.phase {
-            Phase::Gate(at) => CheckpointPhase::Gate(*at),
-            Phase::GateAsked { gate, question } => {
-                CheckpointPhase::GateAsked { gate: *gate, question: question.clone() }
-            }
-            Phase::Compacting(task) => CheckpointPhase::Compacting(*task),
-            Phase::Reserving { retry, forced } => {
-                CheckpointPhase::Reserving { retry: retry.clone(), forced: *forced }
-            }
-            Phase::BudgetAsked(asked) => CheckpointPhase::BudgetAsked(asked.clone()),
-            Phase::Calling { started, retry } => {
-                CheckpointPhase::Calling { started: *started, retry: retry.clone() }
-            }
-            Phase::Backoff(retry) => CheckpointPhase::Backoff(retry.clone()),
-            Phase::Tools(open) => CheckpointPhase::Tools(CallsCheckpoint {
-                group: open.group,
-                aborting: open.aborting,
-                interrupted: open.interrupted.clone(),
-                timed_out: open.timed_out,
-                slots: open.slots.iter().map(SlotCheckpoint::from).collect(),
-            }),
-            Phase::BetweenTurns { results_wanted } => {
-                CheckpointPhase::BetweenTurns { results_wanted: *results_wanted }
-            }
-            Phase::Done(ended) => CheckpointPhase::Done(ended.clone()),
-        };
+        let Ok(phase) = run.phase.with_calls(|open| Ok::<_, Infallible>(CallsCheckpoint::from(&**open)));
         Self {
             now: run.now,
             messages: run.history.len(),
@@ -173,18 +121,7 @@ impl RunCheckpoint {
             let (has, wants) = (fold.history().len(), self.messages);
             return Err(mismatch(format!("the log gives {has} messages, the checkpoint has {wants}")));
         }
-        let phase = match self.phase {
-            CheckpointPhase::Gate(at) => Phase::Gate(at),
-            CheckpointPhase::GateAsked { gate, question } => Phase::GateAsked { gate, question },
-            CheckpointPhase::Compacting(task) => Phase::Compacting(task),
-            CheckpointPhase::Reserving { retry, forced } => Phase::Reserving { retry, forced },
-            CheckpointPhase::BudgetAsked(asked) => Phase::BudgetAsked(asked),
-            CheckpointPhase::Calling { started, retry } => Phase::Calling { started, retry },
-            CheckpointPhase::Backoff(retry) => Phase::Backoff(retry),
-            CheckpointPhase::Tools(open) => Phase::Tools(Box::new(open.restore(fold).map_err(mismatch)?)),
-            CheckpointPhase::BetweenTurns { results_wanted } => Phase::BetweenTurns { results_wanted },
-            CheckpointPhase::Done(ended) => Phase::Done(ended),
-        };
+        let phase = self.phase.with_calls(|open| open.restore(fold).map(Box::new)).map_err(mismatch)?;
         Ok(Run {
             setup,
             now: self.now,
@@ -204,34 +141,58 @@ impl RunCheckpoint {
     }
 }
 
+impl<Calls> Phase<Calls> {
+    /// Returns a copy of the phase in which `calls` has converted the open calls.
+    fn with_calls<C, E>(&self, calls: impl FnOnce(&Calls) -> Result<C, E>) -> Result<Phase<C>, E> {
+        Ok(match self {
+            Self::Gate(at) => Phase::Gate(*at),
+            Self::GateAsked { gate, question } => {
+                Phase::GateAsked { gate: *gate, question: question.clone() }
+            }
+            Self::Compacting(task) => Phase::Compacting(*task),
+            Self::Reserving { retry, forced } => Phase::Reserving { retry: retry.clone(), forced: *forced },
+            Self::BudgetAsked(asked) => Phase::BudgetAsked(asked.clone()),
+            Self::Calling { started, retry } => Phase::Calling { started: *started, retry: retry.clone() },
+            Self::Backoff(retry) => Phase::Backoff(retry.clone()),
+            Self::Tools(open) => Phase::Tools(calls(open)?),
+            Self::BetweenTurns { results_wanted } => Phase::BetweenTurns { results_wanted: *results_wanted },
+            Self::Done(ended) => Phase::Done(ended.clone()),
+        })
+    }
+}
+
+impl From<&OpenCalls> for CallsCheckpoint {
+    fn from(open: &OpenCalls) -> Self {
+        Self {
+            group: open.group,
+            aborting: open.aborting,
+            interrupted: open.interrupted.clone(),
+            timed_out: open.timed_out,
+            slots: open.slots.iter().map(SlotCheckpoint::from).collect(),
+        }
+    }
+}
+
 impl CallsCheckpoint {
-    fn restore(self, fold: &Fold) -> Result<OpenCalls, String> {
+    fn restore(&self, fold: &Fold) -> Result<OpenCalls, String> {
         let open = fold.open().ok_or("the log has no reply with open calls")?;
-        let reply =
-            open.reply.message().as_llm().and_then(Message::as_assistant).ok_or("the open reply is none")?;
+        let reply = open.reply.message().as_assistant().ok_or("the open reply is none")?;
         let calls: Vec<_> = reply.tool_calls().cloned().collect();
         if calls.len() != self.slots.len() {
             return Err(format!("the reply has {} calls, the checkpoint {}", calls.len(), self.slots.len()));
         }
         let mut slots = Vec::with_capacity(calls.len());
-        for (call, slot) in calls.into_iter().zip(self.slots) {
-            let closed = match &slot.closed {
+        for (call, slot) in calls.into_iter().zip(self.slots.iter().cloned()) {
+            let SlotCheckpoint { stage, started, forced, pending_arguments, closed } = slot;
+            let closed = match closed {
                 None => None,
-                Some(closed) => {
-                    let end = open
-                        .ends
-                        .get(&call.id)
-                        .ok_or_else(|| format!("the log lacks the end of call {}", call.id))?;
-                    Some(CallOutcome {
-                        result: end.result.clone(),
-                        duration_ms: end.duration_ms,
-                        tokens: closed.tokens,
-                        at: closed.at,
-                        change: closed.change.clone(),
-                    })
+                Some(OutcomeCheckpoint { at, tokens, change }) => {
+                    let lacks = || format!("the log lacks the end of call {}", call.id);
+                    let end = open.ends.get(&call.id).ok_or_else(lacks)?;
+                    let (result, duration_ms) = (end.result.clone(), end.duration_ms);
+                    Some(CallOutcome { result, duration_ms, tokens, at, change })
                 }
             };
-            let SlotCheckpoint { stage, started, forced, pending_arguments, .. } = slot;
             slots.push(Slot { call, stage, started, forced, pending_arguments, closed });
         }
         Ok(OpenCalls {
@@ -239,7 +200,7 @@ impl CallsCheckpoint {
             slots,
             group: self.group,
             aborting: self.aborting,
-            interrupted: self.interrupted,
+            interrupted: self.interrupted.clone(),
             timed_out: self.timed_out,
         })
     }

@@ -1,25 +1,17 @@
 //! The gates of a run: before the loop, for its prompts, and before a turn.
 
 use super::input::{GateVerdict, InputVerdict};
-use super::{GateAt, Phase, Run};
+use super::{GateAt, Phase, Refusal, Run};
 use crate::event::{AgentEvent, Answer, Ended, Question};
 use crate::history::{Entry, MessageRef};
-use crate::identity::{QuestionId, Timestamp};
+use crate::identity::QuestionId;
 use crate::message::{AgentMessage, Content, Message};
 
-type Refusal = String;
-
-pub(super) fn decided(
-    run: &mut Run,
-    now: Timestamp,
-    verdict: GateVerdict,
-    out: &mut Vec<AgentEvent>,
-) -> Result<(), Refusal> {
+pub(super) fn decided(run: &mut Run, verdict: GateVerdict, out: &mut Vec<AgentEvent>) -> Result<(), Refusal> {
     let gate = match run.phase {
         Phase::Gate(gate @ (GateAt::Loop | GateAt::Turn)) => gate,
         _ => return Err("no gate is waiting for a verdict".into()),
     };
-    run.now = now;
     match verdict {
         GateVerdict::Allow => pass(run, gate, out),
         GateVerdict::Deny(reason) => veto(run, gate, reason, out),
@@ -29,9 +21,7 @@ pub(super) fn decided(
                 GateAt::Turn => QuestionId::from(format!("turn-{}", run.turn.index)),
             };
             let question = Question { id, text, call: None, budget: None };
-            let loop_id = run.setup.loop_id.clone();
-            out.push(AgentEvent::QuestionAsked { loop_id: loop_id.clone(), question: question.clone() });
-            out.push(AgentEvent::RunSuspended { loop_id, questions: vec![question.clone()] });
+            run.emit_suspending(&question, out);
             run.phase = Phase::GateAsked { gate, question };
         }
     }
@@ -40,42 +30,41 @@ pub(super) fn decided(
 
 pub(super) fn answered(
     run: &mut Run,
-    now: Timestamp,
     id: &QuestionId,
     answer: Answer,
     out: &mut Vec<AgentEvent>,
 ) -> Result<(), Refusal> {
-    let Phase::GateAsked { gate, question } = &run.phase else { return Err("nothing is asked".into()) };
-    if question.id != *id {
-        return Err(format!("no question {id:?} is open; {:?} is", question.id));
-    }
-    if let Answer::AllowWith(_) | Answer::Raise { .. } = answer {
-        return Err("a gate has neither arguments nor a budget; answer Allow or Deny".into());
-    }
+    let Phase::GateAsked { gate, question } = &run.phase else { return Err("no question is open".into()) };
+    check_open(question, id)?;
     let gate = *gate;
-    run.now = now;
-    out.push(AgentEvent::QuestionAnswered {
-        loop_id: run.setup.loop_id.clone(),
-        question_id: id.clone(),
-        answer: answer.clone(),
-    });
-    match answer {
-        Answer::Allow | Answer::AllowWith(_) | Answer::Raise { .. } => pass(run, gate, out),
-        Answer::Deny { reason } => veto(run, gate, reason, out),
+    let denied = match &answer {
+        Answer::Allow => None,
+        Answer::Deny { reason } => Some(reason.clone()),
+        Answer::AllowWith(_) | Answer::Raise { .. } => {
+            return Err("a gate has neither arguments nor a budget; answer Allow or Deny".into());
+        }
+    };
+    run.emit_answered(id, answer, out);
+    match denied {
+        None => pass(run, gate, out),
+        Some(reason) => veto(run, gate, reason, out),
     }
     Ok(())
 }
 
+/// Checks that an answer refers to the open question.
+pub(super) fn check_open(question: &Question, id: &QuestionId) -> Result<(), Refusal> {
+    if question.id == *id { Ok(()) } else { Err(format!("no question {id:?} is open; {:?} is", question.id)) }
+}
+
 pub(super) fn filtered(
     run: &mut Run,
-    now: Timestamp,
     verdict: InputVerdict,
     out: &mut Vec<AgentEvent>,
 ) -> Result<(), Refusal> {
     if !matches!(run.phase, Phase::Gate(GateAt::Input)) {
         return Err("no prompt is waiting to be filtered".into());
     }
-    run.now = now;
     match verdict {
         InputVerdict::Deny { reason } => {
             let loop_id = run.setup.loop_id.clone();

@@ -88,7 +88,7 @@ pub enum Input {
     Slept,
     /// All messages that were queued until the end of the turn was delivered have been applied.
     QueuesRead,
-    /// A decision about a tool call: it starts, waits, or is denied.
+    /// The decision about a tool call: it starts, waits for an answer, or is denied.
     ToolBegan {
         /// The id of the call.
         id: ToolCallId,
@@ -250,7 +250,7 @@ impl Reply {
     /// Creates a complete reply.
     ///
     /// # Errors
-    /// If the stop reason is `Error` or `Aborted`.
+    /// Returns an error if the stop reason is `Error` or `Aborted`.
     pub fn new(message: AssistantMessage) -> Result<Self, ReplyError> {
         if message.is_failed() {
             return Err(ReplyError(message.stop_reason));
@@ -333,7 +333,7 @@ impl From<&ProviderError> for Failure {
 
 /// The error of an input that the run does not expect. The run is unchanged.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("the input {input} does not fit here: {reason}")]
+#[error("the run does not accept the input {input} now: {reason}")]
 #[non_exhaustive]
 pub struct Misplaced {
     /// The name of the input.

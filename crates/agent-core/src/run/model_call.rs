@@ -1,22 +1,18 @@
 //! Handles the inputs of a model call: a reply, a failure, the end of a delay, a cache break, a compaction.
 
 use super::input::{Failure, PartialReply, Reply};
-use super::{Phase, Run, budget};
+use super::{Phase, Refusal, Run, budget};
 use crate::event::{AgentEvent, CompactionEnded};
 use crate::history::Splice;
-use crate::identity::Timestamp;
 use crate::message::Usage;
 use crate::prefix::CacheBreak;
 use crate::provider::ErrorKind;
 
-type Refusal = String;
-
-pub(super) fn started(run: &mut Run, now: Timestamp, out: &mut Vec<AgentEvent>) -> Result<(), Refusal> {
+pub(super) fn started(run: &mut Run, out: &mut Vec<AgentEvent>) -> Result<(), Refusal> {
     match &mut run.phase {
         Phase::Calling { started: true, .. } => Err("the reply has already begun".into()),
         Phase::Calling { started, .. } => {
             *started = true;
-            run.now = now;
             run.emit_reply_start(out);
             Ok(())
         }
@@ -24,40 +20,31 @@ pub(super) fn started(run: &mut Run, now: Timestamp, out: &mut Vec<AgentEvent>) 
     }
 }
 
-pub(super) fn slept(run: &mut Run, now: Timestamp) -> Result<(), Refusal> {
+pub(super) fn slept(run: &mut Run) -> Result<(), Refusal> {
     let Phase::Backoff(retry) = &run.phase else { return Err("no wait is open".into()) };
     let retry = Some(retry.clone());
-    run.now = now;
     budget::await_call(run, retry);
     Ok(())
 }
 
 pub(super) fn cache_broke(
     run: &mut Run,
-    now: Timestamp,
     found: Box<CacheBreak>,
     out: &mut Vec<AgentEvent>,
 ) -> Result<(), Refusal> {
     let Phase::Calling { .. } = &run.phase else { return Err("no model is being called".into()) };
-    run.now = now;
     out.push(AgentEvent::CacheBroken(found));
     Ok(())
 }
 
-pub(super) fn replied(
-    run: &mut Run,
-    now: Timestamp,
-    reply: Reply,
-    out: &mut Vec<AgentEvent>,
-) -> Result<(), Refusal> {
+pub(super) fn replied(run: &mut Run, reply: Reply, out: &mut Vec<AgentEvent>) -> Result<(), Refusal> {
     let Phase::Calling { started, retry } = &run.phase else { return Err("no model is being called".into()) };
     let (started, retry) = (*started, retry.clone());
-    run.now = now;
     let (message, tokens) = reply.into_parts();
     budget::settle_call(run, message.usage, true, tokens.unwrap_or_default(), out);
     if run.is_silent_overflow(&message) && run.setup.policy.context.is_some() {
         let failure =
-            Failure::new(ErrorKind::ContextOverflow, "the model was shown less than the whole conversation");
+            Failure::new(ErrorKind::ContextOverflow, "the model received only a part of the conversation");
         let partial = PartialReply::new(message.content, message.usage, message.response_id);
         run.close_retry(retry, Some(&failure.message), out);
         if run.turn.overflow.is_some() {
@@ -75,7 +62,6 @@ pub(super) fn replied(
 
 pub(super) fn failed(
     run: &mut Run,
-    now: Timestamp,
     failure: &Failure,
     partial: Option<Box<PartialReply>>,
     out: &mut Vec<AgentEvent>,
@@ -85,7 +71,6 @@ pub(super) fn failed(
         return Err("a call that the caller cancelled is an Abort".into());
     }
     let (started, retry) = (*started, retry.clone());
-    run.now = now;
     run.settle_partial(partial.as_deref(), out);
     let partial = partial.map(|p| *p);
     run.close_retry(retry, Some(&failure.message), out);
@@ -112,7 +97,6 @@ pub(super) fn failed(
 
 pub(super) fn compacted(
     run: &mut Run,
-    now: Timestamp,
     splices: Vec<Splice>,
     usage: Usage,
     fallback: Option<String>,
@@ -120,7 +104,6 @@ pub(super) fn compacted(
 ) -> Result<(), Refusal> {
     let Phase::Compacting(task) = run.phase else { return Err("no compaction is open".into()) };
     let history = run.history.spliced(&splices).map_err(|e| e.to_string())?;
-    run.now = now;
     let (messages_before, tokens_before) = (run.history.len(), run.context_tokens());
     run.history = history;
     run.context.reset();
@@ -134,7 +117,7 @@ pub(super) fn compacted(
         estimated_tokens_after: run.history.tokens(),
         usage,
         fallback,
-        timestamp: now,
+        timestamp: run.now,
     })));
     budget::await_call(run, None);
     Ok(())
@@ -142,17 +125,15 @@ pub(super) fn compacted(
 
 pub(super) fn compaction_failed(
     run: &mut Run,
-    now: Timestamp,
     message: String,
     out: &mut Vec<AgentEvent>,
 ) -> Result<(), Refusal> {
     if !matches!(run.phase, Phase::Compacting(_)) {
         return Err("no compaction is open".into());
     }
-    run.now = now;
     run.phase = Phase::Calling { started: false, retry: None };
     let text = match &run.turn.overflow {
-        Some(said) => format!("{said} (and the conversation cannot be shortened: {message})"),
+        Some(reported) => format!("{reported} (and the conversation cannot be shortened: {message})"),
         None => message,
     };
     run.give_up(&Failure::new(ErrorKind::ContextOverflow, text.clone()), text, false, None, out);

@@ -7,8 +7,8 @@ use super::input::ToolChange;
 use super::step::{CallStage, PendingCall, Step};
 use crate::event::{Question, ToolExecutionEnd};
 use crate::history::Entry;
-use crate::identity::{LoopId, Part, QuestionId, StepKey, Timestamp, ToolCallId, joined};
-use crate::message::{Message, ToolCall};
+use crate::identity::{LoopId, Part, StepKey, Timestamp, ToolCallId, joined};
+use crate::message::{AssistantMessage, ToolCall};
 use crate::tool::ToolResult;
 
 /// A reply whose calls are not all closed. It is not in the history yet.
@@ -70,17 +70,12 @@ pub(super) struct CallOutcome {
 }
 
 impl OpenCalls {
-    pub(super) fn new(reply: Entry) -> Self {
-        let calls: Option<Vec<ToolCall>> = reply
-            .message()
-            .as_llm()
-            .and_then(Message::as_assistant)
-            .map(|m| m.tool_calls().cloned().collect());
+    /// Creates the open calls of a reply, of which `group` run concurrently.
+    pub(super) fn new(reply: Entry, group: usize) -> Self {
+        let calls = reply.message().as_assistant().into_iter().flat_map(AssistantMessage::tool_calls);
         let slots = calls
-            .unwrap_or_default()
-            .into_iter()
             .map(|call| Slot {
-                call,
+                call: call.clone(),
                 stage: Stage::New,
                 started: false,
                 forced: false,
@@ -88,33 +83,11 @@ impl OpenCalls {
                 closed: None,
             })
             .collect();
-        Self { reply, slots, group: 1, aborting: false, interrupted: None, timed_out: false }
-    }
-
-    /// Sets how many calls run concurrently.
-    pub(super) fn grouped(mut self, size: usize) -> Self {
-        self.group = size.max(1);
-        self
-    }
-
-    pub(super) fn reply(&self) -> &Entry {
-        &self.reply
-    }
-
-    pub(super) fn slots(&self) -> &[Slot] {
-        &self.slots
-    }
-
-    pub(super) fn slots_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
-        self.slots.iter_mut()
+        Self { reply, slots, group: group.max(1), aborting: false, interrupted: None, timed_out: false }
     }
 
     pub(super) fn slot_mut(&mut self, id: &ToolCallId) -> Option<&mut Slot> {
         self.slots.iter_mut().find(|s| s.call.id == *id)
-    }
-
-    pub(super) fn question_slot_mut(&mut self, id: &QuestionId) -> Option<&mut Slot> {
-        self.slots.iter_mut().find(|s| matches!(&s.stage, Stage::Asked(q) if q.id == *id))
     }
 
     pub(super) fn questions(&self) -> impl Iterator<Item = &Question> {
@@ -171,21 +144,31 @@ impl OpenCalls {
     pub(super) fn up_for_review(&self, id: &ToolCallId, loop_id: &LoopId) -> Option<ToolExecutionEnd> {
         let slot = self.slots.iter().find(|s| s.call.id == *id && s.stage == Stage::Ended)?;
         let closed = slot.closed.as_ref()?;
-        Some(ToolExecutionEnd {
-            loop_id: loop_id.clone(),
-            tool_call_id: slot.call.id.clone(),
-            tool_name: slot.call.name.clone(),
-            is_error: closed.result.is_error,
-            child_loop_id: closed.result.child_loop_id.clone(),
-            result: closed.result.clone(),
-            duration_ms: closed.duration_ms,
-        })
+        Some(execution_end(&slot.call, loop_id, &closed.result, closed.duration_ms))
     }
 
     /// Returns the reply and the outcomes of its calls, in their order.
     pub(super) fn into_parts(self) -> (Entry, Vec<(ToolCall, CallOutcome)>) {
         let slots = self.slots.into_iter().filter_map(|s| s.closed.map(|c| (s.call, c.changed()))).collect();
         (self.reply, slots)
+    }
+}
+
+/// Returns the data of the event that a call has ended.
+pub(super) fn execution_end(
+    call: &ToolCall,
+    loop_id: &LoopId,
+    result: &ToolResult,
+    duration_ms: Option<u64>,
+) -> ToolExecutionEnd {
+    ToolExecutionEnd {
+        loop_id: loop_id.clone(),
+        tool_call_id: call.id.clone(),
+        tool_name: call.name.clone(),
+        is_error: result.is_error,
+        child_loop_id: result.child_loop_id.clone(),
+        result: result.clone(),
+        duration_ms,
     }
 }
 

@@ -20,19 +20,20 @@ pub const GRACE: Duration = Duration::from_millis(500);
 /// An [`AgentLoopConfig`](crate::AgentLoopConfig) holds the policy, and the [`RunSetup`](super::RunSetup) of each run
 /// shares it. A run keeps the policy with which it started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct LoopPolicy {
     /// Whether the tool calls of one reply run in parallel, in batches or one after the other. Default: in parallel.
     #[serde(rename = "strategy")]
     pub tool_execution: ToolExecutionStrategy,
     /// The maximum number of calls that run at the same time within a batch. Default: no maximum.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrent_tools: Option<usize>,
     /// The maximum duration of a tool call whose tool sets none itself. Default: no maximum.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_timeout: Option<Duration>,
     /// How long an aborted tool call may take to end. Default: [`GRACE`].
-    #[serde(default = "grace", skip_serializing_if = "is_grace")]
+    #[serde(skip_serializing_if = "is_grace")]
     pub grace: Duration,
     /// What a steering message does to the calls of the open reply that have not started.
     pub steering_policy: SteeringPolicy,
@@ -47,27 +48,19 @@ pub struct LoopPolicy {
     /// The size of the context and how it is compacted; `None` switches compaction off.
     pub context: Option<ContextConfig>,
     /// The middle part of the loop's id. Default: derived from provider and model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub config_id: Option<String>,
     /// What triggers the first turn of a new loop. Default: the user.
     pub first_turn_trigger: TurnTrigger,
     /// Data of the caller, repeated in [`AgentStart`](crate::AgentStart). Default: `null`.
     pub metadata: Value,
     /// Whether each request is compared with the previous one to report broken prompt caches. Default: `true`.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[serde(skip_serializing_if = "is_yes")]
     pub watch_cache: bool,
-}
-
-fn grace() -> Duration {
-    GRACE
 }
 
 fn is_grace(value: &Duration) -> bool {
     *value == GRACE
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn is_yes(value: &bool) -> bool {

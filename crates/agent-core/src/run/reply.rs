@@ -64,10 +64,7 @@ impl Run {
         let calls = message.tool_calls().count();
         self.turn.usage = self.turn.usage.combine(&usage);
         let shared = MessageRef::from(LlmMessage::new(Message::from(message)).in_turn(self.turn_id()));
-        let entry = match tokens {
-            Some(tokens) => Entry::new(shared.clone(), tokens),
-            None => Entry::from(shared.clone()),
-        };
+        let entry = Entry::counted(shared.clone(), tokens);
         if !started {
             out.push(AgentEvent::MessageStart {
                 loop_id: self.setup.loop_id.clone(),
@@ -75,21 +72,20 @@ impl Run {
             });
         }
         self.emit_message_end(&entry, out);
+        // The reported usage covers the history and this reply; results are added to it.
+        self.context.record_usage(&usage, &self.history, &entry);
         if calls > 0 {
-            // The reported usage covers the history and this reply; results are added to it.
-            self.context.record_usage(&usage, &self.history, &entry);
-            let sequential = shared
-                .as_llm()
-                .and_then(Message::as_assistant)
-                .is_some_and(|m| m.tool_calls().any(|c| self.setup.sequential_tools.contains(&c.name)));
+            let in_turn = |m: &AssistantMessage| {
+                m.tool_calls().any(|call| self.setup.sequential_tools.contains(&call.name))
+            };
+            let sequential = shared.as_assistant().is_some_and(in_turn);
             let group = if sequential { 1 } else { self.setup.policy.tool_execution.group_size(calls) };
-            self.phase = Phase::Tools(Box::new(OpenCalls::new(entry).grouped(group)));
+            self.phase = Phase::Tools(Box::new(OpenCalls::new(entry, group)));
             if stop == StopReason::Length {
                 tool_calls::close_all(self, tool_calls::LENGTH_CUT, out);
             }
             return;
         }
-        self.context.record_usage(&usage, &self.history, &entry);
         // This cannot fail, because the reply has no calls and did not fail.
         let _ = self.history.push_entry(entry);
         self.close_turn(Some(shared), Vec::new(), out);
@@ -132,8 +128,8 @@ impl Run {
         }
     }
 
-    pub(super) fn recover_overflow(&mut self, said: String, out: &mut Vec<AgentEvent>) {
-        self.turn.overflow = Some(said);
+    pub(super) fn recover_overflow(&mut self, reported: String, out: &mut Vec<AgentEvent>) {
+        self.turn.overflow = Some(reported);
         self.turn.compacted = true;
         self.turn.attempt += 1;
         let shorter = self.history.tokens().saturating_mul(OVERFLOW_SHARE_PERCENT) / 100;
@@ -155,12 +151,12 @@ impl Run {
         }
         let attempt = self.turn.retries + 1;
         let unit = crate::retry::jitter(&self.setup.loop_id, &self.model_key());
-        let asked = failure.retry_after_ms;
-        let Some(delay) = config.wait_for(attempt, asked.map(Duration::from_millis), unit) else {
+        let requested = failure.retry_after_ms;
+        let Some(delay) = config.wait_for(attempt, requested.map(Duration::from_millis), unit) else {
             return Err(format!(
                 "{} (the provider asks to wait {} ms, longer than the {} ms that max_retry_delay_ms allows)",
                 failure.message,
-                asked.unwrap_or_default(),
+                requested.unwrap_or_default(),
                 config.max_retry_delay_ms
             ));
         };

@@ -177,10 +177,9 @@ pub(super) fn next(run: &Run) -> Step {
             };
             Step::Gate { key, gate }
         }
-        Phase::GateAsked { question, .. } => Step::AwaitAnswer {
-            key: StepKey::from(format!("answer-{turn}")),
-            questions: vec![question.clone()],
-        },
+        Phase::GateAsked { .. } | Phase::BudgetAsked(_) => {
+            Step::AwaitAnswer { key: StepKey::from(format!("answer-{turn}")), questions: run.questions() }
+        }
         Phase::Compacting(task) => Step::Compact {
             key: StepKey::from(format!("compact-{turn}.{}", run.turn.attempt)),
             task: *task,
@@ -201,10 +200,6 @@ pub(super) fn next(run: &Run) -> Step {
             tokens: run.context_tokens(),
             reported: run.context.is_reported(&run.history),
             forced: *forced,
-        },
-        Phase::BudgetAsked(asked) => Step::AwaitAnswer {
-            key: StepKey::from(format!("answer-{turn}")),
-            questions: vec![asked.question.clone()],
         },
         Phase::Backoff(retry) => Step::Sleep {
             key: StepKey::from(format!("sleep-{turn}.{}", run.turn.attempt)),

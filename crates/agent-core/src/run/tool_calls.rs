@@ -1,18 +1,18 @@
 //! Handles the calls of a reply: decisions, results, questions, skipping, and closing the exchange.
 
+use serde_json::Value;
+
 use super::abort::Cause;
 use super::budget::sentence;
 use super::input::{ToolChange, ToolOutcome, ToolQuestion, ToolVerdict};
-use super::open_calls::{CallOutcome, OpenCalls, Slot, Stage};
+use super::open_calls::{CallOutcome, OpenCalls, Slot, Stage, execution_end};
 use super::queues::SteeringPolicy;
-use super::{Phase, Run, budget};
-use crate::event::{AgentEvent, Answer, BudgetNote, Ended, Question, ToolExecutionEnd};
+use super::{Phase, Refusal, Run, budget};
+use crate::event::{AgentEvent, Answer, BudgetNote, Ended, Question};
 use crate::history::{Entry, MessageRef};
 use crate::identity::{LoopId, QuestionId, StepKey, Timestamp, ToolCallId};
-use crate::message::{LlmMessage, Message, StopReason, ToolArguments, ToolResultMessage};
+use crate::message::{LlmMessage, Message, StopReason, ToolCall, ToolResultMessage};
 use crate::tool::ToolResult;
-
-type Refusal = String;
 
 /// The result of a call that steering skipped.
 pub(super) const SKIPPED: &str = "Skipped due to queued user message.";
@@ -21,38 +21,33 @@ pub(super) const ABORTED: &str = "Operation aborted";
 /// The result of a call whose reply was cut by the output limit.
 pub(super) const LENGTH_CUT: &str = "The reply reached the output limit, so this call may be incomplete and was not run. Send the call again, in smaller parts if it is long.";
 
+/// Returns an open call, and whether the run was aborted.
+fn open_slot<'p>(phase: &'p mut Phase, id: &ToolCallId) -> Result<(&'p mut Slot, bool), Refusal> {
+    let Phase::Tools(open) = phase else { return Err("no calls are open".into()) };
+    let aborting = open.aborting;
+    let slot = open.slot_mut(id).ok_or_else(|| format!("there is no call {id:?}"))?;
+    Ok((slot, aborting))
+}
+
 pub(super) fn began(
     run: &mut Run,
-    now: Timestamp,
     id: &ToolCallId,
     verdict: ToolVerdict,
     out: &mut Vec<AgentEvent>,
 ) -> Result<(), Refusal> {
-    let loop_id = run.setup.loop_id.clone();
-    let Phase::Tools(open) = &mut run.phase else { return Err("no calls are open".into()) };
-    if !open.may_begin(id) {
+    let (now, loop_id) = (run.now, run.setup.loop_id.clone());
+    let (may_begin, pauses) = (run.may_begin(id), run.pauses_at_limit());
+    let (slot, aborting) = open_slot(&mut run.phase, id)?;
+    if !may_begin {
         return Err(format!("the call {id:?} is not one of those that may begin now"));
     }
-    let aborting = open.aborting;
-    let Some(slot) = open.slot_mut(id) else { return Err(format!("there is no call {id:?}")) };
-    match (&slot.stage, &verdict) {
-        (
-            _,
-            ToolVerdict::Allow
-            | ToolVerdict::AllowWith(_)
-            | ToolVerdict::Ask(_)
-            | ToolVerdict::OverBudget { .. },
-        ) if aborting => {
-            return Err("the run was aborted; no call begins any more, and nobody is asked".into());
-        }
-        // A call that had started before a crash may be asked about, denied or executed again.
-        (Stage::New | Stage::Approved(_) | Stage::Began(_), _) => {}
-        _ => return Err(format!("the call {id:?} has ended")),
+    if aborting && !matches!(verdict, ToolVerdict::Deny(_)) {
+        return Err("the run was aborted, so no call starts and no question is asked".into());
     }
-    run.now = now;
-    let pauses = run.setup.budget.as_ref().is_some_and(|b| b.at_limit == crate::budget::AtLimit::Pause);
-    let mut over = None;
-    let runs = matches!(verdict, ToolVerdict::Allow | ToolVerdict::AllowWith(_));
+    // A call that had started before a crash may be asked about, denied or executed again.
+    if slot.stage == Stage::Ended {
+        return Err(format!("the call {id:?} has ended"));
+    }
     match verdict {
         ToolVerdict::Allow => {
             let arguments = match &slot.stage {
@@ -61,76 +56,78 @@ pub(super) fn began(
             };
             emit_start(slot, &loop_id, out);
             slot.stage = Stage::Began(arguments);
+            budget::spend_tool_call(run);
         }
         ToolVerdict::AllowWith(arguments) => {
             emit_start(slot, &loop_id, out);
             slot.stage = Stage::Began(Some(arguments));
+            budget::spend_tool_call(run);
         }
         ToolVerdict::Deny(result) => {
             close(slot, &loop_id, ToolResult { is_error: true, ..*result }, now, out)
         }
         ToolVerdict::Ask(ToolQuestion { text, arguments }) => {
-            let id = QuestionId::from(id.as_str());
-            let mut call = Box::new(slot.call.clone());
+            let mut call = slot.call.clone();
             if let Some(arguments) = &arguments {
-                call.arguments = ToolArguments::from(arguments.clone());
+                call.arguments = arguments.clone().into();
             }
-            let question = Question { id, text, call: Some(call), budget: None };
-            slot.pending_arguments = arguments;
-            out.push(AgentEvent::QuestionAsked { loop_id, question: question.clone() });
-            slot.stage = Stage::Asked(question);
+            let id = QuestionId::from(id.as_str());
+            ask(
+                slot,
+                Question { id, text, call: Some(Box::new(call)), budget: None },
+                arguments,
+                loop_id,
+                out,
+            );
         }
         ToolVerdict::OverBudget { refusal, arguments } => {
-            over = Some(refusal.clone());
             if pauses {
-                let id = QuestionId::from(format!("budget-{id}"));
                 let text = sentence(&format!("{refusal}. Raise it and run {}?", slot.call.name));
-                let call = Some(Box::new(slot.call.clone()));
-                let question = Question { id, text, call, budget: Some(refusal) };
-                out.push(AgentEvent::QuestionAsked { loop_id, question: question.clone() });
-                slot.pending_arguments = arguments;
-                slot.stage = Stage::Asked(question);
+                let (id, call) =
+                    (QuestionId::from(format!("budget-{id}")), Some(Box::new(slot.call.clone())));
+                let question = Question { id, text, call, budget: Some(refusal.clone()) };
+                ask(slot, question, arguments, loop_id, out);
             } else {
                 let text = format!("This call was not run: {refusal}.");
                 close(slot, &loop_id, ToolResult::error(text), now, out);
+                run.budget.over.get_or_insert_with(|| refusal.clone());
             }
-        }
-    }
-    if runs {
-        budget::spend_tool_call(run);
-    }
-    if let Some(refusal) = over {
-        let key = StepKey::from(format!("tool-{}-{id}", run.turn.index));
-        budget::emit_at(run, key, BudgetNote::Refused { refusal: refusal.clone() }, out);
-        if !pauses {
-            run.budget.over.get_or_insert(refusal);
+            let key = StepKey::from(format!("tool-{}-{id}", run.turn.index));
+            budget::emit_at(run, key, BudgetNote::Refused { refusal }, out);
         }
     }
     settle(run, out);
     Ok(())
 }
 
+/// Emits a question about a call, which waits for the answer with these arguments.
+fn ask(
+    slot: &mut Slot,
+    question: Question,
+    arguments: Option<Value>,
+    loop_id: LoopId,
+    out: &mut Vec<AgentEvent>,
+) {
+    out.push(AgentEvent::QuestionAsked { loop_id, question: question.clone() });
+    slot.pending_arguments = arguments;
+    slot.stage = Stage::Asked(question);
+}
+
 pub(super) fn ended(
     run: &mut Run,
-    now: Timestamp,
     id: &ToolCallId,
     outcome: ToolOutcome,
     out: &mut Vec<AgentEvent>,
 ) -> Result<(), Refusal> {
-    let loop_id = run.setup.loop_id.clone();
-    let reviewed = run.setup.gates.after_tool;
-    let Phase::Tools(open) = &mut run.phase else { return Err("no calls are open".into()) };
-    let aborting = open.aborting;
-    let Some(slot) = open.slot_mut(id) else { return Err(format!("there is no call {id:?}")) };
+    let (slot, aborting) = open_slot(&mut run.phase, id)?;
     if !matches!(slot.stage, Stage::Began(_)) {
         return Err(format!("the call {id:?} is not running"));
     }
-    run.now = now;
     let ToolOutcome { result, duration_ms, tokens, spent } = outcome;
     run.tool_usage = run.tool_usage.combine(&result.usage.as_deref().copied().unwrap_or_default());
-    emit_end(&slot.call, &loop_id, &result, duration_ms, out);
-    slot.closed = Some(CallOutcome { result, duration_ms, tokens, at: now, change: None });
-    slot.stage = if reviewed && !aborting { Stage::Ended } else { Stage::Closed };
+    emit_end(&slot.call, &run.setup.loop_id, &result, duration_ms, out);
+    slot.closed = Some(CallOutcome { result, duration_ms, tokens, at: run.now, change: None });
+    slot.stage = if run.setup.gates.after_tool && !aborting { Stage::Ended } else { Stage::Closed };
     budget::spend_by_tool(run, spent.as_deref());
     settle(run, out);
     Ok(())
@@ -138,17 +135,14 @@ pub(super) fn ended(
 
 pub(super) fn reviewed(
     run: &mut Run,
-    now: Timestamp,
     id: &ToolCallId,
     change: ToolChange,
     out: &mut Vec<AgentEvent>,
 ) -> Result<(), Refusal> {
-    let Phase::Tools(open) = &mut run.phase else { return Err("no calls are open".into()) };
-    let Some(slot) = open.slot_mut(id) else { return Err(format!("there is no call {id:?}")) };
+    let (slot, _) = open_slot(&mut run.phase, id)?;
     if slot.stage != Stage::Ended {
         return Err(format!("the result of call {id:?} is not up for review"));
     }
-    run.now = now;
     if let Some(closed) = &mut slot.closed {
         closed.change = Some(change);
     }
@@ -159,28 +153,22 @@ pub(super) fn reviewed(
 
 pub(super) fn answered(
     run: &mut Run,
-    now: Timestamp,
     id: &QuestionId,
     answer: Answer,
     out: &mut Vec<AgentEvent>,
 ) -> Result<(), Refusal> {
-    let loop_id = run.setup.loop_id.clone();
-    let Phase::Tools(open) = &mut run.phase else { return Err("nothing is asked".into()) };
-    let Some(slot) = open.question_slot_mut(id) else { return Err(format!("no question {id:?} is open")) };
-    let about = match &slot.stage {
-        Stage::Asked(question) => question.budget.clone(),
+    let (now, loop_id) = (run.now, run.setup.loop_id.clone());
+    let Phase::Tools(open) = &mut run.phase else { return Err("no question is open".into()) };
+    let found = open.slots.iter_mut().find_map(|slot| match &slot.stage {
+        Stage::Asked(question) if question.id == *id => Some((question.budget.clone(), slot)),
         _ => None,
-    };
+    });
+    let Some((about, slot)) = found else { return Err(format!("no question {id:?} is open")) };
     if about.is_none() && matches!(answer, Answer::Raise { .. }) {
         return Err("this question is not that of a budget; answer Allow, AllowWith or Deny".into());
     }
-    run.now = now;
-    out.push(AgentEvent::QuestionAnswered {
-        loop_id: loop_id.clone(),
-        question_id: id.clone(),
-        answer: answer.clone(),
-    });
-    let mut raised = None;
+    let (question_id, given) = (id.clone(), answer.clone());
+    out.push(AgentEvent::QuestionAnswered { loop_id: loop_id.clone(), question_id, answer: given });
     match answer {
         Answer::Allow => {
             slot.forced = about.is_some();
@@ -191,13 +179,10 @@ pub(super) fn answered(
             slot.stage = Stage::Approved(Some(arguments));
         }
         Answer::Raise { by } => {
-            raised = Some((about.map_or(0, |refusal| refusal.level), by));
             slot.stage = Stage::Approved(slot.pending_arguments.take());
+            budget::raise(run, about.map_or(0, |refusal| refusal.level), by, out);
         }
         Answer::Deny { reason } => close(slot, &loop_id, ToolResult::error(reason), now, out),
-    }
-    if let Some((level, by)) = raised {
-        budget::raise(run, level, by, out);
     }
     settle(run, out);
     Ok(())
@@ -207,10 +192,10 @@ pub(super) fn answered(
 pub(super) fn close_all(run: &mut Run, text: &str, out: &mut Vec<AgentEvent>) {
     let (now, loop_id) = (run.now, run.setup.loop_id.clone());
     if let Phase::Tools(open) = &mut run.phase {
-        for slot in open.slots_mut().filter(|s| !matches!(s.stage, Stage::Closed | Stage::Ended)) {
+        for slot in open.slots.iter_mut().filter(|s| !matches!(s.stage, Stage::Closed | Stage::Ended)) {
             close(slot, &loop_id, ToolResult::error(text), now, out);
         }
-        for slot in open.slots_mut() {
+        for slot in open.slots.iter_mut() {
             slot.stage = Stage::Closed;
         }
     }
@@ -241,9 +226,9 @@ pub(super) fn skip_if_steered(run: &mut Run, out: &mut Vec<AgentEvent>) {
         return;
     }
     let between = open.current_group().is_none_or(|(_, slots)| slots.iter().all(|s| !s.has_begun()))
-        && open.slots().iter().any(Slot::has_begun);
+        && open.slots.iter().any(Slot::has_begun);
     if between {
-        for slot in open.slots_mut().filter(|s| s.stage != Stage::Closed) {
+        for slot in open.slots.iter_mut().filter(|s| s.stage != Stage::Closed) {
             close(slot, &loop_id, ToolResult::error(SKIPPED), now, out);
         }
         close_exchange(run, out);
@@ -261,11 +246,7 @@ fn close_exchange(run: &mut Run, out: &mut Vec<AgentEvent>) {
     let (reply, closed) = open.into_parts();
     let turn_id = run.turn_id();
     let terminate = !closed.is_empty() && closed.iter().all(|(_, c)| c.result.terminate);
-    let cut = reply
-        .message()
-        .as_llm()
-        .and_then(Message::as_assistant)
-        .is_some_and(|m| m.stop_reason == StopReason::Length);
+    let cut = reply.message().as_assistant().is_some_and(|m| m.stop_reason == StopReason::Length);
     let mut entries = Vec::with_capacity(closed.len());
     for (call, closed) in closed {
         let mut result = ToolResultMessage::new(call.id, call.name, closed.result.content);
@@ -275,10 +256,7 @@ fn close_exchange(run: &mut Run, out: &mut Vec<AgentEvent>) {
         result.duration_ms = closed.duration_ms;
         result.timestamp = closed.at;
         let shared = MessageRef::from(LlmMessage::new(Message::from(result)).in_turn(turn_id.clone()));
-        entries.push(match closed.tokens {
-            Some(tokens) => Entry::new(shared, tokens),
-            None => Entry::from(shared),
-        });
+        entries.push(Entry::counted(shared, closed.tokens));
     }
     let messages: Vec<MessageRef> = entries.iter().map(|e| e.shared().clone()).collect();
     for entry in &entries {
@@ -326,21 +304,13 @@ fn emit_start(slot: &mut Slot, loop_id: &LoopId, out: &mut Vec<AgentEvent>) {
 }
 
 fn emit_end(
-    call: &crate::message::ToolCall,
+    call: &ToolCall,
     loop_id: &LoopId,
     result: &ToolResult,
     duration_ms: Option<u64>,
     out: &mut Vec<AgentEvent>,
 ) {
-    out.push(AgentEvent::ToolExecutionEnd(Box::new(ToolExecutionEnd {
-        loop_id: loop_id.clone(),
-        tool_call_id: call.id.clone(),
-        tool_name: call.name.clone(),
-        is_error: result.is_error,
-        child_loop_id: result.child_loop_id.clone(),
-        result: result.clone(),
-        duration_ms,
-    })));
+    out.push(AgentEvent::ToolExecutionEnd(Box::new(execution_end(call, loop_id, result, duration_ms))));
 }
 
 impl Slot {
@@ -353,7 +323,7 @@ impl OpenCalls {
     /// Prevents further calls from starting and closes those that have not started.
     pub(super) fn abort(&mut self, loop_id: &LoopId, now: Timestamp, out: &mut Vec<AgentEvent>) {
         self.aborting = true;
-        for slot in self.slots_mut() {
+        for slot in &mut self.slots {
             match slot.stage {
                 Stage::New | Stage::Asked(_) | Stage::Approved(_) => {
                     close(slot, loop_id, ToolResult::error(ABORTED), now, out);

@@ -1,9 +1,9 @@
 //! Turns: opens and closes them, and decides whether another one follows.
 
-use super::{CompactionTask, GateAt, Intake, Phase, Queued, Run, Turn, budget};
+use super::{CompactionTask, GateAt, Intake, Phase, Queued, Refusal, Run, Turn, budget};
 use crate::event::{AgentEvent, AgentStart, CompactionReason, Ended};
 use crate::history::{Entry, MessageRef};
-use crate::identity::{ContinuationKind, Timestamp, TurnTrigger};
+use crate::identity::{ContinuationKind, TurnTrigger};
 
 impl Run {
     /// Emits `AgentStart` and enters the gate for the prompts, if there is one.
@@ -33,8 +33,9 @@ impl Run {
         if self.prompts.is_empty()
             && self.history.last().is_some_and(|m| m.role() == "assistant")
             && !self.queues.has_active_steering()
+            && self.queues.has_follow_up()
         {
-            self.turn.intake = if self.queues.has_follow_up() { Intake::FollowUp } else { Intake::Nothing };
+            self.turn.intake = Intake::FollowUp;
         }
         self.begin_turn(out);
     }
@@ -170,11 +171,10 @@ impl Run {
 }
 
 /// Continues after the end of a turn, with all messages that have been queued until now.
-pub(super) fn queues_read(run: &mut Run, now: Timestamp, out: &mut Vec<AgentEvent>) -> Result<(), String> {
+pub(super) fn queues_read(run: &mut Run, out: &mut Vec<AgentEvent>) -> Result<(), Refusal> {
     let Phase::BetweenTurns { results_wanted } = run.phase else {
         return Err("no turn has just ended".into());
     };
-    run.now = now;
     run.after_turn(results_wanted, out);
     Ok(())
 }

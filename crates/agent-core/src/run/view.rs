@@ -1,5 +1,6 @@
 //! Accessors of a run.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::{GateAt, Phase, QueueKind, Queued, Queues, Run, RunSetup};
@@ -32,7 +33,7 @@ impl Run {
     #[must_use]
     pub fn open_reply(&self) -> Option<&MessageRef> {
         match &self.phase {
-            Phase::Tools(open) => Some(open.reply().shared()),
+            Phase::Tools(open) => Some(open.reply.shared()),
             _ => None,
         }
     }
@@ -150,10 +151,6 @@ impl Run {
     /// Returns whether the run can only continue with an answer.
     #[must_use]
     pub fn is_suspended(&self) -> bool {
-        self.waits_for_answer()
-    }
-
-    pub(super) fn waits_for_answer(&self) -> bool {
         match &self.phase {
             Phase::GateAsked { .. } | Phase::BudgetAsked(_) => true,
             Phase::Tools(open) => open.current_group().is_none(),
@@ -165,7 +162,7 @@ impl Run {
     /// of the run. A driver that performs a step for longer ends it with [`Input::TimeUp`](super::Input).
     #[must_use]
     pub fn time_left(&self, now: Timestamp) -> Option<Duration> {
-        let now = if self.waits_for_answer() { self.now } else { now };
+        let now = if self.is_suspended() { self.now } else { now };
         self.tracker.time_left(now).filter(|_| self.ended().is_none())
     }
 
@@ -174,7 +171,7 @@ impl Run {
     }
 
     pub(super) fn prices(&self) -> &CostConfig {
-        static NONE: CostConfig = CostConfig::unknown();
+        static NONE: LazyLock<CostConfig> = LazyLock::new(CostConfig::default);
         match self.route() {
             Some(route) => &route.prices,
             None => self.setup.budget.as_ref().map_or(&NONE, |b| &b.prices),
@@ -194,7 +191,7 @@ impl Run {
         &self.budget.known
     }
 
-    /// Returns the cost of its own calls so far.
+    /// Returns the cost of the run's own calls so far.
     pub(crate) fn own_spending(&self) -> Spending {
         self.budget.own
     }

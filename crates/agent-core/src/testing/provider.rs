@@ -104,7 +104,7 @@ impl ScriptedProvider {
             let reply = inner.script.pop_front();
             if reply.is_none() && inner.responder.is_none() && inner.exhaustive {
                 let context =
-                    ErrorContext::new("the script is used up").with_target("mock", &request.model.id);
+                    ErrorContext::new("the script is exhausted").with_target("mock", &request.model.id);
                 return Err(ProviderError::new(ErrorKind::Other, context));
             }
             (reply, inner.responder.clone())

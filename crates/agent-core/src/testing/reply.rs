@@ -184,7 +184,7 @@ impl ScriptedReply {
         self
     }
 
-    /// Omits the event that the reply begins.
+    /// Omits the event for the start of the reply.
     #[must_use]
     pub fn without_start(mut self) -> Self {
         self.started = false;

@@ -74,9 +74,8 @@ fn check_calls<'a>(
 
 fn check_content(message: &Message) -> Result<(), String> {
     if let Message::User(user) = message {
-        let says_nothing =
-            user.content.iter().all(|c| matches!(c, Content::Text(t) if t.text.trim().is_empty()));
-        if says_nothing {
+        let is_blank = user.content.iter().all(|c| matches!(c, Content::Text(t) if t.text.trim().is_empty()));
+        if is_blank {
             return Err("a user message must have content that is not blank".into());
         }
     }

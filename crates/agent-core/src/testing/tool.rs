@@ -115,7 +115,7 @@ impl AgentTool for ScriptedTool {
     }
 
     fn description(&self) -> &'static str {
-        "A tool of a test"
+        "A tool for a test"
     }
 
     fn parameters_schema(&self) -> Value {

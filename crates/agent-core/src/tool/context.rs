@@ -79,7 +79,7 @@ impl ToolContext {
     /// Returns an error if the call has been cancelled. Long-running tools call it before each step.
     ///
     /// # Errors
-    /// [`ToolError::Cancelled`](super::ToolError::Cancelled).
+    /// Returns [`ToolError::Cancelled`](super::ToolError::Cancelled) if the call has been cancelled.
     pub fn check_cancelled(&self) -> Result<(), super::ToolError> {
         if self.cancel.is_cancelled() { Err(super::ToolError::Cancelled) } else { Ok(()) }
     }

@@ -138,7 +138,7 @@ impl fmt::Display for ArgumentErrors {
 impl std::error::Error for ArgumentErrors {}
 
 /// Truncates a text to `most` bytes.
-fn shown(text: &str, most: usize) -> String {
+pub(crate) fn shown(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }

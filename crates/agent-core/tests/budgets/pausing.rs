@@ -30,7 +30,7 @@ async fn at_a_limit_the_run_asks_with_the_figures_as_data() {
     assert_eq!((refusal.allowed, refusal.spent, refusal.reserved, refusal.asked), (1_000, 650, 0, 1_160));
     assert_eq!(
         question.text,
-        "The budget of 1000 in tokens is used up: 650 is spent, and the next call may cost 1160. Raise it and go on?"
+        "The budget of 1000 in tokens is used up: 650 is spent, and the next call may cost 1160. Raise it and continue?"
     );
     assert!(question.call.is_none());
 }

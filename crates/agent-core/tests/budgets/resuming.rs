@@ -87,7 +87,7 @@ async fn a_run_with_a_budget_does_not_go_on_without_one() {
     let events = within(agent.answer("budget-1.0", Answer::Allow).unwrap().collect()).await;
     assert!(transcript(&events).ends_with("agent_end(error)"), "{}", transcript(&events));
     let error = agent.state().error_message.unwrap();
-    assert!(error.contains("give it one with with_budget"), "{error}");
+    assert!(error.contains("set one with with_budget"), "{error}");
 }
 
 #[derive(Debug, Default)]

@@ -48,7 +48,7 @@ async fn an_exhaustive_script_refuses_a_call_too_many() {
     let request = asking(&["hi".into()]);
     complete(&model, &request, &CancellationToken::new()).await.unwrap();
     let error = complete(&model, &request, &CancellationToken::new()).await.unwrap_err();
-    assert!(error.to_string().contains("used up"), "{error}");
+    assert!(error.to_string().contains("exhausted"), "{error}");
 }
 
 /// REQ-030.

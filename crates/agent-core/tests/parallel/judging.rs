@@ -133,7 +133,7 @@ async fn a_judge_that_fails_selects_the_first_and_what_it_cost_is_counted() {
         Hooks::new().before_turn(|_| async { agent_core::Verdict::Ask("May it?".into()) });
     let (outcome, events) = run([config(["a"]), config(["b"])], asking).await;
     let result = outcome.unwrap();
-    assert!(result.decision.reason().unwrap().contains("nobody can be asked"), "{:?}", result.decision);
+    assert!(result.decision.reason().unwrap().contains("no user can be asked"), "{:?}", result.decision);
     let own = of_loop(&events, result.judge_loop_id.as_ref().unwrap());
     assert!(matches!(own.last(), Some(AgentEvent::AgentEnd(_))), "it does not wait for ever");
 

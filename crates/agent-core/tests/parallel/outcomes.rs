@@ -210,7 +210,7 @@ async fn where_no_branch_answered_there_is_a_typed_error_with_all_outcomes() {
     {
         let (outcome, events) = run([failing(), failing()], strategy).await;
         let error = outcome.unwrap_err();
-        assert!(error.to_string().contains("no branch came to an answer"), "{error}");
+        assert!(error.to_string().contains("no branch produced an answer"), "{error}");
         assert_eq!(error.outcomes().len(), 2);
         let Some(AgentEvent::ParallelLoopEnd(end)) = events.last() else { panic!() };
         assert_eq!((&end.selected_loop_id, end.selected_config_index), (&None, None));

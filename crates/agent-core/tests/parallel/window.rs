@@ -66,7 +66,10 @@ async fn the_conversation_is_shortened_before_any_answer_is() {
         &text[..300]
     );
     assert_eq!(notes.len(), 1);
-    assert!(notes[0].0 == "judge-compaction" && notes[0].1.contains("the responses are whole"), "{notes:?}");
+    assert!(
+        notes[0].0 == "judge-compaction" && notes[0].1.contains("the responses are unchanged"),
+        "{notes:?}"
+    );
 }
 
 /// REQ-202.

@@ -78,7 +78,7 @@ fn cut_piece(draft: &CompactionDraft<'_>, entries: &[Entry], limit: u64) -> Opti
     }
     cut_results(draft, first, results, limit).or_else(|| {
         // The reply itself is too long, so the exchange is replaced by a text.
-        let reply = first.message().as_llm().and_then(Message::as_assistant)?;
+        let reply = first.message().as_assistant()?;
         let overhead = draft.entry(replacement_message(first, String::new())).tokens();
         let text = cut_text(&render_exchange(reply, results), limit.checked_sub(overhead)?, draft.counter())?;
         let entry = draft.entry(replacement_message(first, text));

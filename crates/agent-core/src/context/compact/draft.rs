@@ -1,7 +1,5 @@
 //! The working copy that the levels of the cascade change.
 
-use std::fmt;
-
 use crate::history::{Entry, History, MessageRef, Splice};
 use crate::message::TokenCounter;
 use crate::message::{AgentMessage, AssistantMessage, Message};
@@ -12,14 +10,14 @@ use super::dropping::is_drop_marker;
 /// changes.
 pub(crate) struct CompactionDraft<'a> {
     counter: &'a dyn TokenCounter,
-    pub(super) pieces: Vec<Piece>,
+    pub(in crate::context) pieces: Vec<Piece>,
 }
 
 /// The messages `from..to` of the history and their current replacement.
-pub(super) struct Piece {
+pub(in crate::context) struct Piece {
     from: usize,
     to: usize,
-    pub(super) entries: Vec<Entry>,
+    pub(in crate::context) entries: Vec<Entry>,
     pub(super) tokens: u64,
     changed: bool,
 }
@@ -69,12 +67,6 @@ impl<'a> CompactionDraft<'a> {
     #[must_use]
     pub(crate) fn tokens(&self) -> u64 {
         self.pieces.iter().map(|p| p.tokens).fold(0, u64::saturating_add)
-    }
-
-    /// Returns the current number of messages.
-    #[must_use]
-    pub(crate) fn message_count(&self) -> usize {
-        self.pieces.iter().map(|p| p.entries.len()).sum()
     }
 
     /// Returns the token counter.
@@ -138,15 +130,6 @@ impl<'a> CompactionDraft<'a> {
             start = at;
         }
         start.min(self.newest().unwrap_or(start))
-    }
-}
-
-impl fmt::Debug for CompactionDraft<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompactionDraft")
-            .field("messages", &self.message_count())
-            .field("tokens", &self.tokens())
-            .finish_non_exhaustive()
     }
 }
 

@@ -9,8 +9,8 @@ pub const DROP_MARKER_PREFIX: &str = "[Context compacted: ";
 const DROP_MARKER_SUFFIX: &str = " messages removed to fit context window]";
 
 /// Keeps the oldest `keep_first` messages, the task (the first user message) and the newest `keep_recent`, and
-/// replaces the others by a marker. An exchange across a boundary is kept at the new end and dropped at the old end.
-/// Changes nothing if there is no middle, or if it is shorter than the marker.
+/// replaces the others by a marker. An exchange across the newer boundary remains; one across the older boundary is
+/// dropped. Changes nothing if there is no middle, or if it is shorter than the marker.
 pub(crate) fn drop_middle(draft: &mut CompactionDraft<'_>, keep_first: usize, keep_recent: usize) {
     let mut seen = 0;
     let first = draft
@@ -35,8 +35,8 @@ pub(crate) fn drop_middle(draft: &mut CompactionDraft<'_>, keep_first: usize, ke
 /// Keeps the task and as many of the newest messages as fit `limit` tokens together with the marker.
 ///
 /// # Errors
-/// [`CompactionError::BudgetTooSmall`] if the task, the newest turn and the marker do not fit. Nothing is changed
-/// then.
+/// Returns [`CompactionError::BudgetTooSmall`] if the task, the newest turn and the marker do not fit. Nothing is
+/// changed then.
 pub(crate) fn keep_within_budget(draft: &mut CompactionDraft<'_>, limit: u64) -> Result<(), CompactionError> {
     if draft.tokens() <= limit {
         return Ok(());
@@ -100,9 +100,8 @@ fn removed_by(draft: &CompactionDraft<'_>, keep: &[bool]) -> (u64, u64) {
     draft.pieces.iter().zip(keep).filter(|(_, kept)| !**kept).fold(
         (0_u64, 0_u64),
         |(messages, tokens), (piece, _)| {
-            let standing_for =
-                piece.first().and_then(removed_count).unwrap_or_else(|| piece.visible_messages());
-            (messages.saturating_add(standing_for), tokens.saturating_add(piece.tokens))
+            let replaced = piece.first().and_then(removed_count).unwrap_or_else(|| piece.visible_messages());
+            (messages.saturating_add(replaced), tokens.saturating_add(piece.tokens))
         },
     )
 }

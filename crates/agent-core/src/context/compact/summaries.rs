@@ -46,21 +46,21 @@ pub(super) fn replacement_message(reply: &Entry, text: String) -> AgentMessage {
 }
 
 fn summary_line(reply: &AssistantMessage) -> String {
-    let mut said = String::new();
+    let mut texts = String::new();
     for text in reply.content.iter().filter_map(Content::as_text) {
         let text = text.trim();
-        if text.is_empty() || text.len() > MAX_SUMMARISED_BLOCK || said.len() > MAX_SUMMARY {
+        if text.is_empty() || text.len() > MAX_SUMMARISED_BLOCK || texts.len() > MAX_SUMMARY {
             continue;
         }
-        if !said.is_empty() {
-            said.push(' ');
+        if !texts.is_empty() {
+            texts.push(' ');
         }
-        said.extend(text.chars().map(|c| if c.is_control() { ' ' } else { c }));
+        texts.extend(text.chars().map(|c| if c.is_control() { ' ' } else { c }));
     }
-    said.truncate(said.floor_char_boundary(MAX_SUMMARY));
+    texts.truncate(texts.floor_char_boundary(MAX_SUMMARY));
     let calls = reply.tool_calls().count();
-    match (said.is_empty(), calls) {
-        (false, _) => format!("{SUMMARY_PREFIX}{said}"),
+    match (texts.is_empty(), calls) {
+        (false, _) => format!("{SUMMARY_PREFIX}{texts}"),
         (true, 0) => format!("{SUMMARY_PREFIX}[Assistant response]"),
         (true, n) => format!("{SUMMARY_PREFIX}[Assistant used {n} tool(s)]"),
     }

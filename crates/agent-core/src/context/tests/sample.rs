@@ -65,7 +65,7 @@ pub(super) fn texts(history: &History) -> Vec<String> {
 pub(super) fn after(history: &History, change: impl FnOnce(&mut CompactionDraft<'_>)) -> History {
     let mut draft = CompactionDraft::new(history, &HeuristicTokenCounter);
     change(&mut draft);
-    let (tokens, count) = (draft.tokens(), draft.message_count());
+    let (tokens, count) = (draft.tokens(), draft.pieces.iter().map(|p| p.entries.len()).sum());
     let new = history.spliced(&draft.into_splices()).unwrap();
     assert_eq!((new.tokens(), new.len()), (tokens, count));
     new

@@ -20,7 +20,7 @@ impl Shell {
         async move {
             applied?;
             if self.may_defer_turn_end() {
-                self.journaling.set_deferred(true);
+                self.journaling.deferred = true;
                 return Ok(());
             }
             self.settle().await.map(drop)
@@ -36,19 +36,18 @@ impl Shell {
     ) -> impl Future<Output = Result<(), Interrupt>> + Send + '_ {
         let applied = self.apply_to_run(input);
         self.journaling.require(durability);
-        let deferred = applied.is_ok() && (self.may_defer() || self.may_defer_turn_end());
-        self.journaling.set_deferred(deferred);
+        self.journaling.deferred = applied.is_ok() && (self.may_defer() || self.may_defer_turn_end());
         async move {
             applied?;
-            if self.journaling.is_deferred() { Ok(()) } else { self.settle().await.map(drop) }
+            if self.journaling.deferred { Ok(()) } else { self.settle().await.map(drop) }
         }
     }
 
-    /// Applies that the reply has begun and delivers the event at once. It is journaled together with the end of the
+    /// Applies the start of the reply and delivers its event at once. It is journaled together with the end of the
     /// reply.
     pub(in crate::drive) async fn begin_reply(&mut self) -> Result<(), Interrupt> {
         self.apply_to_run(Input::ReplyStarted)?;
-        if !self.journaling.has_inputs() {
+        if self.journaling.inputs.is_empty() {
             return self.deliver().await;
         }
         let new = self.journaling.deliver_early();
@@ -112,7 +111,7 @@ impl Shell {
             mailbox.publish(run.queues());
         }
         if let Some(journaled) = journaled {
-            self.journaling.push_input(journaled);
+            self.journaling.inputs.push(journaled);
         }
         Ok(())
     }

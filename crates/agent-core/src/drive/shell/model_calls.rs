@@ -91,15 +91,14 @@ impl Shell {
         // Messages that were queued while the reply arrived are applied before the reply.
         self.check_mail().await?;
         self.arriving = None;
-        let partial = || Box::new(PartialReply::of(&log));
+        let partial = || PartialReply::of(&log);
+        let failed = |failure: Failure| Input::ModelFailed { failure, partial: Some(Box::new(partial())) };
         let input = match end {
             Polled::Cancelled | Polled::End(Ok(Err(ProviderError::Cancelled))) => {
-                Input::Abort { partial: Some(partial()), interrupted: None }
+                Input::abort(Some(partial()))
             }
             // An error after an abort is a consequence of the abort.
-            Polled::End(Ok(Err(_))) if cancel.is_cancelled() => {
-                Input::Abort { partial: Some(partial()), interrupted: None }
-            }
+            Polled::End(Ok(Err(_))) if cancel.is_cancelled() => Input::abort(Some(partial())),
             Polled::Some => Input::abort(None),
             Polled::End(Ok(Ok(completion))) => {
                 let mut message = log.finish(&request.model.provider, &request.model.id, &completion);
@@ -107,10 +106,7 @@ impl Shell {
                 let (tokens, message) = self.counted_reply(message);
                 match Reply::new(message) {
                     Ok(reply) => Input::ModelReplied { reply: reply.counted(tokens) },
-                    Err(error) => {
-                        let failure = Failure::new(ErrorKind::Other, error.to_string());
-                        Input::ModelFailed { failure, partial: Some(partial()) }
-                    }
+                    Err(error) => failed(Failure::new(ErrorKind::Other, error.to_string())),
                 }
             }
             Polled::End(Ok(Err(error))) => {
@@ -118,11 +114,10 @@ impl Shell {
                 if let Some(key) = request.key() {
                     failure.message = key.redact(&failure.message);
                 }
-                Input::ModelFailed { failure, partial: Some(partial()) }
+                failed(failure)
             }
             Polled::End(Err(panic)) => {
-                let failure = Failure::new(ErrorKind::Other, format!("the provider panicked: {panic}"));
-                Input::ModelFailed { failure, partial: Some(partial()) }
+                failed(Failure::new(ErrorKind::Other, format!("the provider panicked: {panic}")))
             }
         };
         if let Some(broken) = broken {
@@ -277,6 +272,6 @@ impl Shell {
 fn too_long(request: &ModelRequest) -> ProviderError {
     let context = ErrorContext::new(format!("the reply is longer than {} MiB", MAX_REPLY_BYTES >> 20))
         .with_target(&request.model.provider, &request.model.id)
-        .with_advice("ask for less at once, or see what server is at the other end");
+        .with_advice("request less at once, or check the server behind the address");
     ProviderError::new(ErrorKind::Other, context)
 }

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::Shell;
-use crate::budget::Budget;
+use crate::budget::{Budget, BudgetLimits};
 use crate::drive::budget_meter::tool_spending;
 use crate::drive::interrupt::Interrupt;
 use crate::drive::journaling::Journaled;
@@ -113,7 +113,10 @@ impl Shell {
             services: Some(Arc::new(RunServices {
                 provider: Some(self.config.services.provider.clone()),
                 journal: self.config.services.journal.clone(),
-                budget: self.budget.as_ref().map(|meter| meter.account_for(&pending.call)),
+                budget: self
+                    .budget
+                    .as_ref()
+                    .map(|meter| meter.budget.child(pending.call.name.as_str(), BudgetLimits::none())),
             })),
         }
     }

@@ -6,7 +6,7 @@
 
 use crate::context::TokenCounter;
 
-/// The number of lines that the first tier keeps.
+/// The number of lines that remain in the first tier.
 const LAST_LINES: usize = 80;
 
 /// The text that replaces an omission.
@@ -33,12 +33,13 @@ pub(super) struct Parts {
 /// How far a text is shortened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Tier {
+    /// The whole text.
     Whole,
-    /// The last 80 lines are kept.
+    /// Only the last 80 lines.
     LastLines,
-    /// The first and the last paragraph are kept.
+    /// Only the first and the last paragraph.
     Ends,
-    /// A number of characters is kept.
+    /// A number of characters from the beginning and the end.
     Cut,
 }
 
@@ -60,7 +61,7 @@ impl FittedInput {
         let outputs = match self.outputs {
             Tier::Whole if self.prior == Tier::Whole => return None,
             Tier::Whole => {
-                "the conversation before the query was shortened for the judge; the responses are whole"
+                "the conversation before the query was shortened for the judge; the responses are unchanged"
             }
             Tier::LastLines => "the responses were shortened for the judge to their last 80 lines",
             Tier::Ends => "the responses were shortened for the judge to their first and last paragraphs",
@@ -69,8 +70,8 @@ impl FittedInput {
         Some(if self.fits {
             outputs.to_owned()
         } else {
-            "warning: the responses do not fit into the judge's window together, even when they are cut; it judges by parts \
-             of them"
+            "warning: the responses do not fit into the judge's window together, even when they are cut; it \
+             receives parts of them"
                 .to_owned()
         })
     }
@@ -81,44 +82,38 @@ pub(super) fn fit_to_window(original: Parts, budget: u64, counter: &dyn TokenCou
     let count = |text: &str| counter.count_text(text);
     let count_all = |texts: &[String]| texts.iter().fold(0u64, |sum, t| sum.saturating_add(count(t)));
     let query = count(&original.query);
-
-    let outputs = count_all(&original.outputs);
-    let room = budget.saturating_sub(query).saturating_sub(outputs);
-    for tier in TIERS {
-        let prior = shorten(&original.prior, tier, room, counter);
-        if query.saturating_add(outputs).saturating_add(count(&prior)) <= budget {
-            let parts = Parts { prior, ..original };
-            return FittedInput { parts, prior: tier, outputs: Tier::Whole, fits: true };
-        }
+    // Returns the longest conversation that fits beside answers of this size.
+    let fitting_prior = |outputs: u64| {
+        let others = query.saturating_add(outputs);
+        TIERS.into_iter().find_map(|tier| {
+            let prior = shorten(&original.prior, tier, budget.saturating_sub(others), counter);
+            (others.saturating_add(count(&prior)) <= budget).then_some((prior, tier))
+        })
+    };
+    if let Some((prior, tier)) = fitting_prior(count_all(&original.outputs)) {
+        let parts = Parts { prior, ..original };
+        return FittedInput { parts, prior: tier, outputs: Tier::Whole, fits: true };
     }
 
     // The minimum of the conversation is not available to the answers.
     let least = count(&cut(&original.prior, LEAST_CHARS));
-    let mut query_text = original.query.clone();
-    let share = |query: u64| {
+    let shortened = |tier: Tier, query: u64| -> Vec<String> {
         let room = budget.saturating_sub(query).saturating_sub(least);
-        room / u64::try_from(original.outputs.len().max(1)).unwrap_or(u64::MAX)
+        let share = room / u64::try_from(original.outputs.len().max(1)).unwrap_or(u64::MAX);
+        original.outputs.iter().map(|output| shorten(output, tier, share, counter)).collect()
     };
-    for tier in [Tier::LastLines, Tier::Ends, Tier::Cut] {
-        let shortened: Vec<String> =
-            original.outputs.iter().map(|o| shorten(o, tier, share(query), counter)).collect();
-        let outputs = count_all(&shortened);
-        let room = budget.saturating_sub(query).saturating_sub(outputs);
-        for prior_tier in TIERS {
-            let prior = shorten(&original.prior, prior_tier, room, counter);
-            if query.saturating_add(outputs).saturating_add(count(&prior)) <= budget {
-                let parts = Parts { prior, query: query_text, outputs: shortened };
-                return FittedInput { parts, prior: prior_tier, outputs: tier, fits: true };
-            }
+    for outputs_tier in [Tier::LastLines, Tier::Ends, Tier::Cut] {
+        let outputs = shortened(outputs_tier, query);
+        if let Some((prior, tier)) = fitting_prior(count_all(&outputs)) {
+            let parts = Parts { prior, query: original.query.clone(), outputs };
+            return FittedInput { parts, prior: tier, outputs: outputs_tier, fits: true };
         }
     }
 
-    // It cannot fit. The query gets a quarter, so that a long query leaves room for the answers.
-    query_text = shorten(&query_text, Tier::Cut, budget / 4, counter);
-    let query = count(&query_text);
-    let shortened: Vec<String> =
-        original.outputs.iter().map(|o| shorten(o, Tier::Cut, share(query), counter)).collect();
-    let parts = Parts { prior: cut(&original.prior, LEAST_CHARS), query: query_text, outputs: shortened };
+    // Nothing fits. The query gets a quarter of the budget, so that a long query leaves tokens for the answers.
+    let query = shorten(&original.query, Tier::Cut, budget / 4, counter);
+    let outputs = shortened(Tier::Cut, count(&query));
+    let parts = Parts { prior: cut(&original.prior, LEAST_CHARS), query, outputs };
     FittedInput { parts, prior: Tier::Cut, outputs: Tier::Cut, fits: false }
 }
 
@@ -196,7 +191,7 @@ fn cut_to_tokens(text: &str, tokens: u64, counter: &dyn TokenCounter) -> String 
     cut(text, LEAST_CHARS)
 }
 
-/// Keeps at most this many characters, from the beginning and the end.
+/// Returns at most this many characters, from the beginning and the end.
 fn cut(text: &str, chars: usize) -> String {
     let length = text.chars().count();
     if length <= chars {

@@ -13,7 +13,7 @@ const LABELS: [&str; 7] = ["answer", "best", "choice", "option", "response", "ve
 /// once.
 ///
 /// # Errors
-/// A description of the problem if the reply selects no response, or is ambiguous.
+/// Returns a description of the problem if the reply selects no response, or is ambiguous.
 pub(super) fn read(reply: &str, candidates: usize) -> Result<usize, String> {
     let in_range = |n: &usize| (1..=candidates).contains(n);
     let last_line = reply.lines().rev().map(str::trim).find(|line| !line.is_empty());
@@ -25,7 +25,7 @@ pub(super) fn read(reply: &str, candidates: usize) -> Result<usize, String> {
     match (named.as_slice(), numbers.as_slice()) {
         ([number], _) | ([], [number]) => Ok(number.saturating_sub(1)),
         ([], []) => {
-            Err(format!("the judge's reply holds no number from 1 to {candidates}: {:?}", shown(reply)))
+            Err(format!("the judge's reply contains no number from 1 to {candidates}: {:?}", shown(reply)))
         }
         _ => Err(format!("the judge's reply names several responses: {:?}", shown(reply))),
     }

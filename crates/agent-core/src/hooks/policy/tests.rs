@@ -80,7 +80,7 @@ fn a_policy_is_data() {
     let again: ToolPolicy = serde_json::from_value(serde_json::to_value(&policy).unwrap()).unwrap();
     assert_eq!(again, policy);
     let odd = ToolPolicy::new(Decision::Ask).allow(ToolRule::any().when(|_| true));
-    assert!(serde_json::to_value(&odd).unwrap_err().to_string().contains("no data"));
+    assert!(serde_json::to_value(&odd).unwrap_err().to_string().contains("predicate"));
     assert!(serde_json::from_str::<ToolPolicy>(r#"{"otherwise": "perhaps"}"#).is_err());
     assert!(serde_json::from_str::<ToolPolicy>(r#"{"otherwise": "ask", "rulse": []}"#).is_err());
 }

@@ -6,11 +6,10 @@ use crate::prefix::json::{elements, members, path};
 #[test]
 fn members_and_elements_are_found_where_they_stand() {
     let text = br#"{"a":[1,{"b":"x,]}"},"q\"\\"],"c":null,"d":{"e":-1.5e3}}"#;
-    let found: Vec<(&str, &str)> = members(text)
-        .into_iter()
-        .map(|(name, at)| (std::str::from_utf8(name).unwrap(), std::str::from_utf8(&text[at]).unwrap()))
-        .collect();
-    assert_eq!(found, [("a", r#"[1,{"b":"x,]}"},"q\"\\"]"#), ("c", "null"), ("d", r#"{"e":-1.5e3}"#)]);
+    let found: Vec<(String, &str)> =
+        members(text).into_iter().map(|(name, at)| (name, std::str::from_utf8(&text[at]).unwrap())).collect();
+    let expect = [("a", r#"[1,{"b":"x,]}"},"q\"\\"]"#), ("c", "null"), ("d", r#"{"e":-1.5e3}"#)];
+    assert_eq!(found, expect.map(|(name, value)| (name.to_owned(), value)));
     let list = found[0].1.as_bytes();
     let parts: Vec<&[u8]> = elements(list).into_iter().map(|at| &list[at]).collect();
     assert_eq!(parts, [&b"1"[..], br#"{"b":"x,]}"}"#, br#""q\"\\""#]);

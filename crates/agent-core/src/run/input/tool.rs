@@ -1,6 +1,6 @@
 //! The inputs of a run that concern tool calls.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::budget::{BudgetRefusal, Spending};
@@ -49,7 +49,8 @@ impl ToolVerdict {
 /// A question about a call before it runs.
 ///
 /// In JSON it is the text alone, or an object with `text` and `arguments` where a hook replaced the arguments.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "QuestionForm", into = "QuestionForm")]
 pub struct ToolQuestion {
     /// The text that the approver sees.
     pub text: String,
@@ -70,23 +71,21 @@ enum QuestionForm {
     WithArguments { text: String, arguments: Value },
 }
 
-impl Serialize for ToolQuestion {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.arguments.clone() {
-            None => serializer.serialize_str(&self.text),
-            Some(arguments) => {
-                QuestionForm::WithArguments { text: self.text.clone(), arguments }.serialize(serializer)
-            }
+impl From<QuestionForm> for ToolQuestion {
+    fn from(form: QuestionForm) -> Self {
+        match form {
+            QuestionForm::Text(text) => Self { text, arguments: None },
+            QuestionForm::WithArguments { text, arguments } => Self { text, arguments: Some(arguments) },
         }
     }
 }
 
-impl<'de> Deserialize<'de> for ToolQuestion {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match QuestionForm::deserialize(deserializer)? {
-            QuestionForm::Text(text) => Self { text, arguments: None },
-            QuestionForm::WithArguments { text, arguments } => Self { text, arguments: Some(arguments) },
-        })
+impl From<ToolQuestion> for QuestionForm {
+    fn from(ToolQuestion { text, arguments }: ToolQuestion) -> Self {
+        match arguments {
+            None => Self::Text(text),
+            Some(arguments) => Self::WithArguments { text, arguments },
+        }
     }
 }
 

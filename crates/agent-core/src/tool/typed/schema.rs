@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::message::MAX_ARGUMENTS_SHOWN;
 use crate::tool::ToolError;
+use crate::tool::validate::shown;
 
 /// Derives the JSON schema (draft 2020-12) of a tool's arguments.
 ///
@@ -133,11 +134,7 @@ impl Arguments {
             Shape::Wrapped => A::deserialize(arguments.get("value").unwrap_or(&Value::Null)),
         };
         parsed.map_err(|e| {
-            let mut text = arguments.to_string();
-            if text.len() > MAX_ARGUMENTS_SHOWN {
-                text.truncate(text.floor_char_boundary(MAX_ARGUMENTS_SHOWN));
-                text.push('…');
-            }
+            let text = shown(&arguments.to_string(), MAX_ARGUMENTS_SHOWN);
             ToolError::InvalidArgs(format!("The arguments do not fit: {e}\nReceived: {text}"))
         })
     }

@@ -1,4 +1,4 @@
-//! Checks of one value that need no look at its parts.
+//! Checks of a single value, without its members or items.
 
 use std::borrow::Cow;
 
@@ -6,40 +6,30 @@ use serde_json::{Map, Value};
 
 use super::coerce::Type;
 
-/// Bounds that a value breaks, as reasons.
+/// Returns a reason for each bound that the value violates.
 pub(super) fn broken_bounds(schema: &Map<String, Value>, value: &Value) -> Vec<String> {
     match value {
         Value::Number(_) => broken_number_bounds(schema, value.as_f64().unwrap_or_default()),
         Value::String(text) => {
-            let length = || text.chars().count() as u64;
-            [
-                size(schema, "minLength")
-                    .filter(|min| length() < *min)
-                    .map(|n| format!("must have at least {n} character(s)")),
-                size(schema, "maxLength")
-                    .filter(|max| length() > *max)
-                    .map(|n| format!("must have at most {n} character(s)")),
-            ]
-            .into_iter()
-            .flatten()
-            .collect()
+            broken_lengths(schema, ["minLength", "maxLength"], || text.chars().count(), "character")
         }
-        Value::Array(items) => {
-            let length = items.len() as u64;
-            [
-                size(schema, "minItems")
-                    .filter(|min| length < *min)
-                    .map(|n| format!("must have at least {n} item(s)")),
-                size(schema, "maxItems")
-                    .filter(|max| length > *max)
-                    .map(|n| format!("must have at most {n} item(s)")),
-            ]
-            .into_iter()
-            .flatten()
-            .collect()
-        }
+        Value::Array(items) => broken_lengths(schema, ["minItems", "maxItems"], || items.len(), "item"),
         Value::Null | Value::Bool(_) | Value::Object(_) => Vec::new(),
     }
+}
+
+/// Checks a length. A bound that is not a whole number is ignored.
+fn broken_lengths(
+    schema: &Map<String, Value>,
+    [least, most]: [&str; 2],
+    length: impl Fn() -> usize,
+    unit: &str,
+) -> Vec<String> {
+    let bound = |key: &str| keyword(schema, key).and_then(Value::as_u64);
+    let less = bound(least).filter(|n| (length() as u64) < *n);
+    let more = bound(most).filter(|n| (length() as u64) > *n);
+    let less = less.map(|n| format!("must have at least {n} {unit}(s)"));
+    less.into_iter().chain(more.map(|n| format!("must have at most {n} {unit}(s)"))).collect()
 }
 
 fn broken_number_bounds(schema: &Map<String, Value>, n: f64) -> Vec<String> {
@@ -51,7 +41,7 @@ fn broken_number_bounds(schema: &Map<String, Value>, n: f64) -> Vec<String> {
             out.push(format!("must be {sign} {bound}"));
         }
     };
-    // Draft 4 wrote an exclusive bound as a flag beside the bound.
+    // In draft 4, an exclusive bound is a flag beside the bound.
     let flag = |key: &str| keyword(schema, key).and_then(Value::as_bool).unwrap_or(false);
     if flag("exclusiveMinimum") {
         check("minimum", &|b| n > b, ">");
@@ -69,7 +59,7 @@ fn broken_number_bounds(schema: &Map<String, Value>, n: f64) -> Vec<String> {
     out
 }
 
-/// Whether `n` is a multiple of `of`, up to what a double can hold: 0.3 is one of 0.1.
+/// Returns whether `n` is a multiple of `of`, within the precision of a double: 0.3 is a multiple of 0.1.
 fn is_multiple(n: f64, of: f64) -> bool {
     if of <= 0.0 || !of.is_finite() || !n.is_finite() {
         return true;
@@ -78,12 +68,8 @@ fn is_multiple(n: f64, of: f64) -> bool {
     (ratio - ratio.round()).abs() <= 1e-9 * ratio.abs().max(1.0)
 }
 
-/// A length; what is no whole number is no bound.
-fn size(schema: &Map<String, Value>, key: &str) -> Option<u64> {
-    keyword(schema, key).and_then(Value::as_u64)
-}
-
-/// A keyword of a schema. Most schemas have few, and to compare them all takes less time than to hash one.
+/// Returns a keyword of a schema. Most schemas have few keywords, and comparing all of them is faster than hashing
+/// one.
 pub(super) fn keyword<'s>(schema: &'s Map<String, Value>, name: &str) -> Option<&'s Value> {
     const FEW: usize = 8;
     if schema.len() > FEW {
@@ -92,13 +78,14 @@ pub(super) fn keyword<'s>(schema: &'s Map<String, Value>, name: &str) -> Option<
     schema.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
-/// The types that a schema allows; empty when it allows all.
+/// Returns the types that a schema allows; empty if it allows all types.
 pub(super) fn types(schema: &Map<String, Value>) -> Cow<'static, [Type]> {
     let types: Cow<'static, [Type]> = match keyword(schema, "type") {
-        Some(Value::String(name)) => Cow::Borrowed(Type::named(name).map_or(&[], Type::alone)),
+        Some(Value::String(name)) => Cow::Borrowed(Type::named(name).map_or(&[], std::slice::from_ref)),
         Some(Value::Array(names)) => {
-            let known: Vec<Type> = names.iter().filter_map(Value::as_str).filter_map(Type::named).collect();
-            // A list with an unknown name allows something that we cannot check.
+            let known: Vec<Type> =
+                names.iter().filter_map(Value::as_str).filter_map(Type::named).copied().collect();
+            // A list with an unknown name may allow a type that cannot be checked here.
             if known.len() == names.len() { Cow::Owned(known) } else { Cow::Borrowed(&[]) }
         }
         _ => Cow::Borrowed(&[]),
@@ -111,7 +98,7 @@ pub(super) fn types(schema: &Map<String, Value>) -> Cow<'static, [Type]> {
     types
 }
 
-/// Equality of JSON Schema: 1 and 1.0 are the same number.
+/// Returns whether two values are equal as JSON Schema defines it: 1 and 1.0 are the same number.
 pub(super) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => {

@@ -1,8 +1,8 @@
-//! What a model plainly meant.
+//! Converts values whose intended type is unambiguous.
 
 use serde_json::{Number, Value};
 
-/// A JSON type as schemas name it.
+/// A type of JSON Schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Type {
     Null,
@@ -14,31 +14,13 @@ pub(super) enum Type {
     Object,
 }
 
-impl Type {
-    pub(super) fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "null" => Self::Null,
-            "boolean" => Self::Boolean,
-            "integer" => Self::Integer,
-            "number" => Self::Number,
-            "string" => Self::String,
-            "array" => Self::Array,
-            "object" => Self::Object,
-            _ => return None,
-        })
-    }
+static ALL: [Type; 7] =
+    [Type::Null, Type::Boolean, Type::Integer, Type::Number, Type::String, Type::Array, Type::Object];
 
-    /// A list of this type.
-    pub(super) fn alone(self) -> &'static [Self] {
-        match self {
-            Self::Null => &[Self::Null],
-            Self::Boolean => &[Self::Boolean],
-            Self::Integer => &[Self::Integer],
-            Self::Number => &[Self::Number],
-            Self::String => &[Self::String],
-            Self::Array => &[Self::Array],
-            Self::Object => &[Self::Object],
-        }
+impl Type {
+    /// Returns the type with this name in schemas.
+    pub(super) fn named(name: &str) -> Option<&'static Self> {
+        ALL.iter().find(|t| t.name() == name)
     }
 
     pub(super) fn name(self) -> &'static str {
@@ -53,29 +35,23 @@ impl Type {
         }
     }
 
-    pub(super) fn holds(self, value: &Value) -> bool {
-        match self {
-            Self::Null => value.is_null(),
-            Self::Boolean => value.is_boolean(),
-            Self::Integer => value.as_number().is_some_and(is_integer),
-            Self::Number => value.is_number(),
-            Self::String => value.is_string(),
-            Self::Array => value.is_array(),
-            Self::Object => value.is_object(),
+    /// Returns the narrowest type of a value.
+    pub(super) fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(_) => Self::Boolean,
+            Value::Number(n) if is_integer(n) => Self::Integer,
+            Value::Number(_) => Self::Number,
+            Value::String(_) => Self::String,
+            Value::Array(_) => Self::Array,
+            Value::Object(_) => Self::Object,
         }
     }
-}
 
-/// The name of a value's type.
-pub(super) fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(n) if is_integer(n) => "integer",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
+    /// Returns whether a value has this type. An integer is also a number.
+    pub(super) fn holds(self, value: &Value) -> bool {
+        let narrowest = Self::of(value);
+        narrowest == self || (self == Self::Number && narrowest == Self::Integer)
     }
 }
 
@@ -83,7 +59,8 @@ fn is_integer(n: &Number) -> bool {
     n.is_i64() || n.is_u64() || n.as_f64().is_some_and(|f| f.fract() == 0.0)
 }
 
-/// The value as one of `wanted`, when nothing is lost by it and there is no doubt. The value has none of the types.
+/// Converts a value that has none of the `wanted` types into one of them, if the conversion is lossless and
+/// unambiguous.
 pub(super) fn coerced(value: &Value, wanted: &[Type]) -> Option<Value> {
     let wants = |t: Type| wanted.contains(&t);
     match value {
@@ -112,18 +89,18 @@ pub(super) fn coerced(value: &Value, wanted: &[Type]) -> Option<Value> {
     }
 }
 
-/// A whole number that was written with a fraction of zero, without it: integers are read that way only.
+/// Returns a number such as `3.0` as an integer, because serde accepts only that form for an integer type.
 pub(super) fn whole(value: &Value) -> Option<Value> {
-    /// Above it a double does not hold every integer.
+    /// The largest number up to which a double represents every integer.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let Value::Number(number) = value else { return None };
     let float = number.as_f64().filter(|f| number.is_f64() && f.fract() == 0.0 && f.abs() <= EXACT)?;
-    #[expect(clippy::cast_possible_truncation, reason = "whole and within what an i64 holds")]
+    #[expect(clippy::cast_possible_truncation, reason = "the value is whole and in the range of an i64")]
     let integer = float as i64;
     Some(Value::from(integer))
 }
 
-/// JSON's own spelling of a number, so that `1_000`, `inf` or `0x10` stay what they are.
+/// Parses a number in JSON syntax. Texts such as `1_000`, `inf` and `0x10` are not numbers.
 fn number(text: &str, fractions: bool) -> Option<Value> {
     let number: Number = serde_json::from_str(text).ok()?;
     if !fractions && !is_integer(&number) {
@@ -133,7 +110,7 @@ fn number(text: &str, fractions: bool) -> Option<Value> {
     Some(if fractions { number } else { whole(&number).unwrap_or(number) })
 }
 
-/// An object or a list that was sent as text.
+/// Parses an object or a list that was sent as text.
 fn structure(text: &str, object: bool, array: bool) -> Option<Value> {
     let likely = (object && text.starts_with('{')) || (array && text.starts_with('['));
     if !likely {

@@ -1,10 +1,10 @@
-//! A place in the arguments. It is written out only where an error says it.
+//! A position in the arguments. It is formatted only if an error reports it.
 
 use std::fmt;
 
 use super::{MAX_VALUE_SHOWN, shown};
 
-/// Where in the arguments something stands.
+/// The position of a value in the arguments.
 #[derive(Clone, Copy)]
 pub(super) enum Path<'p> {
     Root,
@@ -13,7 +13,7 @@ pub(super) enum Path<'p> {
 }
 
 impl Path<'_> {
-    /// As errors have it.
+    /// Returns the path as errors show it.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Root => String::from("(root)"),

@@ -1,25 +1,25 @@
-//! The walk through a schema and a value, side by side.
+//! Walks through a schema and a value in parallel.
 
 use serde_json::{Map, Value};
 
 use super::checks::{broken_bounds, keyword, same, types};
-use super::coerce::{Type, coerced, type_name, whole};
+use super::coerce::{Type, coerced, whole};
 use super::path::Path;
 use super::{ArgumentError, ArgumentErrors, MAX_ARGUMENT_ERRORS, MAX_VALUE_SHOWN, shown};
 
-/// Levels of schema and value; what lies deeper is not checked.
+/// The maximum depth of schema and value. Deeper values are not checked.
 const MAX_DEPTH: usize = 64;
-/// Steps of one check, copies and comparisons included; what comes after them is not checked. It bounds schemas whose
-/// choices multiply.
+/// The maximum number of steps of one check, including copies and comparisons. Later values are not checked. The limit
+/// bounds schemas whose alternatives multiply.
 const MAX_STEPS: usize = 1_000_000;
-/// Allowed values that an error lists.
+/// The maximum number of allowed values that an error lists.
 const MAX_ALLOWED_SHOWN: usize = 20;
 
 pub(super) fn validated(schema: &Value, mut value: Value) -> Result<Value, ArgumentErrors> {
-    // Nearly all arguments fit as they are, and are not copied then.
-    let mut look = Walk::new(schema, Mode::Look { fits: true });
-    look.check(schema, &mut value, &Path::Root, 0);
-    if look.mode == (Mode::Look { fits: true }) {
+    // Nearly all arguments are valid unchanged, and are not copied then.
+    let mut first = Walk::new(schema, Mode::Check { fits: true });
+    first.check(schema, &mut value, &Path::Root, 0);
+    if first.mode == (Mode::Check { fits: true }) {
         return Ok(value);
     }
     corrected(schema, value)
@@ -48,7 +48,7 @@ struct Walk<'s> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// Checks whether the value matches unchanged. The first correction or error ends the walk.
-    Look { fits: bool },
+    Check { fits: bool },
     /// Corrects the value where possible and collects the remaining errors.
     Correct,
 }
@@ -65,9 +65,10 @@ impl<'s> Walk<'s> {
         Self { root, steps: 0, errors: Vec::new(), mode }
     }
 
-    /// Whether values may be changed and errors be said; a walk that only looks has seen enough where they would be.
+    /// Returns whether the walk corrects values and collects errors. A walk that only checks ends here, because the
+    /// value does not match unchanged.
     fn corrects(&mut self) -> bool {
-        if let Mode::Look { fits } = &mut self.mode {
+        if let Mode::Check { fits } = &mut self.mode {
             *fits = false;
         }
         self.mode == Mode::Correct
@@ -78,7 +79,7 @@ impl<'s> Walk<'s> {
         if depth > MAX_DEPTH || self.steps > MAX_STEPS || self.errors.len() > MAX_ARGUMENT_ERRORS {
             return;
         }
-        if self.mode == (Mode::Look { fits: false }) {
+        if self.mode == (Mode::Check { fits: false }) {
             return;
         }
         let schema = match schema {
@@ -101,13 +102,13 @@ impl<'s> Walk<'s> {
         self.check_choices(schema, value, path, depth);
     }
 
-    /// The schema that a local reference names. A cycle of references ends at [`MAX_DEPTH`].
+    /// Returns the schema that a local reference refers to. A cycle of references ends at [`MAX_DEPTH`].
     fn resolve(&self, reference: &str) -> Option<&'s Value> {
         let pointer = reference.strip_prefix('#')?;
         self.root.pointer(pointer)
     }
 
-    /// Whether the value has, now, one of the wanted types.
+    /// Checks the type, after correcting the value if possible. Returns whether it is one of the allowed types.
     fn check_type(&mut self, schema: &Map<String, Value>, value: &mut Value, path: &Path<'_>) -> bool {
         let wanted = types(schema);
         if wanted.contains(&Type::Integer)
@@ -137,7 +138,7 @@ impl<'s> Walk<'s> {
             return true;
         }
         let names: Vec<&str> = wanted.iter().map(|t| t.name()).collect();
-        self.error(path, format!("must be {}, not {}", names.join(" or "), type_name(value)), value);
+        self.error(path, format!("must be {}, not {}", names.join(" or "), Type::of(value).name()), value);
         false
     }
 
@@ -209,7 +210,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Null for an optional means that it is left out, unless its schema allows null.
+    /// Removes optional members whose value is null, unless their schema allows null.
     fn drop_null_optionals(
         &mut self,
         properties: Option<&'s Map<String, Value>>,
@@ -245,7 +246,7 @@ impl<'s> Walk<'s> {
         depth: usize,
     ) {
         let Value::Array(items) = value else { return };
-        // Draft 7 wrote prefixItems as a list of items, with additionalItems for the others.
+        // In draft 7, `items` can be the list of prefix items, and `additionalItems` applies to the other items.
         let (prefix, rest) = match (keyword(schema, "prefixItems"), keyword(schema, "items")) {
             (Some(Value::Array(prefix)), rest) => (prefix.as_slice(), rest),
             (_, Some(Value::Array(prefix))) => (prefix.as_slice(), keyword(schema, "additionalItems")),
@@ -278,7 +279,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// The first choice that holds without putting anything right wins, then the first one that holds at all.
+    /// Selects the first alternative that matches without corrections, or else the first that matches with them.
     fn check_choice(
         &mut self,
         choices: &'s [Value],
@@ -287,7 +288,7 @@ impl<'s> Walk<'s> {
         path: &Path<'_>,
         depth: usize,
     ) {
-        // A choice may be meant that has to be put right.
+        // The intended alternative may need corrections.
         if !self.corrects() {
             return;
         }
@@ -319,7 +320,7 @@ impl<'s> Walk<'s> {
         match (exact, fixed, closest) {
             (1, _, _) | (0, None, None) => {}
             (0, Some(better), _) => *value = better,
-            // One alternative was plainly meant: what is wrong within it says most.
+            // One alternative was clearly intended, so its own errors are the most helpful.
             (0, None, Some(problems))
                 if problems.iter().all(|p| !p.fixed_value && p.error.path != path.shown()) =>
             {
@@ -354,19 +355,19 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// How many alternatives must hold.
+/// The number of alternatives that must match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Matches {
     Any,
     One,
 }
 
-/// How far off an alternative is: one whose fixed values are others was not meant, then fewer errors are closer.
+/// Returns the distance of an alternative. Different fixed values rule it out; otherwise fewer errors are closer.
 fn distance(problems: &[Problem]) -> (bool, usize) {
     (problems.iter().any(|p| p.fixed_value), problems.len())
 }
 
-/// What a copy of a value costs, in steps.
+/// Returns the cost of copying a value, in steps.
 fn weight(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 1,
@@ -378,7 +379,8 @@ fn weight(value: &Value) -> usize {
     }
 }
 
-/// Whether the value is one of `allowed` but for its spelling, which is put right.
+/// Replaces the value by the allowed value that differs only in its JSON type, such as 3 for `"3"`. Returns whether
+/// there is one.
 fn one_of(allowed: &[Value], value: &mut Value) -> bool {
     let meant = allowed.iter().find(|a| match (a, &*value) {
         (Value::Number(_) | Value::Bool(_), Value::String(text)) => spelled(a) == text.trim(),

@@ -198,21 +198,6 @@ impl Replay {
     }
 }
 
-impl Replay {
-    /// As [`finish`](Self::finish), for tests.
-    ///
-    /// # Panics
-    /// With the first divergence.
-    #[track_caller]
-    #[expect(clippy::panic, reason = "an assertion fails by a panic")]
-    pub fn assert_finished(&self) -> Replayed {
-        match self.finish() {
-            Ok(replayed) => replayed,
-            Err(divergence) => panic!("{divergence}"),
-        }
-    }
-}
-
 impl fmt::Debug for Replay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.shared.lock();

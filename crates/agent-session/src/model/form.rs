@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::AgentEvent;
 use agent_core::run::{RunCheckpoint, RunSetup};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::event_messages::{Places, read_event, shorten_start, write_event};
+use super::event_messages::{PlacedEvent, Places, read_event};
 use super::texts::{LONG_TEXT, NoReferences, Resolve, pack, unpack};
 use super::{
-    AgentId, Extra, ForkRef, LoopEvent, LoopRecord, OpenRun, RecordedEvent, SESSION_VERSION, Session,
-    SessionFormation, SessionId, SessionScope, SpawnRef, Timestamp,
+    AgentId, Extra, ForkRef, LoopEvent, LoopRecord, OpenRun, SESSION_VERSION, Session, SessionFormation,
+    SessionId, SessionScope, SpawnRef, Timestamp,
 };
 
 /// A session without its loops.
@@ -129,16 +128,13 @@ impl LoopRecord {
         let places = Places::of(self);
         let mut events = Vec::with_capacity(self.events.len());
         for (at, event) in self.events.iter().enumerate() {
-            let mut written = write_event(&event.event, &places)?;
-            if let RecordedEvent::Known(known) = &event.event {
-                let after = self.events.iter().skip(at + 1).take(NEAR).map(|e| &e.event);
-                let end = after.into_iter().find(|e| matches!(e, RecordedEvent::Known(e) if is_end(e)));
-                shorten_start(&mut written, &event.event, end, &places);
-                if *known.loop_id() == self.loop_id
-                    && let Some(map) = written.as_object_mut()
-                {
-                    map.shift_remove("loop_id");
-                }
+            let later = self.events.iter().skip(at + 1).take(NEAR).map(|e| &e.event);
+            let placed = PlacedEvent::before(&event.event, later, &self.loop_id, &places)?;
+            let mut written = serde_json::to_value(placed)?;
+            if event.known().is_some_and(|known| *known.loop_id() == self.loop_id)
+                && let Some(map) = written.as_object_mut()
+            {
+                map.shift_remove("loop_id");
             }
             let mut known =
                 |text: &str| texts.get(text).map(|pointer: &String| Value::String(pointer.clone()));
@@ -184,10 +180,6 @@ impl LoopRecord {
 
 /// How many events after its beginning the end of a reply is looked for.
 const NEAR: usize = 4;
-
-fn is_end(event: &AgentEvent) -> bool {
-    matches!(event, AgentEvent::MessageEnd { .. })
-}
 
 fn read_loop_event(
     mut item: Value,

@@ -45,7 +45,8 @@ pub(crate) use tree::{HeadMark, head_of};
 pub const SESSION_VERSION: u32 = 1;
 
 /// A session: all loops that belong together, in the order in which they began.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 #[non_exhaustive]
 pub struct Session {
     /// The id of the session.
@@ -59,15 +60,21 @@ pub struct Session {
     /// Why it was begun.
     pub formation: SessionFormation,
     /// The call that began it, for the session of a sub-agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_spawn_ref: Option<SpawnRef>,
     /// The place of another session that this one continues, for a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkRef>,
     /// How long it is meant to be kept.
+    #[serde(default)]
     pub scope: SessionScope,
     /// The loops, in the order in which they began.
+    #[serde(skip)]
     pub loops: Vec<LoopRecord>,
     /// The last journal record that is in here.
+    #[serde(default)]
     pub(crate) journal_records: u64,
+    #[serde(skip)]
     pub(crate) extra: Extra,
 }
 
@@ -294,7 +301,8 @@ pub struct SpawnRef {
 }
 
 /// Where an open run stands: with the events before it, enough to go on.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 #[non_exhaustive]
 pub enum OpenRun {
     /// A state that this version can read.

@@ -4,33 +4,11 @@ use std::collections::BTreeMap;
 
 use agent_core::run::{RunCheckpoint, RunSetup};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::event_messages::{PlacedEvent, Places, read_event};
 use super::texts::{LONG_TEXT, NoReferences, Resolve, pack, unpack};
-use super::{
-    AgentId, Extra, ForkRef, LoopEvent, LoopRecord, OpenRun, SESSION_VERSION, Session, SessionFormation,
-    SessionId, SessionScope, SpawnRef, Timestamp,
-};
-
-/// A session without its loops.
-#[derive(Serialize, Deserialize)]
-struct Head {
-    version: u32,
-    session_id: SessionId,
-    agent_id: AgentId,
-    created_at: Timestamp,
-    last_active_at: Timestamp,
-    formation: SessionFormation,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    parent_spawn_ref: Option<SpawnRef>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    forked_from: Option<ForkRef>,
-    #[serde(default)]
-    scope: SessionScope,
-    #[serde(default)]
-    journal_records: u64,
-}
+use super::{Extra, LoopEvent, LoopRecord, OpenRun, SESSION_VERSION, Session};
 
 /// What is wrong with a session's JSON, and where.
 #[derive(Debug)]
@@ -52,18 +30,10 @@ fn wrong(place: impl Into<String>) -> impl FnOnce(serde_json::Error) -> FormErro
 
 /// Returns the session without its loops.
 pub(super) fn head_value(session: &Session) -> Result<Value, serde_json::Error> {
-    let mut value = serde_json::to_value(Head {
-        version: SESSION_VERSION,
-        session_id: session.session_id.clone(),
-        agent_id: session.agent_id.clone(),
-        created_at: session.created_at,
-        last_active_at: session.last_active_at,
-        formation: session.formation.clone(),
-        parent_spawn_ref: session.parent_spawn_ref.clone(),
-        forked_from: session.forked_from.clone(),
-        scope: session.scope,
-        journal_records: session.journal_records,
-    })?;
+    let mut value = Session::serialize(session, serde_json::value::Serializer)?;
+    if let Some(map) = value.as_object_mut() {
+        map.shift_insert(0, "version".to_owned(), json!(SESSION_VERSION));
+    }
     session.extra.merge_into(&mut value);
     Ok(value)
 }
@@ -82,30 +52,19 @@ pub(super) fn session_value(session: &Session) -> Result<Value, serde_json::Erro
 pub(super) fn read_session(mut value: Value) -> Result<Session, FormError> {
     let loops = value.as_object_mut().and_then(|m| m.shift_remove("loops"));
     let original = value.clone();
-    let head: Head = serde_json::from_value(value).map_err(wrong("the session's own fields"))?;
-    if head.version > SESSION_VERSION {
-        let reason = format!("version {} is later than {SESSION_VERSION}", head.version);
+    let version = original.get("version").and_then(Value::as_u64);
+    if version.is_none_or(|version| version > u64::from(SESSION_VERSION)) {
+        let found = original.get("version").unwrap_or(&Value::Null);
+        let reason = format!("{found} is not a version up to {SESSION_VERSION}");
         return Err(FormError { place: "version".to_owned(), reason });
     }
+    let mut session = Session::deserialize(value).map_err(wrong("the session's own fields"))?;
     let loops = match loops {
         None => Vec::new(),
         Some(Value::Array(loops)) => loops,
         Some(_) => {
             return Err(FormError { place: "loops".to_owned(), reason: "this is not a list".to_owned() });
         }
-    };
-    let mut session = Session {
-        session_id: head.session_id,
-        agent_id: head.agent_id,
-        created_at: head.created_at,
-        last_active_at: head.last_active_at,
-        formation: head.formation,
-        parent_spawn_ref: head.parent_spawn_ref,
-        forked_from: head.forked_from,
-        scope: head.scope,
-        loops: Vec::with_capacity(loops.len()),
-        journal_records: head.journal_records,
-        extra: Extra::Nothing,
     };
     session.extra = Extra::between(&original, &head_value(&session).map_err(wrong("the session"))?);
     for (at, value) in loops.into_iter().enumerate() {
@@ -290,21 +249,6 @@ impl Serialize for LoopRecord {
 impl<'de> Deserialize<'de> for LoopRecord {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::from_value(Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
-    }
-}
-
-impl Serialize for OpenRun {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Known { setup, light } => {
-                let mut map = Map::new();
-                let error = serde::ser::Error::custom;
-                map.insert("setup".to_owned(), serde_json::to_value(setup).map_err(error)?);
-                map.insert("light".to_owned(), serde_json::to_value(light).map_err(error)?);
-                map.serialize(serializer)
-            }
-            Self::Foreign(value) => value.serialize(serializer),
-        }
     }
 }
 

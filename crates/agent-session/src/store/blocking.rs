@@ -152,41 +152,41 @@ impl SessionWriter for PoolWriter {
 }
 
 macro_rules! on_the_pool {
-    ($store:ty) => {
+    ($store:ty, $borrow:path) => {
         #[async_trait]
         impl SessionStore for $store {
             fn describe(&self) -> String {
-                BlockingSessionStore::describe(self)
+                BlockingSessionStore::describe($borrow(self))
             }
 
             async fn save_session(&self, session: &Session) -> Result<(), SessionError> {
                 let (store, session) = (self.clone(), session.clone());
-                on_pool(move || BlockingSessionStore::save_session(&store, &session)).await
+                on_pool(move || BlockingSessionStore::save_session($borrow(&store), &session)).await
             }
 
             async fn load_session(&self, id: &str) -> Result<LoadedSession, SessionError> {
                 let (store, id) = (self.clone(), id.to_owned());
-                on_pool(move || BlockingSessionStore::load_session(&store, &id)).await
+                on_pool(move || BlockingSessionStore::load_session($borrow(&store), &id)).await
             }
 
             async fn delete_session(&self, id: &str) -> Result<(), SessionError> {
                 let (store, id) = (self.clone(), id.to_owned());
-                on_pool(move || BlockingSessionStore::delete_session(&store, &id)).await
+                on_pool(move || BlockingSessionStore::delete_session($borrow(&store), &id)).await
             }
 
             async fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
                 let store = self.clone();
-                on_pool(move || BlockingSessionStore::list_session_ids(&store)).await
+                on_pool(move || BlockingSessionStore::list_session_ids($borrow(&store))).await
             }
 
             async fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
                 let store = self.clone();
-                on_pool(move || BlockingSessionStore::list_open_session_ids(&store)).await
+                on_pool(move || BlockingSessionStore::list_open_session_ids($borrow(&store))).await
             }
 
             async fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {
                 let (store, query) = (self.clone(), query.clone());
-                on_pool(move || BlockingSessionStore::find_sessions(&store, &query)).await
+                on_pool(move || BlockingSessionStore::find_sessions($borrow(&store), &query)).await
             }
 
             async fn write_session(
@@ -195,69 +195,24 @@ macro_rules! on_the_pool {
             ) -> Result<(Box<dyn SessionWriter>, Option<Session>), SessionError> {
                 let (store, id) = (self.clone(), id.to_owned());
                 let (writer, found) =
-                    on_pool(move || BlockingSessionStore::write_session(&store, &id)).await?;
+                    on_pool(move || BlockingSessionStore::write_session($borrow(&store), &id)).await?;
                 Ok((Box::new(PoolWriter(Some(writer))), found))
             }
 
             async fn salvage_session(&self, id: &str) -> Result<Salvaged, SessionError> {
                 let (store, id) = (self.clone(), id.to_owned());
-                on_pool(move || BlockingSessionStore::salvage_session(&store, &id)).await
+                on_pool(move || BlockingSessionStore::salvage_session($borrow(&store), &id)).await
             }
 
             async fn load_sessions_for_agent(&self, agent_id: &str) -> Result<AgentSessions, SessionError> {
                 let (store, agent) = (self.clone(), agent_id.to_owned());
-                on_pool(move || BlockingSessionStore::load_sessions_for_agent(&store, &agent)).await
+                on_pool(move || BlockingSessionStore::load_sessions_for_agent($borrow(&store), &agent)).await
             }
         }
     };
 }
 
-on_the_pool!(JsonStore);
+on_the_pool!(JsonStore, std::convert::identity);
 #[cfg(feature = "sqlite")]
-on_the_pool!(super::SqliteStore);
-on_the_pool!(Arc<dyn BlockingSessionStore>);
-
-impl<S: BlockingSessionStore + ?Sized> BlockingSessionStore for Arc<S> {
-    fn describe(&self) -> String {
-        (**self).describe()
-    }
-
-    fn save_session(&self, session: &Session) -> Result<(), SessionError> {
-        (**self).save_session(session)
-    }
-
-    fn load_session(&self, id: &str) -> Result<LoadedSession, SessionError> {
-        (**self).load_session(id)
-    }
-
-    fn delete_session(&self, id: &str) -> Result<(), SessionError> {
-        (**self).delete_session(id)
-    }
-
-    fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
-        (**self).list_session_ids()
-    }
-
-    fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
-        (**self).list_open_session_ids()
-    }
-
-    fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {
-        (**self).find_sessions(query)
-    }
-
-    fn write_session(
-        &self,
-        id: &str,
-    ) -> Result<(Box<dyn BlockingSessionWriter>, Option<Session>), SessionError> {
-        (**self).write_session(id)
-    }
-
-    fn salvage_session(&self, id: &str) -> Result<Salvaged, SessionError> {
-        (**self).salvage_session(id)
-    }
-
-    fn load_sessions_for_agent(&self, agent_id: &str) -> Result<AgentSessions, SessionError> {
-        (**self).load_sessions_for_agent(agent_id)
-    }
-}
+on_the_pool!(super::SqliteStore, std::convert::identity);
+on_the_pool!(Arc<dyn BlockingSessionStore>, std::ops::Deref::deref);

@@ -105,6 +105,10 @@ struct Tracked {
 }
 
 impl Tracked {
+    fn new(recording: Recording, journal: Option<SessionJournal>, changed: bool) -> Self {
+        Self { recording, journal, completed: false, saving: false, changed }
+    }
+
     /// Whether the session is written to a store, so that its events come from the journal.
     fn is_written(&self) -> bool {
         self.journal.is_some() || self.saving

@@ -102,11 +102,7 @@ impl SessionRecorder {
         for record in &session.loops {
             state.route(record, &id);
         }
-        let recording = Recording::new(session);
-        state.sessions.insert(
-            id,
-            Tracked { recording, journal: None, saving: false, completed: false, changed: false },
-        );
+        state.sessions.insert(id, Tracked::new(Recording::new(session), None, false));
     }
 }
 
@@ -133,12 +129,9 @@ impl State {
             let record = record_of_start(start);
             let id = start.session_id.clone();
             self.routes.insert(start.loop_id.clone(), id.clone());
-            let tracked = self.sessions.entry(id.clone()).or_insert_with(|| Tracked {
-                recording: Recording::new(session_of_loop(&record, &id, start.session_origin.as_ref())),
-                journal: None,
-                saving: false,
-                completed: false,
-                changed: true,
+            let tracked = self.sessions.entry(id.clone()).or_insert_with(|| {
+                let session = session_of_loop(&record, &id, start.session_origin.as_ref());
+                Tracked::new(Recording::new(session), None, true)
             });
             if tracked.is_written() {
                 return None;

@@ -21,20 +21,18 @@ pub(super) fn session_of_start(start: &ParallelLoopStart) -> Session {
 }
 
 impl State {
+    /// Notes the session of an announced group's loops.
+    pub(super) fn route_group(&mut self, start: &ParallelLoopStart, id: &SessionId) {
+        self.routes.extend(start.loop_ids.iter().map(|loop_id| (loop_id.clone(), id.clone())));
+    }
+
     /// Takes an event of a group in, in memory.
     pub(super) fn take_group(&mut self, event: &AgentEvent) {
         let Some(id) = session_of_group(event).cloned() else { return };
         if let AgentEvent::ParallelLoopStart(start) = event {
-            for loop_id in &start.loop_ids {
-                self.routes.insert(loop_id.clone(), id.clone());
-            }
-            self.sessions.entry(id.clone()).or_insert_with(|| Tracked {
-                recording: Recording::new(session_of_start(start)),
-                journal: None,
-                saving: false,
-                completed: false,
-                changed: true,
-            });
+            self.route_group(start, &id);
+            let new = || Tracked::new(Recording::new(session_of_start(start)), None, true);
+            self.sessions.entry(id.clone()).or_insert_with(new);
         }
         if let Some(tracked) = self.sessions.get_mut(&id).filter(|t| !t.is_written()) {
             tracked.changed = true;

@@ -262,7 +262,7 @@ impl SessionQuery {
         if !self.fits(&summary) {
             return Ok(None);
         }
-        let hits = if asked.is_empty() { Vec::new() } else { hits(session, &asked) };
+        let hits = hits(texts_of(session), &asked);
         Ok((asked.is_empty() || !hits.is_empty()).then_some(FoundSession { summary, hits }))
     }
 
@@ -312,20 +312,25 @@ impl SessionQuery {
     }
 }
 
-/// Returns the places of the words in a session, at most [`HITS`].
-pub(super) fn hits(session: &Session, asked: &[String]) -> Vec<TextHit> {
-    let mut hits = Vec::new();
-    for record in &session.loops {
-        for (place, message) in record.messages.iter().enumerate() {
-            let text = message.text();
-            if let Some(at) = words::find(&text, asked) {
-                let loop_id: LoopId = record.loop_id.clone();
-                hits.push(TextHit { loop_id, message: place, snippet: words::snippet(&text, at) });
-                if hits.len() == HITS {
-                    return hits;
-                }
-            }
-        }
+/// Returns the texts in which a session is searched, each with its loop and its place in the loop's messages.
+pub(super) fn texts_of(session: &Session) -> impl Iterator<Item = (&LoopId, usize, String)> {
+    session.loops.iter().flat_map(|record| {
+        let texts = record.messages.iter().map(|message| message.text()).enumerate();
+        texts.map(|(place, text)| (&record.loop_id, place, text))
+    })
+}
+
+/// Returns the places of the words in these texts, at most [`HITS`]; none without words.
+pub(super) fn hits<'a>(
+    texts: impl Iterator<Item = (&'a LoopId, usize, String)>,
+    asked: &[String],
+) -> Vec<TextHit> {
+    if asked.is_empty() {
+        return Vec::new();
     }
-    hits
+    let found = texts.filter_map(|(loop_id, message, text)| {
+        let at = words::find(&text, asked)?;
+        Some(TextHit { loop_id: loop_id.clone(), message, snippet: words::snippet(&text, at) })
+    });
+    found.take(HITS).collect()
 }

@@ -32,8 +32,8 @@ pub(super) struct SqliteWriter {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Waiting>,
-    /// The row of the session, once it is there.
-    row: Option<i64>,
+    /// Whether the session has a row.
+    is_stored: bool,
     /// Set when a record could not be written: nothing may be written after it.
     is_broken: bool,
 }
@@ -73,15 +73,9 @@ impl SqliteWriter {
         };
         let empty = Session::new(id.into(), "".into(), agent_core::Timestamp::default());
         let session = found.as_ref().unwrap_or(&empty);
-        let row = match &found {
-            None => None,
-            Some(_) => Some(store.shared.read("read", |t| {
-                Ok(t.query_row("SELECT session FROM sessions WHERE id = ?1", [id], |row| row.get(0))?)
-            })?),
-        };
         let writer = Self {
             shared: Arc::clone(&store.shared),
-            queue: Arc::new(Mutex::new(Queue { row, ..Queue::default() })),
+            queue: Arc::new(Mutex::new(Queue { is_stored: found.is_some(), ..Queue::default() })),
             summary: SessionSummary::of(session),
             used: session.loops.iter().map(|r| r.usage).collect(),
             _lock: lock,
@@ -144,8 +138,7 @@ impl BlockingSessionWriter for SqliteWriter {
             OfLoop { position, loop_id: loop_record.loop_id.to_string(), messages }
         });
         let mut queue = held_queue(&self.queue);
-        let is_new = queue.row.is_none() && queue.waiting.is_empty();
-        let head = match is_new {
+        let head = match !queue.is_stored && queue.waiting.is_empty() {
             true => Some(record.session.head_value().map_err(encode)?.to_string()),
             false => None,
         };
@@ -168,15 +161,11 @@ impl BlockingSessionWriter for SqliteWriter {
     fn save(&mut self, session: &Session) -> Result<(), SessionError> {
         let mut connection = held(&self.shared.writer);
         let mut queue = held_queue(&self.queue);
-        let row = super::write(&mut connection, |t| {
-            rows::put_session(t, session, Messages::Kept)?;
-            let id = session.session_id.as_str();
-            Ok(t.query_row("SELECT session FROM sessions WHERE id = ?1", [id], |row| row.get(0))?)
-        });
-        let row = row.map_err(|f| f.named(&self.shared.path, "written"))?;
+        super::write(&mut connection, |t| rows::put_session(t, session, Messages::Kept))
+            .map_err(|f| f.named(&self.shared.path, "written"))?;
         // What waits is in the session.
         queue.waiting.clear();
-        queue.row = Some(row);
+        queue.is_stored = true;
         drop(queue);
         drop(connection);
         self.summary = SessionSummary::of(session);
@@ -191,7 +180,7 @@ fn held_queue(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
 
 /// Writes all records that wait, in one transaction.
 fn drain(connection: &mut Connection, queue: &Mutex<Queue>) -> Result<(), Failure> {
-    let (waiting, mut row) = {
+    let waiting = {
         let mut queue = held_queue(queue);
         if queue.is_broken {
             let text = "a record before it could not be written";
@@ -202,61 +191,42 @@ fn drain(connection: &mut Connection, queue: &Mutex<Queue>) -> Result<(), Failur
             }
             .into());
         }
-        (std::mem::take(&mut queue.waiting), queue.row)
+        std::mem::take(&mut queue.waiting)
     };
     if waiting.is_empty() {
         return Ok(());
     }
-    let written = commit(connection, &waiting, &mut row);
+    let written = commit(connection, &waiting);
     let mut queue = held_queue(queue);
-    match written {
-        Ok(()) => queue.row = row,
-        Err(_) => queue.is_broken = true,
-    }
+    queue.is_stored |= written.is_ok();
+    queue.is_broken = written.is_err();
     written
 }
 
-fn commit(
-    connection: &mut Connection,
-    waiting: &VecDeque<Waiting>,
-    row: &mut Option<i64>,
-) -> Result<(), Failure> {
+fn commit(connection: &mut Connection, waiting: &VecDeque<Waiting>) -> Result<(), Failure> {
     let flushed = waiting.iter().any(|w| w.durability == Durability::Flushed);
     if flushed {
         connection.pragma_update(None, "synchronous", "FULL")?;
     }
-    let written = super::write(connection, |t| {
-        let mut session = *row;
-        for record in waiting {
-            session = Some(put_record(t, session, record)?);
-        }
-        Ok(session)
-    });
+    let written = super::write(connection, |t| waiting.iter().try_for_each(|record| put_record(t, record)));
     if flushed {
         connection.pragma_update(None, "synchronous", "NORMAL")?;
     }
-    *row = written?;
-    Ok(())
+    written
 }
 
-fn put_record(t: &Transaction<'_>, session: Option<i64>, record: &Waiting) -> Result<i64, Failure> {
-    let session = match (session, &record.head) {
-        (Some(session), _) => {
-            rows::put_summary(t, session, &record.summary)?;
-            session
-        }
-        (None, head) => rows::put_head(t, &record.summary, head.as_deref().unwrap_or_default())?,
-    };
+fn put_record(t: &Transaction<'_>, record: &Waiting) -> Result<(), Failure> {
+    let session = rows::put_row(t, &record.summary, record.head.as_deref())?;
     t.prepare_cached("INSERT INTO records (session, number, line) VALUES (?1, ?2, ?3)")?.execute(params![
         session,
         rows::number(record.number),
         record.line
     ])?;
-    let Some(brought) = &record.of_loop else { return Ok(session) };
+    let Some(brought) = &record.of_loop else { return Ok(()) };
     let row = rows::loop_row(t, session, brought.position, &brought.loop_id)?;
     for (list, place, message) in &brought.messages {
         let (body, words) = (rows::body_of(message)?, rows::words_of(message));
         rows::put_message(t, (session, row), *list, *place, &body, &words)?;
     }
-    Ok(session)
+    Ok(())
 }

@@ -66,10 +66,7 @@ pub trait SaveContext {
 
 impl SaveContext for AgentHandle {
     fn save_context(&self, path: impl AsRef<Path>) -> Result<(), SessionError> {
-        let encode = |source| SessionError::Encode { what: "the conversation", source };
-        let mut text = serde_json::to_vec_pretty(&self.messages()).map_err(encode)?;
-        text.push(b'\n');
-        files::replace(path.as_ref(), &text)
+        files::replace_json(path.as_ref(), "the conversation", &self.messages())
     }
 
     fn load_context(&self, path: impl AsRef<Path>) -> Result<Vec<Repair>, SessionError> {
@@ -95,10 +92,7 @@ pub trait AgentSnapshotFile: Sized {
 
 impl AgentSnapshotFile for AgentSnapshot {
     fn save(&self, path: impl AsRef<Path>) -> Result<(), SessionError> {
-        let encode = |source| SessionError::Encode { what: "the snapshot", source };
-        let mut text = serde_json::to_vec_pretty(self).map_err(encode)?;
-        text.push(b'\n');
-        files::replace(path.as_ref(), &text)
+        files::replace_json(path.as_ref(), "the snapshot", self)
     }
 
     fn load(path: impl AsRef<Path>) -> Result<Self, SessionError> {
@@ -245,10 +239,7 @@ pub fn from_legacy(
 }
 
 fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, SessionError> {
-    let bytes = files::read(path, MAX_FILE_BYTES)?.ok_or_else(|| SessionError::NotFound {
-        id: path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default(),
-        store: path.parent().map(|dir| dir.display().to_string()).unwrap_or_default(),
-    })?;
+    let bytes = files::read_existing(path, MAX_FILE_BYTES)?;
     serde_json::from_slice(&bytes)
         .map_err(|e| SessionError::corrupt(path, format!("line {}, column {}", e.line(), e.column()), e))
 }

@@ -93,29 +93,15 @@ impl FileState {
     #[must_use]
     pub fn differences(&self, root: impl AsRef<Path>) -> Vec<FileDifference> {
         let root = root.as_ref();
-        let differs = |(path, then): (&String, &Option<FileMark>)| {
-            let now = mark::look(&root.join(path), then.as_ref());
-            (!mark::same(then.as_ref(), now.as_ref())).then(|| FileDifference {
-                path: path.clone(),
-                then: then.clone(),
-                now,
-            })
-        };
-        self.0.iter().filter_map(differs).collect()
+        let now = |path: &String, then: &Option<FileMark>| mark::look(&root.join(path), then.as_ref());
+        self.0.iter().filter_map(|(path, then)| difference(path, then, now(path, then))).collect()
     }
 
     /// The files that both know and that differ.
     #[must_use]
     pub fn compared_to(&self, other: &Self) -> Vec<FileDifference> {
-        let differs = |(path, then): (&String, &Option<FileMark>)| {
-            let now = other.0.get(path)?;
-            (!mark::same(then.as_ref(), now.as_ref())).then(|| FileDifference {
-                path: path.clone(),
-                then: then.clone(),
-                now: now.clone(),
-            })
-        };
-        self.0.iter().filter_map(differs).collect()
+        let known = self.0.iter().filter_map(|(path, then)| Some((path, then, other.0.get(path)?)));
+        known.filter_map(|(path, then, now)| difference(path, then, now.clone())).collect()
     }
 
     /// Applies the file notes of a message before the place.
@@ -134,6 +120,11 @@ impl FileState {
             self.0.entry(path).or_insert(mark);
         }
     }
+}
+
+fn difference(path: &str, then: &Option<FileMark>, now: Option<FileMark>) -> Option<FileDifference> {
+    let differs = !mark::same(then.as_ref(), now.as_ref());
+    differs.then(|| FileDifference { path: path.to_owned(), then: then.clone(), now })
 }
 
 fn notes(message: &AgentMessage) -> Option<Notes> {

@@ -61,9 +61,5 @@ pub fn import(bytes: &[u8], path: &Path) -> Result<Imported, SessionError> {
 /// As [`import`], and when it cannot be read.
 pub fn import_file(path: impl AsRef<Path>) -> Result<Imported, SessionError> {
     let path = path.as_ref();
-    let bytes = files::read(path, MAX_FILE_BYTES)?.ok_or_else(|| SessionError::NotFound {
-        id: path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default(),
-        store: path.parent().map(|dir| dir.display().to_string()).unwrap_or_default(),
-    })?;
-    import(&bytes, path)
+    import(&files::read_existing(path, MAX_FILE_BYTES)?, path)
 }

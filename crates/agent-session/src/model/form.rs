@@ -28,6 +28,15 @@ fn wrong(place: impl Into<String>) -> impl FnOnce(serde_json::Error) -> FormErro
     move |e| FormError { place, reason: e.to_string() }
 }
 
+/// Removes a list from an object; an absent one is empty.
+fn take_list(value: &mut Value, key: &str) -> Result<Vec<Value>, FormError> {
+    match value.as_object_mut().and_then(|map| map.shift_remove(key)) {
+        None => Ok(Vec::new()),
+        Some(Value::Array(list)) => Ok(list),
+        Some(_) => Err(FormError { place: key.to_owned(), reason: "this is not a list".to_owned() }),
+    }
+}
+
 /// Returns the session without its loops.
 pub(super) fn head_value(session: &Session) -> Result<Value, serde_json::Error> {
     let mut value = Session::serialize(session, serde_json::value::Serializer)?;
@@ -50,7 +59,7 @@ pub(super) fn session_value(session: &Session) -> Result<Value, serde_json::Erro
 
 /// Reads what [`session_value`] returned, in this version or an earlier one.
 pub(super) fn read_session(mut value: Value) -> Result<Session, FormError> {
-    let loops = value.as_object_mut().and_then(|m| m.shift_remove("loops"));
+    let loops = take_list(&mut value, "loops")?;
     let original = value.clone();
     let version = original.get("version").and_then(Value::as_u64);
     if version.is_none_or(|version| version > u64::from(SESSION_VERSION)) {
@@ -59,13 +68,6 @@ pub(super) fn read_session(mut value: Value) -> Result<Session, FormError> {
         return Err(FormError { place: "version".to_owned(), reason });
     }
     let mut session = Session::deserialize(value).map_err(wrong("the session's own fields"))?;
-    let loops = match loops {
-        None => Vec::new(),
-        Some(Value::Array(loops)) => loops,
-        Some(_) => {
-            return Err(FormError { place: "loops".to_owned(), reason: "this is not a list".to_owned() });
-        }
-    };
     session.extra = Extra::between(&original, &head_value(&session).map_err(wrong("the session"))?);
     for (at, value) in loops.into_iter().enumerate() {
         let record = LoopRecord::from_value(value)
@@ -110,20 +112,10 @@ impl LoopRecord {
 
     pub(crate) fn from_value(mut value: Value) -> Result<Self, FormError> {
         let original = value.clone();
-        let events = value.as_object_mut().and_then(|m| m.shift_remove("events"));
+        let events = take_list(&mut value, "events")?;
         let fields = unpack(value, &mut NoReferences)
             .map_err(|reason| FormError { place: "(fields)".to_owned(), reason })?;
         let mut record = Self::deserialize(fields.clone()).map_err(wrong("(fields)"))?;
-        let events = match events {
-            None => Vec::new(),
-            Some(Value::Array(events)) => events,
-            Some(_) => {
-                return Err(FormError {
-                    place: "events".to_owned(),
-                    reason: "this is not a list".to_owned(),
-                });
-            }
-        };
         // What references may unfold to: each event refers to a text a few times at most.
         let mut budget = text_budget(&original);
         for (at, item) in events.into_iter().enumerate() {

@@ -13,7 +13,7 @@ use crate::store::{PendingWrite, SessionRecord, SessionStore, SessionWriter};
 
 /// The right to write a session, and what its records know of the conversation.
 pub(super) struct SessionJournal {
-    writer: Box<dyn SessionWriter>,
+    pub(super) writer: Box<dyn SessionWriter>,
     lines: LineWriter,
     /// The conversations of recent loops, as their last records left them.
     known: RecentHistories,
@@ -40,47 +40,6 @@ impl SessionJournal {
             known.note(&record.loop_id, fold.history().clone());
         }
         Ok((Self { writer, lines: LineWriter::default(), known }, recording))
-    }
-
-    /// Makes every later write fail, as a full disk does.
-    #[cfg(test)]
-    pub(super) fn break_writer(&mut self) {
-        #[derive(Debug)]
-        struct Full(Box<dyn SessionWriter>);
-
-        #[async_trait::async_trait]
-        impl SessionWriter for Full {
-            fn append(&mut self, _: &SessionRecord<'_>) -> Result<Option<PendingWrite>, SessionError> {
-                let full = std::io::ErrorKind::StorageFull;
-                Err(SessionError::io(std::path::Path::new("s-1.journal.jsonl"), "written")(full.into()))
-            }
-
-            async fn save(&mut self, session: &Session) -> Result<(), SessionError> {
-                self.0.save(session).await
-            }
-
-            fn save_on_drop(&mut self, session: &Session) -> Result<(), SessionError> {
-                self.0.save_on_drop(session)
-            }
-        }
-
-        let nothing: Box<dyn SessionWriter> = Box::new(Full(Box::new(Gone)));
-        let writer = std::mem::replace(&mut self.writer, nothing);
-        self.writer = Box::new(Full(writer));
-
-        #[derive(Debug)]
-        struct Gone;
-
-        #[async_trait::async_trait]
-        impl SessionWriter for Gone {
-            fn append(&mut self, _: &SessionRecord<'_>) -> Result<Option<PendingWrite>, SessionError> {
-                Ok(None)
-            }
-
-            async fn save(&mut self, _: &Session) -> Result<(), SessionError> {
-                Ok(())
-            }
-        }
     }
 
     /// Writes one entry: into the journal, and into the recording.

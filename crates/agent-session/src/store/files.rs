@@ -5,6 +5,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde::Serialize;
+
 use crate::error::SessionError;
 
 /// Tells the temporary files of one process apart.
@@ -30,6 +32,26 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, SessionEr
         return Err(SessionError::TooLarge { path: path.to_owned(), limit });
     }
     Ok(Some(bytes))
+}
+
+/// Reads a file as [`read`] does. A file that does not exist is an error.
+pub(crate) fn read_existing(path: &Path, limit: u64) -> Result<Vec<u8>, SessionError> {
+    read(path, limit)?.ok_or_else(|| SessionError::NotFound {
+        id: path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default(),
+        store: path.parent().map(|dir| dir.display().to_string()).unwrap_or_default(),
+    })
+}
+
+/// Replaces the content of the file by `value` as indented JSON; `what` names it in errors.
+pub(crate) fn replace_json(
+    path: &Path,
+    what: &'static str,
+    value: &impl Serialize,
+) -> Result<(), SessionError> {
+    let encode = |source| SessionError::Encode { what, source };
+    let mut text = serde_json::to_vec_pretty(value).map_err(encode)?;
+    text.push(b'\n');
+    replace(path, &text)
 }
 
 /// Replaces the content of the file by `bytes`. A reader sees the old or the new content, also after a crash.

@@ -110,10 +110,7 @@ impl JsonStore {
     /// Writes the readable file in one step. The caller holds the lock.
     pub(crate) fn replace(&self, session: &Session) -> Result<PathBuf, SessionError> {
         let path = self.path_of(&session.session_id)?;
-        let encode = |source| SessionError::Encode { what: "the session", source };
-        let mut text = serde_json::to_vec_pretty(&session.to_value().map_err(encode)?).map_err(encode)?;
-        text.push(b'\n');
-        files::replace(&path, &text)?;
+        files::replace_json(&path, "the session", session)?;
         Ok(path)
     }
 

@@ -98,12 +98,9 @@ impl AgentTool for Replayed {
     }
 
     async fn execute(&self, arguments: Value, ctx: ToolContext) -> Result<ToolResult, ToolError> {
-        let failed = |divergence| Err(ToolError::failed(divergence));
-        let place = match self.shared.take_tool(ctx.tool_name.as_str(), ctx.tool_call_id.as_str(), &arguments)
-        {
-            Ok(place) => place,
-            Err(divergence) => return failed(divergence),
-        };
+        let name = ctx.tool_name.as_str();
+        let place = self.shared.take_tool(name, ctx.tool_call_id.as_str(), &arguments);
+        let place = place.map_err(ToolError::failed)?;
         let Some(call) = self.shared.cassette.calls.get(place) else { return Err(ToolError::Cancelled) };
         let RecordedEffect::Tool { said, end, .. } = &call.effect else { return Err(ToolError::Cancelled) };
         for signal in said {
@@ -112,14 +109,10 @@ impl AgentTool for Replayed {
                 RecordedSignal::Progress(text) => ToolSignal::Progress(text.clone()),
             });
         }
-        if matches!(end, None | Some(RecordedToolEnd::Cancelled))
-            && let Err(divergence) = self.shared.await_abort(place, &ctx.cancel).await
-        {
-            return failed(divergence);
+        if matches!(end, None | Some(RecordedToolEnd::Cancelled)) {
+            self.shared.await_abort(place, &ctx.cancel).await.map_err(ToolError::failed)?;
         }
-        if let Err(divergence) = self.shared.await_turn(call).await {
-            return failed(divergence);
-        }
+        self.shared.await_turn(call).await.map_err(ToolError::failed)?;
         self.shared.ended(call);
         match end.clone() {
             Some(RecordedToolEnd::Done(result)) => Ok(result),

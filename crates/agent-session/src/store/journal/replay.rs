@@ -71,10 +71,16 @@ pub(crate) fn replay(path: &Path, bytes: &[u8], base: Option<Recording>, id: &st
     // What follows the last line feed was never acknowledged.
     let torn_bytes = lines.next_back().map_or(0, <[u8]>::len);
     let Some(first) = lines.next() else { return Replayed { recording: base, torn_bytes, broken: None } };
-    let mut taken = match read_first(path, first, base, id) {
-        Ok(recording) => Lines::new(recording, bytes.len()),
-        Err((recording, error)) => return Replayed { recording, torn_bytes, broken: Some(error) },
+    let head = match read_head(path, first, id) {
+        Ok(head) => head,
+        Err(error) => return Replayed { recording: base, torn_bytes, broken: Some(error) },
     };
+    if base.is_none() && head.journal_records > 0 {
+        let reason = "the session's file, which it goes on from, is missing";
+        let broken = Some(SessionError::corrupt(path, "line 1", reason));
+        return Replayed { recording: None, torn_bytes, broken };
+    }
+    let mut taken = Lines::new(base.unwrap_or_else(|| Recording::new(head)), bytes.len());
     let mut broken = None;
     for (at, line) in lines.enumerate() {
         if let Err(reason) = taken.take(line) {
@@ -85,22 +91,18 @@ pub(crate) fn replay(path: &Path, bytes: &[u8], base: Option<Recording>, id: &st
     Replayed { recording: Some(taken.finish()), torn_bytes, broken }
 }
 
-#[expect(clippy::result_large_err, reason = "the session before it is given back, once for each journal")]
-fn read_first(
-    path: &Path,
-    line: &[u8],
-    base: Option<Recording>,
-    id: &str,
-) -> Result<Recording, (Option<Recording>, SessionError)> {
+/// Reads the first line of a journal's file: the session without its loops.
+fn read_head(path: &Path, line: &[u8], id: &str) -> Result<Session, SessionError> {
     let corrupt = |reason: String| SessionError::corrupt(path, "line 1", reason);
-    let value: Value = match serde_json::from_slice(line) {
-        Ok(value) => value,
-        Err(error) => return Err((base, corrupt(error.to_string()))),
-    };
-    if let Err(error) = check_version(path, "line 1", value.get("journal")) {
-        return Err((base, error));
+    let mut value: Value = serde_json::from_slice(line).map_err(|e| corrupt(e.to_string()))?;
+    check_version(path, "line 1", value.get("journal"))?;
+    let head = value.get_mut("head").map(Value::take);
+    let head = head.ok_or_else(|| corrupt("the first line has no head".to_owned()))?;
+    let head = Session::from_value(head).map_err(|e| corrupt(e.to_string()))?;
+    if head.session_id != *id {
+        return Err(corrupt(format!("it belongs to session {:?}", head.session_id)));
     }
-    begin(value, base, id).map_err(|(base, reason)| (base, corrupt(reason)))
+    Ok(head)
 }
 
 /// A session that takes lines in.
@@ -174,29 +176,6 @@ impl Session {
             })?;
         }
         Ok(lines.finish().session)
-    }
-}
-
-#[expect(clippy::result_large_err, reason = "as above")]
-fn begin(
-    mut first: Value,
-    base: Option<Recording>,
-    id: &str,
-) -> Result<Recording, (Option<Recording>, String)> {
-    let Some(head) = first.get_mut("head").map(Value::take) else {
-        return Err((base, "the first line has no head".to_owned()));
-    };
-    let head = match Session::from_value(head) {
-        Ok(head) if head.session_id == *id => head,
-        Ok(head) => return Err((base, format!("it belongs to session {:?}", head.session_id))),
-        Err(error) => return Err((base, error.to_string())),
-    };
-    match base {
-        Some(recording) => Ok(recording),
-        None if head.journal_records > 0 => {
-            Err((None, "the session's file, which it goes on from, is missing".to_owned()))
-        }
-        None => Ok(Recording::new(head)),
     }
 }
 

@@ -25,18 +25,9 @@ pub(crate) enum Place {
     Other { other: usize },
 }
 
-/// Which object is which message. The loop holds the objects, so that no address is used twice.
+/// The places of a loop's messages, by their addresses. The loop holds the messages, so that no address is used twice.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Places {
-    all: BTreeMap<usize, Place>,
-    /// The last ones again: nearly every event names one of these.
-    last: [Option<(usize, Place)>; LAST],
-    /// Where the next one goes among them.
-    next: usize,
-}
-
-/// The number of last messages that are searched before all messages are.
-const LAST: usize = 4;
+pub(crate) struct Places(BTreeMap<usize, Place>);
 
 fn address(message: &MessageRef) -> usize {
     std::ptr::from_ref::<AgentMessage>(message).addr()
@@ -47,27 +38,11 @@ impl Places {
         let own = record.messages.iter().enumerate().map(|(i, m)| (address(m), Place::Own(i)));
         let other =
             record.other_messages.iter().enumerate().map(|(i, m)| (address(m), Place::Other { other: i }));
-        Self { all: other.chain(own).collect(), ..Self::default() }
+        Self(other.chain(own).collect())
     }
 
     pub(crate) fn get(&self, message: &MessageRef) -> Option<Place> {
-        let wanted = address(message);
-        let known = self.last.iter().flatten().find(|(at, _)| *at == wanted).map(|(_, place)| *place);
-        known.or_else(|| self.all.get(&wanted).copied())
-    }
-
-    fn put(&mut self, message: &MessageRef, place: Place) {
-        let at = address(message);
-        // What stood there may be a place among the others, which a place of the loop's own takes over.
-        self.last
-            .iter_mut()
-            .filter(|last| last.is_some_and(|(known, _)| known == at))
-            .for_each(|l| *l = None);
-        if let Some(slot) = self.last.get_mut(self.next) {
-            *slot = Some((at, place));
-        }
-        self.next = (self.next + 1) % LAST;
-        self.all.insert(at, place);
+        self.0.get(&address(message)).copied()
     }
 
     /// Puts a message on the list of the loop's own, unless it is there.
@@ -77,7 +52,7 @@ impl Places {
         }
         record.messages.push(message.clone());
         let at = record.messages.len() - 1;
-        self.put(message, Place::Own(at));
+        self.0.insert(address(message), Place::Own(at));
         at
     }
 
@@ -85,7 +60,7 @@ impl Places {
     pub(crate) fn other(&mut self, record: &mut LoopRecord, message: &MessageRef) {
         if self.get(message).is_none() {
             record.other_messages.push(message.clone());
-            self.put(message, Place::Other { other: record.other_messages.len() - 1 });
+            self.0.insert(address(message), Place::Other { other: record.other_messages.len() - 1 });
         }
     }
 

@@ -1,7 +1,7 @@
-//! Events with places instead of messages, as files have them.
+//! The form of events in files: messages are replaced by their positions.
 //!
-//! A message of an event is a number where it is one of [`LoopRecord::messages`], `{"other": number}` where it is one of
-//! [`LoopRecord::other_messages`], and written out where it is neither (the empty beginning of a reply).
+//! A message of an event is a number if it is one of [`LoopRecord::messages`], `{"other": number}` if it is one of
+//! [`LoopRecord::other_messages`], `{"begins": ..}` if it is the beginning of one of these, and otherwise the message.
 
 mod read;
 
@@ -114,7 +114,7 @@ pub(crate) enum Frequent<'a> {
 /// The loop of an event, where it is not the one whose events are written.
 type Of<'a> = Option<&'a LoopId>;
 
-/// A message by its place, or as it is where it has none.
+/// A message by its place, or in full if it has none.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(crate) enum PlacedMessage<'a> {
@@ -125,7 +125,7 @@ pub(crate) enum PlacedMessage<'a> {
 }
 
 impl<'a> PlacedEvent<'a> {
-    /// The event as it is written among those of a loop.
+    /// Returns the written form of an event of the loop `written`.
     pub(crate) fn of(
         event: &'a RecordedEvent,
         written: &LoopId,
@@ -167,7 +167,8 @@ impl<'a> PlacedEvent<'a> {
         })
     }
 
-    /// The event as it is written before these.
+    /// Returns the written form of an event that is followed by `later`. The beginning of a reply is shortened if its end
+    /// is among them.
     pub(crate) fn before(
         event: &'a RecordedEvent,
         later: impl Iterator<Item = &'a RecordedEvent>,
@@ -222,16 +223,16 @@ fn set(value: &mut Value, key: &str, new: Value) {
     }
 }
 
-/// A message as it was before anything of it had arrived.
+/// The beginning of a reply, before any content had arrived.
 #[derive(Serialize)]
 pub(crate) struct Begun {
     begins: Place,
-    /// When that was, where the whole message has another time: it took longer than a moment.
+    /// The time of the beginning, if the whole message has another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<Timestamp>,
 }
 
-/// The beginning of a reply as it is before anything of it has arrived, at this time or at that of the whole.
+/// Returns the beginning of a reply, before any content arrived, with this time or that of the whole reply.
 fn beginning(message: &AgentMessage, timestamp: Option<Timestamp>) -> Option<AgentMessage> {
     let AgentMessage::Llm(whole) = message else { return None };
     let reply = whole.message.as_assistant()?;
@@ -243,7 +244,7 @@ fn beginning(message: &AgentMessage, timestamp: Option<Timestamp>) -> Option<Age
     Some(message.into())
 }
 
-/// The reply of which this start is the beginning, where it can be read from that.
+/// Returns the short form of the start of a reply, if the start can be restored from the reply's end.
 fn begun(event: &RecordedEvent, end: &RecordedEvent, places: &Places) -> Option<Begun> {
     let (RecordedEvent::Known(event), RecordedEvent::Known(end)) = (event, end) else { return None };
     let (AgentEvent::MessageStart { message: start, .. }, AgentEvent::MessageEnd { message, .. }) =

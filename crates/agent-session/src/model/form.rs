@@ -116,7 +116,7 @@ impl LoopRecord {
         let fields = unpack(value, &mut NoReferences)
             .map_err(|reason| FormError { place: "(fields)".to_owned(), reason })?;
         let mut record = Self::deserialize(fields.clone()).map_err(wrong("(fields)"))?;
-        // What references may unfold to: each event refers to a text a few times at most.
+        // The limit for the bytes that references expand to; each event refers to a text a few times at most.
         let mut budget = text_budget(&original);
         for (at, item) in events.into_iter().enumerate() {
             let event = read_loop_event(item, &fields, &record, &mut budget)
@@ -129,7 +129,7 @@ impl LoopRecord {
     }
 }
 
-/// How many events after its beginning the end of a reply is looked for.
+/// How many events after the beginning of a reply are searched for its end.
 const NEAR: usize = 4;
 
 fn read_loop_event(
@@ -162,7 +162,7 @@ impl Resolve for Pointers<'_> {
     }
 }
 
-/// How many bytes references may unfold to, so that a small file cannot fill the memory.
+/// Returns the number of bytes that references can expand to, so that a small file cannot fill the memory.
 pub(crate) fn text_budget(value: &Value) -> usize {
     fn texts(value: &Value) -> usize {
         match value {
@@ -175,14 +175,13 @@ pub(crate) fn text_budget(value: &Value) -> usize {
     budget_for(texts(value))
 }
 
-/// How often the texts of a file may be repeated by references, on average. A reply with many calls that wait for answers
-/// names each of them in many events; honest files stay far below this.
+/// How often references can repeat the texts of a file, on average. Recorded files stay far below this.
 const UNFOLDED_PER_BYTE: usize = 64;
 
-/// What small files may unfold to in any case: 16 MiB.
+/// The minimum of the limit, for small files: 16 MiB.
 const UNFOLDED_AT_LEAST: usize = 16 << 20;
 
-/// How many bytes of references a file with so many bytes may unfold to.
+/// Returns the number of bytes that references can expand to in a file of this size.
 pub(crate) fn budget_for(bytes: usize) -> usize {
     bytes.saturating_mul(UNFOLDED_PER_BYTE).max(UNFOLDED_AT_LEAST)
 }
@@ -244,7 +243,7 @@ impl<'de> Deserialize<'de> for LoopRecord {
     }
 }
 
-/// A state that cannot be read is kept as it is.
+/// A state that cannot be read is preserved as [`OpenRun::Foreign`].
 impl<'de> Deserialize<'de> for OpenRun {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]

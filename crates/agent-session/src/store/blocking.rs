@@ -1,4 +1,4 @@
-//! Stores whose calls block, and their use from asynchronous code.
+//! Stores whose calls block, and the adapter that makes them asynchronous.
 
 use std::fmt;
 use std::sync::Arc;
@@ -94,21 +94,21 @@ pub trait BlockingSessionStore: fmt::Debug + Send + Sync {
 
 /// The right to write one session of a blocking store. It ends when the writer is dropped.
 pub trait BlockingSessionWriter: fmt::Debug + Send {
-    /// Writes a record. It is durable when the returned job has run; without a job it already is. Jobs of several
-    /// records may run in any order.
+    /// Writes a record. The record is durable after the returned job has run, and without a job when the call returns.
+    /// Jobs of several records can run in any order.
     ///
     /// # Errors
-    /// When it cannot be written. The writer is not used again; the session has to be opened anew.
+    /// When the record cannot be written. The caller drops the writer and opens the session again.
     fn append(&mut self, record: &SessionRecord<'_>) -> Result<Option<WriteJob>, SessionError>;
 
-    /// Writes the session as a whole, which replaces all records so far.
+    /// Writes the whole session, which replaces all records so far.
     ///
     /// # Errors
-    /// When it cannot be written. The records are still there then.
+    /// When the session cannot be written. The records are unchanged then.
     fn save(&mut self, session: &Session) -> Result<(), SessionError>;
 }
 
-/// Runs blocking work on the blocking pool, or right here where there is no runtime.
+/// Runs blocking work on the runtime's blocking pool, or in place if there is no runtime.
 pub(crate) async fn on_pool<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,
 ) -> Result<T, SessionError> {
@@ -119,7 +119,7 @@ pub(crate) async fn on_pool<T: Send + 'static>(
     }
 }
 
-/// The asynchronous writer over a blocking one.
+/// An asynchronous writer that makes the calls of a blocking one on the blocking pool.
 #[derive(Debug)]
 struct PoolWriter(Option<Box<dyn BlockingSessionWriter>>);
 

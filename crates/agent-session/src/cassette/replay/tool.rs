@@ -1,4 +1,4 @@
-//! A tool that gives what it gave.
+//! A tool that repeats its recorded results.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use super::Shared;
 use crate::cassette::form::{RecordedEffect, RecordedSignal, RecordedTool, RecordedToolEnd, RecordedView};
 use agent_core::{AgentTool, Effects, ToolConcurrency, ToolContext, ToolError, ToolResult, ToolSignal};
 
-/// A tool that describes itself as it did.
+/// Returns a tool with its recorded description.
 pub(super) fn recorded(tool: RecordedTool, shared: &Arc<Shared>) -> Arc<dyn AgentTool> {
     Arc::new(Replayed { face: Arc::new(Recorded(tool)), shared: Arc::clone(shared) })
 }
 
-/// A tool that describes itself as this one does now.
+/// Returns a tool with the current description of `inner`.
 pub(super) fn described(inner: Arc<dyn AgentTool>, shared: &Arc<Shared>) -> Arc<dyn AgentTool> {
     Arc::new(Replayed { face: inner, shared: Arc::clone(shared) })
 }
 
-/// How a tool of the cassette looks before it is called.
+/// The recorded description of a tool.
 struct Recorded(RecordedTool);
 
 impl Recorded {
@@ -48,7 +48,7 @@ impl AgentTool for Recorded {
         self.0.definition.parameters.clone()
     }
 
-    /// A description does nothing; [`Replayed`] answers.
+    /// Fails: a description is never executed, because [`Replayed`] answers the calls.
     async fn execute(&self, _arguments: Value, _ctx: ToolContext) -> Result<ToolResult, ToolError> {
         Err(ToolError::NotFound(self.0.definition.name.clone()))
     }

@@ -1,4 +1,4 @@
-//! Reading lines.
+//! Reads the lines of a journal.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,18 +16,18 @@ use crate::model::recording::{Recording, record_of_setup};
 use crate::model::texts::{Resolve, unpack};
 use crate::model::{LoopBase, LoopRecord, OpenRun, Session, form1};
 
-/// The long texts of a journal that is being read, in their order.
+/// The long texts of a journal that is being read, in order.
 struct ReadTexts {
     texts: Vec<String>,
-    /// For what is kept.
+    /// The remaining bytes for references in parts that are retained.
     kept: usize,
-    /// For what is dropped with its line: the input, and where the run stood.
+    /// The remaining bytes for references in parts that are dropped with their line: the inputs and the run's state.
     passing: usize,
     is_passing: bool,
 }
 
 impl ReadTexts {
-    /// Takes the references of a line back.
+    /// Resolves the references of a line.
     fn read_line(&mut self, line: Value, bytes: usize) -> Result<Value, String> {
         let Value::Object(map) = line else { return Err("this is no record".to_owned()) };
         self.passing = budget_for(bytes);
@@ -56,16 +56,16 @@ impl Resolve for ReadTexts {
     }
 }
 
-/// A session with what its journal says.
+/// The result of reading a journal.
 pub(crate) struct Replayed {
     pub(crate) recording: Option<Recording>,
-    /// Bytes of a last line that was never finished.
+    /// The size of an unfinished last line in bytes.
     pub(crate) torn_bytes: usize,
-    /// The line that could not be read, where lines before it could: `recording` has those.
+    /// The error of the first line that could not be read. `recording` contains the lines before it.
     pub(crate) broken: Option<SessionError>,
 }
 
-/// Takes the lines of a journal's file in, up to the first that cannot be read.
+/// Applies the lines of a journal's file, up to the first that cannot be read.
 pub(crate) fn replay(path: &Path, bytes: &[u8], base: Option<Recording>, id: &str) -> Replayed {
     let mut lines = bytes.split(|b| *b == b'\n');
     // What follows the last line feed was never acknowledged.
@@ -105,7 +105,7 @@ fn read_head(path: &Path, line: &[u8], id: &str) -> Result<Session, SessionError
     Ok(head)
 }
 
-/// A session that takes lines in.
+/// A session to which lines are applied.
 pub(crate) struct Lines {
     recording: Recording,
     texts: ReadTexts,
@@ -114,24 +114,24 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Begins with the session as it was saved; `bytes` is how many bytes all lines have.
+    /// Begins with the saved session; `bytes` is the size of all lines.
     pub(crate) fn new(recording: Recording, bytes: usize) -> Self {
         let kept = budget_for(bytes);
         let texts = ReadTexts { texts: Vec::new(), kept, passing: kept, is_passing: false };
         Self { recording, texts, open: OpenRunStates::new(), bytes }
     }
 
-    /// Takes a line in.
+    /// Applies a line.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why the line cannot be applied.
     pub(crate) fn take(&mut self, line: &[u8]) -> Result<(), String> {
         let value: Value = serde_json::from_slice(line).map_err(|e| e.to_string())?;
         let value = self.texts.read_line(value, self.bytes)?;
         let number = value.get("n").and_then(Value::as_u64).ok_or("it has no number")?;
         let done = self.recording.session.journal_records;
         if number <= done {
-            // The session was saved between this line and the journal's being emptied.
+            // The session was saved after this line, and the journal was not emptied.
             return Ok(());
         }
         if number != done.saturating_add(1) {
@@ -145,7 +145,7 @@ impl Lines {
         Ok(())
     }
 
-    /// The session with all lines.
+    /// Returns the session with all lines.
     pub(crate) fn finish(mut self) -> Recording {
         for (at, (setup, light)) in self.open {
             if let Some(record) = self.recording.record_mut(at) {
@@ -179,14 +179,14 @@ impl Session {
     }
 }
 
-/// An event of a group. One of a later version is none that this version could keep in its place.
+/// Applies an event of a group. An unknown event is an error, because it has no place in a record.
 fn take_group(recording: &mut Recording, event: &Value) -> Result<(), String> {
     let event = form1::read(event).map_err(|e| format!("the event of a group cannot be read: {e}"))?;
     recording.take_group(&event);
     Ok(())
 }
 
-/// Where the open loops stand, by place: setup and light form, read when the last line has been taken.
+/// The setup and the state of each open loop, by position. They are read after the last line.
 type OpenRunStates = BTreeMap<usize, (Value, Value)>;
 
 fn take_line(recording: &mut Recording, mut value: Value, open: &mut OpenRunStates) -> Result<(), String> {
@@ -235,7 +235,7 @@ fn take_line(recording: &mut Recording, mut value: Value, open: &mut OpenRunStat
     Ok(())
 }
 
-/// The setup that the session's file has of an open loop.
+/// Returns the setup of an open loop from the saved session.
 fn setup_of(record: &LoopRecord) -> Option<Value> {
     match record.open_run.as_ref()? {
         OpenRun::Known { setup, .. } => serde_json::to_value(setup).ok(),
@@ -243,7 +243,7 @@ fn setup_of(record: &LoopRecord) -> Option<Value> {
     }
 }
 
-/// A loop from the setup of its run, also where this version cannot read all of it.
+/// Creates the record of a loop from the setup of its run, also if this version cannot read all of it.
 fn record_of_setup_value(setup: &Value, loop_id: &LoopId, now: Timestamp) -> Result<LoopRecord, String> {
     if let Ok(setup) = RunSetup::deserialize(setup) {
         return Ok(record_of_setup(&setup, now));
@@ -258,7 +258,7 @@ fn read_list<T: serde::de::DeserializeOwned>(value: Option<Value>) -> Result<Vec
     value.map_or_else(|| Ok(Vec::new()), |v| serde_json::from_value(v).map_err(|e| e.to_string()))
 }
 
-/// An open run as a journal has it: from its parts, or as they are where this version cannot read them.
+/// Creates an open run from its parts, which are preserved unchanged if this version cannot read them.
 fn open_run(setup: &Value, light: &Value) -> OpenRun {
     let both = json!({ "setup": setup, "light": light });
     serde_json::from_value(both.clone()).unwrap_or(OpenRun::Foreign(both))

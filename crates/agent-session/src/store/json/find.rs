@@ -23,7 +23,7 @@ pub(super) fn find(store: &JsonStore, query: &SessionQuery) -> Result<FoundSessi
     Ok(found.page(query))
 }
 
-/// The session, if it fits. Only one is in memory at a time.
+/// Returns the session if it matches. Only one session is in memory at a time.
 fn look(
     store: &JsonStore,
     id: &SessionId,

@@ -1,4 +1,4 @@
-//! A session's file without its events: what a list needs, read without keeping the rest.
+//! The members of a session's file that a list or a search needs. The rest of the file is skipped.
 
 use agent_core::{AgentId, CostConfig, GroupMember, LoopId, SessionId, Timestamp, Usage};
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use super::super::query::{self, TextHit};
 use super::super::summary::{self, SessionSummary};
 use crate::model::{HeadMark, LoopStatus, ParallelGroupRecord, SpawnRef, head_of};
 
-/// What is read of a file.
+/// The members of a session that are read.
 #[derive(Deserialize)]
 pub(super) struct SessionHeader {
     pub(super) version: u64,

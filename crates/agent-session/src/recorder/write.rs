@@ -1,4 +1,4 @@
-//! The journal of an agent, as the driver sees it.
+//! The implementation of the agent's journal.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::model::Session;
 use crate::model::recording::Recording;
 use crate::store::{PendingWrite, SessionStore};
 
-/// Writes what runs say to a recorder's store.
+/// Writes the entries of runs to a recorder's store.
 pub(super) struct RecordingJournal(pub(super) Arc<Inner>);
 
 impl fmt::Debug for RecordingJournal {
@@ -42,7 +42,7 @@ fn unwritten(error: SessionError) -> JournalError {
 impl RecordingJournal {
     async fn write_group(&self, entry: GroupEntry<'_>) -> Result<(), SessionError> {
         let Some(id) = session_of_group(entry.event) else { return Ok(()) };
-        // The end of a group has its session behind it.
+        // At the end of a group, its session usually exists.
         let new = || match entry.event {
             AgentEvent::ParallelLoopStart(start) => session_of_start(start),
             _ => Session::new(id.clone(), "".into(), entry.now),
@@ -131,7 +131,7 @@ impl Inner {
         self.lock().sessions.get(id).is_some_and(|t| t.journal.is_some())
     }
 
-    /// Takes an opened session in, and names those of the same agent that have no open loop.
+    /// Adds an opened session, and returns the other sessions of the same agent that have no open loop.
     fn begin_writing(&self, id: &SessionId, journal: SessionJournal, recording: Recording) -> Vec<SessionId> {
         let mut state = self.lock();
         let agent = recording.session.agent_id.clone();

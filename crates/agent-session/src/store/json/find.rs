@@ -1,4 +1,4 @@
-//! Looking for sessions in a directory: one file after the other.
+//! Searches a directory of sessions, one file after the other.
 
 use agent_core::SessionId;
 

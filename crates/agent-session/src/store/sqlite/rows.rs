@@ -1,4 +1,4 @@
-//! From sessions to rows.
+//! Writes sessions to rows.
 
 use agent_core::MessageRef;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -10,12 +10,12 @@ use super::Failure;
 use crate::model::texts::pack;
 use crate::model::{LoopRecord, LoopStatus, Session};
 
-/// What becomes of messages that the database has of a loop that is written.
+/// The treatment of stored messages of a loop that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Messages {
-    /// They are the same: only new ones are written.
+    /// The stored messages are unchanged, and only new ones are written.
     Kept,
-    /// They may be others: all are written again where the loop is not the same.
+    /// The stored messages can differ. They are compared, and written again from the first difference.
     Replaced,
 }
 
@@ -26,7 +26,7 @@ pub(super) enum List {
     Other = 1,
 }
 
-/// Writes a session as a whole, and drops its records.
+/// Writes a whole session and deletes its records.
 pub(super) fn put_session(t: &Transaction<'_>, session: &Session, messages: Messages) -> Result<(), Failure> {
     let head = session.head_value().map_err(Failure::encode)?.to_string();
     let row = put_row(t, &SessionSummary::of(session), Some(&head))?;
@@ -79,7 +79,7 @@ pub(super) fn put_row(t: &Transaction<'_>, s: &SessionSummary, head: Option<&str
     Ok(row)
 }
 
-/// The row of a loop, made where it is not there.
+/// Returns the row of a loop, which is inserted if it does not exist.
 pub(super) fn loop_row(t: &Transaction<'_>, session: i64, position: usize, id: &str) -> Result<i64, Failure> {
     let found = t
         .prepare_cached("SELECT loop FROM loops WHERE session = ?1 AND id = ?2")?
@@ -134,7 +134,7 @@ fn put_loop(
     Ok(())
 }
 
-/// How many messages of a list there are.
+/// Returns the number of stored messages of a list.
 fn count(t: &Transaction<'_>, row: i64, list: List) -> Result<usize, Failure> {
     let count: i64 = t
         .prepare_cached("SELECT count(*) FROM messages WHERE loop = ?1 AND list = ?2")?
@@ -160,7 +160,7 @@ fn keep_same(t: &Transaction<'_>, row: i64, list: List, bodies: &[String]) -> Re
     Ok(same)
 }
 
-/// The words that a message is found by.
+/// Returns the words of a message for the full-text index.
 pub(super) fn words_of(message: &MessageRef) -> String {
     let mut line = String::new();
     for (_, word) in words::words(&message.text()) {
@@ -170,7 +170,7 @@ pub(super) fn words_of(message: &MessageRef) -> String {
     line
 }
 
-/// The JSON of a message, in the same form as in a loop.
+/// Returns the JSON of a message in the same form as in a loop.
 pub(super) fn body_of(message: &MessageRef) -> Result<String, Failure> {
     let value = serde_json::to_value(message).map_err(Failure::encode)?;
     Ok(pack(value, &mut |_| None).to_string())
@@ -200,12 +200,12 @@ pub(super) fn put_message(
     Ok(())
 }
 
-/// SQLite's numbers have a sign. What does not fit is no number that means anything here.
+/// Converts a number to SQLite's signed type. A larger number becomes the maximum.
 pub(super) fn number(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// The status in the database, in the same form as in JSON.
+/// Returns the name of a status, in the same form as in JSON.
 pub(super) fn status_name(status: LoopStatus) -> String {
     match serde_json::to_value(status) {
         Ok(Value::String(name)) => name,

@@ -1,4 +1,4 @@
-//! Writing one session of the database.
+//! Writes one session of the database.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,26 +15,26 @@ use super::{Failure, Shared, SqliteStore, held};
 use crate::error::SessionError;
 use crate::model::Session;
 
-/// The right to write a session, and the records that wait for the database.
+/// The writer of a session, and the records that wait for the database.
 #[derive(Debug)]
 pub(super) struct SqliteWriter {
     shared: Arc<Shared>,
     queue: Arc<Mutex<Queue>>,
-    /// What lists say of the session, without what its open loop has used.
+    /// The summary of the session after the last record.
     summary: SessionSummary,
-    /// Which loop the last record was of, and what it had used before.
+    /// The tokens of each loop that the summary includes.
     used: Vec<Usage>,
-    /// Let go last, after everything is written.
+    /// Declared last, so that it is released after everything is written.
     _lock: WriteLock,
 }
 
-/// The records in their order. A task that writes takes all of them, so that none is written before an earlier one.
+/// The waiting records in order. A job takes all of them, so that no record is written before an earlier one.
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Waiting>,
     /// Whether the session has a row.
     is_stored: bool,
-    /// Set when a record could not be written: nothing may be written after it.
+    /// Set when a record could not be written, because nothing can be written after it.
     is_broken: bool,
 }
 
@@ -43,14 +43,14 @@ struct Waiting {
     number: u64,
     line: String,
     durability: Durability,
-    /// None for the record of a group.
+    /// The changes of a loop; `None` for the record of a group.
     of_loop: Option<OfLoop>,
     summary: SessionSummary,
-    /// The session without its loops, for the first record of a session that is not there.
+    /// The session without its loops, for the first record of a new session.
     head: Option<String>,
 }
 
-/// What a record brings to its loop.
+/// The new messages of a record's loop.
 #[derive(Debug)]
 struct OfLoop {
     position: usize,
@@ -64,7 +64,7 @@ impl SqliteWriter {
         let found = match store.read_session(id) {
             Ok(mut session) => {
                 session.nobody_drives_branches();
-                // What the records hold goes into the loops, so that all records are written by one process.
+                // The records move to the loops, so that all records of a session are written by one process.
                 store.shared.write("written", |t| rows::put_session(t, &session, Messages::Kept))?;
                 Some(session)
             }
@@ -83,7 +83,7 @@ impl SqliteWriter {
         Ok((writer, found))
     }
 
-    /// Counts what a record brought.
+    /// Updates the summary by a record.
     fn count(&mut self, record: &SessionRecord<'_>) {
         let new = SessionSummary::without_loops(record.session);
         let known = std::mem::replace(&mut self.summary, new);
@@ -94,7 +94,6 @@ impl SqliteWriter {
         summary.usage = known.usage;
         summary.cost_micros = known.cost_micros;
         summary.loops = record.session.loops.len() as u64;
-        // The loops before the last one that are open are few; the others do not change the answer.
         summary.status = summary::status_of_session(record.session);
         let (Some(position), Some(loop_record)) = (record.position, record.record()) else { return };
         summary.add_model(&loop_record.config.model);
@@ -163,7 +162,7 @@ impl BlockingSessionWriter for SqliteWriter {
         let mut queue = held_queue(&self.queue);
         super::write(&mut connection, |t| rows::put_session(t, session, Messages::Kept))
             .map_err(|f| f.named(&self.shared.path, "written"))?;
-        // What waits is in the session.
+        // The session contains the waiting records.
         queue.waiting.clear();
         queue.is_stored = true;
         drop(queue);
@@ -178,7 +177,7 @@ fn held_queue(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes all records that wait, in one transaction.
+/// Writes all waiting records in one transaction.
 fn drain(connection: &mut Connection, queue: &Mutex<Queue>) -> Result<(), Failure> {
     let waiting = {
         let mut queue = held_queue(queue);

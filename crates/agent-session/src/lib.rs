@@ -92,18 +92,3 @@ pub use store::{MAX_SESSION_BYTES, SqliteStore};
 pub use travel::{Arrival, Comparison, OutlineTurn, TimeTravel};
 #[doc(inline)]
 pub use waiting::{OpenRuns, Unfinished, UnfinishedSessions};
-
-/// Compiles the examples of the page about sessions.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/concepts/sessions.md")]
-struct SessionsPage;
-
-/// Runs the example of the page about stores outside of this crate.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/guides/own-store.md")]
-struct OwnStorePage;
-
-/// Runs the examples of the page about checkpoints.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/concepts/checkpoints.md")]
-struct CheckpointsPage;

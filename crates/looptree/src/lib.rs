@@ -198,3 +198,15 @@ struct JournalGuide;
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/guides/own-environment.md")]
 struct EnvironmentGuide;
+
+/// The examples of the pages about sessions, checkpoints and stores.
+#[cfg(all(doctest, feature = "testing", feature = "sqlite"))]
+#[doc = include_str!("../../../docs/concepts/sessions.md")]
+#[doc = include_str!("../../../docs/concepts/checkpoints.md")]
+#[doc = include_str!("../../../docs/guides/own-store.md")]
+struct SessionPages;
+
+/// The example of the page about sub-agents.
+#[cfg(all(doctest, feature = "tools", feature = "anthropic"))]
+#[doc = include_str!("../../../docs/tools/sub-agent.md")]
+struct SubAgentPage;

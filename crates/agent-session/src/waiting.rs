@@ -84,7 +84,7 @@ pub struct Unfinished {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct UnfinishedSessions {
-    /// The open runs.
+    /// The open runs, newest first.
     pub runs: Vec<Unfinished>,
     /// Sessions that could not be read, or whose open run could not be read, with the error.
     pub unreadable: Vec<(SessionId, SessionError)>,

@@ -106,7 +106,7 @@ pub struct RecordedCall {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum RecordedEffect {
-    /// A model call.
+    /// A call of a model.
     Model {
         /// The request, as positions in the cassette's tables.
         request: RecordedRequest,
@@ -117,7 +117,7 @@ pub enum RecordedEffect {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<RecordedModelEnd>,
     },
-    /// A tool call.
+    /// A call of a tool.
     Tool {
         /// The name of the tool.
         name: String,
@@ -165,7 +165,7 @@ pub enum RecordedModelEnd {
 pub enum RecordedSignal {
     /// The result so far.
     Update(ToolResult),
-    /// A progress message.
+    /// A message about the progress of the call.
     Progress(String),
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn read_event(mut value: Value, record: &LoopRecord) -> Result<Record
     Ok(RecordedEvent::Known(Box::new(event)))
 }
 
-/// Returns the placeholder of a message while the rest of the event is read.
+/// Returns the message that replaces another one while the rest of the event is read.
 fn blank() -> Value {
     json!({ "role": "extension", "kind": "", "data": null })
 }

@@ -49,27 +49,24 @@ use crate::loaded::LoadedSession;
 use crate::recorder::SessionRecorder;
 use crate::store::{MAX_FILE_BYTES, SessionStore, files};
 
-/// Keeping an agent's conversation in a file.
+/// Saves and loads the conversation of an agent as a file. Implemented for agents and handles.
 pub trait SaveContext {
-    /// Writes the messages as a JSON array, in one step.
+    /// Writes the messages to a file as a JSON array, which replaces the file atomically.
     ///
     /// # Errors
-    /// When it cannot be written. The file is as it was then.
+    /// When the file cannot be written. Its previous content is unchanged.
     fn save_context(&self, path: impl AsRef<Path>) -> Result<(), SessionError>;
 
     /// Replaces the conversation by the messages of a file, and returns the repairs that the messages needed.
     ///
     /// # Errors
-    /// When there is no such file, when it is not a list of messages, or a run is open. The conversation stays as it was.
+    /// When the file does not exist or is not a list of messages, and when a run is open. The conversation is unchanged.
     fn load_context(&self, path: impl AsRef<Path>) -> Result<Vec<Repair>, SessionError>;
 }
 
 impl SaveContext for AgentHandle {
     fn save_context(&self, path: impl AsRef<Path>) -> Result<(), SessionError> {
-        let encode = |source| SessionError::Encode { what: "the conversation", source };
-        let mut text = serde_json::to_vec_pretty(&self.messages()).map_err(encode)?;
-        text.push(b'\n');
-        files::replace(path.as_ref(), &text)
+        files::replace_json(path.as_ref(), "the conversation", &self.messages())
     }
 
     fn load_context(&self, path: impl AsRef<Path>) -> Result<Vec<Repair>, SessionError> {
@@ -78,27 +75,24 @@ impl SaveContext for AgentHandle {
     }
 }
 
-/// Keeping an agent's snapshot in a file. It holds no keys.
+/// Saves and loads the snapshot of an agent as a file. A snapshot contains no API keys.
 pub trait AgentSnapshotFile: Sized {
-    /// Writes it, in one step.
+    /// Writes the snapshot to a file, which it replaces atomically.
     ///
     /// # Errors
-    /// When it cannot be written. The file is as it was then.
+    /// When the file cannot be written. Its previous content is unchanged.
     fn save(&self, path: impl AsRef<Path>) -> Result<(), SessionError>;
 
-    /// Reads it.
+    /// Reads a snapshot from a file.
     ///
     /// # Errors
-    /// When there is no such file, when it is not a snapshot, or one of a later version.
+    /// When the file does not exist, is not a snapshot, or has a later version.
     fn load(path: impl AsRef<Path>) -> Result<Self, SessionError>;
 }
 
 impl AgentSnapshotFile for AgentSnapshot {
     fn save(&self, path: impl AsRef<Path>) -> Result<(), SessionError> {
-        let encode = |source| SessionError::Encode { what: "the snapshot", source };
-        let mut text = serde_json::to_vec_pretty(self).map_err(encode)?;
-        text.push(b'\n');
-        files::replace(path.as_ref(), &text)
+        files::replace_json(path.as_ref(), "the snapshot", self)
     }
 
     fn load(path: impl AsRef<Path>) -> Result<Self, SessionError> {
@@ -114,7 +108,7 @@ impl AgentSnapshotFile for AgentSnapshot {
     }
 }
 
-/// Continuing from a stored session.
+/// Restores an agent from a stored session. Implemented for [`BasicAgent`].
 #[async_trait]
 pub trait RestoreSession: Sized {
     /// Opens a session for writing, restores the agent from it, and records the agent to it from now on. The recorder
@@ -179,7 +173,7 @@ impl RestoreSession for BasicAgent {
         };
         snapshot.suspended = run.map(Box::new);
         snapshot.recorded = false;
-        // A session does not hold the system prompt: what is set here counts as what was there.
+        // A session does not contain the system prompt, so the agent's own prompt does not count as a change.
         snapshot.system_prompt = self.state().system_prompt.to_string();
         snapshot.changed = false;
         // A fork without a loop of its own: its first loop is a branch of the last loop that was copied.
@@ -220,14 +214,13 @@ fn check_environment(agent: &BasicAgent, run: &Run) -> Result<(), SessionError> 
     Err(SessionError::Missing { session_id: setup.session_id.clone(), missing })
 }
 
-/// An agent as seed 003's first users built it: an Ollama model, its host, a system prompt, and the file that its
-/// conversation is kept in. The conversation is taken from the file where there is one, and the model can save it with
-/// `save_session_context`.
+/// Builds an agent from an Ollama model, its host, a system prompt and a conversation file. Loads the conversation if the
+/// file exists; the model can save it with the tool `save_session_context`.
 ///
-/// The provider comes by `with_provider`, as for [`BasicAgent::from_legacy`].
+/// Set the provider with `with_provider`, as for [`BasicAgent::from_legacy`].
 ///
 /// # Errors
-/// When the file is there and cannot be read.
+/// When the file exists and cannot be read.
 pub fn from_legacy(
     model: Option<&str>,
     host: Option<&str>,
@@ -245,10 +238,7 @@ pub fn from_legacy(
 }
 
 fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, SessionError> {
-    let bytes = files::read(path, MAX_FILE_BYTES)?.ok_or_else(|| SessionError::NotFound {
-        id: path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default(),
-        store: path.parent().map(|dir| dir.display().to_string()).unwrap_or_default(),
-    })?;
+    let bytes = files::read_existing(path, MAX_FILE_BYTES)?;
     serde_json::from_slice(&bytes)
         .map_err(|e| SessionError::corrupt(path, format!("line {}, column {}", e.line(), e.column()), e))
 }

@@ -1,6 +1,6 @@
 //! Cassettes: a run with its model calls, tool calls, clock and ids in one file, and its strict replay.
 //!
-//! A [`CassetteRecorder`] wraps the provider, the tools and the environment of an agent and records every call with its
+//! A [`CassetteRecorder`] wraps the provider, the tools and the environment of an agent and records every call and its
 //! result. The [`Cassette`] is one JSON document. A [`Replay`] answers from it without network, processes or files, and
 //! the replayed run has the same events, times and ids. A replay is strict: at the first call that differs from the
 //! recorded one the run ends with a [`Divergence`], which names the place and shows both sides. A cassette of a run with

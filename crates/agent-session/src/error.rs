@@ -58,7 +58,7 @@ pub enum SessionError {
         path: PathBuf,
         /// The version of the file.
         found: u32,
-        /// The newest that is known.
+        /// The latest version that can be read.
         known: u32,
     },
     /// The file is larger than the store reads.
@@ -69,7 +69,7 @@ pub enum SessionError {
     TooLarge {
         /// The path of the file.
         path: PathBuf,
-        /// The most that is read.
+        /// The limit in bytes.
         limit: u64,
     },
     /// An operation of the operating system failed.
@@ -103,12 +103,12 @@ pub enum SessionError {
     Store {
         /// The object of the operation, for example a session.
         what: String,
-        /// What it was to do with it, as a past participle: "written".
+        /// The operation, as a past participle: "written".
         action: &'static str,
         /// The cause of the failure.
         source: BoxError,
     },
-    /// Something cannot be written as JSON.
+    /// A value cannot be written as JSON.
     #[error("{what} cannot be written as JSON: {source}")]
     Encode {
         /// The value that was encoded.
@@ -132,12 +132,12 @@ pub enum SessionError {
         /// The reason why the run cannot be resumed.
         source: BoxError,
     },
-    /// The session has no such point.
+    /// The session has no such place.
     #[error("session {session_id} has no place after {point}; Session::points lists those that it has")]
     NoPoint {
         /// The id of the session.
         session_id: SessionId,
-        /// The point that was requested.
+        /// The place that was requested.
         point: Point,
     },
     /// No run of the session waits for an answer.
@@ -164,7 +164,8 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// Returns the error of a store that could not do something with a session: `what` could not be `action`.
+    /// Creates the error of a store outside of this crate: `what` could not be `action`, for example "the session" and
+    /// "written".
     pub fn store(what: impl Into<String>, action: &'static str, source: impl Into<BoxError>) -> Self {
         Self::Store { what: what.into(), action, source: source.into() }
     }

@@ -1,7 +1,7 @@
 //! The state of files that tools used, recorded in the session, to warn when a conversation continues over other files.
 //!
-//! A [`FileWatch`] notes by two hooks, in the details of the tools' results, what each file was before it was first
-//! touched and after each call that changed it. No content is kept: length, time and a hash.
+//! A [`FileWatch`] adds two hooks. They record in the details of tool results the state of each file before its first use
+//! and after each call that changed it. A state is the length, the time and a hash, never the content.
 //!
 //! ```
 //! use agent_core::hooks::Hooks;
@@ -33,24 +33,24 @@ use serde_json::Value;
 pub use mark::{FileMark, MAX_HASHED_BYTES};
 pub use watch::{FileWatch, MAX_WATCHED_FILES};
 
-/// The key in a tool result's details under which a [`FileWatch`] notes files.
+/// The key in the details of a tool result under which a [`FileWatch`] records the states of files.
 pub const FILE_NOTES: &str = "file_state";
 
-/// What files look like, by their paths below the workspace, with `/` between the parts. A file that is not there is
-/// noted as `null`.
+/// The states of files by their paths below the workspace, with `/` between the parts. A file that does not exist is
+/// `null` in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FileState(pub(crate) BTreeMap<String, Option<FileMark>>);
 
-/// A file that is not what it was.
+/// A file whose state differs from an earlier or another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileDifference {
-    /// Its path below the workspace.
+    /// The path below the workspace.
     pub path: String,
-    /// What it was; `None` for no file.
+    /// The earlier state; `None` if the file did not exist.
     pub then: Option<FileMark>,
-    /// What it is; `None` for no file.
+    /// The later state; `None` if the file does not exist.
     pub now: Option<FileMark>,
 }
 
@@ -65,60 +65,46 @@ impl fmt::Display for FileDifference {
     }
 }
 
-/// What a tool result says of files.
+/// The states of files in the details of a tool result.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Notes {
-    /// Of files that were not known: what they were before.
+    /// The earlier states of files that were not known before.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     before: BTreeMap<String, Option<FileMark>>,
-    /// Of files that changed: what they are.
+    /// The new states of files that changed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     after: BTreeMap<String, Option<FileMark>>,
 }
 
 impl FileState {
-    /// Whether nothing is known.
+    /// Returns whether no file is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The files, by path; `None` for one that is not there.
+    /// Returns the files by path; `None` for a file that does not exist.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Option<&FileMark>)> {
         self.0.iter().map(|(path, mark)| (path.as_str(), mark.as_ref()))
     }
 
-    /// The files below this directory that are not what is noted here. Reads those whose length is the same and whose
-    /// time is another.
+    /// Returns the files below `root` whose current state differs from the recorded one. Reads files of equal length whose
+    /// time has changed. Blocks.
     #[must_use]
     pub fn differences(&self, root: impl AsRef<Path>) -> Vec<FileDifference> {
         let root = root.as_ref();
-        let differs = |(path, then): (&String, &Option<FileMark>)| {
-            let now = mark::look(&root.join(path), then.as_ref());
-            (!mark::same(then.as_ref(), now.as_ref())).then(|| FileDifference {
-                path: path.clone(),
-                then: then.clone(),
-                now,
-            })
-        };
-        self.0.iter().filter_map(differs).collect()
+        let now = |path: &String, then: &Option<FileMark>| mark::look(&root.join(path), then.as_ref());
+        self.0.iter().filter_map(|(path, then)| difference(path, then, now(path, then))).collect()
     }
 
-    /// The files that both know and that differ.
+    /// Returns the files that both states contain and that differ.
     #[must_use]
     pub fn compared_to(&self, other: &Self) -> Vec<FileDifference> {
-        let differs = |(path, then): (&String, &Option<FileMark>)| {
-            let now = other.0.get(path)?;
-            (!mark::same(then.as_ref(), now.as_ref())).then(|| FileDifference {
-                path: path.clone(),
-                then: then.clone(),
-                now: now.clone(),
-            })
-        };
-        self.0.iter().filter_map(differs).collect()
+        let known = self.0.iter().filter_map(|(path, then)| Some((path, then, other.0.get(path)?)));
+        known.filter_map(|(path, then, now)| difference(path, then, now.clone())).collect()
     }
 
-    /// Applies the file notes of a message before the place.
+    /// Applies the recorded states of a message that is before the place.
     pub(crate) fn note_after(&mut self, message: &AgentMessage) {
         let Some(notes) = notes(message) else { return };
         for (path, mark) in notes.before {
@@ -127,13 +113,18 @@ impl FileState {
         self.0.extend(notes.after);
     }
 
-    /// Applies the file notes of any message to files whose state is unknown.
+    /// Applies the earlier states that any message has of files whose state is unknown.
     pub(crate) fn note_before(&mut self, message: &AgentMessage) {
         let Some(notes) = notes(message) else { return };
         for (path, mark) in notes.before {
             self.0.entry(path).or_insert(mark);
         }
     }
+}
+
+fn difference(path: &str, then: &Option<FileMark>, now: Option<FileMark>) -> Option<FileDifference> {
+    let differs = !mark::same(then.as_ref(), now.as_ref());
+    differs.then(|| FileDifference { path: path.to_owned(), then: then.clone(), now })
 }
 
 fn notes(message: &AgentMessage) -> Option<Notes> {

@@ -34,8 +34,8 @@
 //!
 //! # What is written when
 //!
-//! Each input of a run is one line. It is appended to `{session_id}.journal.jsonl` before the run acts on it, at a cost
-//! proportional to the new messages and events. Saving or closing a session writes the readable file `{session_id}.json`, which
+//! Each input of a run becomes one line, which is appended to `{session_id}.journal.jsonl` before the run acts on the
+//! input. The cost is proportional to the new messages and events. Saving or closing a session writes the readable file `{session_id}.json`, which
 //! contains everything from the journal. A killed process loses at most the line that it was writing.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -92,18 +92,3 @@ pub use store::{MAX_SESSION_BYTES, SqliteStore};
 pub use travel::{Arrival, Comparison, OutlineTurn, TimeTravel};
 #[doc(inline)]
 pub use waiting::{OpenRuns, Unfinished, UnfinishedSessions};
-
-/// Compiles the examples of the page about sessions.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/concepts/sessions.md")]
-struct SessionsPage;
-
-/// Runs the example of the page about stores outside of this crate.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/guides/own-store.md")]
-struct OwnStorePage;
-
-/// Runs the examples of the page about checkpoints.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/concepts/checkpoints.md")]
-struct CheckpointsPage;

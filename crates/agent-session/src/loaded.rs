@@ -29,29 +29,28 @@ pub struct LoadedSession {
 }
 
 impl LoadedSession {
-    /// A session that a store has loaded.
+    /// Creates a loaded session, for stores.
     #[must_use]
     pub fn new(session: Session) -> Self {
         Self { session, torn_bytes: 0 }
     }
 
-    /// The same session, after an unfinished last record of this many bytes was dropped.
+    /// Sets the number of bytes of an unfinished last record that was dropped.
     #[must_use]
     pub fn with_torn_bytes(mut self, bytes: usize) -> Self {
         self.torn_bytes = bytes;
         self
     }
 
-    /// The same session, with open loops marked as [`Interrupted`](LoopStatus::Interrupted). A store does this when no
-    /// writer has the session.
+    /// Marks running loops as [`Interrupted`](LoopStatus::Interrupted). A store calls this when no writer has the session.
     #[must_use]
     pub fn interrupted(mut self) -> Self {
         self.mark_interrupted();
         self
     }
 
-    /// Bytes of a last line of the journal that was never finished and is left out: its writer was killed while writing it
-    /// and nothing was done about what it says. 0 where there was none.
+    /// Returns the size in bytes of an unfinished last line of the journal, which was dropped; 0 if there was none. Its
+    /// writer was killed while writing it, and the run had not acted on it.
     #[must_use]
     pub fn torn_bytes(&self) -> usize {
         self.torn_bytes
@@ -75,12 +74,12 @@ impl LoadedSession {
         }
     }
 
-    /// The run of the [head](Session::head), where it is open: cut off, or waiting for an answer. It stands where its last record
-    /// left it and can be driven on.
+    /// Returns the open run of the [head](Session::head), in the state of its last record; `None` if the head is over. An
+    /// open run was cut off or waits for an answer, and can be resumed.
     ///
     /// # Errors
-    /// When its state was written by another version that this one cannot read, or does not belong to its events. The
-    /// session is good without it: [`Session::history`] closes the loop.
+    /// [`SessionError::Resume`] when the state was written by a version that this one cannot read, or does not match the
+    /// events. The session can be used without it: [`Session::history`] closes the loop.
     pub fn open_run(&self) -> Result<Option<Run>, SessionError> {
         match self.session.head_at(self.session.loops.len()) {
             Some(head) => self.open_run_at(head),
@@ -88,8 +87,8 @@ impl LoadedSession {
         }
     }
 
-    /// The run of this loop, as in [`open_run`](Self::open_run): one of several branches that were cut off, for example. `None`
-    /// also where there is no such loop.
+    /// Returns the open run of a loop, as [`open_run`](Self::open_run) does, for example of a branch that was cut off.
+    /// `None` also when the loop does not exist.
     ///
     /// # Errors
     /// As [`open_run`](Self::open_run).

@@ -1,4 +1,4 @@
-//! A session as a page that people read.
+//! Renders a session as Markdown for human readers.
 //!
 //! ```
 //! use agent_core::Timestamp;
@@ -19,7 +19,7 @@ use crate::store::SessionSummary;
 pub fn to_markdown(session: &Session) -> String {
     let summary = SessionSummary::of(session);
     let mut out = String::new();
-    // Writing to a text cannot fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(out, "# Session {}\n", session.session_id);
     let _ = writeln!(out, "- agent: {}", session.agent_id);
     let _ = writeln!(out, "- begun: {}", session.created_at.to_rfc3339());
@@ -28,7 +28,7 @@ pub fn to_markdown(session: &Session) -> String {
         let _ = writeln!(out, "- models: {}", summary.models.into_iter().collect::<Vec<_>>().join(", "));
     }
     let _ = writeln!(out, "- tokens: {} in, {} out", summary.usage.prompt_tokens(), summary.usage.output);
-    // Otherwise it is the last one.
+    // Shown only if the head is not the last loop.
     if let Some(head) = session.head()
         && session.loops.last().is_some_and(|last| last.loop_id != head.loop_id)
     {
@@ -113,7 +113,7 @@ fn write_message(out: &mut String, message: &AgentMessage) {
     }
 }
 
-/// A block of text that its content cannot end.
+/// Appends a fenced block. The fence is longer than any run of backticks in the text, so the text cannot end it.
 fn fenced(out: &mut String, language: &str, text: &str) {
     let mut longest = 0;
     let mut run = 0;

@@ -1,8 +1,8 @@
-//! What a session is: loops with their messages, turns and events, linked to a tree.
+//! The data types of a session: loops with their messages, turns and events, linked to a tree.
 //!
-//! A message is stored once; turns refer to it by its place in [`LoopRecord::messages`]. In memory events share the
-//! messages; in the file they refer to them. Times are milliseconds since 1970-01-01 UTC. Fields and kinds of event that
-//! a later version adds survive a load and a save.
+//! A message is stored once; turns refer to it by its position in [`LoopRecord::messages`]. In memory, events share the
+//! messages; in a file, they refer to them by position. Times are milliseconds since 1970-01-01 UTC. Fields and kinds of
+//! events that a later version adds are preserved by a load and a save.
 //!
 //! ```
 //! use agent_core::{SessionId, Timestamp};
@@ -40,38 +40,45 @@ pub(crate) use fold::fold_loop;
 pub use origin::{ForkRef, ParallelGroupRecord};
 pub(crate) use tree::{HeadMark, head_of};
 
-/// The version that sessions are written with. It rises when a reader of this version could misread a file; new fields
-/// and new kinds of event do not raise it.
+/// The version of the form in which sessions are written. It increases when an older reader could misread a file. New
+/// fields and new kinds of events do not increase it.
 pub const SESSION_VERSION: u32 = 1;
 
-/// A session: all loops that belong together, in the order in which they began.
-#[derive(Debug, Clone, PartialEq)]
+/// A session: the loops of one agent that belong together, in the order in which they began.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 #[non_exhaustive]
 pub struct Session {
     /// The id of the session.
     pub session_id: SessionId,
     /// The id of the agent.
     pub agent_id: AgentId,
-    /// When its first loop began.
+    /// The time when the first loop began.
     pub created_at: Timestamp,
-    /// When something was last recorded.
+    /// The time of the last record.
     pub last_active_at: Timestamp,
-    /// Why it was begun.
+    /// The reason why the session was created.
     pub formation: SessionFormation,
-    /// The call that began it, for the session of a sub-agent.
+    /// For the session of a sub-agent, the tool call that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_spawn_ref: Option<SpawnRef>,
-    /// The place of another session that this one continues, for a fork.
+    /// For a fork, the place of the other session that this one continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkRef>,
-    /// How long it is meant to be kept.
+    /// How long the session is meant to be stored.
+    #[serde(default)]
     pub scope: SessionScope,
     /// The loops, in the order in which they began.
+    #[serde(skip)]
     pub loops: Vec<LoopRecord>,
-    /// The last journal record that is in here.
+    /// The number of the last journal record that the session contains.
+    #[serde(default)]
     pub(crate) journal_records: u64,
+    #[serde(skip)]
     pub(crate) extra: Extra,
 }
 
-/// Why a session was begun.
+/// The reason why a session was created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum SessionFormation {
@@ -80,16 +87,16 @@ pub enum SessionFormation {
         /// The time of the call.
         timestamp: Timestamp,
     },
-    /// Its first loop began.
+    /// The session was created by its first loop.
     FirstLoop {
         /// The time when the loop began.
         timestamp: Timestamp,
     },
-    /// The one before had been silent for long.
+    /// The agent's previous session was inactive for longer than a threshold.
     InactivityTimeout {
-        /// How long it had to be silent, in seconds.
+        /// The threshold in seconds.
         threshold_secs: u64,
-        /// The session that was silent.
+        /// The session that was inactive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         previous_session_id: Option<SessionId>,
         /// The time when the new session began.
@@ -114,19 +121,19 @@ impl SessionFormation {
     }
 }
 
-/// How long a session is meant to be kept. Nothing here deletes one; it is a note for programs that do.
+/// How long a session is meant to be stored. A note for programs that delete sessions; this crate never deletes one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum SessionScope {
-    /// As long as it is of use.
+    /// As long as the program needs it.
     #[default]
     Ephemeral,
     /// Until a program or the user deletes it.
     Persistent,
 }
 
-/// A loop: one run, from its start to its end.
+/// A loop: the record of one run, from its start to its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 #[non_exhaustive]
@@ -137,62 +144,63 @@ pub struct LoopRecord {
     pub session_id: SessionId,
     /// The agent that ran the loop.
     pub agent_id: AgentId,
-    /// The loop that it continues or was started by; may be in another session.
+    /// The loop that this one continues, or whose tool call started it. It can be in another session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_loop_id: Option<LoopId>,
-    /// How it continues; `Initial` for a first loop.
+    /// How this loop continues its parent; `Initial` for a first loop.
     #[serde(default)]
     pub continuation_kind: ContinuationKind,
     /// The time when the loop began.
     pub started_at: Timestamp,
-    /// When it ended; absent while it is open.
+    /// The time when the loop ended; absent while it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     /// The state or result of the loop.
     pub status: LoopStatus,
-    /// Why it was refused, for `Rejected`.
+    /// For `Rejected`, the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejection: Option<String>,
-    /// How the run says that it ended, in full.
+    /// The end of the run in full, as in its `AgentEnd` event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ended>,
-    /// What it ran with; no secrets.
+    /// The configuration of the run, without secrets.
     #[serde(default)]
     pub config: LoopConfigSnapshot,
-    /// The conversation before the loop. If it is absent, the loop begins with the conversation after the loop before.
+    /// The conversation before the loop. If it is absent, the loop begins with the conversation after the previous head.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<LoopBase>,
-    /// Its messages in the order of their ends, as `AgentEnd` lists them.
+    /// The loop's own messages in the order in which they ended, as `AgentEnd` lists them.
     #[serde(default)]
     pub messages: Vec<MessageRef>,
-    /// Messages that are not the loop's own: replies of attempts that were tried again, and what compactions put in.
+    /// Messages that events refer to and that are not the loop's own: replies of retried attempts, and the messages that
+    /// compactions inserted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub other_messages: Vec<MessageRef>,
     /// The turns of the loop, in order.
     #[serde(default)]
     pub turns: Vec<Turn>,
-    /// Tokens of all turns.
+    /// The tokens of all turns.
     #[serde(default)]
     pub usage: Usage,
-    /// What the caller wanted to have noted.
+    /// The metadata that the caller set for the run.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub metadata: Value,
     /// The events of the loop, in order.
     #[serde(skip)]
     pub events: Vec<LoopEvent>,
-    /// Loops of the same session that continue it.
+    /// The loops of the same session that continue this one.
     #[serde(default)]
     pub children_loop_ids: Vec<LoopId>,
-    /// Loops of other sessions that its tool calls began.
+    /// The loops of sub-agents that tool calls of this loop started.
     #[serde(default)]
     pub child_loop_refs: Vec<ChildLoopRef>,
-    /// Its place in a group of parallel loops: a branch, or the judge.
+    /// The role in a group of parallel loops: a branch, or the judge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupMember>,
-    /// What a branch knows of its group; there from its announcement on.
+    /// For a branch, the group and its selection. Present from the announcement of the group on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_group: Option<ParallelGroupRecord>,
-    /// Where an open run stands; absent when it has ended.
+    /// The state of an open run; absent when the run has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_run: Option<OpenRun>,
     #[serde(skip)]
@@ -203,73 +211,73 @@ pub struct LoopRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum LoopStatus {
-    /// It was announced and has not begun.
+    /// The loop was announced and has not begun.
     Pending,
-    /// It has begun and has not ended.
+    /// The loop has begun and has not ended.
     Running,
-    /// It waits for an answer.
+    /// The run waits for an answer.
     Suspended,
-    /// It did what there was to do.
+    /// The run ended with a reply.
     Completed,
-    /// It was refused: by `before_loop` or by an input filter. `rejection` says why.
+    /// A `before_loop` hook or an input filter denied the run. `rejection` contains the reason.
     Rejected,
-    /// It was stopped by a limit or by `before_turn`; what it did stands.
+    /// A limit, a budget or a `before_turn` hook stopped the run. Its results remain.
     Stopped,
-    /// The model could not be asked, or its answer could not be used.
+    /// The model could not be called, or its reply could not be used.
     Failed,
-    /// The caller aborted it.
+    /// The caller aborted the run.
     Aborted,
-    /// It was cut off: its process ended, its task was dropped, or a record could not be written.
+    /// The run was cut off: its process ended, its task was dropped, or a record could not be written.
     Interrupted,
 }
 
-/// What the conversation was before a loop: the first messages of what it was after another one, and some more.
+/// The conversation before a loop: the first messages of the conversation after another loop, and further messages.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LoopBase {
-    /// The other loop, of the same session; absent for none.
+    /// The other loop, in the same session; absent if the conversation begins without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_loop: Option<LoopId>,
-    /// How many of its messages.
+    /// The number of messages that are taken from the conversation after that loop.
     #[serde(default)]
     pub keep: usize,
-    /// Messages after them that no loop of this session made.
+    /// The messages after them, which are not in that conversation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<Entry>,
 }
 
-/// One turn. Messages are named by their place in [`LoopRecord::messages`].
+/// A turn of a loop. Refers to messages by their position in [`LoopRecord::messages`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Turn {
     /// The id of the turn.
     pub turn_id: TurnId,
-    /// The event that opened the turn.
+    /// The reason why the turn began.
     pub triggered_by: TurnTrigger,
     /// The tokens of the turn.
     #[serde(default)]
     pub usage: Usage,
-    /// What entered before the reply.
+    /// The messages that entered the conversation before the reply.
     #[serde(default)]
     pub input_messages: Vec<usize>,
-    /// The reply; absent when there is none.
+    /// The reply; absent if the turn has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_message: Option<usize>,
-    /// The results of its calls.
+    /// The results of the reply's tool calls.
     #[serde(default)]
     pub tool_results: Vec<usize>,
     /// The time when the turn began.
     pub started_at: Timestamp,
-    /// When it ended; absent while it is open.
+    /// The time when the turn ended; absent while it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
 }
 
-/// From a loop to the loop of a sub-agent that one of its calls began.
+/// The link from a loop to the loop of a sub-agent that one of its tool calls started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ChildLoopRef {
-    /// The call that began the sub-agent.
+    /// The call that started the sub-agent.
     pub tool_call_id: ToolCallId,
     /// The tool that was called.
     pub tool_name: ToolName,
@@ -279,7 +287,7 @@ pub struct ChildLoopRef {
     pub child_session_id: SessionId,
 }
 
-/// From a sub-agent's session back to the call that began it.
+/// The link from a sub-agent's session back to the tool call that started it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SpawnRef {
@@ -287,29 +295,30 @@ pub struct SpawnRef {
     pub parent_session_id: SessionId,
     /// The loop of the call.
     pub parent_loop_id: LoopId,
-    /// The call; empty until it has ended.
+    /// The id of the call; empty until the call has ended.
     pub tool_call_id: ToolCallId,
-    /// The tool; empty until the call has ended.
+    /// The name of the tool; empty until the call has ended.
     pub tool_name: ToolName,
 }
 
-/// Where an open run stands: with the events before it, enough to go on.
-#[derive(Debug, Clone, PartialEq)]
+/// The state of an open run. Together with the recorded events it is sufficient to resume the run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 #[non_exhaustive]
 pub enum OpenRun {
     /// A state that this version can read.
     Known {
-        /// What it is decided by.
+        /// The settings that decide the run's steps.
         setup: Box<RunSetup>,
-        /// Its state without its messages.
+        /// The state without the messages.
         light: Box<RunCheckpoint>,
     },
-    /// A state that another version wrote. It is kept, and closed like a crash.
+    /// A state that another version wrote. It is preserved; the run cannot be resumed and is closed as after a crash.
     Foreign(Value),
 }
 
 impl Session {
-    /// A session without loops.
+    /// Creates a session without loops.
     #[must_use]
     pub fn new(session_id: SessionId, agent_id: AgentId, created_at: Timestamp) -> Self {
         Self {
@@ -351,7 +360,7 @@ impl Session {
 }
 
 impl LoopRecord {
-    /// A loop that has begun.
+    /// Creates the record of a loop that has begun.
     #[must_use]
     pub fn new(loop_id: LoopId, session_id: SessionId, agent_id: AgentId, started_at: Timestamp) -> Self {
         Self {
@@ -382,7 +391,7 @@ impl LoopRecord {
         }
     }
 
-    /// Whether it has not ended, as far as is known.
+    /// Returns whether the loop has not ended, as far as is known.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.status.is_open()
@@ -390,7 +399,7 @@ impl LoopRecord {
 }
 
 impl LoopStatus {
-    /// Whether a loop of this status may still go on by itself or by an answer.
+    /// Returns whether a loop of this status can still continue, by itself or after an answer.
     #[must_use]
     pub fn is_open(self) -> bool {
         matches!(self, Self::Pending | Self::Running | Self::Suspended)

@@ -1,8 +1,8 @@
 //! Sessions of pi's coding agent: files of JSON lines, read and written (versions 1 to 3).
 //!
-//! Such a file is a tree of entries; a loop of ours is what follows one prompt on one path. What a session of ours has no
-//! place for (labels, changes of the model, costs) is kept in `metadata.pi` of its loops, so that an imported file is written
-//! again as it was. A session that was recorded here is written with entries made from its messages.
+//! Such a file is a tree of entries. Each prompt and its replies on one path become a loop. Entries without an equivalent
+//! (labels, changes of the model, costs) are stored in `metadata.pi` of the loops, so that the export of an imported file
+//! equals the file. The export of a session that was recorded here has entries made from its messages.
 //!
 //! ```
 //! use agent_session::pi;
@@ -30,40 +30,36 @@ use crate::store::{Loss, MAX_FILE_BYTES, files};
 
 pub use write::export;
 
-/// The newest version of pi's files that is known.
+/// The latest version of pi's files that can be read; the version that is written.
 pub const PI_VERSION: u64 = 3;
 
-/// The kind of an entry that only names the place where the conversation continues.
+/// The type of a custom entry that only marks the place from which the conversation continues.
 const HEAD_MARK: &str = "looptree.head";
 
-/// What an import gives.
+/// The result of an import.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Imported {
-    /// The session. It is in no store yet.
+    /// The session. It is not stored yet.
     pub session: Session,
-    /// Lines that could not be read or have no place in the tree, as pi itself passes over them.
+    /// Lines that could not be read or have no place in the tree. Pi itself skips such lines, too.
     pub losses: Vec<Loss>,
 }
 
-/// Reads the bytes of a file; `path` is its name in errors.
+/// Imports a session from the bytes of a file; `path` is the name of the file in errors.
 ///
 /// # Errors
-/// When its first line is not the head of such a session, or of a later version.
+/// When the first line is not the head of such a session, or has a later version.
 pub fn import(bytes: &[u8], path: &Path) -> Result<Imported, SessionError> {
     let file = entry::read(bytes, path)?;
     build::build(file, path)
 }
 
-/// Reads a file of at most [`MAX_FILE_BYTES`].
+/// Imports a session from a file of at most [`MAX_FILE_BYTES`].
 ///
 /// # Errors
-/// As [`import`], and when it cannot be read.
+/// As [`import`], and when the file cannot be read.
 pub fn import_file(path: impl AsRef<Path>) -> Result<Imported, SessionError> {
     let path = path.as_ref();
-    let bytes = files::read(path, MAX_FILE_BYTES)?.ok_or_else(|| SessionError::NotFound {
-        id: path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default(),
-        store: path.parent().map(|dir| dir.display().to_string()).unwrap_or_default(),
-    })?;
-    import(&bytes, path)
+    import(&files::read_existing(path, MAX_FILE_BYTES)?, path)
 }

@@ -1,23 +1,23 @@
-//! A place in a session.
+//! Points of a session.
 
 use agent_core::LoopId;
 use serde::{Deserialize, Serialize};
 
-/// A place in a session: after so many of a loop's own messages.
+/// A place in a session: the position after a number of a loop's own messages.
 ///
-/// Every number from 0 to the loop's messages is a place. Where it falls between a reply with calls and the last of their
-/// results, the place is after that last result: a call without its result cannot be in a conversation.
+/// Every number from 0 to the number of messages is valid. A position between a reply with calls and the last of their
+/// results means the position after that result, because a conversation cannot contain a call without its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Point {
     /// The id of the loop.
     pub loop_id: LoopId,
-    /// How many of [`LoopRecord::messages`](crate::LoopRecord::messages) are before it.
+    /// The number of [`LoopRecord::messages`](crate::LoopRecord::messages) before the place.
     pub messages: usize,
 }
 
 impl Point {
-    /// The place after so many of this loop's messages.
+    /// Creates the place after this many messages of a loop.
     #[must_use]
     pub fn new(loop_id: impl Into<LoopId>, messages: usize) -> Self {
         Self { loop_id: loop_id.into(), messages }

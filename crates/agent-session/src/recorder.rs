@@ -52,7 +52,7 @@ pub(crate) use offline::apply_offline;
 use session_journal::SessionJournal;
 
 /// Records sessions. Clones are handles to the same recorder. When the last handle is dropped, including those of agents,
-/// open sessions are saved as far as their store can do that without waiting; call [`close`](Self::close) to be sure.
+/// open sessions are saved only as far as their store can do that without waiting, so call [`close`](Self::close) before.
 #[derive(Clone)]
 pub struct SessionRecorder {
     inner: Arc<Inner>,
@@ -105,6 +105,10 @@ struct Tracked {
 }
 
 impl Tracked {
+    fn new(recording: Recording, journal: Option<SessionJournal>, changed: bool) -> Self {
+        Self { recording, journal, completed: false, saving: false, changed }
+    }
+
     /// Whether the session is written to a store, so that its events come from the journal.
     fn is_written(&self) -> bool {
         self.journal.is_some() || self.saving
@@ -112,13 +116,13 @@ impl Tracked {
 }
 
 impl SessionRecorder {
-    /// A recorder in memory.
+    /// Creates a recorder in memory.
     #[must_use]
     pub fn new() -> Self {
         Self::build(None)
     }
 
-    /// A recorder that writes the runs of the agents that it [records](Self::record) to this store.
+    /// Creates a recorder that writes the runs of the agents that it [records](Self::record) to a store.
     #[must_use]
     pub fn with_store(store: impl SessionStore + 'static) -> Self {
         Self::build(Some(Arc::new(store)))
@@ -136,7 +140,7 @@ impl SessionRecorder {
         recorder
     }
 
-    /// Records another agent. A recorder without a store writes nothing.
+    /// Records another agent from its next run on. A recorder without a store writes nothing.
     pub fn record(&self, agent: &mut BasicAgent) {
         agent.set_journal(Some(Arc::new(write::RecordingJournal(Arc::clone(&self.inner)))));
     }
@@ -152,8 +156,8 @@ impl SessionRecorder {
         }
     }
 
-    /// Opens a session for writing and closes it again, to detect errors before the first run: another writer has it, it
-    /// is damaged, the store cannot be written.
+    /// Opens a session for writing and closes it again, to detect errors before the first run: another writer has the
+    /// session, it is damaged, or the store cannot be written.
     ///
     /// # Errors
     /// When the session cannot be written.
@@ -192,7 +196,7 @@ impl SessionRecorder {
         self
     }
 
-    /// Sets when records are flushed to the disk.
+    /// Sets when records are flushed to the disk; the default is [`Flushing::WhenAsked`].
     #[must_use]
     pub fn with_flushing(self, flushing: Flushing) -> Self {
         self.inner.options.lock().unwrap_or_else(PoisonError::into_inner).flushing = flushing;
@@ -217,16 +221,17 @@ impl SessionRecorder {
         self.inner.lock().sessions.get(id.as_ref()).map(|t| t.recording.session.clone())
     }
 
-    /// Saves every session that the recorder holds and returns their ids. O(size of the sessions).
+    /// Saves every session that the recorder holds and returns their ids. The cost is proportional to the size of the
+    /// sessions.
     ///
     /// # Errors
-    /// The first error. The other sessions are saved, and the journal keeps what could not be.
+    /// The first error. The other sessions are saved, and the journal of a session that was not saved is unchanged.
     pub async fn save(&self) -> Result<Vec<SessionId>, SessionError> {
         self.inner.save(false).await
     }
 
-    /// As [`save`](Self::save), and closes the sessions, so that others can write them. When the agent continues, its
-    /// session is opened again.
+    /// Saves every session, as [`save`](Self::save) does, and closes it, so that others can write it. When the agent
+    /// continues, its session is opened again.
     ///
     /// # Errors
     /// As [`save`](Self::save). A session that could not be saved stays open.

@@ -7,7 +7,7 @@
 //!
 //! Both give the same guarantees: an acknowledged record survives the end of the process; a session has one writer, and a
 //! second one gets [`SessionError::Locked`]; a save becomes visible as a whole or not at all; an id is checked before it
-//! becomes part of a path; damaged data is a typed error that names the place, and
+//! becomes part of a path; damaged data is a typed error that contains the place, and
 //! [`salvage_session`](SessionStore::salvage_session) returns the rest.
 //!
 //! [`SessionStore`] is asynchronous; the two stores do their work on the runtime's blocking pool. In code without a
@@ -65,14 +65,14 @@ use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
 
-/// A store of sessions. Implement it to keep sessions anywhere: in a database, in an object store, behind a service.
+/// A store of sessions. Implement it to store sessions in another place: a database, an object store or a service.
 ///
 /// An implementation has to guarantee four things. A record that was acknowledged survives the end of the process. A
 /// session has at most one writer, and a second one gets [`SessionError::Locked`]. A save becomes visible as a whole or
 /// not at all. Data that cannot be read is an error and never an empty session.
 ///
-/// A store whose calls block implements [`BlockingSessionStore`] instead. The page `docs/concepts/sessions.md` describes
-/// both, and the integration test `memory_store.rs` is a complete store in memory.
+/// A store whose calls block implements [`BlockingSessionStore`] instead. The page `docs/guides/own-store.md` describes
+/// both and contains a complete store in memory.
 #[async_trait]
 pub trait SessionStore: fmt::Debug + Send + Sync {
     /// Describes the store for messages to the user, for example by its address.
@@ -89,7 +89,7 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
     async fn save_session(&self, session: &Session) -> Result<(), SessionError>;
 
     /// Loads a session. A loop that is open although no writer has the session was cut off; it is returned as
-    /// [`Interrupted`](crate::LoopStatus::Interrupted), which [`LoadedSession::interrupted`] does.
+    /// [`Interrupted`](crate::LoopStatus::Interrupted). Implementations call [`LoadedSession::interrupted`] for this.
     ///
     /// # Errors
     /// [`SessionError::NotFound`] when there is no such session; also when it is damaged, too large, or of a later
@@ -102,7 +102,7 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
     /// [`SessionError::NotFound`] when there is no such session, [`SessionError::Locked`] when a writer has it.
     async fn delete_session(&self, id: &str) -> Result<(), SessionError>;
 
-    /// Returns the ids of all sessions, the one that was written last first.
+    /// Returns the ids of all sessions; the session that was written last is the first.
     ///
     /// # Errors
     /// When the store cannot be read.

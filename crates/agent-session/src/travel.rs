@@ -1,7 +1,7 @@
-//! Time travel: the places of a session, going back to one, going on from one elsewhere, and comparing two.
+//! Time travel: lists the points of a session, rewinds an agent to one, forks a session at one, and compares two.
 //!
-//! A [`Point`] is a place between two messages. [`TimeTravel::rewind`] sets an agent back to one in the same session,
-//! [`TimeTravel::fork`] makes a new session of the way that led there; the session that was forked is only read.
+//! A [`Point`] is a place between two messages. [`TimeTravel::rewind`] sets an agent back to a point in the same session.
+//! [`TimeTravel::fork`] creates a new session with the path to a point; the original session is only read.
 //!
 //! ```
 //! use agent_core::testing::ScriptedProvider;
@@ -18,14 +18,14 @@
 //! agent.chat("A colour?").await?;
 //! agent.chat("Another?").await?;
 //!
-//! // Back to the first answer, and on in another way.
+//! // Back to the first answer, and on with another prompt.
 //! let session = recorder.session(agent.session_id()).ok_or("not recorded")?;
 //! let points = session.points();
 //! agent.rewind(&session, &points[2])?;
 //! agent.chat("One more?").await?;
 //! assert_eq!(agent.messages().len(), 4);
 //!
-//! // The second answer is still there: a session of its own goes on from it.
+//! // The second answer is still there: a fork continues from it.
 //! let session = recorder.session(agent.session_id()).ok_or("not recorded")?;
 //! let fork = agent.fork(&store, &session, &points[4]).await?;
 //! assert_eq!(store.load_session(&fork.session_id)?.history()?, agent.history());
@@ -52,13 +52,13 @@ use crate::files::FileState;
 use crate::model::{LoopRecord, Point, Session, Turn};
 
 impl Session {
-    /// The place where the session stands: the end of its [head](Self::head); `None` without one.
+    /// Returns the end of the session's [head](Self::head); `None` without a head.
     #[must_use]
     pub fn end_point(&self) -> Option<Point> {
         self.head().map(|r| Point::new(r.loop_id.clone(), r.messages.len()))
     }
 
-    /// The place after this turn; `None` when there is no such turn.
+    /// Returns the point after a turn; `None` when the turn does not exist.
     #[must_use]
     pub fn point_after_turn(&self, turn: &TurnId) -> Option<Point> {
         let record = self.get_loop(turn.loop_id.as_str())?;
@@ -66,7 +66,7 @@ impl Session {
         Some(Point::new(record.loop_id.clone(), messages_after(record, turn)))
     }
 
-    /// The place before this turn, and before what the user said in it; `None` when there is no such turn.
+    /// Returns the point before a turn and its user messages; `None` when the turn does not exist.
     #[must_use]
     pub fn point_before_turn(&self, turn: &TurnId) -> Option<Point> {
         let record = self.get_loop(turn.loop_id.as_str())?;
@@ -75,8 +75,8 @@ impl Session {
         Some(Point::new(record.loop_id.clone(), before.map_or(0, |t| messages_after(record, t))))
     }
 
-    /// All places at which the conversation can be cut, loop by loop and in the order of the messages: before and after
-    /// every message that is not inside an exchange.
+    /// Returns all points at which the conversation can be cut, loop by loop and in the order of the messages. No point is
+    /// between a tool call and its result.
     #[must_use]
     pub fn points(&self) -> Vec<Point> {
         let mut points = Vec::new();
@@ -93,10 +93,11 @@ impl Session {
         points
     }
 
-    /// The conversation as the agent had it at this place. What a later compaction shortened is whole again.
+    /// Returns the conversation that the agent had at a point. Messages that a later compaction removed are included.
     ///
     /// # Errors
-    /// When there is no such place, or the events before it do not make a conversation.
+    /// [`SessionError::NoPoint`] when there is no such point, [`SessionError::Fold`] when the events before it do not make
+    /// a conversation.
     pub fn history_at(&self, point: &Point) -> Result<History, SessionError> {
         let at = self.place(point)?;
         let Some(record) = self.loops.get(at) else { return Err(self.no_point(point)) };
@@ -104,8 +105,8 @@ impl Session {
         cut::cut(record, begin, point.messages).map(|cut| cut.fold.into_closed())
     }
 
-    /// What is known of the files at this place: what a [`FileWatch`](crate::FileWatch) noted on the way there, and of
-    /// files that were touched first after it, what they were before.
+    /// Returns the known states of files at a point: the states that a [`FileWatch`](crate::FileWatch) recorded on the path
+    /// to it, and the earlier states of files that were first used after it.
     ///
     /// # Errors
     /// As [`history_at`](Self::history_at).
@@ -121,7 +122,7 @@ impl Session {
         Ok(state)
     }
 
-    /// How many loops each configuration has had, from their ids (`{session}.{config}.{n}`).
+    /// Returns the highest loop number of each configuration, from the loop ids (`{session}.{config}.{n}`).
     #[must_use]
     pub fn loop_counters(&self) -> std::collections::BTreeMap<String, u64> {
         let mut counters = std::collections::BTreeMap::new();
@@ -161,7 +162,7 @@ impl Session {
         fork::fork(self, point, id.into(), now)
     }
 
-    /// Compares two places of this session.
+    /// Compares two points of this session.
     ///
     /// # Errors
     /// As [`Comparison::between`].
@@ -169,7 +170,7 @@ impl Session {
         Comparison::between((self, a), (self, b))
     }
 
-    /// Returns the tokens of all turns that led to a place.
+    /// Returns the tokens of all turns on the path to a point.
     ///
     /// # Errors
     /// As [`history_at`](Self::history_at).
@@ -179,7 +180,7 @@ impl Session {
         Ok(used.fold(Usage::default(), |sum, u| sum.combine(&u)))
     }
 
-    /// The loop of a point, where there is such a point.
+    /// Returns the position of the loop of a point.
     fn place(&self, point: &Point) -> Result<usize, SessionError> {
         let at = self.position(point.loop_id.as_str());
         let there = at.filter(|at| self.loops.get(*at).is_some_and(|r| point.messages <= r.messages.len()));
@@ -191,7 +192,7 @@ impl Session {
     }
 }
 
-/// How many of a loop's messages are there after this turn.
+/// Returns the number of a loop's messages after a turn.
 fn messages_after(record: &LoopRecord, turn: &Turn) -> usize {
     let own = turn.input_messages.iter().chain(&turn.output_message).chain(&turn.tool_results);
     if let Some(last) = own.max() {

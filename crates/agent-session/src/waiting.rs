@@ -54,7 +54,7 @@ use crate::model::{LoopRecord, LoopStatus};
 use crate::recorder::apply_offline;
 use crate::store::SessionStore;
 
-/// The longest beginning of a prompt that a list shows, in bytes.
+/// The maximum length of [`Unfinished::prompt`] in bytes.
 pub const MAX_PROMPT_SHOWN: usize = 200;
 
 /// An open run, as an entry of a list.
@@ -67,9 +67,10 @@ pub struct Unfinished {
     pub agent_id: AgentId,
     /// The id of the loop.
     pub loop_id: LoopId,
-    /// Whether it waits, was cut off (or was answered and is to go on), or is being written by a process now.
+    /// `Suspended` if the run waits for an answer, `Running` if a process is writing it, and `Interrupted` if it was cut
+    /// off or was answered and not resumed.
     pub status: LoopStatus,
-    /// When something was last recorded: since then it waits.
+    /// The time of the last record, since which the run has been waiting.
     pub since: Timestamp,
     /// The beginning of the last user message, at most [`MAX_PROMPT_SHOWN`] bytes.
     pub prompt: String,
@@ -79,13 +80,13 @@ pub struct Unfinished {
     pub questions: Vec<Question>,
 }
 
-/// The sessions of a store whose [head](crate::Session::head) is not over, newest first.
+/// The open runs of a store, newest first: those of the sessions whose [head](crate::Session::head) is not over.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct UnfinishedSessions {
-    /// The runs that are not over.
+    /// The open runs, newest first.
     pub runs: Vec<Unfinished>,
-    /// Sessions that could not be read, or whose open run could not, and why.
+    /// Sessions that could not be read, or whose open run could not be read, with the error.
     pub unreadable: Vec<(SessionId, SessionError)>,
 }
 
@@ -98,7 +99,7 @@ impl UnfinishedSessions {
 }
 
 impl LoadedSession {
-    /// The run of the [head](crate::Session::head) as a list shows it; `None` when it is over.
+    /// Returns the open run of the [head](crate::Session::head) as an entry of a list; `None` when it is over.
     ///
     /// # Errors
     /// As [`open_run`](Self::open_run).
@@ -124,8 +125,8 @@ pub trait OpenRuns {
     ///
     /// # Errors
     /// When there is no such session or question; [`SessionError::NotWaiting`] when no run of it waits;
-    /// [`SessionError::Locked`] when a process has it open for writing, which then has to give the answer; also when it
-    /// cannot be written. Nothing is changed then.
+    /// [`SessionError::Locked`] when a process has the session open for writing, which then has to give the answer; also
+    /// when the session cannot be written. It is unchanged then.
     async fn answer(
         &self,
         id: impl AsRef<str> + Send,
@@ -169,12 +170,12 @@ impl<S: SessionStore + ?Sized> OpenRuns for S {
 }
 
 fn shown(session: &LoadedSession, record: &LoopRecord, run: &Run) -> Unfinished {
-    let said = record
+    let messages = record
         .messages
         .iter()
         .rev()
         .chain(record.base.iter().flat_map(|b| b.added.iter().rev().map(agent_core::Entry::shared)));
-    let prompt = said.filter_map(|m| m.as_llm()).find(|m| matches!(m, Message::User(_)));
+    let prompt = messages.filter_map(|m| m.as_llm()).find(|m| matches!(m, Message::User(_)));
     let prompt = prompt.map(Message::text).unwrap_or_default();
     let end = prompt.floor_char_boundary(MAX_PROMPT_SHOWN);
     Unfinished {

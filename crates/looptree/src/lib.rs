@@ -21,35 +21,36 @@
 //! ```
 //!
 //! This crate re-exports four others: the types and the loop from `looptree-core`, the providers from `looptree-providers`, the
-//! tools from `looptree-tools` and recording from `looptree-session`. Each of them can be used alone. The root has the names that
-//! most programs need; the modules have everything, and [`prelude`] is for glob imports.
+//! tools from `looptree-tools` and recording from `looptree-session`. Each of them can be used alone. The root contains the names
+//! that most programs need, the modules contain everything, and [`prelude`] is for glob imports.
 //!
 //! # Features
 //!
-//! | name | what | default |
+//! | name | content | default |
 //! |---|---|---|
 //! | `anthropic` | Anthropic Messages | yes |
-//! | `openai-chat` | OpenAI Chat Completions, and the servers that speak it | yes |
+//! | `openai-chat` | OpenAI Chat Completions, and compatible servers | yes |
 //! | `ollama` | Ollama's native chat | yes |
 //! | `google` | Google Gemini | no |
 //! | `vertex` | Gemini on Vertex AI | no |
-//! | `openai-responses` | OpenAI Responses, and the servers that speak it | no |
+//! | `openai-responses` | OpenAI Responses, and compatible servers | no |
 //! | `azure` | OpenAI Responses on Azure | no |
 //! | `bedrock` | AWS Bedrock ConverseStream | no |
-//! | `bedrock-config` | AWS's own chain of credentials | no |
-//! | `remote` | models behind a server that holds the keys | no |
+//! | `bedrock-config` | the credential chain of the AWS SDK | no |
+//! | `remote` | models behind a server that has the API keys | no |
 //! | `tools` | bash, read_file, write_file, edit_file, list_files, search | yes |
-//! | `skills` | skills: folders with a `SKILL.md` | no |
-//! | `mcp` | tools of servers that speak the Model Context Protocol | no |
-//! | `mcp-oauth` | logging in to such servers with OAuth | no |
-//! | `mcp-oauth-jwt` | such logins of a program that signs with its own key | no |
-//! | `openapi` | tools of HTTP APIs that an OpenAPI description describes | no |
-//! | `session` | sessions in files, cassettes | yes |
-//! | `sqlite` | sessions in one SQLite database, with search | no |
-//! | `tls-rustls` | TLS by rustls | yes |
-//! | `tls-native` | TLS by the operating system | no |
+//! | `skills` | skills: folders of instructions with a `SKILL.md` | no |
+//! | `mcp` | tools of MCP (Model Context Protocol) servers | no |
+//! | `mcp-oauth` | OAuth login for MCP servers | no |
+//! | `mcp-oauth-jwt` | OAuth login for MCP servers with a signed JWT | no |
+//! | `openapi` | tools from OpenAPI descriptions of HTTP APIs | no |
+//! | `session` | sessions in files, and cassettes | yes |
+//! | `pi` | import and export of sessions in the format of pi | no |
+//! | `sqlite` | sessions in one SQLite database with full-text search | no |
+//! | `tls-rustls` | TLS with rustls | yes |
+//! | `tls-native` | TLS of the operating system | no |
 //! | `testing` | a strict scripted provider, a manual clock, event assertions | no |
-//! | `full` | all of them but `tls-native` | no |
+//! | `full` | all features except `tls-native` | no |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -106,95 +107,107 @@ pub mod prelude {
     pub use agent_tools::{CodingTools, Sandbox, Workspace, default_tools};
 }
 
-/// Surprises that do not compile, each beside a form that does.
+/// Compiles the programs that must be rejected, each with a twin that is accepted.
 #[cfg(all(doctest, feature = "session", feature = "testing"))]
 #[doc = include_str!("../tests/traps.md")]
 struct Traps;
 
-/// The page about branches, whose examples must run.
+/// Runs the examples of the page about branches.
 #[cfg(all(doctest, feature = "tools", feature = "session", feature = "testing"))]
 #[doc = include_str!("../../../docs/concepts/branches.md")]
 struct BranchesPage;
 
-/// The examples of the README, which must compile.
+/// Compiles the examples of the README.
 #[cfg(all(doctest, feature = "tools", feature = "session", feature = "anthropic"))]
 #[doc = include_str!("../../../README.md")]
 struct ReadmeExamples;
 
-/// The page about recordings, whose example must compile.
+/// Runs the example of the page about cassettes.
 #[cfg(all(doctest, feature = "testing", feature = "session", feature = "ollama"))]
 #[doc = include_str!("../../../docs/concepts/replay.md")]
 struct ReplayPage;
 
-/// The programs of the page on skills, which must compile.
+/// Compiles the programs of the page about skills.
 #[cfg(all(doctest, feature = "skills", feature = "anthropic"))]
 #[doc = include_str!("../../../docs/tools/skills.md")]
 struct SkillsPage;
 
-/// The programs of the page on MCP servers, which must compile.
+/// Compiles the programs of the page about MCP servers.
 #[cfg(all(doctest, feature = "mcp", feature = "anthropic"))]
 #[doc = include_str!("../../../docs/tools/mcp.md")]
 struct McpPage;
 
-/// The examples of the page about budgets, which must compile and hold.
+/// Runs the examples of the page about budgets.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/concepts/budgets.md")]
 struct BudgetsPage;
 
-/// The examples of the page about prompt caches, likewise.
+/// Runs the examples of the page about prompt caches.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/concepts/cache.md")]
 struct CachePage;
 
-/// The examples of the page about the loop.
+/// Runs the examples of the page about the loop.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/concepts/loop.md")]
 struct LoopPage;
 
-/// The examples of the pages about answers and the wire, which must compile.
+/// Compiles the examples of the pages about answers and the wire.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/concepts/answers.md")]
 #[doc = include_str!("../../../docs/concepts/wire.md")]
 struct AnswerAndWirePages;
 
-/// The programs of the pages about tools, which must compile.
+/// Compiles the programs of the pages about tools.
 #[cfg(all(doctest, feature = "testing", feature = "openapi"))]
 #[doc = include_str!("../../../docs/tools/openapi.md")]
 #[doc = include_str!("../../../docs/tools/bash.md")]
 #[doc = include_str!("../../../docs/tools.md")]
 struct ToolPages;
 
-/// The example of the page about events.
+/// Runs the example of the page about events.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/concepts/events.md")]
 struct EventsPage;
 
-/// The example of the guide to a provider.
+/// Runs the example of the guide to a provider.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/guides/own-provider.md")]
 struct ProviderGuide;
 
-/// The example of the guide to a tool.
+/// Runs the example of the guide to a tool.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/guides/own-tool.md")]
 struct ToolGuide;
 
-/// The example of the guide to a compaction strategy and a token counter.
+/// Runs the example of the guide to a compaction strategy and a token counter.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/guides/own-compaction.md")]
 struct CompactionGuide;
 
-/// The example of the guide to an evaluation strategy.
+/// Runs the example of the guide to an evaluation strategy.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/guides/own-evaluation.md")]
 struct EvaluationGuide;
 
-/// The example of the guide to a journal.
+/// Runs the example of the guide to a journal.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/guides/own-journal.md")]
 struct JournalGuide;
 
-/// The example of the guide to an environment.
+/// Runs the example of the guide to an environment.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/guides/own-environment.md")]
 struct EnvironmentGuide;
+
+/// Runs the examples of the pages about sessions, checkpoints and stores.
+#[cfg(all(doctest, feature = "testing", feature = "sqlite"))]
+#[doc = include_str!("../../../docs/concepts/sessions.md")]
+#[doc = include_str!("../../../docs/concepts/checkpoints.md")]
+#[doc = include_str!("../../../docs/guides/own-store.md")]
+struct SessionPages;
+
+/// Compiles the example of the page about sub-agents.
+#[cfg(all(doctest, feature = "tools", feature = "anthropic"))]
+#[doc = include_str!("../../../docs/tools/sub-agent.md")]
+struct SubAgentPage;

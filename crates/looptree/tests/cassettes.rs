@@ -73,7 +73,7 @@ async fn a_recorded_run_replays_with_its_children() {
     let now = run(&replay.attach(boss(&nobody))).await;
     assert_eq!(results(&now), ["done with task 0", "done with task 1"]);
     assert_eq!(results(&now), results(&then));
-    let replayed = replay.assert_finished();
+    let replayed = replay.finish().unwrap();
     assert_eq!((replayed.model_calls, replayed.tool_calls), (4, 0));
     assert!(nobody.requests().is_empty());
 }
@@ -136,5 +136,5 @@ async fn a_recorded_run_replays_without_its_server() {
     let now = run(&replay.attach(agent)).await;
     assert_eq!(now, then);
     assert_eq!(results(&now), ["hello"]);
-    replay.assert_finished();
+    replay.finish().unwrap();
 }

@@ -1,4 +1,4 @@
-//! The tool by which a model keeps the conversation.
+//! The tool with which a model saves its conversation.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::SaveContext;
 
-/// `save_session_context`: writes the conversation of its agent to a file. The program chooses the file, the model does not.
+/// The tool `save_session_context`, which writes the conversation of its agent to a file. The program chooses the path,
+/// the model cannot.
 #[derive(Debug, Clone)]
 pub struct SaveContextTool {
     agent: WeakAgent,
@@ -16,7 +17,7 @@ pub struct SaveContextTool {
 }
 
 impl SaveContextTool {
-    /// The tool for this agent and this file.
+    /// Creates the tool for an agent and the path of the file.
     #[must_use]
     pub fn new(agent: &BasicAgent, path: impl AsRef<Path>) -> Self {
         Self { agent: agent.downgrade(), path: path.as_ref().to_owned() }

@@ -1,18 +1,18 @@
-//! The first difference of two values, for people.
+//! Finds the first difference between two JSON values and renders it for human readers.
 
 #[cfg(test)]
 mod tests;
 
 use serde_json::Value;
 
-/// Lines that are shown before and after a difference inside a text.
+/// How many equal lines are shown before and after a difference inside a text.
 const CONTEXT: usize = 2;
-/// The most characters of a line that are shown.
+/// The maximum number of characters that are shown of a line.
 const MAX_LINE: usize = 200;
-/// The most lines of each side that are shown.
+/// The maximum number of lines that are shown of each side.
 const MAX_LINES: usize = 12;
 
-/// Where two values first differ: a JSON pointer, and the lines of both. `None` when they are equal.
+/// Returns the JSON pointer of the first difference and the lines of both sides; `None` when the values are equal.
 pub(super) fn first(then: &Value, now: &Value) -> Option<(String, String)> {
     let mut path = String::new();
     let (then, now) = find(Some(then), Some(now), &mut path)?;
@@ -51,7 +51,7 @@ fn find<'v>(then: Option<&'v Value>, now: Option<&'v Value>, path: &mut String) 
     }
 }
 
-/// Both sides as lines: what is equal before and after the difference is shown once, and only so much of it.
+/// Renders both sides as lines. Equal lines around the difference are shown once, at most [`CONTEXT`] on each side.
 pub(super) fn lines(then: Option<&Value>, now: Option<&Value>) -> String {
     let plain = |side: Option<&Value>| side.is_none_or(Value::is_string);
     let both = plain(then) && plain(now);
@@ -60,27 +60,27 @@ pub(super) fn lines(then: Option<&Value>, now: Option<&Value>) -> String {
     let before = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
     let left = a.len().min(b.len()) - before;
     let after = a.iter().rev().zip(b.iter().rev()).take(left).take_while(|(x, y)| x == y).count();
-    // Two long lines are shown from where they part.
+    // Of two long lines, the part around the first different character is shown.
     let equal = match (a.get(before), b.get(before)) {
         (Some(x), Some(y)) => x.chars().zip(y.chars()).take_while(|(x, y)| x == y).count(),
         _ => 0,
     };
     let mut out = Vec::new();
-    let mut say = |mark: &str, part: &[&str]| {
+    let mut push = |mark: &str, part: &[&str]| {
         let from = if mark == " " { 0 } else { equal };
         out.extend(part.iter().take(MAX_LINES).map(|line| format!("{mark} {}", short(line, from))));
         if part.len() > MAX_LINES {
             out.push(format!("{mark} ({} more lines)", part.len() - MAX_LINES));
         }
     };
-    say(" ", a.get(before.saturating_sub(CONTEXT)..before).unwrap_or_default());
-    say("-", a.get(before..a.len() - after).unwrap_or_default());
-    say("+", b.get(before..b.len() - after).unwrap_or_default());
-    say(" ", a.get(a.len() - after..(a.len() - after + CONTEXT).min(a.len())).unwrap_or_default());
+    push(" ", a.get(before.saturating_sub(CONTEXT)..before).unwrap_or_default());
+    push("-", a.get(before..a.len() - after).unwrap_or_default());
+    push("+", b.get(before..b.len() - after).unwrap_or_default());
+    push(" ", a.get(a.len() - after..(a.len() - after + CONTEXT).min(a.len())).unwrap_or_default());
     out.join("\n")
 }
 
-/// Nothing in words; of two texts each as it is; anything else as JSON.
+/// Renders a side: a string verbatim if `plain` is set, an absent value as "(nothing)", and any other value as JSON.
 fn text(value: Option<&Value>, plain: bool) -> String {
     match value {
         None => "(nothing)".to_owned(),

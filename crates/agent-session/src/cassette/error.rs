@@ -8,10 +8,10 @@ use super::form::CASSETTE_VERSION;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CassetteError {
-    /// It is not JSON of this form, or cut off.
+    /// The text is not JSON, is truncated, or does not have the form of a cassette.
     #[error("this is no cassette of a run: {0}")]
     Unreadable(#[source] serde_json::Error),
-    /// It was made by a later version.
+    /// The cassette was recorded by a later version.
     #[error(
         "the cassette has version {found}, and this program reads up to version {CASSETTE_VERSION}; use the version that made it ({made_by})"
     )]
@@ -21,7 +21,7 @@ pub enum CassetteError {
         /// The program and version that wrote the file.
         made_by: String,
     },
-    /// A part of it refers to another that is not there.
+    /// A call refers to an entry of the cassette's tables that does not exist.
     #[error("the cassette is damaged: {what} refers to {to}, which is not in it; record the run again")]
     Dangling {
         /// The part of the cassette that is incomplete.
@@ -29,12 +29,12 @@ pub enum CassetteError {
         /// The entry that does not exist in the cassette.
         to: String,
     },
-    /// It is larger than [`MAX_CASSETTE_BYTES`](super::MAX_CASSETTE_BYTES).
+    /// The text is larger than [`MAX_CASSETTE_BYTES`](super::MAX_CASSETTE_BYTES).
     #[error("the cassette has {size} bytes, more than the {most} that are read")]
     TooLarge {
-        /// Its size in bytes.
+        /// The size of the text in bytes.
         size: usize,
-        /// The most that are read.
+        /// The maximum size in bytes.
         most: usize,
     },
 }
@@ -43,9 +43,9 @@ pub enum CassetteError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Divergence {
-    /// At which call: "model call 3", "call 2 of the tool bash".
+    /// The call that differs, for example "model call 3" or "call 2 of the tool bash".
     pub at: String,
-    /// In which field of it, as a JSON pointer; empty for the call as a whole.
+    /// The field of the call that differs, as a JSON pointer; empty for the call as a whole.
     pub field: String,
     /// The difference: lines of the cassette begin with `-`, lines of the replay with `+`, lines of both with two blanks.
     pub diff: String,

@@ -1,4 +1,4 @@
-//! Cassettes as files: written atomically, read with a size limit.
+//! Saves cassettes to files atomically and loads them with a size limit.
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! What a cassette looks like in its file.
+//! The form of a cassette in its file.
 
 mod stream;
 
@@ -13,10 +13,10 @@ use agent_core::{AgentId, SessionId};
 use agent_core::{Completion, ErrorRecord, OwnedStreamEvent};
 use agent_core::{Effects, ToolDefinition, ToolResult};
 
-/// The version of the form. A reader refuses a later one.
+/// The version of the form that is written, and the latest that is read.
 pub const CASSETTE_VERSION: u32 = 1;
 
-/// The largest text that is read as a cassette: 256 MiB.
+/// The maximum size of a cassette in bytes: 256 MiB. A larger text is an error.
 pub const MAX_CASSETTE_BYTES: usize = 256 * 1024 * 1024;
 
 /// The recording of a run, or of several runs of one agent.
@@ -26,7 +26,7 @@ pub const MAX_CASSETTE_BYTES: usize = 256 * 1024 * 1024;
 pub struct Cassette {
     /// The version of the form, [`CASSETTE_VERSION`].
     pub version: u32,
-    /// The program that made it.
+    /// The name and version of the package that recorded it.
     pub made_by: String,
     /// The id of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,39 +34,39 @@ pub struct Cassette {
     /// The id of the agent's session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// What the program wants to find again: its prompts, say.
+    /// Values that the program stored with [`CassetteRecorder::note`](super::CassetteRecorder::note), for example its prompts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub notes: BTreeMap<String, Value>,
-    /// The ids of the providers that called the models, by provider and model: loops are named after them.
+    /// The ids of the providers by `provider/model`. Loop ids contain them, so a replay needs the same ids.
     pub providers: BTreeMap<String, String>,
     /// The tools of the agent.
     pub tools: Vec<RecordedTool>,
-    /// What requests say besides their messages: model, system prompt, tools, options. Each different one once.
+    /// The distinct setups of the requests: everything except their messages (model, system prompt, tools, options).
     pub setups: Vec<Value>,
-    /// The messages of all requests, each once, as models see them.
+    /// The distinct messages of all requests, as the models receive them.
     pub messages: Vec<Value>,
-    /// The calls of models and tools, in the order in which they began.
+    /// The model calls and tool calls, in the order in which they began.
     pub calls: Vec<RecordedCall>,
-    /// Times, waits and ids.
+    /// The times, waits and ids that the run requested.
     pub clock: RecordedClock,
 }
 
-/// A tool, as far as an agent reads it before a call.
+/// The properties of a tool that an agent reads before a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RecordedTool {
     /// The description that the model receives.
     pub definition: ToolDefinition,
-    /// Its name for people.
+    /// The name that is shown to the user.
     pub label: String,
-    /// Whether nothing may run beside it.
+    /// Whether the tool's calls run alone, without other calls at the same time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sequential: bool,
-    /// The longest that a call may take, in milliseconds.
+    /// The time limit of a call in milliseconds; `None` for the agent's own limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The properties of a call with given arguments, once for each different arguments.
+    /// The properties that the tool reported for arguments, one entry for each distinct arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub said: Vec<RecordedView>,
 }
@@ -78,10 +78,10 @@ pub struct RecordedTool {
 pub struct RecordedView {
     /// The arguments of the call.
     pub arguments: Value,
-    /// What it made of them, where they were of an older form.
+    /// The arguments after `prepare_arguments`; `None` if it left them unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepared: Option<Value>,
-    /// What the call does to the world.
+    /// The effects that the tool reported for the call; `None` for the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effects: Option<Effects>,
     /// The question that the user must answer before the call.
@@ -94,9 +94,9 @@ pub struct RecordedView {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RecordedCall {
-    /// What was called, with what, and what came.
+    /// The call with its input and its result.
     pub effect: RecordedEffect,
-    /// The how manieth call it was to end, from 0; `None` when it was cut off by an abort or a limit of time.
+    /// The position of the call in the order in which the calls ended, from 0; `None` if an abort or a time limit ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<u32>,
 }
@@ -108,9 +108,9 @@ pub struct RecordedCall {
 pub enum RecordedEffect {
     /// A call of a model.
     Model {
-        /// The request, as numbers of the cassette's tables.
+        /// The request, as positions in the cassette's tables.
         request: RecordedRequest,
-        /// The events that arrived.
+        /// The stream events that arrived.
         #[serde(with = "stream")]
         events: Vec<OwnedStreamEvent>,
         /// The result of the call.
@@ -125,7 +125,7 @@ pub enum RecordedEffect {
         id: String,
         /// The arguments of the call.
         arguments: Value,
-        /// What it said while it ran.
+        /// The updates that the tool sent while it ran.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         said: Vec<RecordedSignal>,
         /// The result of the call.
@@ -134,59 +134,59 @@ pub enum RecordedEffect {
     },
 }
 
-/// A request, by numbers of what it is made of.
+/// A recorded request: positions in the cassette's tables.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RecordedRequest {
-    /// The number of the setup in [`Cassette::setups`].
+    /// The position of the setup in [`Cassette::setups`].
     pub setup: u32,
-    /// In [`Cassette::messages`]: a first one, and how many follow each other from it on.
+    /// Ranges of [`Cassette::messages`]: the position of the first message and the number of messages.
     pub messages: Vec<(u32, u32)>,
 }
 
-/// How a model's call ended.
+/// The result of a model call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum RecordedModelEnd {
     /// The reply was complete.
     Done(Completion),
-    /// There was no complete reply.
+    /// The call failed before the reply was complete.
     Failed(ErrorRecord),
-    /// The provider panicked, with this.
+    /// The provider panicked with this message.
     Panicked(String),
 }
 
-/// What a tool said while it ran.
+/// An update that a tool sent while it ran.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum RecordedSignal {
     /// The result so far.
     Update(ToolResult),
-    /// How far it is.
+    /// A message about the progress of the call.
     Progress(String),
 }
 
-/// How a tool's call ended.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum RecordedToolEnd {
     /// The call returned this value.
     Done(ToolResult),
-    /// It did not work.
+    /// The call failed with this error.
     Failed(String),
-    /// There is no such tool.
+    /// There is no tool of this name.
     NotFound(String),
-    /// The arguments do not fit.
+    /// The arguments were rejected with this error.
     InvalidArgs(String),
-    /// It saw that the run was aborted.
+    /// The tool stopped because the run was aborted.
     Cancelled,
-    /// It gave up by itself after so many milliseconds.
+    /// The tool reported a timeout after this many milliseconds.
     TimedOut(u64),
-    /// It panicked, with this.
+    /// The tool panicked with this message.
     Panicked(String),
 }
 
@@ -195,9 +195,9 @@ pub enum RecordedToolEnd {
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct RecordedClock {
-    /// Times in milliseconds since 1970, each with how often it came in a row.
+    /// Times in milliseconds since 1970-01-01 UTC, each with the number of consecutive readings that returned it.
     pub now: Vec<(u64, u32)>,
-    /// Times of the clock that is never set back, the same way.
+    /// Readings of the monotonic clock in milliseconds, in the same form.
     pub monotonic: Vec<(u64, u32)>,
     /// The waits, in order.
     pub sleeps: Vec<RecordedSleep>,
@@ -210,17 +210,17 @@ pub struct RecordedClock {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RecordedSleep {
-    /// How long it was to be.
+    /// The requested duration in milliseconds.
     pub ms: u64,
     /// Whether the wait came to its end; `false` if its task was dropped first.
     pub over: bool,
 }
 
 impl Cassette {
-    /// Reads one.
+    /// Reads a cassette from JSON.
     ///
     /// # Errors
-    /// When the text is none, is damaged, too large, or of a later version.
+    /// When the text is not a cassette, is damaged or too large, or has a later version.
     pub fn from_json(text: &str) -> Result<Self, CassetteError> {
         if text.len() > MAX_CASSETTE_BYTES {
             return Err(CassetteError::TooLarge { size: text.len(), most: MAX_CASSETTE_BYTES });
@@ -234,23 +234,23 @@ impl Cassette {
         Ok(cassette)
     }
 
-    /// Writes it: indented, so that a change of it can be read in a review.
+    /// Returns the cassette as indented JSON, so that a change of the file is readable in a review.
     ///
     /// # Errors
-    /// When something in it has no form in JSON.
+    /// [`CassetteError::Unreadable`] when a value cannot be written as JSON.
     pub fn to_json(&self) -> Result<String, CassetteError> {
         let mut text = serde_json::to_string_pretty(self).map_err(CassetteError::Unreadable)?;
         text.push('\n');
         Ok(text)
     }
 
-    /// How many calls of models it holds.
+    /// Returns the number of recorded model calls.
     #[must_use]
     pub fn model_calls(&self) -> usize {
         self.calls.iter().filter(|call| matches!(call.effect, RecordedEffect::Model { .. })).count()
     }
 
-    /// How many calls of tools it holds.
+    /// Returns the number of recorded tool calls.
     #[must_use]
     pub fn tool_calls(&self) -> usize {
         self.calls.len() - self.model_calls()
@@ -286,7 +286,7 @@ pub(super) fn provider_name(model: &ModelConfig) -> String {
     format!("{}/{}", model.provider, model.id)
 }
 
-/// What is read of a cassette before its form is known.
+/// The part of a cassette that is read first, to check the version.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Head {

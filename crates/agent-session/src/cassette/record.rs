@@ -33,12 +33,12 @@ struct Shared {
 #[derive(Default)]
 struct State {
     cassette: Cassette,
-    /// Tools that are run again in a replay.
+    /// Names of tools that a replay executes again.
     again: BTreeSet<String>,
     setups: BTreeMap<String, u32>,
     messages: BTreeMap<String, u32>,
     ended: u32,
-    /// What tools are given: what they do inside is not of the run.
+    /// The unwrapped environment and provider, which tools receive: their inner calls are not part of the run.
     environment: Option<Arc<dyn Environment>>,
     provider: Option<Arc<dyn StreamProvider>>,
 }
@@ -140,13 +140,13 @@ impl Shared {
 }
 
 impl State {
-    /// Notes that a call began; gives its number.
+    /// Records that a call began and returns its position.
     fn begin(&mut self, effect: RecordedEffect) -> usize {
         self.cassette.calls.push(RecordedCall { effect, ended: None });
         self.cassette.calls.len() - 1
     }
 
-    /// Notes that a call ended.
+    /// Records that a call ended; `end` sets its result.
     fn end(&mut self, call: usize, end: impl FnOnce(&mut RecordedEffect)) {
         let ended = self.ended;
         self.ended += 1;
@@ -156,7 +156,7 @@ impl State {
         }
     }
 
-    /// The request as numbers; entries that the tables do not have are added to them.
+    /// Returns the request as positions in the tables. Adds missing entries to the tables.
     fn request(&mut self, request: &ModelRequest) -> RecordedRequest {
         let setup = number(&mut self.setups, &mut self.cassette.setups, &request::setup(request));
         let mut runs: Vec<(u32, u32)> = Vec::new();
@@ -175,7 +175,7 @@ impl State {
     }
 }
 
-/// The place of a value in its table, where it is put when it is new.
+/// Returns the position of a value in its table. Adds a new value at the end.
 fn number(places: &mut BTreeMap<String, u32>, table: &mut Vec<Value>, line: &str) -> u32 {
     if let Some(place) = places.get(line) {
         return *place;
@@ -186,7 +186,7 @@ fn number(places: &mut BTreeMap<String, u32>, table: &mut Vec<Value>, line: &str
     place
 }
 
-/// The message of a panic, as far as it is a text.
+/// Returns the message of a panic if it is a text.
 fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())

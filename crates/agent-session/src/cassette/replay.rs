@@ -24,10 +24,10 @@ use agent_core::BasicAgent;
 use agent_core::Environment;
 use agent_core::StreamProvider;
 
-/// How long a replay waits for what the cassette says comes next, an abort or the end of a call beside this one.
+/// How long a replay waits for the next recorded happening: an abort, or the end of a concurrent call.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Answers the calls of an agent from a cassette, as long as they equal the recorded ones. Clones share the replay.
+/// Answers an agent's calls from a cassette as long as they equal the recorded calls. Clones are handles to one replay.
 #[derive(Clone)]
 pub struct Replay {
     shared: Arc<Shared>,
@@ -37,13 +37,13 @@ pub struct Replay {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Replayed {
-    /// Calls of models that were answered.
+    /// The number of model calls that were answered.
     pub model_calls: usize,
-    /// Calls of tools that were answered.
+    /// The number of tool calls that were answered.
     pub tool_calls: usize,
 }
 
-/// Whether a call must be what it was.
+/// Whether a call must equal the recorded one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strictness {
     Strict,
@@ -52,18 +52,18 @@ enum Strictness {
 
 struct Shared {
     cassette: Cassette,
-    /// Places of messages and setups by their text, to compare a request by numbers.
+    /// The positions of messages and setups by their JSON, so that requests are compared by position.
     messages: BTreeMap<String, u32>,
     setups: BTreeMap<String, u32>,
     state: Mutex<State>,
-    /// The ends that have not come yet. The least of them is next.
+    /// The recorded ends that have not happened yet. The smallest is next.
     ends: watch::Sender<BTreeSet<u32>>,
     environment: OnceLock<Arc<dyn Environment>>,
 }
 
 struct State {
     strictness: Strictness,
-    /// Which calls were answered.
+    /// For each recorded call, whether it was answered.
     answered: Vec<bool>,
     divergence: Option<Divergence>,
     clock: clock::Position,
@@ -72,7 +72,7 @@ struct State {
 }
 
 impl Replay {
-    /// A strict replay: the first call that differs from the recorded one fails, and every later call fails too.
+    /// Creates a strict replay: the first call that differs from the recorded one fails, and so does every later call.
     #[must_use]
     pub fn new(cassette: Cassette) -> Self {
         let places = |values: &[Value]| -> BTreeMap<String, u32> {
@@ -99,7 +99,7 @@ impl Replay {
         }
     }
 
-    /// Reads a cassette and makes a strict replay of it, for fixtures that are compiled in by `include_str!`.
+    /// Creates a strict replay of a cassette in JSON, for fixtures that are compiled in with `include_str!`.
     ///
     /// # Errors
     /// When the text is not a cassette.
@@ -107,8 +107,8 @@ impl Replay {
         Cassette::from_json(text).map(Self::new)
     }
 
-    /// A replay that records the first difference and continues: calls are answered in their recorded order, whatever
-    /// they ask for.
+    /// Makes the replay record the first difference and continue: calls are answered in recorded order, whatever they
+    /// contain.
     #[must_use]
     pub fn lenient(self) -> Self {
         self.shared.lock().strictness = Strictness::Lenient;
@@ -121,9 +121,9 @@ impl Replay {
         &self.shared.cassette
     }
 
-    /// Puts the replay in the place of the agent's provider, of what its tools do, and of its clock, and gives it the ids
-    /// it had. The agent's tools still describe themselves, so that a changed description is a difference;
-    /// [`tools`](Self::tools) are those of the cassette.
+    /// Replaces the agent's provider, clock and tool executions by the replay and sets the recorded ids. The agent's own
+    /// tools still provide their descriptions, so that a changed description is a difference; [`tools`](Self::tools)
+    /// returns the recorded ones.
     #[must_use]
     pub fn attach(&self, mut agent: BasicAgent) -> BasicAgent {
         let tools: Vec<_> = agent.state().tools.into_iter().map(|tool| self.tool(tool)).collect();
@@ -143,28 +143,28 @@ impl Replay {
         })
     }
 
-    /// A provider that answers from the cassette.
+    /// Returns a provider that answers from the cassette.
     #[must_use]
     pub fn provider(&self) -> Arc<dyn StreamProvider> {
         Arc::new(model::ReplayProvider { shared: Arc::clone(&self.shared) })
     }
 
-    /// The tools of the cassette, each described as it was then.
+    /// Returns the recorded tools with their recorded descriptions.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<dyn AgentTool>> {
         let tools = self.shared.cassette.tools.iter();
         tools.map(|tool| tool::recorded(tool.clone(), &self.shared)).collect()
     }
 
-    /// A tool that describes itself as this one, and gives what the cassette has. A tool that the cassette does not have
-    /// is left as it is.
+    /// Returns a tool with the description of `inner` and the recorded results. A tool that is not in the cassette is
+    /// returned unchanged.
     #[must_use]
     pub fn tool(&self, inner: Arc<dyn AgentTool>) -> Arc<dyn AgentTool> {
         let known = self.shared.cassette.tools.iter().any(|tool| tool.definition.name == inner.name());
         if known { tool::described(inner, &self.shared) } else { inner }
     }
 
-    /// An environment with the times, waits and ids of the cassette. Tasks run on `inner`.
+    /// Returns an environment with the recorded times, waits and ids. Tasks run on `inner`.
     #[must_use]
     pub fn environment(&self, inner: Arc<dyn Environment>) -> Arc<dyn Environment> {
         let _ = self.shared.environment.set(Arc::clone(&inner));
@@ -195,21 +195,6 @@ impl Replay {
             });
         }
         Ok(Replayed { model_calls: state.model_calls, tool_calls: state.tool_calls })
-    }
-}
-
-impl Replay {
-    /// As [`finish`](Self::finish), for tests.
-    ///
-    /// # Panics
-    /// With the first divergence.
-    #[track_caller]
-    #[expect(clippy::panic, reason = "an assertion fails by a panic")]
-    pub fn assert_finished(&self) -> Replayed {
-        match self.finish() {
-            Ok(replayed) => replayed,
-            Err(divergence) => panic!("{divergence}"),
-        }
     }
 }
 
@@ -251,14 +236,14 @@ impl Shared {
         ))
     }
 
-    /// Notes that a call has ended: the next one may.
+    /// Marks a call as ended, so that the next one can end.
     fn ended(&self, call: &RecordedCall) {
         if let Some(end) = call.ended {
             self.ends.send_if_modified(|left| left.remove(&end));
         }
     }
 
-    /// Waits for an abort that the cassette has here.
+    /// Waits for the abort that the cassette has at this call.
     async fn await_abort(&self, place: usize, cancel: &CancellationToken) -> Result<(), Divergence> {
         if self.in_time(cancel.cancelled()).await {
             return Ok(());
@@ -277,7 +262,7 @@ impl Shared {
         self.lock().divergence.get_or_insert(found).clone()
     }
 
-    /// Whether it is over before patience is.
+    /// Returns whether `wait` completes within [`PATIENCE`].
     async fn in_time(&self, wait: impl Future<Output = ()>) -> bool {
         let patience = self.environment.get().map(|environment| environment.sleep(PATIENCE));
         let over = async {
@@ -293,7 +278,7 @@ impl Shared {
         }
     }
 
-    /// A call by its number among those of its kind, for people.
+    /// Describes a call by its number among the calls of its kind, for messages.
     fn place_of(&self, place: usize) -> String {
         let before = self.cassette.calls.iter().take(place + 1).map(|call| &call.effect);
         match self.cassette.calls.get(place).map(|call| &call.effect) {
@@ -309,7 +294,7 @@ impl Shared {
         }
     }
 
-    /// What a call asked.
+    /// Returns the input of a call, for messages.
     fn call_value(&self, call: &RecordedCall) -> Value {
         match &call.effect {
             RecordedEffect::Model { request, .. } => {

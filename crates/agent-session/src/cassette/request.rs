@@ -1,4 +1,4 @@
-//! A request as a cassette holds it: what the model sees, without keys, times and whatever else it does not.
+//! The form of a request in a cassette: what the model receives, without keys, times and local fields.
 
 use serde_json::{Map, Value, json};
 
@@ -7,43 +7,43 @@ use agent_core::{Encoded, WireKey};
 use agent_core::{ResponseFormat, ThinkingLevel, ToolChoice};
 use agent_core::{Unit, UnitKind};
 
-/// Fields of a message that no model sees.
+/// The fields of a message that are not sent to models.
 const NOT_SEEN: [&str; 4] = ["timestamp", "durationMs", "usage", "details"];
 
-/// Everything but the messages, as one line of JSON. What is as usual is left out: an option that a later version adds is
-/// no difference to a cassette that does not know it.
+/// Returns everything except the messages as one line of JSON. Options with default values are left out, so that an option
+/// that a later version adds is no difference for an older cassette.
 pub(super) fn setup(request: &ModelRequest) -> String {
-    let mut said = Map::new();
-    let mut say = |name: &str, value: Value| {
-        said.insert(name.to_owned(), value);
+    let mut fields = Map::new();
+    let mut add = |name: &str, value: Value| {
+        fields.insert(name.to_owned(), value);
     };
-    say("provider", json!(request.model.provider));
-    say("model", json!(request.model.id));
-    say("systemPrompt", json!(&*request.system_prompt));
-    say("tools", json!(request.tools.definitions()));
+    add("provider", json!(request.model.provider));
+    add("model", json!(request.model.id));
+    add("systemPrompt", json!(&*request.system_prompt));
+    add("tools", json!(request.tools.definitions()));
     if request.options.thinking_level != ThinkingLevel::Off {
-        say("thinkingLevel", json!(request.options.thinking_level));
-        say("thinkingBudgets", json!(request.options.thinking_budgets));
+        add("thinkingLevel", json!(request.options.thinking_level));
+        add("thinkingBudgets", json!(request.options.thinking_budgets));
     }
     if let Some(tokens) = request.options.max_tokens {
-        say("maxTokens", json!(tokens));
+        add("maxTokens", json!(tokens));
     }
     if let Some(temperature) = request.options.temperature {
-        say("temperature", json!(temperature));
+        add("temperature", json!(temperature));
     }
     if request.options.tool_choice != ToolChoice::Auto {
-        say("toolChoice", json!(request.options.tool_choice));
+        add("toolChoice", json!(request.options.tool_choice));
     }
     if request.options.response_format != ResponseFormat::Text {
-        say("responseFormat", json!(request.options.response_format));
+        add("responseFormat", json!(request.options.response_format));
     }
     if !request.options.stop_sequences.is_empty() {
-        say("stopSequences", json!(request.options.stop_sequences));
+        add("stopSequences", json!(request.options.stop_sequences));
     }
-    Value::from(said).to_string()
+    Value::from(fields).to_string()
 }
 
-/// Calls `see` with each message of the request as one line of JSON. Each is made once and kept beside it.
+/// Calls `see` with each message of the request as one line of JSON. The encoded form is cached beside its unit.
 pub(super) fn each_message(request: &ModelRequest, mut see: impl FnMut(&str)) {
     let key = WireKey::new(&["recording"]);
     for unit in request.history.units().filter(|unit| unit.kind() != UnitKind::Failed) {
@@ -51,7 +51,7 @@ pub(super) fn each_message(request: &ModelRequest, mut see: impl FnMut(&str)) {
             key,
             || Encoded::new(lines(unit).into_bytes(), Vec::new()),
             |encoded| {
-                // JSON has no line end inside a text.
+                // Encoded JSON contains no line feeds, so each line is one message.
                 String::from_utf8_lossy(encoded.bytes()).lines().for_each(&mut see);
             },
         );

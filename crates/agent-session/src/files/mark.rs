@@ -1,4 +1,4 @@
-//! A file's mark: cheap to take, and cheap to see that nothing changed.
+//! The state of a file: its length, time and hash.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,24 +7,25 @@ use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 
-/// The largest file whose content is hashed: 16 MiB. Of larger ones length and time are compared.
+/// The maximum size of a file that is hashed, in bytes: 16 MiB. Larger files are compared by length and time.
 pub const MAX_HASHED_BYTES: u64 = 16 << 20;
 
-/// What a file looks like.
+/// The state of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FileMark {
-    /// Its length in bytes.
+    /// The length in bytes.
     pub len: u64,
-    /// When it was last written, in milliseconds since 1970-01-01 UTC; 0 where the system does not say.
+    /// The time of the last write in milliseconds since 1970-01-01 UTC; 0 if the system does not report it.
     pub modified_ms: u64,
-    /// The 64-bit FNV-1a hash of its content, as 16 hexadecimal digits; absent for a large file. It shows accidents, not
-    /// forgeries.
+    /// The 64-bit FNV-1a hash of the content as 16 hexadecimal digits; absent for a large file. It detects accidental
+    /// changes, not forged ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
 }
 
-/// What a file looks like now; `None` when there is no file. Where length and time are those of `known`, nothing is read.
+/// Returns the current state of a file; `None` when it does not exist. The content is not read if length and time equal
+/// those of `known`.
 pub(super) fn look(path: &Path, known: Option<&FileMark>) -> Option<FileMark> {
     let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     let modified = metadata.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
@@ -39,7 +40,7 @@ pub(super) fn look(path: &Path, known: Option<&FileMark>) -> Option<FileMark> {
     Some(FileMark { len, modified_ms, hash: hash(path, len) })
 }
 
-/// Whether two marks are of the same content, as far as is known.
+/// Returns whether two states have the same content, as far as is known.
 pub(super) fn same(a: Option<&FileMark>, b: Option<&FileMark>) -> bool {
     match (a, b) {
         (None, None) => true,

@@ -1,4 +1,4 @@
-//! Noting files while tools run.
+//! Records the states of files while tools run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,17 +11,17 @@ use serde_json::{Value, json};
 
 use super::{FILE_NOTES, FileMark, FileState, Notes, mark};
 
-/// The maximum number of files that one watch checks after each call. Further files are not noted.
+/// The maximum number of files that one watch checks after each call. Further files are not recorded.
 pub const MAX_WATCHED_FILES: usize = 4096;
 
-/// Where arguments and details of tools name files.
+/// The keys under which arguments and details of tools name files.
 const PATH_KEYS: [&str; 2] = ["path", "file_path"];
 
-/// Notes what the files of a workspace look like that tools touch. A clone is the same watch.
+/// Records the states of the files that tools use. Clones are handles to the same watch.
 ///
-/// Files are those that calls name as `path` or `file_path`, in arguments or in details, below the root. After each
-/// call all of them are checked, so that changes by a shell are noted too: one read of the directory entry
-/// for each, and one reading of those that changed.
+/// It watches the files below the root that calls name as `path` or `file_path` in arguments or details. After each call
+/// it checks all of them, so that it also detects changes by a shell. The cost is one metadata query for each file, and
+/// one read of each file that changed.
 #[derive(Clone)]
 pub struct FileWatch {
     inner: Arc<Inner>,
@@ -35,7 +35,7 @@ struct Inner {
 #[derive(Default)]
 struct Seen {
     files: BTreeMap<String, Option<FileMark>>,
-    /// What is not in a result yet.
+    /// Earlier states that are not in a result yet.
     before: BTreeMap<String, Option<FileMark>>,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Debug for FileWatch {
 }
 
 impl FileWatch {
-    /// A watch over files below this directory. It knows none yet.
+    /// Creates a watch over the files below a directory. It knows no files yet.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { inner: Arc::new(Inner { root: root.into(), seen: Mutex::default() }) }
@@ -65,7 +65,7 @@ impl FileWatch {
     }
 
     /// Continues from the file state that a session has at a place, after a restart, a rewind or a fork. Differences
-    /// to the current files are noted with the next call.
+    /// to the current files are recorded with the next call.
     pub fn adopt(&self, state: &FileState) {
         let mut seen = self.lock();
         seen.before.clear();
@@ -131,7 +131,7 @@ impl FileWatch {
         (!parts.is_empty()).then(|| parts.join("/"))
     }
 
-    /// Notes what files are that were not known.
+    /// Records the states of files that were not known.
     fn meet(&self, paths: &[String]) {
         for path in paths {
             if self.lock().files.contains_key(path) {
@@ -160,7 +160,7 @@ impl FileWatch {
         for (path, then) in known {
             let now = mark::look(&self.inner.root.join(&path), then.as_ref());
             if now != then {
-                // Also where only the time is another: the next look need not read it again.
+                // Stored also if only the time changed, so that the next check does not read the file again.
                 self.lock().files.insert(path.clone(), now.clone());
             }
             if !mark::same(then.as_ref(), now.as_ref()) {
@@ -172,7 +172,7 @@ impl FileWatch {
         (!notes.before.is_empty() || !notes.after.is_empty()).then_some(notes)
     }
 
-    /// Where there are threads for it, looking at files does not hold up a task.
+    /// Runs blocking work on the blocking pool, or in place without a runtime.
     async fn blocking<T: Send + Default + 'static>(
         &self,
         work: impl FnOnce(&Self) -> T + Send + 'static,

@@ -1,36 +1,36 @@
-//! Events as they are recorded.
+//! The recorded events of a loop.
 
 use agent_core::AgentEvent;
 use serde_json::Value;
 
-/// An event and its place in its loop.
+/// An event and its number in its loop.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LoopEvent {
-    /// Its number in the loop, from 0, without gaps.
+    /// The number of the event in its loop, from 0, without gaps.
     pub sequence: u64,
     /// The event that was recorded.
     pub event: RecordedEvent,
 }
 
-/// An event of this version, or one of a later version, which is kept as it is.
+/// An event that this version knows, or one of a later version, which is preserved unchanged.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum RecordedEvent {
-    /// One that this version knows.
+    /// An event that this version knows.
     Known(Box<AgentEvent>),
-    /// One that it does not know.
+    /// An event of a kind that this version does not know.
     Foreign(Value),
 }
 
 impl LoopEvent {
-    /// An event at this place.
+    /// Creates an event with its number in the loop.
     #[must_use]
     pub fn new(sequence: u64, event: AgentEvent) -> Self {
         Self { sequence, event: RecordedEvent::Known(Box::new(event)) }
     }
 
-    /// The event, where this version knows it.
+    /// Returns the event; `None` if this version does not know its kind.
     #[must_use]
     pub fn known(&self) -> Option<&AgentEvent> {
         match &self.event {

@@ -1,42 +1,33 @@
-//! Events with places instead of messages, as files have them.
+//! The form of events in files: messages are replaced by their positions.
 //!
-//! A message of an event is a number where it is one of [`LoopRecord::messages`], `{"other": number}` where it is one of
-//! [`LoopRecord::other_messages`], and written out where it is neither (the empty beginning of a reply).
+//! A message of an event is a number if it is one of [`LoopRecord::messages`], `{"other": number}` if it is one of
+//! [`LoopRecord::other_messages`], `{"begins": ..}` if it is the beginning of one of these, and otherwise the message.
 
 mod read;
 
 use std::collections::BTreeMap;
 
 use agent_core::{
-    AgentEvent, AgentMessage, AssistantMessage, CompactionEnded, Entry, LlmMessage, LoopId, MessageRef,
-    StopReason, Timestamp, Usage,
+    AgentEnd, AgentEvent, AgentMessage, AssistantMessage, CompactionEnded, Entry, LlmMessage, LoopId,
+    MessageRef, StopReason, Timestamp, Usage,
 };
-use serde::ser::{SerializeMap, SerializeStruct};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{LoopRecord, RecordedEvent, form1};
 pub(crate) use read::read_event;
 
 /// A message's place in its loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub(crate) enum Place {
     Own(usize),
-    Other(usize),
+    Other { other: usize },
 }
 
-/// Which object is which message. The loop holds the objects, so that no address is used twice.
+/// The places of a loop's messages, by their addresses. The loop holds the messages, so that no address is used twice.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Places {
-    all: BTreeMap<usize, Place>,
-    /// The last ones again: nearly every event names one of these.
-    last: [Option<(usize, Place)>; LAST],
-    /// Where the next one goes among them.
-    next: usize,
-}
-
-/// The number of last messages that are searched before all messages are.
-const LAST: usize = 4;
+pub(crate) struct Places(BTreeMap<usize, Place>);
 
 fn address(message: &MessageRef) -> usize {
     std::ptr::from_ref::<AgentMessage>(message).addr()
@@ -45,28 +36,13 @@ fn address(message: &MessageRef) -> usize {
 impl Places {
     pub(crate) fn of(record: &LoopRecord) -> Self {
         let own = record.messages.iter().enumerate().map(|(i, m)| (address(m), Place::Own(i)));
-        let other = record.other_messages.iter().enumerate().map(|(i, m)| (address(m), Place::Other(i)));
-        Self { all: other.chain(own).collect(), ..Self::default() }
+        let other =
+            record.other_messages.iter().enumerate().map(|(i, m)| (address(m), Place::Other { other: i }));
+        Self(other.chain(own).collect())
     }
 
     pub(crate) fn get(&self, message: &MessageRef) -> Option<Place> {
-        let wanted = address(message);
-        let known = self.last.iter().flatten().find(|(at, _)| *at == wanted).map(|(_, place)| *place);
-        known.or_else(|| self.all.get(&wanted).copied())
-    }
-
-    fn put(&mut self, message: &MessageRef, place: Place) {
-        let at = address(message);
-        // What stood there may be a place among the others, which a place of the loop's own takes over.
-        self.last
-            .iter_mut()
-            .filter(|last| last.is_some_and(|(known, _)| known == at))
-            .for_each(|l| *l = None);
-        if let Some(slot) = self.last.get_mut(self.next) {
-            *slot = Some((at, place));
-        }
-        self.next = (self.next + 1) % LAST;
-        self.all.insert(at, place);
+        self.0.get(&address(message)).copied()
     }
 
     /// Puts a message on the list of the loop's own, unless it is there.
@@ -76,7 +52,7 @@ impl Places {
         }
         record.messages.push(message.clone());
         let at = record.messages.len() - 1;
-        self.put(message, Place::Own(at));
+        self.0.insert(address(message), Place::Own(at));
         at
     }
 
@@ -84,7 +60,7 @@ impl Places {
     pub(crate) fn other(&mut self, record: &mut LoopRecord, message: &MessageRef) {
         if self.get(message).is_none() {
             record.other_messages.push(message.clone());
-            self.put(message, Place::Other(record.other_messages.len() - 1));
+            self.0.insert(address(message), Place::Other { other: record.other_messages.len() - 1 });
         }
     }
 
@@ -96,32 +72,51 @@ impl Places {
     }
 }
 
-/// An event as it is written: with places, straight from its fields where it is of a frequent kind.
+/// An event as it is written: messages are named by their places.
+#[derive(Serialize)]
+#[serde(untagged)]
 pub(crate) enum PlacedEvent<'a> {
-    /// The beginning of a message.
-    Start(Of<'a>, PlacedMessage<'a>),
-    /// The end of a message, its tokens, and whether it was superseded.
-    End(Of<'a>, PlacedMessage<'a>, u64, bool),
-    /// The end of a turn.
-    TurnEnd(TurnEnd<'a>),
-    /// One that names no message.
-    Plain(&'a AgentEvent),
-    /// One of any kind, as a value.
+    /// An event of a frequent kind, written straight from its fields.
+    Frequent(Frequent<'a>),
+    /// An event that names no message.
+    Plain(form1::Event<'a>),
+    /// An event of any other kind, as a value.
     Whole(Value),
 }
 
-pub(crate) struct TurnEnd<'a> {
-    of: Of<'a>,
-    message: Option<PlacedMessage<'a>>,
-    usage: &'a Usage,
-    timestamp: Timestamp,
-    tool_results: Vec<PlacedMessage<'a>>,
+/// The events of which every turn has some.
+#[derive(Serialize)]
+#[serde(tag = "type")]
+pub(crate) enum Frequent<'a> {
+    MessageStart {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        loop_id: Of<'a>,
+        message: PlacedMessage<'a>,
+    },
+    MessageEnd {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        loop_id: Of<'a>,
+        message: PlacedMessage<'a>,
+        tokens: u64,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        superseded: bool,
+    },
+    TurnEnd {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        loop_id: Of<'a>,
+        message: Option<PlacedMessage<'a>>,
+        usage: &'a Usage,
+        timestamp: Timestamp,
+        tool_results: Vec<PlacedMessage<'a>>,
+    },
 }
 
 /// The loop of an event, where it is not the one whose events are written.
 type Of<'a> = Option<&'a LoopId>;
 
-/// A message by its place, or as it is where it has none.
+/// A message by its place, or in full if it has none.
+#[derive(Serialize)]
+#[serde(untagged)]
 pub(crate) enum PlacedMessage<'a> {
     At(Place),
     /// The beginning of the message at a place.
@@ -130,7 +125,7 @@ pub(crate) enum PlacedMessage<'a> {
 }
 
 impl<'a> PlacedEvent<'a> {
-    /// The event as it is written among those of a loop.
+    /// Returns the written form of an event of the loop `written`.
     pub(crate) fn of(
         event: &'a RecordedEvent,
         written: &LoopId,
@@ -146,27 +141,34 @@ impl<'a> PlacedEvent<'a> {
             None => PlacedMessage::Here(message),
         };
         Ok(match known {
-            AgentEvent::MessageStart { loop_id, message } => Self::Start(of(loop_id), placed(message)),
+            AgentEvent::MessageStart { loop_id, message } => {
+                Self::Frequent(Frequent::MessageStart { loop_id: of(loop_id), message: placed(message) })
+            }
             AgentEvent::MessageEnd { loop_id, message, tokens, superseded } => {
-                Self::End(of(loop_id), placed(message), *tokens, *superseded)
+                Self::Frequent(Frequent::MessageEnd {
+                    loop_id: of(loop_id),
+                    message: placed(message),
+                    tokens: *tokens,
+                    superseded: *superseded,
+                })
             }
             AgentEvent::TurnEnd { loop_id, message, usage, timestamp, tool_results } => {
-                Self::TurnEnd(TurnEnd {
-                    of: of(loop_id),
+                Self::Frequent(Frequent::TurnEnd {
+                    loop_id: of(loop_id),
                     message: message.as_ref().map(placed),
                     usage,
                     timestamp: *timestamp,
                     tool_results: tool_results.iter().map(placed).collect(),
                 })
             }
-            AgentEvent::AgentEnd(_) | AgentEvent::CompactionEnded(_) => {
-                Self::Whole(write_event(event, places)?)
-            }
-            plain => Self::Plain(plain),
+            AgentEvent::AgentEnd(end) => Self::Whole(write_end(end, places)?),
+            AgentEvent::CompactionEnded(ended) => Self::Whole(write_compaction(ended, places)?),
+            plain => Self::Plain(form1::Event(plain)),
         })
     }
 
-    /// The event as it is written before these.
+    /// Returns the written form of an event that is followed by `later`. The beginning of a reply is shortened if its end
+    /// is among them.
     pub(crate) fn before(
         event: &'a RecordedEvent,
         later: impl Iterator<Item = &'a RecordedEvent>,
@@ -179,7 +181,8 @@ impl<'a> PlacedEvent<'a> {
             && let Some(begun) = begun(event, end, places)
         {
             let of = Some(loop_id).filter(|loop_id| *loop_id != written);
-            return Ok(Self::Start(of, PlacedMessage::Begins(begun)));
+            let message = PlacedMessage::Begins(begun);
+            return Ok(Self::Frequent(Frequent::MessageStart { loop_id: of, message }));
         }
         Self::of(event, written, places)
     }
@@ -189,106 +192,13 @@ fn is_message_end(event: &RecordedEvent) -> bool {
     matches!(event, RecordedEvent::Known(known) if matches!(**known, AgentEvent::MessageEnd { .. }))
 }
 
-impl Serialize for PlacedEvent<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Start(of, message) => {
-                let mut fields = serializer.serialize_struct("MessageStart", 3)?;
-                fields.serialize_field("type", "MessageStart")?;
-                write_loop(&mut fields, *of)?;
-                fields.serialize_field("message", message)?;
-                fields.end()
-            }
-            Self::End(of, message, tokens, superseded) => {
-                let mut fields = serializer.serialize_struct("MessageEnd", 4 + usize::from(*superseded))?;
-                fields.serialize_field("type", "MessageEnd")?;
-                write_loop(&mut fields, *of)?;
-                fields.serialize_field("message", message)?;
-                fields.serialize_field("tokens", tokens)?;
-                if *superseded {
-                    fields.serialize_field("superseded", superseded)?;
-                }
-                fields.end()
-            }
-            Self::TurnEnd(end) => {
-                let mut fields = serializer.serialize_struct("TurnEnd", 6)?;
-                fields.serialize_field("type", "TurnEnd")?;
-                write_loop(&mut fields, end.of)?;
-                fields.serialize_field("message", &end.message)?;
-                fields.serialize_field("usage", end.usage)?;
-                fields.serialize_field("timestamp", &end.timestamp)?;
-                fields.serialize_field("tool_results", &end.tool_results)?;
-                fields.end()
-            }
-            Self::Plain(event) => form1::Event(event).serialize(serializer),
-            Self::Whole(value) => value.serialize(serializer),
-        }
-    }
-}
-
-fn write_loop<S: SerializeStruct>(fields: &mut S, of: Of<'_>) -> Result<(), S::Error> {
-    of.map_or(Ok(()), |loop_id| fields.serialize_field("loop_id", loop_id))
-}
-
-impl Serialize for Place {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Own(at) => serializer.serialize_u64(*at as u64),
-            Self::Other(at) => {
-                let mut map = serializer.serialize_map(Some(1))?;
-                map.serialize_entry("other", at)?;
-                map.end()
-            }
-        }
-    }
-}
-
-impl Serialize for PlacedMessage<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::At(place) => place.serialize(serializer),
-            Self::Begins(begun) => begun.serialize(serializer),
-            Self::Here(message) => message.serialize(serializer),
-        }
-    }
-}
-
-/// The event with places.
-pub(crate) fn write_event(event: &RecordedEvent, places: &Places) -> Result<Value, serde_json::Error> {
-    let event = match event {
-        RecordedEvent::Foreign(value) => return Ok(value.clone()),
-        RecordedEvent::Known(event) => event,
-    };
-    match &**event {
-        AgentEvent::AgentEnd(end) => {
-            let mut bare = (**end).clone();
-            let messages = std::mem::take(&mut bare.messages);
-            let mut value = serde_json::to_value(form1::Event(&AgentEvent::AgentEnd(Box::new(bare))))?;
-            set(&mut value, "messages", places.write_all(&messages)?);
-            Ok(value)
-        }
-        AgentEvent::CompactionEnded(ended) => write_compaction(ended, places),
-        AgentEvent::MessageStart { message, .. } | AgentEvent::MessageEnd { message, .. } => {
-            let mut value = serde_json::to_value(form1::Event(event))?;
-            set(&mut value, "message", places.write(message)?);
-            Ok(value)
-        }
-        AgentEvent::TurnEnd { message, tool_results, .. } => {
-            let mut value = serde_json::to_value(form1::Event(event))?;
-            if let Some(message) = message {
-                set(&mut value, "message", places.write(message)?);
-            }
-            set(&mut value, "tool_results", places.write_all(tool_results)?);
-            Ok(value)
-        }
-        other => serde_json::to_value(form1::Event(other)),
-    }
-}
-
-impl Places {
-    fn write_all(&self, messages: &[MessageRef]) -> Result<Value, serde_json::Error> {
-        Ok(Value::Array(messages.iter().map(|m| self.write(m)).collect::<Result<_, _>>()?))
-    }
+fn write_end(end: &AgentEnd, places: &Places) -> Result<Value, serde_json::Error> {
+    let mut bare = end.clone();
+    let messages = std::mem::take(&mut bare.messages);
+    let mut value = serde_json::to_value(form1::Event(&AgentEvent::AgentEnd(Box::new(bare))))?;
+    let messages = messages.iter().map(|m| places.write(m)).collect::<Result<_, _>>()?;
+    set(&mut value, "messages", Value::Array(messages));
+    Ok(value)
 }
 
 fn write_compaction(ended: &CompactionEnded, places: &Places) -> Result<Value, serde_json::Error> {
@@ -313,16 +223,16 @@ fn set(value: &mut Value, key: &str, new: Value) {
     }
 }
 
-/// A message as it was before anything of it had arrived.
+/// The beginning of a reply, before any content had arrived.
 #[derive(Serialize)]
 pub(crate) struct Begun {
     begins: Place,
-    /// When that was, where the whole message has another time: it took longer than a moment.
+    /// The time of the beginning, if the whole message has another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     timestamp: Option<Timestamp>,
 }
 
-/// The beginning of a reply as it is before anything of it has arrived, at this time or at that of the whole.
+/// Returns the beginning of a reply, before any content arrived, with this time or that of the whole reply.
 fn beginning(message: &AgentMessage, timestamp: Option<Timestamp>) -> Option<AgentMessage> {
     let AgentMessage::Llm(whole) = message else { return None };
     let reply = whole.message.as_assistant()?;
@@ -334,19 +244,7 @@ fn beginning(message: &AgentMessage, timestamp: Option<Timestamp>) -> Option<Age
     Some(message.into())
 }
 
-/// Writes the beginning of a reply as that of the message that it became, where it can be read from that.
-pub(crate) fn shorten_start(
-    value: &mut Value,
-    event: &RecordedEvent,
-    end: Option<&RecordedEvent>,
-    places: &Places,
-) {
-    if let Some(begun) = end.and_then(|end| begun(event, end, places)) {
-        set(value, "message", json!(begun));
-    }
-}
-
-/// The reply of which this start is the beginning, where it can be read from that.
+/// Returns the short form of the start of a reply, if the start can be restored from the reply's end.
 fn begun(event: &RecordedEvent, end: &RecordedEvent, places: &Places) -> Option<Begun> {
     let (RecordedEvent::Known(event), RecordedEvent::Known(end)) = (event, end) else { return None };
     let (AgentEvent::MessageStart { message: start, .. }, AgentEvent::MessageEnd { message, .. }) =

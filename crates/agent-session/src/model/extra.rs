@@ -1,4 +1,4 @@
-//! What a later version wrote and this one does not know: kept beside the known part and written back.
+//! Unknown parts of a file, which a later version wrote: retained beside the known parts and written back.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(crate) enum Extra {
 }
 
 impl Extra {
-    /// What is in `read` and not in `known`. Where both have a value, the known one counts.
+    /// Returns the parts of `read` that are not in `known`. Where both have a value, the known one is used.
     pub(crate) fn between(read: &Value, known: &Value) -> Self {
         match (read, known) {
             (Value::Object(read), Value::Object(known)) => {
@@ -48,7 +48,7 @@ impl Extra {
         }
     }
 
-    /// Puts the parts back where nothing known stands.
+    /// Inserts the parts where `value` has none of its own.
     pub(crate) fn merge_into(&self, value: &mut Value) {
         match (self, value) {
             (Self::Fields(fields), Value::Object(map)) => {

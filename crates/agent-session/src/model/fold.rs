@@ -6,7 +6,7 @@ use agent_core::{History, LoopId, Splice};
 use super::{LoopBase, LoopRecord};
 use crate::error::{BoxError, SessionError};
 
-/// The fold of a loop over the conversation after the one before it.
+/// Folds the events of a loop over the conversation before it.
 pub(crate) fn fold_loop(record: &LoopRecord, before: &History) -> Result<Fold, SessionError> {
     let base = match &record.base {
         Some(base) => begin(base, before).map_err(|e| failed(&record.loop_id, e))?,

@@ -2,36 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::AgentEvent;
 use agent_core::run::{RunCheckpoint, RunSetup};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::event_messages::{Places, read_event, shorten_start, write_event};
+use super::event_messages::{PlacedEvent, Places, read_event};
 use super::texts::{LONG_TEXT, NoReferences, Resolve, pack, unpack};
-use super::{
-    AgentId, Extra, ForkRef, LoopEvent, LoopRecord, OpenRun, RecordedEvent, SESSION_VERSION, Session,
-    SessionFormation, SessionId, SessionScope, SpawnRef, Timestamp,
-};
-
-/// A session without its loops.
-#[derive(Serialize, Deserialize)]
-struct Head {
-    version: u32,
-    session_id: SessionId,
-    agent_id: AgentId,
-    created_at: Timestamp,
-    last_active_at: Timestamp,
-    formation: SessionFormation,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    parent_spawn_ref: Option<SpawnRef>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    forked_from: Option<ForkRef>,
-    #[serde(default)]
-    scope: SessionScope,
-    #[serde(default)]
-    journal_records: u64,
-}
+use super::{Extra, LoopEvent, LoopRecord, OpenRun, SESSION_VERSION, Session};
 
 /// What is wrong with a session's JSON, and where.
 #[derive(Debug)]
@@ -51,20 +28,21 @@ fn wrong(place: impl Into<String>) -> impl FnOnce(serde_json::Error) -> FormErro
     move |e| FormError { place, reason: e.to_string() }
 }
 
+/// Removes a list from an object; an absent one is empty.
+fn take_list(value: &mut Value, key: &str) -> Result<Vec<Value>, FormError> {
+    match value.as_object_mut().and_then(|map| map.shift_remove(key)) {
+        None => Ok(Vec::new()),
+        Some(Value::Array(list)) => Ok(list),
+        Some(_) => Err(FormError { place: key.to_owned(), reason: "this is not a list".to_owned() }),
+    }
+}
+
 /// Returns the session without its loops.
 pub(super) fn head_value(session: &Session) -> Result<Value, serde_json::Error> {
-    let mut value = serde_json::to_value(Head {
-        version: SESSION_VERSION,
-        session_id: session.session_id.clone(),
-        agent_id: session.agent_id.clone(),
-        created_at: session.created_at,
-        last_active_at: session.last_active_at,
-        formation: session.formation.clone(),
-        parent_spawn_ref: session.parent_spawn_ref.clone(),
-        forked_from: session.forked_from.clone(),
-        scope: session.scope,
-        journal_records: session.journal_records,
-    })?;
+    let mut value = Session::serialize(session, serde_json::value::Serializer)?;
+    if let Some(map) = value.as_object_mut() {
+        map.shift_insert(0, "version".to_owned(), json!(SESSION_VERSION));
+    }
     session.extra.merge_into(&mut value);
     Ok(value)
 }
@@ -81,33 +59,15 @@ pub(super) fn session_value(session: &Session) -> Result<Value, serde_json::Erro
 
 /// Reads what [`session_value`] returned, in this version or an earlier one.
 pub(super) fn read_session(mut value: Value) -> Result<Session, FormError> {
-    let loops = value.as_object_mut().and_then(|m| m.shift_remove("loops"));
+    let loops = take_list(&mut value, "loops")?;
     let original = value.clone();
-    let head: Head = serde_json::from_value(value).map_err(wrong("the session's own fields"))?;
-    if head.version > SESSION_VERSION {
-        let reason = format!("version {} is later than {SESSION_VERSION}", head.version);
+    let version = original.get("version").and_then(Value::as_u64);
+    if version.is_none_or(|version| version > u64::from(SESSION_VERSION)) {
+        let found = original.get("version").unwrap_or(&Value::Null);
+        let reason = format!("{found} is not a version up to {SESSION_VERSION}");
         return Err(FormError { place: "version".to_owned(), reason });
     }
-    let loops = match loops {
-        None => Vec::new(),
-        Some(Value::Array(loops)) => loops,
-        Some(_) => {
-            return Err(FormError { place: "loops".to_owned(), reason: "this is not a list".to_owned() });
-        }
-    };
-    let mut session = Session {
-        session_id: head.session_id,
-        agent_id: head.agent_id,
-        created_at: head.created_at,
-        last_active_at: head.last_active_at,
-        formation: head.formation,
-        parent_spawn_ref: head.parent_spawn_ref,
-        forked_from: head.forked_from,
-        scope: head.scope,
-        loops: Vec::with_capacity(loops.len()),
-        journal_records: head.journal_records,
-        extra: Extra::Nothing,
-    };
+    let mut session = Session::deserialize(value).map_err(wrong("the session's own fields"))?;
     session.extra = Extra::between(&original, &head_value(&session).map_err(wrong("the session"))?);
     for (at, value) in loops.into_iter().enumerate() {
         let record = LoopRecord::from_value(value)
@@ -129,16 +89,13 @@ impl LoopRecord {
         let places = Places::of(self);
         let mut events = Vec::with_capacity(self.events.len());
         for (at, event) in self.events.iter().enumerate() {
-            let mut written = write_event(&event.event, &places)?;
-            if let RecordedEvent::Known(known) = &event.event {
-                let after = self.events.iter().skip(at + 1).take(NEAR).map(|e| &e.event);
-                let end = after.into_iter().find(|e| matches!(e, RecordedEvent::Known(e) if is_end(e)));
-                shorten_start(&mut written, &event.event, end, &places);
-                if *known.loop_id() == self.loop_id
-                    && let Some(map) = written.as_object_mut()
-                {
-                    map.shift_remove("loop_id");
-                }
+            let later = self.events.iter().skip(at + 1).take(NEAR).map(|e| &e.event);
+            let placed = PlacedEvent::before(&event.event, later, &self.loop_id, &places)?;
+            let mut written = serde_json::to_value(placed)?;
+            if event.known().is_some_and(|known| *known.loop_id() == self.loop_id)
+                && let Some(map) = written.as_object_mut()
+            {
+                map.shift_remove("loop_id");
             }
             let mut known =
                 |text: &str| texts.get(text).map(|pointer: &String| Value::String(pointer.clone()));
@@ -155,21 +112,11 @@ impl LoopRecord {
 
     pub(crate) fn from_value(mut value: Value) -> Result<Self, FormError> {
         let original = value.clone();
-        let events = value.as_object_mut().and_then(|m| m.shift_remove("events"));
+        let events = take_list(&mut value, "events")?;
         let fields = unpack(value, &mut NoReferences)
             .map_err(|reason| FormError { place: "(fields)".to_owned(), reason })?;
         let mut record = Self::deserialize(fields.clone()).map_err(wrong("(fields)"))?;
-        let events = match events {
-            None => Vec::new(),
-            Some(Value::Array(events)) => events,
-            Some(_) => {
-                return Err(FormError {
-                    place: "events".to_owned(),
-                    reason: "this is not a list".to_owned(),
-                });
-            }
-        };
-        // What references may unfold to: each event refers to a text a few times at most.
+        // The limit for the bytes that references expand to; each event refers to a text a few times at most.
         let mut budget = text_budget(&original);
         for (at, item) in events.into_iter().enumerate() {
             let event = read_loop_event(item, &fields, &record, &mut budget)
@@ -182,12 +129,8 @@ impl LoopRecord {
     }
 }
 
-/// How many events after its beginning the end of a reply is looked for.
+/// How many events after the beginning of a reply are searched for its end.
 const NEAR: usize = 4;
-
-fn is_end(event: &AgentEvent) -> bool {
-    matches!(event, AgentEvent::MessageEnd { .. })
-}
 
 fn read_loop_event(
     mut item: Value,
@@ -219,7 +162,7 @@ impl Resolve for Pointers<'_> {
     }
 }
 
-/// How many bytes references may unfold to, so that a small file cannot fill the memory.
+/// Returns the number of bytes that references can expand to, so that a small file cannot fill the memory.
 pub(crate) fn text_budget(value: &Value) -> usize {
     fn texts(value: &Value) -> usize {
         match value {
@@ -232,14 +175,13 @@ pub(crate) fn text_budget(value: &Value) -> usize {
     budget_for(texts(value))
 }
 
-/// How often the texts of a file may be repeated by references, on average. A reply with many calls that wait for answers
-/// names each of them in many events; honest files stay far below this.
+/// How often references can repeat the texts of a file, on average. Recorded files stay far below this.
 const UNFOLDED_PER_BYTE: usize = 64;
 
-/// What small files may unfold to in any case: 16 MiB.
+/// The minimum of the limit, for small files: 16 MiB.
 const UNFOLDED_AT_LEAST: usize = 16 << 20;
 
-/// How many bytes of references a file with so many bytes may unfold to.
+/// Returns the number of bytes that references can expand to in a file of this size.
 pub(crate) fn budget_for(bytes: usize) -> usize {
     bytes.saturating_mul(UNFOLDED_PER_BYTE).max(UNFOLDED_AT_LEAST)
 }
@@ -301,22 +243,7 @@ impl<'de> Deserialize<'de> for LoopRecord {
     }
 }
 
-impl Serialize for OpenRun {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Known { setup, light } => {
-                let mut map = Map::new();
-                let error = serde::ser::Error::custom;
-                map.insert("setup".to_owned(), serde_json::to_value(setup).map_err(error)?);
-                map.insert("light".to_owned(), serde_json::to_value(light).map_err(error)?);
-                map.serialize(serializer)
-            }
-            Self::Foreign(value) => value.serialize(serializer),
-        }
-    }
-}
-
-/// A state that cannot be read is kept as it is.
+/// A state that cannot be read is preserved as [`OpenRun::Foreign`].
 impl<'de> Deserialize<'de> for OpenRun {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]

@@ -1,7 +1,7 @@
 //! The form of events in files of version 1.
 //!
-//! Live events have snake-case tags and flat deltas. Session files and journals of version 1 were written before that
-//! and keep their form: tags are the names of the variants, and a delta is an object under the name of its variant.
+//! Live events have snake-case tags and flat deltas. Session files and journals of version 1 have an older form: tags are
+//! the names of the variants, and a delta is an object under the name of its variant.
 //! The types here are definitions for serde only; their variants and fields must equal those of the types they describe.
 
 use agent_core::{
@@ -15,12 +15,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Reads an event.
 ///
 /// # Errors
-/// When the value is not an event of a kind that this version has.
+/// When the value is not an event of a kind that this version knows.
 pub(crate) fn read<'de, D: Deserializer<'de>>(value: D) -> Result<AgentEvent, D::Error> {
     Form::deserialize(value)
 }
 
-/// An event that is written in the form of version 1.
+/// An event that serializes in the form of version 1.
 #[derive(Debug)]
 pub(crate) struct Event<'a>(pub(crate) &'a AgentEvent);
 

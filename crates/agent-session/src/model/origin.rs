@@ -13,40 +13,40 @@ pub struct ForkRef {
     pub session_id: SessionId,
     /// The loop of the place.
     pub loop_id: LoopId,
-    /// How many messages of that loop were taken along.
+    /// The number of that loop's messages that the fork contains.
     #[serde(default)]
     pub messages: usize,
     /// The time of the fork.
     #[serde(default)]
     pub timestamp: Timestamp,
-    /// What was known of the files at that place.
+    /// The known states of files at that place.
     #[serde(default, skip_serializing_if = "FileState::is_empty")]
     pub files: FileState,
 }
 
-/// What a branch knows of its group.
+/// The group of a branch: its members and its selection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ParallelGroupRecord {
     /// The loops of all branches.
     pub all_loop_ids: Vec<LoopId>,
-    /// The one that was selected; absent while none is.
+    /// The selected branch; absent while none is selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected_loop_id: Option<LoopId>,
-    /// Its place among them.
+    /// The position of the selected branch in `all_loop_ids`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected_config_index: Option<usize>,
-    /// How many loops the session had when the branch was selected; the conversation continues from it,
-    /// unless a later loop continued from another.
+    /// The number of loops that the session had when the branch was selected. The conversation continues from the branch
+    /// unless a later loop continued from another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected_after_loops: Option<usize>,
-    /// Tokens of the judge.
+    /// The tokens that the judge used.
     #[serde(default)]
     pub evaluation_usage: Usage,
     /// The loop of the judge, if the group had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_loop_id: Option<LoopId>,
-    /// Why none was selected, or why the judge's word did not count.
+    /// The reason why none was selected, or why the judge's choice was not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Whether this branch is the selected one.
@@ -55,7 +55,7 @@ pub struct ParallelGroupRecord {
 }
 
 impl ParallelGroupRecord {
-    /// A group of these branches, of which none is selected.
+    /// Creates a group of these branches without a selection.
     #[must_use]
     pub fn of(all_loop_ids: Vec<LoopId>) -> Self {
         Self {

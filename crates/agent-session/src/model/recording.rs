@@ -1,4 +1,4 @@
-//! From events to a session: one that is being recorded.
+//! Builds a session from events while it is being recorded.
 
 mod groups;
 
@@ -15,7 +15,7 @@ use crate::model::{
     ChildLoopRef, LoopEvent, LoopRecord, LoopStatus, OpenRun, RecordedEvent, Session, SessionFormation, Turn,
 };
 
-/// A session that grows.
+/// A session that is being recorded.
 #[derive(Debug, Clone)]
 pub(crate) struct Recording {
     pub(crate) session: Session,
@@ -45,7 +45,7 @@ impl Recording {
         self.session.loops.iter().any(LoopRecord::is_open)
     }
 
-    /// Begins a loop, unless it is there, and gives its place.
+    /// Adds a loop unless it exists, and returns its position.
     pub(crate) fn begin(&mut self, mut record: LoopRecord) -> usize {
         if let Some(at) = self.position(&record.loop_id) {
             return at;
@@ -65,11 +65,11 @@ impl Recording {
         at
     }
 
-    /// Names the parent of a loop, and the loop in its parent. A parent that descends from the loop is none.
+    /// Links a loop with its parent in both directions. A parent that descends from the loop is ignored.
     fn link(&mut self, at: usize, parent: LoopId) {
         let Some(loop_id) = self.record(at).map(|r| r.loop_id.clone()) else { return };
         let mut next = Some(parent.clone());
-        // A ring that a damaged file has is walked once.
+        // A cycle, which only a damaged file has, is followed once.
         for _ in 0..=self.session.loops.len() {
             let Some(id) = next else { break };
             if id == loop_id {
@@ -89,8 +89,7 @@ impl Recording {
         }
     }
 
-    /// Begins the loop of a run. Another run of the same agent that is still open is not: it was cut off, or, where it
-    /// waited for an answer, aborted.
+    /// Begins the loop of a run. Another loop that is still open was cut off, or, if it waited for an answer, aborted.
     pub(crate) fn begin_run(&mut self, record: LoopRecord) -> usize {
         if let Some(at) = self.position(&record.loop_id).filter(|at| self.is_announced(*at)) {
             let mut record = record;
@@ -112,12 +111,12 @@ impl Recording {
         self.begin(record)
     }
 
-    /// Whether the loop was announced and nothing else is known of it.
+    /// Returns whether the loop was announced and has not begun.
     pub(crate) fn is_announced(&self, at: usize) -> bool {
         self.record(at).is_some_and(|r| r.status == LoopStatus::Pending)
     }
 
-    /// Puts messages on the lists of a loop.
+    /// Adds messages to the lists of a loop.
     pub(crate) fn put_messages(&mut self, at: usize, own: &[MessageRef], other: &[MessageRef]) {
         self.fill_places(at);
         if let (Some(record), Some(places)) = (self.session.loops.get_mut(at), self.places.get_mut(&at)) {
@@ -128,7 +127,8 @@ impl Recording {
         }
     }
 
-    /// Loops of groups run beside others; a branch that waits belongs to the owner of its outcome, and can still be answered.
+    /// Marks open loops as interrupted, or as aborted if they waited. Excludes the parents, and the loops of groups, which
+    /// run concurrently and can still be answered.
     fn interrupt_others(&mut self, parent: Option<&LoopId>) {
         let mut kept: Vec<&LoopId> = Vec::new();
         let mut next = parent;
@@ -152,7 +152,7 @@ impl Recording {
         }
     }
 
-    /// Notes where the run of a loop stands.
+    /// Stores the state of a loop's run.
     pub(crate) fn stand(&mut self, at: usize, run: &Run) {
         let Some(record) = self.session.loops.get_mut(at) else { return };
         if run.ended().is_some() {
@@ -172,13 +172,13 @@ impl Recording {
         self.session.last_active_at = self.session.last_active_at.max(now);
     }
 
-    /// The session, a loop of it, and where that loop's messages are.
+    /// Returns the session, a loop, and the places of the loop's messages.
     pub(crate) fn view(&mut self, at: usize) -> Option<(&Session, &LoopRecord, &Places)> {
         self.fill_places(at);
         Some((&self.session, self.session.loops.get(at)?, self.places.get(&at)?))
     }
 
-    /// Frees what is only needed while the loop runs.
+    /// Frees the index that is needed only while the loop runs.
     pub(crate) fn settle(&mut self, at: usize) {
         self.places.remove(&at);
     }
@@ -189,7 +189,7 @@ impl Recording {
         }
     }
 
-    /// Takes an event of a loop in.
+    /// Applies an event to a loop.
     pub(crate) fn take(&mut self, at: usize, event: RecordedEvent) {
         self.fill_places(at);
         let (Some(record), Some(places)) = (self.session.loops.get_mut(at), self.places.get_mut(&at)) else {
@@ -218,7 +218,7 @@ impl Recording {
     }
 }
 
-/// A loop as the setup of its run names it.
+/// Creates the record of a loop from the setup of its run.
 pub(crate) fn record_of_setup(setup: &RunSetup, now: Timestamp) -> LoopRecord {
     let mut record =
         LoopRecord::new(setup.loop_id.clone(), setup.session_id.clone(), setup.agent_id.clone(), now);
@@ -230,7 +230,7 @@ pub(crate) fn record_of_setup(setup: &RunSetup, now: Timestamp) -> LoopRecord {
     record
 }
 
-/// A loop as its `AgentStart` names it.
+/// Creates the record of a loop from its `AgentStart`.
 pub(crate) fn record_of_start(start: &AgentStart) -> LoopRecord {
     let mut record = LoopRecord::new(
         start.loop_id.clone(),
@@ -251,7 +251,7 @@ fn fill_from_start(record: &mut LoopRecord, start: &AgentStart) {
     record.started_at = start.timestamp;
 }
 
-/// The session that a new loop opens, and why.
+/// Creates the session of a new loop, with the reason of its creation.
 pub(crate) fn session_of_loop(
     record: &LoopRecord,
     id: &SessionId,
@@ -368,7 +368,7 @@ fn status_of(ended: &Ended) -> LoopStatus {
         Ended::TurnVetoed { .. } | Ended::Limit { .. } | Ended::Budget { .. } => LoopStatus::Stopped,
         Ended::Aborted => LoopStatus::Aborted,
         Ended::Error { .. } => LoopStatus::Failed,
-        // A way to end that this version does not know counts as cut off; `ended` has it in full.
+        // An end that this version does not know counts as interrupted; `ended` contains it in full.
         _ => LoopStatus::Interrupted,
     }
 }

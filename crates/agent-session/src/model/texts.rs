@@ -1,21 +1,22 @@
-//! Texts that are there already are not written again, and nothing is nested deeper than a reader follows.
+//! References to texts that were written before, and a limit for the depth of nesting.
 //!
-//! A long text that is known is written as `{"$text": where}`, a part that lies too deep as `{"$json": "its text"}`, and
-//! an object of the caller's that looks like one of these as `{"$raw": object}`. Reading takes all three back.
+//! A long text that is already in the file is written as `{"$text": where}`, a part that is nested too deeply as
+//! `{"$json": "its text"}`, and an object of the caller that looks like one of these as `{"$raw": object}`. Reading
+//! restores all three.
 
 use serde_json::{Map, Value};
 
-/// Texts from this many bytes on are worth a reference.
+/// The minimum length in bytes of a text that is replaced by a reference.
 pub(crate) const LONG_TEXT: usize = 96;
 
-/// Levels of nesting from which on a part is written as text. serde_json reads 128.
+/// The level of nesting from which a part is written as text. serde_json reads 128 levels.
 pub(crate) const MAX_DEPTH: usize = 48;
 
 pub(crate) const TEXT: &str = "$text";
 const JSON: &str = "$json";
 const RAW: &str = "$raw";
 
-/// Puts references in the place of texts that `known` has.
+/// Replaces texts for which `known` returns a place by references.
 pub(crate) fn pack(value: Value, known: &mut dyn FnMut(&str) -> Option<Value>) -> Value {
     pack_at(value, MAX_DEPTH, known)
 }
@@ -43,15 +44,15 @@ pub(crate) fn pack_at(value: Value, depth: usize, known: &mut dyn FnMut(&str) ->
     }
 }
 
-/// What is done with texts while references are taken back.
+/// Resolves references while a value is read.
 pub(crate) trait Resolve {
-    /// A long text stands here.
+    /// Called for each long text.
     fn met(&mut self, text: &str);
-    /// The text of a place.
+    /// Returns the text at a place.
     fn find(&mut self, place: &Value) -> Result<String, String>;
 }
 
-/// Where no reference may stand.
+/// Rejects all references.
 pub(crate) struct NoReferences;
 
 impl Resolve for NoReferences {
@@ -62,7 +63,7 @@ impl Resolve for NoReferences {
     }
 }
 
-/// Takes references back.
+/// Replaces references by their texts.
 pub(crate) fn unpack(value: Value, texts: &mut dyn Resolve) -> Result<Value, String> {
     match value {
         Value::String(text) => {
@@ -102,7 +103,7 @@ fn is_marked(map: &Map<String, Value>) -> bool {
     map.len() == 1 && map.keys().all(|k| is_marked_key(k))
 }
 
-/// Whether an object with this key alone looks like a reference.
+/// Returns whether an object with this single key looks like a reference.
 pub(crate) fn is_marked_key(key: &str) -> bool {
     key == TEXT || key == JSON || key == RAW
 }

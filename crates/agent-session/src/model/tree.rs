@@ -8,7 +8,7 @@ use super::{LoopRecord, LoopStatus, ParallelGroupRecord, Session};
 use crate::error::SessionError;
 
 impl Session {
-    /// The loops that continue no loop of this session.
+    /// Returns the loops that continue no loop of this session.
     pub fn root_loops(&self) -> impl Iterator<Item = &LoopRecord> {
         self.loops.iter().filter(|r| {
             !r.parent_loop_id.as_ref().is_some_and(|p| *p != r.loop_id && self.get_loop(p.as_str()).is_some())
@@ -22,7 +22,7 @@ impl Session {
         self.head_at(self.loops.len()).and_then(|at| self.loops.get(at))
     }
 
-    /// The place of the head as it was when the session had so many loops.
+    /// Returns the position of the head when the session had this many loops.
     pub(crate) fn head_at(&self, loops: usize) -> Option<usize> {
         head_of(&self.loops.iter().take(loops).map(|r| HeadMark {
             group: r.group.as_ref(),
@@ -40,12 +40,12 @@ impl Session {
         }
     }
 
-    /// The loops of this session that continue this one.
+    /// Returns the loops of this session that continue a loop.
     pub fn children_of<'a>(&'a self, loop_id: &'a str) -> impl Iterator<Item = &'a LoopRecord> {
         self.loops.iter().filter(move |r| r.parent_loop_id.as_ref().is_some_and(|p| p == loop_id))
     }
 
-    /// The branches of this loop's group, itself among them; none when it is no branch.
+    /// Returns the branches of a loop's group, including the loop; empty if it is not a branch.
     #[must_use]
     pub fn parallel_siblings(&self, loop_id: &str) -> Vec<&LoopRecord> {
         let Some(group) = self.get_loop(loop_id).and_then(|r| r.parallel_group.as_ref()) else {
@@ -54,14 +54,14 @@ impl Session {
         group.all_loop_ids.iter().filter_map(|id| self.get_loop(id.as_str())).collect()
     }
 
-    /// The loop of this id.
+    /// Returns the loop with this id.
     #[must_use]
     pub fn get_loop(&self, loop_id: &str) -> Option<&LoopRecord> {
         self.loops.iter().find(|r| r.loop_id == *loop_id)
     }
 
-    /// The loops from a root down to this one. Empty when there is no such loop. A ring, which only a damaged or
-    /// hand-made session has, is walked once.
+    /// Returns the loops from a root to this one, inclusive; empty if the loop does not exist. A cycle of parents, which only
+    /// a damaged session has, is followed once.
     #[must_use]
     pub fn loop_chain_to(&self, loop_id: &str) -> Vec<&LoopRecord> {
         let mut chain: Vec<&LoopRecord> = Vec::new();
@@ -77,13 +77,14 @@ impl Session {
         chain
     }
 
-    /// The sum of all loops' tokens.
+    /// Returns the sum of the tokens of all loops.
     #[must_use]
     pub fn total_usage(&self) -> Usage {
         self.loops.iter().fold(Usage::default(), |sum, r| sum.combine(&r.usage))
     }
 
-    /// Returns the conversation after the [head](Self::head). An open loop is closed: calls without a result get one that reports it.
+    /// Returns the conversation after the [head](Self::head). An open loop is closed:
+    /// its calls without a result get one that reports it.
     ///
     /// # Errors
     /// When the events of a loop do not make a conversation.
@@ -94,7 +95,7 @@ impl Session {
         }
     }
 
-    /// The conversation after this loop, closed as in [`history`](Self::history); `None` when there is no such loop.
+    /// Returns the conversation after a loop, closed as in [`history`](Self::history); `None` if the loop does not exist.
     ///
     /// # Errors
     /// As [`history`](Self::history).
@@ -109,7 +110,7 @@ impl Session {
         self.loops.iter().position(|r| r.loop_id == *loop_id)
     }
 
-    /// The fold of a loop's events over what was before it.
+    /// Folds a loop's events over the conversation before it.
     pub(crate) fn fold_at(&self, at: usize) -> Result<Fold, SessionError> {
         let mut chain = self.loops_below(at)?;
         let mut fold = Fold::new(History::new());
@@ -131,7 +132,8 @@ impl Session {
         Ok(chain)
     }
 
-    /// The place of the loop whose conversation this one begins with. It is an earlier one, so that no chain is a ring.
+    /// Returns the position of the loop whose conversation this one begins with. It is an earlier loop, so chains have no
+    /// cycles.
     pub(crate) fn before(&self, at: usize, record: &LoopRecord) -> Result<Option<usize>, SessionError> {
         let Some(base) = &record.base else { return Ok(self.presumed_before(at, record)) };
         let Some(after) = &base.after_loop else { return Ok(None) };
@@ -143,8 +145,8 @@ impl Session {
         }
     }
 
-    /// Returns the loop that a loop without a recorded base continues: the head at that time. Branches continue the head before their
-    /// group, and a judge has an empty conversation.
+    /// Returns the loop that a loop without a recorded base continues: the head at that time. Branches continue the head
+    /// before their group, and a judge has an empty conversation.
     fn presumed_before(&self, at: usize, record: &LoopRecord) -> Option<usize> {
         let Some(group) = &record.group else { return self.head_at(at) };
         let first =
@@ -161,15 +163,14 @@ impl Session {
 pub(crate) struct HeadMark<'a> {
     pub(crate) group: Option<&'a GroupMember>,
     pub(crate) of_branch: Option<&'a ParallelGroupRecord>,
-    /// Whether it was taken along from another session. A fork holds one way and nothing beside it, so what was a branch there
-    /// is a part of the way here.
+    /// Whether the loop was copied from another session. A fork contains a single path, so a copied branch is part of it.
     pub(crate) is_copy: bool,
 }
 
-/// The place of the head, from all loops in their order.
+/// Returns the position of the head, from all loops in their order.
 pub(crate) fn head_of<'a>(loops: &(impl Iterator<Item = HeadMark<'a>> + Clone)) -> Option<usize> {
     let number = loops.clone().count();
-    // When a loop came to be the head: by beginning as the n-th, or by being selected after the n-th had begun.
+    // When a loop became the head: when it began as the n-th loop, or when it was selected after the n-th had begun.
     let since = |(at, mark): (usize, HeadMark<'a>)| match (mark.group, mark.of_branch) {
         (None, _) => Some((at, 0, at)),
         (Some(_), _) if mark.is_copy => Some((at, 0, at)),

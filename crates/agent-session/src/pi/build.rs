@@ -1,4 +1,4 @@
-//! From a tree of entries to loops.
+//! Builds loops from a tree of entries.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,7 +25,7 @@ const AGENT: &str = "pi";
 pub(super) fn build(file: File, path: &Path) -> Result<Imported, SessionError> {
     let id = SessionId::from(text(&file.head, "id"));
     let begun = Timestamp::from_rfc3339(text(&file.head, "timestamp")).unwrap_or_default();
-    let (strands, strand_of) = split(&file.entries);
+    let (loops, loop_of) = split(&file.entries);
     let mut builder = Builder {
         path,
         recording: Recording::new(Session::new(id, AGENT.into(), begun)),
@@ -35,8 +35,8 @@ pub(super) fn build(file: File, path: &Path) -> Result<Imported, SessionError> {
         closed: BTreeMap::new(),
         after: Vec::new(),
     };
-    for (n, strand) in strands.iter().enumerate() {
-        builder.strand(n, strand, &strand_of)?;
+    for (n, part) in loops.iter().enumerate() {
+        builder.add_loop(n, part, &loop_of)?;
     }
     let mut losses = builder.losses;
     let session = builder.recording.session;
@@ -50,11 +50,11 @@ struct Builder<'a> {
     recording: Recording,
     file: &'a File,
     losses: Vec<Loss>,
-    /// The message of each entry that has one.
+    /// The messages of entries, by the position of the entry.
     messages: BTreeMap<usize, MessageRef>,
-    /// The conversation as it was after an entry.
+    /// The conversation after each entry.
     closed: BTreeMap<usize, History>,
-    /// The conversation after each loop, as it is folded.
+    /// The conversation after each loop.
     after: Vec<History>,
 }
 
@@ -78,13 +78,13 @@ impl Builder<'_> {
         self.losses.push(Loss::new(format!("{}: line {line}", self.path.display()), reason));
     }
 
-    fn strand(&mut self, n: usize, strand: &EntryLoop, strand_of: &[usize]) -> Result<(), SessionError> {
-        let Some(first) = strand.entries.first().and_then(|e| self.file.entries.get(*e)) else {
+    fn add_loop(&mut self, n: usize, part: &EntryLoop, loop_of: &[usize]) -> Result<(), SessionError> {
+        let Some(first) = part.entries.first().and_then(|e| self.file.entries.get(*e)) else {
             return Ok(());
         };
         let session = self.recording.session.session_id.clone();
         let loop_id = LoopId::from(format!("{session}.{AGENT}.{}", n + 1));
-        let parent = first.parent.and_then(|p| strand_of.get(p)).copied();
+        let parent = first.parent.and_then(|p| loop_of.get(p)).copied();
         let parent_id = parent.map(|p| format!("{session}.{AGENT}.{}", p + 1));
         let time = Timestamp::from_rfc3339(text(&first.value, "timestamp")).unwrap_or_default();
         let start = event(json!({
@@ -112,8 +112,8 @@ impl Builder<'_> {
             notes: Vec::new(),
             time,
         };
-        self.say(&mut building, start)?;
-        for entry in &strand.entries {
+        self.push(&mut building, start)?;
+        for entry in &part.entries {
             self.entry(&mut building, *entry)?;
             self.closed.insert(*entry, building.fold.clone().into_closed());
         }
@@ -135,7 +135,7 @@ impl Builder<'_> {
         {
             end.messages.clone_from(&record.messages);
         }
-        self.say(&mut building, end)?;
+        self.push(&mut building, end)?;
         self.recording.settle(at);
         let metadata = match n {
             0 => json!({ "pi": { "entries": building.notes, "header": self.file.head } }),
@@ -151,7 +151,7 @@ impl Builder<'_> {
     fn base(&self, parent: Option<usize>, before: &History) -> LoopBase {
         let nothing = History::new();
         let after = parent.and_then(|p| self.after.get(p)).unwrap_or(&nothing);
-        // Whole exchanges: what is cut in the middle of one is added with its end.
+        // Only whole exchanges are shared; the rest is added.
         let same = |(a, b): &(&Counted, &Counted)| MessageRef::same(a.shared(), b.shared());
         let keep = before
             .units()
@@ -210,7 +210,7 @@ impl Builder<'_> {
                     timestamp: building.time,
                     triggered_by: trigger,
                 };
-                self.say(building, start)?;
+                self.push(building, start)?;
                 building.turn += 1;
                 let usage = reply.usage;
                 let message = self.message(building, at, message)?;
@@ -247,7 +247,7 @@ impl Builder<'_> {
                     let mut result =
                         ToolResultMessage::error(call, name.into(), agent_core::history::ORPHAN_RESULT);
                     result.timestamp = building.time;
-                    self.say_message(building, MessageRef::from(AgentMessage::from(Message::from(result))))?;
+                    self.push_message(building, MessageRef::from(AgentMessage::from(Message::from(result))))?;
                 }
             }
         }
@@ -264,7 +264,7 @@ impl Builder<'_> {
             timestamp: building.time,
             tool_results: Vec::new(),
         };
-        self.say(building, end)
+        self.push(building, end)
     }
 
     fn message(
@@ -274,21 +274,21 @@ impl Builder<'_> {
         message: AgentMessage,
     ) -> Result<Option<MessageRef>, SessionError> {
         let message = MessageRef::from(message);
-        self.say_message(building, message.clone())?;
+        self.push_message(building, message.clone())?;
         self.messages.insert(at, message.clone());
         let place = self.recording.record(building.at).and_then(|r| r.messages.len().checked_sub(1));
         self.note(building, at, place.map(|p| (p, &message)));
         Ok(Some(message))
     }
 
-    fn say_message(&mut self, building: &mut Building, message: MessageRef) -> Result<(), SessionError> {
+    fn push_message(&mut self, building: &mut Building, message: MessageRef) -> Result<(), SessionError> {
         let loop_id = building.loop_id.clone();
         let tokens = Counted::from(message.clone()).tokens();
-        self.say(building, AgentEvent::MessageStart { loop_id: loop_id.clone(), message: message.clone() })?;
-        self.say(building, AgentEvent::MessageEnd { loop_id, message, tokens, superseded: false })
+        self.push(building, AgentEvent::MessageStart { loop_id: loop_id.clone(), message: message.clone() })?;
+        self.push(building, AgentEvent::MessageEnd { loop_id, message, tokens, superseded: false })
     }
 
-    /// The conversation becomes the summary and what is kept.
+    /// Replaces the conversation by a summary and the retained messages.
     fn compaction(&mut self, building: &mut Building, at: usize) -> Result<(), SessionError> {
         self.finish(building)?;
         self.note(building, at, None);
@@ -310,7 +310,7 @@ impl Builder<'_> {
         let first = kept.and_then(|m| history.entries().position(|e| MessageRef::same(e.shared(), &m)));
         let before = entry.value.get("tokensBefore").and_then(Value::as_u64).unwrap_or_default();
         let summary = Counted::from(MessageRef::from(summary));
-        // A cut inside of an exchange is moved behind it.
+        // A cut between a call and its result is moved behind the result.
         for to in first.unwrap_or(length)..=length {
             let splice = agent_core::Splice { from: 0, to, messages: vec![summary.clone()] };
             let Ok(after) = building.fold.history().spliced(std::slice::from_ref(&splice)) else { continue };
@@ -322,13 +322,13 @@ impl Builder<'_> {
             if let AgentEvent::CompactionEnded(ended) = &mut ended {
                 ended.splices = vec![splice];
             }
-            return self.say(building, ended);
+            return self.push(building, ended);
         }
         self.lost(at, "its compaction does not fit the messages before it");
         Ok(())
     }
 
-    fn say(&mut self, building: &mut Building, event: AgentEvent) -> Result<(), SessionError> {
+    fn push(&mut self, building: &mut Building, event: AgentEvent) -> Result<(), SessionError> {
         building
             .fold
             .push(&event)
@@ -337,7 +337,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Keeps of an entry what the messages do not hold.
+    /// Stores the parts of an entry that the messages do not contain.
     fn note(&self, building: &mut Building, at: usize, place: Option<(usize, &MessageRef)>) {
         let Some(entry) = self.file.entries.get(at) else { return };
         let mut kept = entry.value.clone();

@@ -1,4 +1,4 @@
-//! The lines of a file: a head, then entries that name the one before them.
+//! Reads the lines of a file: a head, then entries that refer to their parents.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::PI_VERSION;
 use crate::error::SessionError;
 use crate::store::Loss;
 
-/// A file, brought to the newest version.
+/// A file, converted to the latest version.
 pub(super) struct File {
     pub(super) head: Value,
     pub(super) entries: Vec<Entry>,
@@ -21,7 +21,7 @@ pub(super) struct Entry {
     pub(super) value: Value,
     /// The line, from 1.
     pub(super) line: usize,
-    /// The place of its parent among the entries.
+    /// The position of its parent among the entries.
     pub(super) parent: Option<usize>,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 
 pub(super) fn read(bytes: &[u8], path: &Path) -> Result<File, SessionError> {
     let corrupt = |reason: String| SessionError::corrupt(path, "line 1", reason);
-    // Lines end with a line feed and nothing else: a line separator inside of a text is none.
+    // Only a line feed ends a line; other line separators can occur inside of strings.
     let mut lines = bytes.split(|b| *b == b'\n').enumerate().map(|(n, line)| (n + 1, line.trim_ascii()));
     let (_, first) = lines.next().unwrap_or((1, &[]));
     let head: Value = serde_json::from_slice(first).map_err(|e| corrupt(e.to_string()))?;
@@ -91,7 +91,7 @@ pub(super) fn read(bytes: &[u8], path: &Path) -> Result<File, SessionError> {
             Some(parent) => match parent.as_str().and_then(|p| places.get(p)) {
                 Some(at) => Some(*at),
                 None => {
-                    // Only an earlier entry can be a parent: so no chain is a ring.
+                    // Only an earlier entry can be a parent, so there are no cycles.
                     lost(format!("its parent {parent} is no entry before it"));
                     None
                 }
@@ -108,7 +108,7 @@ pub(super) fn read(bytes: &[u8], path: &Path) -> Result<File, SessionError> {
     Ok(file)
 }
 
-/// Version 1 was a list: each entry follows the one before.
+/// Converts an entry of version 1, which was a list: the parent is the previous entry.
 fn number_entry(value: &mut Value, before: &[Entry]) {
     let parent = before.last().map(|e| e.id().to_owned());
     let kept = value.get("firstKeptEntryIndex").and_then(Value::as_u64);

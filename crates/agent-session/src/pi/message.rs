@@ -1,11 +1,11 @@
-//! A message of pi's as one of ours, and back.
+//! Converts messages from and to the form of pi.
 
 use agent_core::{AgentMessage, Content, Message, OpaqueContent};
 use serde_json::{Map, Value, json};
 
 use super::entry::text;
 
-/// The message of an entry that is in the conversation; an extension message where a model is not shown it.
+/// Converts a message of pi. A message that models do not receive becomes an extension message.
 pub(super) fn from_pi(message: &Value) -> AgentMessage {
     let extension = || AgentMessage::extension(format!("pi.{}", text(message, "role")), message.clone());
     match text(message, "role") {
@@ -24,7 +24,7 @@ pub(super) fn from_pi(message: &Value) -> AgentMessage {
     }
 }
 
-/// What a user said.
+/// Creates a user message from content in pi's form; `None` without content.
 pub(super) fn user(content: Option<&Value>, timestamp: Option<&Value>) -> Option<AgentMessage> {
     let message =
         json!({ "role": "user", "content": content?, "timestamp": timestamp.and_then(Value::as_u64) });
@@ -57,7 +57,7 @@ fn model_message(message: &Value) -> Option<Message> {
         }
         let mut read = serde_json::from_value(Value::Object(ours.clone()));
         if read.is_err() {
-            // A protocol that we do not speak.
+            // A protocol that this library does not have.
             ours.insert("api".to_owned(), Value::Null);
             read = serde_json::from_value(Value::Object(ours));
         }
@@ -67,7 +67,7 @@ fn model_message(message: &Value) -> Option<Message> {
     serde_json::from_value(Value::Object(ours)).ok()
 }
 
-/// The keys of a block's signature: ours and, by the block's type, theirs.
+/// Returns pi's key for the signature of a block, by the type of the block.
 fn signature_key(kind: &str) -> &'static str {
     match kind {
         "text" => "textSignature",
@@ -99,7 +99,7 @@ fn block_to_pi(content: &Content) -> Value {
         if let Some(signature) = map.shift_remove("signature") {
             map.insert(signature_key(&kind).to_owned(), signature);
         }
-        // Their arguments are the object alone.
+        // Pi stores arguments as an object only.
         if kind == "toolCall" {
             map.shift_remove("argumentsText");
             if !map.get("arguments").is_some_and(Value::is_object) {
@@ -110,7 +110,7 @@ fn block_to_pi(content: &Content) -> Value {
     value
 }
 
-/// What a message is called that no model is shown: `None` for one that is.
+/// Returns the kind of an extension message; `None` for a message that models receive.
 pub(super) fn note_kind(message: &AgentMessage) -> Option<&str> {
     match message {
         AgentMessage::Extension(note) => Some(&note.kind),
@@ -118,7 +118,7 @@ pub(super) fn note_kind(message: &AgentMessage) -> Option<&str> {
     }
 }
 
-/// One of our messages as pi has it.
+/// Converts a message to the form of pi.
 pub(super) fn to_pi(message: &AgentMessage) -> Value {
     let AgentMessage::Llm(llm) = message else {
         let value = serde_json::to_value(message).unwrap_or_default();

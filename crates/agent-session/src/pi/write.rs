@@ -1,4 +1,4 @@
-//! From a session to a file of pi's.
+//! Writes a session as a file of pi.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use super::{HEAD_MARK, PI_VERSION};
 use crate::error::SessionError;
 use crate::model::{LoopRecord, Session};
 
-/// The session as a file of pi's, in version 3. A session that came from such a file is written as it was; loops that were
-/// added here follow.
+/// Exports a session as a file of pi in version 3. The entries of an imported session are unchanged; loops that were added
+/// later follow.
 ///
 /// # Errors
 /// When the events of a loop do not make a conversation.
@@ -31,7 +31,7 @@ pub fn export(session: &Session) -> Result<String, SessionError> {
         }
     }
     writer.head(session);
-    // Entries of different loops may have come by turns; what was recorded here follows.
+    // Entries of different loops can alternate in the file. Recorded loops follow.
     writer.lines.sort_by_key(|(line, _)| *line);
     let mut text = header.to_string();
     text.push('\n');
@@ -43,9 +43,9 @@ pub fn export(session: &Session) -> Result<String, SessionError> {
 }
 
 struct Writer {
-    /// Where a line belongs, and the line.
+    /// The number of each line in the imported file, and the line.
     lines: Vec<(usize, Value)>,
-    /// The entry of a message, by the message's address; the session holds the messages meanwhile.
+    /// The ids of the entries of messages, by the address of the message. The session holds the messages.
     ids: BTreeMap<usize, String>,
     /// The last entry of each loop.
     last: BTreeMap<usize, String>,
@@ -178,7 +178,7 @@ impl Writer {
     }
 }
 
-/// An entry without its place in the tree.
+/// Creates an entry without its place in the tree.
 fn entry_of(message: &MessageRef) -> Value {
     match note_kind(message) {
         Some(kind) => json!({ "type": "custom", "customType": kind, "data": to_pi(message) }),

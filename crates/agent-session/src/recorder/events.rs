@@ -1,4 +1,4 @@
-//! Recording in memory.
+//! Records events in memory.
 
 use std::sync::PoisonError;
 
@@ -11,7 +11,7 @@ use crate::model::recording::{Recording, record_of_start, session_of_loop};
 use crate::model::{LoopStatus, RecordedEvent, Session};
 
 impl SessionRecorder {
-    /// Takes an event in. Events of several agents and sessions may come mixed; those of one loop in their order.
+    /// Records an event. Events of several agents and sessions can be interleaved; those of one loop must be in order.
     ///
     /// An event of a loop that never began is dropped, except the end of a run that `before_loop` refused, which has no
     /// beginning: it is recorded if its session is known. A session that this recorder writes to its store receives its
@@ -52,8 +52,8 @@ impl SessionRecorder {
         Ok(self.inner.lock().sessions.values().filter(|t| t.completed).count())
     }
 
-    /// Closes what is open as [`Aborted`](LoopStatus::Aborted), without an end time, and puts all sessions aside. Events that
-    /// come after all open their loop again.
+    /// Marks open loops as [`Aborted`](LoopStatus::Aborted), without an end time, and marks all sessions as completed, for
+    /// [`drain_completed`](Self::drain_completed). A later event of a loop opens it again.
     pub fn flush(&self) {
         let mut state = self.inner.lock();
         for tracked in state.sessions.values_mut().filter(|t| !t.is_written()) {
@@ -67,9 +67,9 @@ impl SessionRecorder {
         }
     }
 
-    /// Returns complete copies of the sessions that were completed and have changed since they were last drained. The recorder keeps
-    /// them, so that a later loop, or the end of the call that began a sub-agent, finds them; [`forget`](Self::forget)
-    /// lets them go.
+    /// Returns copies of the completed sessions that have changed since they were last drained. The recorder retains the
+    /// sessions, so that a later loop, or the end of the call that started a sub-agent, finds them; [`forget`](Self::forget)
+    /// removes them.
     #[must_use]
     pub fn drain_completed(&self) -> Vec<Session> {
         let mut state = self.inner.lock();
@@ -82,7 +82,8 @@ impl SessionRecorder {
             .collect()
     }
 
-    /// Removes a session from memory and returns it. One that is being written is closed by [`close`](Self::close).
+    /// Removes a session from memory and returns it; `None` for a session that is being written to a store, which
+    /// [`close`](Self::close) closes.
     pub fn forget(&self, id: impl AsRef<str>) -> Option<Session> {
         let mut state = self.inner.lock();
         state.sessions.get(id.as_ref()).filter(|t| !t.is_written())?;
@@ -91,7 +92,7 @@ impl SessionRecorder {
         Some(tracked.recording.session)
     }
 
-    /// Continues a session that was loaded.
+    /// Adds a loaded session, so that its next events continue it. Has no effect if the recorder already has the session.
     pub fn adopt(&self, session: impl Into<Session>) {
         let session = session.into();
         let mut state = self.inner.lock();
@@ -102,11 +103,7 @@ impl SessionRecorder {
         for record in &session.loops {
             state.route(record, &id);
         }
-        let recording = Recording::new(session);
-        state.sessions.insert(
-            id,
-            Tracked { recording, journal: None, saving: false, completed: false, changed: false },
-        );
+        state.sessions.insert(id, Tracked::new(Recording::new(session), None, false));
     }
 }
 
@@ -127,18 +124,15 @@ impl State {
         self.link(event);
     }
 
-    /// The session and the place of the event's loop, which a start makes.
+    /// Returns the session and the position of the event's loop. An `AgentStart` adds the loop.
     fn loop_of(&mut self, event: &AgentEvent) -> Option<(SessionId, usize)> {
         if let AgentEvent::AgentStart(start) = event {
             let record = record_of_start(start);
             let id = start.session_id.clone();
             self.routes.insert(start.loop_id.clone(), id.clone());
-            let tracked = self.sessions.entry(id.clone()).or_insert_with(|| Tracked {
-                recording: Recording::new(session_of_loop(&record, &id, start.session_origin.as_ref())),
-                journal: None,
-                saving: false,
-                completed: false,
-                changed: true,
+            let tracked = self.sessions.entry(id.clone()).or_insert_with(|| {
+                let session = session_of_loop(&record, &id, start.session_origin.as_ref());
+                Tracked::new(Recording::new(session), None, true)
             });
             if tracked.is_written() {
                 return None;

@@ -1,4 +1,4 @@
-//! Links between sessions: a sub-agent's and its caller's.
+//! Links between the sessions of sub-agents and of their callers.
 
 use agent_core::{AgentEvent, AgentStart, LoopId, SessionId, ToolCallId, ToolExecutionEnd, ToolName};
 
@@ -7,12 +7,12 @@ use crate::model::recording::session_of_id;
 use crate::model::{LoopRecord, SpawnRef};
 
 impl State {
-    /// The session of a loop, as far as anything says.
+    /// Returns the session of a loop: the known one, or the one that the loop's id names.
     pub(super) fn session_of(&self, loop_id: &LoopId) -> SessionId {
         if let Some(id) = self.routes.get(loop_id) {
             return id.clone();
         }
-        // A session id may hold dots, so the longest one that fits is the one.
+        // A session id can contain dots, so the longest matching id is used.
         let fits = |id: &&SessionId| {
             loop_id.as_str().strip_prefix(id.as_str()).is_some_and(|rest| rest.starts_with('.'))
         };
@@ -20,7 +20,7 @@ impl State {
         known.cloned().unwrap_or_else(|| session_of_id(loop_id))
     }
 
-    /// Notes whose a loop is. A fork holds loops of another session; they stay that session's where it is known.
+    /// Stores the session of a loop. Copied loops of a fork remain assigned to their own session if it is known.
     pub(super) fn route(&mut self, record: &LoopRecord, id: &SessionId) {
         let known = self.routes.entry(record.loop_id.clone()).or_insert_with(|| id.clone());
         if record.session_id == *id {
@@ -39,7 +39,7 @@ impl State {
 
     fn link_start(&mut self, start: &AgentStart) {
         let Some(parent) = &start.parent_loop_id else { return };
-        // A continuation was begun by no call: it is in its own session, or in a fork of the session of its parent.
+        // A continuation was started by no call. It is in its own session, or in a fork of its parent's session.
         if start.continuation_kind.is_some() {
             return;
         }

@@ -1,4 +1,4 @@
-//! One more record of a session whose agent is not here.
+//! Adds a record to a session without its agent.
 
 use agent_core::SessionId;
 use agent_core::Timestamp;
@@ -11,7 +11,7 @@ use crate::loaded::LoadedSession;
 use crate::model::Session;
 use crate::store::SessionStore;
 
-/// Applies an input to the run that is open in a session, writes it down, and gives both as they are then.
+/// Applies an input to the open run of a session, journals it, and returns the new session and run.
 pub(crate) async fn apply_offline<S: SessionStore + ?Sized>(
     store: &S,
     id: &str,

@@ -1,18 +1,18 @@
-//! What the conversations of recent loops were, so that a new loop can be written as what it adds to one of them.
+//! The conversations of recent loops, so that a new loop is written as the difference to one of them.
 
 use std::collections::VecDeque;
 
 use agent_core::{History, LoopId};
 
-/// How many loops are remembered. A loop whose origin has been forgotten is written in full, which costs room only.
+/// The number of loops that are remembered. A loop whose origin was forgotten is written in full, which takes more space.
 const MAX_KNOWN: usize = 16;
 
-/// Conversations of recent loops, by loop; the newest last. They share what they have in common.
+/// The conversations of recent loops, the newest last. Common parts are shared in memory.
 #[derive(Debug, Default)]
 pub(super) struct RecentHistories(VecDeque<(LoopId, History)>);
 
 impl RecentHistories {
-    /// The conversation of this loop is this now.
+    /// Stores the current conversation of a loop.
     pub(super) fn note(&mut self, loop_id: &LoopId, history: History) {
         self.0.retain(|(known, _)| known != loop_id);
         if self.0.len() == MAX_KNOWN {
@@ -21,8 +21,8 @@ impl RecentHistories {
         self.0.push_back((loop_id.clone(), history));
     }
 
-    /// The loop whose conversation has most of this one's beginning; of equals the one that has least beyond it. Only loops that
-    /// that `may_be` accepts are considered.
+    /// Returns the loop whose conversation shares the longest beginning with this one; among equals, the one with the fewest
+    /// other messages. Only loops that `may_be` accepts are considered.
     pub(super) fn closest(
         &self,
         history: &History,

@@ -1,4 +1,4 @@
-//! A session that is being written.
+//! The journal of a session that is being written.
 
 use agent_core::journal::{Durability, GroupEntry, JournalEntry};
 use agent_core::run::Run;
@@ -11,9 +11,9 @@ use crate::model::{LoopBase, OpenRun, RecordedEvent, Session};
 use crate::store::journal::{Line, LineWriter};
 use crate::store::{PendingWrite, SessionRecord, SessionStore, SessionWriter};
 
-/// The right to write a session, and what its records know of the conversation.
+/// The writer of a session, and the conversations to which its records refer.
 pub(super) struct SessionJournal {
-    writer: Box<dyn SessionWriter>,
+    pub(super) writer: Box<dyn SessionWriter>,
     lines: LineWriter,
     /// The conversations of recent loops, as their last records left them.
     known: RecentHistories,
@@ -42,48 +42,7 @@ impl SessionJournal {
         Ok((Self { writer, lines: LineWriter::default(), known }, recording))
     }
 
-    /// Makes every later write fail, as a full disk does.
-    #[cfg(test)]
-    pub(super) fn break_writer(&mut self) {
-        #[derive(Debug)]
-        struct Full(Box<dyn SessionWriter>);
-
-        #[async_trait::async_trait]
-        impl SessionWriter for Full {
-            fn append(&mut self, _: &SessionRecord<'_>) -> Result<Option<PendingWrite>, SessionError> {
-                let full = std::io::ErrorKind::StorageFull;
-                Err(SessionError::io(std::path::Path::new("s-1.journal.jsonl"), "written")(full.into()))
-            }
-
-            async fn save(&mut self, session: &Session) -> Result<(), SessionError> {
-                self.0.save(session).await
-            }
-
-            fn save_on_drop(&mut self, session: &Session) -> Result<(), SessionError> {
-                self.0.save_on_drop(session)
-            }
-        }
-
-        let nothing: Box<dyn SessionWriter> = Box::new(Full(Box::new(Gone)));
-        let writer = std::mem::replace(&mut self.writer, nothing);
-        self.writer = Box::new(Full(writer));
-
-        #[derive(Debug)]
-        struct Gone;
-
-        #[async_trait::async_trait]
-        impl SessionWriter for Gone {
-            fn append(&mut self, _: &SessionRecord<'_>) -> Result<Option<PendingWrite>, SessionError> {
-                Ok(None)
-            }
-
-            async fn save(&mut self, _: &Session) -> Result<(), SessionError> {
-                Ok(())
-            }
-        }
-    }
-
-    /// Writes one entry: into the journal, and into the recording.
+    /// Applies an entry to the recording and appends its record to the journal.
     pub(super) fn append(
         &mut self,
         recording: &mut Recording,
@@ -141,7 +100,8 @@ impl SessionJournal {
             })?;
         }
         recording.session.journal_records = number;
-        // While a run continues no loop begins from its end, and keeping its history here would make the next message copy a piece of it.
+        // No loop begins from the end of a run that continues, and a second owner of its history would make the next
+        // message copy a part of it.
         if entry.run.ended().is_some() || !entry.run.questions().is_empty() {
             self.known.note(&setup.loop_id, entry.run.history().clone());
         }
@@ -151,10 +111,10 @@ impl SessionJournal {
         Ok(job)
     }
 
-    /// What was there before the loop: as much as the session has of it, and the rest in full.
+    /// Returns the conversation before a loop: the part that the session has by reference, and the rest in full.
     fn base(&self, recording: &Recording, run: &Run, events: &[AgentEvent]) -> LoopBase {
         let history = run.history();
-        // Each message that the start says is one unit of the history.
+        // Each message of the first entry is one unit of the history.
         let said =
             events.iter().filter(|e| matches!(e, AgentEvent::MessageEnd { superseded: false, .. })).count();
         let before = history.unit_count().saturating_sub(said);
@@ -168,7 +128,7 @@ impl SessionJournal {
         };
         let mut shared = history.shared_units(known).min(before);
         if shared < before && shared < known.unit_count() {
-            // Other objects may still be the same messages: the session was loaded, the agent was not.
+            // Messages can be equal without being shared, if the session was loaded and the agent was not.
             let pairs = history.units().zip(known.units()).take(before);
             shared = pairs.take_while(|(a, b)| a.entries() == b.entries()).count();
         }
@@ -178,7 +138,7 @@ impl SessionJournal {
         LoopBase { after_loop: after, keep, added }
     }
 
-    /// Writes that a group was announced, or how it ended.
+    /// Applies and appends an event of a group.
     pub(super) fn append_group(
         &mut self,
         recording: &mut Recording,
@@ -201,20 +161,20 @@ impl SessionJournal {
         Ok(job)
     }
 
-    /// Writes the session as a whole, which takes the records in.
+    /// Writes the whole session, which replaces the records.
     pub(super) async fn save(&mut self, session: &Session) -> Result<(), SessionError> {
         self.writer.save(session).await?;
         self.lines = LineWriter::default();
         Ok(())
     }
 
-    /// As [`save`](Self::save), where nothing can be awaited.
+    /// Writes the whole session from a destructor, where nothing can be awaited.
     pub(super) fn save_on_drop(&mut self, session: &Session) -> Result<(), SessionError> {
         self.writer.save_on_drop(session)
     }
 }
 
-/// The session that a first record opens.
+/// Creates the session of a first record.
 pub(super) fn session_of_entry(entry: &JournalEntry<'_>) -> Session {
     let record = record_of_setup(entry.run.setup(), entry.now);
     session_of_loop(&record, &record.session_id, entry.run.setup().session_origin.as_ref())

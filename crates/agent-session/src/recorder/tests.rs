@@ -1,3 +1,4 @@
+use std::path::Path;
 use std::sync::Arc;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
@@ -5,8 +6,9 @@ use agent_core::{BasicAgent, ModelConfig, RunEnd, RunFailure};
 use serde_json::json;
 
 use super::SessionRecorder;
+use crate::error::SessionError;
 use crate::model::{LoopStatus, Session};
-use crate::store::JsonStore;
+use crate::store::{JsonStore, PendingWrite, SessionRecord, SessionWriter};
 
 fn events_of(session: &Session) -> usize {
     session.loops.iter().map(|r| r.events.len()).sum()
@@ -37,14 +39,34 @@ fn agent<F: Future<Output = ()> + Send + 'static>(
     (dir, store, agent.with_tool(tool))
 }
 
+/// A writer to which no record can be added, as on a full disk. It holds the lock of the writer that it replaces.
+#[derive(Debug)]
+struct Full(Option<Box<dyn SessionWriter>>);
+
+#[async_trait::async_trait]
+impl SessionWriter for Full {
+    fn append(&mut self, _: &SessionRecord<'_>) -> Result<Option<PendingWrite>, SessionError> {
+        let full = std::io::ErrorKind::StorageFull;
+        Err(SessionError::io(Path::new("s-1.journal.jsonl"), "written")(full.into()))
+    }
+
+    async fn save(&mut self, session: &Session) -> Result<(), SessionError> {
+        self.0.as_mut().unwrap().save(session).await
+    }
+
+    fn save_on_drop(&mut self, session: &Session) -> Result<(), SessionError> {
+        self.0.as_mut().unwrap().save_on_drop(session)
+    }
+}
+
 /// B-179.
 #[tokio::test]
 async fn a_record_that_cannot_be_written_ends_the_run_and_memory_is_not_ahead_of_the_disk() {
     let (_dir, store, agent) = agent(|recorder| async move {
         let mut state = recorder.inner.lock();
-        let tracked = state.sessions.values_mut().next().unwrap();
-        // Every write fails, as on a full disk.
-        tracked.journal.as_mut().unwrap().break_writer();
+        let journal = state.sessions.values_mut().next().unwrap().journal.as_mut().unwrap();
+        let writer = std::mem::replace(&mut journal.writer, Box::new(Full(None)));
+        journal.writer = Box::new(Full(Some(writer)));
     });
     let recorder_sees = |store: &JsonStore| store.load_session("s-1").unwrap();
     drop(agent.prompt("go").unwrap());

@@ -1,4 +1,4 @@
-//! The journal of an agent, as the driver sees it.
+//! The implementation of the agent's journal.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::model::Session;
 use crate::model::recording::Recording;
 use crate::store::{PendingWrite, SessionStore};
 
-/// Writes what runs say to a recorder's store.
+/// Writes the entries of runs to a recorder's store.
 pub(super) struct RecordingJournal(pub(super) Arc<Inner>);
 
 impl fmt::Debug for RecordingJournal {
@@ -41,43 +41,63 @@ fn unwritten(error: SessionError) -> JournalError {
 
 impl RecordingJournal {
     async fn write_group(&self, entry: GroupEntry<'_>) -> Result<(), SessionError> {
-        let (Some(store), Some(id)) = (&self.0.store, session_of_group(entry.event)) else { return Ok(()) };
-        loop {
-            if !self.0.writes(id) {
-                // The end of a group has its session behind it.
-                let new = match entry.event {
-                    AgentEvent::ParallelLoopStart(start) => session_of_start(start),
-                    _ => Session::new(id.clone(), "".into(), entry.now),
-                };
-                self.open(store, id, new).await?;
+        let Some(id) = session_of_group(entry.event) else { return Ok(()) };
+        // At the end of a group, its session usually exists.
+        let new = || match entry.event {
+            AgentEvent::ParallelLoopStart(start) => session_of_start(start),
+            _ => Session::new(id.clone(), "".into(), entry.now),
+        };
+        let durability = self.0.durability(entry.durability);
+        let write = |journal: &mut SessionJournal, recording: &mut Recording| {
+            journal.append_group(recording, &entry, durability)
+        };
+        let written = |state: &mut State| {
+            if let AgentEvent::ParallelLoopStart(start) = entry.event {
+                state.route_group(start, id);
             }
-            if let Some(written) = self.0.append_group(id, &entry)? {
-                return self.make_safe(id, written).await;
-            }
-        }
+        };
+        self.record(id, new, write, written).await
     }
 
     async fn write(&self, entry: JournalEntry<'_>) -> Result<(), SessionError> {
-        let Some(store) = &self.0.store else { return Ok(()) };
-        let id = entry.run.setup().session_id.clone();
-        let written = loop {
-            if !self.0.writes(&id) {
-                self.open(store, &id, session_of_entry(&entry)).await?;
-            }
-            // It may have been closed in between; then it is opened again.
-            if let Some(written) = self.0.append(&id, &entry)? {
-                break written;
+        let id = &entry.run.setup().session_id;
+        let durability = self.0.durability(entry.durability);
+        let write = |journal: &mut SessionJournal, recording: &mut Recording| {
+            journal.append(recording, &entry, durability)
+        };
+        let written = |state: &mut State| {
+            let loop_id = entry.run.loop_id().clone();
+            state.routes.entry(loop_id).or_insert_with(|| id.clone());
+            for event in entry.events {
+                state.link(event);
             }
         };
-        self.make_safe(&id, written).await
+        self.record(id, || session_of_entry(&entry), write, written).await
     }
 
-    /// Does what must still be done for a record to be safe.
-    async fn make_safe(&self, id: &SessionId, job: Option<PendingWrite>) -> Result<(), SessionError> {
+    /// Writes a record to a session, which is opened if it is not open, and waits until the record is as durable as it
+    /// asks for.
+    async fn record(
+        &self,
+        id: &SessionId,
+        new: impl Fn() -> Session,
+        write: impl Fn(&mut SessionJournal, &mut Recording) -> Result<Option<PendingWrite>, SessionError>,
+        written: impl Fn(&mut State),
+    ) -> Result<(), SessionError> {
+        let Some(store) = &self.0.store else { return Ok(()) };
+        let job = loop {
+            if !self.0.writes(id) {
+                self.open(store, id, new()).await?;
+            }
+            // It may have been closed in between; then it is opened again.
+            if let Some(job) = self.0.write(id, &write, &written)? {
+                break job;
+            }
+        };
         if let Some(job) = job
             && let Err(error) = job.await
         {
-            self.0.let_go(id);
+            self.0.lock().sessions.remove(id);
             return Err(error);
         }
         Ok(())
@@ -111,7 +131,7 @@ impl Inner {
         self.lock().sessions.get(id).is_some_and(|t| t.journal.is_some())
     }
 
-    /// Takes an opened session in, and names those of the same agent that have no open loop.
+    /// Adds an opened session, and returns the other sessions of the same agent that have no open loop.
     fn begin_writing(&self, id: &SessionId, journal: SessionJournal, recording: Recording) -> Vec<SessionId> {
         let mut state = self.lock();
         let agent = recording.session.agent_id.clone();
@@ -129,50 +149,13 @@ impl Inner {
         for record in &recording.session.loops {
             state.route(record, id);
         }
-        let tracked =
-            Tracked { recording, journal: Some(journal), saving: false, completed: false, changed: true };
+        let tracked = Tracked::new(recording, Some(journal), true);
         state.sessions.insert(id.clone(), tracked);
         idle
     }
 
-    /// Writes an entry to a session that is open for writing, and returns the rest of the write; `None` when it is not open.
-    fn append(
-        &self,
-        id: &SessionId,
-        entry: &JournalEntry<'_>,
-    ) -> Result<Option<Option<PendingWrite>>, SessionError> {
-        let durability = self.durability(entry.durability);
-        let write = |journal: &mut SessionJournal, recording: &mut Recording| {
-            journal.append(recording, entry, durability)
-        };
-        self.write(id, write, |state| {
-            let loop_id = entry.run.loop_id().clone();
-            state.routes.entry(loop_id).or_insert_with(|| id.clone());
-            for event in entry.events {
-                state.link(event);
-            }
-        })
-    }
-
-    /// As [`append`](Self::append), for an event of a group.
-    fn append_group(
-        &self,
-        id: &SessionId,
-        entry: &GroupEntry<'_>,
-    ) -> Result<Option<Option<PendingWrite>>, SessionError> {
-        let durability = self.durability(entry.durability);
-        let write = |journal: &mut SessionJournal, recording: &mut Recording| {
-            journal.append_group(recording, entry, durability)
-        };
-        self.write(id, write, |state| {
-            if let AgentEvent::ParallelLoopStart(start) = entry.event {
-                for loop_id in &start.loop_ids {
-                    state.routes.insert(loop_id.clone(), id.clone());
-                }
-            }
-        })
-    }
-
+    /// Writes a record to a session that is open for writing, and returns the rest of the write; `None` when it is not
+    /// open.
     fn write(
         &self,
         id: &SessionId,
@@ -199,10 +182,6 @@ impl Inner {
                 Err(error)
             }
         }
-    }
-
-    fn let_go(&self, id: &SessionId) {
-        self.lock().sessions.remove(id);
     }
 
     /// Saves one session, and closes it if `close` is `true`. The caller holds the lock for opening, so that no record

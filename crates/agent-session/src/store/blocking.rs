@@ -1,4 +1,4 @@
-//! Stores whose calls block, and their use from asynchronous code.
+//! Stores whose calls block, and the adapter that makes them asynchronous.
 
 use std::fmt;
 use std::sync::Arc;
@@ -94,21 +94,21 @@ pub trait BlockingSessionStore: fmt::Debug + Send + Sync {
 
 /// The right to write one session of a blocking store. It ends when the writer is dropped.
 pub trait BlockingSessionWriter: fmt::Debug + Send {
-    /// Writes a record. It is durable when the returned job has run; without a job it already is. Jobs of several
-    /// records may run in any order.
+    /// Writes a record. The record is durable after the returned job has run, and without a job when the call returns.
+    /// Jobs of several records can run in any order.
     ///
     /// # Errors
-    /// When it cannot be written. The writer is not used again; the session has to be opened anew.
+    /// When the record cannot be written. The caller drops the writer and opens the session again.
     fn append(&mut self, record: &SessionRecord<'_>) -> Result<Option<WriteJob>, SessionError>;
 
-    /// Writes the session as a whole, which replaces all records so far.
+    /// Writes the whole session, which replaces all records so far.
     ///
     /// # Errors
-    /// When it cannot be written. The records are still there then.
+    /// When the session cannot be written. The records are unchanged then.
     fn save(&mut self, session: &Session) -> Result<(), SessionError>;
 }
 
-/// Runs blocking work on the blocking pool, or right here where there is no runtime.
+/// Runs blocking work on the runtime's blocking pool, or in place if there is no runtime.
 pub(crate) async fn on_pool<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,
 ) -> Result<T, SessionError> {
@@ -119,7 +119,7 @@ pub(crate) async fn on_pool<T: Send + 'static>(
     }
 }
 
-/// The asynchronous writer over a blocking one.
+/// An asynchronous writer that makes the calls of a blocking one on the blocking pool.
 #[derive(Debug)]
 struct PoolWriter(Option<Box<dyn BlockingSessionWriter>>);
 
@@ -152,41 +152,41 @@ impl SessionWriter for PoolWriter {
 }
 
 macro_rules! on_the_pool {
-    ($store:ty) => {
+    ($store:ty, $borrow:path) => {
         #[async_trait]
         impl SessionStore for $store {
             fn describe(&self) -> String {
-                BlockingSessionStore::describe(self)
+                BlockingSessionStore::describe($borrow(self))
             }
 
             async fn save_session(&self, session: &Session) -> Result<(), SessionError> {
                 let (store, session) = (self.clone(), session.clone());
-                on_pool(move || BlockingSessionStore::save_session(&store, &session)).await
+                on_pool(move || BlockingSessionStore::save_session($borrow(&store), &session)).await
             }
 
             async fn load_session(&self, id: &str) -> Result<LoadedSession, SessionError> {
                 let (store, id) = (self.clone(), id.to_owned());
-                on_pool(move || BlockingSessionStore::load_session(&store, &id)).await
+                on_pool(move || BlockingSessionStore::load_session($borrow(&store), &id)).await
             }
 
             async fn delete_session(&self, id: &str) -> Result<(), SessionError> {
                 let (store, id) = (self.clone(), id.to_owned());
-                on_pool(move || BlockingSessionStore::delete_session(&store, &id)).await
+                on_pool(move || BlockingSessionStore::delete_session($borrow(&store), &id)).await
             }
 
             async fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
                 let store = self.clone();
-                on_pool(move || BlockingSessionStore::list_session_ids(&store)).await
+                on_pool(move || BlockingSessionStore::list_session_ids($borrow(&store))).await
             }
 
             async fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
                 let store = self.clone();
-                on_pool(move || BlockingSessionStore::list_open_session_ids(&store)).await
+                on_pool(move || BlockingSessionStore::list_open_session_ids($borrow(&store))).await
             }
 
             async fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {
                 let (store, query) = (self.clone(), query.clone());
-                on_pool(move || BlockingSessionStore::find_sessions(&store, &query)).await
+                on_pool(move || BlockingSessionStore::find_sessions($borrow(&store), &query)).await
             }
 
             async fn write_session(
@@ -195,69 +195,24 @@ macro_rules! on_the_pool {
             ) -> Result<(Box<dyn SessionWriter>, Option<Session>), SessionError> {
                 let (store, id) = (self.clone(), id.to_owned());
                 let (writer, found) =
-                    on_pool(move || BlockingSessionStore::write_session(&store, &id)).await?;
+                    on_pool(move || BlockingSessionStore::write_session($borrow(&store), &id)).await?;
                 Ok((Box::new(PoolWriter(Some(writer))), found))
             }
 
             async fn salvage_session(&self, id: &str) -> Result<Salvaged, SessionError> {
                 let (store, id) = (self.clone(), id.to_owned());
-                on_pool(move || BlockingSessionStore::salvage_session(&store, &id)).await
+                on_pool(move || BlockingSessionStore::salvage_session($borrow(&store), &id)).await
             }
 
             async fn load_sessions_for_agent(&self, agent_id: &str) -> Result<AgentSessions, SessionError> {
                 let (store, agent) = (self.clone(), agent_id.to_owned());
-                on_pool(move || BlockingSessionStore::load_sessions_for_agent(&store, &agent)).await
+                on_pool(move || BlockingSessionStore::load_sessions_for_agent($borrow(&store), &agent)).await
             }
         }
     };
 }
 
-on_the_pool!(JsonStore);
+on_the_pool!(JsonStore, std::convert::identity);
 #[cfg(feature = "sqlite")]
-on_the_pool!(super::SqliteStore);
-on_the_pool!(Arc<dyn BlockingSessionStore>);
-
-impl<S: BlockingSessionStore + ?Sized> BlockingSessionStore for Arc<S> {
-    fn describe(&self) -> String {
-        (**self).describe()
-    }
-
-    fn save_session(&self, session: &Session) -> Result<(), SessionError> {
-        (**self).save_session(session)
-    }
-
-    fn load_session(&self, id: &str) -> Result<LoadedSession, SessionError> {
-        (**self).load_session(id)
-    }
-
-    fn delete_session(&self, id: &str) -> Result<(), SessionError> {
-        (**self).delete_session(id)
-    }
-
-    fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
-        (**self).list_session_ids()
-    }
-
-    fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
-        (**self).list_open_session_ids()
-    }
-
-    fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {
-        (**self).find_sessions(query)
-    }
-
-    fn write_session(
-        &self,
-        id: &str,
-    ) -> Result<(Box<dyn BlockingSessionWriter>, Option<Session>), SessionError> {
-        (**self).write_session(id)
-    }
-
-    fn salvage_session(&self, id: &str) -> Result<Salvaged, SessionError> {
-        (**self).salvage_session(id)
-    }
-
-    fn load_sessions_for_agent(&self, agent_id: &str) -> Result<AgentSessions, SessionError> {
-        (**self).load_sessions_for_agent(agent_id)
-    }
-}
+on_the_pool!(super::SqliteStore, std::convert::identity);
+on_the_pool!(Arc<dyn BlockingSessionStore>, std::ops::Deref::deref);

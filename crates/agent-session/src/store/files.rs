@@ -1,16 +1,18 @@
-//! Reading within bounds, and replacing in one step.
+//! Reads files with a size limit and replaces them atomically.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde::Serialize;
+
 use crate::error::SessionError;
 
-/// Tells the temporary files of one process apart.
+/// A counter for the names of temporary files.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// The whole file; `None` when there is none.
+/// Reads a file of at most `limit` bytes; `None` when it does not exist.
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, SessionError> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -32,7 +34,27 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, SessionEr
     Ok(Some(bytes))
 }
 
-/// Replaces the content of the file by `bytes`. A reader sees the old or the new content, also after a crash.
+/// Reads a file as [`read`] does. A file that does not exist is an error.
+pub(crate) fn read_existing(path: &Path, limit: u64) -> Result<Vec<u8>, SessionError> {
+    read(path, limit)?.ok_or_else(|| SessionError::NotFound {
+        id: path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default(),
+        store: path.parent().map(|dir| dir.display().to_string()).unwrap_or_default(),
+    })
+}
+
+/// Replaces the content of the file by `value` as indented JSON; `what` names it in errors.
+pub(crate) fn replace_json(
+    path: &Path,
+    what: &'static str,
+    value: &impl Serialize,
+) -> Result<(), SessionError> {
+    let encode = |source| SessionError::Encode { what, source };
+    let mut text = serde_json::to_vec_pretty(value).map_err(encode)?;
+    text.push(b'\n');
+    replace(path, &text)
+}
+
+/// Replaces the content of a file atomically: a reader sees the old or the new content, also after a crash.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), SessionError> {
     let beside = temporary(path);
     let written = write_new(&beside, bytes)
@@ -61,7 +83,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Conversations are for their owner.
+/// Restricts new files to their owner, because they contain conversations.
 #[cfg(unix)]
 pub(crate) fn owner_only(options: &mut std::fs::OpenOptions) {
     use std::os::unix::fs::OpenOptionsExt;
@@ -71,7 +93,8 @@ pub(crate) fn owner_only(options: &mut std::fs::OpenOptions) {
 #[cfg(not(unix))]
 pub(crate) fn owner_only(_: &mut std::fs::OpenOptions) {}
 
-/// A new name is on the disk when its directory is. Where directories cannot be flushed, the system does it in time.
+/// Flushes the directory of a file, so that a new name survives a crash of the machine. Does nothing on systems that
+/// cannot flush directories.
 pub(crate) fn flush_directory(path: &Path) {
     if let Some(dir) = path.parent()
         && let Ok(dir) = File::open(dir)
@@ -80,7 +103,7 @@ pub(crate) fn flush_directory(path: &Path) {
     }
 }
 
-/// Removes a file, if it is there.
+/// Removes a file if it exists.
 pub(crate) fn remove(path: &Path) -> Result<(), SessionError> {
     match std::fs::remove_file(path) {
         Ok(()) => Ok(()),

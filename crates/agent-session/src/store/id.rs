@@ -1,14 +1,14 @@
-//! Which ids may be the name of a file.
+//! The rule for ids that become names of files.
 
 use crate::error::SessionError;
 
-/// The longest id that may be the name of a file, in bytes. File systems take 255 for name and ending.
+/// The maximum length of a session id in bytes: 200. File systems allow 255 for the name and its ending.
 pub const MAX_ID_BYTES: usize = 200;
 
-/// Names that Windows gives to devices, whatever their ending.
+/// Names that Windows reserves for devices, with any ending.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
 
-/// Letters, digits, `-`, `_`, `.` and a few more that no file system reads as something else.
+/// Checks that an id has only letters, digits and a few signs that have no meaning in paths.
 pub(super) fn check(id: &str) -> Result<(), SessionError> {
     let reason = if id.is_empty() {
         "it is empty"

@@ -1,8 +1,8 @@
 //! The journal: one line for each input of a run.
 //!
-//! Each line has a number without gaps, the name of the input, the messages and events that it brought, and where the run stands after
-//! it. Messages are written when they are new and named by their place in their loop after that; a long text is written
-//! once. In a file the first line names its session; in a database the session's row does.
+//! Each line has a number without gaps, the name of the input, its new messages and events, and the state of the run after
+//! it. A message is written once and afterwards referred to by its position in its loop; a long text is also written once.
+//! In a file, the first line contains the session without its loops; in a database, the row of the session does.
 
 mod line;
 mod packed;

@@ -1,12 +1,12 @@
-//! A directory of sessions: one readable JSON file each, and a journal beside it while one is being written.
+//! A directory of sessions: one readable JSON file for each, and a journal beside it while the session is being written.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `{session_id}.json` | the session, replaced as a whole: written beside, flushed, renamed |
-//! | `{session_id}.journal.jsonl` | what is not in it yet, one line for each input of a run; only appended to |
-//! | `{session_id}.lock` | locked by the one who writes; it goes when it is unlocked |
+//! | `{session_id}.json` | the session; a save writes and flushes a temporary file and renames it |
+//! | `{session_id}.journal.jsonl` | the records since the last save, one line for each input of a run; append-only |
+//! | `{session_id}.lock` | the lock of the writer; removed when it is unlocked |
 //!
-//! Reading needs no lock: it takes the JSON file and the journal together, as they are at that moment.
+//! Reading needs no lock: it combines the JSON file and the journal as they are at that moment.
 
 mod find;
 mod header;
@@ -29,10 +29,10 @@ use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
 
-/// The default limit for the size of a file that is read: 512 MiB.
+/// The default limit for the size of a file that is read, in bytes: 512 MiB.
 pub const MAX_FILE_BYTES: u64 = 512 << 20;
 
-/// A directory of sessions. A clone is the same directory.
+/// A store of sessions in a directory. Clones are handles to the same directory.
 #[derive(Debug, Clone)]
 pub struct JsonStore {
     dir: Arc<Path>,
@@ -40,17 +40,17 @@ pub struct JsonStore {
 }
 
 impl JsonStore {
-    /// A store in this directory, which is made where it is not there.
+    /// Opens a store in a directory, which is created if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When the directory cannot be created.
     pub fn open(dir: impl Into<PathBuf>) -> Result<Self, SessionError> {
         let dir: PathBuf = dir.into();
         std::fs::create_dir_all(&dir).map_err(SessionError::io(&dir, "made"))?;
         Ok(Self { dir: dir.into(), max_file_bytes: MAX_FILE_BYTES })
     }
 
-    /// The same store, which reads files of at most this many bytes.
+    /// Sets the maximum size in bytes of a file that is read; the default is [`MAX_FILE_BYTES`].
     #[must_use]
     pub fn with_max_file_bytes(mut self, bytes: u64) -> Self {
         self.max_file_bytes = bytes;
@@ -67,10 +67,10 @@ impl JsonStore {
         &self.dir
     }
 
-    /// The readable file of a session, whether or not it is there.
+    /// Returns the path of a session's readable file, whether or not it exists.
     ///
     /// # Errors
-    /// When the id cannot be the name of a file.
+    /// [`SessionError::InvalidId`] when the id cannot be the name of a file.
     pub fn path_of(&self, id: impl AsRef<str>) -> Result<PathBuf, SessionError> {
         self.file(id.as_ref(), ".json")
     }
@@ -88,12 +88,12 @@ impl JsonStore {
         Ok(self.dir.join(format!("{id}{ending}")))
     }
 
-    /// Writes a session. Loops that exist only in the store are retained, so that saving an older copy
-    /// cannot erase a newer loop; of a loop that both have, the version with more events stays.
+    /// Saves a session. Loops that exist only in the store are retained, so that saving an older copy cannot erase a newer
+    /// loop; of a loop that both have, the version with more events is stored.
     ///
     /// # Errors
-    /// When another process or recorder is writing it, when the stored version is damaged, and when it cannot be written. The
-    /// stored version is unchanged then.
+    /// [`SessionError::Locked`] when another process or recorder is writing the session; also when the stored version is
+    /// damaged or the session cannot be written. The stored version is unchanged then.
     pub fn save_session(&self, session: &Session) -> Result<(), SessionError> {
         let id = session.session_id.as_str();
         let _lock = self.lock(id)?;
@@ -107,23 +107,21 @@ impl JsonStore {
         files::remove(&journal)
     }
 
-    /// Writes the readable file in one step. The caller holds the lock.
+    /// Replaces the readable file atomically. The caller holds the lock.
     pub(crate) fn replace(&self, session: &Session) -> Result<PathBuf, SessionError> {
         let path = self.path_of(&session.session_id)?;
-        let encode = |source| SessionError::Encode { what: "the session", source };
-        let mut text = serde_json::to_vec_pretty(&session.to_value().map_err(encode)?).map_err(encode)?;
-        text.push(b'\n');
-        files::replace(&path, &text)?;
+        files::replace_json(&path, "the session", session)?;
         Ok(path)
     }
 
-    /// Reads a session: its file and the later records of the journal. A loop that is open although no process writes it was cut
-    /// off and comes back as [`Interrupted`](crate::LoopStatus::Interrupted).
+    /// Loads a session from its file and the later records of its journal. A loop that is open although no process writes it
+    /// was cut off and is returned as [`Interrupted`](crate::LoopStatus::Interrupted).
+    ///
+    /// An unfinished last line of the journal was never acknowledged and is dropped; [`LoadedSession::torn_bytes`] returns
+    /// its size.
     ///
     /// # Errors
-    /// When there is none, and when it is damaged, too large, or of a later version. It is whole or an error; of a journal
-    /// that breaks off in its last line, that line was never acknowledged and is left out, which
-    /// [`LoadedSession::torn_bytes`] says.
+    /// When the session does not exist, is damaged or too large, or has a later version. A session is never loaded in part.
     pub fn load_session(&self, id: impl AsRef<str>) -> Result<LoadedSession, SessionError> {
         let mut loaded = self.read(id.as_ref())?;
         if loaded.has_running_loop() && !write_lock::is_held(&self.lock_of(id.as_ref())?) {
@@ -132,10 +130,10 @@ impl JsonStore {
         Ok(loaded)
     }
 
-    /// Removes a session and its journal.
+    /// Deletes a session and its journal.
     ///
     /// # Errors
-    /// [`SessionError::NotFound`] when there is none, [`SessionError::Locked`] when a writer has it.
+    /// [`SessionError::NotFound`] when it does not exist, [`SessionError::Locked`] when a writer has it.
     pub fn delete_session(&self, id: impl AsRef<str>) -> Result<(), SessionError> {
         let id = id.as_ref();
         let (json, journal) = (self.path_of(id)?, self.journal_of(id)?);

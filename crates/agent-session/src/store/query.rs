@@ -1,4 +1,4 @@
-//! What can be asked of a store, and what it answers.
+//! Queries of session stores, and their results.
 
 use agent_core::{AgentId, LoopId, SessionId, Timestamp};
 
@@ -7,10 +7,11 @@ use super::words;
 use crate::error::SessionError;
 use crate::model::{LoopStatus, Session};
 
-/// The most sessions that one page holds.
+/// The maximum number of sessions of one page.
 pub const MAX_PAGE: usize = 1_000;
 
-/// Which sessions, in which order. Every condition must hold; without one, all sessions are meant.
+/// A query for sessions. All conditions must hold; a query without conditions matches every session. By default it returns
+/// the first 50 sessions, the most recently active first.
 ///
 /// ```
 /// use agent_session::{Order, SessionQuery, SortBy};
@@ -25,52 +26,52 @@ pub const MAX_PAGE: usize = 1_000;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SessionQuery {
-    /// Words of which each begins a word of the same message.
+    /// Words; each must be the beginning of a word of the same message.
     pub text: Option<String>,
     /// The id of the agent.
     pub agent: Option<AgentId>,
-    /// A model that one of its loops ran with.
+    /// A model that a loop of the session used.
     pub model: Option<String>,
-    /// Something was recorded at this time or after it.
+    /// The session was active at this time or later.
     pub active_since: Option<Timestamp>,
-    /// The session was begun before this time.
+    /// The session was created before this time.
     pub begun_before: Option<Timestamp>,
-    /// The least cost, in micro-units of the currency of the prices.
+    /// The minimum cost in micro-units of the currency of the prices, inclusive.
     pub min_cost: Option<u64>,
-    /// The most cost, in micro-units.
+    /// The maximum cost in micro-units, inclusive.
     pub max_cost: Option<u64>,
     /// The status, as in [`SessionSummary::status`].
     pub status: Option<LoopStatus>,
-    /// Sessions of sub-agents that this session's calls began.
+    /// The session whose tool calls started the sub-agent.
     pub parent: Option<SessionId>,
-    /// By what the answer is sorted; sessions that are alike in this are sorted by id.
+    /// The key by which the result is sorted. Sessions with equal keys are sorted by id.
     pub sort: SortBy,
     /// The direction of the order.
     pub order: Order,
-    /// How many of the answer are passed over.
+    /// The number of sessions that are skipped.
     pub offset: usize,
-    /// How many are wanted, at most [`MAX_PAGE`]; 50 unless told otherwise.
+    /// The maximum number of sessions of the page; 50 by default, at most [`MAX_PAGE`].
     pub limit: usize,
 }
 
-/// What sessions are sorted by.
+/// The key by which sessions are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum SortBy {
-    /// When something was last recorded.
+    /// The time of the last record.
     #[default]
     LastActive,
-    /// When it was begun.
+    /// The time when the session was created.
     Created,
     /// The cost of the session.
     Cost,
-    /// How many tokens it used.
+    /// The number of tokens that the session used.
     Tokens,
     /// The id of the session.
     Id,
 }
 
-/// The direction of a sorting.
+/// The direction of the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Order {
@@ -81,25 +82,25 @@ pub enum Order {
     Ascending,
 }
 
-/// A page of the answer.
+/// A page of the sessions that match a query.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct FoundSessions {
     /// The sessions of this page.
     pub sessions: Vec<FoundSession>,
-    /// How many there are on all pages.
+    /// The number of sessions on all pages.
     pub total: usize,
-    /// Sessions that could not be read, and why. Whether they would have been in the answer is not known.
+    /// Sessions that could not be read, with the error. Whether they match is not known.
     pub unreadable: Vec<(SessionId, SessionError)>,
 }
 
-/// A session of the answer.
+/// A session that matches a query.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct FoundSession {
-    /// What it is about.
+    /// The summary of the session.
     pub summary: SessionSummary,
-    /// The places of the text, at most three; empty for a query without a text.
+    /// The places where the text was found, at most three; empty for a query without a text.
     pub hits: Vec<TextHit>,
 }
 
@@ -109,7 +110,7 @@ pub struct FoundSession {
 pub struct TextHit {
     /// The loop of the message.
     pub loop_id: LoopId,
-    /// Its place in the loop's messages.
+    /// The position in the loop's messages.
     pub message: usize,
     /// The text around the first word that was found, on one line.
     pub snippet: String,
@@ -127,7 +128,7 @@ impl FoundSessions {
 }
 
 impl FoundSession {
-    /// An entry of a result: a summary, and where the text of the query was found.
+    /// Creates an entry of a result.
     #[must_use]
     pub fn new(summary: SessionSummary, hits: Vec<TextHit>) -> Self {
         Self { summary, hits }
@@ -135,14 +136,14 @@ impl FoundSession {
 }
 
 impl TextHit {
-    /// A hit in the message at this place of a loop's messages.
+    /// Creates a hit in the message at this position of a loop's messages.
     #[must_use]
     pub fn new(loop_id: LoopId, message: usize, snippet: impl Into<String>) -> Self {
         Self { loop_id, message, snippet: snippet.into() }
     }
 }
 
-/// How many places of a text are shown for each session.
+/// The maximum number of hits for each session.
 pub(super) const HITS: usize = 3;
 
 impl Default for SessionQuery {
@@ -166,69 +167,69 @@ impl Default for SessionQuery {
 }
 
 impl SessionQuery {
-    /// All sessions, the ones that were last active first, the first 50.
+    /// Creates a query for all sessions: the first 50, the most recently active first.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Only sessions with a message in which each of these words begins a word.
+    /// Matches only sessions with a message in which each of these words begins a word.
     #[must_use]
     pub fn with_text(mut self, text: impl Into<String>) -> Self {
         self.text = Some(text.into());
         self
     }
 
-    /// Only sessions of this agent.
+    /// Matches only sessions of this agent.
     #[must_use]
     pub fn with_agent(mut self, agent: impl Into<AgentId>) -> Self {
         self.agent = Some(agent.into());
         self
     }
 
-    /// Only sessions with a loop of this model.
+    /// Matches only sessions with a loop of this model.
     #[must_use]
     pub fn with_model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
         self
     }
 
-    /// Only sessions that were active at this time or after it.
+    /// Matches only sessions that were active at this time or later.
     #[must_use]
     pub fn active_since(mut self, time: Timestamp) -> Self {
         self.active_since = Some(time);
         self
     }
 
-    /// Only sessions that were begun before this time.
+    /// Matches only sessions that were created before this time.
     #[must_use]
     pub fn begun_before(mut self, time: Timestamp) -> Self {
         self.begun_before = Some(time);
         self
     }
 
-    /// Only sessions that cost this or more, in micro-units.
+    /// Matches only sessions that cost at least this, in micro-units.
     #[must_use]
     pub fn with_min_cost(mut self, cost: u64) -> Self {
         self.min_cost = Some(cost);
         self
     }
 
-    /// Only sessions that cost this or less, in micro-units.
+    /// Matches only sessions that cost at most this, in micro-units.
     #[must_use]
     pub fn with_max_cost(mut self, cost: u64) -> Self {
         self.max_cost = Some(cost);
         self
     }
 
-    /// Only sessions that stand like this: [`Suspended`](LoopStatus::Suspended) ones wait for an answer.
+    /// Matches only sessions with this status. [`Suspended`](LoopStatus::Suspended) sessions wait for an answer.
     #[must_use]
     pub fn with_status(mut self, status: LoopStatus) -> Self {
         self.status = Some(status);
         self
     }
 
-    /// Only sessions of sub-agents that calls of this session began.
+    /// Matches only sessions of sub-agents that tool calls of this session started.
     #[must_use]
     pub fn with_parent(mut self, parent: impl Into<SessionId>) -> Self {
         self.parent = Some(parent.into());
@@ -243,7 +244,7 @@ impl SessionQuery {
         self
     }
 
-    /// So many after the first `offset`.
+    /// Selects a page: skips `offset` sessions and returns at most `limit`.
     #[must_use]
     pub fn page(mut self, offset: usize, limit: usize) -> Self {
         self.offset = offset;
@@ -262,11 +263,11 @@ impl SessionQuery {
         if !self.fits(&summary) {
             return Ok(None);
         }
-        let hits = if asked.is_empty() { Vec::new() } else { hits(session, &asked) };
+        let hits = hits(texts_of(session), &asked);
         Ok((asked.is_empty() || !hits.is_empty()).then_some(FoundSession { summary, hits }))
     }
 
-    /// The words that the query contains.
+    /// Returns the words of the query's text.
     pub(super) fn words(&self) -> Result<Vec<String>, SessionError> {
         let Some(text) = &self.text else { return Ok(Vec::new()) };
         let list = words::asked(text);
@@ -280,7 +281,7 @@ impl SessionQuery {
         self.limit.min(MAX_PAGE)
     }
 
-    /// Whether a session fits all conditions but the text.
+    /// Returns whether a session meets all conditions except the text.
     pub(super) fn fits(&self, s: &SessionSummary) -> bool {
         self.agent.as_ref().is_none_or(|a| s.agent_id == *a)
             && self.model.as_ref().is_none_or(|m| s.models.contains(m))
@@ -292,7 +293,7 @@ impl SessionQuery {
             && self.parent.as_ref().is_none_or(|p| s.parent_session_id.as_ref() == Some(p))
     }
 
-    /// Sorts as asked.
+    /// Sorts a list by the key and order of the query.
     pub(super) fn sort(&self, list: &mut [FoundSession]) {
         list.sort_by(|a, b| {
             let (a, b) = (&a.summary, &b.summary);
@@ -312,20 +313,25 @@ impl SessionQuery {
     }
 }
 
-/// Returns the places of the words in a session, at most [`HITS`].
-pub(super) fn hits(session: &Session, asked: &[String]) -> Vec<TextHit> {
-    let mut hits = Vec::new();
-    for record in &session.loops {
-        for (place, message) in record.messages.iter().enumerate() {
-            let text = message.text();
-            if let Some(at) = words::find(&text, asked) {
-                let loop_id: LoopId = record.loop_id.clone();
-                hits.push(TextHit { loop_id, message: place, snippet: words::snippet(&text, at) });
-                if hits.len() == HITS {
-                    return hits;
-                }
-            }
-        }
+/// Returns the texts in which a session is searched, each with its loop and its place in the loop's messages.
+pub(super) fn texts_of(session: &Session) -> impl Iterator<Item = (&LoopId, usize, String)> {
+    session.loops.iter().flat_map(|record| {
+        let texts = record.messages.iter().map(|message| message.text()).enumerate();
+        texts.map(|(place, text)| (&record.loop_id, place, text))
+    })
+}
+
+/// Returns the places of the words in these texts, at most [`HITS`]; none without words.
+pub(super) fn hits<'a>(
+    texts: impl Iterator<Item = (&'a LoopId, usize, String)>,
+    asked: &[String],
+) -> Vec<TextHit> {
+    if asked.is_empty() {
+        return Vec::new();
     }
-    hits
+    let found = texts.filter_map(|(loop_id, message, text)| {
+        let at = words::find(&text, asked)?;
+        Some(TextHit { loop_id: loop_id.clone(), message, snippet: words::snippet(&text, at) })
+    });
+    found.take(HITS).collect()
 }

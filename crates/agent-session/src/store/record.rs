@@ -1,4 +1,4 @@
-//! Writing a session record by record.
+//! Records of a session, and their writer.
 
 use std::fmt;
 
@@ -19,17 +19,17 @@ pub type PendingWrite = BoxFuture<'static, Result<(), SessionError>>;
 /// for the [`PendingWrite`] of a record before the run acts on the record.
 #[async_trait]
 pub trait SessionWriter: fmt::Debug + Send {
-    /// Adds a record to the journal. It must fix the record's place before it returns, and must not wait: what takes
-    /// time belongs in the returned future. Without a future the record is as durable as it asks for.
+    /// Adds a record to the journal. The order of the records must be fixed when the call returns. The call must not wait;
+    /// slow work belongs in the returned future. Without a future, the record already is as durable as it asks for.
     ///
     /// # Errors
-    /// When it cannot be written. The recorder drops the writer then and opens the session again.
+    /// When the record cannot be written. The recorder drops the writer then and opens the session again.
     fn append(&mut self, record: &SessionRecord<'_>) -> Result<Option<PendingWrite>, SessionError>;
 
-    /// Writes the session as a whole. It contains all records so far, so the journal can be emptied afterwards.
+    /// Writes the whole session. It contains all records so far, so the journal can be emptied afterwards.
     ///
     /// # Errors
-    /// When it cannot be written. The records must still be there then.
+    /// When the session cannot be written. The records must be unchanged then.
     async fn save(&mut self, session: &Session) -> Result<(), SessionError>;
 
     /// Writes the session when the last handle of the recorder is dropped, where nothing can be awaited. By default it
@@ -43,25 +43,25 @@ pub trait SessionWriter: fmt::Debug + Send {
     }
 }
 
-/// One input of a run, what it brought, and where the run stands after it; or that a group of parallel loops was announced, or how
-/// it ended.
+/// A record of a session: an input of a run with its new messages and events and the run's new state, or an event of a
+/// group of parallel loops.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SessionRecord<'a> {
-    /// Its number in the session, from 1, without gaps.
+    /// The number of the record in the session, from 1, without gaps.
     pub number: u64,
-    /// The record as one JSON object, without a line end. Records since the last save belong together and are read in their
-    /// order.
+    /// The record as one JSON object, without a line feed. The records since the last save are read together, in order.
     pub line: &'a [u8],
-    /// How safe it must be.
+    /// The durability that the record must have when its write is complete.
     pub durability: Durability,
-    /// The session with the record in it.
+    /// The session, including this record.
     pub session: &'a Session,
-    /// The place of its loop in the session; none for the record of a group, which may change every loop but brings no messages.
+    /// The position of the record's loop in the session; `None` for a group's record, which can change every loop but has no
+    /// messages.
     pub position: Option<usize>,
-    /// How many messages of the loop's own were there before it.
+    /// The number of the loop's own messages before this record.
     pub own_before: usize,
-    /// How many of its other messages were there before it.
+    /// The number of the loop's other messages before this record.
     pub other_before: usize,
 }
 
@@ -70,14 +70,14 @@ impl SessionRecord<'_> {
     /// that it does not have stores this beside the record, so that [`Session::with_records`] can rebuild the session.
     ///
     /// # Errors
-    /// When it cannot be copied by way of its JSON form.
+    /// When the session cannot be written as JSON and read again.
     pub fn head(&self) -> Result<Session, SessionError> {
         let encode = |source| SessionError::Encode { what: "the session", source };
         Session::from_value(self.session.head_value().map_err(encode)?)
             .map_err(|error| SessionError::store("the session", "copied", error.to_string()))
     }
 
-    /// Its loop; none for the record of a group.
+    /// Returns the record's loop; `None` for the record of a group.
     #[must_use]
     pub fn record(&self) -> Option<&LoopRecord> {
         self.session.loops.get(self.position?)

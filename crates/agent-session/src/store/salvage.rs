@@ -1,4 +1,4 @@
-//! What can be read of a damaged session.
+//! The readable part of a damaged session.
 
 mod partial;
 
@@ -6,28 +6,28 @@ use serde_json::Value;
 
 use crate::model::{LoopRecord, Session};
 
-/// What can be read of a session, and what cannot.
+/// The readable part of a session, and a list of what is missing.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Salvaged {
     /// The part that can be read.
     pub session: Session,
-    /// What is missing in it; empty where the session is whole.
+    /// The missing parts; empty if the session is complete.
     pub losses: Vec<Loss>,
 }
 
-/// Something that could not be read.
+/// A part of a session that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loss {
-    /// The file and the place in it.
+    /// The file or database, and the place in it.
     pub place: String,
-    /// What is wrong there.
+    /// The reason why it could not be read.
     pub reason: String,
 }
 
 impl Salvaged {
-    /// The readable part of a session and what is missing in it.
+    /// Creates a salvaged session, for stores.
     #[must_use]
     pub fn new(session: Session, losses: Vec<Loss>) -> Self {
         Self { session, losses }
@@ -35,14 +35,14 @@ impl Salvaged {
 }
 
 impl Loss {
-    /// A loss at a place, which the store names, and its reason.
+    /// Creates a loss with its place, as the store describes it, and its reason.
     #[must_use]
     pub fn new(place: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { place: place.into(), reason: reason.into() }
     }
 }
 
-/// An open run of a salvaged session is not continued, because a part that it depends on may be missing.
+/// Closes the open runs of a salvaged session, because a part that they depend on can be missing.
 pub(super) fn closed(mut session: Session) -> Session {
     for record in &mut session.loops {
         if record.is_open() {
@@ -53,7 +53,7 @@ pub(super) fn closed(mut session: Session) -> Session {
     session
 }
 
-/// A session from a file that breaks off, or of which a part is wrong.
+/// Reads a session from a file that is truncated or partly invalid.
 pub(super) fn from_part(bytes: &[u8], path: &str, losses: &mut Vec<Loss>) -> Option<Session> {
     let mut value = partial::read(bytes);
     let loops = match value.as_object_mut()?.shift_remove("loops") {
@@ -73,7 +73,7 @@ pub(super) fn from_part(bytes: &[u8], path: &str, losses: &mut Vec<Loss>) -> Opt
     Some(session)
 }
 
-/// A loop with as many of its events as can be read.
+/// Reads a loop with as many of its events as possible, and returns the reason of a loss.
 pub(super) fn read_loop(mut value: Value) -> Result<(LoopRecord, Option<String>), String> {
     let error = match LoopRecord::from_value(value.clone()) {
         Ok(record) => return Ok((record, None)),
@@ -82,7 +82,7 @@ pub(super) fn read_loop(mut value: Value) -> Result<(LoopRecord, Option<String>)
     let events = value.get_mut("events").and_then(Value::as_array_mut).map(std::mem::take);
     let events = events.unwrap_or_default();
     let mut good = LoopRecord::from_value(value.clone()).map_err(|e| e.to_string())?;
-    // The longest good beginning, found by halving: a loop with fewer events is good where one with more is.
+    // A binary search for the longest valid prefix of the events.
     let (mut low, mut high) = (0, events.len());
     while low < high {
         let middle = low + (high - low).div_ceil(2);

@@ -1,17 +1,17 @@
 //! Sessions in one SQLite database.
 //!
-//! | table | what |
+//! | table | content |
 //! |---|---|
-//! | `sessions` | one row for each: its own fields as JSON, and what lists and searches ask for |
-//! | `loops` | one row for each loop: its JSON without its messages; none while it is only in records |
-//! | `messages` | each message once |
-//! | `records` | what is not in the loops yet, one row for each input of a run; gone when the session is saved |
-//! | `models` | which models a session's loops ran with |
+//! | `sessions` | one row for each session: its own fields as JSON, and the columns of lists and searches |
+//! | `loops` | one row for each loop: its JSON without its messages; the JSON is absent while the loop is only in records |
+//! | `messages` | one row for each message |
+//! | `records` | the records since the last save, one row for each input of a run; deleted by a save |
+//! | `models` | the models that a session's loops used |
 //! | `texts` | the words of the messages, for search (FTS5) |
 //!
-//! The database is in WAL mode: readers do not wait for writers. A record is a transaction; it survives the end of the
-//! process, and where the run asks for it, the end of the machine. Who writes a session holds a lock of the operating system
-//! on a file in `{database}.locks`, as with [`JsonStore`](super::JsonStore).
+//! The database is in WAL mode: readers do not wait for writers. A record is a transaction. It survives the end of the
+//! process and, if the run asks for it, a crash of the machine. The writer of a session holds a lock of the operating
+//! system on a file in `{database}.locks`, as with [`JsonStore`](super::JsonStore).
 //!
 //! ```
 //! use agent_core::Timestamp;
@@ -41,10 +41,10 @@ use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
 
-/// The default limit for the size of a session that is read: 512 MiB of its rows.
+/// The default limit for the size of a session that is read: 512 MiB, the sum of its rows.
 pub const MAX_SESSION_BYTES: u64 = 512 << 20;
 
-/// A database of sessions. A clone is the same one.
+/// A store of sessions in a SQLite database. Clones are handles to the same database.
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
     shared: Arc<Shared>,
@@ -55,17 +55,17 @@ pub struct SqliteStore {
 struct Shared {
     path: PathBuf,
     locks: PathBuf,
-    /// The connection for writes: SQLite has one writer at a time anyway.
+    /// The connection for writes. SQLite allows one writer at a time.
     writer: Mutex<Connection>,
     reader: Mutex<Connection>,
 }
 
 impl SqliteStore {
-    /// A store in this file, which is made where it is not there, and brought to this version's tables where an earlier
-    /// version made it.
+    /// Opens a store in a database file. Creates the file if it does not exist, and updates the tables of an earlier
+    /// version.
     ///
     /// # Errors
-    /// When it cannot be made, is no database of sessions, is damaged, or was made by a later version.
+    /// When the file cannot be created, is not a database of sessions, is damaged, or has a later version.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, SessionError> {
         let path: PathBuf = path.into();
         let mut name = path.file_name().unwrap_or_default().to_os_string();
@@ -81,7 +81,7 @@ impl SqliteStore {
         Ok(Self { shared: Arc::new(shared), max_session_bytes: MAX_SESSION_BYTES })
     }
 
-    /// The same store, which reads sessions of at most this many bytes.
+    /// Sets the maximum size in bytes of a session that is read; the default is [`MAX_SESSION_BYTES`].
     #[must_use]
     pub fn with_max_session_bytes(mut self, bytes: u64) -> Self {
         self.max_session_bytes = bytes;
@@ -117,7 +117,7 @@ impl SqliteStore {
 }
 
 impl Shared {
-    /// Does something with the database as it is at one moment.
+    /// Runs `work` in a read transaction.
     fn read<T>(
         &self,
         action: &'static str,
@@ -131,7 +131,7 @@ impl Shared {
             .map_err(|f| f.named(&self.path, action))
     }
 
-    /// Changes the database, as a whole or not at all.
+    /// Runs `work` in a write transaction, which is rolled back on an error.
     fn write<T>(
         &self,
         action: &'static str,

@@ -1,4 +1,4 @@
-//! What a list says of a session.
+//! Summaries of sessions, for lists and searches.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use agent_core::{AgentId, AgentMessage, LoopConfigSnapshot, Message, SessionId, 
 
 use crate::model::{LoopRecord, LoopStatus, Session};
 
-/// The longest title, in characters.
+/// The maximum length of a title in characters.
 const TITLE: usize = 120;
 
-/// A session in a list.
+/// The summary of a session, for lists and searches.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SessionSummary {
@@ -17,32 +17,32 @@ pub struct SessionSummary {
     pub session_id: SessionId,
     /// The id of the agent.
     pub agent_id: AgentId,
-    /// When its first loop began.
+    /// The time when the first loop began.
     pub created_at: Timestamp,
-    /// When something was last recorded.
+    /// The time of the last record.
     pub last_active_at: Timestamp,
-    /// The beginning of the first thing that a user said in it, on one line.
+    /// The beginning of the first user message on one line, at most 120 characters.
     pub title: Option<String>,
     /// `Suspended` if a loop waits for an answer, `Running` if one is being written, otherwise the status
     /// of the [head](Session::head). `None` without loops.
     pub status: Option<LoopStatus>,
-    /// How many loops it has.
+    /// The number of loops.
     pub loops: u64,
-    /// How many messages its loops brought.
+    /// The number of the loops' own messages.
     pub messages: u64,
-    /// The models that its loops ran with.
+    /// The models that the loops used.
     pub models: BTreeSet<String>,
-    /// Tokens of all loops.
+    /// The tokens of all loops.
     pub usage: Usage,
-    /// What the replies of its loops' models cost, by the prices that were set when they were asked, in micro-units of their
-    /// currency; 0 where none were set. Replies of models that took over after a failure are not in it.
+    /// The cost of the replies in micro-units of the prices' currency, by the prices of each loop's configuration; 0
+    /// without prices. Replies of fallback models are not included.
     pub cost_micros: u64,
-    /// The session whose call began it, for a sub-agent's.
+    /// For the session of a sub-agent, the session whose tool call started it.
     pub parent_session_id: Option<SessionId>,
 }
 
 impl SessionSummary {
-    /// The summary of a session. O(its messages).
+    /// Summarizes a session. The cost is proportional to the number of messages.
     #[must_use]
     pub fn of(session: &Session) -> Self {
         let mut summary = Self::without_loops(session);
@@ -53,7 +53,7 @@ impl SessionSummary {
         summary
     }
 
-    /// What it says before any loop.
+    /// Returns the summary of the session without its loops.
     pub(super) fn without_loops(session: &Session) -> Self {
         Self {
             session_id: session.session_id.clone(),
@@ -90,7 +90,7 @@ impl SessionSummary {
         }
     }
 
-    /// Title and cost of one more message of a loop's own.
+    /// Adds the title and the cost of one of the loop's own messages.
     pub(super) fn add_message(&mut self, message: &AgentMessage, config: &LoopConfigSnapshot) {
         self.add_cost(message, config);
         if self.title.is_none()
@@ -100,7 +100,7 @@ impl SessionSummary {
         }
     }
 
-    /// What a reply cost. The price of another model that took over is not known here.
+    /// Adds the cost of a reply. The prices of fallback models are not known here.
     pub(super) fn add_cost(&mut self, message: &AgentMessage, config: &LoopConfigSnapshot) {
         let reply = message.as_llm().and_then(Message::as_assistant);
         if let (Some(reply), Some(prices)) = (reply, &config.prices)
@@ -111,7 +111,7 @@ impl SessionSummary {
     }
 }
 
-/// The beginning of a text, on one line.
+/// Returns the beginning of a text on one line; `None` for an empty text.
 pub(super) fn title_of(text: &str) -> Option<String> {
     let mut title = String::new();
     let mut length = 0;
@@ -131,13 +131,13 @@ pub(super) fn title_of(text: &str) -> Option<String> {
     (!title.is_empty()).then_some(title)
 }
 
-/// Where a session stands.
+/// Returns the status of a session.
 pub(super) fn status_of_session(session: &Session) -> Option<LoopStatus> {
     status_of(session.loops.iter().map(|r| r.status), session.head().map(|r| r.status))
 }
 
-/// Where a session stands, from its loops in their order and its head. The last loop stands for a head that is not there: a group
-/// of which nothing is selected.
+/// Returns the status of a session from its loops, in order, and its head. Without a head, as in a group without a
+/// selection, the last loop is used.
 pub(super) fn status_of(
     loops: impl Iterator<Item = LoopStatus>,
     head: Option<LoopStatus>,

@@ -1,12 +1,11 @@
-//! The words of a text, as both stores compare them.
+//! Splits texts into words for searches. Both stores use it.
 //!
-//! A word is a run of letters and digits in lower case; where a script writes no spaces, each of its signs is one. So the
-//! database and a walk through files find the same.
+//! A word is a sequence of letters and digits in lower case. In scripts without spaces, each character is a word.
 
-/// The longest part of a word that counts, in characters: what is longer is no word but data.
+/// The maximum length of a word in characters. The rest of a longer one is ignored.
 const LONGEST: usize = 64;
 
-/// Where a word begins in its text, and the word.
+/// Returns the words of a text, each with its byte offset.
 pub(super) fn words(text: &str) -> impl Iterator<Item = (usize, String)> + '_ {
     let mut rest = text.char_indices().peekable();
     std::iter::from_fn(move || {
@@ -22,14 +21,14 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = (usize, String)> + '_ {
                 }
             }
         }
-        // What lower case adds beside letters (a combining dot) is no part of a word.
+        // Lower case can add other characters, for example a combining dot.
         word.retain(char::is_alphanumeric);
         Some((start, word))
     })
     .filter(|(_, word)| !word.is_empty())
 }
 
-/// Whether the script writes no spaces between words: Han, Kana, Hangul, Thai and their neighbours.
+/// Returns whether a character belongs to a script without spaces: Han, Kana, Hangul, Thai and similar ones.
 fn stands_alone(c: char) -> bool {
     matches!(u32::from(c),
         0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF
@@ -37,7 +36,7 @@ fn stands_alone(c: char) -> bool {
         | 0x20000..=0x3FFFF)
 }
 
-/// The words of a question, each once.
+/// Returns the distinct words of a query.
 pub(super) fn asked(text: &str) -> Vec<String> {
     let mut list: Vec<String> = Vec::new();
     for (_, word) in words(text) {
@@ -48,7 +47,7 @@ pub(super) fn asked(text: &str) -> Vec<String> {
     list
 }
 
-/// Whether each of `asked` begins a word of the text, and where the first one that does stands.
+/// Returns the offset of the first matching word if each of `asked` begins a word of the text.
 pub(super) fn find(text: &str, asked: &[String]) -> Option<usize> {
     let mut open: Vec<&String> = asked.iter().collect();
     let mut first = None;
@@ -65,10 +64,10 @@ pub(super) fn find(text: &str, asked: &[String]) -> Option<usize> {
     None
 }
 
-/// Bytes around a found word that are shown.
+/// The number of bytes that are shown before and after a match.
 const AROUND: usize = 80;
 
-/// A piece of the text around a place, on one line.
+/// Returns the text around an offset on one line.
 pub(super) fn snippet(text: &str, at: usize) -> String {
     let mut from = at.saturating_sub(AROUND);
     let mut to = at.saturating_add(AROUND).min(text.len());

@@ -1,7 +1,7 @@
 //! One writer for each session.
 //!
-//! The lock is the operating system's and ends with the process. The file goes when it is unlocked; where that cannot be
-//! done safely (Windows), it stays, empty.
+//! It is a lock of the operating system and ends with the process. The file is removed when it is unlocked. On Windows,
+//! where this is not safe, the empty file remains.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use crate::error::SessionError;
 
-/// How often the file may go between opening and locking it before that counts as locked.
+/// The number of attempts to lock a file that disappears between opening and locking.
 const TRIES: usize = 16;
 
-/// How often a held lock is tried again: a reader that checks for a writer holds it for a moment.
+/// The number of attempts to take a lock that is held. A reader that checks for a writer holds it for a moment.
 const TRIES_WHILE_HELD: usize = 4;
 
-/// The wait between these.
+/// The wait between these attempts.
 const WAIT: Duration = Duration::from_millis(3);
 
 /// The right to write one session.
@@ -58,20 +58,20 @@ impl WriteLock {
 impl Drop for WriteLock {
     fn drop(&mut self) {
         if cfg!(unix) {
-            // While it is locked: a process that waits for this file sees that it is gone and opens another.
+            // Removed while locked: a process that waits for this file detects the removal and opens a new one.
             let _ = std::fs::remove_file(&self.path);
         }
         let _ = self.file.unlock();
     }
 }
 
-/// Whether a writer has the session, in this or another process.
+/// Returns whether a writer in this or another process holds the lock.
 pub(crate) fn is_held(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// Whether the name still refers to this file. Another process that unlocked before may have removed it.
+/// Returns whether the path still refers to this file. Another process that unlocked it can have removed it.
 #[cfg(unix)]
 fn is_still_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! Agents that go back, and on elsewhere.
+//! Rewinds agents and forks their sessions.
 
 use agent_core::compat::SeedVerbs as _;
 use std::path::Path;
@@ -13,42 +13,42 @@ use crate::files::{FileDifference, FileState};
 use crate::model::Session;
 use crate::store::SessionStore;
 
-/// Where an agent has come to.
+/// The result of a rewind or a fork.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Arrival {
     /// The session that the agent continues.
     pub session_id: SessionId,
-    /// The place, in the session that it was taken from.
+    /// The point in the original session.
     pub point: Point,
-    /// What was known of the files there.
+    /// The known states of files at the point.
     pub files: FileState,
 }
 
 impl Arrival {
-    /// What is other in the files now than it was at the place: the model believes them to be as they were. Empty where
-    /// nothing was noted. Reads the files.
+    /// Returns the files below `root` that differ from their state at the point, in which the model last saw them. Empty if
+    /// no file was recorded. Reads files and blocks.
     #[must_use]
     pub fn differences(&self, root: impl AsRef<Path>) -> Vec<FileDifference> {
         self.files.differences(root)
     }
 }
 
-/// Going back to a place of a session, and going on from it in another one.
+/// Rewinds an agent to a point of a session, or continues from the point in a new session.
 #[async_trait]
 pub trait TimeTravel {
-    /// Sets the agent back to this place. The session stays the same: what came after the place is kept in it, and the
-    /// next prompt begins a loop that is noted as a branch from here. The session's file changes with that loop.
+    /// Sets the agent back to a point of its session. Later loops remain in the session, and the next prompt begins a loop
+    /// that continues from the point as a branch. The stored session changes only with that loop.
     ///
     /// # Errors
-    /// When there is no such place, when its conversation cannot be rebuilt, and when a run is open or waits for an
+    /// When there is no such point, when its conversation cannot be rebuilt, and when a run is open or waits for an
     /// answer.
     fn rewind(&self, session: &Session, point: &Point) -> Result<Arrival, SessionError>;
 
-    /// Makes a new session of the way to this place, saves it, and lets the agent go on in it. `session` is only read.
+    /// Creates and saves a new session with the path to a point, and moves the agent to it. `session` is only read.
     ///
     /// # Errors
-    /// As [`rewind`](Self::rewind), and when the new session cannot be saved. The agent stays where it was then.
+    /// As [`rewind`](Self::rewind), and when the new session cannot be saved. The agent is unchanged then.
     async fn fork(
         &self,
         store: &dyn SessionStore,
@@ -90,7 +90,7 @@ impl TimeTravel for AgentHandle {
     }
 }
 
-/// Takes over the conversation at a place; none for the beginning of a session without loops.
+/// Sets an agent to the conversation at a point; `None` is the beginning of a session without loops.
 fn arrive(agent: &AgentHandle, session: &Session, point: Option<&Point>) -> Result<(), SessionError> {
     let (history, path) = match point {
         Some(point) => (session.history_at(point)?, path_to(session, point)?),
@@ -105,7 +105,7 @@ fn arrive(agent: &AgentHandle, session: &Session, point: Option<&Point>) -> Resu
             *counter = n.max(*counter);
         }
     }
-    // The loop that gave the last message that is left; none where nothing is.
+    // The loop of the last remaining message.
     let last = path.iter().rev().filter(|step| step.own > 0).find_map(|step| session.loops.get(step.at));
     snapshot.agent_id = session.agent_id.clone();
     snapshot.session_id = session.session_id.clone();

@@ -1,4 +1,4 @@
-//! Two places side by side.
+//! Compares two points.
 
 use agent_core::{MessageRef, Usage};
 
@@ -7,37 +7,38 @@ use crate::error::SessionError;
 use crate::files::FileDifference;
 use crate::model::{LoopRecord, Session};
 
-/// What one of two places has that the other has not.
+/// One side of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Side {
-    /// The place that is compared.
+    /// The point that is compared.
     pub point: Point,
     /// The messages after the common ones.
     pub messages: Vec<MessageRef>,
-    /// Tokens of all turns that led to the place, the common ones included.
+    /// The tokens of all turns on the path to the point, including the common ones.
     pub usage: Usage,
 }
 
-/// Two places side by side; of one session, or of a session and its fork.
+/// The comparison of two points of one session, or of a session and its fork.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Comparison {
-    /// With how many messages both conversations begin.
+    /// The number of messages with which both conversations begin.
     pub common: usize,
-    /// The side of the first place.
+    /// The side of the first point.
     pub a: Side,
-    /// The side of the second place.
+    /// The side of the second point.
     pub b: Side,
-    /// Files that are noted to differ between the two; `then` is the first place, `now` the second.
+    /// Files whose recorded states differ; `then` is the state at the first point, `now` at the second.
     pub files: Vec<FileDifference>,
 }
 
 impl Comparison {
-    /// Compares a place of one session with a place of the same or another one.
+    /// Compares a point of one session with a point of the same or another session.
     ///
     /// # Errors
-    /// When there is no such place, or the events before it do not make a conversation.
+    /// [`SessionError::NoPoint`] when there is no such point, [`SessionError::Fold`] when the events before it do not make
+    /// a conversation.
     pub fn between(
         (session_a, a): (&Session, &Point),
         (session_b, b): (&Session, &Point),
@@ -58,7 +59,7 @@ impl Comparison {
     }
 }
 
-/// Tokens of the turns whose reply is among the first messages of a loop; of all turns where these are all messages.
+/// Returns the tokens of the turns whose reply is among the first `own` messages of a loop.
 pub(super) fn usage_of(record: &LoopRecord, own: usize) -> Usage {
     if own >= record.messages.len() {
         return record.usage;

@@ -1,4 +1,4 @@
-//! Cutting a loop at a place.
+//! Cuts a loop at a point.
 
 use agent_core::fold::Fold;
 use agent_core::{AgentEvent, History, Message};
@@ -7,17 +7,17 @@ use crate::error::SessionError;
 use crate::model::recording::Recording;
 use crate::model::{LoopRecord, LoopStatus, OpenRun};
 
-/// A loop up to a place.
+/// The part of a loop before a point.
 pub(super) struct Cut {
-    /// The conversation there.
+    /// The conversation at the point.
     pub(super) fold: Fold,
-    /// How many of its messages are before the place.
+    /// The number of the loop's own messages before the point.
     pub(super) own: usize,
-    /// How many of its events belong to what is before it.
+    /// The number of events that belong to this part.
     pub(super) events: usize,
 }
 
-/// Applies a loop's events until it has so many messages and no call of them is without its result.
+/// Applies a loop's events until it has this many messages and every call has its result.
 pub(super) fn cut(record: &LoopRecord, begin: History, messages: usize) -> Result<Cut, SessionError> {
     let mut fold = Fold::new(begin);
     let mut own = 0;
@@ -34,7 +34,7 @@ pub(super) fn cut(record: &LoopRecord, begin: History, messages: usize) -> Resul
     Ok(Cut { fold, own: record.messages.len(), events: record.events.len() })
 }
 
-/// How many messages are really before the place after so many.
+/// Returns the number of messages before a point, which is moved behind the results of open calls.
 pub(super) fn settled(record: &LoopRecord, messages: usize) -> usize {
     if messages >= record.messages.len() {
         return record.messages.len();
@@ -57,7 +57,7 @@ fn is_message(event: &AgentEvent) -> bool {
     matches!(event, AgentEvent::MessageEnd { superseded: false, .. })
 }
 
-/// The end of a turn that was emitted with its last message belongs to it.
+/// Includes the end of a turn that follows the turn's last message.
 fn with_turn_end(record: &LoopRecord, from: usize) -> usize {
     for (at, event) in record.events.iter().enumerate().skip(from) {
         match event.known() {
@@ -76,8 +76,8 @@ fn with_turn_end(record: &LoopRecord, from: usize) -> usize {
 }
 
 impl LoopRecord {
-    /// A copy of the loop as it was at the place after so many messages. What it had after its last message is in it where
-    /// nothing is cut off; a run that is open is not.
+    /// Returns a copy of the loop up to a point, without its open run. If nothing is cut off, it contains the events after
+    /// the last message.
     pub(super) fn cut_at(&self, begin: History, messages: usize) -> Result<Self, SessionError> {
         let Cut { events, own, .. } = cut(self, begin, messages)?;
         let mut copy = if own == self.messages.len() && events == self.events.len() {
@@ -92,7 +92,7 @@ impl LoopRecord {
         Ok(copy)
     }
 
-    /// The loop as its first events make it.
+    /// Rebuilds the loop from its first events.
     fn replayed(&self, events: usize) -> Self {
         let new =
             Self::new(self.loop_id.clone(), self.session_id.clone(), self.agent_id.clone(), self.started_at);

@@ -21,13 +21,13 @@ pub(super) fn fork(
     for step in path {
         let Some(record) = session.loops.get(step.at) else { continue };
         own = step.own;
-        // What is before a loop does not move the place of its own messages.
+        // The conversation before a loop does not change the positions of its own messages.
         let begin = begin_of(session, step.at).unwrap_or_else(|_| History::new());
         let mut copy = record.cut_at(begin, step.own)?;
         copy.base = Some(step.base);
         fork.loops.push(copy);
     }
-    // A loop that nothing is left of, where the one before it ends with the same conversation.
+    // Removes a loop without messages if the previous loop ends with the same conversation.
     if own == 0
         && let Some(last) = fork.loops.pop()
     {

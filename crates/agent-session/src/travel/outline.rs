@@ -7,21 +7,21 @@ use super::{Point, messages_after};
 use crate::error::SessionError;
 use crate::model::{LoopStatus, Session};
 
-/// A turn of a session.
+/// A turn in the outline of a session.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct OutlineTurn {
     /// The id of the turn.
     pub turn_id: TurnId,
-    /// The place after it.
+    /// The point after the turn.
     pub point: Point,
     /// The turn that it continues, as a position in the outline; `None` for a beginning.
     pub follows: Option<usize>,
     /// How many earlier turns of the outline continue the same turn: 0 on the first path, more on later ones.
     pub branch: usize,
-    /// What entered before the reply.
+    /// The messages that entered the conversation before the reply.
     pub input: Vec<MessageRef>,
-    /// The reply of the model.
+    /// The reply of the model; `None` if the turn has none.
     pub reply: Option<MessageRef>,
     /// The tools that it called.
     pub calls: Vec<ToolName>,
@@ -37,7 +37,7 @@ pub struct OutlineTurn {
 pub(super) fn outline(session: &Session) -> Result<Vec<OutlineTurn>, SessionError> {
     let mut turns: Vec<OutlineTurn> = Vec::new();
     for (at, record) in session.loops.iter().enumerate() {
-        // The last turn on the way to the loop.
+        // The last turn on the path to the loop.
         let mut follows = None;
         let mut before = step_before(session, at)?;
         while let (None, Some((step, own))) = (follows, before) {

@@ -1,4 +1,4 @@
-//! The way that leads to a place: which loops, and how much of each.
+//! The path to a point: its loops, and the number of messages of each.
 
 use agent_core::{AgentEvent, Entry, History};
 
@@ -6,25 +6,25 @@ use super::{Point, cut};
 use crate::error::SessionError;
 use crate::model::{LoopBase, LoopRecord, Session, fold_loop};
 
-/// A loop on the way.
+/// A loop on the path.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
-    /// Its place in the session.
+    /// The position of the loop in the session.
     pub(super) at: usize,
-    /// How many of its messages are on the way.
+    /// The number of its messages on the path.
     pub(super) own: usize,
-    /// What was there before it, after the loop that is before it on the way.
+    /// The conversation before it, relative to the previous loop on the path.
     pub(super) base: LoopBase,
 }
 
-/// A [`LoopBase`] with the place of its loop.
+/// A [`LoopBase`] with the position of its loop.
 struct Ground {
     after: Option<usize>,
     keep: usize,
     added: Vec<Entry>,
 }
 
-/// The way from the beginning to a point. Loops of which nothing is left there are not on it.
+/// Returns the path from the beginning to a point. It has no loops of which no message is left.
 pub(super) fn path_to(session: &Session, point: &Point) -> Result<Vec<Step>, SessionError> {
     let at = session.place(point)?;
     let own = session.loops.get(at).map_or(0, |r| cut::settled(r, point.messages));
@@ -40,7 +40,7 @@ pub(super) fn path_to(session: &Session, point: &Point) -> Result<Vec<Step>, Ses
     Ok(steps)
 }
 
-/// The loop before one on the way to it, and how many of its messages are on the way.
+/// Returns the previous loop on the path to a loop, and the number of its messages on the path.
 pub(super) fn step_before(session: &Session, at: usize) -> Result<Option<(usize, usize)>, SessionError> {
     step_of(session, &ground(session, at)?)
 }
@@ -49,10 +49,10 @@ fn step_of(session: &Session, ground: &Ground) -> Result<Option<(usize, usize)>,
     ground.after.map(|before| Ok((before, own_of(session, before, ground.keep)?))).transpose()
 }
 
-/// The conversation before a loop.
+/// Returns the conversation before a loop.
 pub(super) fn begin_of(session: &Session, at: usize) -> Result<History, SessionError> {
     let Some(record) = session.loops.get(at) else { return Ok(History::new()) };
-    // A loop without events leaves what was before it.
+    // The fold of a loop without events is the conversation before it.
     let mut bare = LoopRecord::new(
         record.loop_id.clone(),
         record.session_id.clone(),
@@ -67,8 +67,8 @@ pub(super) fn begin_of(session: &Session, at: usize) -> Result<History, SessionE
     Ok(fold_loop(&bare, &before)?.history().clone())
 }
 
-/// Of what a loop begins with: the last loop that gave something of it, how many of the messages after that loop, and
-/// the rest. A loop whose own messages were all taken back is passed over.
+/// Returns the base of a loop relative to the last loop that contributed messages. Loops whose own messages were all
+/// removed by a rewind are skipped.
 fn ground(session: &Session, at: usize) -> Result<Ground, SessionError> {
     let mut ground = stored_ground(session, at)?;
     while let Some(before) = ground.after {
@@ -106,7 +106,7 @@ fn begin_len(session: &Session, at: usize) -> Result<usize, SessionError> {
     Ok(ground.keep + ground.added.len())
 }
 
-/// How many of a loop's own messages are among the first `keep` of the conversation after it.
+/// Returns the number of a loop's own messages among the first `keep` messages of the conversation after it.
 fn own_of(session: &Session, at: usize, keep: usize) -> Result<usize, SessionError> {
     let Some(record) = session.loops.get(at) else { return Ok(0) };
     if was_compacted(record) {
@@ -116,7 +116,7 @@ fn own_of(session: &Session, at: usize, keep: usize) -> Result<usize, SessionErr
     Ok(cut::settled(record, own))
 }
 
-/// Whether places in the conversation after a loop say nothing about its own messages.
+/// Returns whether a compaction changed the positions of the loop's own messages.
 fn was_compacted(record: &LoopRecord) -> bool {
     record.events.iter().any(|e| matches!(e.known(), Some(AgentEvent::CompactionEnded(_))))
 }

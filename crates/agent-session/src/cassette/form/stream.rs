@@ -4,7 +4,7 @@ use agent_core::{Completion, OwnedStreamEvent, Usage};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-/// For serde only: variants and fields equal those of [`OwnedStreamEvent`].
+/// A definition for serde only. Its variants and fields must equal those of [`OwnedStreamEvent`].
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "OwnedStreamEvent", tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]

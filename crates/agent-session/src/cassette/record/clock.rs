@@ -1,4 +1,4 @@
-//! An environment whose times, waits and ids are recorded.
+//! An environment that records its times, waits and ids.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(super) struct RecordingEnvironment {
     pub(super) shared: Arc<Shared>,
 }
 
-/// Adds a time to a list of times with how often each came in a row.
+/// Adds a time to a run-length list of times.
 fn note(times: &mut Vec<(u64, u32)>, now: u64) {
     match times.last_mut() {
         Some((last, count)) if *last == now && *count < u32::MAX => *count += 1,

@@ -1,4 +1,4 @@
-//! A provider whose calls are recorded.
+//! A provider that records its calls.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;

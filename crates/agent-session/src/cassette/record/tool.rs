@@ -1,4 +1,4 @@
-//! A tool whose calls are recorded.
+//! A tool that records its calls.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
@@ -53,7 +53,8 @@ impl RecordingTool {
         }
     }
 
-    /// The context that the tool itself gets: its own waits and model calls are not of the run, and what it says is noted.
+    /// Returns the context for the wrapped tool: with the unwrapped environment and provider, because the tool's own waits
+    /// and model calls are not part of the run, and with updates that are recorded.
     fn inside(&self, mut ctx: ToolContext, call: usize) -> ToolContext {
         let state = self.shared.lock();
         if let Some(environment) = &state.environment {

@@ -1,4 +1,4 @@
-//! Times, waits and ids as they were.
+//! An environment that repeats the recorded times, waits and ids.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,17 +14,17 @@ pub(super) struct ReplayEnvironment {
     pub(super) shared: Arc<Shared>,
 }
 
-/// How far the lists of the clock were read.
+/// The positions up to which the recorded lists were read.
 #[derive(Default)]
 pub(super) struct Position {
     now: Place,
     monotonic: Place,
-    /// Which waits were given out.
+    /// The positions of the waits that were used.
     sleeps: BTreeSet<usize>,
     ids: usize,
 }
 
-/// A place in a list of times with how often each came.
+/// A position in a run-length list of times.
 #[derive(Default)]
 struct Place {
     entry: usize,
@@ -32,7 +32,7 @@ struct Place {
 }
 
 impl Place {
-    /// The next time; the last one again when there is none left.
+    /// Returns the next time, and the last one again after the end of the list.
     fn next(&mut self, times: &[(u64, u32)]) -> Option<u64> {
         if times.get(self.entry).is_some_and(|(_, count)| self.used >= *count) {
             self.entry += 1;
@@ -54,13 +54,13 @@ impl Environment for ReplayEnvironment {
         next.unwrap_or_else(|| self.inner.monotonic_ms())
     }
 
-    /// A wait that came to its end in the recording ends at once; one that was dropped before its end never
-    /// ends. One that the cassette does not have takes its real time.
+    /// A wait that was complete in the recording ends at once, and one that was dropped never ends. A wait that the
+    /// cassette does not have takes its real time.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         let ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let sleeps = &self.shared.cassette.clock.sleeps;
         let mut state = self.shared.lock();
-        // Calls beside each other may begin to wait in another order; waits of one length are alike.
+        // Concurrent calls can begin to wait in another order, so waits are matched by their length.
         let mut left = sleeps.iter().enumerate();
         let found = left.find(|(place, sleep)| sleep.ms == ms && !state.clock.sleeps.contains(place));
         let Some((place, sleep)) = found else {

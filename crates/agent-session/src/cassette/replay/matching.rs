@@ -1,4 +1,4 @@
-//! Which call of the cassette answers a call of the replay, and what differs when none does.
+//! Finds the recorded call that answers a call of the replay, or the difference if there is none.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use crate::cassette::{diff, request};
 use agent_core::ModelRequest;
 
 impl Shared {
-    /// Takes the recorded call of a model that this request gets its answer from.
+    /// Takes the recorded model call that answers this request and returns its position.
     pub(super) fn take_model(&self, request: &ModelRequest) -> Result<usize, Divergence> {
         let setup = request::setup(request);
         let setup_place = self.setups.get(&setup);
-        // By numbers; a message that the cassette does not have is none.
+        // Messages are compared by position; one that is not in the cassette has none.
         let mut places = Vec::new();
         request::each_message(request, |line| places.push(self.messages.get(line).copied()));
         let same = |then: &RecordedRequest| {
@@ -36,7 +36,7 @@ impl Shared {
         })
     }
 
-    /// Takes the recorded call of a tool that this call gets its result from.
+    /// Takes the recorded tool call that answers this call and returns its position.
     pub(super) fn take_tool(&self, name: &str, id: &str, arguments: &Value) -> Result<usize, Divergence> {
         let is_this =
             |effect: &RecordedEffect| matches!(effect, RecordedEffect::Tool { name: n, .. } if n == name);
@@ -68,7 +68,7 @@ impl Shared {
                 .clone()
                 .filter(|(place, effect)| state.answered.get(*place) == Some(&false) && of_kind(effect))
         };
-        // Of calls beside each other any may come first.
+        // Concurrent calls can come in any order.
         let next = open().next();
         let found = open().find(|(_, effect)| fits(effect)).map(|(place, _)| place);
         let taken = match (found, next) {

@@ -1,4 +1,4 @@
-//! A model that repeats its recorded replies.
+//! A provider that repeats recorded replies.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl StreamProvider for ReplayProvider {
         "recording"
     }
 
-    /// The provider that was recorded.
+    /// Returns the id of the recorded provider.
     fn provider_id_for(&self, model: &ModelConfig) -> String {
         let known = self.shared.cassette.providers.get(&provider_name(model));
         known.unwrap_or(&model.provider).clone()

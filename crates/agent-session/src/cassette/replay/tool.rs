@@ -1,4 +1,4 @@
-//! A tool that gives what it gave.
+//! A tool that repeats its recorded results.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use super::Shared;
 use crate::cassette::form::{RecordedEffect, RecordedSignal, RecordedTool, RecordedToolEnd, RecordedView};
 use agent_core::{AgentTool, Effects, ToolConcurrency, ToolContext, ToolError, ToolResult, ToolSignal};
 
-/// A tool that describes itself as it did.
+/// Returns a tool with its recorded description.
 pub(super) fn recorded(tool: RecordedTool, shared: &Arc<Shared>) -> Arc<dyn AgentTool> {
     Arc::new(Replayed { face: Arc::new(Recorded(tool)), shared: Arc::clone(shared) })
 }
 
-/// A tool that describes itself as this one does now.
+/// Returns a tool with the current description of `inner`.
 pub(super) fn described(inner: Arc<dyn AgentTool>, shared: &Arc<Shared>) -> Arc<dyn AgentTool> {
     Arc::new(Replayed { face: inner, shared: Arc::clone(shared) })
 }
 
-/// How a tool of the cassette looks before it is called.
+/// The recorded description of a tool.
 struct Recorded(RecordedTool);
 
 impl Recorded {
@@ -48,7 +48,7 @@ impl AgentTool for Recorded {
         self.0.definition.parameters.clone()
     }
 
-    /// A description does nothing; [`Replayed`] answers.
+    /// Fails: a description is never executed, because [`Replayed`] answers the calls.
     async fn execute(&self, _arguments: Value, _ctx: ToolContext) -> Result<ToolResult, ToolError> {
         Err(ToolError::NotFound(self.0.definition.name.clone()))
     }
@@ -98,12 +98,9 @@ impl AgentTool for Replayed {
     }
 
     async fn execute(&self, arguments: Value, ctx: ToolContext) -> Result<ToolResult, ToolError> {
-        let failed = |divergence| Err(ToolError::failed(divergence));
-        let place = match self.shared.take_tool(ctx.tool_name.as_str(), ctx.tool_call_id.as_str(), &arguments)
-        {
-            Ok(place) => place,
-            Err(divergence) => return failed(divergence),
-        };
+        let name = ctx.tool_name.as_str();
+        let place = self.shared.take_tool(name, ctx.tool_call_id.as_str(), &arguments);
+        let place = place.map_err(ToolError::failed)?;
         let Some(call) = self.shared.cassette.calls.get(place) else { return Err(ToolError::Cancelled) };
         let RecordedEffect::Tool { said, end, .. } = &call.effect else { return Err(ToolError::Cancelled) };
         for signal in said {
@@ -112,14 +109,10 @@ impl AgentTool for Replayed {
                 RecordedSignal::Progress(text) => ToolSignal::Progress(text.clone()),
             });
         }
-        if matches!(end, None | Some(RecordedToolEnd::Cancelled))
-            && let Err(divergence) = self.shared.await_abort(place, &ctx.cancel).await
-        {
-            return failed(divergence);
+        if matches!(end, None | Some(RecordedToolEnd::Cancelled)) {
+            self.shared.await_abort(place, &ctx.cancel).await.map_err(ToolError::failed)?;
         }
-        if let Err(divergence) = self.shared.await_turn(call).await {
-            return failed(divergence);
-        }
+        self.shared.await_turn(call).await.map_err(ToolError::failed)?;
         self.shared.ended(call);
         match end.clone() {
             Some(RecordedToolEnd::Done(result)) => Ok(result),

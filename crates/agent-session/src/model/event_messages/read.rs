@@ -1,4 +1,4 @@
-//! From events with places to events with messages.
+//! Reads the form of events in files: replaces positions by messages.
 
 use agent_core::{AgentEvent, Entry, MessageRef, Timestamp};
 use serde_json::{Value, json};
@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 use super::beginning;
 use crate::model::{LoopRecord, RecordedEvent, form1};
 
-/// The event with its messages, shared with the loop's lists. An event of a kind that is not known stays as it is.
+/// Returns the event with its messages, which are shared with the loop's lists. An event of an unknown kind is returned
+/// unchanged.
 ///
 /// # Errors
-/// When it names a message that is not there.
+/// When the event refers to a message that does not exist.
 pub(crate) fn read_event(mut value: Value, record: &LoopRecord) -> Result<RecordedEvent, String> {
     let original = value.clone();
     // An event of the loop itself does not name it.
@@ -54,7 +55,7 @@ pub(crate) fn read_event(mut value: Value, record: &LoopRecord) -> Result<Record
     Ok(RecordedEvent::Known(Box::new(event)))
 }
 
-/// The stand-in of a message while the rest of the event is read.
+/// Returns the message that replaces another one while the rest of the event is read.
 fn blank() -> Value {
     json!({ "role": "extension", "kind": "", "data": null })
 }

@@ -1,4 +1,4 @@
-//! Groups in a session that grows: announced, begun, ended.
+//! Groups of parallel loops in a session that is being recorded.
 
 use agent_core::{AgentEvent, GroupMember, GroupRole, LoopId, ParallelLoopEnd, ParallelLoopStart};
 
@@ -6,7 +6,7 @@ use super::Recording;
 use crate::model::{LoopRecord, LoopStatus, ParallelGroupRecord};
 
 impl Recording {
-    /// Takes an event of a group in; any other is left alone.
+    /// Applies an event of a group. Ignores other events.
     pub(crate) fn take_group(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::ParallelLoopStart(start) => self.announce(start),
@@ -15,7 +15,7 @@ impl Recording {
         }
     }
 
-    /// Every branch has its place before the first of them begins.
+    /// Adds all branches to the session before the first of them begins.
     fn announce(&mut self, start: &ParallelLoopStart) {
         self.interrupt_others(start.parent_loop_id.as_ref());
         for (index, loop_id) in start.loop_ids.iter().enumerate() {
@@ -35,7 +35,7 @@ impl Recording {
         }
     }
 
-    /// Every branch learns which one was selected. One that never began will not.
+    /// Records the selection in every branch. A branch that never began becomes `Aborted`.
     fn close_group(&mut self, end: &ParallelLoopEnd) {
         let loops = self.session.loops.len();
         let mine = |r: &&mut LoopRecord| is_branch_of(r, &end.group_id);

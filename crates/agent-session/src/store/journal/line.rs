@@ -1,4 +1,4 @@
-//! Writing a line.
+//! Writes the lines of a journal.
 
 use agent_core::journal::AppliedInput;
 use agent_core::run::{RunCheckpoint, RunSetup};
@@ -12,22 +12,22 @@ use crate::error::SessionError;
 use crate::model::event_messages::{PlacedEvent, Places};
 use crate::model::{LoopBase, LoopEvent, form1};
 
-/// What one line says.
+/// The content of a line.
 #[derive(Debug)]
 pub(crate) struct Line<'a> {
     pub(crate) number: u64,
     pub(crate) at: Timestamp,
     pub(crate) loop_id: &'a LoopId,
-    /// For a loop whose setup the session does not have.
+    /// The setup of the run, if the session does not have it yet.
     pub(crate) setup: Option<&'a RunSetup>,
-    /// For a loop that is new.
+    /// The conversation before the loop, for a new loop.
     pub(crate) base: Option<&'a LoopBase>,
     /// The kinds of the record's inputs, for human readers; the other members have the content.
     pub(crate) inputs: &'a [AppliedInput],
     pub(crate) own: &'a [MessageRef],
     pub(crate) other: &'a [MessageRef],
     pub(crate) events: &'a [LoopEvent],
-    /// Where the run stands; absent when it has ended.
+    /// The state of the run; absent when it has ended.
     pub(crate) light: Option<&'a RunCheckpoint>,
 }
 
@@ -35,17 +35,17 @@ pub(crate) struct Line<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct LineWriter {
     texts: SeenTexts,
-    /// Kept from line to line, so that its room is.
+    /// The buffer of a line, reused for its capacity.
     bytes: Vec<u8>,
 }
 
 impl LineWriter {
-    /// The line as JSON, without a line end.
+    /// Returns the line as JSON, without a line feed.
     pub(crate) fn write(&mut self, line: &Line<'_>, places: &Places) -> Result<&[u8], SessionError> {
         self.pack(&Written { line, places })
     }
 
-    /// What a group of parallel loops says, as [`write`](Self::write) writes what a run does.
+    /// Returns the line of an event of a group of parallel loops.
     pub(crate) fn write_group(
         &mut self,
         number: u64,
@@ -108,7 +108,7 @@ impl Serialize for Written<'_> {
     }
 }
 
-/// Inputs by their names.
+/// Serializes inputs as their names.
 struct Names<'a>(&'a [AppliedInput]);
 
 impl Serialize for Names<'_> {

@@ -1,8 +1,8 @@
-//! JSON as a journal has it, written straight from what is serialised.
+//! A serializer for the JSON of a journal.
 //!
-//! It writes what [`pack`](crate::model::texts::pack) of the same value gives, without a tree of values in between:
-//! references in the place of long texts that are known, parts that lie too deep as text, and marks around objects that
-//! look like one of these. Where that needs a part as a whole, it makes one.
+//! It writes the same JSON as [`pack`](crate::model::texts::pack) of the value, mostly without an intermediate tree:
+//! references instead of known long texts, deeply nested parts as text, and marks around objects that look like one of
+//! these. It builds a tree only for the parts that need one.
 
 mod object;
 
@@ -18,7 +18,7 @@ use super::seen::SeenTexts;
 use super::text::{write_number, write_text};
 use crate::model::texts::{LONG_TEXT, MAX_DEPTH, TEXT, pack_at};
 
-/// Levels that must be left for a value to be written directly: a variant with fields is two levels at once.
+/// The number of remaining levels above which a value is written directly. A variant with fields takes two levels.
 const SPARE: usize = 3;
 
 /// Appends `value` to `out`.
@@ -30,11 +30,11 @@ pub(crate) fn write<T: Serialize + ?Sized>(
     value.serialize(&mut Writer { out, texts, depth: MAX_DEPTH, is_key: false })
 }
 
-/// The serialiser.
+/// The serializer.
 pub(super) struct Writer<'a> {
     out: &'a mut Vec<u8>,
     texts: &'a mut SeenTexts,
-    /// Levels that are left for the next value.
+    /// The number of levels that remain for the next value.
     depth: usize,
     is_key: bool,
 }
@@ -45,7 +45,7 @@ impl Writer<'_> {
         if self.depth <= SPARE { self.deep(value) } else { value.serialize(self) }
     }
 
-    /// A value that may be nested too deeply is checked as a whole.
+    /// Writes a value that can be nested too deeply by way of a tree.
     #[cold]
     fn deep<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
         let value = serde_json::to_value(value)?;
@@ -58,7 +58,7 @@ impl Writer<'_> {
         serde_json::to_writer(&mut *self.out, &packed)
     }
 
-    /// A key that is written in the source: it needs no escape.
+    /// Writes a key that is a literal of the source code and needs no escapes.
     #[inline]
     fn name(&mut self, name: &'static str) {
         self.out.reserve(name.len() + 3);
@@ -72,9 +72,9 @@ impl Writer<'_> {
 pub(super) struct Level<'b, 'a> {
     writer: &'b mut Writer<'a>,
     is_first: bool,
-    /// What closes it.
+    /// The closing text.
     end: &'static str,
-    /// How many levels it is.
+    /// The number of levels that it takes.
     levels: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Reading lines.
+//! Reads the lines of a journal.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,18 +16,18 @@ use crate::model::recording::{Recording, record_of_setup};
 use crate::model::texts::{Resolve, unpack};
 use crate::model::{LoopBase, LoopRecord, OpenRun, Session, form1};
 
-/// The long texts of a journal that is being read, in their order.
+/// The long texts of a journal that is being read, in order.
 struct ReadTexts {
     texts: Vec<String>,
-    /// For what is kept.
+    /// The remaining bytes for references in parts that are retained.
     kept: usize,
-    /// For what is dropped with its line: the input, and where the run stood.
+    /// The remaining bytes for references in parts that are dropped with their line: the inputs and the run's state.
     passing: usize,
     is_passing: bool,
 }
 
 impl ReadTexts {
-    /// Takes the references of a line back.
+    /// Resolves the references of a line.
     fn read_line(&mut self, line: Value, bytes: usize) -> Result<Value, String> {
         let Value::Object(map) = line else { return Err("this is no record".to_owned()) };
         self.passing = budget_for(bytes);
@@ -56,25 +56,31 @@ impl Resolve for ReadTexts {
     }
 }
 
-/// A session with what its journal says.
+/// The result of reading a journal.
 pub(crate) struct Replayed {
     pub(crate) recording: Option<Recording>,
-    /// Bytes of a last line that was never finished.
+    /// The size of an unfinished last line in bytes.
     pub(crate) torn_bytes: usize,
-    /// The line that could not be read, where lines before it could: `recording` has those.
+    /// The error of the first line that could not be read. `recording` contains the lines before it.
     pub(crate) broken: Option<SessionError>,
 }
 
-/// Takes the lines of a journal's file in, up to the first that cannot be read.
+/// Applies the lines of a journal's file, up to the first that cannot be read.
 pub(crate) fn replay(path: &Path, bytes: &[u8], base: Option<Recording>, id: &str) -> Replayed {
     let mut lines = bytes.split(|b| *b == b'\n');
     // What follows the last line feed was never acknowledged.
     let torn_bytes = lines.next_back().map_or(0, <[u8]>::len);
     let Some(first) = lines.next() else { return Replayed { recording: base, torn_bytes, broken: None } };
-    let mut taken = match read_first(path, first, base, id) {
-        Ok(recording) => Lines::new(recording, bytes.len()),
-        Err((recording, error)) => return Replayed { recording, torn_bytes, broken: Some(error) },
+    let head = match read_head(path, first, id) {
+        Ok(head) => head,
+        Err(error) => return Replayed { recording: base, torn_bytes, broken: Some(error) },
     };
+    if base.is_none() && head.journal_records > 0 {
+        let reason = "the session's file, which it goes on from, is missing";
+        let broken = Some(SessionError::corrupt(path, "line 1", reason));
+        return Replayed { recording: None, torn_bytes, broken };
+    }
+    let mut taken = Lines::new(base.unwrap_or_else(|| Recording::new(head)), bytes.len());
     let mut broken = None;
     for (at, line) in lines.enumerate() {
         if let Err(reason) = taken.take(line) {
@@ -85,25 +91,21 @@ pub(crate) fn replay(path: &Path, bytes: &[u8], base: Option<Recording>, id: &st
     Replayed { recording: Some(taken.finish()), torn_bytes, broken }
 }
 
-#[expect(clippy::result_large_err, reason = "the session before it is given back, once for each journal")]
-fn read_first(
-    path: &Path,
-    line: &[u8],
-    base: Option<Recording>,
-    id: &str,
-) -> Result<Recording, (Option<Recording>, SessionError)> {
+/// Reads the first line of a journal's file: the session without its loops.
+fn read_head(path: &Path, line: &[u8], id: &str) -> Result<Session, SessionError> {
     let corrupt = |reason: String| SessionError::corrupt(path, "line 1", reason);
-    let value: Value = match serde_json::from_slice(line) {
-        Ok(value) => value,
-        Err(error) => return Err((base, corrupt(error.to_string()))),
-    };
-    if let Err(error) = check_version(path, "line 1", value.get("journal")) {
-        return Err((base, error));
+    let mut value: Value = serde_json::from_slice(line).map_err(|e| corrupt(e.to_string()))?;
+    check_version(path, "line 1", value.get("journal"))?;
+    let head = value.get_mut("head").map(Value::take);
+    let head = head.ok_or_else(|| corrupt("the first line has no head".to_owned()))?;
+    let head = Session::from_value(head).map_err(|e| corrupt(e.to_string()))?;
+    if head.session_id != *id {
+        return Err(corrupt(format!("it belongs to session {:?}", head.session_id)));
     }
-    begin(value, base, id).map_err(|(base, reason)| (base, corrupt(reason)))
+    Ok(head)
 }
 
-/// A session that takes lines in.
+/// A session to which lines are applied.
 pub(crate) struct Lines {
     recording: Recording,
     texts: ReadTexts,
@@ -112,24 +114,24 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Begins with the session as it was saved; `bytes` is how many bytes all lines have.
+    /// Begins with the saved session; `bytes` is the size of all lines.
     pub(crate) fn new(recording: Recording, bytes: usize) -> Self {
         let kept = budget_for(bytes);
         let texts = ReadTexts { texts: Vec::new(), kept, passing: kept, is_passing: false };
         Self { recording, texts, open: OpenRunStates::new(), bytes }
     }
 
-    /// Takes a line in.
+    /// Applies a line.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why the line cannot be applied.
     pub(crate) fn take(&mut self, line: &[u8]) -> Result<(), String> {
         let value: Value = serde_json::from_slice(line).map_err(|e| e.to_string())?;
         let value = self.texts.read_line(value, self.bytes)?;
         let number = value.get("n").and_then(Value::as_u64).ok_or("it has no number")?;
         let done = self.recording.session.journal_records;
         if number <= done {
-            // The session was saved between this line and the journal's being emptied.
+            // The session was saved after this line, and the journal was not emptied.
             return Ok(());
         }
         if number != done.saturating_add(1) {
@@ -143,7 +145,7 @@ impl Lines {
         Ok(())
     }
 
-    /// The session with all lines.
+    /// Returns the session with all lines.
     pub(crate) fn finish(mut self) -> Recording {
         for (at, (setup, light)) in self.open {
             if let Some(record) = self.recording.record_mut(at) {
@@ -177,37 +179,14 @@ impl Session {
     }
 }
 
-#[expect(clippy::result_large_err, reason = "as above")]
-fn begin(
-    mut first: Value,
-    base: Option<Recording>,
-    id: &str,
-) -> Result<Recording, (Option<Recording>, String)> {
-    let Some(head) = first.get_mut("head").map(Value::take) else {
-        return Err((base, "the first line has no head".to_owned()));
-    };
-    let head = match Session::from_value(head) {
-        Ok(head) if head.session_id == *id => head,
-        Ok(head) => return Err((base, format!("it belongs to session {:?}", head.session_id))),
-        Err(error) => return Err((base, error.to_string())),
-    };
-    match base {
-        Some(recording) => Ok(recording),
-        None if head.journal_records > 0 => {
-            Err((None, "the session's file, which it goes on from, is missing".to_owned()))
-        }
-        None => Ok(Recording::new(head)),
-    }
-}
-
-/// An event of a group. One of a later version is none that this version could keep in its place.
+/// Applies an event of a group. An unknown event is an error, because it has no place in a record.
 fn take_group(recording: &mut Recording, event: &Value) -> Result<(), String> {
     let event = form1::read(event).map_err(|e| format!("the event of a group cannot be read: {e}"))?;
     recording.take_group(&event);
     Ok(())
 }
 
-/// Where the open loops stand, by place: setup and light form, read when the last line has been taken.
+/// The setup and the state of each open loop, by position. They are read after the last line.
 type OpenRunStates = BTreeMap<usize, (Value, Value)>;
 
 fn take_line(recording: &mut Recording, mut value: Value, open: &mut OpenRunStates) -> Result<(), String> {
@@ -256,7 +235,7 @@ fn take_line(recording: &mut Recording, mut value: Value, open: &mut OpenRunStat
     Ok(())
 }
 
-/// The setup that the session's file has of an open loop.
+/// Returns the setup of an open loop from the saved session.
 fn setup_of(record: &LoopRecord) -> Option<Value> {
     match record.open_run.as_ref()? {
         OpenRun::Known { setup, .. } => serde_json::to_value(setup).ok(),
@@ -264,7 +243,7 @@ fn setup_of(record: &LoopRecord) -> Option<Value> {
     }
 }
 
-/// A loop from the setup of its run, also where this version cannot read all of it.
+/// Creates the record of a loop from the setup of its run, also if this version cannot read all of it.
 fn record_of_setup_value(setup: &Value, loop_id: &LoopId, now: Timestamp) -> Result<LoopRecord, String> {
     if let Ok(setup) = RunSetup::deserialize(setup) {
         return Ok(record_of_setup(&setup, now));
@@ -279,7 +258,7 @@ fn read_list<T: serde::de::DeserializeOwned>(value: Option<Value>) -> Result<Vec
     value.map_or_else(|| Ok(Vec::new()), |v| serde_json::from_value(v).map_err(|e| e.to_string()))
 }
 
-/// An open run as a journal has it: from its parts, or as they are where this version cannot read them.
+/// Creates an open run from its parts, which are preserved unchanged if this version cannot read them.
 fn open_run(setup: &Value, light: &Value) -> OpenRun {
     let both = json!({ "setup": setup, "light": light });
     serde_json::from_value(both.clone()).unwrap_or(OpenRun::Foreign(both))

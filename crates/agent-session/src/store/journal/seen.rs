@@ -1,15 +1,15 @@
-//! Long texts that are written already.
+//! The long texts that a journal already contains.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// How many bytes of texts are remembered. What is older is written again when it comes again.
+/// The maximum total size of remembered texts in bytes. An older text is written again when it occurs again.
 const REMEMBERED: usize = 4 << 20;
 
-/// Bytes of a text that its key is made of: so many at its beginning, in its middle and at its end.
+/// The number of bytes that a key takes from the beginning, the middle and the end of a text.
 const SAMPLE: usize = 16;
 
-/// The texts of a journal, numbered in the order in which they were written. Two texts are the same when all their bytes
-/// are: the key only finds the one to compare with.
+/// The texts of a journal, numbered in the order in which they were written. The key only finds a candidate; texts are
+/// compared in full.
 #[derive(Debug, Default)]
 pub(crate) struct SeenTexts {
     next: u64,
@@ -21,7 +21,7 @@ pub(crate) struct SeenTexts {
 type Key = (usize, [u8; SAMPLE], [u8; SAMPLE], [u8; SAMPLE]);
 
 impl SeenTexts {
-    /// The text's number, when it is there; else it gets the next one.
+    /// Returns the number of a known text. A new text gets the next number and returns `None`.
     pub(crate) fn place_of(&mut self, text: &str) -> Option<u64> {
         let key = key_of(text);
         if let Some((number, known)) = self.texts.get(&key)

@@ -1,19 +1,19 @@
-//! Texts and numbers as JSON has them, at the speed of memory.
+//! Writes strings and numbers as JSON, eight bytes at a time.
 
-/// Eight times the same byte.
+/// Returns a number of eight equal bytes.
 const fn all(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
-/// Marks the bytes of eight, the first one lowest, that must be escaped, by their highest bits: a quote, a backslash, or what is
-/// below a space. The lowest mark is right; those above it may not be.
+/// Sets the highest bit of each of eight bytes that needs an escape: quotes, backslashes and control characters. Only the
+/// lowest set bit is reliable.
 fn escapes(eight: u64) -> u64 {
     let is_zero = |x: u64| x.wrapping_sub(all(1)) & !x;
     let below_space = eight.wrapping_sub(all(0x20)) & !eight;
     (below_space | is_zero(eight ^ all(b'"')) | is_zero(eight ^ all(b'\\'))) & all(0x80)
 }
 
-/// Fewer than eight bytes, the first one lowest, filled up with one that needs no escape.
+/// Fills fewer than eight bytes up with a byte that needs no escape.
 fn filled(bytes: &[u8]) -> u64 {
     let mut eight = [b' '; 8];
     for (to, from) in eight.iter_mut().zip(bytes) {
@@ -26,7 +26,7 @@ fn filled(bytes: &[u8]) -> u64 {
 #[inline]
 pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
     let mut bytes = text.as_bytes();
-    // Room for some escapes, so that few texts need more.
+    // Capacity for some escapes, so that few texts need more.
     out.reserve(bytes.len() + bytes.len() / 16 + 2);
     out.push(b'"');
     let mut plain = 0;
@@ -80,7 +80,7 @@ fn write_byte(out: &mut Vec<u8>, byte: u8) {
     out.extend_from_slice(&[b'\\', short]);
 }
 
-/// The most digits that a number has.
+/// The maximum number of digits.
 const DIGITS: usize = 20;
 
 /// Appends a number.

@@ -1,8 +1,8 @@
-//! Looking for sessions in a directory: one file after the other.
+//! Searches a directory of sessions, one file after the other.
 
 use agent_core::SessionId;
 
-use super::super::query::{FoundSession, FoundSessions, SessionQuery, TextHit, hits};
+use super::super::query::{FoundSession, FoundSessions, SessionQuery, hits, texts_of};
 use super::super::version::check_version_number;
 use super::super::{SessionSummary, files, write_lock};
 use super::JsonStore;
@@ -23,7 +23,7 @@ pub(super) fn find(store: &JsonStore, query: &SessionQuery) -> Result<FoundSessi
     Ok(found.page(query))
 }
 
-/// The session, if it fits. Only one is in memory at a time.
+/// Returns the session if it matches. Only one session is in memory at a time.
 fn look(
     store: &JsonStore,
     id: &SessionId,
@@ -32,26 +32,18 @@ fn look(
 ) -> Result<Option<FoundSession>, SessionError> {
     let journal = store.journal_of(id.as_str())?;
     let has_journal = std::fs::metadata(&journal).is_ok_and(|m| m.len() > 0);
-    let (mut summary, hits): (SessionSummary, Box<dyn FnOnce() -> Vec<TextHit>>) = if has_journal {
+    let (mut summary, hits) = if has_journal {
         let session = store.read(id.as_str())?.into_session();
-        let asked = asked.to_vec();
-        (SessionSummary::of(&session), Box::new(move || hits(&session, &asked)))
+        (SessionSummary::of(&session), hits(texts_of(&session), asked))
     } else {
         let session = read_light(store, id)?;
-        let asked = asked.to_vec();
-        (session.summary(), Box::new(move || session.hits(&asked)))
+        (session.summary(), session.hits(asked))
     };
     if summary.status == Some(LoopStatus::Running) && !write_lock::is_held(&store.lock_of(id.as_str())?) {
         summary.status = Some(LoopStatus::Interrupted);
     }
-    if !query.fits(&summary) {
-        return Ok(None);
-    }
-    let hits = if asked.is_empty() { Vec::new() } else { hits() };
-    if !asked.is_empty() && hits.is_empty() {
-        return Ok(None);
-    }
-    Ok(Some(FoundSession { summary, hits }))
+    let found = query.fits(&summary) && (asked.is_empty() || !hits.is_empty());
+    Ok(found.then_some(FoundSession { summary, hits }))
 }
 
 fn read_light(store: &JsonStore, id: &SessionId) -> Result<SessionHeader, SessionError> {

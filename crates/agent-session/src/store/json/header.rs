@@ -1,14 +1,13 @@
-//! A session's file without its events: what a list needs, read without keeping the rest.
+//! The members of a session's file that a list or a search needs. The rest of the file is skipped.
 
 use agent_core::{AgentId, CostConfig, GroupMember, LoopId, SessionId, Timestamp, Usage};
 use serde::Deserialize;
 
-use super::super::query::{HITS, TextHit};
+use super::super::query::{self, TextHit};
 use super::super::summary::{self, SessionSummary};
-use super::super::words;
 use crate::model::{HeadMark, LoopStatus, ParallelGroupRecord, SpawnRef, head_of};
 
-/// What is read of a file.
+/// The members of a session that are read.
 #[derive(Deserialize)]
 pub(super) struct SessionHeader {
     pub(super) version: u64,
@@ -124,24 +123,12 @@ impl SessionHeader {
         self.loops.get(head?).map(|r| r.status)
     }
 
-    /// Where the words stand, the first few.
+    /// Returns the places of these words, the first few.
     pub(super) fn hits(&self, asked: &[String]) -> Vec<TextHit> {
-        let mut hits = Vec::new();
-        for record in &self.loops {
-            for (place, message) in record.messages.iter().enumerate() {
-                let text = message.text();
-                if let Some(at) = words::find(&text, asked) {
-                    hits.push(TextHit {
-                        loop_id: record.loop_id.clone(),
-                        message: place,
-                        snippet: words::snippet(&text, at),
-                    });
-                    if hits.len() == HITS {
-                        return hits;
-                    }
-                }
-            }
-        }
-        hits
+        let texts = self.loops.iter().flat_map(|record| {
+            let texts = record.messages.iter().map(LightMessage::text).enumerate();
+            texts.map(|(place, text)| (&record.loop_id, place, text))
+        });
+        query::hits(texts, asked)
     }
 }

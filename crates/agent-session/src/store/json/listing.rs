@@ -1,4 +1,4 @@
-//! Looking through a directory of sessions.
+//! Lists a directory of sessions.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -10,18 +10,18 @@ use super::JsonStore;
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 
-/// The sessions of an agent, and those that could not be read.
+/// The sessions of an agent, and the sessions that could not be read.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct AgentSessions {
     /// The sessions, newest first.
     pub sessions: Vec<LoadedSession>,
-    /// Sessions that could not be read, and why. Whose they are is not known.
+    /// Sessions that could not be read, with the error. Their agent is not known.
     pub unreadable: Vec<(SessionId, SessionError)>,
 }
 
 impl AgentSessions {
-    /// Adds a session if it is this agent's, or the reason why it could not be read.
+    /// Adds a session if it belongs to the agent, or its error.
     pub(in crate::store) fn add(
         &mut self,
         agent_id: &str,
@@ -37,7 +37,7 @@ impl AgentSessions {
 }
 
 impl JsonStore {
-    /// The ids of all sessions, the one that was written last first.
+    /// Returns the ids of all sessions; the session that was written last is the first.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -51,7 +51,7 @@ impl JsonStore {
             let Some(id) = name.strip_suffix(".journal.jsonl").or_else(|| name.strip_suffix(".json")) else {
                 continue;
             };
-            // A file that goes while we look was not there.
+            // A file that disappears meanwhile counts as absent.
             let Ok(metadata) = entry.metadata() else { continue };
             if id::check(id).is_err() || !metadata.is_file() {
                 continue;

@@ -1,4 +1,4 @@
-//! A session from its file and its journal.
+//! Reads a session from its file and its journal.
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use crate::model::Session;
 use crate::model::recording::Recording;
 
 impl JsonStore {
-    /// The session as it lies there; open loops are as they were left.
+    /// Reads the stored session. Open loops are unchanged.
     pub(crate) fn read(&self, id: &str) -> Result<LoadedSession, SessionError> {
         let (json_path, journal_path) = (self.path_of(id)?, self.journal_of(id)?);
-        // The journal first: a writer that saves in between puts into the file what was in the journal, and the numbers of
-        // the records identify what is in both.
+        // The journal is read first. If a writer saves in between, the file contains the journal's records too, and their
+        // numbers identify them.
         let journal = files::read(&journal_path, self.max_file_bytes)?;
         let json = files::read(&json_path, self.max_file_bytes)?;
         if json.is_none() && journal.is_none() {
@@ -41,7 +41,7 @@ impl JsonStore {
         }
         match recording {
             Some(recording) => Ok(LoadedSession::new(recording.session).with_torn_bytes(torn_bytes)),
-            // No line of it was ever finished: nothing was acknowledged.
+            // The journal has no finished line, so nothing was acknowledged.
             None => Err(self.not_found(id)),
         }
     }

@@ -1,4 +1,4 @@
-//! Salvaging a damaged session of the directory.
+//! Salvages a damaged session of the directory.
 
 use super::super::files;
 use super::super::journal::{self, Replayed};
@@ -7,7 +7,7 @@ use super::JsonStore;
 use crate::error::SessionError;
 use crate::model::recording::Recording;
 
-/// What can be read of a session's file and its journal.
+/// Returns the readable part of a session's file and its journal.
 pub(super) fn salvage(store: &JsonStore, id: &str) -> Result<Salvaged, SessionError> {
     let why = match store.load_session(id) {
         Ok(loaded) => return Ok(Salvaged { session: loaded.into_session(), losses: Vec::new() }),

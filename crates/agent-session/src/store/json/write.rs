@@ -1,4 +1,4 @@
-//! Writing one session of the directory.
+//! Writes one session of the directory.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,17 +15,17 @@ use super::JsonStore;
 use crate::error::SessionError;
 use crate::model::{SESSION_VERSION, Session};
 
-/// A journal that is open, and the lock.
+/// An open journal and the lock of its session.
 #[derive(Debug)]
 pub(super) struct JsonWriter {
     store: JsonStore,
     journal: PathBuf,
     file: Arc<File>,
-    /// Whether the journal's first line is there.
+    /// Whether the journal's first line is written.
     begun: bool,
-    /// What is written next, kept for its room.
+    /// The buffer of the next write, reused for its capacity.
     bytes: Vec<u8>,
-    /// Let go last, after everything is written.
+    /// Declared last, so that it is released after everything is written.
     _lock: WriteLock,
 }
 
@@ -36,7 +36,7 @@ impl JsonWriter {
             Ok(loaded) => {
                 let mut session = loaded.into_session();
                 session.nobody_drives_branches();
-                // What the journal holds goes into the file, so that every journal is written by one process.
+                // The journal's records move to the file, so that each journal is written by one process only.
                 store.replace(&session)?;
                 Some(session)
             }
@@ -61,7 +61,7 @@ impl BlockingSessionWriter for JsonWriter {
         let encode = |source| SessionError::Encode { what: "a record of the journal", source };
         self.bytes.clear();
         if !self.begun {
-            // The session as it was before the record: its number is not in it yet.
+            // The session before this record, whose number is not included yet.
             let head = record.session.head_value().map_err(encode)?;
             let first = json!({ "journal": SESSION_VERSION, "head": head });
             serde_json::to_writer(&mut self.bytes, &first).map_err(encode)?;
@@ -86,7 +86,7 @@ impl BlockingSessionWriter for JsonWriter {
     }
 }
 
-/// Makes what was written survive the end of the machine.
+/// Flushes the file to the disk, so that records survive a crash of the machine.
 fn flush(path: &Path, file: &File) -> Result<(), SessionError> {
     file.sync_data().map_err(SessionError::io(path, "flushed to the disk"))
 }

@@ -1,24 +1,24 @@
-//! The beginning of a JSON text that breaks off somewhere, as far as it goes.
+//! Reads the beginning of a truncated or invalid JSON text.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// How deep a list lies whose last item is dropped when it broke off: the lists of a loop. Items of a list above are kept
-/// with what they have; those of a list below go with the item that they are in.
+/// The depth of the lists whose last item is dropped if it is incomplete: the lists of a loop. Incomplete items of lists
+/// above this depth are retained; those of lists below are dropped with the item that contains them.
 const WHOLE_ITEMS: usize = 3;
 
-/// What the text says up to the place where it breaks off.
+/// Returns the value of the text up to the first error.
 pub(super) fn read(bytes: &[u8]) -> Value {
     let mut value = Value::Null;
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    // The error is known already: the text was read as a whole before.
+    // The caller has the error from reading the whole text.
     let _ = Grow { into: &mut value, depth: 0 }.deserialize(&mut reader);
     value
 }
 
-/// Fills a value as it reads, so that what was read stays when the rest cannot be.
+/// Fills a value while reading, so that the parts before an error are retained.
 struct Grow<'a> {
     into: &'a mut Value,
     depth: usize,
@@ -100,7 +100,7 @@ impl<'de> Visitor<'de> for Grow<'_> {
                 Ok(Some(key)) => key,
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    // The digits of a number may continue where the text breaks off.
+                    // A number at the end of the text can be incomplete.
                     if let Some(last) = last
                         && map.get(&last).is_some_and(Value::is_number)
                     {
@@ -111,7 +111,7 @@ impl<'de> Visitor<'de> for Grow<'_> {
             };
             let mut value = Value::Null;
             let read = fields.next_value_seed(Grow { into: &mut value, depth: self.depth + 1 });
-            // Of what broke off, only a list is of use without its rest.
+            // Of incomplete values only lists are useful.
             if read.is_ok() || value.is_array() {
                 map.insert(key.clone(), value);
             }

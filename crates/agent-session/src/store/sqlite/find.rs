@@ -1,4 +1,4 @@
-//! Looking for sessions in the database.
+//! Searches sessions in the database.
 
 use std::collections::BTreeSet;
 
@@ -126,7 +126,7 @@ fn conditions(
         }
     }
     if !asked.is_empty() {
-        // Looked for once, for the count and for the page.
+        // Searched once, for both the count and the page.
         let mut statement = t.prepare_cached(
             "SELECT DISTINCT p.session FROM texts JOIN places p ON p.message = texts.rowid WHERE texts MATCH ?",
         )?;
@@ -143,7 +143,7 @@ fn open_sessions(t: &Transaction<'_>) -> Result<Vec<String>, Failure> {
     Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
-/// Each word as the beginning of a word. Words hold letters and digits only.
+/// Returns the full-text query for words as prefixes. Words contain letters and digits only.
 fn expression(asked: &[String]) -> String {
     let mut text = String::new();
     for word in asked {
@@ -178,9 +178,9 @@ fn summary(t: &Transaction<'_>, row: &Row<'_>) -> Result<SessionSummary, Failure
     })
 }
 
-/// The places of the words in a session, the first few.
+/// Returns the first places of the words in a session.
 fn hits(t: &Transaction<'_>, session: i64, asked: &[String]) -> Result<Vec<TextHit>, Failure> {
-    // The messages of one session are read in their order: to ask the index for each session costs more.
+    // Reading the messages of one session in order is cheaper than querying the index for each session.
     let mut statement = t.prepare_cached(
         "SELECT l.id, m.place, m.body FROM messages m JOIN loops l ON l.loop = m.loop
          WHERE m.session = ?1 AND m.list = 0 ORDER BY l.position, m.place",
@@ -202,7 +202,7 @@ fn hits(t: &Transaction<'_>, session: i64, asked: &[String]) -> Result<Vec<TextH
     Ok(hits)
 }
 
-/// What a message says; nothing where its row cannot be read, which loading the session tells.
+/// Returns the text of a message; empty if its row cannot be read, which is an error when the session is loaded.
 fn text_of(body: &str) -> String {
     let value = serde_json::from_str(body).ok().and_then(|v| unpack(v, &mut NoReferences).ok());
     let message = value.and_then(|v| serde_json::from_value::<AgentMessage>(v).ok());

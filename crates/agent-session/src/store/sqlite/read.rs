@@ -1,4 +1,4 @@
-//! From rows to sessions.
+//! Reads sessions from rows.
 
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde_json::Value;
@@ -26,7 +26,7 @@ struct LoopRow {
 }
 
 impl SqliteStore {
-    /// The session as it lies there; open loops are as they were left.
+    /// Reads the stored session. Open loops are unchanged.
     pub(super) fn read_session(&self, id: &str) -> Result<Session, SessionError> {
         let rows = self.rows(id)?;
         let corrupt = |place: String, reason: String| {
@@ -92,7 +92,7 @@ impl SqliteStore {
         found.ok_or_else(|| self.not_found(id))
     }
 
-    /// The size of a row is checked before the row is read.
+    /// Checks the size of a session's rows before they are read.
     fn check_size(&self, t: &Transaction<'_>, session: i64) -> Result<(), Failure> {
         let bytes: i64 = t
             .prepare_cached(
@@ -108,7 +108,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// What can be read of a session's rows.
+    /// Returns the readable part of a session's rows.
     pub(super) fn salvage(&self, id: &str) -> Result<Salvaged, SessionError> {
         match self.read_session(id) {
             Ok(session) => return Ok(Salvaged { session, losses: Vec::new() }),
@@ -159,7 +159,7 @@ fn loops(t: &Transaction<'_>, session: i64) -> Result<Vec<LoopRow>, Failure> {
             let mut found = messages
                 .query_map(params![key, list, count], |row| row.get(0))?
                 .collect::<Result<Vec<String>, _>>()?;
-            // A missing message is detected by its number: an event names one that does not exist.
+            // A missing message is detected later: an event refers to a position that does not exist.
             found.truncate(usize::try_from(count).unwrap_or_default());
             Ok(found)
         };
@@ -170,7 +170,7 @@ fn loops(t: &Transaction<'_>, session: i64) -> Result<Vec<LoopRow>, Failure> {
 }
 
 impl LoopRow {
-    /// The loop's JSON with its messages, or where it is wrong and how.
+    /// Returns the loop's JSON with its messages, or the place and the reason of an error.
     fn value(&self) -> Result<Value, (String, String)> {
         let mut value: Value =
             serde_json::from_str(&self.body).map_err(|e| (String::new(), e.to_string()))?;

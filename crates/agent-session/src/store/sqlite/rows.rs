@@ -1,4 +1,4 @@
-//! From sessions to rows.
+//! Writes sessions to rows.
 
 use agent_core::MessageRef;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -10,12 +10,12 @@ use super::Failure;
 use crate::model::texts::pack;
 use crate::model::{LoopRecord, LoopStatus, Session};
 
-/// What becomes of messages that the database has of a loop that is written.
+/// The treatment of stored messages of a loop that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Messages {
-    /// They are the same: only new ones are written.
+    /// The stored messages are unchanged, and only new ones are written.
     Kept,
-    /// They may be others: all are written again where the loop is not the same.
+    /// The stored messages can differ. They are compared, and written again from the first difference.
     Replaced,
 }
 
@@ -26,10 +26,10 @@ pub(super) enum List {
     Other = 1,
 }
 
-/// Writes a session as a whole, and drops its records.
+/// Writes a whole session and deletes its records.
 pub(super) fn put_session(t: &Transaction<'_>, session: &Session, messages: Messages) -> Result<(), Failure> {
     let head = session.head_value().map_err(Failure::encode)?.to_string();
-    let row = put_head(t, &SessionSummary::of(session), &head)?;
+    let row = put_row(t, &SessionSummary::of(session), Some(&head))?;
     for (at, record) in session.loops.iter().enumerate() {
         put_loop(t, row, at, record, messages)?;
     }
@@ -37,17 +37,17 @@ pub(super) fn put_session(t: &Transaction<'_>, session: &Session, messages: Mess
     Ok(())
 }
 
-/// Writes the row of a session and gives its number.
-pub(super) fn put_head(t: &Transaction<'_>, s: &SessionSummary, head: &str) -> Result<i64, Failure> {
+/// Writes the row of a session and returns its number. Without a head, the row keeps the one that it has.
+pub(super) fn put_row(t: &Transaction<'_>, s: &SessionSummary, head: Option<&str>) -> Result<i64, Failure> {
     let row: i64 = t
         .prepare_cached(
             "INSERT INTO sessions (id, agent, created_at, last_active_at, parent, title, status, loops, messages, input,
                  output, reasoning, cache_read, cache_write, tokens, cost, head, changed)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, coalesce(?17, ''),
                  (SELECT coalesce(max(changed), 0) + 1 FROM sessions))
              ON CONFLICT (id) DO UPDATE SET agent = ?2, created_at = ?3, last_active_at = ?4, parent = ?5, title = ?6,
                  status = ?7, loops = ?8, messages = ?9, input = ?10, output = ?11, reasoning = ?12, cache_read = ?13,
-                 cache_write = ?14, tokens = ?15, cost = ?16, head = ?17, changed = excluded.changed
+                 cache_write = ?14, tokens = ?15, cost = ?16, head = coalesce(?17, head), changed = excluded.changed
              RETURNING session",
         )?
         .query_row(
@@ -72,46 +72,14 @@ pub(super) fn put_head(t: &Transaction<'_>, s: &SessionSummary, head: &str) -> R
             ],
             |row| row.get(0),
         )?;
-    put_models(t, row, s)?;
-    Ok(row)
-}
-
-fn put_models(t: &Transaction<'_>, row: i64, s: &SessionSummary) -> Result<(), Failure> {
     let mut statement = t.prepare_cached("INSERT OR IGNORE INTO models (session, model) VALUES (?1, ?2)")?;
     for model in &s.models {
         statement.execute(params![row, model])?;
     }
-    Ok(())
+    Ok(row)
 }
 
-/// Brings what lists say of a session up to date.
-pub(super) fn put_summary(t: &Transaction<'_>, row: i64, s: &SessionSummary) -> Result<(), Failure> {
-    t.prepare_cached(
-        "UPDATE sessions SET last_active_at = ?2, parent = ?3, title = ?4, status = ?5, loops = ?6, messages = ?7,
-             input = ?8, output = ?9, reasoning = ?10, cache_read = ?11, cache_write = ?12, tokens = ?13, cost = ?14,
-             changed = (SELECT max(changed) + 1 FROM sessions)
-         WHERE session = ?1",
-    )?
-    .execute(params![
-        row,
-        number(s.last_active_at.0),
-        s.parent_session_id.as_ref().map(agent_core::SessionId::as_str),
-        s.title,
-        s.status.map(status_name),
-        number(s.loops),
-        number(s.messages),
-        number(s.usage.input),
-        number(s.usage.output),
-        number(s.usage.reasoning),
-        number(s.usage.cache_read),
-        number(s.usage.cache_write),
-        number(s.usage.total_tokens),
-        number(s.cost_micros),
-    ])?;
-    put_models(t, row, s)
-}
-
-/// The row of a loop, made where it is not there.
+/// Returns the row of a loop, which is inserted if it does not exist.
 pub(super) fn loop_row(t: &Transaction<'_>, session: i64, position: usize, id: &str) -> Result<i64, Failure> {
     let found = t
         .prepare_cached("SELECT loop FROM loops WHERE session = ?1 AND id = ?2")?
@@ -166,7 +134,7 @@ fn put_loop(
     Ok(())
 }
 
-/// How many messages of a list there are.
+/// Returns the number of stored messages of a list.
 fn count(t: &Transaction<'_>, row: i64, list: List) -> Result<usize, Failure> {
     let count: i64 = t
         .prepare_cached("SELECT count(*) FROM messages WHERE loop = ?1 AND list = ?2")?
@@ -192,7 +160,7 @@ fn keep_same(t: &Transaction<'_>, row: i64, list: List, bodies: &[String]) -> Re
     Ok(same)
 }
 
-/// The words that a message is found by.
+/// Returns the words of a message for the full-text index.
 pub(super) fn words_of(message: &MessageRef) -> String {
     let mut line = String::new();
     for (_, word) in words::words(&message.text()) {
@@ -202,7 +170,7 @@ pub(super) fn words_of(message: &MessageRef) -> String {
     line
 }
 
-/// The JSON of a message, in the same form as in a loop.
+/// Returns the JSON of a message in the same form as in a loop.
 pub(super) fn body_of(message: &MessageRef) -> Result<String, Failure> {
     let value = serde_json::to_value(message).map_err(Failure::encode)?;
     Ok(pack(value, &mut |_| None).to_string())
@@ -232,12 +200,12 @@ pub(super) fn put_message(
     Ok(())
 }
 
-/// SQLite's numbers have a sign. What does not fit is no number that means anything here.
+/// Converts a number to SQLite's signed type. A larger number becomes the maximum.
 pub(super) fn number(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// The status in the database, in the same form as in JSON.
+/// Returns the name of a status, in the same form as in JSON.
 pub(super) fn status_name(status: LoopStatus) -> String {
     match serde_json::to_value(status) {
         Ok(Value::String(name)) => name,

@@ -1,4 +1,4 @@
-//! The tables, and how a database comes to them.
+//! The tables and their migrations.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,23 +10,23 @@ use super::super::files::owner_only;
 use super::Failure;
 use crate::error::SessionError;
 
-/// What each version adds to the one before: the first makes version 1 of an empty database. What was released is never
-/// changed here.
+/// The migrations, one for each version; the first creates version 1 in an empty database. A released migration is never
+/// changed.
 const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql")];
 
 /// The application id that distinguishes these databases from others: `ltse` in ASCII.
 const APPLICATION: i64 = 0x6c74_7365;
 
-/// What a database begins with.
+/// The first bytes of every SQLite database.
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// The smallest page, in bytes.
+/// The size of the smallest page in bytes.
 const SHORTEST: usize = 512;
 
 /// How long a writer waits for another process to finish its transaction.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// Opens the database for writing, and makes or changes its tables where that is needed.
+/// Opens the database for writing, and creates or migrates its tables.
 pub(super) fn open(path: &Path) -> Result<Connection, SessionError> {
     make_file(path)?;
     let mut connection = connect(path)?;
@@ -34,13 +34,13 @@ pub(super) fn open(path: &Path) -> Result<Connection, SessionError> {
     Ok(connection)
 }
 
-/// Conversations are for their owner: SQLite gives the files beside it the rights of the database.
+/// Creates the file for its owner only. SQLite gives its other files the same permissions.
 fn make_file(path: &Path) -> Result<(), SessionError> {
     let mut options = std::fs::File::options();
     options.create(true).append(true);
     owner_only(&mut options);
     options.open(path).map_err(SessionError::io(path, "opened"))?;
-    // SQLite takes a file that is shorter than a page for an empty one, and would write over it.
+    // SQLite treats a file that is shorter than a page as empty and would overwrite it.
     let mut begin = Vec::new();
     let file = std::fs::File::open(path).map_err(SessionError::io(path, "opened"))?;
     file.take(SHORTEST as u64).read_to_end(&mut begin).map_err(SessionError::io(path, "read"))?;
@@ -51,7 +51,7 @@ fn make_file(path: &Path) -> Result<(), SessionError> {
 }
 
 pub(super) fn connect(path: &Path) -> Result<Connection, SessionError> {
-    // Each connection is used by one thread at a time; names are paths and nothing else.
+    // Each connection is used by one thread at a time, and names are paths, never URIs.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let set_up = || -> Result<Connection, Failure> {
         let connection = Connection::open_with_flags(path, flags)?;
@@ -78,7 +78,7 @@ fn migrate(path: &Path, connection: &mut Connection) -> Result<(), SessionError>
             return Ok(());
         }
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Another process may have been first.
+        // Another process can have migrated it meanwhile.
         let version = number("user_version", &transaction)?;
         let tables: i64 =
             transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;

@@ -1,4 +1,4 @@
-//! Writing one session of the database.
+//! Writes one session of the database.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,26 +15,26 @@ use super::{Failure, Shared, SqliteStore, held};
 use crate::error::SessionError;
 use crate::model::Session;
 
-/// The right to write a session, and the records that wait for the database.
+/// The writer of a session, and the records that wait for the database.
 #[derive(Debug)]
 pub(super) struct SqliteWriter {
     shared: Arc<Shared>,
     queue: Arc<Mutex<Queue>>,
-    /// What lists say of the session, without what its open loop has used.
+    /// The summary of the session after the last record.
     summary: SessionSummary,
-    /// Which loop the last record was of, and what it had used before.
+    /// The tokens of each loop that the summary includes.
     used: Vec<Usage>,
-    /// Let go last, after everything is written.
+    /// Declared last, so that it is released after everything is written.
     _lock: WriteLock,
 }
 
-/// The records in their order. A task that writes takes all of them, so that none is written before an earlier one.
+/// The waiting records in order. A job takes all of them, so that no record is written before an earlier one.
 #[derive(Debug, Default)]
 struct Queue {
     waiting: VecDeque<Waiting>,
-    /// The row of the session, once it is there.
-    row: Option<i64>,
-    /// Set when a record could not be written: nothing may be written after it.
+    /// Whether the session has a row.
+    is_stored: bool,
+    /// Set when a record could not be written, because nothing can be written after it.
     is_broken: bool,
 }
 
@@ -43,14 +43,14 @@ struct Waiting {
     number: u64,
     line: String,
     durability: Durability,
-    /// None for the record of a group.
+    /// The changes of a loop; `None` for the record of a group.
     of_loop: Option<OfLoop>,
     summary: SessionSummary,
-    /// The session without its loops, for the first record of a session that is not there.
+    /// The session without its loops, for the first record of a new session.
     head: Option<String>,
 }
 
-/// What a record brings to its loop.
+/// The new messages of a record's loop.
 #[derive(Debug)]
 struct OfLoop {
     position: usize,
@@ -64,7 +64,7 @@ impl SqliteWriter {
         let found = match store.read_session(id) {
             Ok(mut session) => {
                 session.nobody_drives_branches();
-                // What the records hold goes into the loops, so that all records are written by one process.
+                // The records move to the loops, so that all records of a session are written by one process.
                 store.shared.write("written", |t| rows::put_session(t, &session, Messages::Kept))?;
                 Some(session)
             }
@@ -73,15 +73,9 @@ impl SqliteWriter {
         };
         let empty = Session::new(id.into(), "".into(), agent_core::Timestamp::default());
         let session = found.as_ref().unwrap_or(&empty);
-        let row = match &found {
-            None => None,
-            Some(_) => Some(store.shared.read("read", |t| {
-                Ok(t.query_row("SELECT session FROM sessions WHERE id = ?1", [id], |row| row.get(0))?)
-            })?),
-        };
         let writer = Self {
             shared: Arc::clone(&store.shared),
-            queue: Arc::new(Mutex::new(Queue { row, ..Queue::default() })),
+            queue: Arc::new(Mutex::new(Queue { is_stored: found.is_some(), ..Queue::default() })),
             summary: SessionSummary::of(session),
             used: session.loops.iter().map(|r| r.usage).collect(),
             _lock: lock,
@@ -89,7 +83,7 @@ impl SqliteWriter {
         Ok((writer, found))
     }
 
-    /// Counts what a record brought.
+    /// Updates the summary by a record.
     fn count(&mut self, record: &SessionRecord<'_>) {
         let new = SessionSummary::without_loops(record.session);
         let known = std::mem::replace(&mut self.summary, new);
@@ -100,7 +94,6 @@ impl SqliteWriter {
         summary.usage = known.usage;
         summary.cost_micros = known.cost_micros;
         summary.loops = record.session.loops.len() as u64;
-        // The loops before the last one that are open are few; the others do not change the answer.
         summary.status = summary::status_of_session(record.session);
         let (Some(position), Some(loop_record)) = (record.position, record.record()) else { return };
         summary.add_model(&loop_record.config.model);
@@ -144,8 +137,7 @@ impl BlockingSessionWriter for SqliteWriter {
             OfLoop { position, loop_id: loop_record.loop_id.to_string(), messages }
         });
         let mut queue = held_queue(&self.queue);
-        let is_new = queue.row.is_none() && queue.waiting.is_empty();
-        let head = match is_new {
+        let head = match !queue.is_stored && queue.waiting.is_empty() {
             true => Some(record.session.head_value().map_err(encode)?.to_string()),
             false => None,
         };
@@ -168,15 +160,11 @@ impl BlockingSessionWriter for SqliteWriter {
     fn save(&mut self, session: &Session) -> Result<(), SessionError> {
         let mut connection = held(&self.shared.writer);
         let mut queue = held_queue(&self.queue);
-        let row = super::write(&mut connection, |t| {
-            rows::put_session(t, session, Messages::Kept)?;
-            let id = session.session_id.as_str();
-            Ok(t.query_row("SELECT session FROM sessions WHERE id = ?1", [id], |row| row.get(0))?)
-        });
-        let row = row.map_err(|f| f.named(&self.shared.path, "written"))?;
-        // What waits is in the session.
+        super::write(&mut connection, |t| rows::put_session(t, session, Messages::Kept))
+            .map_err(|f| f.named(&self.shared.path, "written"))?;
+        // The session contains the waiting records.
         queue.waiting.clear();
-        queue.row = Some(row);
+        queue.is_stored = true;
         drop(queue);
         drop(connection);
         self.summary = SessionSummary::of(session);
@@ -189,9 +177,9 @@ fn held_queue(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes all records that wait, in one transaction.
+/// Writes all waiting records in one transaction.
 fn drain(connection: &mut Connection, queue: &Mutex<Queue>) -> Result<(), Failure> {
-    let (waiting, mut row) = {
+    let waiting = {
         let mut queue = held_queue(queue);
         if queue.is_broken {
             let text = "a record before it could not be written";
@@ -202,61 +190,42 @@ fn drain(connection: &mut Connection, queue: &Mutex<Queue>) -> Result<(), Failur
             }
             .into());
         }
-        (std::mem::take(&mut queue.waiting), queue.row)
+        std::mem::take(&mut queue.waiting)
     };
     if waiting.is_empty() {
         return Ok(());
     }
-    let written = commit(connection, &waiting, &mut row);
+    let written = commit(connection, &waiting);
     let mut queue = held_queue(queue);
-    match written {
-        Ok(()) => queue.row = row,
-        Err(_) => queue.is_broken = true,
-    }
+    queue.is_stored |= written.is_ok();
+    queue.is_broken = written.is_err();
     written
 }
 
-fn commit(
-    connection: &mut Connection,
-    waiting: &VecDeque<Waiting>,
-    row: &mut Option<i64>,
-) -> Result<(), Failure> {
+fn commit(connection: &mut Connection, waiting: &VecDeque<Waiting>) -> Result<(), Failure> {
     let flushed = waiting.iter().any(|w| w.durability == Durability::Flushed);
     if flushed {
         connection.pragma_update(None, "synchronous", "FULL")?;
     }
-    let written = super::write(connection, |t| {
-        let mut session = *row;
-        for record in waiting {
-            session = Some(put_record(t, session, record)?);
-        }
-        Ok(session)
-    });
+    let written = super::write(connection, |t| waiting.iter().try_for_each(|record| put_record(t, record)));
     if flushed {
         connection.pragma_update(None, "synchronous", "NORMAL")?;
     }
-    *row = written?;
-    Ok(())
+    written
 }
 
-fn put_record(t: &Transaction<'_>, session: Option<i64>, record: &Waiting) -> Result<i64, Failure> {
-    let session = match (session, &record.head) {
-        (Some(session), _) => {
-            rows::put_summary(t, session, &record.summary)?;
-            session
-        }
-        (None, head) => rows::put_head(t, &record.summary, head.as_deref().unwrap_or_default())?,
-    };
+fn put_record(t: &Transaction<'_>, record: &Waiting) -> Result<(), Failure> {
+    let session = rows::put_row(t, &record.summary, record.head.as_deref())?;
     t.prepare_cached("INSERT INTO records (session, number, line) VALUES (?1, ?2, ?3)")?.execute(params![
         session,
         rows::number(record.number),
         record.line
     ])?;
-    let Some(brought) = &record.of_loop else { return Ok(session) };
+    let Some(brought) = &record.of_loop else { return Ok(()) };
     let row = rows::loop_row(t, session, brought.position, &brought.loop_id)?;
     for (list, place, message) in &brought.messages {
         let (body, words) = (rows::body_of(message)?, rows::words_of(message));
         rows::put_message(t, (session, row), *list, *place, &body, &words)?;
     }
-    Ok(session)
+    Ok(())
 }

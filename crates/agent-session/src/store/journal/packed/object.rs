@@ -1,4 +1,4 @@
-//! Objects whose keys are data: any of them may look like a mark.
+//! Objects whose keys are data, so that a key can look like a mark.
 
 use serde::Serialize;
 use serde::ser::{Error as _, SerializeMap};
@@ -9,20 +9,20 @@ use crate::model::texts::is_marked_key;
 
 /// An object whose keys are data.
 pub(in crate::store::journal) enum Object<'b, 'a> {
-    /// Its first key is not known yet, and it may be one that looks like a mark.
+    /// The first key is not known yet.
     Fresh(&'b mut Writer<'a>, Option<usize>),
     Open(Level<'b, 'a>),
-    /// The object resembles a mark; it is checked as a whole.
+    /// The object looks like a mark and is collected, to be written as a whole.
     Whole {
         writer: &'b mut Writer<'a>,
         map: Map<String, Value>,
         key: String,
     },
-    /// In between two calls.
+    /// The state during a call.
     Gone,
 }
 
-/// Writes a key as JSON has it: as a text, whatever it is, and gives it where it looks like a mark.
+/// Writes a key as a JSON string, and returns it if it looks like a mark.
 fn write_key<T: Serialize + ?Sized>(writer: &mut Writer<'_>, key: &T) -> Result<Option<String>, Error> {
     let from = writer.out.len();
     writer.is_key = true;

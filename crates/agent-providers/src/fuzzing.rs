@@ -228,7 +228,7 @@ fn answer(protocol: &dyn Protocol, model: ModelConfig, data: &[u8]) {
     match mode & KIND {
         REJECTED => {
             let status = STATUSES.iter().copied().cycle().nth(usize::from(cut)).unwrap_or(500);
-            let error = protocol.rejected(&request, &Rejection { status, body });
+            let error = protocol.rejected(&request, &Rejection { status, body, error_type: None });
             let said = error.to_string();
             assert!(said.len() <= GROWTH * body.len() + MORE, "{} bytes", said.len());
             assert!(!format!("{error:?}").is_empty());

@@ -24,17 +24,13 @@ const NO_MODEL: &[&str] = &["model identifier is invalid", "invalid model", "not
 const MIN_REDACTED: usize = 8;
 
 /// Reads an error answer. The wait and the request id are added by the transport.
-pub(super) fn rejected(
-    request: &ModelRequest,
-    rejection: &Rejection<'_>,
-    error_type: Option<&str>,
-) -> ProviderError {
+pub(super) fn rejected(request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
     if rejection::is_html(rejection.body) {
         return rejection::read(request, rejection);
     }
     let text = String::from_utf8_lossy(rejection.body);
     let body: ErrorBody<'_> = serde_json::from_str(&text).unwrap_or_default();
-    let code = error_type.or(body.name()).map(name);
+    let code = rejection.error_type.or(body.name()).map(name);
     let message = redact(request, body.said().unwrap_or_else(|| text.trim()));
     let kind = kind_of(Some(rejection.status), code.unwrap_or_default(), &message);
     Target::of(request).fail(kind, &message, code).map_context(|context| {

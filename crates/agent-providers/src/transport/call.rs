@@ -113,7 +113,7 @@ async fn refused(
     if let Next::Cancelled = end {
         return ProviderError::Cancelled;
     }
-    protocol.rejected_as(request, &Rejection { status: status.as_u16(), body: &bytes }, error_type)
+    protocol.rejected(request, &Rejection { status: status.as_u16(), body: &bytes, error_type })
 }
 
 /// The format of a successful response.

@@ -152,7 +152,7 @@ fn seal(headers: &[u8], payload: &[u8], out: &mut Vec<u8>) {
     let length = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).to_be_bytes();
     out.extend(length(16 + headers.len() + payload.len()));
     out.extend(length(headers.len()));
-    let so_far = |out: &[u8]| crate::eventstream::crc32(out.get(start..).unwrap_or_default()).to_be_bytes();
+    let so_far = |out: &[u8]| crc32fast::hash(out.get(start..).unwrap_or_default()).to_be_bytes();
     out.extend(so_far(out));
     out.extend(headers);
     out.extend(payload);

@@ -114,6 +114,13 @@ pub(crate) fn json_headers() -> HeaderMap {
     headers
 }
 
+/// Returns the headers of a request with a JSON body whose response is a stream of server-sent events.
+pub(crate) fn stream_headers() -> HeaderMap {
+    let mut headers = json_headers();
+    headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+    headers
+}
+
 /// Returns a header value with a credential, marked as sensitive.
 ///
 /// # Errors

@@ -4,7 +4,7 @@
 mod tests;
 
 use agent_core::{AnthropicAuth, ModelConfig, ModelRequest, ProviderError};
-use http::header::{ACCEPT, AUTHORIZATION};
+use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::catalogue;
@@ -57,8 +57,7 @@ pub(super) fn is_vendor(model: &ModelConfig) -> bool {
 /// When there is no key, or it cannot be sent.
 pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError> {
     let model = &*request.model;
-    let mut headers = request::json_headers();
-    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    let mut headers = request::stream_headers();
     headers.insert(ANTHROPIC_VERSION, HeaderValue::from_static(VERSION));
     match (request.key().filter(|k| !k.is_empty()), model.anthropic_auth) {
         (Some(key), AnthropicAuth::Bearer | AnthropicAuth::OAuthClient) => {

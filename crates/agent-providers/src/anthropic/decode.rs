@@ -9,12 +9,13 @@ mod end;
 #[cfg(test)]
 mod tests;
 
-use agent_core::{Completion, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent, Usage};
+use agent_core::{Completion, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent};
 use serde::Deserialize;
 
 use super::encode::response_tool;
 use super::error;
 use super::wire;
+use crate::claude::usage::PartialUsage;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::Target;
 use crate::shape::Shape;
@@ -165,7 +166,7 @@ impl Decoder {
 
     fn count(&mut self, usage: Option<wire::Usage>, sink: &mut EventSink<'_>) {
         if let Some(usage) = usage {
-            self.usage.merge(usage);
+            self.usage.merge(usage.counts());
             sink(StreamEvent::Usage(self.usage.total()));
         }
     }
@@ -284,31 +285,5 @@ fn usual<'d>(delta: &'d wire::Delta<'_>) -> Option<(Takes, &'static str, &'d str
         "thinking_delta" => Some((Takes::Thinking, "thinking", delta.thinking.as_str())),
         "input_json_delta" => Some((Takes::Arguments, "partial_json", delta.partial_json.as_str())),
         _ => None,
-    }
-}
-
-/// The token counts so far. Counts that a later event omits do not change.
-#[derive(Debug, Default, Clone, Copy)]
-struct PartialUsage {
-    input: u64,
-    output: u64,
-    cache_read: u64,
-    cache_write: u64,
-    reasoning: u64,
-}
-
-impl PartialUsage {
-    fn merge(&mut self, said: wire::Usage) {
-        let put = |slot: &mut u64, said: Option<crate::json::Count>| *slot = said.map_or(*slot, |c| c.0);
-        put(&mut self.input, said.input_tokens);
-        put(&mut self.output, said.output_tokens);
-        put(&mut self.cache_read, said.cache_read_input_tokens);
-        put(&mut self.cache_write, said.cache_creation_input_tokens);
-        put(&mut self.reasoning, said.output_tokens_details.and_then(|d| d.thinking_tokens));
-    }
-
-    /// The vendor's buckets are disjoint already.
-    fn total(self) -> Usage {
-        Usage::new(self.input, self.output, self.cache_read, self.cache_write).with_reasoning(self.reasoning)
     }
 }

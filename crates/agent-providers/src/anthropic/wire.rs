@@ -117,6 +117,19 @@ pub(super) struct Usage {
     pub(super) output_tokens_details: Option<OutputDetails>,
 }
 
+impl Usage {
+    /// Returns the counts in the order of `PartialUsage::merge`.
+    pub(super) fn counts(self) -> [Option<Count>; 5] {
+        [
+            self.input_tokens,
+            self.output_tokens,
+            self.cache_read_input_tokens,
+            self.cache_creation_input_tokens,
+            self.output_tokens_details.and_then(|details| details.thinking_tokens),
+        ]
+    }
+}
+
 /// Details of the output.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]

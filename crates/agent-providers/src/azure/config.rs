@@ -4,8 +4,8 @@
 mod tests;
 
 use agent_core::{ErrorKind, ModelConfig, ModelRequest, ProviderError};
-use http::header::{ACCEPT, AUTHORIZATION};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName};
 
 use crate::request::{self, refuse};
 
@@ -69,8 +69,7 @@ pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderErro
 /// When there is no key, or it cannot be sent.
 pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError> {
     let model = &*request.model;
-    let mut headers = request::json_headers();
-    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    let mut headers = request::stream_headers();
     match request.key().filter(|k| !k.is_empty()) {
         Some(key) if is_token(key.expose()) => {
             headers.insert(AUTHORIZATION, request::credential(model, "Bearer ", key)?);

@@ -3,7 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::fmt::Write as _;
 use std::sync::OnceLock;
 
 use agent_core::{ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderError, Secret};
@@ -11,6 +10,7 @@ use aws_sdk_bedrockruntime::config::endpoint::{DefaultResolver, Params, ResolveE
 use futures_util::FutureExt as _;
 use http::header::{ACCEPT, AUTHORIZATION, USER_AGENT};
 use http::{HeaderMap, HeaderValue};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::source::Source;
 use crate::request::{self, refuse};
@@ -154,18 +154,12 @@ fn resolved(region: &str) -> Result<String, String> {
     }
 }
 
-/// The path of a model: its id as one segment, everything but unreserved characters escaped.
+/// The characters of a model's id that are escaped: all but the unreserved ones.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Returns the path of a model, with its id as one segment.
 fn path(id: &str) -> String {
-    let mut path = String::from("/model/");
-    for byte in id.trim().bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            path.push(char::from(byte));
-        } else {
-            let _ = write!(path, "%{byte:02X}");
-        }
-    }
-    path.push_str("/converse-stream");
-    path
+    format!("/model/{}/converse-stream", utf8_percent_encode(id.trim(), ESCAPED))
 }
 
 /// The protocol's headers. Those by which the SDK names itself and signs are added when the request is sent.

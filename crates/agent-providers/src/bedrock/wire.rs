@@ -153,6 +153,15 @@ pub(super) struct Usage {
     pub(super) cache_write_input_token_count: Option<Count>,
 }
 
+impl Usage {
+    /// Returns the counts in the order of `PartialUsage::merge`. The vendor does not list reasoning separately.
+    pub(super) fn counts(self) -> [Option<Count>; 5] {
+        let read = self.cache_read_input_tokens.or(self.cache_read_input_token_count);
+        let write = self.cache_write_input_tokens.or(self.cache_write_input_token_count);
+        [self.input_tokens, self.output_tokens, read, write, None]
+    }
+}
+
 /// The trace of a reply.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

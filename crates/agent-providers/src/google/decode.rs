@@ -16,7 +16,6 @@ use agent_core::{
     ApiProtocol, Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent,
     Usage,
 };
-use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -94,13 +93,7 @@ impl Decoder {
         if json.trim() == "[DONE]" {
             return Ok(());
         }
-        let mended;
-        let json = if Surrogates::suspected(json) && serde_json::from_str::<IgnoredAny>(json).is_err() {
-            mended = self.surrogates.mend(json);
-            &mended
-        } else {
-            json
-        };
+        let json = &*self.surrogates.mend_whole(json);
         let list: Vec<&RawValue> = serde_json::from_str(json).map_err(unreadable)?;
         list.into_iter().try_for_each(|item| self.piece(item.get(), sink))
     }

@@ -9,7 +9,7 @@ mod unit;
 mod tests;
 
 use agent_core::{Encoded, ModelRequest, ProviderError, UnitKind, WireKey};
-use http::header::{self, HeaderName, HeaderValue};
+use http::header::{self, HeaderName};
 
 use super::dialect::{Auth, Dialect};
 use super::options;
@@ -31,8 +31,7 @@ pub(super) fn request(request: &ModelRequest) -> Result<HttpRequest, ProviderErr
     let model = &request.model;
     let dialect = Dialect::of(model);
     let url = request::endpoint(model, dialect.base, "/chat/completions")?;
-    let mut headers = request::json_headers();
-    headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+    let mut headers = request::stream_headers();
     let key = request.key().filter(|k| !k.is_empty());
     match (dialect.auth, key) {
         (Auth::ApiKey, Some(key)) => {

@@ -4,8 +4,8 @@
 mod tests;
 
 use agent_core::{ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderError, Secret};
-use http::header::{ACCEPT, AUTHORIZATION};
-use http::{HeaderMap, HeaderValue};
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
 
 use crate::google::{API_KEY, METHOD, segment, streamed};
 use crate::request;
@@ -134,8 +134,7 @@ fn project_missing(model: &ModelConfig) -> ProviderError {
 /// When the key cannot be sent.
 pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError> {
     let model = &*request.model;
-    let mut headers = request::json_headers();
-    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    let mut headers = request::stream_headers();
     match credential(request) {
         Credential::Key(key) => {
             headers.insert(API_KEY, request::credential(model, "", key)?);

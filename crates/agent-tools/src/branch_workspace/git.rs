@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
-use process_wrap::tokio::{CommandWrap, KillOnDrop};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 
 use super::error::BranchWorkspaceError;
 use crate::environment;
+use crate::sandbox::{Input, Launch};
 
 /// The maximum duration of one git command. The checkout of a large repository takes longest.
 const GIT_TIMEOUT: Duration = Duration::from_secs(300);
@@ -192,16 +191,16 @@ async fn git<S: AsRef<OsStr>>(
         variables.insert(name.into(), value.into());
     }
     let variables = environment::of_command(&[], &variables);
-    let mut wrap = CommandWrap::with_new("git", |command| {
-        // A repository's own programs do not run because a branch begins.
-        command.args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]);
-        command.args(parts).current_dir(folder).env_clear().envs(&variables);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    });
-    wrap.wrap(KillOnDrop);
-    #[cfg(unix)]
-    wrap.wrap(process_wrap::tokio::ProcessGroup::leader());
-    let mut child = wrap.spawn().map_err(|source| BranchWorkspaceError::NoGit { source })?;
+    // The repository's hooks must not run when a branch starts.
+    let fixed = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"].map(OsStr::new);
+    let launch = Launch {
+        program: "git".into(),
+        args: fixed.into_iter().chain(parts.iter().map(AsRef::as_ref)).map(OsStr::to_owned).collect(),
+        folder: Some(folder.to_path_buf()),
+        variables,
+        input: Input::Empty,
+    };
+    let mut child = launch.spawn().map_err(|source| BranchWorkspaceError::NoGit { source })?;
     let (stdout, stderr) = (child.stdout().take(), child.stderr().take());
     let said = async { tokio::join!(read(stdout), read(stderr), child.wait()) };
     let command = parts.first().map(|p| p.as_ref().display().to_string()).unwrap_or_default();

@@ -4,6 +4,7 @@ use agent_core::compat::SeedVerbs as _;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 
 use agent_core::{AgentTool, BasicAgent, WeakAgent};
@@ -101,28 +102,22 @@ struct Watch {
     put: Vec<Weak<McpToolAdapter>>,
 }
 
-/// Whether there is something left to keep up to date.
-#[derive(Debug, PartialEq, Eq)]
-enum Goes {
-    On,
-    Away,
-}
-
 impl Watch {
     /// Follows changes until the server's last handle or the agent is dropped, or the tools were removed from the agent.
     async fn follow(mut self, mut changes: watch::Receiver<u64>) {
         while changes.changed().await.is_ok() {
-            if self.refresh().await == Goes::Away {
+            if self.refresh().await.is_break() {
                 return;
             }
         }
     }
 
-    async fn refresh(&mut self) -> Goes {
-        let Some(client) = self.client.upgrade() else { return Goes::Away };
+    /// Lists the tools again and replaces those of the agent that changed. Breaks if there is nothing left to update.
+    async fn refresh(&mut self) -> ControlFlow<()> {
+        let Some(client) = self.client.upgrade() else { return ControlFlow::Break(()) };
         // If the list fails, the tools stay as they are; a server that reconnects triggers another refresh.
-        let Ok(list) = client.list_tools().await else { return Goes::On };
-        let Some(agent) = self.agent.upgrade() else { return Goes::Away };
+        let Ok(list) = client.list_tools().await else { return ControlFlow::Continue(()) };
+        let Some(agent) = self.agent.upgrade() else { return ControlFlow::Break(()) };
         let make = |tools: &[Arc<dyn AgentTool>], list: Vec<McpToolInfo>| {
             let others = tools.iter().filter(|tool| !self.is_ours(tool));
             let mut taken: BTreeSet<String> = others.map(|tool| tool.name().to_owned()).collect();
@@ -135,14 +130,14 @@ impl Watch {
             && old.iter().zip(&new).all(|(old, new)| old.is_same(new))
         {
             // An agent that gets new tools has a new prompt to pay for, so it gets none without need.
-            return Goes::On;
+            return ControlFlow::Continue(());
         }
         let mut put = Vec::new();
-        let mut goes = Goes::On;
+        let mut flow = ControlFlow::Continue(());
         agent.change_tools(|all| {
             let first = all.iter().position(|tool| self.is_ours(tool));
             if first.is_none() && !self.put.is_empty() {
-                goes = Goes::Away;
+                flow = ControlFlow::Break(());
                 return;
             }
             let new = make(all, list.tools);
@@ -153,7 +148,7 @@ impl Watch {
             all.splice(at..at, new.into_iter().map(|tool| tool as Arc<dyn AgentTool>));
         });
         self.put = put;
-        goes
+        flow
     }
 
     fn is_ours(&self, tool: &Arc<dyn AgentTool>) -> bool {

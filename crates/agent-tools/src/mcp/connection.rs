@@ -30,7 +30,7 @@ const CLOSE_GRACE: Duration = Duration::from_secs(2);
 /// How long is waited for the stream of a server's own messages.
 const LISTEN_GRACE: Duration = Duration::from_secs(1);
 
-const GREETING: &str = "the greeting (initialize)";
+pub(super) const GREETING: &str = "the greeting (initialize)";
 
 type Service = RunningService<RoleClient, Handler>;
 

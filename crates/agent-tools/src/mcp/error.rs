@@ -211,9 +211,7 @@ impl McpError {
             _ => "",
         }
     }
-}
 
-impl McpError {
     /// Converts the error into the one that the loop receives.
     pub(crate) fn into_tool_error(self) -> ToolError {
         match self {

@@ -13,6 +13,8 @@ use rmcp::transport::streamable_http_client::{
 };
 use tokio::sync::watch;
 
+use super::MAX_MESSAGE_BYTES;
+
 /// Whether the stream is open, or refused.
 pub(super) type Opened = watch::Receiver<bool>;
 
@@ -37,6 +39,7 @@ type Headers<K, V> = std::collections::HashMap<K, V>;
 
 type Outcome<T, C> = Result<T, StreamableHttpError<<C as StreamableHttpClient>::Error>>;
 
+/// The trait's methods with a size limit delegate to these, which apply the limit of the transport's configuration.
 impl<C: StreamableHttpClient + Sync> StreamableHttpClient for WithEventStream<C> {
     type Error = C::Error;
 
@@ -48,27 +51,17 @@ impl<C: StreamableHttpClient + Sync> StreamableHttpClient for WithEventStream<C>
         auth_header: Option<String>,
         custom_headers: Headers<HeaderName, HeaderValue>,
     ) -> Outcome<StreamableHttpPostResponse, C> {
-        self.inner.post_message(uri, message, session_id, auth_header, custom_headers).await
-    }
-
-    async fn post_message_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        message: ClientJsonRpcMessage,
-        session_id: Option<Arc<str>>,
-        auth_header: Option<String>,
-        custom_headers: Headers<HeaderName, HeaderValue>,
-        max_sse_event_size: usize,
-    ) -> Outcome<StreamableHttpPostResponse, C> {
-        let sent = self.inner.post_message_with_max_sse_event_size(
-            uri,
-            message,
-            session_id,
-            auth_header,
-            custom_headers,
-            max_sse_event_size,
-        );
-        sent.await
+        let (inner, limit) = (&self.inner, MAX_MESSAGE_BYTES);
+        inner
+            .post_message_with_max_sse_event_size(
+                uri,
+                message,
+                session_id,
+                auth_header,
+                custom_headers,
+                limit,
+            )
+            .await
     }
 
     async fn delete_session(
@@ -89,29 +82,17 @@ impl<C: StreamableHttpClient + Sync> StreamableHttpClient for WithEventStream<C>
         auth_header: Option<String>,
         custom_headers: Headers<HeaderName, HeaderValue>,
     ) -> Outcome<BoxedSseResponse, C> {
-        let stream = self.inner.get_stream(uri, session_id, last_event_id, auth_header, custom_headers).await;
-        self.opened.send_replace(true);
-        stream
-    }
-
-    async fn get_stream_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        session_id: Option<Arc<str>>,
-        last_event_id: Option<String>,
-        auth_header: Option<String>,
-        custom_headers: Headers<HeaderName, HeaderValue>,
-        max_sse_event_size: usize,
-    ) -> Outcome<BoxedSseResponse, C> {
-        let stream = self.inner.get_stream_with_max_sse_event_size(
-            uri,
-            session_id,
-            last_event_id,
-            auth_header,
-            custom_headers,
-            max_sse_event_size,
-        );
-        let stream = stream.await;
+        let (inner, limit) = (&self.inner, MAX_MESSAGE_BYTES);
+        let stream = inner
+            .get_stream_with_max_sse_event_size(
+                uri,
+                session_id,
+                last_event_id,
+                auth_header,
+                custom_headers,
+                limit,
+            )
+            .await;
         self.opened.send_replace(true);
         stream
     }

@@ -10,6 +10,7 @@ use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientScopeError};
 
+use super::connection::GREETING;
 use super::error::{McpError, StderrTail};
 use super::pipe::BROKEN_ANSWER;
 use super::server::McpServer;
@@ -45,7 +46,7 @@ pub(super) fn of_greeting(
     stderr: StderrTail,
 ) -> McpError {
     let server = spec.name.clone();
-    let doing = "the greeting (initialize)".to_owned();
+    let doing = GREETING.to_owned();
     let secrets = spec.secrets();
     match error {
         ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::Cancelled => {

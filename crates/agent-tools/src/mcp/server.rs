@@ -180,94 +180,66 @@ impl McpServer {
 
     /// Adds more command-line arguments.
     #[must_use]
-    pub fn with_args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        if let McpTransport::Stdio(stdio) = &mut self.transport {
-            stdio.args.extend(args.into_iter().map(Into::into));
-        }
-        self
+    pub fn with_args(self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.stdio_with(|stdio| stdio.args.extend(args.into_iter().map(Into::into)))
     }
 
     /// Sets a variable for the child.
     #[must_use]
-    pub fn with_env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        if let McpTransport::Stdio(stdio) = &mut self.transport {
+    pub fn with_env(self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.stdio_with(|stdio| {
             stdio.env.insert(name.into(), value.into());
-        }
-        self
+        })
     }
 
     /// Hands one more variable of this process on to the child, besides [`INHERITED`](crate::bash::INHERITED).
     #[must_use]
-    pub fn with_inherited_env(mut self, name: impl Into<String>) -> Self {
-        if let McpTransport::Stdio(stdio) = &mut self.transport {
-            stdio.inherited.push(name.into());
-        }
-        self
+    pub fn with_inherited_env(self, name: impl Into<String>) -> Self {
+        self.stdio_with(|stdio| stdio.inherited.push(name.into()))
     }
 
     /// The folder that the child starts in.
     #[must_use]
-    pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
-        if let McpTransport::Stdio(stdio) = &mut self.transport {
-            stdio.folder = Some(folder.into());
-        }
-        self
+    pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
+        self.stdio_with(|stdio| stdio.folder = Some(folder.into()))
     }
 
     /// Starts the child in this sandbox, or not at all. Without it the child can do all that this process can.
     #[must_use]
-    pub fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
-        if let McpTransport::Stdio(stdio) = &mut self.transport {
-            stdio.holder = Holder::Given(sandbox);
-        }
-        self
+    pub fn with_sandbox(self, sandbox: Sandbox) -> Self {
+        self.stdio_with(|stdio| stdio.holder = Holder::Given(sandbox))
     }
 
     /// Starts the child in the strongest sandbox that keeps these rules here ([`Sandbox::best`]), or not at all. Which one that
     /// is is found out at each start.
     #[must_use]
-    pub fn with_best_sandbox(mut self, rules: SandboxRules) -> Self {
-        if let McpTransport::Stdio(stdio) = &mut self.transport {
-            stdio.holder = Holder::Best(rules);
-        }
-        self
+    pub fn with_best_sandbox(self, rules: SandboxRules) -> Self {
+        self.stdio_with(|stdio| stdio.holder = Holder::Best(rules))
     }
 
     /// One more header with every request. Without effect on a child, as all that speaks of HTTP.
     #[must_use]
-    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
-        if let McpTransport::Http(http) = &mut self.transport {
-            http.headers.push((name.into(), value.into()));
-        }
-        self
+    pub fn with_header(self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
+        self.http_with(|http| http.headers.push((name.into(), value.into())))
     }
 
     /// Sends `Authorization: Bearer …` with every request.
     #[must_use]
-    pub fn with_bearer(mut self, token: impl Into<Secret>) -> Self {
-        if let McpTransport::Http(http) = &mut self.transport {
-            http.bearer = Some(token.into());
-        }
-        self
+    pub fn with_bearer(self, token: impl Into<Secret>) -> Self {
+        self.http_with(|http| http.bearer = Some(token.into()))
     }
 
     /// Sends requests through this client. It should follow no redirect to another host: headers would go there.
     #[must_use]
-    pub fn with_http_client(mut self, client: reqwest::Client) -> Self {
-        if let McpTransport::Http(http) = &mut self.transport {
-            http.client = Some(client);
-        }
-        self
+    pub fn with_http_client(self, client: reqwest::Client) -> Self {
+        self.http_with(|http| http.client = Some(client))
     }
 
     /// Logs in when the server asks for it.
     #[cfg(feature = "mcp-oauth")]
     #[must_use]
-    pub fn with_oauth(mut self, login: super::oauth::OAuth) -> Self {
-        if let McpTransport::Http(http) = &mut self.transport {
-            http.oauth = Some(login);
-        }
-        self
+    pub fn with_oauth(self, login: super::oauth::OAuth) -> Self {
+        self.http_with(|http| http.oauth = Some(login))
     }
 
     /// Sets a prefix for the tool names, which become `{prefix}__{name}`.
@@ -332,6 +304,22 @@ impl McpServer {
     #[must_use]
     pub fn with_output_store(mut self, store: OutputStore) -> Self {
         self.store = Some(store);
+        self
+    }
+
+    /// Changes the transport of a child. Does nothing to a server over HTTP.
+    fn stdio_with(mut self, change: impl FnOnce(&mut StdioTransport)) -> Self {
+        if let McpTransport::Stdio(stdio) = &mut self.transport {
+            change(stdio);
+        }
+        self
+    }
+
+    /// Changes the transport of a server over HTTP. Does nothing to a child.
+    fn http_with(mut self, change: impl FnOnce(&mut HttpTransport)) -> Self {
+        if let McpTransport::Http(http) = &mut self.transport {
+            change(http);
+        }
         self
     }
 

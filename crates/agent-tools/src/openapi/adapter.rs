@@ -1,7 +1,6 @@
 //! A description, as tools.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ use super::{CONNECT_TIMEOUT, MAX_SPEC_BYTES, fetch};
 use crate::names::tool_name;
 
 /// The tools of an API, and what of its description could not be used.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct OpenApiAdapter {
     tools: Vec<OpenApiToolAdapter>,
     warnings: Vec<OpenApiWarning>,
@@ -132,15 +131,6 @@ impl OpenApiAdapter {
             OpenApiToolAdapter { name: name.into(), ..tool.clone() }
         });
         named.collect()
-    }
-}
-
-impl fmt::Debug for OpenApiAdapter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenApiAdapter")
-            .field("tools", &self.tools)
-            .field("warnings", &self.warnings)
-            .finish()
     }
 }
 

@@ -16,46 +16,11 @@ use super::filter::OperationFilter;
 ///
 /// The tools come after those that are there, with names that no other tool has. The three methods that read a
 /// description say nothing of its warnings; who wants them makes an [`OpenApiAdapter`] first.
-pub trait WithOpenApi: Sized {
+pub trait WithOpenApi: Sized + Send {
     /// Adds the operations of a description in a file.
     ///
     /// # Errors
     /// As [`OpenApiAdapter::from_file`].
-    fn with_openapi_file(
-        self,
-        path: impl Into<PathBuf>,
-        config: OpenApiConfig,
-        filter: OperationFilter,
-    ) -> impl Future<Output = Result<Self, OpenApiError>> + Send;
-
-    /// Adds the operations of a description at an address.
-    ///
-    /// # Errors
-    /// As [`OpenApiAdapter::from_url`].
-    fn with_openapi_url(
-        self,
-        url: impl Into<String>,
-        config: OpenApiConfig,
-        filter: OperationFilter,
-    ) -> impl Future<Output = Result<Self, OpenApiError>> + Send;
-
-    /// Adds the operations of a description.
-    ///
-    /// # Errors
-    /// As [`OpenApiAdapter::from_str`].
-    fn with_openapi_spec(
-        self,
-        spec: &str,
-        config: OpenApiConfig,
-        filter: OperationFilter,
-    ) -> Result<Self, OpenApiError>;
-
-    /// Adds the operations of a description that was read. Many agents may share them.
-    #[must_use]
-    fn with_openapi(self, adapter: &OpenApiAdapter) -> Self;
-}
-
-impl WithOpenApi for BasicAgent {
     fn with_openapi_file(
         self,
         path: impl Into<PathBuf>,
@@ -66,6 +31,10 @@ impl WithOpenApi for BasicAgent {
         async move { Ok(self.with_openapi(&OpenApiAdapter::from_file(path, config, filter).await?)) }
     }
 
+    /// Adds the operations of a description at an address.
+    ///
+    /// # Errors
+    /// As [`OpenApiAdapter::from_url`].
     fn with_openapi_url(
         self,
         url: impl Into<String>,
@@ -76,6 +45,10 @@ impl WithOpenApi for BasicAgent {
         async move { Ok(self.with_openapi(&OpenApiAdapter::from_url(url, config, filter).await?)) }
     }
 
+    /// Adds the operations of a description.
+    ///
+    /// # Errors
+    /// As [`OpenApiAdapter::from_str`].
     fn with_openapi_spec(
         self,
         spec: &str,
@@ -85,6 +58,12 @@ impl WithOpenApi for BasicAgent {
         Ok(self.with_openapi(&OpenApiAdapter::from_str(spec, config, filter)?))
     }
 
+    /// Adds the operations of a description that was read. Many agents may share them.
+    #[must_use]
+    fn with_openapi(self, adapter: &OpenApiAdapter) -> Self;
+}
+
+impl WithOpenApi for BasicAgent {
     fn with_openapi(self, adapter: &OpenApiAdapter) -> Self {
         self.change_tools(|all| {
             let mut taken = all.iter().map(|tool| tool.name().to_owned()).collect();

@@ -3,8 +3,7 @@
 //! oas3 reads a description whole or not at all, and in the form of 3.1 only. So the tree is walked here, where a broken
 //! part costs no other, and oas3's types read the parts: parameters, servers, security schemes, encodings.
 
-use std::borrow::Cow;
-
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 use super::error::OpenApiError;
@@ -67,8 +66,11 @@ impl Document {
         let Some(pointer) = reference.strip_prefix('#') else {
             return Err(RefProblem::External(reference.to_owned()));
         };
-        let pointer = decoded(pointer);
-        self.root.pointer(&pointer).ok_or_else(|| RefProblem::Missing(reference.to_owned()))
+        // A pointer in a reference is percent-encoded where necessary.
+        let decoded = percent_decode_str(pointer).decode_utf8();
+        self.root
+            .pointer(decoded.as_deref().unwrap_or(pointer))
+            .ok_or_else(|| RefProblem::Missing(reference.to_owned()))
     }
 
     /// The object itself, or what its reference, and the references behind that, lead to.
@@ -109,16 +111,4 @@ fn is_understood(version: &str) -> bool {
     ["3.0", "3.1"].iter().any(|known| {
         version.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
     })
-}
-
-/// A pointer in a reference is percent-encoded where it must be.
-fn decoded(pointer: &str) -> Cow<'_, str> {
-    if !pointer.contains('%') {
-        return Cow::Borrowed(pointer);
-    }
-    let decoded = super::style::percent_decoded(pointer.as_bytes());
-    match String::from_utf8(decoded) {
-        Ok(text) => Cow::Owned(text),
-        Err(_) => Cow::Borrowed(pointer),
-    }
 }

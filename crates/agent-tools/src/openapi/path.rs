@@ -1,5 +1,6 @@
 //! Paths: the template of an operation, and what a value in it must not do.
 
+use percent_encoding::percent_decode;
 use serde_json::{Map, Value};
 
 use super::config::PathSlashes;
@@ -194,7 +195,7 @@ fn is_harmless_part(text: &str) -> Result<(), &'static str> {
         if is_dots(&bytes) {
             return Err("is `.` or `..`, which would lead to another path");
         }
-        let decoded = style::percent_decoded(&bytes);
+        let decoded: Vec<u8> = percent_decode(&bytes).collect();
         if decoded == bytes {
             return Ok(());
         }
@@ -222,7 +223,7 @@ fn stays_below(path: &str) -> Result<(), &'static str> {
             if bytes.split(|byte| b"/\\".contains(byte)).any(is_dots) {
                 return Err("has a part `.` or `..`, which leads to another path");
             }
-            bytes = style::percent_decoded(&bytes);
+            bytes = percent_decode(&bytes).collect();
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! How a value is written in a path, a query, a header or a cookie, as OpenAPI and RFC 6570 have it.
 
 use oas3::spec::ParameterStyle as Style;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 /// Whether a list or an object is written as one value or as several.
@@ -19,52 +20,32 @@ pub(super) enum Keep {
     Reserved,
 }
 
-/// The reserved characters without a meaning in a query. `#`, `&`, `[`, `]`, `+` and `'` are always encoded: they end the
-/// query, begin another parameter, or are changed on the way.
-const RESERVED: &[u8] = b":/?@!$()*,;=";
+/// All characters but letters, digits, `-`, `.`, `_` and `~`.
+const BESIDE_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The same, without the reserved characters that have no meaning in a query. `#`, `&`, `[`, `]`, `+` and `'` are always
+/// encoded: they end the query, begin another parameter, or are changed by servers on the way.
+const BESIDE_RESERVED: &AsciiSet = &BESIDE_UNRESERVED
+    .remove(b':')
+    .remove(b'/')
+    .remove(b'?')
+    .remove(b'@')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=');
 
 /// The deepest that an object is taken apart for `deepObject`; what lies deeper is written as JSON.
 const MAX_DEEP: usize = 8;
 
 /// Percent-encodes a text.
 pub(super) fn encoded(text: &str, keep: Keep) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        let stays = byte.is_ascii_alphanumeric()
-            || b"-._~".contains(&byte)
-            || (keep == Keep::Reserved && RESERVED.contains(&byte));
-        if stays {
-            out.push(char::from(byte));
-        } else {
-            out.push('%');
-            for digit in [byte >> 4, byte & 15] {
-                out.push(char::from(DIGITS.get(usize::from(digit)).copied().unwrap_or(b'0')));
-            }
-        }
-    }
-    out
-}
-
-/// Decodes what is percent-encoded, once. What is no code stays.
-pub(super) fn percent_decoded(bytes: &[u8]) -> Vec<u8> {
-    let digit =
-        |byte: Option<&u8>| byte.and_then(|b| char::from(*b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
-            (b'%', Some(high), Some(low)) => {
-                out.push(high * 16 + low);
-                at += 3;
-            }
-            _ => {
-                out.push(*byte);
-                at += 1;
-            }
-        }
-    }
-    out
+    utf8_percent_encode(text, if keep == Keep::Reserved { BESIDE_RESERVED } else { BESIDE_UNRESERVED })
+        .to_string()
 }
 
 /// A single value as text. A list or an object, where only a single value has a form, is JSON.

@@ -54,7 +54,7 @@ impl From<SandboxError> for StartError {
 
 impl Launch {
     /// Starts it from the calling thread, with what holds that thread. Needs a runtime to be entered.
-    pub(super) fn spawn(&self) -> io::Result<Box<dyn ChildWrapper>> {
+    pub(crate) fn spawn(&self) -> io::Result<Box<dyn ChildWrapper>> {
         let mut wrap = CommandWrap::with_new(&self.program, |command| {
             command.args(&self.args);
             command.stdin(match self.input {

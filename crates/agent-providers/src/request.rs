@@ -69,6 +69,13 @@ pub(crate) fn endpoint(
     }
 }
 
+/// Returns the host of the model's base address, or `None` if the model has none or it does not begin with `https://`.
+#[cfg(any(feature = "anthropic", feature = "openai-responses"))]
+pub(crate) fn https_host(model: &ModelConfig) -> Option<&str> {
+    let rest = model.base_url.as_deref()?.trim().strip_prefix("https://")?;
+    rest.split(['/', ':', '?']).next()
+}
+
 /// A valid address and the parts that it was built from.
 struct Address {
     base: String,

@@ -22,7 +22,7 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let workspaces = BranchWorkspaces::copies_of(project)?;
 //! let branch = workspaces.open().await?;
-//! let tools = branch.toolkit(|workspace| workspace.tools());
+//! let tools = branch.tools(|workspace| workspace.tools());
 //! assert_eq!(tools.tools().len(), 6);
 //!
 //! // What a tool of this branch would do:
@@ -272,9 +272,10 @@ impl BranchWorkspace {
         &self.left_out
     }
 
-    /// Tools that work in this branch's folder, by a factory that is the same for each branch.
+    /// Returns the tools of `factory` for this branch's workspace, as a list that agents can share. The same factory can
+    /// serve every branch.
     #[must_use]
-    pub fn toolkit(&self, factory: impl FnOnce(&Workspace) -> Vec<Arc<dyn AgentTool>>) -> Tools {
+    pub fn tools(&self, factory: impl FnOnce(&Workspace) -> Vec<Arc<dyn AgentTool>>) -> Tools {
         factory(&self.workspace).into()
     }
 

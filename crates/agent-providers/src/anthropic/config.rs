@@ -45,10 +45,7 @@ pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderErro
 
 /// Returns whether requests go to the vendor's own servers rather than to a compatible server.
 pub(super) fn is_vendor(model: &ModelConfig) -> bool {
-    model.base_url.as_deref().is_none_or(|url| {
-        let host = url.trim().strip_prefix("https://").unwrap_or_default();
-        host.split(['/', ':', '?']).next().is_some_and(|h| h == "api.anthropic.com")
-    })
+    model.base_url.is_none() || request::https_host(model) == Some("api.anthropic.com")
 }
 
 /// Returns the protocol's headers. The transport then applies those of the model and of the call, which take precedence.

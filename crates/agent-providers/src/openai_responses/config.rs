@@ -48,23 +48,18 @@ pub(super) enum SystemPrompt {
 
 /// Where the server of this model wants the system prompt.
 pub(super) fn system_prompt(model: &ModelConfig) -> SystemPrompt {
-    if model.provider == "xai" || host(model) == Some("api.x.ai") {
+    if model.provider == "xai" || request::https_host(model) == Some("api.x.ai") {
         SystemPrompt::Input
     } else {
         SystemPrompt::Instructions
     }
 }
 
-fn host(model: &ModelConfig) -> Option<&str> {
-    let rest = model.base_url.as_deref()?.trim().strip_prefix("https://")?;
-    rest.split(['/', ':', '?']).next()
-}
-
 /// Returns whether requests go to the vendor's own models, directly or on Azure, rather than to a compatible server.
 pub(super) fn is_vendor(model: &ModelConfig) -> bool {
     model.api == ApiProtocol::AzureOpenAiResponses
         || model.provider == "openai"
-        || host(model) == Some("api.openai.com")
+        || request::https_host(model) == Some("api.openai.com")
 }
 
 /// Returns the protocol's headers. The transport then applies those of the model and of the call, which take precedence.

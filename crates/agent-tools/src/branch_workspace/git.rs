@@ -25,13 +25,13 @@ const TREE: &str = "tree";
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum WorktreeStart {
-    /// The last commit. What is not committed is not there.
+    /// The last commit, without uncommitted changes. This is the default.
     #[default]
     Head,
-    /// This commit, by any name that git knows.
+    /// This commit, given by any name that git accepts.
     Commit(String),
-    /// The files as they are, ignored ones aside: git keeps them as a commit that no branch names and that it clears away some
-    /// weeks later. Index and working tree stay as they are.
+    /// The current files except ignored ones. Git stores them as a commit without a branch, which it removes some weeks
+    /// later. The index and the working tree do not change.
     WorkingTree,
 }
 
@@ -46,9 +46,9 @@ pub(super) struct Worktree {
 struct Repository {
     /// The top of its files.
     top: PathBuf,
-    /// The origin, from there.
+    /// The origin, relative to it.
     prefix: PathBuf,
-    /// Where git keeps what it knows.
+    /// The folder in which git stores the repository.
     common: PathBuf,
 }
 
@@ -62,7 +62,7 @@ impl Repository {
         Ok(Self { top: next(), common: next(), prefix: next() })
     }
 
-    /// The commit that a worktree begins with. `scratch` is for an index of our own.
+    /// Returns the commit with which a worktree starts. A separate index is created in `scratch`.
     async fn commit(&self, start: &WorktreeStart, scratch: &Path) -> Result<String, BranchWorkspaceError> {
         let named = async |name: &str| {
             let commit = format!("{name}^{{commit}}");
@@ -133,7 +133,7 @@ impl Worktree {
         self.folder.as_ref().map(|f| f.path().join(TREE)).unwrap_or_default()
     }
 
-    /// The place of the origin in the worktree.
+    /// Returns the path of the origin in the worktree.
     pub(super) fn root(&self) -> PathBuf {
         self.folder().join(&self.repository.prefix)
     }
@@ -154,7 +154,7 @@ impl Worktree {
         }
     }
 
-    /// What git keeps about this worktree, as the worktree itself says, if that is in the repository.
+    /// Returns the folder with git's data about this worktree, if it is in the repository.
     fn administration(&self) -> Option<PathBuf> {
         let said = std::fs::read_to_string(self.folder().join(".git")).ok()?;
         let path = PathBuf::from(said.strip_prefix("gitdir: ")?.trim_end());
@@ -163,12 +163,12 @@ impl Worktree {
     }
 }
 
-/// No program is called here: a drop must not wait for one. What is removed is what `git worktree remove` removes.
+/// A drop must not wait for a program, so this removes the same files as `git worktree remove` without calling git.
 impl Drop for Worktree {
     fn drop(&mut self) {
         let Some(folder) = self.folder.as_ref() else { return };
         let administration = self.administration();
-        // Files that cannot be removed are left behind; git then still knows of them.
+        // If files cannot be removed, git's data about the worktree remains as well.
         if std::fs::remove_dir_all(folder.path().join(TREE)).is_ok()
             && let Some(path) = administration
         {
@@ -177,7 +177,7 @@ impl Drop for Worktree {
     }
 }
 
-/// Calls git and gives what it said, without the last line end.
+/// Runs git and returns its output without the last line end.
 async fn git<S: AsRef<OsStr>>(
     folder: &Path,
     parts: &[S],

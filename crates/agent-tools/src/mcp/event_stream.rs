@@ -1,7 +1,7 @@
-//! An HTTP client that says when the server's own messages can come in.
+//! An HTTP client that reports when the server can send its own messages.
 //!
-//! Over HTTP a server sends them on a stream that the client opens after the greeting. What it sends before is lost with
-//! many servers, a question to the user among it; so nothing is called before.
+//! Over HTTP a server sends them on a stream that the client opens after the initialization. Many servers lose what
+//! they send before, including questions to the user, so no request is sent until the stream is open.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::MAX_MESSAGE_BYTES;
 
-/// Whether the stream is open, or refused.
+/// Whether the stream was opened or refused.
 pub(super) type Opened = watch::Receiver<bool>;
 
 #[derive(Clone)]

@@ -140,14 +140,15 @@ async fn skills_that_are_added_twice_are_an_error_that_names_the_tool_and_merged
     let (a, b) = (SkillSet::load([home.path().join("a")]), SkillSet::load([home.path().join("b")]));
     let agent = |provider| BasicAgent::new(ModelConfig::default()).with_provider(provider);
     let twice = agent(MockProvider::texts(["never sent"])).with_skills(&a).with_skills(&b);
-    let error = twice.chat("hello").await.unwrap_err();
+    let error = twice.prompt("hello").unwrap_err();
     assert!(matches!(&error, AgentError::DuplicateTool { name } if name == "skill"), "{error:?}");
 
     let mut both = a;
     both.merge(b);
     let once = agent(MockProvider::texts(["done"])).with_skills(&both);
     assert!(once.system_prompt().contains("release") && once.system_prompt().contains("review"));
-    assert_eq!(once.chat("hello").await.unwrap(), "done");
+    let reply = once.prompt("hello").unwrap().end().await.into_reply().unwrap();
+    assert_eq!(reply.text(), "done");
 }
 
 #[tokio::test]

@@ -23,19 +23,19 @@ use crate::surrogates::Surrogates;
 use block::{Kind, Open};
 use end::Stop;
 
-/// The most blocks of a reply that may be open at once. The vendor opens one after the other.
+/// The maximum number of blocks of a reply that may be open at once. The vendor opens one after the other.
 const MAX_OPEN_BLOCKS: usize = 256;
 
 /// The state between two events of one reply.
 #[derive(Debug)]
 pub(super) struct Decoder {
     target: Target,
-    /// The tool whose arguments are the answer.
+    /// The name of the tool whose arguments are the answer, if the request has one.
     response_tool: Option<String>,
     surrogates: Surrogates,
-    /// Blocks that have begun and not ended; almost always one.
+    /// The open blocks, almost always one.
     open: Vec<Open>,
-    /// Blocks begun so far.
+    /// The number of blocks begun so far.
     begun: u32,
     usage: PartialUsage,
     stop: Stop,
@@ -56,7 +56,7 @@ enum Takes {
 }
 
 impl Decoder {
-    /// A decoder for the answer to `request`.
+    /// Creates a decoder for the response to `request`.
     pub(super) fn new(request: &ModelRequest) -> Self {
         Self {
             target: Target::of(request),
@@ -72,7 +72,7 @@ impl Decoder {
         }
     }
 
-    /// Reads a delta that differs from an earlier one in a piece of text only. Whether it was one.
+    /// Reads a delta that differs from an earlier one only in its text. Returns whether it did.
     fn usual(&mut self, json: &str, sink: &mut EventSink<'_>) -> bool {
         if self.complete {
             return false;
@@ -205,7 +205,7 @@ impl Decoder {
         sink: &mut EventSink<'_>,
     ) -> Result<(), ProviderError> {
         if !self.open.iter().any(|o| o.at == at) {
-            // Some servers leave the start of a text out.
+            // Some servers omit the start of a text.
             let kind = match delta.kind.as_str() {
                 "text_delta" => Kind::Text,
                 "thinking_delta" => Kind::Thinking,

@@ -85,7 +85,7 @@ impl Decoder {
         Ok(Flow::Done)
     }
 
-    /// A call always comes whole.
+    /// A call always arrives complete.
     fn call(&mut self, call: &Call<'_>, sink: &mut EventSink<'_>) {
         let index = self.blocks.start(sink);
         let id = match call.id.filled().filter(|id| !self.given.iter().any(|g| g == id)) {

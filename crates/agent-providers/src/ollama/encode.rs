@@ -17,7 +17,7 @@ use crate::protocol::HttpRequest;
 use crate::request;
 use crate::tool_schema::declared;
 
-/// The mark of a unit that cannot be said: it holds a picture by its address.
+/// Marks a unit that cannot be sent, because it refers to an image by address.
 const CANNOT_BE_SAID: u32 = u32::MAX;
 
 /// The text before images from tool results.

@@ -19,13 +19,13 @@ use tokio::sync::OnceCell;
 
 use crate::request::refuse;
 
-/// What a token is good for.
+/// The scope of the tokens.
 const SCOPES: &[&str] = &["https://www.googleapis.com/auth/cloud-platform"];
 
-/// The longest wait for a token.
+/// The maximum time to wait for a token.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The most service accounts that are kept.
+/// The maximum number of service accounts in the cache.
 const MAX_ACCOUNTS: usize = 16;
 
 /// The sources of tokens, one per service account.
@@ -44,7 +44,7 @@ struct Account {
 }
 
 impl Tokens {
-    /// A token of the application default credentials.
+    /// Returns a token of the application default credentials.
     pub(super) async fn of_default(
         &self,
         model: &ModelConfig,
@@ -56,7 +56,7 @@ impl Tokens {
         bearer(model, tokio::time::timeout(TIMEOUT, fetching).await)
     }
 
-    /// A token of this service account.
+    /// Returns a token of this service account.
     pub(super) async fn of_account(
         &self,
         model: &ModelConfig,
@@ -84,7 +84,7 @@ impl Tokens {
     }
 }
 
-/// Reads a service account.
+/// Parses a service account.
 fn read(model: &ModelConfig, json: &Secret) -> Result<CustomServiceAccount, ProviderError> {
     let refused = |message: &str| {
         let advice = "give the whole JSON of a service account's key, as the console hands it out";
@@ -100,7 +100,7 @@ fn read(model: &ModelConfig, json: &Secret) -> Result<CustomServiceAccount, Prov
         let advice = "leave the key out and sign in by application default credentials";
         return Err(refuse(model, ErrorKind::Auth, &message, advice));
     }
-    // An address that is none would end the program inside of the library.
+    // The library panics if this is not a URL.
     let is_address = account.token_uri.as_deref().is_none_or(|uri| {
         uri.parse::<http::Uri>().is_ok_and(|u| matches!(u.scheme_str(), Some("http" | "https")))
     });
@@ -155,7 +155,7 @@ fn bearer(
     }
 }
 
-/// Says why there is no token, without what may hold a piece of a credential.
+/// Converts an error of the library. Parts that may contain a credential are omitted.
 fn told(model: &ModelConfig, error: &gcp_auth::Error, sign_in: &str) -> ProviderError {
     match error {
         gcp_auth::Error::NoAuthMethod(..) => {

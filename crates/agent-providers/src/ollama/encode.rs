@@ -181,13 +181,13 @@ fn cannot(request: &ModelRequest, what: &str, advice: &str) -> ProviderError {
     ProviderError::new(ErrorKind::Other, context)
 }
 
-/// One unit as messages, separated by commas.
+/// Encodes one unit as messages, separated by commas.
 struct Out {
     bytes: Vec<u8>,
     by_address: bool,
 }
 
-/// Text and pictures of a message.
+/// The text and the images of a message.
 #[derive(Default)]
 struct Said<'c> {
     text: String,

@@ -33,9 +33,9 @@ use super::server::McpServer;
 /// |---|---|
 /// | `command`, `args`, `env`, `cwd` | a child of this process |
 /// | `url`, `headers` | a server over streamable HTTP |
-/// | `type` | `stdio`, `http` or `streamable-http`, where it should be said; `sse`, the old way, is refused |
+/// | `type` | `stdio`, `http` or `streamable-http`, only needed if the entry has both `command` and `url`; `sse` is not supported |
 /// | `disabled` | `true` leaves the server out |
-/// | `sandbox` | what holds a child: `none`, `landlock`, `bwrap`, `best`, or an object (below) |
+/// | `sandbox` | the sandbox of a child: `none`, `landlock`, `bwrap`, `best`, or an object (below) |
 /// | `timeout` | milliseconds that a request may go without an answer or progress |
 ///
 /// Other keys are ignored. `${NAME}` and `${NAME:-default}` in values are replaced by variables, whose values are

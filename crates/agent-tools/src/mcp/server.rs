@@ -43,7 +43,7 @@ pub struct McpServer {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum McpTransport {
-    /// A child of this process that speaks on its standard input and output.
+    /// A child process that communicates over its standard input and output.
     Stdio(StdioTransport),
     /// A server over streamable HTTP.
     Http(HttpTransport),

@@ -1,4 +1,4 @@
-//! Merging of schemas: `allOf`, and keywords beside a reference.
+//! Merges schemas: the parts of `allOf`, and the sibling keywords of a reference.
 
 use serde_json::{Map, Value, json};
 

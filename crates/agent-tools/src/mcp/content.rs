@@ -20,14 +20,14 @@ pub struct McpToolCallResult {
 pub enum McpContent {
     /// A block of text.
     Text(String),
-    /// An image.
+    /// An image in base64.
     Image {
         /// The bytes in base64.
         data: String,
         /// The media type, for example `image/png`.
         mime_type: String,
     },
-    /// An audio recording.
+    /// An audio recording in base64.
     Audio {
         /// The bytes in base64.
         data: String,

@@ -20,7 +20,7 @@ impl StderrTail {
         Self(text.trim_end().into())
     }
 
-    /// Returns the text.
+    /// Returns the text of the output.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -156,7 +156,7 @@ pub enum McpError {
         /// The `WWW-Authenticate` header of the response.
         challenge: Option<String>,
     },
-    /// The login failed.
+    /// The OAuth login at the server failed.
     #[error("MCP login: server `{server}` cannot be logged in to: {source}")]
     Login {
         /// The name of the server.

@@ -180,7 +180,7 @@ impl McpServer {
         self.with_args([arg])
     }
 
-    /// Adds command-line arguments.
+    /// Adds command-line arguments of the child.
     #[must_use]
     pub fn with_args(self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.stdio_with(|stdio| stdio.args.extend(args.into_iter().map(Into::into)))

@@ -32,7 +32,7 @@ async fn main() -> Result<()> {
         .map(|(folder, text)| {
             let model = Arc::new(script::Editor::new(text));
             BranchSpec::asking("Make the greeting in greeting.txt friendlier.")
-                .with_tools(folder.toolkit(Workspace::tools))
+                .with_tools(folder.tools(Workspace::tools))
                 .configure(move |config| config.services.provider = model)
         })
         .collect();

@@ -41,6 +41,12 @@ pub trait Environment: Send + Sync + fmt::Debug {
     /// Returns a future that completes after `duration`.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
 
+    /// Returns a future that completes after `duration` and bounds other work, which usually ends earlier. The default
+    /// is [`sleep`](Self::sleep). A clock that skips or repeats sleeps must not do so with a deadline.
+    fn deadline(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.sleep(duration)
+    }
+
     /// Runs a task concurrently with the caller.
     ///
     /// # Errors

@@ -83,17 +83,8 @@ impl Protocol for Bedrock {
         }
     }
 
-    fn rejected_as(
-        &self,
-        request: &ModelRequest,
-        rejection: &Rejection<'_>,
-        error_type: Option<&str>,
-    ) -> ProviderError {
-        error::rejected(request, rejection, error_type)
-    }
-
     fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
-        error::rejected(request, rejection, None)
+        error::rejected(request, rejection)
     }
 }
 

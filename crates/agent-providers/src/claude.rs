@@ -11,4 +11,5 @@ mod schema;
 pub(crate) mod tests;
 pub(crate) mod thinking;
 pub(crate) mod turns;
+pub(crate) mod usage;
 pub(crate) mod writer;

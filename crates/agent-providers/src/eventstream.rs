@@ -17,7 +17,6 @@
 //! # Ok::<(), agent_providers::eventstream::FrameError>(())
 //! ```
 
-mod crc;
 mod read;
 
 #[cfg(test)]
@@ -28,7 +27,6 @@ use std::collections::BTreeSet;
 
 pub use aws_smithy_types::event_stream::{Header, HeaderValue, Message};
 
-pub(crate) use crc::crc32;
 pub(crate) use read::read;
 
 /// The size of a prelude: the length of the frame, the length of its headers and a checksum over both.
@@ -143,7 +141,7 @@ impl FrameDecoder {
         let as_len = |bytes| usize::try_from(u32::from_be_bytes(bytes)).unwrap_or(usize::MAX);
         let (length, headers) = (as_len([l0, l1, l2, l3]), as_len([h0, h1, h2, h3]));
         let (wanted, found) =
-            (crc32(&[l0, l1, l2, l3, h0, h1, h2, h3]), u32::from_be_bytes([c0, c1, c2, c3]));
+            (crc32fast::hash(&[l0, l1, l2, l3, h0, h1, h2, h3]), u32::from_be_bytes([c0, c1, c2, c3]));
         if wanted != found {
             return Err(FrameError::Prelude { wanted, found });
         }

@@ -27,25 +27,25 @@ use crate::protocol::{Decode, Flow, Frame, Framing, Protocol, Rejection};
 use crate::sse::SseDecoder;
 use crate::transport::Framer;
 
-/// The longest frame. Small, so that the bound is met.
+/// The maximum size of a frame. It is small, so that inputs reach it.
 const LIMIT: usize = 1 << 16;
 
-/// How much larger the events may be than the answer: a byte that is no UTF-8 becomes three, some names are put in by
-/// the decoders themselves.
+/// The maximum ratio of the size of the events to the size of the response. An invalid byte becomes three, and the
+/// decoders add some names.
 const GROWTH: usize = 16;
 const MORE: usize = 8 << 10;
 
-/// Statuses of error answers.
+/// The HTTP statuses of error responses.
 const STATUSES: [u16; 8] = [400, 401, 403, 404, 413, 429, 500, 529];
 
-/// Mode, way of cutting, answer.
+/// Splits the input into the mode, the split and the response.
 fn parts(data: &[u8]) -> Option<(u8, u8, &[u8])> {
     let (mode, data) = data.split_first()?;
     let (cut, data) = data.split_first()?;
     Some((*mode, *cut, data))
 }
 
-/// The pieces of an answer: their sizes follow from `cut`, and 0 is one piece.
+/// Returns the pieces of a response. Their sizes depend on `cut`; 0 gives one piece.
 fn pieces(cut: u8, data: &[u8]) -> Vec<&[u8]> {
     let mut seed = u32::from(cut);
     let mut rest = data;
@@ -60,7 +60,7 @@ fn pieces(cut: u8, data: &[u8]) -> Vec<&[u8]> {
     pieces
 }
 
-/// The frames of an answer, and how it ended.
+/// The frames of a response, and whether it ended without an error.
 type Frames = (Vec<(Option<String>, String)>, bool);
 
 fn framed(
@@ -94,7 +94,7 @@ pub fn sse(data: &[u8]) {
     assert!(whole.0.iter().all(|(_, data)| data.len() <= 3 * LIMIT));
 }
 
-/// A JSON value a line.
+/// Fuzzes the framing of JSON values per line.
 pub fn lines(data: &[u8]) {
     let Some((_, cut, body)) = parts(data) else { return };
     let read = |cut| {
@@ -109,7 +109,8 @@ pub fn lines(data: &[u8]) {
     assert_eq!(read(0), read(cut));
 }
 
-/// AWS event-stream frames. With an odd mode the lengths and checksums are put in, so that what is inside is reached.
+/// Fuzzes the framing of AWS event streams. With an odd mode, valid lengths and checksums are inserted, so that the
+/// content is parsed.
 #[cfg(feature = "bedrock")]
 pub fn frames(data: &[u8]) {
     let Some((mode, cut, body)) = parts(data) else { return };
@@ -133,7 +134,7 @@ pub fn frames(data: &[u8]) {
     assert_eq!(read(0), read(cut));
 }
 
-/// Frames from lines: the bytes before the first `|` are headers, the others the payload.
+/// Converts lines to frames. The bytes before the first `|` are the headers, the others the payload.
 #[cfg(feature = "bedrock")]
 fn seal_all(body: &[u8]) -> Vec<u8> {
     let mut sealed = Vec::new();
@@ -145,14 +146,14 @@ fn seal_all(body: &[u8]) -> Vec<u8> {
     sealed
 }
 
-/// One frame with these headers, as bytes, and this payload.
+/// Appends a frame with these encoded headers and this payload.
 #[cfg(feature = "bedrock")]
 fn seal(headers: &[u8], payload: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     let length = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).to_be_bytes();
     out.extend(length(16 + headers.len() + payload.len()));
     out.extend(length(headers.len()));
-    let so_far = |out: &[u8]| crate::eventstream::crc32(out.get(start..).unwrap_or_default()).to_be_bytes();
+    let so_far = |out: &[u8]| crc32fast::hash(out.get(start..).unwrap_or_default()).to_be_bytes();
     out.extend(so_far(out));
     out.extend(headers);
     out.extend(payload);
@@ -184,8 +185,8 @@ pub fn ollama(data: &[u8]) {
     answer(&crate::ollama::Ollama, ModelConfig::ollama("m"), data);
 }
 
-/// Bedrock ConverseStream. The answer is lines of an event's name, `|` and its JSON, which are made to frames here; with
-/// a name that begins with `!` it is an exception.
+/// Fuzzes the decoder of Bedrock ConverseStream. Each line consists of the name of an event, `|` and its JSON and is
+/// converted to a frame. A name that begins with `!` is an exception.
 #[cfg(feature = "bedrock")]
 pub fn bedrock(data: &[u8]) {
     let Some((mode, cut, body)) = parts(data) else { return };
@@ -214,12 +215,12 @@ pub fn bedrock(data: &[u8]) {
     answer(&crate::bedrock::Bedrock::default(), ModelConfig::bedrock("r", "m"), &framed);
 }
 
-/// The two low bits of the mode: a stream, a whole body, an error answer.
+/// The two low bits of the mode select a stream, a whole body or an error response.
 const KIND: u8 = 0b11;
 const WHOLE: u8 = 0b01;
 const REJECTED: u8 = 0b10;
 
-/// The next bit: a request with tools and a form for the answer.
+/// The next bit selects a request with tools and a response format.
 const FORM: u8 = 0b100;
 
 fn answer(protocol: &dyn Protocol, model: ModelConfig, data: &[u8]) {
@@ -228,7 +229,7 @@ fn answer(protocol: &dyn Protocol, model: ModelConfig, data: &[u8]) {
     match mode & KIND {
         REJECTED => {
             let status = STATUSES.iter().copied().cycle().nth(usize::from(cut)).unwrap_or(500);
-            let error = protocol.rejected(&request, &Rejection { status, body });
+            let error = protocol.rejected(&request, &Rejection { status, body, error_type: None });
             let said = error.to_string();
             assert!(said.len() <= GROWTH * body.len() + MORE, "{} bytes", said.len());
             assert!(!format!("{error:?}").is_empty());
@@ -271,7 +272,7 @@ fn request(model: ModelConfig, form: bool) -> ModelRequest {
 
 type Sink<'s> = agent_core::EventSink<'s>;
 
-/// What a decoder said.
+/// The output of a decoder.
 struct Heard {
     events: Vec<OwnedStreamEvent>,
     log: ReplyLog,
@@ -290,7 +291,7 @@ fn hear(
         events.push(event.into());
     };
     let fed = feed(&mut *decoder, protocol.framing(), sink);
-    // A reply that is complete stays so.
+    // A later error does not affect a complete reply.
     let end = match fed {
         Err(error) if !decoder.is_complete() => Err(error),
         _ => decoder.finish(sink),
@@ -299,7 +300,7 @@ fn hear(
 }
 
 impl Heard {
-    /// All that must not depend on where the answer was cut.
+    /// Returns the output that must not depend on the split.
     fn same(&self) -> (&[OwnedStreamEvent], Result<String, String>) {
         let end = self.end.as_ref().map(|c| format!("{c:?}")).map_err(ToString::to_string);
         (&self.events, end)
@@ -317,7 +318,7 @@ impl Heard {
                 ended.insert(index);
             }
         }
-        // Each event has a frame of its own around what it brings.
+        // Each event has members in addition to its content.
         assert!(size <= GROWTH * length + MORE, "{length} bytes became {size}");
         let _ = (self.log.snapshot(), self.log.partial_content(), self.log.open_calls(), self.log.usage());
         if let Ok(completion) = &self.end {

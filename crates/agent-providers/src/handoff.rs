@@ -1,4 +1,4 @@
-//! What a model may see of a reply that it did not write.
+//! The rules for sending a reply to a model that did not write it.
 //!
 //! The same rules apply to every protocol. Thinking and signatures are sent only to the model that created them, tool-call ids
 //! are rewritten to a form that the target accepts, images become text for models without image input, and blank text is

@@ -1,12 +1,13 @@
 //! Declares the [`StreamProvider`](agent_core::StreamProvider) type of a protocol.
 
-/// Declares a public provider type that calls a protocol through a transport.
+/// Declares a public provider type that calls a protocol through a transport. The protocol type must implement `Default`.
 macro_rules! http_provider {
-    ($(#[$doc:meta])* $name:ident, $protocol:expr, $id:literal) => {
+    ($(#[$doc:meta])* $name:ident, $protocol:ty, $id:literal) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Default)]
         pub struct $name {
             transport: $crate::Transport,
+            protocol: $protocol,
         }
 
         impl $name {
@@ -19,7 +20,7 @@ macro_rules! http_provider {
             /// Returns a provider that uses `transport`.
             #[must_use]
             pub fn with_transport(transport: $crate::Transport) -> Self {
-                Self { transport }
+                Self { transport, ..Self::default() }
             }
         }
 
@@ -35,15 +36,15 @@ macro_rules! http_provider {
                 sink: &mut agent_core::EventSink<'_>,
                 cancel: &agent_core::CancellationToken,
             ) -> Result<agent_core::Completion, agent_core::ProviderError> {
-                self.transport.call(&$protocol, request, sink, cancel).await
+                self.transport.call(&self.protocol, request, sink, cancel).await
             }
 
             fn check(&self, model: &agent_core::ModelConfig) -> Result<(), agent_core::ProviderError> {
-                $crate::protocol::Protocol::check(&$protocol, model)
+                $crate::protocol::Protocol::check(&self.protocol, model)
             }
 
             fn body(&self, request: &agent_core::ModelRequest) -> Option<Vec<u8>> {
-                $crate::protocol::Protocol::encode(&$protocol, request).ok().map(|ready| ready.body)
+                $crate::protocol::Protocol::encode(&self.protocol, request).ok().map(|ready| ready.body)
             }
         }
     };

@@ -54,6 +54,8 @@ pub(crate) struct Rejection<'a> {
     pub(crate) status: u16,
     /// The part of the body that was read.
     pub(crate) body: &'a [u8],
+    /// The kind of error that the header `x-amzn-errortype` names.
+    pub(crate) error_type: Option<&'a str>,
 }
 
 /// Whether the decoder expects more frames.
@@ -167,16 +169,6 @@ pub(crate) trait Protocol: Send + Sync {
             tap.sent(&sent);
         }
         Box::pin(client.execute(sent).map_err(Undelivered::Sending))
-    }
-
-    /// Parses an error response whose headers name the kind of error. By default that name is ignored.
-    fn rejected_as(
-        &self,
-        request: &ModelRequest,
-        rejection: &Rejection<'_>,
-        _error_type: Option<&str>,
-    ) -> ProviderError {
-        self.rejected(request, rejection)
     }
 
     /// Parses an error response.

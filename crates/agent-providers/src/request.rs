@@ -69,6 +69,13 @@ pub(crate) fn endpoint(
     }
 }
 
+/// Returns the host of the model's base address, or `None` if the model has none or it does not begin with `https://`.
+#[cfg(any(feature = "anthropic", feature = "openai-responses"))]
+pub(crate) fn https_host(model: &ModelConfig) -> Option<&str> {
+    let rest = model.base_url.as_deref()?.trim().strip_prefix("https://")?;
+    rest.split(['/', ':', '?']).next()
+}
+
 /// A valid address and the parts that it was built from.
 struct Address {
     base: String,
@@ -111,6 +118,13 @@ pub(crate) fn json_headers() -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(6);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
+    headers
+}
+
+/// Returns the headers of a request with a JSON body whose response is a stream of server-sent events.
+pub(crate) fn stream_headers() -> HeaderMap {
+    let mut headers = json_headers();
+    headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
     headers
 }
 

@@ -30,14 +30,11 @@ mod token;
 
 use std::sync::Arc;
 
-use agent_core::{
-    CancellationToken, Completion, EventSink, ModelConfig, ModelRequest, ProviderError, StreamProvider,
-};
-use async_trait::async_trait;
+use agent_core::{ModelRequest, ProviderError};
 
 use crate::google;
+use crate::http_provider::http_provider;
 use crate::protocol::{Decode, Fetching, Framing, HttpRequest, Protocol, Rejection};
-use crate::transport::Transport;
 use config::Credential;
 use token::Tokens;
 
@@ -76,47 +73,10 @@ impl Protocol for Vertex {
     }
 }
 
-/// A provider for Gemini models on Vertex AI. Clones share one connection pool and the cached tokens.
-#[derive(Debug, Clone, Default)]
-pub struct VertexProvider {
-    transport: Transport,
-    protocol: Vertex,
-}
-
-impl VertexProvider {
-    /// Returns a provider that uses the connection pool of the process.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Returns a provider that sends model calls over `transport`. Tokens are fetched over separate connections.
-    #[must_use]
-    pub fn with_transport(transport: Transport) -> Self {
-        Self { transport, protocol: Vertex::default() }
-    }
-}
-
-#[async_trait]
-impl StreamProvider for VertexProvider {
-    fn provider_id(&self) -> &str {
-        "google_vertex"
-    }
-
-    async fn stream(
-        &self,
-        request: &ModelRequest,
-        sink: &mut EventSink<'_>,
-        cancel: &CancellationToken,
-    ) -> Result<Completion, ProviderError> {
-        self.transport.call(&self.protocol, request, sink, cancel).await
-    }
-
-    fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
-        self.protocol.check(model)
-    }
-
-    fn body(&self, request: &ModelRequest) -> Option<Vec<u8>> {
-        self.protocol.encode(request).ok().map(|ready| ready.body)
-    }
-}
+http_provider!(
+    /// A provider for Gemini models on Vertex AI. Clones share one connection pool and the cached tokens, which are fetched
+    /// over separate connections.
+    VertexProvider,
+    Vertex,
+    "google_vertex"
+);

@@ -1,11 +1,11 @@
-//! The client that the official conformance suite of the Model Context Protocol judges.
+//! A client for the official conformance suite of the Model Context Protocol.
 //!
 //! ```text
 //! cargo xtask mcp-conformance
 //! ```
 //!
-//! The suite starts a server for each scenario, puts its address last on the command line, and judges what it sees: the
-//! program lists the tools and calls each. Logins are answered as a browser would whose user always agrees.
+//! The suite starts a server for each scenario, passes its address as the last argument, and checks the requests of
+//! this program, which lists the tools and calls each one. Logins are answered like a browser whose user always agrees.
 #![allow(clippy::print_stderr, reason = "what a program is for")]
 
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use agent_tools::mcp::oauth::{IdentityProvider, IdentityToken, OAuth, OAuthVisit
 use agent_tools::mcp::{McpClient, McpError, McpServer, accept_defaults};
 use serde_json::{Value, json};
 
-/// The address of a document about this client, as the suite knows it.
+/// The address of the client metadata document that the suite expects.
 const CLIENT_METADATA: &str = "https://conformance-test.local/client-metadata.json";
 
 /// The address to which pages redirect the browser. No server listens there: only the address is needed.
@@ -52,7 +52,7 @@ async fn run(url: &str) -> Result<(), McpError> {
     Ok(())
 }
 
-/// The login of a scenario; some hand over an account.
+/// Returns the login of a scenario. Some scenarios supply an account.
 fn login() -> OAuth {
     let context = variable("MCP_CONFORMANCE_CONTEXT").and_then(|text| serde_json::from_str(&text).ok());
     let context: Value = context.unwrap_or_default();
@@ -83,7 +83,7 @@ fn login() -> OAuth {
     }
 }
 
-/// Follows a page to where it sends the browser.
+/// Requests a page and returns the address to which it redirects the browser.
 fn browser() -> OAuthVisit {
     Arc::new(|page| {
         Box::pin(async move {

@@ -1,4 +1,4 @@
-//! Calls every tool of third-party servers through turns of an agent, and kills the servers meanwhile.
+//! Calls every tool of third-party servers through turns of an agent, and kills the servers in between.
 //!
 //! ```text
 //! cargo run -p looptree-tools --features mcp --example mcp_real_servers -- \
@@ -6,7 +6,7 @@
 //!     time=venv/bin/mcp-server-time git=venv/bin/mcp-server-git
 //! ```
 //!
-//! A line for each check; the exit code is 1 when one failed. Tried with server-everything and server-filesystem
+//! Prints a line for each check. The exit code is 1 if one failed. Tested with server-everything and server-filesystem
 //! 2026.8.31 and with mcp-server-time and mcp-server-git 2026.10.19.
 #![allow(clippy::print_stdout, reason = "what a program is for")]
 
@@ -22,10 +22,10 @@ use agent_core::{AgentEvent, BasicAgent, Message, ModelConfig, SystemEnvironment
 use agent_tools::mcp::{McpServer, McpServers, StartPolicy, WithMcp as _, accept_defaults};
 use serde_json::{Value, json};
 
-/// The output when a server cannot be tried.
+/// The output if a server cannot be tested.
 type Failure = Box<dyn std::error::Error>;
 
-/// What a call must give.
+/// The expected result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Result,
@@ -70,7 +70,7 @@ async fn main() -> Result<ExitCode, Failure> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// All calls in one turn, one after the other; then the server is killed and the first is made again.
+/// Makes all calls sequentially in one turn, then kills the server and repeats the first call.
 async fn checks(server: McpServer, calls: Vec<Call>) -> Vec<(String, Result<String, String>)> {
     let mut found = Vec::new();
     let servers = match McpServers::start([server], StartPolicy::Fail).await {
@@ -120,7 +120,7 @@ async fn checks(server: McpServer, calls: Vec<Call>) -> Vec<(String, Result<Stri
     found
 }
 
-/// The results by the number of their call, and how many notes of progress there were.
+/// Returns the results by the number of their call, and the number of progress notifications.
 async fn turn(servers: &McpServers, calls: &[Call]) -> (BTreeMap<String, (String, bool)>, usize) {
     let mut reply = ScriptedReply::new();
     for (place, call) in calls.iter().enumerate() {
@@ -176,7 +176,7 @@ fn everything(program: &str) -> (McpServer, Vec<Call>) {
         call("trigger-url-elicitation", json!({"url": "https://example.com/"})),
         call("toggle-simulated-logging", json!({})),
         call("toggle-subscriber-updates", json!({})),
-        // It must be run as a task, which is not spoken.
+        // This tool must run as a task, which the client does not support.
         refused("simulate-research-query", json!({"topic": "tides"})),
     ];
     (server, calls)

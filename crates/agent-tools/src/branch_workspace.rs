@@ -1,17 +1,19 @@
-//! A folder of its own for each branch: side by side, branches write without getting into each other's way, and the changes of
-//! the one that was selected are taken over.
+//! A separate folder for each branch. Concurrent branches write without affecting each other, and the changes of the
+//! selected branch are applied to the original folder.
 //!
 //! | form | what a branch begins with |
 //! |---|---|
 //! | [`copies_of`](BranchWorkspaces::copies_of) | a copy of the folder; what `.gitignore` excludes is copied only on request |
 //! | [`worktrees_of`](BranchWorkspaces::worktrees_of) | a git worktree of the last commit, of any commit, or of the folder as it is |
 //!
-//! [`take_over`](BranchWorkspace::take_over) writes what changed in a branch to the origin. Where the origin has changed at one of
-//! the same places in the meantime, nothing is written and the error names the places. Dropping a workspace removes it.
+//! [`take_over`](BranchWorkspace::take_over) writes the changes of a branch to the origin. If the origin has changed at
+//! one of the same paths in the meantime, nothing is written and the error names the paths. Dropping a workspace
+//! removes it.
 //!
-//! - Symlinks are copied as links, and only where they are relative and stay inside; what leads out is left out.
-//! - Files and bytes are bounded, both of a copy and of what a branch may have made.
-//! - Git is called with a small environment, without prompts and without the repository's hooks.
+//! - Symlinks are copied as links if they are relative and lead to a path inside of the folder. Other links are
+//!   skipped.
+//! - The number of files and bytes is limited, both for a copy and for the changes of a branch.
+//! - Git runs with a small environment, without prompts and without the repository's hooks.
 //!
 //! ```
 //! use agent_tools::BranchWorkspaces;
@@ -22,7 +24,7 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let workspaces = BranchWorkspaces::copies_of(project)?;
 //! let branch = workspaces.open().await?;
-//! let tools = branch.toolkit(|workspace| workspace.tools());
+//! let tools = branch.tools(|workspace| workspace.tools());
 //! assert_eq!(tools.tools().len(), 6);
 //!
 //! // What a tool of this branch would do:
@@ -66,10 +68,11 @@ pub const MAX_BRANCH_FILES: usize = 200_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Ignored {
-    /// They are not copied, and new ones are not taken over: what tools build and fetch. Nor is `.git` copied.
+    /// They are not copied, and new ones are not taken over, because tools can rebuild them. `.git` is not copied
+    /// either. This is the default.
     #[default]
     LeftOut,
-    /// They are files like any other. `.git` is copied, too, and never taken over.
+    /// They are treated like other files. `.git` is copied as well, and never taken over.
     Included,
 }
 
@@ -79,7 +82,7 @@ enum Form {
     Worktree(WorktreeStart),
 }
 
-/// Makes workspaces for branches of one folder.
+/// Creates workspaces for the branches of one folder, as copies or as git worktrees.
 #[derive(Debug, Clone)]
 pub struct BranchWorkspaces {
     origin: Workspace,
@@ -90,7 +93,7 @@ pub struct BranchWorkspaces {
 }
 
 impl BranchWorkspaces {
-    /// Each branch gets a copy of this folder.
+    /// Creates a copy of this folder for each branch. Files that `.gitignore` excludes are not copied by default.
     ///
     /// # Errors
     /// Returns an error if it is not a folder.
@@ -98,11 +101,11 @@ impl BranchWorkspaces {
         Self::of(origin.as_ref(), Form::Copy(Ignored::default()))
     }
 
-    /// Each branch gets a git worktree of the repository that this folder is in, at the last commit unless
-    /// [`starting_at`](Self::starting_at) says otherwise. It works in the same folder of the worktree.
+    /// Creates a git worktree of the repository of this folder for each branch, at the last commit unless
+    /// [`starting_at`](Self::starting_at) sets another start. The branch works in the same folder of the worktree.
     ///
     /// # Errors
-    /// When it is no folder. That it is in no repository is seen when the first workspace is opened.
+    /// Returns an error if it is not a folder. A missing repository is reported when the first workspace is opened.
     pub fn worktrees_of(origin: impl AsRef<Path>) -> Result<Self, BranchWorkspaceError> {
         Self::of(origin.as_ref(), Form::Worktree(WorktreeStart::default()))
     }
@@ -114,7 +117,7 @@ impl BranchWorkspaces {
         Ok(Self { origin: workspace, root, form, folder: None, limits })
     }
 
-    /// The same, with another say about ignored files. Worktrees begin with what git knows in any case; there it changes nothing.
+    /// Sets what happens to ignored files. It has no effect on worktrees, which contain the files that git tracks.
     #[must_use]
     pub fn with_ignored(mut self, ignored: Ignored) -> Self {
         if let Form::Copy(old) = &mut self.form {
@@ -123,7 +126,7 @@ impl BranchWorkspaces {
         self
     }
 
-    /// The same, with worktrees that begin elsewhere. Copies are of the folder as it is; there it changes nothing.
+    /// Sets the content with which worktrees start. It has no effect on copies, which contain the current files.
     #[must_use]
     pub fn starting_at(mut self, start: WorktreeStart) -> Self {
         if let Form::Worktree(old) = &mut self.form {
@@ -132,29 +135,29 @@ impl BranchWorkspaces {
         self
     }
 
-    /// The same, with workspaces in this folder instead of the system's folder for temporary files. It is made where it is not
-    /// there. Copies cannot lie inside of their origin.
+    /// Creates workspaces in this folder instead of the system's folder for temporary files. The folder is created if
+    /// it does not exist. Copies cannot be inside of their origin.
     #[must_use]
     pub fn in_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// Sets the maximum number of files.
+    /// Sets the maximum number of files. The default is [`MAX_BRANCH_FILES`].
     #[must_use]
     pub fn with_max_files(mut self, files: usize) -> Self {
         self.limits.files = files;
         self
     }
 
-    /// Sets the maximum number of bytes.
+    /// Sets the maximum number of bytes. The default is [`MAX_BRANCH_BYTES`].
     #[must_use]
     pub fn with_max_bytes(mut self, bytes: u64) -> Self {
         self.limits.bytes = bytes;
         self
     }
 
-    /// A workspace for one branch.
+    /// Creates a workspace for one branch.
     ///
     /// # Errors
     /// Returns an error if the folder is too large or cannot be read or written, or if git fails. Nothing is left
@@ -190,10 +193,10 @@ impl BranchWorkspaces {
         Ok(BranchWorkspace { workspace, seen: Arc::new(seen), left_out, place })
     }
 
-    /// Workspaces for so many branches.
+    /// Creates workspaces for this number of branches.
     ///
     /// # Errors
-    /// As [`open`](Self::open); those that were opened before are removed.
+    /// Returns the errors of [`open`](Self::open). Workspaces that were created before the error are removed.
     pub async fn open_many(&self, branches: usize) -> Result<Vec<BranchWorkspace>, BranchWorkspaceError> {
         let mut opened = Vec::new();
         for _ in 0..branches {
@@ -225,7 +228,7 @@ enum Place {
     Worktree(Worktree),
 }
 
-/// What is needed to see and take over changes.
+/// The data for finding and applying changes.
 #[derive(Debug)]
 struct Seen {
     origin: Arc<Path>,
@@ -237,7 +240,7 @@ struct Seen {
     prints: Fingerprints,
 }
 
-/// The folder of one branch. Dropping it removes it; [`keep`](Self::keep) does not.
+/// The workspace of one branch. Dropping it removes its folder, unless [`keep`](Self::keep) was called.
 #[derive(Debug)]
 pub struct BranchWorkspace {
     workspace: Workspace,
@@ -247,7 +250,7 @@ pub struct BranchWorkspace {
 }
 
 impl BranchWorkspace {
-    /// The workspace that the branch's tools stay in.
+    /// Returns the workspace that confines the branch's file tools.
     #[must_use]
     pub fn workspace(&self) -> &Workspace {
         &self.workspace
@@ -259,22 +262,23 @@ impl BranchWorkspace {
         &self.seen.root
     }
 
-    /// The folder that it was made of.
+    /// Returns the original folder.
     #[must_use]
     pub fn origin(&self) -> &Path {
         &self.seen.origin
     }
 
-    /// What a copy does not have, ignored files aside, relative to the origin: links that are absolute or lead out, devices,
-    /// pipes and sockets.
+    /// Returns the paths that were not copied, relative to the origin: links that are absolute or lead out, devices,
+    /// pipes and sockets. Ignored files are not listed.
     #[must_use]
     pub fn left_out(&self) -> &[PathBuf] {
         &self.left_out
     }
 
-    /// Tools that work in this branch's folder, by a factory that is the same for each branch.
+    /// Returns the tools of `factory` for this branch's workspace, as a list that agents can share. The same factory can
+    /// serve every branch.
     #[must_use]
-    pub fn toolkit(&self, factory: impl FnOnce(&Workspace) -> Vec<Arc<dyn AgentTool>>) -> Tools {
+    pub fn tools(&self, factory: impl FnOnce(&Workspace) -> Vec<Arc<dyn AgentTool>>) -> Tools {
         factory(&self.workspace).into()
     }
 
@@ -291,8 +295,9 @@ impl BranchWorkspace {
     /// that the origin already has is left alone, so the caller can apply again after an error.
     ///
     /// # Errors
-    /// [`Conflict`](BranchWorkspaceError::Conflict) when the origin is not at all these places as the branch found it; then
-    /// nothing is written. When a link leads out; when something cannot be read or written.
+    /// Returns [`Conflict`](BranchWorkspaceError::Conflict) if the origin has changed at one of these paths since the
+    /// branch started, and [`LeadsOut`](BranchWorkspaceError::LeadsOut) if a new link leads out; in both cases nothing
+    /// is written. Returns another error if a file cannot be read or written.
     pub async fn take_over(&self) -> Result<Vec<Change>, BranchWorkspaceError> {
         let seen = Arc::clone(&self.seen);
         blocking(move || {
@@ -302,7 +307,7 @@ impl BranchWorkspace {
         .await
     }
 
-    /// Removes it, and says when that fails.
+    /// Removes the workspace and reports whether this failed.
     ///
     /// # Errors
     /// Returns an error if a part of it cannot be removed.
@@ -330,14 +335,14 @@ impl BranchWorkspace {
 }
 
 impl Seen {
-    /// A changed path and its present content.
+    /// Returns the changes and the current content.
     fn changed(&self) -> Result<(Vec<Change>, Manifest), BranchWorkspaceError> {
         let now = scan::scan_again(&self.root, &self.rules, self.limits, &self.prints, &self.base)?;
         Ok((self.base.changes_to(&now), now))
     }
 }
 
-/// Where there are threads for it, blocking work does not hold up a task.
+/// Runs blocking work on a blocking thread if there is a runtime.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BranchWorkspaceError> + Send + 'static,
 ) -> Result<T, BranchWorkspaceError> {

@@ -31,8 +31,8 @@ use crate::text::lines;
 use crate::workspace::{FileLock, open_regular, replace_file};
 use crate::{PathError, Workspace};
 
-/// The maximum size of a file that can be edited: 8 MiB. The file is held in memory, about ten times while it is
-/// searched.
+/// The maximum size of a file that can be edited: 8 MiB. The whole file is read into memory, which takes about ten
+/// times its size while it is searched.
 pub const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The maximum number of replacements in one call.

@@ -1,8 +1,8 @@
-//! Tools of servers that speak the Model Context Protocol: children of this process, and servers over HTTP.
+//! Tools of MCP servers (Model Context Protocol), which run as child processes or are reached over streamable HTTP.
 //!
 //! [`McpServer`] describes a server, [`McpClient`] connects to it, [`McpToolAdapter`] wraps each of its tools as a tool,
-//! and [`WithMcp`] adds them to an agent. The protocol itself comes from rmcp, the official SDK; what it leaves open is
-//! here: time-outs, restarts, the end of processes, what may be repeated, names, bounds.
+//! and [`WithMcp`] adds them to an agent. The official SDK, rmcp, implements the protocol. This module adds time
+//! limits, restarts, the cleanup of processes, rules for repeated calls, tool names and size limits.
 //!
 //! ```no_run
 //! use agent_core::BasicAgent;
@@ -70,17 +70,17 @@ pub const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 /// The maximum total duration of a request, regardless of progress.
 pub const MAX_CALL_TIME: Duration = Duration::from_secs(30 * 60);
 
-/// The longest message of a server: 16 MiB. A longer one ends the request that it answers.
+/// The maximum size of a message of a server: 16 MiB. A longer response fails its request with [`McpError::Protocol`].
 pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// The maximum size of the text of a result: 256 KiB.
 pub const MAX_RESULT_TEXT_BYTES: usize = 256 * 1024;
 
-/// The size of the retained end of a child's standard error: 4 KiB.
+/// The number of bytes retained from the end of a child's standard error: 4 KiB.
 pub const STDERR_TAIL_BYTES: usize = 4 * 1024;
 
-/// The most tools of one server.
+/// The maximum number of tools of one server. Listing fails above it.
 pub const MAX_TOOLS: usize = 4096;
 
-/// The most pages of tools of one server.
+/// The maximum number of pages when the tools of one server are listed.
 pub const MAX_TOOL_PAGES: usize = 256;

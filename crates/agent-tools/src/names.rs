@@ -50,23 +50,23 @@ pub fn tool_name(prefix: Option<&str>, name: &str, taken: &BTreeSet<String>) -> 
     }
 }
 
-/// The names of one tool's arguments that are taken.
+/// The names of one tool's arguments that are already used.
 ///
-/// Anthropic, also behind Bedrock and Vertex, refuses a request with a tool whose schema has at its top a property that is
-/// not 1 to 64 characters of `A-Z`, `a-z`, `0-9`, `_`, `.` and `-`. Deeper properties are not checked there, as was measured
-/// in aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws#709 on GitHub.
+/// Anthropic, also on Bedrock and Vertex, rejects a request if the schema of a tool has a property at its top that is
+/// not 1 to 64 characters of `A-Z`, `a-z`, `0-9`, `_`, `.` and `-`. Deeper properties are not checked (measured in
+/// aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws#709 on GitHub).
 #[derive(Debug, Default)]
 pub(crate) struct ArgumentNames {
     taken: BTreeSet<String>,
 }
 
 impl ArgumentNames {
-    /// Takes this very name; `false` when it is taken already.
+    /// Uses exactly this name. Returns `false` if it is already used.
     pub(crate) fn take(&mut self, name: &str) -> bool {
         self.taken.insert(name.to_owned())
     }
 
-    /// This name, with a number where it is taken already; taken now.
+    /// Uses this name, with a number if it is already used, and returns it.
     pub(crate) fn first_free(&mut self, name: &str) -> String {
         let mut candidate = name.to_owned();
         let mut n = 2_u32;
@@ -79,7 +79,7 @@ impl ArgumentNames {
     }
 }
 
-/// A name for an argument that every provider takes: `_` for each other character, and no more than 64.
+/// Returns a name for an argument that every provider accepts: at most 64 characters, with `_` for each invalid one.
 pub(crate) fn argument_name(name: &str) -> String {
     let valid = |c: char| if is_valid(c) || c == '.' { c } else { '_' };
     let valid: String = name.chars().take(MAX_NAME).map(valid).collect();
@@ -95,7 +95,7 @@ fn marked(valid: &str, whole: &str, salt: u32) -> String {
     format!("{kept}_{:08x}", digest(whole, salt))
 }
 
-/// FNV-1a with 32 bits: the same on every machine and in every version, since the names are stored in sessions.
+/// FNV-1a with 32 bits. It must be the same on every machine and in every version, because sessions store the names.
 fn digest(text: &str, salt: u32) -> u32 {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     let hash = text.bytes().fold(0x811C_9DC5, step);

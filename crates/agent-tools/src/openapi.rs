@@ -4,9 +4,9 @@
 //! makes an [`OpenApiToolAdapter`] of each operation that an [`OperationFilter`] selects. [`OpenApiConfig`] sets the
 //! address of the API, the credentials and the limits. [`WithOpenApi`] adds the tools to an agent.
 //!
-//! A model gives values for parameters and bodies, and nothing else: it can set no credential, leave no path, reach no
-//! other host. The description is believed, but only as far as the bounds below go: one that is broken or enormous costs
-//! bounded work, and an operation that cannot be used is a warning beside the others.
+//! The model supplies only values of parameters and bodies: it cannot set a credential, leave the path of an operation
+//! or reach another host. The description is trusted within the limits below. Reading a broken or very large
+//! description takes bounded work, and an operation that cannot be used becomes a warning.
 //!
 //! ```
 //! use agent_core::AgentTool as _;
@@ -66,30 +66,30 @@ pub use tool::OpenApiToolAdapter;
 
 pub use crate::names::tool_name;
 
-/// The longest description of an API: 16 MiB. The largest that vendors publish have about 12 MB.
+/// The maximum size of a description: 16 MiB. The largest ones that vendors publish have about 12 MB.
 pub const MAX_SPEC_BYTES: usize = 16 * 1024 * 1024;
 
-/// The most operations that are made into tools.
+/// The maximum number of operations that become tools. Further operations are skipped with a warning.
 pub const MAX_OPERATIONS: usize = 4096;
 
-/// The most warnings that are kept.
+/// The maximum number of warnings that are collected.
 pub const MAX_WARNINGS: usize = 1000;
 
-/// The most parameters of one operation; one with more is left out.
+/// The maximum number of parameters of one operation. An operation with more is skipped with a warning.
 pub const MAX_PARAMETERS: usize = 256;
 
-/// The longest schema of a tool's arguments, as JSON: 32 KiB. Of a longer one the inner parts are left open, and then
-/// the words left out.
+/// The maximum size of the schema of a tool's arguments, as JSON: 32 KiB. In a longer schema the inner parts are left
+/// open first, then descriptions are omitted.
 pub const MAX_SCHEMA_BYTES: usize = 32 * 1024;
 
-/// How many schemas are visited for all tools of one description together. What comes after that is left out.
-/// GitHub's API with its 1,223 operations needs less than 60,000.
+/// The maximum number of schemas that are visited for all tools of one description. Later operations are skipped with a
+/// warning. GitHub's API with its 1,223 operations needs less than 60,000.
 pub const MAX_SCHEMA_NODES: usize = 400_000;
 
-/// How many references may lead from one to the next.
+/// The maximum length of a chain of references.
 pub const MAX_REF_HOPS: usize = 64;
 
-/// The longest description of a tool, in bytes. Some vendors refuse more than 1,024 characters.
+/// The maximum size of a tool's description, in bytes. Some vendors reject more than 1,024 characters.
 pub const MAX_DESCRIPTION_BYTES: usize = 1000;
 
 /// The default maximum size of a response for the model: 64 KiB.
@@ -98,10 +98,10 @@ pub const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 /// The maximum size of a response that is read: 8 MiB. The connection is closed after it.
 pub const MAX_READ_BYTES: usize = 8 * 1024 * 1024;
 
-/// The largest picture of an answer that a model sees: 5 MiB.
+/// The maximum size of an image in a response that the model receives: 5 MiB.
 pub const MAX_IMAGE_BYTES: usize = 5 * 1024 * 1024;
 
-/// The longest address of a request, in bytes.
+/// The maximum length of the URL of a request, in bytes.
 pub const MAX_URL_BYTES: usize = 16 * 1024;
 
 /// The default maximum duration of a call.

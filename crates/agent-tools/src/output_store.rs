@@ -1,9 +1,9 @@
-//! Big outputs, kept whole, so that a model can page through what a result had no room for.
+//! Stores large outputs completely, so that the model can read the parts that a result omits.
 //!
-//! A tool shows the beginning of a big output and names a key; the tool [`read_output`](crate::read_output) shows any
-//! part of it. Large outputs are stored in a private folder for temporary files (0700, files 0600), small ones in memory. The
-//! oldest make room for new ones; all are removed when the last clone of the store is dropped. A caller with a tool of a
-//! store can read all of its outputs: give each user a store of their own.
+//! A tool returns the beginning of a large output and a key; the tool [`read_output`](crate::read_output) returns any
+//! part of it. Large outputs are stored in a private folder for temporary files (0700, files 0600), small ones in
+//! memory. The oldest outputs are removed to make room for new ones, and all are removed when the last clone of the
+//! store is dropped. A model with the tool can read all outputs of the store, so give each user a separate store.
 //!
 //! ```
 //! use agent_tools::OutputStore;
@@ -53,7 +53,7 @@ pub const MAX_OUTPUTS: usize = 1000;
 /// An output of at most this many bytes is stored in memory: 16 KiB. With [`MAX_OUTPUTS`] that makes 16 MB at most.
 pub const MEMORY_BYTES: usize = 16 * 1024;
 
-/// Keeps outputs. A clone is cheap and means the same store.
+/// A store of tool outputs with limits on memory and disk. Clones share the store.
 #[derive(Clone)]
 pub struct OutputStore {
     bounds: Bounds,
@@ -71,7 +71,7 @@ struct Bounds {
 struct Shelf {
     last: u64,
     outputs: BTreeMap<u64, Arc<Stored>>,
-    /// What finished and unfinished outputs take.
+    /// The total size of finished and unfinished outputs.
     bytes: u64,
     folder: Option<Arc<tempfile::TempDir>>,
 }
@@ -85,7 +85,7 @@ pub struct StoredOutput {
 }
 
 impl StoredOutput {
-    /// The key that `read_output` takes, for example `out-1`.
+    /// Returns the key for `read_output`, for example `out-1`.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
@@ -103,7 +103,7 @@ impl StoredOutput {
         self.produced
     }
 
-    /// Tells a model how to go on, when it has seen the first `shown` bytes.
+    /// Returns a note for the model that explains how to read on after the first `shown` bytes.
     #[must_use]
     pub fn note(&self, shown: u64) -> String {
         let Self { key, kept, produced } = self;
@@ -117,26 +117,27 @@ impl StoredOutput {
 }
 
 impl OutputStore {
-    /// An empty store. Nothing touches the disk before there is something to keep.
+    /// Creates an empty store. It does not access the disk before a large output is stored.
     #[must_use]
     pub fn new() -> Self {
         let bounds = Bounds { output: MAX_OUTPUT_BYTES, total: MAX_TOTAL_BYTES };
         Self { bounds, shelf: Arc::default() }
     }
 
-    /// Another bound than [`MAX_OUTPUT_BYTES`]. An empty store is made.
+    /// Returns an empty store with this maximum size of one output. The default is [`MAX_OUTPUT_BYTES`].
     #[must_use]
     pub fn with_max_output_bytes(self, bytes: u64) -> Self {
         Self { bounds: Bounds { output: bytes, ..self.bounds }, shelf: Arc::default() }
     }
 
-    /// Another bound than [`MAX_TOTAL_BYTES`]. An empty store is made.
+    /// Returns an empty store with this maximum total size. The default is [`MAX_TOTAL_BYTES`].
     #[must_use]
     pub fn with_max_total_bytes(self, bytes: u64) -> Self {
         Self { bounds: Bounds { total: bytes, ..self.bounds }, shelf: Arc::default() }
     }
 
-    /// Keeps this output, or its beginning where it is over the bound. Needs a tokio runtime for what goes to the disk.
+    /// Stores this output, or its beginning if it exceeds the limit. Outputs that are written to the disk need a tokio
+    /// runtime.
     ///
     /// # Errors
     /// Returns an error if writing to the disk fails.
@@ -146,7 +147,7 @@ impl OutputStore {
         writer.finish().await
     }
 
-    /// Up to `limit` bytes from `offset`, cut between characters. A negative offset counts from the end.
+    /// Returns up to `limit` bytes from `offset`, cut at character boundaries. A negative offset counts from the end.
     ///
     /// # Errors
     /// Returns an error if the output does not exist any more, is shorter, or cannot be read.
@@ -160,7 +161,7 @@ impl OutputStore {
                 .map_err(|_| OutputStoreError::no_runtime())?,
         };
         match read {
-            // It was there a moment ago: it has made room for a newer one.
+            // The output was removed in the meantime, to make room for a newer one.
             Err(OutputStoreError::Disk(error)) if error.kind() == io::ErrorKind::NotFound => {
                 Err(self.unknown(key))
             }
@@ -187,7 +188,8 @@ impl OutputStore {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes room for so many bytes, from the oldest outputs where needed; how much there was. Removes files.
+    /// Reserves room for this number of bytes and removes the oldest outputs if necessary. Returns the number of
+    /// reserved bytes.
     fn reserve(&self, bytes: u64) -> u64 {
         let mut dropped = Vec::new();
         let room = {
@@ -201,7 +203,7 @@ impl OutputStore {
             shelf.bytes += room;
             room
         };
-        // Outside of the lock: the last holder removes the file.
+        // Outside of the lock, because dropping the last reference removes the file.
         drop(dropped);
         room
     }
@@ -226,7 +228,7 @@ impl OutputStore {
         stored
     }
 
-    /// The private folder; made when it is needed first.
+    /// Returns the private folder, which is created on first use.
     fn folder(&self) -> io::Result<Arc<tempfile::TempDir>> {
         let mut shelf = self.shelf();
         if let Some(folder) = &shelf.folder {
@@ -244,7 +246,7 @@ impl OutputStore {
         Ok(folder)
     }
 
-    /// The folder of the outputs on disk, created on first use.
+    /// Returns the folder of the outputs on disk, or `None` if there is none yet.
     #[must_use]
     pub fn folder_path(&self) -> Option<PathBuf> {
         self.shelf().folder.as_ref().map(|folder| folder.path().to_path_buf())
@@ -261,7 +263,7 @@ impl Default for OutputStore {
     }
 }
 
-/// Shows how much there is, and nothing of it.
+/// Shows the number and the size of outputs, and nothing of their content.
 impl fmt::Debug for OutputStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (outputs, bytes) = {

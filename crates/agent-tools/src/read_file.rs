@@ -27,8 +27,8 @@ use crate::workspace::open_regular;
 use crate::{PathError, Workspace};
 use window::{Stopped, Wanted, Window, read_window};
 
-/// The maximum size of a text file that is read without `offset` and `limit`, and the maximum size of the text that
-/// one call returns: 1 MiB. With `offset` or `limit`, files of any size can be read.
+/// The maximum size of a text file that is read without `offset` and `limit`, and the maximum size of the text that one
+/// call returns: 1 MiB. With `offset` or `limit`, files of any size can be read.
 pub const MAX_TEXT_BYTES: u64 = 1024 * 1024;
 
 /// The maximum size of an image: 20 MiB.

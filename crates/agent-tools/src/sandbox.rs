@@ -10,7 +10,7 @@
 //! | reads outside of the roots | yes | refused; names and sizes can be seen | not there |
 //! | writes outside of the roots | yes | refused | refused or not there |
 //! | TCP with [`Network::NoTcp`] | | refused (Linux 6.7) | no network at all |
-//! | [`Network::Off`]: UDP and all else too | | an error: it cannot be held | no network at all |
+//! | [`Network::Off`]: UDP and all else too | | an error: not supported | no network at all |
 //! | other processes | seen, may be signalled | seen, not read; not signalled since Linux 6.12 | not there |
 //! | programs with more rights (`sudo`) | run | without more rights | without more rights |
 //!

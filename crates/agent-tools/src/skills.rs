@@ -172,7 +172,9 @@ impl SkillSet {
 
 /// Adds skills to an agent.
 pub trait WithSkills: Sized {
-    /// Appends the skills to the system prompt and adds the tool `skill` to read them. An empty set changes nothing.
+    /// Appends the skills to the system prompt and adds the tool `skill` to read them. An empty set changes nothing. Call it
+    /// once, with sets joined by [`SkillSet::merge`]: a second tool `skill` makes a run fail with
+    /// [`AgentError::DuplicateTool`](agent_core::AgentError::DuplicateTool).
     #[must_use]
     fn with_skills(self, skills: &SkillSet) -> Self;
 }

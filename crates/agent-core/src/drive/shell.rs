@@ -170,8 +170,9 @@ impl Shell {
 
     /// Drives the run until it ends, is suspended or is interrupted. Returns the reason of an interruption.
     async fn drive(&mut self) -> Option<Interrupt> {
-        let time_left = self.run.as_ref().and_then(|run| run.time_left(self.now()));
-        let time_up = time_left.map(|left| self.config.services.environment.sleep(left));
+        // From the last input on: the time between an interruption and the resumption does not count here.
+        let time_left = self.run.as_ref().and_then(|run| run.time_left(run.now()));
+        let time_up = time_left.map(|left| self.config.services.environment.deadline(left));
         let cancel = self.cancel.clone();
         let interrupt = cancelled_after(time_up, &cancel, self.perform_steps()).await.err()?;
         tracing::error!(reason = %interrupt, "the run was interrupted");

@@ -55,12 +55,17 @@ impl Environment for ManualEnvironment {
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        let length = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         self.sleepers.send_modify(|n| *n += 1);
         if self.skipping {
             let env = self.clone();
             return Box::pin(async move { env.advance(duration) });
         }
+        self.deadline(duration)
+    }
+
+    /// Completes when the clock was advanced this far. It is never skipped, and it does not count as a sleep.
+    fn deadline(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        let length = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let end = self.clock.borrow().saturating_add(length);
         let mut clock = self.clock.subscribe();
         Box::pin(async move {

@@ -4,16 +4,16 @@
 mod tests;
 
 use agent_core::{AnthropicAuth, ModelConfig, ModelRequest, ProviderError};
-use http::header::{ACCEPT, AUTHORIZATION};
+use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::catalogue;
 use crate::request;
 
-/// The vendor's own address.
+/// The base address of the vendor.
 const HOST: &str = "https://api.anthropic.com";
 
-/// The version of the API that is spoken.
+/// The version of the API.
 const VERSION: &str = "2023-06-01";
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -23,8 +23,8 @@ const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 /// The beta that a request must name to choose how the API treats thinking whose preceding messages have changed.
 const BINDING_CONTROLS: &str = "thinking-binding-controls-2026-08-01";
 
-/// The further headers of [`AnthropicAuth::OAuthClient`]. They are data: nothing sends them unless the
-/// caller asks for that way of signing in.
+/// The additional headers of [`AnthropicAuth::OAuthClient`]. They are sent only if the caller selects this
+/// authentication.
 const OAUTH_CLIENT: &[(&str, &str)] = &[
     ("anthropic-beta", "claude-code-20250219,oauth-2025-04-20,fine-grained-tool-streaming-2025-05-14"),
     ("x-app", "cli"),
@@ -32,10 +32,10 @@ const OAUTH_CLIENT: &[(&str, &str)] = &[
     ("user-agent", "claude-cli/2.1.2"),
 ];
 
-/// The address of the Messages endpoint. The configured one may end with `/`, `/v1` or the whole path.
+/// Returns the URL of the Messages endpoint. The configured base may end with `/`, `/v1` or the whole path.
 ///
 /// # Errors
-/// When it is no address of the web.
+/// Returns an error if the base is not a web address.
 pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderError> {
     let base = model.base_url.as_deref().unwrap_or(HOST);
     let address = base.split('?').next().unwrap_or_default().trim().trim_end_matches('/');
@@ -45,20 +45,16 @@ pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderErro
 
 /// Returns whether requests go to the vendor's own servers rather than to a compatible server.
 pub(super) fn is_vendor(model: &ModelConfig) -> bool {
-    model.base_url.as_deref().is_none_or(|url| {
-        let host = url.trim().strip_prefix("https://").unwrap_or_default();
-        host.split(['/', ':', '?']).next().is_some_and(|h| h == "api.anthropic.com")
-    })
+    model.base_url.is_none() || request::https_host(model) == Some("api.anthropic.com")
 }
 
 /// Returns the protocol's headers. The transport then applies those of the model and of the call, which take precedence.
 ///
 /// # Errors
-/// When there is no key, or it cannot be sent.
+/// Returns an error if there is no key, or it contains characters that are invalid in a header.
 pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError> {
     let model = &*request.model;
-    let mut headers = request::json_headers();
-    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    let mut headers = request::stream_headers();
     headers.insert(ANTHROPIC_VERSION, HeaderValue::from_static(VERSION));
     match (request.key().filter(|k| !k.is_empty()), model.anthropic_auth) {
         (Some(key), AnthropicAuth::Bearer | AnthropicAuth::OAuthClient) => {
@@ -81,8 +77,9 @@ pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError
     Ok(headers)
 }
 
-/// Whether a request says that thinking whose past has changed is to be dropped. Without it a model that binds its
-/// thinking would refuse every request after a compaction. A caller who names betas by hand decides alone.
+/// Returns whether a request lets the API drop thinking whose preceding messages have changed. Otherwise a model that
+/// binds its thinking would reject every request after a compaction. If the caller sets the beta header, only its value
+/// decides.
 pub(super) fn controls_binding(request: &ModelRequest) -> bool {
     let model = &request.model;
     let mut by_hand = request.model.headers.iter().chain(&request.options.headers);

@@ -9,12 +9,13 @@ mod end;
 #[cfg(test)]
 mod tests;
 
-use agent_core::{Completion, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent, Usage};
+use agent_core::{Completion, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent};
 use serde::Deserialize;
 
 use super::encode::response_tool;
 use super::error;
 use super::wire;
+use crate::claude::usage::PartialUsage;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::Target;
 use crate::shape::Shape;
@@ -22,19 +23,19 @@ use crate::surrogates::Surrogates;
 use block::{Kind, Open};
 use end::Stop;
 
-/// The most blocks of a reply that may be open at once. The vendor opens one after the other.
+/// The maximum number of blocks of a reply that may be open at once. The vendor opens one after the other.
 const MAX_OPEN_BLOCKS: usize = 256;
 
 /// The state between two events of one reply.
 #[derive(Debug)]
 pub(super) struct Decoder {
     target: Target,
-    /// The tool whose arguments are the answer.
+    /// The name of the tool whose arguments are the answer, if the request has one.
     response_tool: Option<String>,
     surrogates: Surrogates,
-    /// Blocks that have begun and not ended; almost always one.
+    /// The open blocks, almost always one.
     open: Vec<Open>,
-    /// Blocks begun so far.
+    /// The number of blocks begun so far.
     begun: u32,
     usage: PartialUsage,
     stop: Stop,
@@ -55,7 +56,7 @@ enum Takes {
 }
 
 impl Decoder {
-    /// A decoder for the answer to `request`.
+    /// Creates a decoder for the response to `request`.
     pub(super) fn new(request: &ModelRequest) -> Self {
         Self {
             target: Target::of(request),
@@ -71,7 +72,7 @@ impl Decoder {
         }
     }
 
-    /// Reads a delta that differs from an earlier one in a piece of text only. Whether it was one.
+    /// Reads a delta that differs from an earlier one only in its text. Returns whether it did.
     fn usual(&mut self, json: &str, sink: &mut EventSink<'_>) -> bool {
         if self.complete {
             return false;
@@ -165,7 +166,7 @@ impl Decoder {
 
     fn count(&mut self, usage: Option<wire::Usage>, sink: &mut EventSink<'_>) {
         if let Some(usage) = usage {
-            self.usage.merge(usage);
+            self.usage.merge(usage.counts());
             sink(StreamEvent::Usage(self.usage.total()));
         }
     }
@@ -204,7 +205,7 @@ impl Decoder {
         sink: &mut EventSink<'_>,
     ) -> Result<(), ProviderError> {
         if !self.open.iter().any(|o| o.at == at) {
-            // Some servers leave the start of a text out.
+            // Some servers omit the start of a text.
             let kind = match delta.kind.as_str() {
                 "text_delta" => Kind::Text,
                 "thinking_delta" => Kind::Thinking,
@@ -284,31 +285,5 @@ fn usual<'d>(delta: &'d wire::Delta<'_>) -> Option<(Takes, &'static str, &'d str
         "thinking_delta" => Some((Takes::Thinking, "thinking", delta.thinking.as_str())),
         "input_json_delta" => Some((Takes::Arguments, "partial_json", delta.partial_json.as_str())),
         _ => None,
-    }
-}
-
-/// The token counts so far. Counts that a later event omits do not change.
-#[derive(Debug, Default, Clone, Copy)]
-struct PartialUsage {
-    input: u64,
-    output: u64,
-    cache_read: u64,
-    cache_write: u64,
-    reasoning: u64,
-}
-
-impl PartialUsage {
-    fn merge(&mut self, said: wire::Usage) {
-        let put = |slot: &mut u64, said: Option<crate::json::Count>| *slot = said.map_or(*slot, |c| c.0);
-        put(&mut self.input, said.input_tokens);
-        put(&mut self.output, said.output_tokens);
-        put(&mut self.cache_read, said.cache_read_input_tokens);
-        put(&mut self.cache_write, said.cache_creation_input_tokens);
-        put(&mut self.reasoning, said.output_tokens_details.and_then(|d| d.thinking_tokens));
-    }
-
-    /// The vendor's buckets are disjoint already.
-    fn total(self) -> Usage {
-        Usage::new(self.input, self.output, self.cache_read, self.cache_write).with_reasoning(self.reasoning)
     }
 }

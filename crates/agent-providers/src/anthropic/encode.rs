@@ -94,7 +94,7 @@ fn native(request: &ModelRequest, facts: Option<&ModelFacts>) -> Native {
     Native::of(facts, is_vendor(&request.model))
 }
 
-/// The tool whose arguments are the answer, when this request has one.
+/// Returns the name of the tool whose arguments are the answer, if this request has one.
 pub(super) fn response_tool(request: &ModelRequest) -> Option<String> {
     let facts = catalogue::find(&request.model.provider, &request.model.id);
     format::response_tool(request, native(request, facts))

@@ -14,7 +14,7 @@ use crate::rejection::{self, Target};
 /// The text of the error for a prompt that fits only without the output limit.
 const NO_ROOM: &str = "exceed context limit";
 
-/// Reads an error answer. The wait and, where the body names none, the request id are added by the transport.
+/// Parses an error response. The transport adds the delay, and the request id if the body has none.
 pub(super) fn rejected(request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
     if rejection::is_html(rejection.body) {
         return rejection::read(request, rejection);
@@ -32,7 +32,7 @@ pub(super) fn rejected(request: &ModelRequest, rejection: &Rejection<'_>) -> Pro
     })
 }
 
-/// Reads an error event, or an error body that came with a good status.
+/// Parses an error event, or an error body with a successful status.
 pub(super) fn event(target: &Target, body: &ErrorBody<'_>, request_id: Option<&str>) -> ProviderError {
     let message = body.message.filled().unwrap_or("the stream reported an error and did not say which");
     let error = target.fail(kind_of(None, body, message), message, body.kind.filled());
@@ -44,15 +44,15 @@ pub(super) fn cut(target: &Target) -> ProviderError {
     target.fail(ErrorKind::Network, "the stream ended before message_stop: the reply is incomplete", None)
 }
 
-/// Something arrived that is no event.
+/// Returns the error of a frame that is not an event.
 pub(super) fn unreadable(target: &Target, cause: serde_json::Error) -> ProviderError {
     target
         .fail(ErrorKind::Network, "the stream holds an event that cannot be read", None)
         .map_context(|context| context.source = Some(cause.into()))
 }
 
-/// What an error means: by the vendor's type, which says more than the status; by status and text when the type is
-/// unknown.
+/// Classifies an error by the vendor's type, which is more specific than the status, or by status and text if the type
+/// is unknown.
 fn kind_of(status: Option<u16>, body: &ErrorBody<'_>, message: &str) -> ErrorKind {
     let spent = body.details.as_ref().is_some_and(|d| d.error_code.as_str().contains("spend_limit"));
     match body.kind.as_str() {

@@ -27,7 +27,7 @@ pub(super) struct Event<'a> {
     pub(super) request_id: Text<'a>,
 }
 
-/// A reply: the head of a stream, or all of it when it came as one body.
+/// A reply: the head of a stream, or the whole reply in one body.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Message<'a> {
@@ -46,7 +46,7 @@ pub(super) struct Message<'a> {
     pub(super) usage: Option<Usage>,
 }
 
-/// A block, as far as it is understood.
+/// The members of a block that are read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Block<'a> {
@@ -90,13 +90,13 @@ pub(super) struct Delta<'a> {
     pub(super) stop_details: Option<StopDetails<'a>>,
 }
 
-/// The delta of an event, whole, for a block that is carried without being understood.
+/// The complete delta of an event, for a block of an unknown kind.
 #[derive(Debug, Deserialize)]
 pub(super) struct WholeDelta {
     pub(super) delta: serde_json::Map<String, serde_json::Value>,
 }
 
-/// Why a reply was refused.
+/// The details of a refusal.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(default)]
 pub(super) struct StopDetails<'a> {
@@ -117,6 +117,19 @@ pub(super) struct Usage {
     pub(super) output_tokens_details: Option<OutputDetails>,
 }
 
+impl Usage {
+    /// Returns the counts in the order of `PartialUsage::merge`.
+    pub(super) fn counts(self) -> [Option<Count>; 5] {
+        [
+            self.input_tokens,
+            self.output_tokens,
+            self.cache_read_input_tokens,
+            self.cache_creation_input_tokens,
+            self.output_tokens_details.and_then(|details| details.thinking_tokens),
+        ]
+    }
+}
+
 /// Details of the output.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
@@ -124,7 +137,7 @@ pub(super) struct OutputDetails {
     pub(super) thinking_tokens: Option<Count>,
 }
 
-/// An error answer, or an error event.
+/// An error response or an error event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ErrorAnswer<'a> {
@@ -146,7 +159,7 @@ pub(super) struct ErrorBody<'a> {
     pub(super) details: Option<ErrorDetails<'a>>,
 }
 
-/// More about it.
+/// The details of the error.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ErrorDetails<'a> {

@@ -4,20 +4,20 @@
 mod tests;
 
 use agent_core::{ErrorKind, ModelConfig, ModelRequest, ProviderError};
-use http::header::{ACCEPT, AUTHORIZATION};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName};
 
 use crate::request::{self, refuse};
 
-/// An address as people write it, for advice.
+/// An example address for the advice in errors.
 const EXAMPLE: &str = "https://RESOURCE.openai.azure.com/openai/v1";
 
-/// The version that the address of a deployment asks for, unless it names another.
+/// The default API version in the address of a deployment.
 const API_VERSION: &str = "api-version=2025-01-01-preview";
 
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
 
-/// The address of the endpoint, by the shape of the configured one:
+/// Returns the URL of the endpoint, which depends on the form of the configured base:
 ///
 /// | `base_url` | address of the request |
 /// |---|---|
@@ -29,7 +29,7 @@ const API_KEY: HeaderName = HeaderName::from_static("api-key");
 /// | any other, `.../openai/v1` among them | that and `/responses` |
 ///
 /// # Errors
-/// When there is none, or it is no address of the web.
+/// Returns an error if there is no base, or it is not a web address.
 pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderError> {
     let Some(base) = model.base_url.as_deref() else {
         let message = "an Azure deployment has no address of its own";
@@ -62,20 +62,19 @@ pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderErro
     request::endpoint(&model, EXAMPLE, "/responses")
 }
 
-/// Returns the protocol's headers. The transport then applies those of the model and of the call, which take precedence. A token of Entra,
-/// which its three parts tell from a key, goes as a bearer token.
+/// Returns the protocol's headers. The transport then applies those of the model and of the call, which take
+/// precedence. A token of Entra, which has three parts, is sent as a bearer token.
 ///
 /// # Errors
-/// When there is no key, or it cannot be sent.
+/// Returns an error if there is no key, or it contains characters that are invalid in a header.
 pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError> {
     let model = &*request.model;
-    let mut headers = request::json_headers();
-    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    let mut headers = request::stream_headers();
     match request.key().filter(|k| !k.is_empty()) {
         Some(key) if is_token(key.expose()) => {
             headers.insert(AUTHORIZATION, request::credential(model, "Bearer ", key)?);
         }
-        // Who sets the one header by hand does not want the other.
+        // The caller has set the other header.
         Some(_) if request::sets_header(request, AUTHORIZATION.as_str()) => {}
         Some(key) => {
             headers.insert(API_KEY, request::credential(model, "", key)?);
@@ -87,7 +86,7 @@ pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError
     Ok(headers)
 }
 
-/// Whether a credential is a signed token: three parts of base64, the first of which begins an object.
+/// Returns whether a credential is a signed token: three parts of base64, the first of which encodes an object.
 fn is_token(credential: &str) -> bool {
     let credential = credential.trim();
     credential.starts_with("eyJ") && credential.split('.').count() == 3

@@ -32,7 +32,7 @@ pub(super) fn rejected(request: &ModelRequest, rejection: &Rejection<'_>) -> Pro
     })
 }
 
-/// The names of the filters that refused, each with how bad it found the request.
+/// Returns the names of the filters that rejected the request, each with the severity.
 fn filters(body: &Value) -> Vec<String> {
     let inner = body.pointer("/error/innererror");
     let result =

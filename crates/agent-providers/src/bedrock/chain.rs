@@ -23,13 +23,13 @@ use super::encode;
 use super::source::Source;
 use crate::Transport;
 
-/// The most bytes of an answer with credentials.
+/// The maximum size of a response with credentials, in bytes.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 
-/// The longest wait for an answer with credentials, where the SDK names no shorter one.
+/// The maximum time to wait for a response with credentials. The SDK may set a shorter one.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The credentials and the region, after they were looked up. Clones share them.
+/// The credentials and the region, once they have been found. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Chain {
     found: Arc<OnceCell<SdkConfig>>,
@@ -61,14 +61,14 @@ impl Chain {
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(ProviderError::Cancelled),
-            // The log of the SDK shows the credentials that it finds.
+            // The log of the SDK would show the credentials that it finds.
             found = self.found.get_or_init(|| lookup.with_subscriber(Dispatch::none())) => {
                 Ok(Source::Config(Box::new(found.clone())))
             }
         }
     }
 
-    /// Whether a call could be made, as far as that can be known before looking.
+    /// Checks whether a call is possible, as far as this is known before the lookup.
     pub(super) fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
         let (history, _) = History::repaired([agent_core::AgentMessage::from(Message::user("?"))]);
         let request = ModelRequest::new(model.clone(), history);
@@ -81,7 +81,7 @@ impl Chain {
     }
 }
 
-/// Lets the SDK ask for credentials over the connections of this crate.
+/// Lets the SDK request credentials over the connections of this crate.
 #[derive(Debug, Clone)]
 struct Connector {
     transport: Transport,
@@ -90,7 +90,7 @@ struct Connector {
 
 impl HttpClient for Connector {
     fn http_connector(&self, settings: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
-        // A machine that has no role does not answer at all; the SDK gives it a second.
+        // A machine without a role does not respond at all; the SDK waits one second.
         let limits = [settings.connect_timeout(), settings.read_timeout()];
         let limit = limits.into_iter().flatten().reduce(|a, b| a + b).unwrap_or(PATIENCE);
         SharedHttpConnector::new(Self { transport: self.transport.clone(), limit: limit.min(PATIENCE) })

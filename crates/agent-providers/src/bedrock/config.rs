@@ -3,7 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::fmt::Write as _;
 use std::sync::OnceLock;
 
 use agent_core::{ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderError, Secret};
@@ -11,6 +10,7 @@ use aws_sdk_bedrockruntime::config::endpoint::{DefaultResolver, Params, ResolveE
 use futures_util::FutureExt as _;
 use http::header::{ACCEPT, AUTHORIZATION, USER_AGENT};
 use http::{HeaderMap, HeaderValue};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::source::Source;
 use crate::request::{self, refuse};
@@ -18,7 +18,7 @@ use crate::request::{self, refuse};
 /// The region in a signature for an address without a region, such as a gateway, which signs the request again.
 const REGION_OF_A_GATEWAY: &str = "us-east-1";
 
-/// Where a model id ends in the names of the vendor's hosts.
+/// The prefix of the names of the vendor's hosts.
 const HOST: &str = "bedrock-runtime";
 
 /// The advice in errors about missing credentials.
@@ -32,11 +32,11 @@ pub(super) enum Auth {
     Bearer(Secret),
     /// An AWS key, by which the request is signed.
     Keys {
-        /// Names the key.
+        /// The id of the key.
         id: Secret,
-        /// Signs.
+        /// The secret that signs the request.
         secret: Secret,
-        /// For a temporary key.
+        /// The session token of a temporary key.
         session: Option<Secret>,
     },
     /// The caller's own headers contain the credentials, or state that there are none.
@@ -48,7 +48,7 @@ pub(super) enum Auth {
 /// Returns the credentials of a request: the key of the call or the model, otherwise those of the provider.
 ///
 /// # Errors
-/// When there is neither, or a key makes no sense.
+/// Returns an error if there are no credentials, or the key has no known form.
 pub(super) fn auth(request: &ModelRequest, source: Option<&Source>) -> Result<Auth, ProviderError> {
     let model = &*request.model;
     let mut by_hand = request.model.headers.keys().chain(request.options.headers.keys());
@@ -74,7 +74,7 @@ fn parse(key: &Secret) -> Option<Auth> {
         return None;
     }
     match parts.as_slice() {
-        // The name of an AWS key without its secret.
+        // This is the id of an AWS key without its secret.
         [id] if is_key_id(id) => None,
         [key] => Some(Auth::Bearer(Secret::new(*key))),
         [id, secret] => {
@@ -89,13 +89,13 @@ fn parse(key: &Secret) -> Option<Auth> {
     }
 }
 
-/// Whether it is the name of an AWS key: `AKIA` or `ASIA` and 16 further capitals and digits.
+/// Returns whether a text is the id of an AWS key: `AKIA` or `ASIA` and 16 further capitals and digits.
 fn is_key_id(text: &str) -> bool {
     let capitals = text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
     (text.starts_with("AKIA") || text.starts_with("ASIA")) && text.len() == 20 && capitals
 }
 
-/// The region that the signature names: the model's, that of the address, the source's.
+/// Returns the region for the signature: that of the model, of the address, or of the source.
 pub(super) fn region(model: &ModelConfig, source: Option<&Source>) -> Option<String> {
     let given = model.region.as_deref().map(str::trim).filter(|r| !r.is_empty());
     let of_address = || model.base_url.as_deref().and_then(region_of);
@@ -104,7 +104,7 @@ pub(super) fn region(model: &ModelConfig, source: Option<&Source>) -> Option<Str
     region.or_else(|| model.base_url.is_some().then(|| REGION_OF_A_GATEWAY.to_owned()))
 }
 
-/// The region in an address of the vendor's.
+/// Returns the region in an address of the vendor.
 fn region_of(url: &str) -> Option<String> {
     let host = url.split_once("://")?.1.split(['/', ':', '?']).next()?;
     let mut parts = host.split('.').skip_while(|part| !part.starts_with(HOST)).skip(1);
@@ -112,10 +112,10 @@ fn region_of(url: &str) -> Option<String> {
     (parts.next() == Some("amazonaws") || host.ends_with(".api.aws")).then(|| region.to_owned())
 }
 
-/// The address of the model. The vendor's own is the one that its SDK knows for the region.
+/// Returns the URL of the model. The default base is the SDK's endpoint for the region.
 ///
 /// # Errors
-/// When there is neither a base address nor a region, or it is no address of the web.
+/// Returns an error if there is neither a base address nor a region, or the base is not a web address.
 pub(super) fn endpoint(model: &ModelConfig, source: Option<&Source>) -> Result<reqwest::Url, ProviderError> {
     if model.id.trim().is_empty() {
         let advice = "name the id of a model or of an inference profile, or its ARN";
@@ -141,12 +141,12 @@ pub(super) fn endpoint(model: &ModelConfig, source: Option<&Source>) -> Result<r
     request::endpoint(model, &base, &path)
 }
 
-/// The address that the SDK knows for a region.
+/// Returns the SDK's endpoint for a region.
 fn resolved(region: &str) -> Result<String, String> {
     static RESOLVER: OnceLock<DefaultResolver> = OnceLock::new();
     let params = Params::builder().region(region).build().map_err(|e| e.to_string())?;
     let resolver = RESOLVER.get_or_init(DefaultResolver::new);
-    // Its rules are data; nothing is waited for.
+    // The resolver does no I/O, so its future is ready at once.
     match ResolveEndpoint::resolve_endpoint(resolver, &params).now_or_never() {
         Some(Ok(endpoint)) => Ok(endpoint.url().to_owned()),
         Some(Err(error)) => Err(error.to_string()),
@@ -154,21 +154,15 @@ fn resolved(region: &str) -> Result<String, String> {
     }
 }
 
-/// The path of a model: its id as one segment, everything but unreserved characters escaped.
+/// The characters of a model's id that are escaped: all but the unreserved ones.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Returns the path of a model, with its id as one segment.
 fn path(id: &str) -> String {
-    let mut path = String::from("/model/");
-    for byte in id.trim().bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            path.push(char::from(byte));
-        } else {
-            let _ = write!(path, "%{byte:02X}");
-        }
-    }
-    path.push_str("/converse-stream");
-    path
+    format!("/model/{}/converse-stream", utf8_percent_encode(id.trim(), ESCAPED))
 }
 
-/// The protocol's headers. Those by which the SDK names itself and signs are added when the request is sent.
+/// Returns the protocol's headers. The SDK adds its user agent and the signature when the request is sent.
 pub(super) fn headers() -> HeaderMap {
     let mut headers = request::json_headers();
     headers.remove(USER_AGENT);

@@ -18,12 +18,13 @@ use serde_json::{Map, Value};
 use super::encode::response_tool;
 use super::error;
 use super::wire;
+use crate::claude::usage::PartialUsage;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::Target;
 use crate::shape::{Shape, Varying};
 use crate::surrogates::Surrogates;
 use block::{Kind, Open};
-use end::{PartialUsage, Stop};
+use end::Stop;
 use lines::ReadError;
 
 /// The maximum number of blocks of a reply that may be open at once. The vendor opens one after the other.
@@ -120,7 +121,7 @@ impl Decoder {
 
     fn count(&mut self, usage: Option<wire::Usage>, sink: &mut EventSink<'_>) {
         if let Some(usage) = usage {
-            self.usage.merge(usage);
+            self.usage.merge(usage.counts());
             sink(StreamEvent::Usage(self.usage.total()));
         }
     }
@@ -341,13 +342,7 @@ impl Decode for Decoder {
     }
 
     fn whole(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
-        let mended;
-        let body = if Surrogates::suspected(body) && serde_json::from_str::<Value>(body).is_err() {
-            mended = self.surrogates.mend(body);
-            &mended
-        } else {
-            body
-        };
+        let body = &*self.surrogates.mend_whole(body);
         let reply = match serde_json::from_str::<wire::Whole<'_>>(body) {
             Ok(reply) if reply.output.is_some() || reply.stop_reason.filled().is_some() => reply,
             // Not a single value, or not a reply: the only event of a stream, or an error.

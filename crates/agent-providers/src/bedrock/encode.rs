@@ -84,7 +84,7 @@ fn native(facts: Option<&ModelFacts>) -> Native {
     Native::of(facts, false)
 }
 
-/// The tool whose arguments are the answer, when this request has one.
+/// Returns the name of the tool whose arguments are the answer, if this request has one.
 pub(super) fn response_tool(request: &ModelRequest) -> Option<String> {
     format::response_tool(request, native(catalogue::find(&request.model.provider, &request.model.id)))
 }
@@ -127,7 +127,7 @@ fn write_format(body: &mut Members<'_>, request: &ModelRequest, format: &Format<
     {
         definition.field("name", name);
     }
-    // The API wants the schema as a text.
+    // The API expects the schema as a JSON string.
     definition.field("schema", &schema.to_string());
     definition.close();
     structure.close();
@@ -144,7 +144,7 @@ fn write_tools(
 ) -> Result<(), ProviderError> {
     let called = called(request);
     if *choice == Choice::Never && called.is_empty() {
-        // There is no word for it; without tools none can be called.
+        // The API cannot forbid calls, but without tools none is possible.
         return Ok(());
     }
     if *choice == Choice::Never {
@@ -168,8 +168,8 @@ fn write_tools(
     Ok(())
 }
 
-/// The names of the tools that were called in the conversation, where the request brings no tools: the API wants every
-/// conversation with calls to name tools.
+/// Returns the names of the tools that were called in the conversation if the request has no tools, because the API
+/// requires tools in every conversation with calls.
 fn called(request: &ModelRequest) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let none = request.tools.is_empty() || request.options.tool_choice == agent_core::ToolChoice::None;
@@ -234,7 +234,7 @@ fn write_tool(out: &mut Vec<u8>, name: &str, description: &str, parameters: &Val
         spec.field("description", description);
     }
     let mut input = Members::open(spec.key("inputSchema"));
-    // Nova takes these three members at the root and no other.
+    // Nova accepts only these three members at the root.
     let whole = declared(parameters);
     let mut schema = Members::open(input.key("json"));
     for key in ["type", "properties", "required"] {
@@ -262,7 +262,7 @@ fn write_choice(config: &mut Members<'_>, choice: &Choice<'_>) {
     }
 }
 
-/// `[a-zA-Z0-9_-]{1,64}`.
+/// Returns whether a name matches `[a-zA-Z0-9_-]{1,64}`.
 fn is_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))

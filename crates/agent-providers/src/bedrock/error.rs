@@ -11,7 +11,7 @@ use super::wire::ErrorBody;
 use crate::protocol::Rejection;
 use crate::rejection::{self, Target};
 
-/// From here on a message about a wrong signature repeats what was signed: a temporary credential among it.
+/// The text after which a message about a wrong signature quotes the signed request, including a temporary credential.
 const SIGNED: &str = "The Canonical String";
 
 /// Texts by which the vendor's own models report a conversation that is too long, beyond the texts common to all providers.
@@ -23,18 +23,14 @@ const NO_MODEL: &[&str] = &["model identifier is invalid", "invalid model", "not
 /// The shortest part of a key that is searched for in a vendor's text.
 const MIN_REDACTED: usize = 8;
 
-/// Reads an error answer. The wait and the request id are added by the transport.
-pub(super) fn rejected(
-    request: &ModelRequest,
-    rejection: &Rejection<'_>,
-    error_type: Option<&str>,
-) -> ProviderError {
+/// Parses an error response. The transport adds the delay and the request id.
+pub(super) fn rejected(request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
     if rejection::is_html(rejection.body) {
         return rejection::read(request, rejection);
     }
     let text = String::from_utf8_lossy(rejection.body);
     let body: ErrorBody<'_> = serde_json::from_str(&text).unwrap_or_default();
-    let code = error_type.or(body.name()).map(name);
+    let code = rejection.error_type.or(body.name()).map(name);
     let message = redact(request, body.said().unwrap_or_else(|| text.trim()));
     let kind = kind_of(Some(rejection.status), code.unwrap_or_default(), &message);
     Target::of(request).fail(kind, &message, code).map_context(|context| {
@@ -43,7 +39,7 @@ pub(super) fn rejected(
     })
 }
 
-/// Reads an exception or an error in the stream, or one that came as a line.
+/// Parses an exception or an error in the stream.
 pub(super) fn exception(target: &Target, code: &str, payload: &str) -> ProviderError {
     let body: ErrorBody<'_> = serde_json::from_str(payload).unwrap_or_default();
     let code = if code.is_empty() { body.name().unwrap_or_default() } else { code };
@@ -64,14 +60,14 @@ pub(super) fn cut(target: &Target) -> ProviderError {
     target.fail(ErrorKind::Network, "the stream ended before messageStop: the reply is incomplete", None)
 }
 
-/// Something arrived that is no event.
+/// Returns the error of a frame that is not an event.
 pub(super) fn unreadable(target: &Target, cause: serde_json::Error) -> ProviderError {
     target
         .fail(ErrorKind::Network, "the stream holds an event that cannot be read", None)
         .map_context(|context| context.source = Some(cause.into()))
 }
 
-/// The request could not be signed.
+/// Returns the error of a request that could not be signed.
 pub(super) fn unsigned(request: &ModelRequest, kind: ErrorKind, message: &str) -> ProviderError {
     let model = &request.model;
     let context = ErrorContext::new(redact(request, message))
@@ -80,14 +76,14 @@ pub(super) fn unsigned(request: &ModelRequest, kind: ErrorKind, message: &str) -
     ProviderError::new(kind, context)
 }
 
-/// The name of an error without the namespace before it and the address behind it.
+/// Returns the name of an error without its namespace and the address that follows.
 fn name(code: &str) -> &str {
     let code = code.split(':').next().unwrap_or_default();
     code.rsplit('#').next().unwrap_or_default().trim()
 }
 
-/// Classifies an error by the vendor's name for it, which says more than the status. In an answer the names begin
-/// with a capital, in a stream they do not.
+/// Classifies an error by the vendor's name for it, which is more specific than the status. Names begin with a capital
+/// in responses and with a small letter in streams.
 fn kind_of(status: Option<u16>, code: &str, message: &str) -> ErrorKind {
     let lower = message.to_lowercase();
     let says = |texts: &[&str]| texts.iter().any(|t| lower.contains(t));
@@ -96,7 +92,7 @@ fn kind_of(status: Option<u16>, code: &str, message: &str) -> ErrorKind {
         "throttling" | "toomanyrequests" | "requestlimitexceeded" if is_quota_text(message) => {
             ErrorKind::Quota
         }
-        // A model that is not ready yet is being loaded: to wait helps.
+        // A model that is not ready is being loaded, so a retry may succeed.
         "throttling" | "toomanyrequests" | "requestlimitexceeded" | "modelnotready" => ErrorKind::RateLimited,
         "servicequotaexceeded" => ErrorKind::Quota,
         "accessdenied"
@@ -126,7 +122,7 @@ fn kind_of(status: Option<u16>, code: &str, message: &str) -> ErrorKind {
             Some(status) => classify_kind(status, message),
             None if too_long => ErrorKind::ContextOverflow,
             None if is_quota_text(message) => ErrorKind::Quota,
-            // The stream had begun, so the request was accepted: what failed is on the vendor's side.
+            // The stream has started, so the request was accepted and the failure is the vendor's.
             None => ErrorKind::Network,
         },
     }
@@ -156,7 +152,7 @@ fn advice(kind: ErrorKind, message: &str, request: &ModelRequest) -> Option<Stri
     rejection::advice(kind, &request.model)
 }
 
-/// The text without the parts of a key, and without what was signed.
+/// Removes the parts of a key and the quoted request from a text.
 fn redact(request: &ModelRequest, message: &str) -> String {
     let mut text = message.split(SIGNED).next().unwrap_or_default().trim_end().to_owned();
     if let Some(key) = request.key() {

@@ -2,12 +2,12 @@
 
 use agent_core::ModelConfig;
 
-/// Whose model it is.
+/// The vendor of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
-    /// Anthropic's.
+    /// The models of Anthropic.
     Claude,
-    /// Amazon's own.
+    /// The models of Amazon.
     Nova,
     /// `DeepSeek`'s models, which do not accept their own reasoning in a request.
     DeepSeek,

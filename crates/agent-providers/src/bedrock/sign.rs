@@ -46,7 +46,7 @@ pub(super) struct Signer {
     pub(super) region: Option<String>,
 }
 
-/// Signs and sends.
+/// Signs and sends a request.
 pub(super) fn dispatch(
     signer: Signer,
     request: &ModelRequest,
@@ -72,7 +72,7 @@ pub(super) fn dispatch(
             .customize()
             .map_request(move |sdk| written(sdk, &url, &headers, &body))
             .send();
-        // The SDK's log shows requests with their credentials.
+        // The log of the SDK would show requests with their credentials.
         let end = sent.with_subscriber(Dispatch::none()).await;
         match answer.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(Ok(response)) => Ok(response),
@@ -85,7 +85,7 @@ pub(super) fn dispatch(
     })
 }
 
-/// The SDK's configuration for one call.
+/// Returns the SDK's configuration for one call.
 fn config(signer: &Signer) -> Builder {
     let builder = match &signer.auth {
         Auth::Source(source) => source.builder(),
@@ -115,13 +115,13 @@ fn config(signer: &Signer) -> Builder {
     builder
 }
 
-/// The SDK's name of bearer tokens.
+/// The SDK's name for bearer tokens.
 const BEARER: &str = "httpBearerAuth";
 
-/// How this library is named in the SDK's `user-agent`.
+/// The name of this library in the SDK's `user-agent`.
 const APP: &str = concat!("looptree-", env!("CARGO_PKG_VERSION"));
 
-/// The SDK's request with what was written: address, headers, body.
+/// Replaces address, headers and body of the SDK's request by the encoded ones.
 fn written(
     mut sdk: SdkRequest,
     url: &reqwest::Url,
@@ -139,7 +139,7 @@ fn written(
     Ok(sdk)
 }
 
-/// The request cannot be put into the SDK's form.
+/// The request cannot be converted to or from the SDK's form.
 #[derive(Debug, thiserror::Error)]
 #[error("the address or a header holds characters that cannot be sent")]
 struct Unwritable;
@@ -160,7 +160,7 @@ fn by_hand(request: &ModelRequest, headers: &HeaderMap) -> Vec<(HeaderName, Opti
     out
 }
 
-/// Why nothing was sent.
+/// Returns the error of a request that was not sent.
 fn refused(request: &ModelRequest, error: Option<&(dyn Error + 'static)>) -> agent_core::ProviderError {
     let mut chain: Vec<&(dyn Error + 'static)> = Vec::new();
     let mut next = error;
@@ -171,7 +171,7 @@ fn refused(request: &ModelRequest, error: Option<&(dyn Error + 'static)>) -> age
     let credentials = chain.iter().find_map(|e| e.downcast_ref::<CredentialsError>());
     let cause = chain.last().map_or_else(|| "the SDK did not send it".to_owned(), ToString::to_string);
     match credentials {
-        // An endpoint for credentials that cannot be reached may be reached later.
+        // An endpoint for credentials that timed out may be reachable later.
         Some(CredentialsError::ProviderTimedOut(_)) => {
             let message = format!("AWS credentials could not be had in time: {cause}");
             error::unsigned(request, ErrorKind::Network, &message)
@@ -189,10 +189,10 @@ fn refused(request: &ModelRequest, error: Option<&(dyn Error + 'static)>) -> age
 
 type Answer = Arc<Mutex<Option<reqwest::Result<reqwest::Response>>>>;
 
-/// Sends one signed request and keeps its answer.
+/// Sends one signed request and stores its response.
 struct Connector {
     client: reqwest::Client,
-    /// What was signed.
+    /// The signed body.
     body: Bytes,
     by_hand: Vec<(HeaderName, Option<HeaderValue>)>,
     answer: Answer,
@@ -207,7 +207,7 @@ impl fmt::Debug for Connector {
 }
 
 impl Connector {
-    /// The signed request as our client takes it.
+    /// Converts the signed request for the client.
     fn request(&self, signed: &SdkRequest) -> Result<reqwest::Request, Unwritable> {
         let url = reqwest::Url::parse(signed.uri()).map_err(|_| Unwritable)?;
         let mut request = reqwest::Request::new(reqwest::Method::POST, url);
@@ -251,7 +251,7 @@ impl HttpConnector for Connector {
     }
 }
 
-/// One connector a client, and a client a call.
+/// Each call has its own client with one connector.
 impl HttpClient for Connector {
     fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
         SharedHttpConnector::new(Self {

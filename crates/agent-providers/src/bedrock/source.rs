@@ -5,18 +5,18 @@ use std::fmt;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_sdk_bedrockruntime::config::{self, IdentityCache};
 
-/// Where credentials come from.
+/// A source of credentials.
 #[derive(Clone)]
 pub(super) enum Source {
     /// The caller's own provider.
     Provider(SharedCredentialsProvider),
-    /// A configuration that was read from where AWS keeps it, credentials and region among it.
+    /// A configuration of the AWS SDK, with credentials and region.
     #[cfg(feature = "bedrock-config")]
     Config(Box<aws_config::SdkConfig>),
 }
 
 impl Source {
-    /// The region that it knows.
+    /// Returns the region of the source, if it has one.
     pub(super) fn region(&self) -> Option<String> {
         match self {
             Self::Provider(_) => None,
@@ -25,7 +25,7 @@ impl Source {
         }
     }
 
-    /// The address that it knows.
+    /// Returns the endpoint of the source, if it has one.
     pub(super) fn endpoint(&self) -> Option<String> {
         match self {
             Self::Provider(_) => None,
@@ -34,8 +34,8 @@ impl Source {
         }
     }
 
-    /// A client's configuration with these credentials. Where they are kept between calls is up to the source: the SDK
-    /// refuses to keep them itself where it was given no clock to do so.
+    /// Returns a client configuration with these credentials. The source caches them between calls, because the SDK can
+    /// only do so if its configuration has a clock.
     pub(super) fn builder(&self) -> config::Builder {
         match self {
             Self::Provider(provider) => config::Builder::new()

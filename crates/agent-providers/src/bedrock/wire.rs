@@ -30,7 +30,7 @@ pub(super) struct Event<'a> {
     pub(super) trace: Option<Trace<'a>>,
 }
 
-/// An event in an answer of one JSON value a line: under its name, as AWS writes unions in JSON.
+/// An event in a response with one JSON value per line. It is a member under its name, as in AWS's JSON form of unions.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Line<'a> {
@@ -64,7 +64,7 @@ pub(super) struct Start<'a> {
     pub(super) tool_use: Option<ToolUse<'a>>,
 }
 
-/// A block of a reply that came whole, as far as it is understood.
+/// The members of a block of a whole reply that are read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Block<'a> {
@@ -102,7 +102,7 @@ pub(super) struct Delta<'a> {
     pub(super) reasoning_content: Option<Reasoning<'a>>,
 }
 
-/// More of a call's arguments.
+/// A further piece of a call's arguments.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Input<'a> {
@@ -134,7 +134,7 @@ pub(super) struct ReasoningText<'a> {
     pub(super) signature: Text<'a>,
 }
 
-/// The delta of an event, whole, for a block that is carried without being understood.
+/// The complete delta of an event, for a block of an unknown kind.
 #[derive(Debug, Deserialize)]
 pub(super) struct WholeDelta {
     pub(super) delta: serde_json::Map<String, serde_json::Value>,
@@ -153,6 +153,15 @@ pub(super) struct Usage {
     pub(super) cache_write_input_token_count: Option<Count>,
 }
 
+impl Usage {
+    /// Returns the counts in the order of `PartialUsage::merge`. The vendor does not list reasoning separately.
+    pub(super) fn counts(self) -> [Option<Count>; 5] {
+        let read = self.cache_read_input_tokens.or(self.cache_read_input_token_count);
+        let write = self.cache_write_input_tokens.or(self.cache_write_input_token_count);
+        [self.input_tokens, self.output_tokens, read, write, None]
+    }
+}
+
 /// The trace of a reply.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -169,7 +178,7 @@ pub(super) struct Guardrail<'a> {
     pub(super) action_reason: Text<'a>,
 }
 
-/// A reply that came whole.
+/// A whole reply in one body.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Whole<'a> {
@@ -184,7 +193,7 @@ pub(super) struct Whole<'a> {
     pub(super) trace: Option<Trace<'a>>,
 }
 
-/// Where its message is.
+/// The member that contains the message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Output<'a> {
@@ -192,7 +201,7 @@ pub(super) struct Output<'a> {
     pub(super) message: Option<Message<'a>>,
 }
 
-/// Its message.
+/// The message of the reply.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Message<'a> {
@@ -200,7 +209,7 @@ pub(super) struct Message<'a> {
     pub(super) content: Option<Vec<&'a RawValue>>,
 }
 
-/// An error answer, or the payload of an exception. Older endpoints write `Message`, and name the kind in the body.
+/// An error response or the payload of an exception. Older endpoints write `Message` and name the kind in the body.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ErrorBody<'a> {
@@ -217,12 +226,12 @@ pub(super) struct ErrorBody<'a> {
 }
 
 impl ErrorBody<'_> {
-    /// What happened.
+    /// The message of the error.
     pub(super) fn said(&self) -> Option<&str> {
         self.message.filled().or_else(|| self.capital_message.filled())
     }
 
-    /// The vendor's name for it.
+    /// The vendor's name for the kind of error.
     pub(super) fn name(&self) -> Option<&str> {
         self.kind.filled().or_else(|| self.code.filled())
     }

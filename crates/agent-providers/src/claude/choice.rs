@@ -9,18 +9,18 @@ use crate::request::refuse;
 /// Which tools the model must, may or must not call.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Choice<'r> {
-    /// As it likes.
+    /// The model decides.
     Auto,
-    /// It must not.
+    /// The model must not call a tool.
     Never,
-    /// At least one.
+    /// The model must call at least one tool.
     Any,
-    /// This one.
+    /// The model must call this tool.
     Tool(&'r str),
 }
 
 impl Choice<'_> {
-    /// Whether it leaves the model no other way than a call, which the API does not combine with thinking.
+    /// Returns whether a call is required, which the API does not combine with thinking.
     pub(crate) fn is_forced(&self) -> bool {
         matches!(self, Self::Any | Self::Tool(_))
     }
@@ -29,7 +29,7 @@ impl Choice<'_> {
 /// Returns the tool choice of the request: the caller's choice, or the demand for the tool that carries the answer.
 ///
 /// # Errors
-/// When a call is demanded that cannot be made.
+/// Returns an error if a call is required but impossible.
 pub(crate) fn choose<'r>(
     request: &'r ModelRequest,
     format: &'r format::Format<'r>,

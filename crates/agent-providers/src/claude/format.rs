@@ -11,14 +11,14 @@ use crate::answer_format;
 use crate::catalogue::ModelFacts;
 use crate::request::refuse;
 
-/// How the form of the answer is demanded.
+/// How a request demands the format of the reply.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Format<'r> {
-    /// It is free.
+    /// No format is required.
     Free,
-    /// By the protocol's own member, with this schema.
+    /// The member of the protocol, with this schema.
     Native(Value),
-    /// By a tool that must be called.
+    /// A tool that must be called.
     Tool {
         /// The name of the tool.
         name: String,
@@ -45,10 +45,10 @@ impl Native {
     }
 }
 
-/// Chooses.
+/// Selects how the format is demanded.
 ///
 /// # Errors
-/// When the model knows neither way.
+/// Returns an error if the model supports neither way.
 pub(crate) fn choose<'r>(
     request: &'r ModelRequest,
     facts: Option<&ModelFacts>,
@@ -83,7 +83,8 @@ pub(crate) fn choose<'r>(
     }
 }
 
-/// The tool whose arguments are the answer, when this request has one: the decoder shows them as text.
+/// Returns the name of the tool whose arguments are the answer, if this request has one. The decoder emits them as
+/// text.
 pub(crate) fn response_tool(request: &ModelRequest, native: Native) -> Option<String> {
     let by_tool = match &request.options.response_format {
         ResponseFormat::JsonObject => true,

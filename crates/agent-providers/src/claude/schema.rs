@@ -103,7 +103,7 @@ fn part(schema: &Value, depth: usize) -> Option<Value> {
     Some(Value::Object(out))
 }
 
-/// Whether some part of the schema is, by its references, a part of itself.
+/// Returns whether a part of the schema refers to itself, directly or through other parts.
 fn holds_itself(schema: &Value) -> bool {
     fn references<'s>(schema: &'s Value, out: &mut Vec<&'s str>) {
         match schema {

@@ -6,7 +6,7 @@ use crate::catalogue::{ModelFacts, ThinkingOff};
 use crate::handoff::{Handoff, IdRule};
 use crate::json::Members;
 
-/// The smallest budget that the API takes.
+/// The minimum budget that the API accepts.
 pub(crate) const MIN_BUDGET: u32 = 1_024;
 
 /// The minimum number of tokens that a thinking budget leaves for the answer.
@@ -15,11 +15,11 @@ pub(crate) const MIN_ANSWER: u32 = 1_024;
 /// The thinking options of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// The limit of thinking and answer together.
+    /// The maximum number of tokens of thinking and answer together.
     pub(crate) max_tokens: u32,
-    /// The word for the effort.
+    /// The name of the effort.
     pub(crate) effort: Option<&'static str>,
-    /// Whether a temperature may be sent beside it.
+    /// Whether a temperature can be sent as well.
     pub(crate) takes_temperature: bool,
     thinking: Thinking,
     /// Whether the request lets the API drop thinking whose preceding messages have changed.
@@ -105,8 +105,8 @@ fn continues_without_thought(request: &ModelRequest) -> bool {
     !(thought && rules.same_model(reply))
 }
 
-/// The limit, raised as far as the model allows where the budget needs it, and the budget below it. `None` when
-/// not even the smallest budget fits.
+/// Returns the output limit, raised for the budget as far as the model allows, and the budget. Returns `None` if not
+/// even the smallest budget fits.
 fn budget(request: &ModelRequest, level: ThinkingLevel, limit: u32) -> Option<(u32, u32)> {
     let wanted = request.options.thinking_budgets.for_level(level)?.max(MIN_BUDGET);
     let needed = wanted.saturating_add(MIN_ANSWER);
@@ -125,7 +125,7 @@ fn effort(level: ThinkingLevel) -> &'static str {
 }
 
 impl Plan {
-    /// Whether neither thinking nor an effort is mentioned.
+    /// Returns whether the request contains neither thinking nor an effort.
     pub(crate) fn says_nothing(&self) -> bool {
         self.thinking == Thinking::Unsaid && self.effort.is_none()
     }

@@ -7,46 +7,46 @@ use crate::json;
 /// Whether a marker may go into a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Marked {
-    /// It may.
+    /// A marker is allowed.
     Yes,
-    /// It may not.
+    /// A marker is not allowed.
     No,
-    /// It may not, and the block may not be the last of its message either.
+    /// A marker is not allowed, and the block must not be the last of its message.
     Thinking,
 }
 
-/// Where a marker goes.
+/// The position of a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// Before the closing brace of a block.
     Inside,
-    /// Behind the block.
+    /// After the block.
     Behind,
 }
 
-/// Messages as they are written.
+/// The messages that have been written.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     pub(crate) out: Vec<u8>,
     marks: Vec<u32>,
-    /// How a block of text begins, up to its text, and where a marker goes.
+    /// The beginning of a text block, up to its text, and the position of a marker.
     text: &'static [u8],
     place: Mark,
-    /// Where the message began, and where its first block begins.
+    /// The positions of the message and of its first block.
     message: usize,
     first: usize,
-    /// Where the message's blocks end without thinking at their end.
+    /// The end of the last block that is not thinking.
     solid: usize,
     mark: Option<usize>,
 }
 
 impl Blocks {
-    /// Nothing yet. A block of text begins with `text`.
+    /// Creates an empty list. Each text block begins with `text`.
     pub(crate) fn new(text: &'static [u8], place: Mark) -> Self {
         Self { out: Vec::new(), marks: Vec::new(), text, place, message: 0, first: 0, solid: 0, mark: None }
     }
 
-    /// The messages, with the places for markers.
+    /// Returns the messages with the positions for markers.
     pub(crate) fn encoded(self) -> Encoded {
         Encoded::new(self.out, self.marks)
     }
@@ -91,7 +91,7 @@ impl Blocks {
         });
     }
 
-    /// Ends the message. Thinking at its end is left out, which the API demands; a message of nothing is none.
+    /// Ends the message. Thinking at its end is removed, because the API rejects it. An empty message is removed.
     pub(crate) fn close(&mut self) {
         if self.solid == self.first {
             self.out.truncate(self.message);

@@ -12,29 +12,29 @@ use crate::json;
 /// Tool-call ids: `[A-Za-z0-9_-]`, at most 64 characters.
 const IDS: IdRule = IdRule::word(64);
 
-/// How the messages of the two roles begin.
+/// The beginnings of the messages of both roles.
 pub(crate) const USER: &[u8] = br#"{"role":"user","content":["#;
 pub(crate) const ASSISTANT: &[u8] = br#"{"role":"assistant","content":["#;
 
 /// The replacement for an image in a failed result, where the API accepts only text.
 const IMAGE_IN_ERROR: &str = "[image left out: an error can only carry text]";
 
-/// How a protocol writes its blocks.
+/// Writes the blocks of a protocol.
 pub(crate) trait Form {
-    /// How a block of text begins, up to its text.
+    /// The beginning of a text block, up to its text.
     const TEXT: &'static [u8];
-    /// Where a cache marker goes.
+    /// The position of a cache marker.
     const MARK: Mark;
 
-    /// A picture.
+    /// Writes an image.
     fn image(&self, out: &mut Vec<u8>, image: &ImageContent);
-    /// Whether such thinking of its own is taken back.
+    /// Returns whether the API accepts this thinking of the same model.
     fn takes(&self, thinking: &ThinkingContent) -> bool;
-    /// Thinking.
+    /// Writes thinking.
     fn thinking(&self, out: &mut Vec<u8>, thinking: &ThinkingContent);
-    /// A call; `input` is a JSON object.
+    /// Writes a call. `input` is a JSON object.
     fn call(&self, out: &mut Vec<u8>, id: &str, name: &str, input: &str);
-    /// A result; `content` is a JSON list of blocks without its brackets.
+    /// Writes a result. `content` is a JSON list of blocks without its brackets.
     fn result(&self, out: &mut Vec<u8>, id: &str, content: &[u8], is_error: bool);
 }
 
@@ -45,12 +45,12 @@ pub(crate) struct Writer<'r, F> {
 }
 
 impl<'r, F: Form> Writer<'r, F> {
-    /// A writer for the model of `request`.
+    /// Creates a writer for the model of `request`.
     pub(crate) fn new(request: &'r ModelRequest, form: F) -> Self {
         Self { rules: Handoff::new(request, IDS), form }
     }
 
-    /// The messages of a unit: a user's, or a reply and the results of its calls.
+    /// Returns the messages of a unit: a user message, or a reply with the results of its calls.
     pub(crate) fn unit(&self, unit: &Unit) -> Blocks {
         let mut blocks = Blocks::new(F::TEXT, F::MARK);
         match unit.first().and_then(AgentMessage::as_llm) {
@@ -113,7 +113,7 @@ impl<'r, F: Form> Writer<'r, F> {
     }
 
     fn call(&self, out: &mut Vec<u8>, call: &ToolCall) {
-        // The API takes an object only. Whatever else a model sent was answered with an error that shows it.
+        // The API accepts only an object. The result of a call with other arguments is an error that quotes them.
         let input = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
         self.form.call(out, &self.rules.call_id(&call.id), &handoff::tool_name(call.name.as_str()), input);
     }

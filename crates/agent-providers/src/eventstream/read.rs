@@ -2,7 +2,7 @@
 
 use agent_core::{ErrorContext, ErrorKind, EventSink, ProviderError, StreamEvent};
 
-use super::{FrameDecoder, FrameError, HeaderValue, PRELUDE, crc32, message};
+use super::{FrameDecoder, FrameError, HeaderValue, PRELUDE, message};
 use crate::lines;
 use crate::protocol::{Decode, Flow, Frame};
 
@@ -45,7 +45,7 @@ pub(crate) fn read(
 /// frame, which [`message`] reads or rejects.
 pub(super) fn borrowed(frame: &[u8]) -> Option<(Headers<'_>, &[u8])> {
     let (checked, sum) = frame.split_last_chunk()?;
-    if crc32(checked) != u32::from_be_bytes(*sum) {
+    if crc32fast::hash(checked) != u32::from_be_bytes(*sum) {
         return None;
     }
     let (prelude, rest) = checked.split_first_chunk::<PRELUDE>()?;

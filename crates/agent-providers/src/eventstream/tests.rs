@@ -73,7 +73,7 @@ fn a_frame_that_was_changed_on_the_way_is_refused() {
 /// A prelude with a right checksum over wrong lengths.
 fn prelude(length: u32, headers: u32) -> Vec<u8> {
     let mut bytes = [length.to_be_bytes(), headers.to_be_bytes()].concat();
-    bytes.extend_from_slice(&crc32(&bytes).to_be_bytes());
+    bytes.extend_from_slice(&crc32fast::hash(&bytes).to_be_bytes());
     bytes
 }
 
@@ -205,7 +205,7 @@ proptest! {
         let mut bytes = prelude(length, u32::try_from(headers.len()).unwrap());
         bytes.extend_from_slice(&headers);
         bytes.extend_from_slice(&payload);
-        bytes.extend_from_slice(&crc32(&bytes).to_be_bytes());
+        bytes.extend_from_slice(&crc32fast::hash(&bytes).to_be_bytes());
         let read = decode(&[&bytes]);
         let borrowed = read::borrowed(&bytes);
         if let Ok((messages, pending)) = &read {
@@ -235,13 +235,5 @@ proptest! {
         } else {
             prop_assert!(headers.len() > 4, "{headers:?}");
         }
-    }
-
-    #[test]
-    fn the_checksum_is_the_one_of_the_sdk(payload in proptest::collection::vec(any::<u8>(), 0..80)) {
-        let mut framed = Vec::new();
-        aws_smithy_eventstream::frame::write_message_to(&Message::new(payload), &mut framed).unwrap();
-        let (checked, sum) = framed.split_last_chunk().unwrap();
-        prop_assert_eq!(crc32(checked), u32::from_be_bytes(*sum));
     }
 }

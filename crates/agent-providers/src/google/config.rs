@@ -4,24 +4,24 @@
 mod tests;
 
 use agent_core::{ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderError};
-use http::header::{ACCEPT, AUTHORIZATION};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName};
 
 use crate::request;
 
-/// The vendor's own address.
+/// The base address of the vendor.
 const HOST: &str = "https://generativelanguage.googleapis.com";
 
-/// The version of the API that is spoken: newer fields, thinking and signatures among them, are not in `v1`.
+/// The version of the API. `v1` lacks newer fields such as thinking and signatures.
 const VERSION: &str = "/v1beta";
 
-/// The header of the key. A key in the address would be quoted by every log on the way.
+/// The header of the key. A key in the URL would appear in logs.
 pub(crate) const API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 
-/// The method that streams.
+/// The method that streams the reply.
 pub(crate) const METHOD: &str = ":streamGenerateContent";
 
-/// The address. The configured one may end with `/`, with a version, with `/models`, or be whole.
+/// Returns the URL. The configured base may end with `/`, with a version or with `/models`, or be the whole URL.
 ///
 /// # Errors
 /// Returns an error if `base_url` is not a web address, or the model's id contains characters that a URL cannot.
@@ -39,7 +39,7 @@ pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderErro
     request::endpoint(model, HOST, &path).map(streamed)
 }
 
-/// The address with the wish for server-sent events; without it the answer is one JSON list.
+/// Adds the query parameter for server-sent events. Without it the response is one JSON list.
 pub(crate) fn streamed(mut url: reqwest::Url) -> reqwest::Url {
     if !url.query_pairs().any(|(name, _)| name == "alt") {
         url.query_pairs_mut().append_pair("alt", "sse");
@@ -67,11 +67,10 @@ pub(crate) fn segment<'n>(model: &ModelConfig, what: &str, name: &'n str) -> Res
 /// Returns the protocol's headers. The transport then applies those of the model and of the call, which take precedence.
 ///
 /// # Errors
-/// When there is no key, or it cannot be sent.
+/// Returns an error if there is no key, or it contains characters that are invalid in a header.
 pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError> {
     let model = &*request.model;
-    let mut headers = request::json_headers();
-    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    let mut headers = request::stream_headers();
     match request.key().filter(|k| !k.is_empty()) {
         Some(key) => {
             headers.insert(API_KEY, request::credential(model, "", key)?);

@@ -16,7 +16,6 @@ use agent_core::{
     ApiProtocol, Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent,
     Usage,
 };
-use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -47,7 +46,7 @@ pub(crate) struct Decoder {
     surrogates: Surrogates,
     begun: bool,
     blocks: Blocks,
-    /// The call whose arguments come in pieces.
+    /// The call whose arguments arrive in pieces.
     open: Option<Arguments>,
     ids: CallIds,
     /// Ids given in this reply, which a server may repeat.
@@ -55,14 +54,14 @@ pub(crate) struct Decoder {
     /// Metadata of the reply, such as sources and citations. Emitted at its end.
     about: Vec<(&'static str, Value)>,
     stop: Stop,
-    /// Whether a piece came that did not say that it is the last.
+    /// Whether a chunk without a finish reason has arrived.
     goes_on: bool,
-    /// Whether the piece that ends a reply has been seen.
+    /// Whether the chunk that ends the reply has been seen.
     complete: bool,
 }
 
 impl Decoder {
-    /// A decoder for the answer to `request`.
+    /// Creates a decoder for the response to `request`.
     pub(crate) fn new(request: &ModelRequest) -> Self {
         let id = request.model.id.as_str();
         Self {
@@ -85,7 +84,8 @@ impl Decoder {
         }
     }
 
-    /// Reads a piece of the stream, or a list of them: an answer without events is one, and an error may come in one.
+    /// Reads a chunk of the stream or a list of chunks. A response without events is a list, and an error may be in
+    /// one.
     fn read(&mut self, json: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
         if !json.trim_start().starts_with('[') {
             return self.piece(json, sink);
@@ -94,13 +94,7 @@ impl Decoder {
         if json.trim() == "[DONE]" {
             return Ok(());
         }
-        let mended;
-        let json = if Surrogates::suspected(json) && serde_json::from_str::<IgnoredAny>(json).is_err() {
-            mended = self.surrogates.mend(json);
-            &mended
-        } else {
-            json
-        };
+        let json = &*self.surrogates.mend_whole(json);
         let list: Vec<&RawValue> = serde_json::from_str(json).map_err(unreadable)?;
         list.into_iter().try_for_each(|item| self.piece(item.get(), sink))
     }
@@ -146,7 +140,7 @@ impl Decoder {
             known = true;
             if let Some(usage) = total(usage) {
                 sink(StreamEvent::Usage(usage));
-                // Old servers say in every piece that it is the last: that one is, is sure only of a server that does not,
+                // Old servers send a finish reason in every chunk. It is reliable only if an earlier chunk had none,
                 // and counts the tokens with it. Otherwise the end of the stream is waited for.
                 self.complete |= self.goes_on && self.stop.is_said();
             }
@@ -167,7 +161,7 @@ impl Decoder {
         json: &str,
         sink: &mut EventSink<'_>,
     ) -> Result<(), ProviderError> {
-        // The parts as they stand there, once one of them has to be carried.
+        // The unchanged JSON text of the parts, parsed when a part is needed.
         let mut raw: Option<Vec<Value>> = None;
         let parts =
             candidate.content.as_ref().and_then(|content| content.parts.as_deref()).unwrap_or_default();
@@ -181,7 +175,7 @@ impl Decoder {
                     let raw = raw.get_or_insert_with(|| raw_parts(json));
                     self.carry(kind, raw.get_mut(at).map(Value::take), sink);
                 }
-                // A part of nothing but a signature.
+                // A part that contains only a signature.
                 _ => self.say("", part.signature.as_str(), part.thought, sink),
             }
         }

@@ -21,8 +21,8 @@ use format::Format;
 
 pub(super) use format::answer_tool;
 
-/// The member of a function that holds its schema. It takes JSON Schema as it is; the older `parameters` takes a
-/// dialect of OpenAPI.
+/// The member of a function for its schema. It accepts JSON Schema; the older `parameters` accepts a dialect of
+/// OpenAPI.
 const SCHEMA: &str = "parametersJsonSchema";
 
 /// Writes the body.

@@ -13,7 +13,7 @@ use super::wire::{Detail, ErrorBody};
 use crate::protocol::Rejection;
 use crate::rejection::{self, VendorError};
 
-/// Reasons in the details that say more than status and text.
+/// Reasons in the details that are more specific than status and text.
 const REASONS: &[(&str, ErrorKind)] = &[
     ("API_KEY_INVALID", ErrorKind::Auth),
     ("API_KEY_EXPIRED", ErrorKind::Auth),
@@ -30,7 +30,7 @@ const REASONS: &[(&str, ErrorKind)] = &[
     ("RATE_LIMIT_EXCEEDED", ErrorKind::RateLimited),
 ];
 
-/// The status with which the vendor says that a call was cancelled on its side.
+/// The status of a call that was cancelled by the vendor.
 const CANCELLED: u16 = 499;
 
 /// Reads an error answer. The wait of a header and the request id are added by the transport.
@@ -44,7 +44,7 @@ pub(crate) fn rejected(request: &ModelRequest, rejection: &Rejection<'_>) -> Pro
     }
 }
 
-/// Reads an error that came in place of a piece of the answer, with or without `error` around it.
+/// Parses an error instead of a chunk, with or without a surrounding `error` member.
 pub(super) fn in_stream(body: &str) -> ProviderError {
     let read = serde_json::from_str(body).ok().and_then(|body| read(&body, None));
     read.unwrap_or_else(|| {
@@ -55,7 +55,7 @@ pub(super) fn in_stream(body: &str) -> ProviderError {
 
 fn read(body: &Value, status: Option<u16>) -> Option<ProviderError> {
     let vendor = VendorError::from_value(body)?;
-    // An error may come alone, under `error`, or in a list.
+    // An error may be the root, a member `error`, or an item of a list.
     let object = body.as_array().and_then(|list| list.first()).unwrap_or(body);
     let object = object.get("error").unwrap_or(object);
     let details = ErrorBody::deserialize_from(object).details;

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-/// A model's generation: 2.5 is `(2, 5)`. Of a name without a number nothing is known.
+/// The generation of a model: 2.5 is `(2, 5)`. It is unknown for a name without a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Generation {
     major: u32,
@@ -18,7 +18,7 @@ const NEWEST: Generation = Generation { major: 3, minor: 0 };
 pub(super) struct Known {
     /// `None` for a model that is no Gemini.
     generation: Option<Generation>,
-    /// Whether it draws or speaks, and then does not think.
+    /// Whether the model generates images or speech. Such models do not think.
     makes_media: bool,
 }
 
@@ -51,7 +51,8 @@ impl Known {
         self.generation.is_some_and(|g| g >= NEWEST)
     }
 
-    /// Whether anything is known of it: others speak the protocol too, Gemma among them, and take fewer options.
+    /// Returns whether the model is a known Gemini model. Other models with this protocol, such as Gemma, accept fewer
+    /// options.
     pub(super) fn is_gemini(self) -> bool {
         self.generation.is_some()
     }

@@ -17,7 +17,7 @@ pub(super) const GROUNDING: &str = "groundingMetadata";
 pub(super) const CITATIONS: &str = "citationMetadata";
 pub(super) const PAGES: &str = "urlContextMetadata";
 
-/// A piece of a streamed answer, or a whole one.
+/// A chunk of a streamed response, or a whole response.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Chunk<'a> {
@@ -70,7 +70,7 @@ pub(super) struct Usage {
     /// Thinking is not in it.
     pub(super) candidates_token_count: Option<Count>,
     pub(super) thoughts_token_count: Option<Count>,
-    /// What the vendor's own tools put into the prompt; it is not in the prompt's count.
+    /// The tokens that the vendor's own tools added to the prompt. The prompt's count does not include them.
     pub(super) tool_use_prompt_token_count: Option<Count>,
     pub(super) total_token_count: Option<Count>,
 }
@@ -111,7 +111,7 @@ pub(super) struct FunctionCall<'a> {
     pub(super) id: Text<'a>,
     #[serde(borrow)]
     pub(super) name: Text<'a>,
-    /// The object, as it stands there.
+    /// The unchanged JSON text of the object.
     #[serde(borrow)]
     pub(super) args: Option<&'a RawValue>,
     /// Pieces of the arguments, if the request enables them.
@@ -121,7 +121,7 @@ pub(super) struct FunctionCall<'a> {
     pub(super) will_continue: Option<bool>,
 }
 
-/// A value, or a piece of a text, and its place in the arguments.
+/// A value or a piece of a text, with its path in the arguments.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct PartialArg<'a> {
@@ -135,7 +135,7 @@ pub(super) struct PartialArg<'a> {
     pub(super) will_continue: bool,
 }
 
-/// Members that say something about a part and are none of its kinds.
+/// Members that describe a part and do not determine its kind.
 const ABOUT_PART: &[&str] = &["videoMetadata", "partMetadata", "mediaResolution"];
 
 impl<'de: 'a, 'a> Deserialize<'de> for Part<'a> {
@@ -174,7 +174,7 @@ impl<'de> Visitor<'de> for PartVisitor {
     }
 }
 
-/// The parts as they stand there, for those that are carried.
+/// The unchanged JSON text of the parts.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RawChunk {
@@ -223,7 +223,7 @@ pub(super) struct Metadata {
     pub(super) quota_limit: Option<String>,
 }
 
-/// The entries that have the form that is read; others are passed over.
+/// Reads the entries of the expected form and skips others.
 fn lenient<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Detail>, D::Error> {
     let entries = match Value::deserialize(deserializer).map_err(de::Error::custom)? {
         Value::Array(entries) => entries,

@@ -16,14 +16,14 @@ use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::VendorError;
 use crate::surrogates::Surrogates;
 
-/// State between two lines.
+/// The state between two lines.
 #[derive(Debug)]
 pub(super) struct Decoder {
     begun: bool,
     blocks: Blocks,
     called: bool,
     ids: CallIds,
-    /// Ids given in this reply, which a server may repeat.
+    /// The ids of this reply, because a server may repeat an id.
     given: Vec<String>,
     reason: Option<String>,
     surrogates: Surrogates,
@@ -85,7 +85,7 @@ impl Decoder {
         Ok(Flow::Done)
     }
 
-    /// A call always comes whole.
+    /// A call always arrives complete.
     fn call(&mut self, call: &Call<'_>, sink: &mut EventSink<'_>) {
         let index = self.blocks.start(sink);
         let id = match call.id.filled().filter(|id| !self.given.iter().any(|g| g == id)) {
@@ -139,7 +139,7 @@ impl Decode for Decoder {
     }
 }
 
-/// More of a line that has been read once already.
+/// The further members of a line that has been parsed before.
 fn also<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, ProviderError> {
     serde_json::from_str(json).map_err(unreadable)
 }

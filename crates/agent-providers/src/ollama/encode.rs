@@ -17,7 +17,7 @@ use crate::protocol::HttpRequest;
 use crate::request;
 use crate::tool_schema::declared;
 
-/// The mark of a unit that cannot be said: it holds a picture by its address.
+/// Marks a unit that cannot be sent, because it refers to an image by address.
 const CANNOT_BE_SAID: u32 = u32::MAX;
 
 /// The text before images from tool results.
@@ -181,13 +181,13 @@ fn cannot(request: &ModelRequest, what: &str, advice: &str) -> ProviderError {
     ProviderError::new(ErrorKind::Other, context)
 }
 
-/// One unit as messages, separated by commas.
+/// Encodes one unit as messages, separated by commas.
 struct Out {
     bytes: Vec<u8>,
     by_address: bool,
 }
 
-/// Text and pictures of a message.
+/// The text and the images of a message.
 #[derive(Default)]
 struct Said<'c> {
     text: String,

@@ -15,14 +15,14 @@ pub(super) struct Line<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// What the first line says besides.
+/// Further members of the first line.
 #[derive(Debug, Deserialize)]
 pub(super) struct Opening<'a> {
     #[serde(borrow, default)]
     pub(super) model: Text<'a>,
 }
 
-/// What the last line says besides.
+/// Further members of the last line.
 #[derive(Debug, Deserialize)]
 pub(super) struct Closing<'a> {
     #[serde(borrow, default)]
@@ -55,7 +55,7 @@ pub(super) struct Call<'a> {
 pub(super) struct Function<'a> {
     #[serde(borrow, default)]
     pub(super) name: Text<'a>,
-    /// The object, as it stands there.
+    /// The unchanged JSON text of the object.
     #[serde(borrow, default)]
     pub(super) arguments: Option<&'a RawValue>,
 }

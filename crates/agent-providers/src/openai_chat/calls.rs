@@ -60,12 +60,12 @@ impl OpenCall {
 }
 
 impl Calls {
-    /// Whether there is none.
+    /// Returns whether there is no call.
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Takes a piece. `next` is the index of the next block of the reply.
+    /// Applies a piece. `next` is the index of the next block of the reply.
     pub(super) fn push(&mut self, piece: &Piece<'_>, next: &mut u32, sink: &mut EventSink<'_>) {
         let Piece { wire, id, name, arguments, signature } = *piece;
         let at = match self.find(wire, id, name) {
@@ -107,13 +107,13 @@ impl Calls {
         }
     }
 
-    /// The call that a piece belongs to; `None` when it begins a new one.
+    /// Returns the call to which a piece belongs, or `None` if it begins a new one.
     fn find(&self, wire: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let other = |call: &OpenCall| !id.is_empty() && !call.id.is_empty() && call.id != id;
         if wire.is_some() {
             let at = self.open.iter().rposition(|c| c.wire == wire)?;
             let call = self.open.get(at)?;
-            // A new id and a name after arguments that are whole: the next call under the same index.
+            // A new id and a name after complete arguments begin the next call under the same index.
             let begins = other(call) && !name.is_empty() && call.is_whole();
             return (!begins).then_some(at);
         }
@@ -132,7 +132,7 @@ impl Calls {
         (!begins).then_some(at)
     }
 
-    /// Ends every call; one without an id gets one.
+    /// Ends every call. A call without an id gets a generated one.
     pub(super) fn end(&mut self, ids: &mut CallIds, sink: &mut EventSink<'_>) {
         for call in self.open.drain(..) {
             if call.id.is_empty() {

@@ -27,14 +27,14 @@ const DONE: &str = "[DONE]";
 const VARYING: Varying =
     Varying { unread: &["created", "logprobs", "obfuscation", "token_id", "token_ids"], repeated: &["text"] };
 
-/// State between two chunks.
+/// The state between two chunks.
 #[derive(Debug)]
 pub(super) struct Decoder {
     begun: bool,
     blocks: Blocks,
     calls: Calls,
     ids: CallIds,
-    /// Thinking parts that must be sent back as they came, pieces of one part joined.
+    /// The thinking parts that must be sent back unchanged, with the pieces of one part joined.
     details: Vec<Value>,
     refusal: String,
     reason: Option<String>,
@@ -168,12 +168,12 @@ impl Decoder {
         let thought =
             thoughts.iter().zip(REASONING_FIELDS).find_map(|(text, field)| Some((text.filled()?, field)));
         if let Some((text, field)) = thought {
-            // The signature of a thinking block is the field that it came in, where it has one of its own.
+            // If thinking has its own field, the signature of its block is the name of that field.
             self.blocks.think(text, field, sink);
         }
         let mut joined = true;
         for detail in delta.reasoning_details.iter().flatten() {
-            // A shape with details continues the last one, which may be another one from now on.
+            // A shape with details continues the last detail, which may change here.
             self.shape.forget();
             if thought.is_none()
                 && let Some(text) =
@@ -280,7 +280,7 @@ impl Decode for Decoder {
         Ok(())
     }
 
-    /// Usage comes after the reason, and after both only `[DONE]`, which some servers do not send.
+    /// The usage follows the reason, and only `[DONE]` follows both, which some servers do not send.
     fn is_complete(&self) -> bool {
         self.reason.is_some() && self.counted
     }
@@ -327,7 +327,7 @@ fn usual<'d>(delta: &'d Delta<'_>, joined: bool) -> Option<(Usual, &'d str)> {
         (Some(text), None, [], []) => Some((Usual::Text, text)),
         (None, Some((text, field)), details, []) if thoughts.next().is_none() => match details {
             [] => Some((Usual::Thought(field), text)),
-            // A detail is stored with all its members, so none of them may vary unseen.
+            // A detail is stored with all its members, so a shape must not hide a change of one.
             [detail] if joined && VARYING.unread.iter().all(|name| detail.get(name).is_none()) => {
                 let repeats = detail.get("text").and_then(Value::as_str) == Some(text);
                 repeats.then_some((Usual::Detailed(field), text))

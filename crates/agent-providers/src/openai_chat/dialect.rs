@@ -14,29 +14,29 @@ use crate::handoff::wire_key;
 /// How one server speaks Chat Completions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Dialect {
-    /// The address when the model names none.
+    /// The base address if the model has none.
     pub(super) base: &'static str,
-    /// How the key is sent.
+    /// The header for the key.
     pub(super) auth: Auth,
-    /// The field that limits the output.
+    /// The name of the field that limits the output.
     pub(super) max_tokens: Cow<'static, str>,
-    /// The system prompt goes under `developer`.
+    /// Whether the system prompt has the role `developer`.
     pub(super) developer_role: bool,
-    /// `reasoning_effort` is understood.
+    /// Whether the server accepts `reasoning_effort`.
     pub(super) reasoning_effort: bool,
-    /// `stream_options.include_usage` is understood.
+    /// Whether the server accepts `stream_options.include_usage`.
     pub(super) usage_in_stream: bool,
-    /// `store` is understood.
+    /// Whether the server accepts `store`.
     pub(super) store: bool,
-    /// A tool message carries the tool's name.
+    /// Whether a tool message contains the name of the tool.
     pub(super) tool_result_name: bool,
-    /// An assistant message is required between tool results and a user message.
+    /// Whether an assistant message is required between tool results and a user message.
     pub(super) assistant_after_tool_result: bool,
-    /// `strict` is understood in tools.
+    /// Whether the server accepts `strict` in tools.
     pub(super) strict_tools: bool,
-    /// `prompt_cache_key` is understood.
+    /// Whether the server accepts `prompt_cache_key`.
     pub(super) prompt_cache_key: bool,
-    /// Where earlier thinking is sent back.
+    /// The field in which earlier thinking is sent back.
     pub(super) replay: Replay,
     /// The form in which a request enables thinking.
     pub(super) thinking: ThinkingFormat,
@@ -48,32 +48,32 @@ pub(super) struct Dialect {
     pub(super) json_schema: bool,
 }
 
-/// How the key is sent.
+/// The header for the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Auth {
-    /// `Authorization: Bearer`; a call without a key is refused before it is sent.
+    /// `Authorization: Bearer`. A call without a key fails before it is sent.
     Bearer,
     /// `Authorization: Bearer` if there is a key.
     OptionalBearer,
-    /// `api-key`.
+    /// The header `api-key`.
     ApiKey,
 }
 
-/// Where an assistant message carries its earlier thinking.
+/// The field of an assistant message for its earlier thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Replay {
-    /// Nowhere.
+    /// Thinking is not sent back.
     Omit,
-    /// In the field it came in.
+    /// The field in which the server sent it.
     AsReceived,
-    /// In this field.
+    /// A fixed field.
     Field(&'static str),
 }
 
 /// Which tool-call ids are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ids {
-    /// `[A-Za-z0-9_-]`, at most so many.
+    /// Characters of `[A-Za-z0-9_-]`, up to this number.
     Word(usize),
     /// Exactly nine letters and digits (Mistral).
     NineAlphanumeric,
@@ -344,7 +344,7 @@ impl Dialect {
         };
         let ids = match self.ids {
             Ids::NineAlphanumeric => Cow::Borrowed("nine"),
-            // The limits of the table; the key is made for each request.
+            // The limits in the table, which avoid an allocation for each request.
             Ids::Word(40) => Cow::Borrowed("40"),
             Ids::Word(64) => Cow::Borrowed("64"),
             Ids::Word(max) => Cow::Owned(max.to_string()),
@@ -355,8 +355,8 @@ impl Dialect {
     }
 }
 
-/// The vendor that the address or, without one, the name belongs to. A vendor's name with another address counts as
-/// the vendor's protocol behind a proxy, unless the address is another vendor's.
+/// Returns the vendor of the address, or of the provider name if there is no address. A vendor's name with an unknown
+/// address means a proxy for that vendor.
 fn vendor(model: &ModelConfig) -> Option<&'static Vendor> {
     let by_name = || {
         let name = match model.provider.as_str() {
@@ -372,21 +372,21 @@ fn vendor(model: &ModelConfig) -> Option<&'static Vendor> {
     };
     let Some(base) = &model.base_url else { return by_name() };
     let host = host(base);
-    // An address in digits is no vendor's.
+    // A numeric address belongs to no vendor.
     if host.bytes().next_back().is_none_or(|last| last.is_ascii_digit()) {
         return by_name();
     }
     VENDORS.iter().find(|v| v.hosts.iter().any(|h| is_under(host, h))).or_else(by_name)
 }
 
-/// The host of an address.
+/// Returns the host of an address.
 fn host(base: &str) -> &str {
     let rest = base.split_once("://").map_or(base, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     authority.split(':').next().unwrap_or_default()
 }
 
-/// Whether `host` is `domain` or lies under it.
+/// Returns whether `host` is `domain` or one of its subdomains.
 fn is_under(host: &str, domain: &str) -> bool {
     host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }

@@ -9,7 +9,7 @@ mod unit;
 mod tests;
 
 use agent_core::{Encoded, ModelRequest, ProviderError, UnitKind, WireKey};
-use http::header::{self, HeaderName, HeaderValue};
+use http::header::{self, HeaderName};
 
 use super::dialect::{Auth, Dialect};
 use super::options;
@@ -31,8 +31,7 @@ pub(super) fn request(request: &ModelRequest) -> Result<HttpRequest, ProviderErr
     let model = &request.model;
     let dialect = Dialect::of(model);
     let url = request::endpoint(model, dialect.base, "/chat/completions")?;
-    let mut headers = request::json_headers();
-    headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+    let mut headers = request::stream_headers();
     let key = request.key().filter(|k| !k.is_empty());
     match (dialect.auth, key) {
         (Auth::ApiKey, Some(key)) => {
@@ -118,14 +117,14 @@ fn messages(out: &mut Vec<u8>, request: &ModelRequest, dialect: &Dialect) {
     } else {
         Handoff::each_form(&request.history, key, |unit| encoder.encode(unit), |form| write(out, form));
     }
-    // The second-to-last message. Only those whose content is a list can carry it; the nearest earlier one takes its place.
+    // The marker belongs to the second-to-last message. If its content is not a list, the nearest earlier one gets it.
     if let Some(at) = marks.before_last() {
         out.splice(at..at, CACHE_MARKER.iter().copied());
     }
     out.push(b']');
 }
 
-/// Writes the conversation with a word of the assistant wherever something else follows the results of tools.
+/// Writes the conversation, with a short assistant message between the results of tools and a user message.
 fn bridged(
     out: &mut Vec<u8>,
     request: &ModelRequest,
@@ -142,7 +141,7 @@ fn bridged(
                     return;
                 }
                 if after_results && unit.reply().is_none() {
-                    // Results precede it.
+                    // Results precede the unit.
                     out.push(b',');
                     out.extend_from_slice(BRIDGE);
                 }

@@ -11,7 +11,7 @@ use crate::request::prompt_cache_key;
 /// The smallest thinking budget that the models behind OpenRouter accept.
 const MIN_BUDGET: u32 = 1_024;
 
-/// Whether the system prompt goes under `developer`: only models that think know that role.
+/// Returns whether the system prompt has the role `developer`, which only reasoning models accept.
 pub(super) fn wants_developer(request: &ModelRequest, dialect: &Dialect) -> bool {
     match request.model.dialect.developer_role {
         Some(set) => set,

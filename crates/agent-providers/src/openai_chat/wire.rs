@@ -34,7 +34,7 @@ pub(super) struct Chunk<'a> {
     pub(super) error: Option<Box<Value>>,
 }
 
-/// The one choice that is read: of several, the one with index 0.
+/// The choice that is read. If there are several, it is the one with index 0.
 #[derive(Debug, Default)]
 pub(super) struct Choices<'a> {
     pub(super) first: Option<Choice<'a>>,
@@ -48,12 +48,12 @@ pub(super) struct Choice<'a> {
     pub(super) index: Count,
     #[serde(borrow, default)]
     pub(super) delta: Option<Box<Delta<'a>>>,
-    /// In place of `delta` in an answer that is no stream.
+    /// Replaces `delta` in a response that is not a stream.
     #[serde(borrow, default)]
     pub(super) message: Option<Box<Delta<'a>>>,
     #[serde(borrow, default)]
     pub(super) finish_reason: Text<'a>,
-    /// Moonshot puts it here.
+    /// The usage, in the place in which Moonshot sends it.
     #[serde(default)]
     pub(super) usage: Option<Box<Usage>>,
 }
@@ -76,7 +76,7 @@ pub(super) struct Delta<'a> {
     pub(super) tool_calls: Option<Vec<Call<'a>>>,
 }
 
-/// A text, or Mistral's list of parts. The thinking of a part is either as well.
+/// A text, or Mistral's list of parts. The thinking of a part has the same two forms.
 #[derive(Debug)]
 pub(super) enum Body<'a> {
     Text(Text<'a>),
@@ -93,7 +93,7 @@ pub(super) struct Part<'a> {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Call<'a> {
-    /// Which call of the reply this belongs to.
+    /// The number of the call in the reply.
     #[serde(default)]
     pub(super) index: Option<Count>,
     #[serde(borrow, default)]
@@ -112,7 +112,7 @@ pub(super) struct Function<'a> {
     pub(super) arguments: Arguments<'a>,
 }
 
-/// Arguments: a piece of their text, or, from some servers, the object itself.
+/// The arguments: a piece of their text or, from some servers, the object itself.
 #[derive(Debug, Default)]
 pub(super) struct Arguments<'a>(pub(super) Cow<'a, str>);
 
@@ -126,7 +126,7 @@ pub(super) struct Usage {
     pub(super) completion_tokens_details: Option<CompletionDetails>,
     /// DeepSeek's name for cached tokens.
     pub(super) prompt_cache_hit_tokens: Count,
-    /// Moonshot's name for them.
+    /// Moonshot's name for cached tokens.
     pub(super) cached_tokens: Count,
 }
 

@@ -4,18 +4,18 @@
 mod tests;
 
 use agent_core::{ApiProtocol, ErrorKind, ModelConfig, ModelRequest, ProviderError};
-use http::header::{ACCEPT, AUTHORIZATION};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName};
 
 use crate::request;
 
-/// The header in which servers that are not the vendor's may want the key.
+/// The header in which some compatible servers expect the key.
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
 
-/// The vendor's own address.
+/// The base address of the vendor.
 const HOST: &str = "https://api.openai.com/v1";
 
-/// Others who speak the protocol, by the name of the provider.
+/// The base addresses of other vendors with this protocol, by provider name.
 const OTHERS: &[(&str, &str)] = &[
     ("deepseek", "https://api.deepseek.com/v1"),
     ("groq", "https://api.groq.com/openai/v1"),
@@ -23,10 +23,10 @@ const OTHERS: &[(&str, &str)] = &[
     ("xai", "https://api.x.ai/v1"),
 ];
 
-/// The address of the endpoint. The configured one may end with `/` or with the whole path.
+/// Returns the URL of the endpoint. The configured base may end with `/` or with the whole path.
 ///
 /// # Errors
-/// When it is no address of the web, or there is none for this provider.
+/// Returns an error if the base is not a web address, or no base is known for the provider.
 pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderError> {
     let known = OTHERS.iter().find(|(name, _)| *name == model.provider).map(|(_, base)| *base);
     let base = known.or_else(|| (model.provider == "openai").then_some(HOST));
@@ -37,44 +37,38 @@ pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderErro
     request::endpoint(model, base.unwrap_or(HOST), "/responses")
 }
 
-/// Where the system prompt goes.
+/// The place of the system prompt in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SystemPrompt {
-    /// Under `instructions`.
+    /// In the member `instructions`.
     Instructions,
-    /// As the first item of the input: xAI refuses instructions.
+    /// As the first item of the input, because xAI rejects instructions.
     Input,
 }
 
-/// Where the server of this model wants the system prompt.
+/// Returns the place of the system prompt for the server of this model.
 pub(super) fn system_prompt(model: &ModelConfig) -> SystemPrompt {
-    if model.provider == "xai" || host(model) == Some("api.x.ai") {
+    if model.provider == "xai" || request::https_host(model) == Some("api.x.ai") {
         SystemPrompt::Input
     } else {
         SystemPrompt::Instructions
     }
 }
 
-fn host(model: &ModelConfig) -> Option<&str> {
-    let rest = model.base_url.as_deref()?.trim().strip_prefix("https://")?;
-    rest.split(['/', ':', '?']).next()
-}
-
 /// Returns whether requests go to the vendor's own models, directly or on Azure, rather than to a compatible server.
 pub(super) fn is_vendor(model: &ModelConfig) -> bool {
     model.api == ApiProtocol::AzureOpenAiResponses
         || model.provider == "openai"
-        || host(model) == Some("api.openai.com")
+        || request::https_host(model) == Some("api.openai.com")
 }
 
 /// Returns the protocol's headers. The transport then applies those of the model and of the call, which take precedence.
 ///
 /// # Errors
-/// When there is no key where one is needed, or it cannot be sent.
+/// Returns an error if a required key is missing, or contains characters that are invalid in a header.
 pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError> {
     let model = &*request.model;
-    let mut headers = request::json_headers();
-    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    let mut headers = request::stream_headers();
     match request.key().filter(|k| !k.is_empty()) {
         Some(key) => {
             headers.insert(AUTHORIZATION, request::credential(model, "Bearer ", key)?);

@@ -44,12 +44,12 @@ pub(super) struct Decoder {
     output: Output,
     ending: Option<Ending>,
     surrogates: Surrogates,
-    /// The usual delta, and where it belongs.
+    /// The shape of the most recent delta, and the position of its block.
     shape: Shape<Place>,
 }
 
 impl Decoder {
-    /// A decoder for the answer to `request`.
+    /// Creates a decoder for the response to `request`.
     pub(super) fn new(request: &ModelRequest) -> Self {
         Self {
             model: request.model.id.clone(),
@@ -61,7 +61,7 @@ impl Decoder {
         }
     }
 
-    /// Reads a delta that differs from an earlier one in a piece of text only. Whether it was one.
+    /// Reads a delta that differs from an earlier one only in its text. Returns whether it did.
     fn usual(&mut self, json: &str, sink: &mut EventSink<'_>) -> bool {
         let Some((place, text)) = self.shape.read(json) else { return false };
         self.output.more(place, &text, sink)
@@ -128,7 +128,7 @@ impl Decoder {
                 return Ok(Flow::Done);
             }
             _ if name == "error" || (name.is_empty() && event.error.is_some()) => {
-                // What has come is kept, the encrypted forms with it.
+                // The received output is preserved, including the encrypted forms.
                 output.seal(sink);
                 return Err(error::event(frame.data));
             }
@@ -149,7 +149,7 @@ impl Decoder {
         sink(StreamEvent::Start { response_id: response.id.filled(), model });
     }
 
-    /// Takes the last event: what of the output had not come yet, the tokens, and how it ended.
+    /// Applies the last event: the output that has not arrived yet, the token counts and the end of the reply.
     fn terminal(
         &mut self,
         name: &str,

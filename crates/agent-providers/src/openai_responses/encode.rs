@@ -71,7 +71,7 @@ fn encode_tools(definitions: &[ToolDefinition], strict: bool) -> Vec<u8> {
     out
 }
 
-/// Writes the conversation, behind this system prompt.
+/// Writes the conversation after this system prompt.
 fn input(out: &mut Vec<u8>, request: &ModelRequest, system: Option<&str>) {
     let writer = items::Writer::new(request);
     let key = writer.key(request);

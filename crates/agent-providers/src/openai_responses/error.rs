@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::rejection::VendorError;
 
-/// Codes of errors that may not come again. The vendor documents a few dozen codes; all others are about the request.
+/// Codes of errors that a retry may resolve. The other codes that the vendor documents concern the request.
 const PASSING: &[&str] = &[
     "server_error",
     "internal_error",
@@ -33,10 +33,10 @@ const PASSING: &[&str] = &[
     "unknown_error",
 ];
 
-/// The most characters of an error that has no known shape that are quoted.
+/// The maximum number of characters that are quoted of an error of an unknown form.
 const MAX_QUOTED: usize = 500;
 
-/// Reads an error object that came in the middle of a stream, or in place of one.
+/// Parses an error object inside of a stream or instead of one.
 pub(super) fn event(json: &str) -> ProviderError {
     let vendor = VendorError::from_body(json.as_bytes()).unwrap_or_else(|| VendorError {
         message: json.chars().take(MAX_QUOTED).collect(),
@@ -93,7 +93,7 @@ pub(super) fn failed(error: Option<&RawValue>) -> ProviderError {
     }
 }
 
-/// An error of this kind, with the vendor's word for it.
+/// Returns an error of this kind with the vendor's code.
 pub(super) fn fail(kind: ErrorKind, message: &str, code: Option<&str>) -> ProviderError {
     let mut context = ErrorContext::new(message);
     context.code = code.map(str::to_owned);
@@ -111,7 +111,7 @@ pub(super) fn unreadable(cause: serde_json::Error) -> ProviderError {
         .map_context(|context| context.source = Some(cause.into()))
 }
 
-/// A JSON body that is no reply.
+/// Returns the error of a JSON body that is not a reply.
 pub(super) fn no_output() -> ProviderError {
     fail(ErrorKind::Api, "the answer has no `output` and is none of the Responses API", None).map_context(
         |context| context.advice = Some("check base_url and the protocol of this model".to_owned()),

@@ -21,7 +21,7 @@ pub(super) const TEXTS: [&str; 2] = ["summary", "content"];
 /// The member with the encrypted form of reasoning.
 const ENCRYPTED: &str = "encrypted_content";
 
-/// The longest name of an item that the API takes back, in bytes.
+/// The maximum length of an item id that the API accepts, in bytes.
 const MAX_ID: usize = 64;
 
 /// The mark of a message: its name and its phase. `None` when it has neither.
@@ -30,8 +30,8 @@ pub(super) fn of_message(id: &str, phase: &str) -> Option<String> {
     written(members.map(|(key, value)| (key.to_owned(), Value::from(value))).collect())
 }
 
-/// The mark of a call: what its item holds besides call id, name and arguments. The type is kept where it is not the
-/// usual one.
+/// The mark of a call: the members of its item except call id, name and arguments. The type is included if it is not
+/// the usual one.
 pub(super) fn of_call(mut item: Map<String, Value>) -> Option<String> {
     for member in ["call_id", "name", "arguments", "input", "status"] {
         item.remove(member);
@@ -44,12 +44,12 @@ fn written(mark: Map<String, Value>) -> Option<String> {
     (!mark.is_empty()).then(|| Value::Object(mark).to_string())
 }
 
-/// Reads a mark; of what is none, nothing.
+/// Parses a mark. Returns nothing if the text is not a mark.
 pub(super) fn read(signature: &str) -> Map<String, Value> {
     serde_json::from_str(signature).unwrap_or_default()
 }
 
-/// The name in a mark, where it is one that the API takes back.
+/// Returns the id in a mark if the API accepts it.
 pub(super) fn id<'m>(mark: &'m Map<String, Value>, prefix: &str) -> Option<&'m str> {
     let id = mark.get("id").and_then(Value::as_str)?;
     (id.starts_with(prefix) && id.len() <= MAX_ID).then_some(id)
@@ -80,8 +80,8 @@ fn text(part: &Value) -> Option<&str> {
     part.get("text").and_then(Value::as_str)
 }
 
-/// The reasoning item that these blocks were made of. Without `kept` it is made anew, nameless, which the API takes.
-/// `None` when the blocks are not those of the item.
+/// Returns the reasoning item of these blocks. Without `kept` it has no id, which the API accepts. `None` when the
+/// blocks are not those of the item.
 pub(super) fn reasoning(
     kept: Option<&Map<String, Value>>,
     blocks: &[&ThinkingContent],
@@ -121,11 +121,11 @@ pub(super) fn is_whole(item: &Map<String, Value>, takes_words: TakesWords) -> bo
     item.contains_key(ENCRYPTED) || (takes_words == TakesWords::Yes && words())
 }
 
-/// Whether a server takes reasoning in words.
+/// Whether a server accepts reasoning as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TakesWords {
     /// It does.
     Yes,
-    /// It takes the encrypted form only.
+    /// The server accepts only the encrypted form.
     No,
 }

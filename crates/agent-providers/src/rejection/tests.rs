@@ -5,7 +5,7 @@ use super::*;
 #[track_caller]
 fn check(status: u16, body: &str, kind: ErrorKind, message: &str) {
     let request = ModelRequest::new(ModelConfig::openai("gpt-x", "X", "sk-key"), agent_core::History::new());
-    let error = read(&request, &Rejection { status, body: body.as_bytes() });
+    let error = read(&request, &Rejection { status, body: body.as_bytes(), error_type: None });
     assert_eq!(error.kind(), kind, "{status} {body}");
     assert_eq!(error.context().unwrap().message, message, "{status} {body}");
     assert_eq!(error.status(), Some(status));
@@ -86,6 +86,6 @@ fn an_error_in_a_stream_without_a_status_is_judged_by_its_words() {
 #[test]
 fn advice_names_where_the_key_is_kept() {
     let request = ModelRequest::new(ModelConfig::openai("gpt-x", "X", "sk-key"), agent_core::History::new());
-    let error = read(&request, &Rejection { status: 401, body: b"" });
+    let error = read(&request, &Rejection { status: 401, body: b"", error_type: None });
     assert!(error.to_string().contains("OPENAI_API_KEY"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! Encodes requests to the server. Each unit of the history is encoded once.
 
 use agent_core::{Encoded, ModelRequest, ProviderError, Unit, WireKey};
-use http::header::{self, HeaderValue};
+use http::header;
 
 use super::Remote;
 use super::wire::VERSION;
@@ -19,8 +19,7 @@ const EXAMPLE: &str = "https://host:port";
 pub(super) fn request(remote: &Remote, request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
     let server = request.model.as_ref().clone().with_base_url(&remote.base_url);
     let url = request::endpoint(&server, EXAMPLE, PATH)?;
-    let mut headers = request::json_headers();
-    headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+    let mut headers = request::stream_headers();
     headers.insert(header::AUTHORIZATION, request::credential(&request.model, "Bearer ", &remote.token)?);
     Ok(HttpRequest { url, headers, body: body(request) })
 }

@@ -269,7 +269,8 @@ fn a_stream_without_its_last_frame_is_an_error_that_may_be_tried_again() {
 fn a_refusal_of_the_server_says_what_to_do_here() {
     #[track_caller]
     fn check(status: u16, body: &str, kind: ErrorKind, advice: &str) {
-        let error = remote().rejected(&asked(), &Rejection { status, body: body.as_bytes() });
+        let error =
+            remote().rejected(&asked(), &Rejection { status, body: body.as_bytes(), error_type: None });
         assert_eq!(error.kind(), kind);
         let said = error.context().unwrap().advice.clone().unwrap_or_default();
         assert!(said.contains(advice), "{said}");

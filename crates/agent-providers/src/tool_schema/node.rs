@@ -51,7 +51,7 @@ impl<'a> Writer<'a> {
                     _ => continue,
                 },
                 "items" => match value {
-                    // Until draft 2019-09 a list of schemas stood here, and the one for the others beside it.
+                    // Until draft 2019-09 this was a list of schemas, with a separate keyword for further items.
                     Value::Array(parts) => {
                         if !parts.is_empty() {
                             out.insert("prefixItems".to_owned(), self.list(parts, depth));
@@ -80,7 +80,7 @@ impl<'a> Writer<'a> {
                     Some(values) if !values.is_empty() => value.clone(),
                     _ => continue,
                 },
-                // In draft 4 these said whether the bound beside them is a part of the range.
+                // In draft 4 these keywords are booleans that exclude the bound from the range.
                 "exclusiveMinimum" | "exclusiveMaximum" if !value.is_number() => continue,
                 _ => value.clone(),
             };
@@ -133,7 +133,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The types that there are; `None` where none is left.
+/// Returns the known types, or `None` if there is none.
 fn kinds(value: &Value) -> Option<Value> {
     let is_known = |kind: &Value| kind.as_str().is_some_and(|kind| TYPES.contains(&kind));
     match value {

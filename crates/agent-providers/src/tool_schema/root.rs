@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-/// What of a schema is about fields.
+/// The keywords of a schema that concern fields.
 #[derive(Debug, Default)]
 struct Fields {
     properties: Map<String, Value>,
     required: Vec<String>,
 }
 
-/// Takes `anyOf`, `oneOf`, `allOf`, `enum`, `const` and `not` away from the root, and puts the fields that they name into its
-/// properties. A field is required when every alternative requires it.
+/// Removes `anyOf`, `oneOf`, `allOf`, `enum`, `const` and `not` from the root and adds their fields to its properties.
+/// A field is required if every alternative requires it.
 pub(super) fn flatten(schema: &mut Map<String, Value>) {
     let is_plain = !["anyOf", "oneOf", "allOf"].iter().any(|key| schema.contains_key(*key));
     if !is_plain {
@@ -96,20 +96,20 @@ fn either(alternatives: &[Fields]) -> Option<Fields> {
     Some(Fields { properties, required })
 }
 
-/// The one value that a field can have, where it has only one.
+/// Returns the only value that a field can have, if there is one.
 fn only_value(field: &Value) -> Option<&Value> {
     let one = |values: &'_ [Value]| values.len() == 1;
     field.get("const").or_else(|| field.get("enum")?.as_array().filter(|v| one(v))?.first())
 }
 
-/// What an alternative is known by: `kind "move"`.
+/// Describes an alternative by its fixed fields, for example `kind "move"`.
 fn label(alternative: &Fields) -> Option<String> {
     let known = |(name, field): (&String, &Value)| only_value(field).map(|value| format!("{name} {value}"));
     let parts: Vec<String> = alternative.properties.iter().filter_map(known).collect();
     (!parts.is_empty()).then(|| parts.join(" and "))
 }
 
-/// A schema for what fits one of these.
+/// Returns a schema that accepts the values of all these schemas.
 fn one_of(mut variants: Vec<Value>) -> Value {
     let values: Option<Vec<Value>> = variants.iter().map(|v| only_value(v).cloned()).collect();
     match values {

@@ -9,9 +9,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use agent_core::ProviderError;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 
+use super::failure;
 use super::guard::{Guard, Stir};
 use crate::tap::Answering;
 
@@ -23,6 +25,22 @@ pub(super) enum Next {
     /// No piece arrived within the time limit.
     Silent,
     Cancelled,
+}
+
+impl Next {
+    /// Returns the piece, or `None` at the end of the body.
+    ///
+    /// # Errors
+    /// Returns an error if the connection failed, was silent for `idle`, or if the caller cancelled.
+    pub(super) fn arrived(self, idle: Duration) -> Result<Option<Bytes>, ProviderError> {
+        match self {
+            Self::Piece(piece) => Ok(Some(piece)),
+            Self::End => Ok(None),
+            Self::Failed(error) => Err(failure::broken(error)),
+            Self::Silent => Err(failure::silent(idle)),
+            Self::Cancelled => Err(ProviderError::Cancelled),
+        }
+    }
 }
 
 /// The time and size limits for reading the rest of a response after the reply is complete.

@@ -65,13 +65,7 @@ async fn exchange(
         let error_type = head.error_type.as_deref();
         return Err(Box::pin(refused(inner, protocol, request, &mut body, (status, error_type))).await);
     }
-    let first = match body.first().await {
-        Next::Piece(piece) => piece,
-        Next::End => bytes::Bytes::new(),
-        Next::Failed(error) => return Err(failure::broken(error)),
-        Next::Silent => return Err(failure::silent(inner.config.idle_timeout)),
-        Next::Cancelled => return Err(ProviderError::Cancelled),
-    };
+    let first = body.first().await.arrived(inner.config.idle_timeout)?.unwrap_or_default();
     let kind = kind_of(status.as_u16(), declared.as_deref(), &first, protocol.framing())?;
     let mut decoder = protocol.decoder(request);
     match kind {
@@ -113,7 +107,7 @@ async fn refused(
     if let Next::Cancelled = end {
         return ProviderError::Cancelled;
     }
-    protocol.rejected_as(request, &Rejection { status: status.as_u16(), body: &bytes }, error_type)
+    protocol.rejected(request, &Rejection { status: status.as_u16(), body: &bytes, error_type })
 }
 
 /// The format of a successful response.
@@ -319,12 +313,8 @@ async fn whole(
     sink: &mut EventSink<'_>,
 ) -> Result<Completion, ProviderError> {
     let (bytes, end) = body.collect(first, inner.config.max_frame_bytes).await;
-    match end {
-        Next::End => {}
-        Next::Piece(_) => return Err(failure::too_long(inner.config.max_frame_bytes)),
-        Next::Failed(error) => return Err(failure::broken(error)),
-        Next::Silent => return Err(failure::silent(inner.config.idle_timeout)),
-        Next::Cancelled => return Err(ProviderError::Cancelled),
+    if end.arrived(inner.config.idle_timeout)?.is_some() {
+        return Err(failure::too_long(inner.config.max_frame_bytes));
     }
     decoder.whole(&crate::lines::text(&bytes), sink)?;
     decoder.finish(sink)

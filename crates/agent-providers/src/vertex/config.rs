@@ -4,13 +4,13 @@
 mod tests;
 
 use agent_core::{ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderError, Secret};
-use http::header::{ACCEPT, AUTHORIZATION};
-use http::{HeaderMap, HeaderValue};
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
 
 use crate::google::{API_KEY, METHOD, segment, streamed};
 use crate::request;
 
-/// The version of the API that is spoken.
+/// The version of the API.
 const VERSION: &str = "/v1";
 
 /// The region that is no place.
@@ -19,7 +19,7 @@ const GLOBAL: &str = "global";
 /// Regions of several places, which have a host of another form.
 const MULTI_REGIONS: &[&str] = &["us", "eu"];
 
-/// What an API key of Google begins with; anything else is a token.
+/// The prefixes of Google's API keys. Any other credential is a token.
 const KEY_PREFIXES: &[&str] = &["AIza", "AQ."];
 
 /// The credentials of a request.
@@ -27,11 +27,11 @@ const KEY_PREFIXES: &[&str] = &["AIza", "AQ."];
 pub(super) enum Credential<'r> {
     /// The application default credentials.
     Default,
-    /// A service account; the text is its JSON.
+    /// A service account, given as the text of its JSON key.
     Account(&'r Secret),
-    /// An API key.
+    /// An API key, which selects express mode.
     Key(&'r Secret),
-    /// An access token of Google Cloud.
+    /// An access token, which is sent as a bearer token.
     Bearer(&'r Secret),
     /// The caller's own headers contain the credentials, or state that there are none.
     ByHand,
@@ -60,8 +60,8 @@ fn region(model: &ModelConfig) -> &str {
     model.region.as_deref().map(str::trim).filter(|r| !r.is_empty()).unwrap_or(GLOBAL)
 }
 
-/// The address: that of a project and a region, or without a project that of express mode. The configured base may end
-/// with a version, with `/models`, or be whole.
+/// Returns the URL of a project and a region, or of express mode if there is no project. The configured base may end
+/// with a version or with `/models`, or be the whole URL.
 ///
 /// # Errors
 /// Returns an error if `base_url` is not a web address, neither a project nor an API key is set, or a name contains
@@ -100,7 +100,8 @@ pub(super) fn endpoint(request: &ModelRequest) -> Result<reqwest::Url, ProviderE
     request::endpoint(model, &default_base, &format!("{version}/{resource}{METHOD}")).map(streamed)
 }
 
-/// A name of letters, digits, `-` and these: the region becomes part of the host, to which a token is sent.
+/// Checks that a name consists of letters, digits, `-` and the characters in `also`. The region becomes part of the
+/// host, which receives a token.
 fn word<'n>(model: &ModelConfig, what: &str, name: &'n str, also: &str) -> Result<&'n str, ProviderError> {
     if name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || also.contains(c)) {
         return Ok(name);
@@ -128,14 +129,13 @@ fn project_missing(model: &ModelConfig) -> ProviderError {
     ProviderError::new(ErrorKind::Auth, context)
 }
 
-/// The protocol's headers, without the token that is fetched.
+/// Returns the protocol's headers without a fetched token.
 ///
 /// # Errors
-/// When the key cannot be sent.
+/// Returns an error if the key contains characters that are invalid in a header.
 pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError> {
     let model = &*request.model;
-    let mut headers = request::json_headers();
-    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    let mut headers = request::stream_headers();
     match credential(request) {
         Credential::Key(key) => {
             headers.insert(API_KEY, request::credential(model, "", key)?);

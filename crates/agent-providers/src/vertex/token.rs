@@ -10,20 +10,22 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use agent_core::{ErrorContext, ErrorKind, ModelConfig, ProviderError, Secret};
+use agent_core::{ErrorKind, ModelConfig, ProviderError, Secret};
 use gcp_auth::{CustomServiceAccount, TokenProvider};
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use tokio::sync::OnceCell;
 
-/// What a token is good for.
+use crate::request::refuse;
+
+/// The scope of the tokens.
 const SCOPES: &[&str] = &["https://www.googleapis.com/auth/cloud-platform"];
 
-/// The longest wait for a token.
+/// The maximum time to wait for a token.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The most service accounts that are kept.
+/// The maximum number of service accounts in the cache.
 const MAX_ACCOUNTS: usize = 16;
 
 /// The sources of tokens, one per service account.
@@ -42,7 +44,7 @@ struct Account {
 }
 
 impl Tokens {
-    /// A token of the application default credentials.
+    /// Returns a token of the application default credentials.
     pub(super) async fn of_default(
         &self,
         model: &ModelConfig,
@@ -54,7 +56,7 @@ impl Tokens {
         bearer(model, tokio::time::timeout(TIMEOUT, fetching).await)
     }
 
-    /// A token of this service account.
+    /// Returns a token of this service account.
     pub(super) async fn of_account(
         &self,
         model: &ModelConfig,
@@ -82,11 +84,11 @@ impl Tokens {
     }
 }
 
-/// Reads a service account.
+/// Parses a service account.
 fn read(model: &ModelConfig, json: &Secret) -> Result<CustomServiceAccount, ProviderError> {
     let refused = |message: &str| {
         let advice = "give the whole JSON of a service account's key, as the console hands it out";
-        Err(failed(model, ErrorKind::Auth, message, advice))
+        Err(refuse(model, ErrorKind::Auth, message, advice))
     };
     let Ok(account) = serde_json::from_str::<Account>(json.expose()) else {
         return refused("the API key begins like the JSON of a service account and is none");
@@ -96,9 +98,9 @@ fn read(model: &ModelConfig, json: &Secret) -> Result<CustomServiceAccount, Prov
         let message =
             format!("credentials of the type {kind:?} cannot be used as a key; a service account's can");
         let advice = "leave the key out and sign in by application default credentials";
-        return Err(failed(model, ErrorKind::Auth, &message, advice));
+        return Err(refuse(model, ErrorKind::Auth, &message, advice));
     }
-    // An address that is none would end the program inside of the library.
+    // The library panics if this is not a URL.
     let is_address = account.token_uri.as_deref().is_none_or(|uri| {
         uri.parse::<http::Uri>().is_ok_and(|u| matches!(u.scheme_str(), Some("http" | "https")))
     });
@@ -109,7 +111,7 @@ fn read(model: &ModelConfig, json: &Secret) -> Result<CustomServiceAccount, Prov
         Ok(account) => Ok(account),
         Err(gcp_auth::Error::Io(..)) => {
             let message = "the certificates of this machine cannot be read, so no token can be fetched";
-            Err(failed(
+            Err(refuse(
                 model,
                 ErrorKind::Auth,
                 message,
@@ -132,7 +134,7 @@ fn bearer(
     let token = match fetched {
         Err(_) => {
             let message = format!("no token of Google Cloud came within {} s", TIMEOUT.as_secs());
-            return Err(failed(
+            return Err(refuse(
                 model,
                 ErrorKind::Network,
                 &message,
@@ -144,7 +146,7 @@ fn bearer(
     };
     match HeaderValue::from_str(&format!("Bearer {}", token.as_str())) {
         Ok(value) => Ok((AUTHORIZATION, value)),
-        Err(_) => Err(failed(
+        Err(_) => Err(refuse(
             model,
             ErrorKind::Auth,
             "the token that Google Cloud gave cannot be sent in a header",
@@ -153,19 +155,19 @@ fn bearer(
     }
 }
 
-/// Says why there is no token, without what may hold a piece of a credential.
+/// Converts an error of the library. Parts that may contain a credential are omitted.
 fn told(model: &ModelConfig, error: &gcp_auth::Error, sign_in: &str) -> ProviderError {
     match error {
         gcp_auth::Error::NoAuthMethod(..) => {
-            failed(model, ErrorKind::Auth, "nobody is signed in to Google Cloud on this machine", sign_in)
+            refuse(model, ErrorKind::Auth, "nobody is signed in to Google Cloud on this machine", sign_in)
         }
-        gcp_auth::Error::Http(..) => failed(
+        gcp_auth::Error::Http(..) => refuse(
             model,
             ErrorKind::Network,
             "the connection to the token endpoint of Google Cloud broke",
             "check the connection, and the token_uri of the credentials",
         ),
-        gcp_auth::Error::Other("HTTP request failed", _) => failed(
+        gcp_auth::Error::Other("HTTP request failed", _) => refuse(
             model,
             ErrorKind::Network,
             "the token endpoint of Google Cloud cannot be reached",
@@ -173,7 +175,7 @@ fn told(model: &ModelConfig, error: &gcp_auth::Error, sign_in: &str) -> Provider
         ),
         gcp_auth::Error::Str(said) => {
             let message = format!("Google Cloud gave no token: {said}");
-            failed(
+            refuse(
                 model,
                 ErrorKind::Auth,
                 &message,
@@ -182,13 +184,8 @@ fn told(model: &ModelConfig, error: &gcp_auth::Error, sign_in: &str) -> Provider
                 ),
             )
         }
-        _ => failed(model, ErrorKind::Auth, "the credentials of Google Cloud cannot be used", sign_in),
+        _ => refuse(model, ErrorKind::Auth, "the credentials of Google Cloud cannot be used", sign_in),
     }
-}
-
-fn failed(model: &ModelConfig, kind: ErrorKind, message: &str, advice: &str) -> ProviderError {
-    let context = ErrorContext::new(message).with_target(&model.provider, &model.id).with_advice(advice);
-    ProviderError::new(kind, context)
 }
 
 impl fmt::Debug for Tokens {

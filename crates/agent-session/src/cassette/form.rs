@@ -201,6 +201,9 @@ pub struct RecordedClock {
     pub monotonic: Vec<(u64, u32)>,
     /// The waits, in order.
     pub sleeps: Vec<RecordedSleep>,
+    /// The deadlines that were reached, in milliseconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deadlines: Vec<u64>,
     /// The random ids, in order.
     pub ids: Vec<String>,
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use agent_core::CancellationToken;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::diff;
 use super::error::{CassetteError, Divergence};
@@ -59,6 +59,8 @@ struct Shared {
     /// The recorded ends that have not happened yet. The smallest is next.
     ends: watch::Sender<BTreeSet<u32>>,
     environment: OnceLock<Arc<dyn Environment>>,
+    /// Notified when a replayed call waits for the abort or the deadline that ended it in the recording.
+    abort_awaited: Notify,
 }
 
 struct State {
@@ -93,6 +95,7 @@ impl Replay {
                 setups: places(&cassette.setups),
                 state: Mutex::new(state),
                 ends: watch::channel(cassette.calls.iter().filter_map(|call| call.ended).collect()).0,
+                abort_awaited: Notify::new(),
                 environment: OnceLock::new(),
                 cassette,
             }),
@@ -245,6 +248,7 @@ impl Shared {
 
     /// Waits for the abort that the cassette has at this call.
     async fn await_abort(&self, place: usize, cancel: &CancellationToken) -> Result<(), Divergence> {
+        self.abort_awaited.notify_one();
         if self.in_time(cancel.cancelled()).await {
             return Ok(());
         }

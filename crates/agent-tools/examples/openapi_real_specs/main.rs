@@ -1,12 +1,12 @@
-//! Makes tools of third-party descriptions, and calls every operation against a server made from them.
+//! Creates tools from third-party descriptions, and calls every operation of a test server.
 //!
 //! ```text
 //! cargo run -p looptree-tools --features openapi --example openapi_real_specs -- petstore.json api.github.com.json
 //! ```
 //!
-//! A line for each description; the exit code is 1 when something differed. A folder stands for all `.json` and `.yaml`
-//! below it. The check is defined in `check`, which the crate's own tests use too. Tried with `@readme/oas-examples`
-//! 8.2.2 and `@octokit/openapi` 23.0.2 of npm.
+//! Prints a line for each description. The exit code is 1 if a request differs from its description. A folder means all
+//! `.json` and `.yaml` files below it. The module `check`, which the crate's tests use as well, defines the check.
+//! Tested with `@readme/oas-examples` 8.2.2 and `@octokit/openapi` 23.0.2 of npm.
 #![allow(clippy::print_stdout, reason = "what a program is for")]
 
 #[path = "check/mod.rs"]

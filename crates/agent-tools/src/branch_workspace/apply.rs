@@ -1,4 +1,4 @@
-//! Taking a branch's changes over into the origin.
+//! Applies a branch's changes to the origin.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use super::manifest::{Change, ChangeKind, Entry, Manifest};
 use super::{Seen, scan};
 use crate::Workspace;
 
-/// Checks everything, then writes: what goes first, then what comes.
+/// Checks all changes, then deletes, then writes.
 pub(super) fn apply(
     seen: &Seen,
     changes: &[Change],
@@ -51,11 +51,11 @@ pub(super) fn apply(
 }
 
 enum State {
-    /// It is to be written.
+    /// The change must be written.
     Due,
-    /// The origin has it already.
+    /// The origin already has this content.
     Done,
-    /// The origin has something else.
+    /// The origin has other content.
     Conflict,
 }
 
@@ -78,7 +78,7 @@ fn state(
     if there.as_ref() == was {
         return Ok(State::Due);
     }
-    // A folder gives way to a file when all that it holds goes.
+    // A file may replace a folder if all files in the folder are deleted.
     let is_folder = fs::symlink_metadata(&path).is_ok_and(|m| m.is_dir());
     if is_folder && was.is_none() && holds_only(&seen.origin, &path, gone).map_err(failed)? {
         return Ok(State::Due);
@@ -86,7 +86,7 @@ fn state(
     Ok(State::Conflict)
 }
 
-/// Whether every part of the way to this path is a folder, or not there, or goes. A link could lead anywhere.
+/// Returns whether every component of the path is a folder, does not exist or is deleted. A link could lead out.
 fn way_is_free(origin: &Path, relative: &Path, gone: &BTreeSet<&Path>) -> bool {
     let folders = relative.ancestors().skip(1).filter(|p| !p.as_os_str().is_empty());
     folders.into_iter().all(|folder| match fs::symlink_metadata(origin.join(folder)) {
@@ -128,17 +128,17 @@ fn perform(seen: &Seen, change: &Change, now: &Manifest) -> Result<(), BranchWor
     }
 }
 
-/// Folders that the branch no longer has, and that hold nothing any more.
+/// Removes empty folders that the branch no longer has.
 fn remove_empty_folders(seen: &Seen, relative: &Path) {
     for folder in relative.ancestors().skip(1).filter(|p| !p.as_os_str().is_empty()) {
-        // One that is not empty is not removed.
+        // A folder that is not empty is not removed.
         if seen.root.join(folder).is_dir() || fs::remove_dir(seen.origin.join(folder)).is_err() {
             return;
         }
     }
 }
 
-/// The file as it is in the branch takes its place in one step.
+/// Replaces a file by the one of the branch in one step.
 fn place_file(
     seen: &Seen,
     relative: &Path,
@@ -146,7 +146,7 @@ fn place_file(
     target: &Path,
 ) -> Result<(), BranchWorkspaceError> {
     let unread = |e| BranchWorkspaceError::io("read", source, e);
-    // The branch's own tools may be at work still; a link must not be read through.
+    // The branch's tools may still be running, so a link must not be followed.
     if scan::is_behind_link(&seen.root, relative)
         || fs::symlink_metadata(source).map_err(unread)?.file_type().is_symlink()
     {
@@ -163,7 +163,7 @@ fn place_file(
     .map_err(|e| BranchWorkspaceError::io("written", target, e))
 }
 
-/// Makes something beside its place and moves it there. An empty folder in its place goes.
+/// Creates a file or link beside its target and renames it. An empty folder at the target is removed.
 fn place(target: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let folder = target.parent().ok_or_else(|| io::Error::other("the path has no folder"))?;
     fs::create_dir_all(folder)?;

@@ -1,4 +1,4 @@
-//! A copy of a folder.
+//! Copies a folder.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write as _};
@@ -10,7 +10,8 @@ use super::scan::{Counter, Limits, Rules, relative, walk, walked};
 use crate::Workspace;
 use crate::workspace::open_regular;
 
-/// Copies what the rules show into an empty folder. Gives what was copied, and what was left out because of what it is.
+/// Copies the files that the rules include to an empty folder. Returns the copied entries and the paths that cannot be
+/// copied.
 pub(super) fn copy(
     origin: &Workspace,
     to: &Path,
@@ -50,7 +51,7 @@ pub(super) fn copy(
     Ok((copied, left_out))
 }
 
-/// The repository's own files are never part of the changes.
+/// Records an entry. The files of the repository itself are never part of the changes.
 fn note(copied: &mut Manifest, path: PathBuf, entry: Entry) {
     if !path.iter().any(|part| part == ".git") {
         copied.0.insert(path, entry);
@@ -74,7 +75,7 @@ pub(super) fn link(_: &Path, _: &Path) -> std::io::Result<()> {
     Err(std::io::Error::from(std::io::ErrorKind::Unsupported))
 }
 
-/// What is hashed is what is written, whatever happens to the original meanwhile.
+/// Copies a file and hashes the bytes that are written, so that a concurrent change of the original does no harm.
 fn copy_file(
     from: &Path,
     to: &Path,
@@ -86,7 +87,7 @@ fn copy_file(
     let failed = |e| BranchWorkspaceError::io("copied", from, e);
     let mut target = create_new(to).map_err(|e| BranchWorkspaceError::io("made", to, e))?;
     let mut print = prints.begin();
-    // One byte more than there is room for shows that it does not fit.
+    // Reading one byte above the limit detects a file that is too large.
     let room = counter.room().saturating_add(1);
     let mut bytes = 0u64;
     let write = |chunk: &[u8]| {

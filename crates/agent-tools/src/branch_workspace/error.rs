@@ -1,4 +1,4 @@
-//! Why a branch has no workspace, or its changes were not taken over.
+//! The errors of branch workspaces.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,17 @@ pub enum BranchWorkspaceError {
     /// The origin cannot be used.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// The operating system refused.
+    /// An operation of the operating system failed.
     #[error("{} could not be {action}: {source}", .path.display())]
     Io {
-        /// What was to be done.
+        /// The operation that failed.
         action: &'static str,
         /// The path of the failed operation.
         path: PathBuf,
         /// The operating system's error.
         source: io::Error,
     },
-    /// A folder holds more than is allowed.
+    /// A folder contains more files or bytes than allowed.
     #[error("{} holds more than {limit} {what}; leave more out with .gitignore, or allow more with with_max_{what}", .path.display())]
     TooLarge {
         /// The folder that is too large.
@@ -32,16 +32,16 @@ pub enum BranchWorkspaceError {
         /// The maximum number of files or bytes.
         limit: u64,
     },
-    /// A copy would lie in what is copied.
+    /// The folder for workspaces is inside of the folder that is copied.
     #[error("{} lies inside of the folder that is copied; name another one", .folder.display())]
     InsideOrigin {
         /// The folder for workspaces.
         folder: PathBuf,
     },
-    /// There is no `git`.
+    /// The program `git` could not be started.
     #[error("git could not be started: {source}; install it, or use copies_of")]
     NoGit {
-        /// The operating system's words.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A git command failed.
@@ -52,22 +52,22 @@ pub enum BranchWorkspaceError {
         /// The error output of git.
         message: String,
     },
-    /// The origin is not as the branch found it. Nothing was written.
+    /// The origin has changed since the branch started. Nothing was written.
     #[error(
         "the origin has changed since the branch began, at {}; nothing was taken over",
         shown(.paths)
     )]
     Conflict {
-        /// The path, relative to the original folder.
+        /// The changed paths, relative to the original folder.
         paths: Vec<PathBuf>,
     },
-    /// A link that the branch made leads out of it. Nothing was written.
+    /// A link that the branch created leads out of its folder. Nothing was written.
     #[error("the link {} is absolute or leads out of the branch's folder; nothing was taken over", .path.display())]
     LeadsOut {
         /// The link, relative to the branch's folder.
         path: PathBuf,
     },
-    /// A part was written before something failed.
+    /// A part of the changes was written before an operation failed.
     #[error("{source}; {} of the changes had been taken over before", .applied.len())]
     Partly {
         /// The paths that were written, relative to the original folder.
@@ -83,7 +83,7 @@ impl BranchWorkspaceError {
     }
 }
 
-/// How many places of a conflict its text names.
+/// The maximum number of paths in the text of a conflict.
 const SHOWN: usize = 5;
 
 fn shown(paths: &[PathBuf]) -> String {

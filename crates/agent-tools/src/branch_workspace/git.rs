@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
-use process_wrap::tokio::{CommandWrap, KillOnDrop};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 
 use super::error::BranchWorkspaceError;
 use crate::environment;
+use crate::sandbox::{Input, Launch};
 
 /// The maximum duration of one git command. The checkout of a large repository takes longest.
 const GIT_TIMEOUT: Duration = Duration::from_secs(300);
@@ -26,13 +25,13 @@ const TREE: &str = "tree";
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum WorktreeStart {
-    /// The last commit. What is not committed is not there.
+    /// The last commit, without uncommitted changes. This is the default.
     #[default]
     Head,
-    /// This commit, by any name that git knows.
+    /// This commit, given by any name that git accepts.
     Commit(String),
-    /// The files as they are, ignored ones aside: git keeps them as a commit that no branch names and that it clears away some
-    /// weeks later. Index and working tree stay as they are.
+    /// The current files except ignored ones. Git stores them as a commit without a branch, which it removes some weeks
+    /// later. The index and the working tree do not change.
     WorkingTree,
 }
 
@@ -47,9 +46,9 @@ pub(super) struct Worktree {
 struct Repository {
     /// The top of its files.
     top: PathBuf,
-    /// The origin, from there.
+    /// The origin, relative to it.
     prefix: PathBuf,
-    /// Where git keeps what it knows.
+    /// The folder in which git stores the repository.
     common: PathBuf,
 }
 
@@ -63,7 +62,7 @@ impl Repository {
         Ok(Self { top: next(), common: next(), prefix: next() })
     }
 
-    /// The commit that a worktree begins with. `scratch` is for an index of our own.
+    /// Returns the commit with which a worktree starts. A separate index is created in `scratch`.
     async fn commit(&self, start: &WorktreeStart, scratch: &Path) -> Result<String, BranchWorkspaceError> {
         let named = async |name: &str| {
             let commit = format!("{name}^{{commit}}");
@@ -134,7 +133,7 @@ impl Worktree {
         self.folder.as_ref().map(|f| f.path().join(TREE)).unwrap_or_default()
     }
 
-    /// The place of the origin in the worktree.
+    /// Returns the path of the origin in the worktree.
     pub(super) fn root(&self) -> PathBuf {
         self.folder().join(&self.repository.prefix)
     }
@@ -155,7 +154,7 @@ impl Worktree {
         }
     }
 
-    /// What git keeps about this worktree, as the worktree itself says, if that is in the repository.
+    /// Returns the folder with git's data about this worktree, if it is in the repository.
     fn administration(&self) -> Option<PathBuf> {
         let said = std::fs::read_to_string(self.folder().join(".git")).ok()?;
         let path = PathBuf::from(said.strip_prefix("gitdir: ")?.trim_end());
@@ -164,12 +163,12 @@ impl Worktree {
     }
 }
 
-/// No program is called here: a drop must not wait for one. What is removed is what `git worktree remove` removes.
+/// A drop must not wait for a program, so this removes the same files as `git worktree remove` without calling git.
 impl Drop for Worktree {
     fn drop(&mut self) {
         let Some(folder) = self.folder.as_ref() else { return };
         let administration = self.administration();
-        // Files that cannot be removed are left behind; git then still knows of them.
+        // If files cannot be removed, git's data about the worktree remains as well.
         if std::fs::remove_dir_all(folder.path().join(TREE)).is_ok()
             && let Some(path) = administration
         {
@@ -178,7 +177,7 @@ impl Drop for Worktree {
     }
 }
 
-/// Calls git and gives what it said, without the last line end.
+/// Runs git and returns its output without the last line end.
 async fn git<S: AsRef<OsStr>>(
     folder: &Path,
     parts: &[S],
@@ -192,16 +191,16 @@ async fn git<S: AsRef<OsStr>>(
         variables.insert(name.into(), value.into());
     }
     let variables = environment::of_command(&[], &variables);
-    let mut wrap = CommandWrap::with_new("git", |command| {
-        // A repository's own programs do not run because a branch begins.
-        command.args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]);
-        command.args(parts).current_dir(folder).env_clear().envs(&variables);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    });
-    wrap.wrap(KillOnDrop);
-    #[cfg(unix)]
-    wrap.wrap(process_wrap::tokio::ProcessGroup::leader());
-    let mut child = wrap.spawn().map_err(|source| BranchWorkspaceError::NoGit { source })?;
+    // The repository's hooks must not run when a branch starts.
+    let fixed = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"].map(OsStr::new);
+    let launch = Launch {
+        program: "git".into(),
+        args: fixed.into_iter().chain(parts.iter().map(AsRef::as_ref)).map(OsStr::to_owned).collect(),
+        folder: Some(folder.to_path_buf()),
+        variables,
+        input: Input::Empty,
+    };
+    let mut child = launch.spawn().map_err(|source| BranchWorkspaceError::NoGit { source })?;
     let (stdout, stderr) = (child.stdout().take(), child.stderr().take());
     let said = async { tokio::join!(read(stdout), read(stderr), child.wait()) };
     let command = parts.first().map(|p| p.as_ref().display().to_string()).unwrap_or_default();

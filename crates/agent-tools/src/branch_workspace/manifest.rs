@@ -1,4 +1,4 @@
-//! What is in a folder, in short: enough to see what changed.
+//! A summary of the content of a folder, with which changes are detected.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Bytes that are read at once.
+/// The number of bytes that are read at once.
 const CHUNK: usize = 64 << 10;
 
 /// One change in a folder.
@@ -25,13 +25,13 @@ pub struct Change {
 pub enum ChangeKind {
     /// The file is new.
     Added,
-    /// Its content, its being executable, or where it leads is another.
+    /// The content, the executable flag or the target of the link has changed.
     Modified,
     /// The file was deleted.
     Deleted,
 }
 
-/// What is at a place.
+/// The kind and the fingerprint of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Entry {
     File {
@@ -44,7 +44,7 @@ pub(super) enum Entry {
     Other,
 }
 
-/// Files and links of a folder, by relative path.
+/// The files and links of a folder, by relative path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Manifest(pub(super) BTreeMap<PathBuf, Entry>);
 
@@ -68,7 +68,7 @@ impl Manifest {
 #[derive(Debug, Clone)]
 pub(super) struct Fingerprints(RandomState, RandomState);
 
-/// A content that is being hashed.
+/// The hash of content that is being read.
 pub(super) struct Print {
     one: <RandomState as BuildHasher>::Hasher,
     two: <RandomState as BuildHasher>::Hasher,
@@ -88,7 +88,7 @@ impl Fingerprints {
     pub(super) fn entry(&self, path: &Path) -> io::Result<Option<Entry>> {
         let meta = match fs::symlink_metadata(path) {
             Ok(meta) => meta,
-            // Below a file there is nothing, either.
+            // A path below a file does not exist either.
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return Ok(None);
             }
@@ -107,7 +107,7 @@ impl Fingerprints {
 }
 
 impl Print {
-    /// Hashes all that comes, and hands it on.
+    /// Hashes all bytes of a reader and passes them on.
     pub(super) fn all_of(
         &mut self,
         from: &mut impl Read,

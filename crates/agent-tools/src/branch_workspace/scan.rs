@@ -1,4 +1,4 @@
-//! Going through a folder, within bounds.
+//! Walks a folder with limits.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,11 +21,12 @@ pub(super) struct Limits {
 #[derive(Debug, Clone)]
 pub(super) enum Rules {
     All,
-    /// All but what `.gitignore` and `.ignore` exclude: those inside, and those above the origin.
+    /// All files except those that `.gitignore` and `.ignore` exclude, including the rules of the folders above the
+    /// origin.
     Ignoring(Above),
 }
 
-/// The rules of the folders above an origin, which a copy elsewhere no longer has above it.
+/// The rules of the folders above an origin, which do not apply to a copy at another place.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Above {
     origin: PathBuf,
@@ -33,7 +34,8 @@ pub(super) struct Above {
 }
 
 impl Above {
-    /// Of the folders up to the repository's; none where the origin is the repository, or in none.
+    /// Reads the rules of the folders up to the root of the repository. There are none if the origin is the root or in
+    /// no repository.
     pub(super) fn of(origin: &Path) -> Self {
         let mut folders = Vec::new();
         let mut in_repository = false;
@@ -49,7 +51,7 @@ impl Above {
         let folders = if in_repository { folders } else { Vec::new() };
         let matcher = |folder: &&Path| {
             let mut builder = GitignoreBuilder::new(folder);
-            // A file that cannot be read excludes nothing.
+            // A file that cannot be read has no effect.
             drop(builder.add(folder.join(".gitignore")));
             builder.build().ok()
         };
@@ -59,20 +61,20 @@ impl Above {
         }
     }
 
-    /// No rules.
+    /// Returns no rules.
     pub(super) fn nothing() -> Self {
         Self::default()
     }
 
     fn excludes(&self, relative: &Path) -> bool {
         let path = self.origin.join(relative);
-        // The innermost folder that says something counts.
+        // The innermost folder with a matching rule decides.
         let said = self.matchers.iter().map(|m| m.matched_path_or_any_parents(&path, false));
         said.into_iter().find(|m| !m.is_none()).is_some_and(|m| m.is_ignore())
     }
 }
 
-/// Counts what was found.
+/// Counts files and bytes and checks the limits.
 #[derive(Debug)]
 pub(super) struct Counter<'a> {
     root: &'a Path,
@@ -110,7 +112,8 @@ impl<'a> Counter<'a> {
     }
 }
 
-/// A walk over all that the rules show, folders included, sorted. Links are not followed. `with_git` shows `.git`, too.
+/// Walks all entries that the rules include, with folders, sorted by path. Links are not followed. `with_git` includes
+/// `.git`.
 pub(super) fn walk(root: &Path, rules: &Rules, with_git: bool) -> Walk {
     let ignoring = matches!(rules, Rules::Ignoring(_));
     let above = match rules {
@@ -133,12 +136,12 @@ pub(super) fn walk(root: &Path, rules: &Rules, with_git: bool) -> Walk {
         .build()
 }
 
-/// The repository itself, in whatever depth: a folder, or the file that a worktree has.
+/// Returns whether an entry is the repository itself, at any depth: a folder, or a file in a worktree.
 fn is_git(entry: &DirEntry) -> bool {
     entry.file_name() == ".git"
 }
 
-/// What an entry's path is called below the root.
+/// Returns the path of an entry relative to the root.
 pub(super) fn relative(root: &Path, entry: &DirEntry) -> PathBuf {
     entry.path().strip_prefix(root).unwrap_or(entry.path()).to_path_buf()
 }
@@ -153,7 +156,7 @@ pub(super) fn walked(
     })
 }
 
-/// The content of a folder.
+/// Returns the content of a folder.
 pub(super) fn scan(
     root: &Path,
     rules: &Rules,
@@ -163,7 +166,7 @@ pub(super) fn scan(
     scan_again(root, rules, limits, prints, &Manifest::default())
 }
 
-/// What is in a folder, and of what was there before also that which the rules no longer show.
+/// Returns the content of a folder, including earlier files that the rules now exclude.
 pub(super) fn scan_again(
     root: &Path,
     rules: &Rules,
@@ -176,7 +179,7 @@ pub(super) fn scan_again(
     let mut look = |path: PathBuf, found: &mut Manifest| {
         let real = root.join(&path);
         let failed = |e| BranchWorkspaceError::io("read", &real, e);
-        // Counted before it is read: reading what is too large takes long.
+        // The size is checked before the file is read, because reading a large file takes long.
         let meta = match std::fs::symlink_metadata(&real) {
             Ok(meta) => meta,
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -203,7 +206,7 @@ pub(super) fn scan_again(
         }
     }
     for path in before.0.keys() {
-        // Behind a link that took a folder's place is not what was there before.
+        // A path behind a link that replaced a folder is not the earlier file.
         if !found.0.contains_key(path) && !is_behind_link(root, path) {
             look(path.clone(), &mut found)?;
         }
@@ -211,7 +214,7 @@ pub(super) fn scan_again(
     Ok(found)
 }
 
-/// Whether a folder on the way to this path is a link.
+/// Returns whether a folder of this path is a link.
 pub(super) fn is_behind_link(root: &Path, relative: &Path) -> bool {
     let folders = relative.ancestors().skip(1).filter(|p| !p.as_os_str().is_empty());
     folders

@@ -1,4 +1,4 @@
-//! A tool of a server, as a tool of an agent.
+//! Wraps a tool of a server as a tool of an agent.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::names::tool_name;
 /// The description of a tool without a description from its server.
 const NO_DESCRIPTION: &str = "MCP tool (no description)";
 
-/// A tool of an MCP server. The server keeps running as long as the tool exists.
+/// A tool of an MCP server that an agent can call. The server keeps running as long as the tool exists.
 #[derive(Clone)]
 pub struct McpToolAdapter {
     client: McpClient,
@@ -29,23 +29,25 @@ pub struct McpToolAdapter {
 }
 
 impl McpToolAdapter {
-    /// A tool of this server; a model knows it as `name`.
+    /// Wraps a tool of this server. The model calls it by `name`, which may differ from the server's name for it.
     #[must_use]
     pub fn new(client: McpClient, info: McpToolInfo, name: impl Into<Arc<str>>) -> Self {
         let arguments = Arc::new(Arguments::new(&info.input_schema));
         Self { client, info: Arc::new(info), name: name.into(), arguments }
     }
 
-    /// All tools of this server, with the prefix of its [`McpServer`](super::McpServer).
+    /// Lists the tools of this server and wraps each one. The names have the prefix of the
+    /// [`McpServer`](super::McpServer).
     ///
     /// # Errors
-    /// The reason why the tools could not be listed.
+    /// Returns the error of [`McpClient::list_tools`].
     pub async fn from_client(client: &McpClient) -> Result<Vec<Self>, McpError> {
         let list = client.list_tools().await?;
         Ok(Self::named(client, list.tools, &mut BTreeSet::new()))
     }
 
-    /// The tools that the caller wants, with names that are not `taken` yet.
+    /// Wraps the tools that the server's configuration selects, with names that are not in `taken`, and adds the names
+    /// to it.
     pub(super) fn named(
         client: &McpClient,
         tools: Vec<McpToolInfo>,
@@ -70,7 +72,7 @@ impl McpToolAdapter {
         &self.client
     }
 
-    /// What the server says of the tool, with the server's name for it and for its arguments.
+    /// Returns the server's description of the tool, with the server's names for the tool and its arguments.
     #[must_use]
     pub fn info(&self) -> &McpToolInfo {
         &self.info

@@ -1,9 +1,10 @@
-//! Hanging the tools of servers into an agent, and keeping them up to date.
+//! Adds the tools of servers to an agent and updates them when a server reports changes.
 
 use agent_core::compat::SeedVerbs as _;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 
 use agent_core::{AgentTool, BasicAgent, WeakAgent};
@@ -16,13 +17,13 @@ use super::server::McpServer;
 use super::servers::{McpServers, Running};
 use super::tool::McpToolInfo;
 
-/// Builder methods for agents that use servers.
+/// Builder methods that add the tools of MCP servers to an agent.
 ///
-/// The tools come after those that are there. When a server says that its tools have changed, or was started again with
-/// others, the agent's next run has the new ones; the run that is open keeps what it began with. A server ends when no
-/// agent and no client uses it any more.
+/// The tools are appended to the agent's tools. When a server reports that its tools have changed, or has other tools
+/// after a restart, the agent's next run uses the new ones; a run that has started keeps its tools. A server ends when
+/// the last agent or client that uses it is dropped.
 pub trait WithMcp: Sized {
-    /// Starts a server program and adds its tools.
+    /// Starts a server program as a child process and adds its tools.
     ///
     /// # Errors
     /// Returns an error if the server cannot be started or initialized, or if its tools cannot be listed.
@@ -51,13 +52,13 @@ pub trait WithMcp: Sized {
         self.with_mcp_server(McpServer::of_url(url))
     }
 
-    /// Adds the tools of one server, with its prefix and bounds.
+    /// Starts or connects to one server and adds its tools, with the prefix and the limits of `server`.
     ///
     /// # Errors
     /// Returns an error if the server cannot be started, reached or initialized, or if its tools cannot be listed.
     fn with_mcp_server(self, server: McpServer) -> impl Future<Output = Result<Self, McpError>> + Send;
 
-    /// Adds the tools of servers that run. Many agents may share them.
+    /// Adds the tools of servers that were started before. Several agents can share the servers.
     #[must_use]
     fn with_mcp_servers(self, servers: &McpServers) -> Self;
 }
@@ -88,7 +89,7 @@ fn attach(agent: &BasicAgent, running: Running) {
         }
     });
     let watch = Watch { agent: agent.downgrade(), client: client.downgrade(), put };
-    // Without a runtime nothing was started, so there is one.
+    // A server can only be started inside of a runtime, so there is one.
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         drop(runtime.spawn(watch.follow(changes)));
     }
@@ -101,28 +102,22 @@ struct Watch {
     put: Vec<Weak<McpToolAdapter>>,
 }
 
-/// Whether there is something left to keep up to date.
-#[derive(Debug, PartialEq, Eq)]
-enum Goes {
-    On,
-    Away,
-}
-
 impl Watch {
     /// Follows changes until the server's last handle or the agent is dropped, or the tools were removed from the agent.
     async fn follow(mut self, mut changes: watch::Receiver<u64>) {
         while changes.changed().await.is_ok() {
-            if self.refresh().await == Goes::Away {
+            if self.refresh().await.is_break() {
                 return;
             }
         }
     }
 
-    async fn refresh(&mut self) -> Goes {
-        let Some(client) = self.client.upgrade() else { return Goes::Away };
+    /// Lists the tools again and replaces those of the agent that changed. Breaks if there is nothing left to update.
+    async fn refresh(&mut self) -> ControlFlow<()> {
+        let Some(client) = self.client.upgrade() else { return ControlFlow::Break(()) };
         // If the list fails, the tools stay as they are; a server that reconnects triggers another refresh.
-        let Ok(list) = client.list_tools().await else { return Goes::On };
-        let Some(agent) = self.agent.upgrade() else { return Goes::Away };
+        let Ok(list) = client.list_tools().await else { return ControlFlow::Continue(()) };
+        let Some(agent) = self.agent.upgrade() else { return ControlFlow::Break(()) };
         let make = |tools: &[Arc<dyn AgentTool>], list: Vec<McpToolInfo>| {
             let others = tools.iter().filter(|tool| !self.is_ours(tool));
             let mut taken: BTreeSet<String> = others.map(|tool| tool.name().to_owned()).collect();
@@ -134,15 +129,15 @@ impl Watch {
             && old.len() == new.len()
             && old.iter().zip(&new).all(|(old, new)| old.is_same(new))
         {
-            // An agent that gets new tools has a new prompt to pay for, so it gets none without need.
-            return Goes::On;
+            // New tools invalidate the provider's prompt cache, so an unchanged list is not replaced.
+            return ControlFlow::Continue(());
         }
         let mut put = Vec::new();
-        let mut goes = Goes::On;
+        let mut flow = ControlFlow::Continue(());
         agent.change_tools(|all| {
             let first = all.iter().position(|tool| self.is_ours(tool));
             if first.is_none() && !self.put.is_empty() {
-                goes = Goes::Away;
+                flow = ControlFlow::Break(());
                 return;
             }
             let new = make(all, list.tools);
@@ -153,7 +148,7 @@ impl Watch {
             all.splice(at..at, new.into_iter().map(|tool| tool as Arc<dyn AgentTool>));
         });
         self.put = put;
-        goes
+        flow
     }
 
     fn is_ours(&self, tool: &Arc<dyn AgentTool>) -> bool {

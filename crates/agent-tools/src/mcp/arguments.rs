@@ -1,8 +1,8 @@
-//! What a server's arguments are called for a model.
+//! Renames a server's arguments for the model.
 //!
-//! A server may name an argument `filter[name]` or `$top`. One such name makes some vendors refuse the whole request, so a
-//! model receives another name, and the server gets its own back. Only names at the top of the schema matter to them; what is
-//! deeper stays as it is.
+//! A server may name an argument `filter[name]` or `$top`. Some vendors reject the whole request because of one such
+//! name, so the model receives another name, which is converted back for the server. Vendors check only the names at
+//! the top of the schema, so deeper names do not change.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,23 @@ use serde_json::{Map, Value};
 
 use crate::names::{ArgumentNames, argument_name};
 
-/// How deep alternatives at the root may lie in each other.
+/// The maximum nesting of alternatives at the root.
 const MAX_DEPTH: usize = 16;
 
-/// How many references at the root are followed. References that double at each step are a known attack.
+/// The maximum number of references at the root that are followed. References that double at each step are a known
+/// attack.
 const MAX_REFERENCES: usize = 64;
 
-/// The longest schema in which references are followed, in bytes: each of them may stand for all of it.
+/// The maximum size of a schema in which references are followed, in bytes. Each reference may be replaced by the whole
+/// schema.
 const MAX_FOLLOWED: usize = 64 * 1024;
 
-/// The names of one tool's arguments, for both sides.
+/// The names of one tool's arguments for the model and for the server.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
-    /// The schema for a model, where it differs.
+    /// The schema for the model, if it differs from the server's.
     schema: Option<Value>,
-    /// The server's names by the model's, where they differ.
+    /// The server's name for each of the model's names that differs.
     theirs: BTreeMap<String, String>,
 }
 
@@ -40,7 +42,7 @@ impl Arguments {
         if bad.is_empty() {
             return Self::default();
         }
-        // Good names are kept, whatever stands before them.
+        // Valid names do not change, whatever their position.
         let mut taken = ArgumentNames::default();
         for name in good {
             taken.take(name);
@@ -55,7 +57,7 @@ impl Arguments {
         Self { schema: Some(renamed), theirs }
     }
 
-    /// The schema for a model; `of_server` is the one that this was made of.
+    /// Returns the schema for the model. `of_server` is the schema that was passed to `new`.
     pub(super) fn schema<'a>(&'a self, of_server: &'a Value) -> &'a Value {
         self.schema.as_ref().unwrap_or(of_server)
     }
@@ -100,7 +102,7 @@ fn write_out(schema: &mut Value, document: &Value, depth: usize, left: &mut usiz
     }
 }
 
-/// The properties at the top, also of the alternatives that stand there.
+/// Collects the names of the properties at the top, including those of alternatives.
 fn collect<'a>(schema: &'a Value, depth: usize, names: &mut Vec<&'a str>) {
     let properties = schema.get("properties").and_then(Value::as_object);
     names.extend(properties.into_iter().flat_map(Map::keys).map(String::as_str));

@@ -1,4 +1,4 @@
-//! A client of one server, over all its connections.
+//! A client of one server, which reconnects when the connection is lost.
 
 mod start;
 
@@ -29,13 +29,14 @@ use super::server::McpServer;
 use super::tool::McpToolInfo;
 use super::{MAX_TOOL_PAGES, MAX_TOOLS};
 
-/// The answer of JSON-RPC to a method that is not there.
+/// The JSON-RPC code for an unknown method.
 const METHOD_NOT_FOUND: i64 = -32601;
 
-/// A client of one server. A clone is another handle; the server ends when the last one is gone, or by [`close`].
+/// A client of one MCP server. Clones share the connection; the server ends when the last clone is dropped or [`close`]
+/// is called.
 ///
-/// Calls run beside each other. A server that has ended is started again with the next call, as
-/// [`Restart`](super::Restart) says.
+/// Calls run concurrently. A server that has ended is restarted by the next call, according to its
+/// [`Restart`](super::Restart) policy.
 ///
 /// [`close`]: Self::close
 #[derive(Clone)]
@@ -47,9 +48,9 @@ struct Inner {
     spec: McpServer,
     handler: Handler,
     current: Mutex<Option<Arc<Connection>>>,
-    /// Locked by the task that starts the server.
+    /// Locked by the task that is starting the server.
     starts: tokio::sync::Mutex<start::Starts>,
-    /// Starts in a row after which nothing was answered.
+    /// The number of consecutive starts after which the server answered no request.
     failures: AtomicU32,
     /// The number of logins so far.
     #[cfg(feature = "mcp-oauth")]
@@ -74,9 +75,9 @@ pub struct McpServerInfo {
     pub name: String,
     /// The server's own version.
     pub version: String,
-    /// The version of the protocol that is spoken.
+    /// The negotiated version of the protocol.
     pub protocol_version: String,
-    /// How a model should use it, in the server's words. It is not given to a model by itself.
+    /// The server's instructions for the model. They are not added to the system prompt automatically.
     pub instructions: Option<String>,
 }
 
@@ -86,11 +87,11 @@ pub struct McpServerInfo {
 pub struct McpToolList {
     /// The tools, in the server's order.
     pub tools: Vec<McpToolInfo>,
-    /// What it named beside them and cannot be used, in words.
+    /// Descriptions of the listed tools that cannot be used, with the reason.
     pub skipped: Vec<String>,
 }
 
-/// What belongs to one call.
+/// The parameters of one call.
 pub(super) struct Call<'a> {
     pub(super) name: &'a str,
     pub(super) arguments: Value,
@@ -103,7 +104,8 @@ impl McpClient {
     /// Connects to a server.
     ///
     /// # Errors
-    /// Why it could not be started, reached or greeted within its time. There is one attempt.
+    /// Returns an error if the server cannot be started, reached or initialized within its connect time limit. There is
+    /// one attempt.
     pub async fn connect(server: McpServer) -> Result<Self, McpError> {
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(McpError::NoRuntime { server: server.name });
@@ -157,13 +159,13 @@ impl McpClient {
         WeakMcpClient(Arc::downgrade(&self.inner))
     }
 
-    /// The server's name, as the caller gave it.
+    /// Returns the configured name of the server.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.inner.spec.name
     }
 
-    /// What it was made from.
+    /// Returns the configuration of the server.
     #[must_use]
     pub fn server(&self) -> &McpServer {
         &self.inner.spec
@@ -182,23 +184,23 @@ impl McpClient {
         })
     }
 
-    /// The number of the server's process, where it is a child that runs.
+    /// Returns the process id of the server if it is a running child process.
     #[must_use]
     pub fn process_id(&self) -> Option<u32> {
         self.current().filter(|connection| !connection.is_lost())?.process_id()
     }
 
-    /// Counts up when the tools may be others: the server said so, or was started again.
+    /// Returns a counter that increases when the tools may have changed: the server reported a change or was restarted.
     #[must_use]
     pub fn tool_changes(&self) -> watch::Receiver<u64> {
         self.inner.handler.changes.subscribe()
     }
 
-    /// Lists the tools of the server, from all pages.
+    /// Lists the tools of the server, following all pages.
     ///
     /// # Errors
-    /// What the server or the way to it did. A server with more than [`MAX_TOOLS`] tools, or with pages that never end,
-    /// breaks the rules.
+    /// Returns an error if the request fails, and [`McpError::Protocol`] if the server has more than [`MAX_TOOLS`]
+    /// tools or more than [`MAX_TOOL_PAGES`] pages.
     pub async fn list_tools(&self) -> Result<McpToolList, McpError> {
         let mut list = McpToolList::default();
         let mut cursor: Option<String> = None;
@@ -244,10 +246,10 @@ impl McpClient {
         self.current().and_then(|c| c.info()).is_some_and(|info| info.capabilities.tools.is_some())
     }
 
-    /// Calls a tool by the server's name for it. The call is not repeated if the server ends during it.
+    /// Calls a tool by the server's name for it. The call is not repeated if the connection is lost during it.
     ///
     /// # Errors
-    /// What the server or the way to it did. A tool that failed is no error: see
+    /// Returns an error if the request fails. A failure that the tool reports is not an error; see
     /// [`is_error`](McpToolCallResult::is_error).
     pub async fn call_tool(&self, name: &str, arguments: Value) -> Result<McpToolCallResult, McpError> {
         let never = CancellationToken::new();
@@ -273,10 +275,12 @@ impl McpClient {
         McpToolCallResult::read(value).map_err(|why| self.broken(&doing, why))
     }
 
-    /// Sends any request and returns the result unchanged. It is not repeated if the server ends during it.
+    /// Sends any request and returns the result unchanged. The request is not repeated if the connection is lost during
+    /// it.
     ///
     /// # Errors
-    /// [`McpError::JsonRpc`] when the server answers with an error, else what happened to it or on the way.
+    /// Returns [`McpError::JsonRpc`] if the server responds with an error, and another error if the request fails
+    /// otherwise.
     pub async fn send_request(&self, method: &str, params: Option<Value>) -> Result<Value, McpError> {
         let request = ClientRequest::CustomRequest(CustomRequest::new(method, params));
         let never = CancellationToken::new();
@@ -284,8 +288,8 @@ impl McpClient {
         self.value_of(method, &result)
     }
 
-    /// Ends the connection, and the server where it is a child: end of input, then a signal, then the end of its whole
-    /// process group. Later calls fail.
+    /// Closes the connection. A child process gets the end of its input, then SIGTERM, and finally its whole process
+    /// group is killed. Later calls fail.
     pub async fn close(&self) {
         let mut starts = self.inner.starts.lock().await;
         starts.is_closed = true;
@@ -295,7 +299,8 @@ impl McpClient {
         }
     }
 
-    /// Sends it over a connection that lives, again where that is harmless.
+    /// Sends a request over a live connection. Repeats it after a failure only if the repetition cannot have another
+    /// effect.
     async fn request(
         &self,
         doing: &str,

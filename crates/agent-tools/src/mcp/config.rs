@@ -1,4 +1,4 @@
-//! The file in which users of other agents already name their servers.
+//! Reads the `mcpServers` configuration file that other agents use as well.
 
 mod sandbox;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::server::McpServer;
 
-/// Servers as a file names them.
+/// The servers of a configuration file with the key `mcpServers`.
 ///
 /// ```
 /// use agent_tools::mcp::McpConfig;
@@ -33,18 +33,18 @@ use super::server::McpServer;
 /// |---|---|
 /// | `command`, `args`, `env`, `cwd` | a child of this process |
 /// | `url`, `headers` | a server over streamable HTTP |
-/// | `type` | `stdio`, `http` or `streamable-http`, where it should be said; `sse`, the old way, is refused |
+/// | `type` | `stdio`, `http` or `streamable-http`, only needed if the entry has both `command` and `url`; `sse` is not supported |
 /// | `disabled` | `true` leaves the server out |
-/// | `sandbox` | what holds a child: `none`, `landlock`, `bwrap`, `best`, or an object (below) |
+/// | `sandbox` | the sandbox of a child: `none`, `landlock`, `bwrap`, `best`, or an object (below) |
 /// | `timeout` | milliseconds that a request may go without an answer or progress |
 ///
-/// Other keys are ignored. `${NAME}` and `${NAME:-default}` in values stand for variables; what a variable holds is
-/// put in as it is and never read as JSON. The name of a server is its tools' prefix.
+/// Other keys are ignored. `${NAME}` and `${NAME:-default}` in values are replaced by variables, whose values are
+/// inserted unchanged and are not parsed as JSON. The name of a server is the prefix of its tools.
 ///
-/// A `sandbox` as an object has the keys `kind` (without it `best`), `readRoots` and `writeRoots` (lists of paths), `network`
-/// (`off`, `no-tcp`, `open`), `temp` (`private`, `shared`, `none`) and `systemRoots` (`false` leaves out
-/// [`SYSTEM_ROOTS`](crate::sandbox::SYSTEM_ROOTS)); another key is a problem. Without `network` there is none, under
-/// `landlock` no TCP. A held server without `cwd` starts in `/`.
+/// A `sandbox` as an object has the keys `kind` (without it `best`), `readRoots` and `writeRoots` (lists of paths),
+/// `network` (`off`, `no-tcp`, `open`), `temp` (`private`, `shared`, `none`) and `systemRoots` (`false` leaves out
+/// [`SYSTEM_ROOTS`](crate::sandbox::SYSTEM_ROOTS)); another key is a problem. The default for `network` is `off`, or
+/// `no-tcp` with `landlock`. A confined server without `cwd` starts in `/`.
 #[derive(Debug, Clone)]
 pub struct McpConfig {
     servers: Vec<McpServer>,
@@ -88,7 +88,8 @@ pub enum McpConfigError {
 }
 
 impl McpConfig {
-    /// Reads a file's text. `variable` gives the values of variables; this library reads no environment.
+    /// Parses the text of a file. `variable` returns the values of variables, because this library does not read the
+    /// environment.
     ///
     /// # Errors
     /// Returns an error if the text as a whole cannot be read. A problem with one server is reported in
@@ -108,40 +109,40 @@ impl McpConfig {
         Ok(config)
     }
 
-    /// The servers, in the file's order.
+    /// Returns the servers in the order of the file.
     #[must_use]
     pub fn servers(&self) -> &[McpServer] {
         &self.servers
     }
 
-    /// Returns a copy that can be changed and started.
+    /// Returns the servers, which can be changed and started.
     #[must_use]
     pub fn into_servers(self) -> Vec<McpServer> {
         self.servers
     }
 
-    /// The errors of servers that were skipped.
+    /// Returns the errors of the servers that were skipped.
     #[must_use]
     pub fn problems(&self) -> &[McpConfigError] {
         &self.problems
     }
 }
 
-/// One server of a file.
+/// The entry of one server in the file.
 struct Entry<'a> {
     server: &'a str,
     entry: &'a Value,
     variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// The description of one server in the configuration.
+/// The kind of transport that an entry describes.
 enum Kind {
     Child,
     Http,
 }
 
 impl Entry<'_> {
-    /// The server; nothing when it is switched off.
+    /// Returns the server, or `None` if it is disabled.
     fn read(&self) -> Result<Option<McpServer>, McpConfigError> {
         let Some(entry) = self.entry.as_object() else {
             return Err(self.problem("its entry", "it is not an object"));
@@ -236,7 +237,8 @@ impl Entry<'_> {
         }
     }
 
-    /// A string with its variables put in. Numbers and booleans, which many files have for `env`, count as their text.
+    /// Returns a string with its variables substituted. Numbers and booleans, which many files have in `env`, are
+    /// converted to text.
     fn text(&self, field: &str, value: &Value) -> Result<String, McpConfigError> {
         match value {
             Value::String(text) => {
@@ -274,7 +276,7 @@ fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Strin
         if !is_name {
             return Err(format!("`{name}` in `${{…}}` is not the name of a variable"));
         }
-        // As in a shell, a variable that is set and empty takes the default too.
+        // As in a shell, the default also replaces a variable that is empty.
         match (variable(name), default) {
             (Some(value), None) => out.push_str(&value),
             (Some(value), Some(_)) if !value.is_empty() => out.push_str(&value),

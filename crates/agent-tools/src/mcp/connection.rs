@@ -1,4 +1,4 @@
-//! One connection: from the greeting to the end of the process or the session.
+//! One connection to a server, from its initialization to the end of the process or the session.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,10 +27,10 @@ use crate::secrets::Secrets;
 /// The maximum duration of closing a session.
 const CLOSE_GRACE: Duration = Duration::from_secs(2);
 
-/// How long is waited for the stream of a server's own messages.
+/// The time to wait until the stream for the server's own messages is open.
 const LISTEN_GRACE: Duration = Duration::from_secs(1);
 
-const GREETING: &str = "the greeting (initialize)";
+pub(super) const GREETING: &str = "the greeting (initialize)";
 
 type Service = RunningService<RoleClient, Handler>;
 
@@ -47,7 +47,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Starts the server where it is a child, and greets it.
+    /// Starts the server if it is a child process, and initializes the connection.
     pub(super) async fn open(spec: &McpServer, handler: Handler) -> Result<Self, McpError> {
         match &spec.transport {
             McpTransport::Stdio(stdio) => Self::open_child(spec, stdio, handler).await,
@@ -75,7 +75,7 @@ impl Connection {
         let error = match tokio::time::timeout(spec.connect_timeout, greeting).await {
             Ok(Ok(service)) => return Ok(Self::new(spec, service, progress, Some(process))),
             Ok(Err(error)) => error,
-            // The child is ended in the background, so the caller does not wait for that as well.
+            // The child is ended in the background, so the caller does not wait for it.
             Err(_) => return Err(timeout(spec, process.stderr().text())),
         };
         let exit = process.exit().await;
@@ -106,7 +106,7 @@ impl Connection {
         let greeting = serve_client(handler, OrderedProgress::new(transport, progress.clone()));
         match tokio::time::timeout(spec.connect_timeout, greeting).await {
             Ok(Ok(service)) => {
-                // Servers without sessions have no such stream, and none is opened.
+                // Servers without sessions have no such stream, so the wait may time out.
                 drop(tokio::time::timeout(LISTEN_GRACE, opened.wait_for(|opened| *opened)).await);
                 Ok(Self::new(spec, service, progress, None))
             }
@@ -129,17 +129,17 @@ impl Connection {
         }
     }
 
-    /// The information that the server sent about itself.
+    /// Returns the information that the server sent about itself.
     pub(super) fn info(&self) -> Option<Arc<ServerPeerInfo>> {
         self.peer.peer_info()
     }
 
-    /// The number of its process, where it is a child.
+    /// Returns the process id if the server is a child process.
     pub(super) fn process_id(&self) -> Option<u32> {
         self.process_id
     }
 
-    /// Whether it can no longer be used.
+    /// Returns whether the connection can no longer be used.
     pub(super) fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Acquire) || self.peer.is_transport_closed()
     }
@@ -152,7 +152,7 @@ impl Connection {
         self.stderr.as_ref().map(Tail::text).unwrap_or_default()
     }
 
-    /// The outcome of a request.
+    /// Converts the error of a request, and marks the connection as lost if necessary.
     pub(super) async fn failure(&self, doing: &str, error: ServiceError) -> (Reach, McpError) {
         let closed = matches!(error, ServiceError::TransportClosed);
         if closed {
@@ -184,7 +184,7 @@ impl Connection {
         self.lose();
         let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(mut service) = service {
-            // An error says that the task is gone, which is what is wanted.
+            // An error means that the task has already ended.
             drop(service.close_with_timeout(CLOSE_GRACE).await);
         }
         if let Some(mut process) = self.process.lock().await.take() {

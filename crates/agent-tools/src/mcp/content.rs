@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-/// The result of a call.
+/// The result of a tool call, as the server returned it.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct McpToolCallResult {
     /// The blocks, in the server's order.
     pub content: Vec<McpContent>,
-    /// The result for programs, where the tool has one.
+    /// The structured result for programs, if the tool has one.
     pub structured_content: Option<Value>,
     /// Whether the tool reported a failure.
     pub is_error: bool,
@@ -20,25 +20,25 @@ pub struct McpToolCallResult {
 pub enum McpContent {
     /// A block of text.
     Text(String),
-    /// A picture in base64.
+    /// An image in base64.
     Image {
-        /// Its bytes in base64.
+        /// The bytes in base64.
         data: String,
         /// The media type, for example `image/png`.
         mime_type: String,
     },
-    /// A sound in base64.
+    /// An audio recording in base64.
     Audio {
-        /// Its bytes in base64.
+        /// The bytes in base64.
         data: String,
         /// The media type, for example `audio/wav`.
         mime_type: String,
     },
-    /// A document that comes along.
+    /// A document that is embedded in the result.
     Resource(McpResource),
-    /// Where a document is.
+    /// A link to a document that the client can request from the server.
     ResourceLink {
-        /// Its address, for the server.
+        /// The URI of the document, which the server defines.
         uri: String,
         /// The name of the resource.
         name: String,
@@ -47,7 +47,7 @@ pub enum McpContent {
         /// The media type, for example `text/markdown`.
         mime_type: Option<String>,
     },
-    /// A block of a kind that this version does not know, as it came.
+    /// A block of a kind that this version does not know, unchanged.
     Other(Value),
 }
 
@@ -55,11 +55,11 @@ pub enum McpContent {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct McpResource {
-    /// Its address, for the server.
+    /// The URI of the document, which the server defines.
     pub uri: String,
     /// The media type, for example `text/markdown`.
     pub mime_type: Option<String>,
-    /// What is in it.
+    /// The content of the document.
     pub body: McpResourceBody,
 }
 
@@ -74,7 +74,7 @@ pub enum McpResourceBody {
 }
 
 impl McpToolCallResult {
-    /// The text blocks, joined by line ends.
+    /// Returns the text blocks, joined by line feeds.
     #[must_use]
     pub fn text(&self) -> String {
         let texts = self.content.iter().filter_map(|content| match content {
@@ -107,7 +107,7 @@ impl McpToolCallResult {
 }
 
 impl McpContent {
-    /// A block that lacks what its kind needs is of no known kind; nothing is lost.
+    /// Reads a block. A block of an unknown kind, or one that lacks a required member, becomes `Other`.
     fn read(value: Value) -> Self {
         Self::known(&value).unwrap_or(Self::Other(value))
     }

@@ -1,8 +1,9 @@
-//! Questions of a server to the user, in the middle of a call.
+//! Elicitation: questions of a server to the user during a call.
 //!
-//! Such a question cannot end the run as data, since the server waits for the answer with the call open; it goes to a
-//! handler of the caller's, which may show a form, ask an approval service, or answer by a rule. [`Questions`](super::Questions)
-//! is a handler that keeps them as a list, as data. While a question is open the call's time does not run out.
+//! The server waits for the answer while the call is open, so such a question cannot suspend the run. It is passed to a
+//! handler of the caller, which may show a form, use an approval service, or answer by a rule.
+//! [`Questions`](super::Questions) is a handler that collects the questions in a list. While a question is open, the
+//! call does not time out.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use agent_core::{ArgumentErrors, ArgumentValidator as _, BoxFuture, SchemaValida
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A question of a server.
+/// A question of a server to the user, with the form of the answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Elicitation {
@@ -23,17 +24,17 @@ pub struct Elicitation {
     pub form: ElicitationForm,
 }
 
-/// A request of a server to the user.
+/// The kind of answer that a server requests from the user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ElicitationForm {
-    /// Values that fit this JSON schema: an object of strings, numbers, booleans and choices.
+    /// Values that conform to a JSON schema: an object of strings, numbers, booleans and choices.
     Fields {
         /// The schema of the answer.
         schema: Value,
     },
-    /// A visit to this page, for what must not go through the agent: passwords, payments.
+    /// A visit to a web page, for data that must not pass through the agent, such as passwords and payments.
     Page {
         /// The address of the page.
         url: String,
@@ -45,7 +46,8 @@ pub enum ElicitationForm {
 #[serde(tag = "action", content = "content", rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ElicitationAnswer {
-    /// Yes, with these values. Fields that are missing get the schema's defaults. `{}` for a page.
+    /// The user accepted, with these values. Missing fields get the defaults of the schema. The value for a page is
+    /// `{}`.
     Accept(Value),
     /// The user declined the request.
     Decline,
@@ -53,12 +55,12 @@ pub enum ElicitationAnswer {
     Cancel,
 }
 
-/// Answers questions of servers.
+/// A function that answers the questions of servers.
 pub type ElicitationHandler = Arc<dyn Fn(Elicitation) -> BoxFuture<'static, ElicitationAnswer> + Send + Sync>;
 
-/// Accepts every form with the defaults that its schema names, and declines pages. For unattended runs.
+/// Returns a handler for unattended runs, which accepts every form with the defaults of its schema and declines pages.
 ///
-/// A form that wants a field without a default is declined.
+/// A form with a required field that has no default is declined.
 #[must_use]
 pub fn accept_defaults() -> ElicitationHandler {
     Arc::new(|asked: Elicitation| {
@@ -73,7 +75,7 @@ pub fn accept_defaults() -> ElicitationHandler {
     })
 }
 
-/// Values that do not fit the form.
+/// The error of values that do not conform to the form.
 #[derive(Debug)]
 pub(super) struct Misfit(ArgumentErrors);
 
@@ -83,7 +85,7 @@ impl fmt::Display for Misfit {
     }
 }
 
-/// The values with the defaults of missing fields, checked against the schema.
+/// Returns the values with the defaults of missing fields, validated against the schema.
 pub(super) fn completed(schema: &Value, mut values: Value) -> Result<Value, Misfit> {
     if let (Some(fields), Some(values)) =
         (schema.get("properties").and_then(Value::as_object), values.as_object_mut())

@@ -1,4 +1,4 @@
-//! What can go wrong with an MCP server.
+//! Errors of MCP servers.
 
 use std::error::Error;
 use std::fmt;
@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::sandbox::SandboxError;
 
-/// The last that a child wrote beside its messages: its standard error, and lines of its standard output that are no
-/// messages. Secrets that it was given are left out. Empty for servers over HTTP.
+/// The end of a child's output that is not part of the protocol: its standard error, and lines of its standard output
+/// that are not messages. Secrets that the child received are removed. Empty for servers over HTTP.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct StderrTail(Arc<str>);
 
@@ -20,13 +20,13 @@ impl StderrTail {
         Self(text.trim_end().into())
     }
 
-    /// Returns the text of the error.
+    /// Returns the text of the output.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether the server wrote nothing.
+    /// Returns whether the server wrote nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -45,16 +45,16 @@ impl fmt::Display for StderrTail {
     }
 }
 
-/// A cause that several waiting calls may share.
+/// A cause that several waiting calls can share.
 pub type SharedError = Arc<dyn Error + Send + Sync>;
 
 /// An error of an MCP server. `server` is its configured name, and `doing` the operation that failed.
 ///
-/// A clone shares the cause: calls that wait for one restart fail with one error.
+/// Clones share the cause, because calls that wait for one restart fail with one error.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpError {
-    /// A message could not be brought to the server, or its answer not back.
+    /// A request could not be sent to the server, or its response could not be received.
     #[error("MCP transport error: server `{server}` could not be reached for {doing}: {source}{stderr}")]
     Transport {
         /// The name of the server.
@@ -85,14 +85,14 @@ pub enum McpError {
         server: String,
         /// The operation that failed.
         doing: String,
-        /// The code of JSON-RPC, for example -32602 for bad arguments.
+        /// The JSON-RPC code, for example -32602 for invalid arguments.
         code: i64,
         /// The text that the server sent.
         message: String,
-        /// What else it said.
+        /// The additional data of the error.
         data: Option<Box<Value>>,
     },
-    /// A value could not be put into JSON or read from it.
+    /// A value could not be serialized to JSON or deserialized from it.
     #[error("MCP serialization error: {doing} with server `{server}`: {source}")]
     Serialization {
         /// The name of the server.
@@ -102,7 +102,7 @@ pub enum McpError {
         /// The underlying JSON error.
         source: Arc<serde_json::Error>,
     },
-    /// The operating system refused something.
+    /// An operation of the operating system failed, for example starting the process.
     #[error("MCP I/O error: {doing} for server `{server}`: {source}")]
     Io {
         /// The name of the server.
@@ -112,7 +112,7 @@ pub enum McpError {
         /// The underlying I/O error.
         source: Arc<std::io::Error>,
     },
-    /// The sandbox that the server should run in cannot be had; it was not started.
+    /// The configured sandbox is not available, so the server was not started.
     #[error("MCP sandbox: server `{server}` was not started: {source}")]
     Sandbox {
         /// The name of the server.
@@ -120,7 +120,7 @@ pub enum McpError {
         /// The error of the sandbox.
         source: Arc<SandboxError>,
     },
-    /// The server ended, or closed the connection. Whether a call took effect before is not known.
+    /// The server ended or closed the connection. A call may have taken effect before.
     #[error("MCP connection closed: server `{server}` was gone before it answered {doing}{}{stderr}", exit.as_deref().map(|e| format!(" ({e})")).unwrap_or_default())]
     ConnectionClosed {
         /// The name of the server.
@@ -132,14 +132,14 @@ pub enum McpError {
         /// The end of its standard error.
         stderr: StderrTail,
     },
-    /// The server was silent for too long.
+    /// The server sent neither a response nor progress within the time limit.
     #[error("MCP timeout: server `{server}` did not answer {doing} within {limit:?}{stderr}")]
     Timeout {
         /// The name of the server.
         server: String,
         /// The operation that failed.
         doing: String,
-        /// The time that was waited.
+        /// The time limit that was exceeded.
         limit: Duration,
         /// The end of its standard error.
         stderr: StderrTail,
@@ -153,10 +153,10 @@ pub enum McpError {
         server: String,
         /// The operation that failed.
         doing: String,
-        /// What it asks for: its `WWW-Authenticate` header.
+        /// The `WWW-Authenticate` header of the response.
         challenge: Option<String>,
     },
-    /// Logging in did not work.
+    /// The OAuth login at the server failed.
     #[error("MCP login: server `{server}` cannot be logged in to: {source}")]
     Login {
         /// The name of the server.
@@ -164,7 +164,7 @@ pub enum McpError {
         /// The underlying login error.
         source: SharedError,
     },
-    /// The caller gave up.
+    /// The caller cancelled the call.
     #[error("MCP call cancelled: {doing} of server `{server}`")]
     Cancelled {
         /// The name of the server.
@@ -172,7 +172,7 @@ pub enum McpError {
         /// The operation that failed.
         doing: String,
     },
-    /// There is no tokio runtime.
+    /// The call was made outside of a tokio runtime.
     #[error("MCP server `{server}`: no tokio runtime is running here; connect from inside one")]
     NoRuntime {
         /// The name of the server.
@@ -181,7 +181,7 @@ pub enum McpError {
 }
 
 impl McpError {
-    /// The server that it is about.
+    /// Returns the configured name of the server.
     #[must_use]
     pub fn server(&self) -> &str {
         match self {
@@ -200,7 +200,7 @@ impl McpError {
         }
     }
 
-    /// The end of the server's standard error, where it belongs to the error.
+    /// Returns the end of the server's standard error, or an empty text if the error has none.
     #[must_use]
     pub fn stderr(&self) -> &str {
         match self {
@@ -211,9 +211,7 @@ impl McpError {
             _ => "",
         }
     }
-}
 
-impl McpError {
     /// Converts the error into the one that the loop receives.
     pub(crate) fn into_tool_error(self) -> ToolError {
         match self {

@@ -1,7 +1,7 @@
-//! An HTTP client that says when the server's own messages can come in.
+//! An HTTP client that reports when the server can send its own messages.
 //!
-//! Over HTTP a server sends them on a stream that the client opens after the greeting. What it sends before is lost with
-//! many servers, a question to the user among it; so nothing is called before.
+//! Over HTTP a server sends them on a stream that the client opens after the initialization. Many servers lose what
+//! they send before, including questions to the user, so no request is sent until the stream is open.
 
 use std::sync::Arc;
 
@@ -13,7 +13,9 @@ use rmcp::transport::streamable_http_client::{
 };
 use tokio::sync::watch;
 
-/// Whether the stream is open, or refused.
+use super::MAX_MESSAGE_BYTES;
+
+/// Whether the stream was opened or refused.
 pub(super) type Opened = watch::Receiver<bool>;
 
 #[derive(Clone)]
@@ -37,6 +39,7 @@ type Headers<K, V> = std::collections::HashMap<K, V>;
 
 type Outcome<T, C> = Result<T, StreamableHttpError<<C as StreamableHttpClient>::Error>>;
 
+/// The trait's methods with a size limit delegate to these, which apply the limit of the transport's configuration.
 impl<C: StreamableHttpClient + Sync> StreamableHttpClient for WithEventStream<C> {
     type Error = C::Error;
 
@@ -48,27 +51,17 @@ impl<C: StreamableHttpClient + Sync> StreamableHttpClient for WithEventStream<C>
         auth_header: Option<String>,
         custom_headers: Headers<HeaderName, HeaderValue>,
     ) -> Outcome<StreamableHttpPostResponse, C> {
-        self.inner.post_message(uri, message, session_id, auth_header, custom_headers).await
-    }
-
-    async fn post_message_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        message: ClientJsonRpcMessage,
-        session_id: Option<Arc<str>>,
-        auth_header: Option<String>,
-        custom_headers: Headers<HeaderName, HeaderValue>,
-        max_sse_event_size: usize,
-    ) -> Outcome<StreamableHttpPostResponse, C> {
-        let sent = self.inner.post_message_with_max_sse_event_size(
-            uri,
-            message,
-            session_id,
-            auth_header,
-            custom_headers,
-            max_sse_event_size,
-        );
-        sent.await
+        let (inner, limit) = (&self.inner, MAX_MESSAGE_BYTES);
+        inner
+            .post_message_with_max_sse_event_size(
+                uri,
+                message,
+                session_id,
+                auth_header,
+                custom_headers,
+                limit,
+            )
+            .await
     }
 
     async fn delete_session(
@@ -89,29 +82,17 @@ impl<C: StreamableHttpClient + Sync> StreamableHttpClient for WithEventStream<C>
         auth_header: Option<String>,
         custom_headers: Headers<HeaderName, HeaderValue>,
     ) -> Outcome<BoxedSseResponse, C> {
-        let stream = self.inner.get_stream(uri, session_id, last_event_id, auth_header, custom_headers).await;
-        self.opened.send_replace(true);
-        stream
-    }
-
-    async fn get_stream_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        session_id: Option<Arc<str>>,
-        last_event_id: Option<String>,
-        auth_header: Option<String>,
-        custom_headers: Headers<HeaderName, HeaderValue>,
-        max_sse_event_size: usize,
-    ) -> Outcome<BoxedSseResponse, C> {
-        let stream = self.inner.get_stream_with_max_sse_event_size(
-            uri,
-            session_id,
-            last_event_id,
-            auth_header,
-            custom_headers,
-            max_sse_event_size,
-        );
-        let stream = stream.await;
+        let (inner, limit) = (&self.inner, MAX_MESSAGE_BYTES);
+        let stream = inner
+            .get_stream_with_max_sse_event_size(
+                uri,
+                session_id,
+                last_event_id,
+                auth_header,
+                custom_headers,
+                limit,
+            )
+            .await;
         self.opened.send_replace(true);
         stream
     }

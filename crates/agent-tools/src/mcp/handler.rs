@@ -1,4 +1,4 @@
-//! What this side does when a server speaks first.
+//! Handles the requests and notifications that a server sends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use super::elicitation::{Elicitation, ElicitationAnswer, ElicitationForm, Elicit
 pub(super) struct Handler {
     pub(super) server: Arc<str>,
     pub(super) elicitation: Option<ElicitationHandler>,
-    /// Counted up when the server says that its tools are others, or may be.
+    /// Increased when the tools of the server have changed or may have changed.
     pub(super) changes: watch::Sender<u64>,
     pub(super) questions: Arc<QuestionCount>,
 }
@@ -39,7 +39,7 @@ impl ClientHandler for Handler {
                 .with_form(FormElicitationCapability::new().with_schema_validation(true))
                 .with_url(UrlElicitationCapability::new())
         });
-        // The SDK would name its newest, which is greeted in another way.
+        // The SDK's default is its newest version, which is initialized in a different way.
         ClientConfig::new(capabilities, Implementation::new("looptree", env!("CARGO_PKG_VERSION")))
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
@@ -71,7 +71,7 @@ impl ClientHandler for Handler {
         let asked = Elicitation { server: self.server.to_string(), message, form };
         let answer = tokio::select! {
             answer = handler(asked) => answer,
-            // The server has taken it back, or is gone.
+            // The server has withdrawn the question or has ended.
             () = context.ct.cancelled() => ElicitationAnswer::Cancel,
         };
         match (answer, schema) {
@@ -90,7 +90,7 @@ impl ClientHandler for Handler {
     }
 }
 
-/// The questions to the user. Calls do not time out while one is open.
+/// Counts the questions to the user. Calls do not time out while one is open.
 #[derive(Debug, Default)]
 pub(super) struct QuestionCount {
     open: AtomicUsize,
@@ -98,7 +98,7 @@ pub(super) struct QuestionCount {
 }
 
 impl QuestionCount {
-    /// Returns how many questions were open or were closed since `seen`, and sets `seen` to now. 0 means there were none.
+    /// Returns the number of questions that are open or were closed since `seen`, and updates `seen`.
     pub(super) fn since(&self, seen: &mut usize) -> usize {
         let closed = self.closed.load(Ordering::Acquire);
         let news = self.open.load(Ordering::Acquire) + closed.wrapping_sub(*seen);
@@ -106,13 +106,13 @@ impl QuestionCount {
         news
     }
 
-    /// The state that [`since`](Self::since) compares with.
+    /// Returns the current state, for a later call of [`since`](Self::since).
     pub(super) fn now(&self) -> usize {
         self.closed.load(Ordering::Acquire)
     }
 }
 
-/// A question while it is open.
+/// Counts a question as open until it is dropped.
 struct OpenQuestion(Arc<QuestionCount>);
 
 impl OpenQuestion {
@@ -124,7 +124,7 @@ impl OpenQuestion {
 
 impl Drop for OpenQuestion {
     fn drop(&mut self) {
-        // In this order, so that it is seen as one of the two at every moment.
+        // In this order, so that the question counts as open or closed at every moment.
         self.0.closed.fetch_add(1, Ordering::AcqRel);
         self.0.open.fetch_sub(1, Ordering::AcqRel);
     }

@@ -1,4 +1,4 @@
-//! What is special about servers over HTTP.
+//! The HTTP client, headers and limits for servers over HTTP.
 
 use std::io;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use super::server::HttpTransport;
 /// The maximum number of concurrent requests to one server.
 const MAX_CONCURRENT_REQUESTS: usize = 64;
 
-/// How often the rest of an answer, or of the server's own messages, is requested again after the stream broke; the
-/// waits are 0.5 s and double, unless the server sends a delay.
+/// The maximum number of attempts to resume a stream that was interrupted. The first delay is 0.5 s and doubles, unless
+/// the server sends one.
 const MAX_RESUMES: usize = 4;
 
-/// The bounds of the SDK's transport. Its own is to ask a dead server for the rest of an answer for ever.
+/// Returns the limits of the SDK's transport. By default the SDK tries to resume a stream for ever.
 pub(super) fn config(
     url: &str,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -37,9 +37,9 @@ pub(super) fn config(
     config
 }
 
-/// The client that requests go through.
+/// Returns the client that sends the requests.
 ///
-/// It follows no redirect: the headers, and with them the credentials, would go to wherever the server points.
+/// It does not follow redirects, because the headers contain credentials, which another host must not receive.
 pub(super) fn client(
     server: &str,
     http: &HttpTransport,
@@ -58,7 +58,7 @@ pub(super) fn client(
     )
 }
 
-/// The headers of the caller. Their values are marked as sensitive, so request logs omit them.
+/// Returns the caller's headers. Their values are marked as sensitive, so request logs omit them.
 pub(super) fn headers(
     server: &str,
     http: &HttpTransport,
@@ -68,7 +68,7 @@ pub(super) fn headers(
     let given = http.headers.iter().map(|(name, value)| (name.as_str(), value.expose().to_owned()));
     let mut headers = Vec::new();
     for (name, value) in given.chain(bearer) {
-        // The errors of the parsers say no more than this; the value is not shown.
+        // The value is not shown, because it may be a secret.
         let bad = |what: &str| McpError::Io {
             server: server.to_owned(),
             doing: format!("setting the header `{name}`"),

@@ -1,7 +1,7 @@
-//! Logging in to servers over HTTP with OAuth (feature `mcp-oauth`).
+//! OAuth logins for servers over HTTP (feature `mcp-oauth`).
 //!
-//! The SDK finds the authorization server, registers, and renews tokens; here is when that is done, who opens the page
-//! for the user, and where tokens are kept.
+//! The SDK finds the authorization server, registers the program and renews tokens. This module decides when to log in,
+//! and the caller supplies a function that opens the page for the user and a store for the tokens.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -36,29 +36,30 @@ use super::error::McpError;
 use super::sdk_error::Redacted;
 use crate::secrets::Secrets;
 
-/// How often one request leads to a login: the first, and once more for rights that the first did not bring.
+/// The maximum number of logins for one request. A second login may be necessary for further rights.
 pub(super) const MAX_LOGINS: usize = 3;
 
-/// Shows the user this page and gives the address that the page sent the browser to in the end, or why there is none.
+/// A function that shows the user a page and returns the address to which the browser was redirected at the end, or the
+/// reason why there is none.
 pub type OAuthVisit = Arc<dyn Fn(String) -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
 
-/// Keeps tokens from one start of the program to the next.
+/// Stores tokens between two starts of the program.
 #[async_trait]
 pub trait OAuthStore: Send + Sync {
-    /// Returns the value of the last call of [`save`](Self::save).
+    /// Returns the credentials of the last call of [`save`](Self::save), or `None` if there are none.
     ///
     /// # Errors
-    /// The reason why it cannot be read.
+    /// Returns the reason why the credentials cannot be read.
     async fn load(&self) -> Result<Option<Secret>, String>;
 
-    /// Keeps this JSON text, in a place that only the user can read; `None` forgets what was kept.
+    /// Stores this JSON text in a place that only the user can read. `None` deletes the stored text.
     ///
     /// # Errors
-    /// The reason why it cannot be written.
+    /// Returns the reason why the credentials cannot be written.
     async fn save(&self, credentials: Option<Secret>) -> Result<(), String>;
 }
 
-/// The OAuth configuration of a server.
+/// The OAuth configuration of a server: who logs in, for which rights, and where tokens are stored.
 #[derive(Clone)]
 pub struct OAuth {
     user: Option<User>,
@@ -81,24 +82,25 @@ struct User {
 }
 
 impl OAuth {
-    /// A login with the code flow and PKCE. `redirect` is where pages send the browser back to; `visit` opens them.
+    /// Configures a login of the user with the authorization code flow and PKCE. `visit` opens the page, which
+    /// redirects the browser to `redirect` at the end.
     ///
-    /// Unless configured otherwise, the program registers itself with the authorization server. Tokens are kept as long as
-    /// this value and its clones live.
+    /// Unless configured otherwise, the program registers itself with the authorization server. Tokens are stored in
+    /// memory, as long as this value or a clone exists.
     #[must_use]
     pub fn new(redirect: impl Into<String>, visit: OAuthVisit) -> Self {
         Self::of(Some(User { redirect: redirect.into(), visit }))
     }
 
-    /// A login without a user: the program has an account of its own, with this id and secret.
+    /// Configures a login without a user. The program has its own account with this id and secret.
     #[must_use]
     pub fn for_program(id: impl Into<String>, secret: impl Into<Secret>) -> Self {
         Self::of(None).with_client(id, Some(secret.into()))
     }
 
-    /// A login without a user and without a shared secret: the program signs with its own key (`private_key_jwt`, feature
-    /// `mcp-oauth-jwt`). `key` is the PEM text of a private key, in PKCS#8 for the `Es` algorithms; the authorization server
-    /// knows the public one. The signature names the server as the one that it is for, and is good for one login.
+    /// Configures a login without a user and without a shared secret: the program signs with its own key
+    /// (`private_key_jwt`, feature `mcp-oauth-jwt`). `key` is the PEM text of a private key, in PKCS#8 for the `Es`
+    /// algorithms; the authorization server knows the public key. Each signature is valid for one login at this server.
     #[cfg(feature = "mcp-oauth-jwt")]
     #[must_use]
     pub fn for_program_with_key(
@@ -110,12 +112,13 @@ impl OAuth {
         Self { key, ..Self::of(None).with_client(id, None) }
     }
 
-    /// A login with the assertion that the user's company issues for the user (enterprise-managed authorization, SEP-990): no
-    /// page is opened for the server. `provider` decides whether this user may use the server, and its assertion is exchanged
-    /// for a token at the server's own authorization server, where this program is registered with this id and secret.
+    /// Configures a login through the identity provider of the user's company (enterprise-managed authorization,
+    /// SEP-990), without a page for the server. `provider` decides whether the user may use the server and issues an
+    /// assertion, which is exchanged for a token at the server's authorization server. The program is registered there
+    /// with this id and secret.
     ///
-    /// The provider decides for which authorization servers it signs. When the token is no longer taken, both steps are made
-    /// again.
+    /// The provider decides for which authorization servers it issues assertions. When the server rejects the token,
+    /// both steps are repeated.
     #[must_use]
     pub fn for_enterprise(id: impl Into<String>, secret: Option<Secret>, provider: IdentityProvider) -> Self {
         Self { provider: Some(provider), ..Self::of(None).with_client(id, secret) }
@@ -136,14 +139,14 @@ impl OAuth {
         }
     }
 
-    /// The name that the user sees when the program registers itself.
+    /// Sets the name that the user sees when the program registers itself. The default is `Looptree`.
     #[must_use]
     pub fn with_client_name(mut self, name: impl Into<String>) -> Self {
         self.client_name = name.into();
         self
     }
 
-    /// A client that was registered before, with its secret where it has one.
+    /// Uses a client that was registered before, with its secret if it has one.
     #[must_use]
     pub fn with_client(mut self, id: impl Into<String>, secret: Option<Secret>) -> Self {
         self.client_id = Some(id.into());
@@ -151,22 +154,22 @@ impl OAuth {
         self
     }
 
-    /// The address of a document that describes this program, for authorization servers that take one in place of a
-    /// registration.
+    /// Sets the address of a document that describes this program, for authorization servers that accept one instead of
+    /// a registration.
     #[must_use]
     pub fn with_client_metadata_url(mut self, url: impl Into<String>) -> Self {
         self.client_metadata_url = Some(url.into());
         self
     }
 
-    /// These rights, and not those that the server asks for.
+    /// Requests these scopes instead of those that the server names.
     #[must_use]
     pub fn with_scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.scopes = scopes.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Stores tokens in this store.
+    /// Stores tokens in this store. The default is memory.
     #[must_use]
     pub fn with_store(mut self, store: Arc<dyn OAuthStore>) -> Self {
         self.store = Store::Given(store);
@@ -178,7 +181,7 @@ impl OAuth {
         Secrets::new(self.client_secret.iter().chain(provider).cloned())
     }
 
-    /// The account of the program's own, for the server at `url`.
+    /// Returns the program's own account for the server at `url`.
     fn account(&self, url: &str) -> ClientCredentialsConfig {
         let client_id = self.client_id.clone().unwrap_or_default();
         let (scopes, resource) = (self.scopes.clone(), Some(url.to_owned()));
@@ -202,7 +205,7 @@ impl OAuth {
         McpError::Login { server: server.to_owned(), source }
     }
 
-    /// A client that adds the token that is there, and renews it.
+    /// Returns a client that adds the stored token to requests and renews it.
     pub(super) async fn client(
         &self,
         server: &str,
@@ -221,7 +224,7 @@ impl OAuth {
         Ok(manager)
     }
 
-    /// Logs in, as the server's `challenge` asks for.
+    /// Logs in according to the server's `challenge`.
     pub(super) async fn log_in(
         &self,
         server: &str,
@@ -238,7 +241,7 @@ impl OAuth {
         let mut state = OAuthState::Unauthorized(self.manager(url).await.map_err(fail)?);
         let Some(user) = &self.user else {
             let account = self.account(url);
-            // With `mcp-oauth-jwt` the SDK's future has to stay on the thread that it began on, and a tool's must not.
+            // With `mcp-oauth-jwt` the SDK's future is not `Send`, and the future of a tool must be.
             let runtime = tokio::runtime::Handle::current();
             let done = tokio::task::spawn_blocking(move || {
                 runtime.block_on(state.authenticate_client_credentials(account))
@@ -283,7 +286,7 @@ impl fmt::Debug for OAuth {
     }
 }
 
-/// Where tokens are.
+/// The store of the tokens.
 #[derive(Clone)]
 enum Store {
     Memory(InMemoryCredentialStore),

@@ -1,6 +1,6 @@
-//! A transport that takes notes of progress out of the stream, in the order in which they come.
+//! A transport that removes progress notifications from the stream, in the order in which they arrive.
 //!
-//! The SDK handles each notification in a task of its own, which may run after the answer of the call and in any order.
+//! The SDK handles each notification in a separate task, which may run after the response and in any order.
 
 use std::future::Future;
 

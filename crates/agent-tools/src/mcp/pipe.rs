@@ -1,7 +1,7 @@
-//! Messages over the pipes of a child: one JSON value on each line.
+//! The transport over the pipes of a child, with one JSON value per line.
 //!
-//! The SDK's own transport drops an answer that breaks the rules, and the call waits until its time is over. Here such
-//! an answer ends its call at once.
+//! The SDK's own transport drops an invalid response, and the call waits until it times out. With this transport an
+//! invalid response fails its call at once.
 
 use std::future::Future;
 use std::io;
@@ -19,14 +19,13 @@ use tokio::sync::Mutex;
 use super::MAX_MESSAGE_BYTES;
 use super::stderr::Tail;
 
-/// The code that replaces an answer that breaks the rules. No server sends it: JSON-RPC's own codes end far
-/// above.
+/// The error code that replaces an invalid response. No server sends it, because the codes of JSON-RPC are far above.
 pub(super) const BROKEN_ANSWER: ErrorCode = ErrorCode(i32::MIN);
 
-/// How much of a line that is too long is kept, to find out which call it answers.
+/// The number of bytes retained of a line that is too long, to find the call that it answers.
 const HEAD_BYTES: usize = 256;
 
-/// The maximum capacity in bytes of a buffer that is kept for reuse; a larger one is freed.
+/// The maximum capacity in bytes of a buffer that is reused. A larger one is freed.
 const KEPT_BYTES: usize = 256 * 1024;
 
 pub(super) struct Pipe<R, W> {
@@ -34,15 +33,15 @@ pub(super) struct Pipe<R, W> {
     line: Vec<u8>,
     state: Line,
     writer: Arc<Mutex<Option<W>>>,
-    /// Gets the lines that are no messages: a program that complains does so on either output.
+    /// Receives the lines that are not messages, because programs report problems on either output.
     junk: Tail,
 }
 
-/// What is being read.
+/// The state of the line that is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
     Kept,
-    /// It is too long; only its head is kept.
+    /// It is too long, so only its beginning is retained.
     TooLong,
 }
 
@@ -67,7 +66,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Pipe<R, W> {
     /// Reads one line into the buffer. If the future is dropped, the next call continues at the same position.
     async fn read_line(&mut self) -> Read {
         loop {
-            // An error ends a pipe as its end does; what is left is no whole line.
+            // An error is treated as the end of the pipe. The rest is not a complete line.
             let part = self.reader.fill_buf().await.unwrap_or_default();
             if part.is_empty() {
                 return Read::End;
@@ -95,7 +94,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Pipe<R, W> {
 
     /// Returns the message of the line, or its replacement if the line is not valid.
     fn message(&self) -> Option<ServerJsonRpcMessage> {
-        // A line end of Windows and a byte order mark are no part of JSON.
+        // A carriage return and a byte order mark are not part of the JSON text.
         let line = self.line.strip_suffix(b"\r").unwrap_or(&self.line);
         let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
         if line.iter().all(u8::is_ascii_whitespace) {
@@ -137,7 +136,8 @@ fn id_of(value: &Value) -> Option<NumberOrString> {
     }
 }
 
-/// The call that a line answers, from its head: most servers put the number before the result.
+/// Returns the id of the call that a line answers, from the beginning of the line. Most servers write the id before the
+/// result.
 fn id_in_head(head: &[u8]) -> Option<NumberOrString> {
     let text = String::from_utf8_lossy(head);
     let (before, after) = text.split_once("\"id\":")?;

@@ -1,4 +1,4 @@
-//! A server that is a child of this process: its group, its pipes, its end.
+//! The child process of a server: its process group, its pipes and its end.
 
 use std::io;
 use std::process::ExitStatus;
@@ -20,7 +20,7 @@ const EOF_GRACE: Duration = Duration::from_secs(2);
 #[cfg(unix)]
 const TERM_GRACE: Duration = Duration::from_millis(500);
 
-/// How long is waited for the end of a process that was killed, and of its pipes; only one stuck in the kernel takes
+/// The time to wait for the end of a killed process and of its pipes. Only a process that is stuck in the kernel takes
 /// longer.
 const KILL_GRACE: Duration = Duration::from_millis(500);
 
@@ -34,7 +34,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts the child; its pipes for messages are the caller's.
+    /// Starts the child and returns its pipes for messages.
     pub(super) async fn start(
         spec: &StdioTransport,
         stderr: Tail,
@@ -76,7 +76,7 @@ impl Process {
         Ok((Self { stop: Some(stop), ended, stderr, id }, stdin, stdout))
     }
 
-    /// Its number while it lives.
+    /// Returns the process id while the child is running.
     pub(super) fn id(&self) -> Option<u32> {
         self.id.filter(|_| !self.has_ended())
     }
@@ -85,7 +85,7 @@ impl Process {
         self.ended.borrow().is_some()
     }
 
-    /// How it ended, once it has; waits for that a moment, since a closed pipe is seen before.
+    /// Returns how the child ended. Waits briefly for its end, because a closed pipe is noticed before it.
     pub(super) async fn exit(&self) -> Option<String> {
         let mut ended = self.ended.clone();
         let end = tokio::time::timeout(KILL_GRACE * 2, ended.wait_for(Option::is_some)).await;
@@ -96,15 +96,15 @@ impl Process {
         &self.stderr
     }
 
-    /// Asks it to end and waits until nothing is left of it. Its input should have been closed before.
+    /// Ends the child and waits until its whole process group has ended. Its input should be closed before.
     pub(super) async fn stop(&mut self) {
         drop(self.stop.take());
-        // An error says that the task is gone, and the child with it.
+        // An error means that the task, and the child with it, has ended.
         drop(self.ended.wait_for(Option::is_some).await);
     }
 }
 
-/// The child and all that it started.
+/// The child and all processes that it started.
 #[derive(Debug)]
 struct Family {
     started: Started,
@@ -112,7 +112,7 @@ struct Family {
     left: Left,
 }
 
-/// Who may still be there.
+/// Whether processes may be left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Left {
     Some,
@@ -124,7 +124,7 @@ impl Family {
     async fn live(&mut self, stopped: oneshot::Receiver<()>) -> Option<ExitStatus> {
         let by_itself = tokio::select! {
             status = self.wait() => Some(status),
-            // The sender says nothing; it is dropped.
+            // The sender is dropped without a message.
             _ = stopped => None,
         };
         let status = match by_itself {
@@ -141,19 +141,19 @@ impl Family {
         }
     }
 
-    /// Waits for the child itself, not for what it left behind.
+    /// Waits for the child itself, not for processes that it started.
     async fn wait(&mut self) -> Option<ExitStatus> {
         self.started.child.inner_mut().wait().await.ok()
     }
 
-    /// Gives it time to end by itself, then asks it to.
+    /// Gives the child time to end by itself, then sends SIGTERM.
     async fn stop(&mut self) -> Option<ExitStatus> {
         if let Ok(status) = tokio::time::timeout(EOF_GRACE, self.wait()).await {
             return status;
         }
         #[cfg(unix)]
         {
-            /// The same number on every Unix.
+            /// The number is the same on every Unix.
             const SIGTERM: i32 = 15;
             if self.started.child.signal(SIGTERM).is_ok()
                 && let Ok(status) = tokio::time::timeout(TERM_GRACE, self.wait()).await
@@ -179,14 +179,14 @@ impl Drop for Family {
     }
 }
 
-/// A name that no other process of any program carries.
+/// Returns a random name that no other process has.
 fn random_mark() -> String {
     use std::hash::{BuildHasher as _, Hasher as _, RandomState};
     let word = || RandomState::new().build_hasher().finish();
     format!("mcp-{}-{:016x}{:016x}", std::process::id(), word(), word())
 }
 
-/// How a process ended, in words.
+/// Describes how a process ended.
 fn exit_text(status: Option<ExitStatus>) -> String {
     let Some(status) = status else { return "it was killed".to_owned() };
     #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! How far calls are, as their server says.
+//! The progress of calls, as their server reports it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,13 +8,13 @@ use tokio::sync::mpsc;
 
 use crate::text;
 
-/// How many notes of one call wait to be read. A server that says more at once loses some: none of them is final.
+/// The maximum number of unread notifications of one call. Further ones are dropped, because none of them is final.
 const MAX_WAITING: usize = 256;
 
-/// How many notes are kept whose call is not known yet.
+/// The maximum number of stored notifications whose call is not known yet.
 const MAX_EARLY: usize = 64;
 
-/// The maximum size of a note, in bytes.
+/// The maximum size of a notification's message, in bytes.
 const MAX_TEXT_BYTES: usize = 4 * 1024;
 
 /// The progress of a call.
@@ -25,7 +25,7 @@ pub struct McpProgress {
     pub progress: f64,
     /// The total, in units of the server, if known.
     pub total: Option<f64>,
-    /// The server's words, at most 4 KiB.
+    /// The message of the server, at most 4 KiB.
     pub message: Option<String>,
 }
 
@@ -42,14 +42,14 @@ impl std::fmt::Display for McpProgress {
     }
 }
 
-/// Which call gets which note. Written to as messages come in, so that the order is the server's.
+/// Assigns notifications to calls. It is updated as messages arrive, so the order is the server's.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ProgressBook(Arc<Mutex<Book>>);
 
 #[derive(Debug, Default)]
 struct Book {
     calls: BTreeMap<String, mpsc::Sender<McpProgress>>,
-    /// A fast server speaks before the sender of the call has written it down.
+    /// A fast server may send a notification before the call is registered.
     early: VecDeque<(String, McpProgress)>,
 }
 
@@ -77,7 +77,7 @@ impl ProgressBook {
         }
     }
 
-    /// The notes of the call with this token, until the value is dropped.
+    /// Registers the call with this token and returns its notifications. Dropping the value removes the call.
     pub(super) fn open(&self, token: &ProgressToken) -> ProgressNotes {
         let token = key(token);
         let (sender, notes) = mpsc::channel(MAX_WAITING);
@@ -101,7 +101,7 @@ fn key(token: &ProgressToken) -> String {
     }
 }
 
-/// The notes of one call.
+/// The notifications of one call.
 #[derive(Debug)]
 pub(super) struct ProgressNotes {
     book: ProgressBook,
@@ -110,7 +110,7 @@ pub(super) struct ProgressNotes {
 }
 
 impl ProgressNotes {
-    /// The next note. Waits for ever when there is none.
+    /// Returns the next notification, or waits for ever if there is none.
     pub(super) async fn next(&mut self) -> McpProgress {
         match self.notes.recv().await {
             Some(note) => note,
@@ -118,7 +118,7 @@ impl ProgressNotes {
         }
     }
 
-    /// A note that is there.
+    /// Returns a notification that has arrived, if there is one.
     pub(super) fn take(&mut self) -> Option<McpProgress> {
         self.notes.try_recv().ok()
     }

@@ -1,4 +1,4 @@
-//! Questions of servers as a list that other code answers: a page, a chat, another process.
+//! A list of the questions of servers, which other code answers, such as a web page or a chat.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use super::elicitation::{Elicitation, ElicitationAnswer, ElicitationForm, Elicit
 /// The maximum number of open questions. Further questions of a server are answered with `Cancel`.
 pub const MAX_OPEN_QUESTIONS: usize = 64;
 
-/// The name of an open question. It is not used again.
+/// The id of an open question. It is not reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ElicitationId(u64);
@@ -29,7 +29,7 @@ impl fmt::Display for ElicitationId {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OpenElicitation {
-    /// Its name, for the answer.
+    /// The id, which an answer needs.
     pub id: ElicitationId,
     /// The question of the server.
     #[serde(flatten)]
@@ -40,13 +40,13 @@ pub struct OpenElicitation {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuestionError {
-    /// It was answered, its time is over, or the server has taken it back.
+    /// The question was answered, timed out, or was withdrawn by the server.
     #[error("the question {id} is not open; look at what is")]
     NotOpen {
-        /// The name that was given.
+        /// The id in the answer.
         id: ElicitationId,
     },
-    /// The values do not fit the form. The question is still open.
+    /// The values do not conform to the form. The question remains open.
     #[error("{why}")]
     Misfit {
         /// The field and its error.
@@ -54,9 +54,10 @@ pub enum QuestionError {
     },
 }
 
-/// The questions that servers wait for an answer to. Clones are the same list.
+/// The open questions of servers. Clones share the list.
 ///
-/// The servers wait with their calls open, so a question can be answered from anywhere, but only while this process runs.
+/// A server waits for the answer while its call is open, so a question can be answered from any task, but only while
+/// this process runs.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -74,14 +75,14 @@ pub enum QuestionError {
 /// ```
 pub struct Questions {
     inner: Arc<Inner>,
-    /// The state of the list when this clone last looked.
+    /// The state of the list when this clone last read it.
     seen: AtomicU64,
 }
 
 struct Inner {
     patience: Duration,
     state: Mutex<State>,
-    /// Counted up with every change.
+    /// Increased with every change.
     changes: watch::Sender<u64>,
 }
 
@@ -104,7 +105,8 @@ impl Questions {
         Self { inner: Arc::new(inner), seen: AtomicU64::new(0) }
     }
 
-    /// The handler for [`McpServer::with_elicitation`](super::McpServer::with_elicitation); one list may serve many servers.
+    /// Returns the handler for [`McpServer::with_elicitation`](super::McpServer::with_elicitation). One list can serve
+    /// several servers.
     #[must_use]
     pub fn handler(&self) -> ElicitationHandler {
         let inner = Arc::clone(&self.inner);
@@ -133,7 +135,8 @@ impl Questions {
         state.waiting.iter().map(open).collect()
     }
 
-    /// Waits until the list is another than [`open`](Self::open) last gave to this clone. Can be dropped at any time.
+    /// Waits until the list differs from the one that [`open`](Self::open) last returned for this clone. The future can
+    /// be dropped at any time.
     pub async fn changed(&self) {
         let seen = self.seen.load(Ordering::Acquire);
         // The sender lives in `self`, so waiting cannot fail.
@@ -143,7 +146,8 @@ impl Questions {
     /// Answers a question. Missing values get the form's defaults.
     ///
     /// # Errors
-    /// When it is not open, or the values do not fit the form; then it stays open.
+    /// Returns [`QuestionError::NotOpen`] if the question is not open, and [`QuestionError::Misfit`] if the values do
+    /// not conform to the form; the question then remains open.
     pub fn answer(&self, id: ElicitationId, answer: ElicitationAnswer) -> Result<(), QuestionError> {
         let mut state = self.inner.lock();
         let waiting = state.waiting.get(&id).ok_or(QuestionError::NotOpen { id })?;

@@ -1,4 +1,4 @@
-//! One request over one connection: its answer, its bounds, its cancellation.
+//! Sends one request over one connection, with its time limits and its cancellation.
 
 use std::time::Duration;
 
@@ -23,15 +23,15 @@ pub(super) struct Request<'a> {
     pub(super) server: &'a str,
     pub(super) doing: &'a str,
     pub(super) call: ClientRequest,
-    /// Without an answer or progress.
+    /// The maximum time without a response or progress.
     pub(super) idle: Duration,
-    /// In all.
+    /// The maximum total time.
     pub(super) most: Duration,
     pub(super) questions: &'a QuestionCount,
     pub(super) cancel: &'a CancellationToken,
 }
 
-/// Sends it and waits for its end.
+/// Sends a request and waits for its response.
 pub(super) async fn send(
     connection: &Connection,
     request: Request<'_>,
@@ -53,7 +53,7 @@ pub(super) async fn send(
             connection.lose();
             (Reach::NotSent, connection.closed_error(doing))
         })?,
-        // A server that reads nothing holds up what is sent to it.
+        // A server that does not read its input blocks the sender.
         () = tokio::time::sleep(idle) => return Err((Reach::Settled, timeout(idle))),
     };
     let mut open = OpenRequest { peer: &connection.peer, id: Some(handle.id.clone()) };
@@ -89,7 +89,7 @@ pub(super) async fn send(
                 silence.as_mut().reset(tokio::time::Instant::now() + idle);
             }
             () = &mut silence => {
-                // The time in which the user answers does not count.
+                // The time in which the user answers a question does not count.
                 if questions.since(&mut asked) == 0 {
                     break idle;
                 }
@@ -118,7 +118,7 @@ impl OpenRequest<'_> {
 async fn tell(peer: &Peer<RoleClient>, id: RequestId, reason: &str) {
     let params = CancelledNotificationParam::new(Some(id), Some(reason.to_owned()));
     let notification = CancelledNotification::new(params);
-    // A server that does not read the cancellation is not waited for.
+    // The caller does not wait for a server that does not read the cancellation.
     drop(tokio::time::timeout(CANCEL_GRACE, peer.send_notification(notification.into())).await);
 }
 

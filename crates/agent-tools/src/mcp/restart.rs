@@ -1,18 +1,19 @@
-//! When a server that ended is started again.
+//! The policy for restarting servers that have ended.
 
 use std::time::Duration;
 
 /// Whether and after which delay a server that ended is restarted.
 ///
-/// The wait doubles with each start after which nothing was answered, up to `max_delay`; an answer sets it back.
+/// The delay doubles with each consecutive start after which the server answered no request, up to `max_delay`. A
+/// response resets it. The default is 3 attempts with 250 ms to 10 s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Restart {
-    /// The maximum number of starts in one call; 0 for none.
+    /// The maximum number of starts in one call. 0 disables restarts.
     pub attempts: u32,
-    /// The wait before the second start in a row.
+    /// The delay before the second consecutive start.
     pub first_delay: Duration,
-    /// The longest wait before a restart.
+    /// The maximum delay before a start.
     pub max_delay: Duration,
 }
 
@@ -23,19 +24,19 @@ impl Default for Restart {
 }
 
 impl Restart {
-    /// A server that ended stays so; calls fail.
+    /// Never restarts a server. Calls fail after it has ended.
     #[must_use]
     pub fn never() -> Self {
         Self { attempts: 0, ..Self::default() }
     }
 
-    /// So many starts for one call, with these waits.
+    /// Allows this number of starts in one call, with these delays.
     #[must_use]
     pub fn new(attempts: u32, first_delay: Duration, max_delay: Duration) -> Self {
         Self { attempts, first_delay, max_delay }
     }
 
-    /// The wait before a start, after `failures` starts that came to nothing.
+    /// Returns the delay before a start, after this number of failed starts.
     pub(super) fn delay(&self, failures: u32) -> Duration {
         match failures.checked_sub(1) {
             None => Duration::ZERO,

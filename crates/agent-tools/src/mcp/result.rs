@@ -1,4 +1,4 @@
-//! From a server's result to what a model sees.
+//! Converts a server's result to the result for the model.
 
 use agent_core::{Content, ToolResult};
 use base64::Engine as _;
@@ -8,22 +8,22 @@ use super::MAX_RESULT_TEXT_BYTES;
 use super::content::{McpContent, McpResource, McpResourceBody, McpToolCallResult};
 use crate::{OutputStore, text};
 
-/// Pictures that every provider with eyes takes.
+/// The image types that every provider with image input accepts.
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// The note that replaces omitted text.
 const TRUNCATED: &str = "\n... (output truncated)";
 
-/// What a model sees of a result. Structured content becomes the details, and the text when there is nothing else to see.
-/// Text over the bound goes to the store, where there is one.
+/// Returns the result for the model. Structured content becomes the details, and also the text if there is no other
+/// content. Text above the limit is put into the store, if there is one.
 pub(super) async fn tool_result(result: McpToolCallResult, store: Option<&OutputStore>) -> ToolResult {
     let McpToolCallResult { content, structured_content, is_error } = result;
-    // A message is bounded, so all of it may be there for a moment.
+    // The size of a message is limited, so the whole text fits in memory.
     let max = if store.is_some() { usize::MAX } else { MAX_RESULT_TEXT_BYTES };
     let mut budget = Budget { left: max };
     let mut blocks: Vec<Content> =
         content.into_iter().filter_map(|content| block(content, &mut budget)).collect();
-    // Beside a picture it holds the picture's bytes once more, with some servers.
+    // Some servers repeat the bytes of an image in the structured content.
     if let Some(structured) = &structured_content
         && blocks.is_empty()
     {
@@ -42,7 +42,7 @@ pub(super) async fn tool_result(result: McpToolCallResult, store: Option<&Output
     if is_error { shown.failed() } else { shown }
 }
 
-/// How much text may still be shown.
+/// The remaining number of bytes of text.
 struct Budget {
     left: usize,
 }
@@ -83,7 +83,8 @@ fn block(content: McpContent, budget: &mut Budget) -> Option<Content> {
     }
 }
 
-/// A picture, when a provider would take it: one bad picture makes a whole request fail, on every later turn too.
+/// Returns an image if providers accept it, otherwise a note. One invalid image would make this and every later request
+/// fail.
 fn picture(data: String, mime_type: &str, what: &str, budget: &mut Budget) -> Option<Content> {
     let kind = mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let kind = if kind == "image/jpg" { "image/jpeg".to_owned() } else { kind };

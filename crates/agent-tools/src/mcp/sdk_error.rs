@@ -1,4 +1,4 @@
-//! From the SDK's errors to ours: what happened, and whether the server can have seen the request.
+//! Converts the errors of the SDK, and determines whether the server may have received the request.
 
 use std::error::Error;
 use std::fmt;
@@ -10,6 +10,7 @@ use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientScopeError};
 
+use super::connection::GREETING;
 use super::error::{McpError, StderrTail};
 use super::pipe::BROKEN_ANSWER;
 use super::server::McpServer;
@@ -18,15 +19,16 @@ use crate::secrets::Secrets;
 /// Whether the server may have received a request that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// It cannot: the request may be sent again.
+    /// It was not sent, so it can be sent again.
     NotSent,
-    /// It may have, and the connection is lost: only what changes nothing may be sent again.
+    /// The connection was lost, so the server may have received it. Only a request without further effects can be sent
+    /// again.
     Unknown,
-    /// It has answered, or the caller gave up.
+    /// The server has responded, or the caller cancelled the request.
     Settled,
 }
 
-/// A text in place of an error whose own text may show what was sent.
+/// Replaces an error whose text may contain secrets.
 #[derive(Debug)]
 pub(super) struct Redacted(pub(super) String);
 
@@ -45,14 +47,14 @@ pub(super) fn of_greeting(
     stderr: StderrTail,
 ) -> McpError {
     let server = spec.name.clone();
-    let doing = "the greeting (initialize)".to_owned();
+    let doing = GREETING.to_owned();
     let secrets = spec.secrets();
     match error {
         ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::Cancelled => {
             McpError::ConnectionClosed { server, doing, exit, stderr }
         }
         ClientInitializeError::TransportError { error, .. } => {
-            // A child that is gone cannot be written to; that it is gone says more.
+            // Writing to a child that has ended fails; its end is the more useful error.
             if exit.is_some() {
                 McpError::ConnectionClosed { server, doing, exit, stderr }
             } else {
@@ -124,12 +126,12 @@ fn transport(
         if current.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect) {
             reach = Reach::NotSent;
         }
-        // The pipe of a child that has ended may hold half a line, which is never completed.
+        // The pipe of a child that has ended may contain an incomplete line, which no server executes.
         if current.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
             reach = Reach::NotSent;
         }
         let text = current.to_string();
-        // Many errors repeat their cause's text.
+        // Many errors repeat the text of their cause.
         if !texts.last().is_some_and(|last| last.contains(&text)) {
             texts.push(text);
         }

@@ -1,4 +1,4 @@
-//! Which server, how it is reached, and its bounds.
+//! The configuration of a server: its transport and its limits.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use crate::OutputStore;
 use crate::sandbox::{Sandbox, SandboxRules};
 use crate::secrets::Secrets;
 
-/// A server to connect to.
+/// The configuration of an MCP server: its transport, its tool prefix, time limits and restarts.
 ///
 /// ```
 /// use agent_tools::mcp::McpServer;
@@ -43,13 +43,13 @@ pub struct McpServer {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum McpTransport {
-    /// A child of this process that speaks on its standard input and output.
+    /// A child process that communicates over its standard input and output.
     Stdio(StdioTransport),
     /// A server over streamable HTTP.
     Http(HttpTransport),
 }
 
-/// How a child is started. Its environment is that of `bash` commands, with additional variables.
+/// How a child process is started. Its environment is the one of `bash` commands with additional variables.
 #[derive(Clone)]
 pub struct StdioTransport {
     pub(super) command: OsString,
@@ -64,7 +64,7 @@ pub struct StdioTransport {
 #[derive(Debug, Clone)]
 pub(super) enum Holder {
     Given(Sandbox),
-    /// The strongest sandbox that keeps these rules, which is looked for at each start.
+    /// The strongest available sandbox with these rules, which is determined at each start.
     Best(SandboxRules),
 }
 
@@ -83,15 +83,16 @@ pub struct HttpTransport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum AnnotationTrust {
-    /// `readOnlyHint` and `idempotentHint` decide about a tool's effects, and with them whether a call may be repeated.
+    /// `readOnlyHint` and `idempotentHint` determine the effects of a tool, and with them whether a call may be
+    /// repeated. This is the default.
     #[default]
     Believed,
-    /// Every call counts as one that must not be repeated. For servers that one does not trust.
+    /// Every call counts as one that must not be repeated. Use it for servers that are not trusted.
     Ignored,
 }
 
 impl McpServer {
-    /// A program that is started as a child. `name` identifies the server in errors.
+    /// Configures a program that is started as a child process. `name` identifies the server in errors.
     #[must_use]
     pub fn stdio(name: impl Into<String>, command: impl Into<OsString>) -> Self {
         Self::new(
@@ -107,7 +108,8 @@ impl McpServer {
         )
     }
 
-    /// A server at an address that begins with `http://` or `https://`. `name` identifies the server in errors.
+    /// Configures a server at an address that begins with `http://` or `https://`. `name` identifies the server in
+    /// errors.
     #[must_use]
     pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
         let transport = HttpTransport {
@@ -121,7 +123,7 @@ impl McpServer {
         Self::new(name, McpTransport::Http(transport))
     }
 
-    /// A program, named after itself.
+    /// Configures a program, with its file name as the server's name.
     pub(super) fn of_command<A, K, V>(
         command: impl Into<OsString>,
         args: impl IntoIterator<Item = A>,
@@ -138,7 +140,7 @@ impl McpServer {
         env.into_iter().fold(server, |server, (name, value)| server.with_env(name, value))
     }
 
-    /// A server, named after its address.
+    /// Configures a server over HTTP, with its address without the query as the server's name.
     pub(super) fn of_url(url: impl Into<String>) -> Self {
         let url = url.into();
         Self::http(url.split('?').next().unwrap_or_default(), url.clone())
@@ -166,108 +168,82 @@ impl McpServer {
         &self.name
     }
 
-    /// The transport of the server.
+    /// Returns the transport of the server.
     #[must_use]
     pub fn transport(&self) -> &McpTransport {
         &self.transport
     }
 
-    /// One more argument. Without effect over HTTP, as all that speaks of the child.
+    /// Adds a command-line argument. Like all settings of the child process, it has no effect on a server over HTTP.
     #[must_use]
     pub fn with_arg(self, arg: impl Into<OsString>) -> Self {
         self.with_args([arg])
     }
 
-    /// Adds more command-line arguments.
+    /// Adds command-line arguments of the child.
     #[must_use]
-    pub fn with_args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        if let McpTransport::Stdio(stdio) = &mut self.transport {
-            stdio.args.extend(args.into_iter().map(Into::into));
-        }
-        self
+    pub fn with_args(self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.stdio_with(|stdio| stdio.args.extend(args.into_iter().map(Into::into)))
     }
 
-    /// Sets a variable for the child.
+    /// Sets an environment variable of the child.
     #[must_use]
-    pub fn with_env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        if let McpTransport::Stdio(stdio) = &mut self.transport {
+    pub fn with_env(self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.stdio_with(|stdio| {
             stdio.env.insert(name.into(), value.into());
-        }
-        self
+        })
     }
 
-    /// Hands one more variable of this process on to the child, besides [`INHERITED`](crate::bash::INHERITED).
+    /// Lets the child inherit one more variable of this process, in addition to [`INHERITED`](crate::bash::INHERITED).
     #[must_use]
-    pub fn with_inherited_env(mut self, name: impl Into<String>) -> Self {
-        if let McpTransport::Stdio(stdio) = &mut self.transport {
-            stdio.inherited.push(name.into());
-        }
-        self
+    pub fn with_inherited_env(self, name: impl Into<String>) -> Self {
+        self.stdio_with(|stdio| stdio.inherited.push(name.into()))
     }
 
-    /// The folder that the child starts in.
+    /// Sets the folder in which the child starts. The default is the current folder of this process.
     #[must_use]
-    pub fn with_folder(mut self, folder: impl Into<PathBuf>) -> Self {
-        if let McpTransport::Stdio(stdio) = &mut self.transport {
-            stdio.folder = Some(folder.into());
-        }
-        self
+    pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
+        self.stdio_with(|stdio| stdio.folder = Some(folder.into()))
     }
 
-    /// Starts the child in this sandbox, or not at all. Without it the child can do all that this process can.
+    /// Runs the child in this sandbox. If the sandbox is not available, the server is not started. By default the child
+    /// has all permissions of this process.
     #[must_use]
-    pub fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
-        if let McpTransport::Stdio(stdio) = &mut self.transport {
-            stdio.holder = Holder::Given(sandbox);
-        }
-        self
+    pub fn with_sandbox(self, sandbox: Sandbox) -> Self {
+        self.stdio_with(|stdio| stdio.holder = Holder::Given(sandbox))
     }
 
-    /// Starts the child in the strongest sandbox that keeps these rules here ([`Sandbox::best`]), or not at all. Which one that
-    /// is is found out at each start.
+    /// Runs the child in the strongest sandbox that can enforce these rules on this machine ([`Sandbox::best`]), which
+    /// is determined at each start. If none is available, the server is not started.
     #[must_use]
-    pub fn with_best_sandbox(mut self, rules: SandboxRules) -> Self {
-        if let McpTransport::Stdio(stdio) = &mut self.transport {
-            stdio.holder = Holder::Best(rules);
-        }
-        self
+    pub fn with_best_sandbox(self, rules: SandboxRules) -> Self {
+        self.stdio_with(|stdio| stdio.holder = Holder::Best(rules))
     }
 
-    /// One more header with every request. Without effect on a child, as all that speaks of HTTP.
+    /// Sends one more header with every request. Like all settings of HTTP, it has no effect on a child process.
     #[must_use]
-    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
-        if let McpTransport::Http(http) = &mut self.transport {
-            http.headers.push((name.into(), value.into()));
-        }
-        self
+    pub fn with_header(self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
+        self.http_with(|http| http.headers.push((name.into(), value.into())))
     }
 
     /// Sends `Authorization: Bearer …` with every request.
     #[must_use]
-    pub fn with_bearer(mut self, token: impl Into<Secret>) -> Self {
-        if let McpTransport::Http(http) = &mut self.transport {
-            http.bearer = Some(token.into());
-        }
-        self
+    pub fn with_bearer(self, token: impl Into<Secret>) -> Self {
+        self.http_with(|http| http.bearer = Some(token.into()))
     }
 
-    /// Sends requests through this client. It should follow no redirect to another host: headers would go there.
+    /// Sends requests through this client. It should not follow redirects to other hosts, because they would receive
+    /// the headers.
     #[must_use]
-    pub fn with_http_client(mut self, client: reqwest::Client) -> Self {
-        if let McpTransport::Http(http) = &mut self.transport {
-            http.client = Some(client);
-        }
-        self
+    pub fn with_http_client(self, client: reqwest::Client) -> Self {
+        self.http_with(|http| http.client = Some(client))
     }
 
-    /// Logs in when the server asks for it.
+    /// Logs in when the server requires it.
     #[cfg(feature = "mcp-oauth")]
     #[must_use]
-    pub fn with_oauth(mut self, login: super::oauth::OAuth) -> Self {
-        if let McpTransport::Http(http) = &mut self.transport {
-            http.oauth = Some(login);
-        }
-        self
+    pub fn with_oauth(self, login: super::oauth::OAuth) -> Self {
+        self.http_with(|http| http.oauth = Some(login))
     }
 
     /// Sets a prefix for the tool names, which become `{prefix}__{name}`.
@@ -312,26 +288,42 @@ impl McpServer {
         self
     }
 
-    /// Answers when the server asks the user something during a call. Without a handler the server is notified that no user
-    /// can answer.
+    /// Sets the handler for questions of the server to the user during a call. Without a handler the server is notified
+    /// that elicitation is not supported.
     #[must_use]
     pub fn with_elicitation(mut self, handler: ElicitationHandler) -> Self {
         self.elicitation = Some(handler);
         self
     }
 
-    /// Takes only these of its tools, by the server's names for them.
+    /// Uses only these tools, given by the server's names for them.
     #[must_use]
     pub fn with_only_tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.only = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Keeps results with more than [`MAX_RESULT_TEXT_BYTES`](super::MAX_RESULT_TEXT_BYTES) of text in this store, and
-    /// tells the model the key. Without a store the rest is thrown away.
+    /// Stores the text of results above [`MAX_RESULT_TEXT_BYTES`](super::MAX_RESULT_TEXT_BYTES) in this store, and adds
+    /// the key to the result. Without a store the rest is discarded.
     #[must_use]
     pub fn with_output_store(mut self, store: OutputStore) -> Self {
         self.store = Some(store);
+        self
+    }
+
+    /// Changes the transport of a child. Does nothing to a server over HTTP.
+    fn stdio_with(mut self, change: impl FnOnce(&mut StdioTransport)) -> Self {
+        if let McpTransport::Stdio(stdio) = &mut self.transport {
+            change(stdio);
+        }
+        self
+    }
+
+    /// Changes the transport of a server over HTTP. Does nothing to a child.
+    fn http_with(mut self, change: impl FnOnce(&mut HttpTransport)) -> Self {
+        if let McpTransport::Http(http) = &mut self.transport {
+            change(http);
+        }
         self
     }
 
@@ -366,7 +358,7 @@ impl fmt::Debug for McpServer {
     }
 }
 
-/// Shows which variables are set, and not their values.
+/// Shows the names of the variables without their values.
 impl fmt::Debug for StdioTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StdioTransport")
@@ -380,7 +372,7 @@ impl fmt::Debug for StdioTransport {
     }
 }
 
-/// Shows which headers are set, and neither their values nor the query of the address.
+/// Shows the names of the headers without their values, and the address without its query.
 impl fmt::Debug for HttpTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpTransport")

@@ -1,4 +1,4 @@
-//! Many servers, started side by side.
+//! Starts several servers concurrently.
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -11,21 +11,21 @@ use super::server::McpServer;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum StartPolicy {
-    /// It is reported, and the others are used.
+    /// The error is reported, and the other servers are used. This is the default.
     #[default]
     Report,
-    /// All are ended, and starting fails.
+    /// All servers are ended, and starting fails.
     Fail,
 }
 
-/// Servers that were started together. A clone shares them.
+/// Servers that were started together. Clones share them.
 #[derive(Debug, Clone)]
 pub struct McpServers {
     pub(super) running: Vec<Running>,
     reports: Vec<McpServerReport>,
 }
 
-/// A server that runs, with the tools that it had at the start.
+/// A running server with the tools that it had at the start.
 #[derive(Debug, Clone)]
 pub(super) struct Running {
     pub(super) client: McpClient,
@@ -40,7 +40,7 @@ pub(super) struct Running {
 pub struct McpServerReport {
     /// The name of the server.
     pub server: String,
-    /// What it has, or why it is not there.
+    /// The number of tools, or the error if the server did not start.
     pub outcome: Result<McpStarted, McpError>,
 }
 
@@ -50,7 +50,7 @@ pub struct McpServerReport {
 pub struct McpStarted {
     /// The number of tools.
     pub tools: usize,
-    /// What it named as a tool and cannot be used, in words.
+    /// Descriptions of the listed tools that cannot be used, with the reason.
     pub skipped: Vec<String>,
 }
 
@@ -64,11 +64,11 @@ impl Running {
 }
 
 impl McpServers {
-    /// Starts all of them at once and lists their tools: it takes as long as the slowest.
+    /// Starts the servers concurrently and lists their tools. This takes as long as the slowest server.
     ///
     /// # Errors
-    /// With [`StartPolicy::Fail`] the first failure, in the order of `servers`; the others are ended before. Else only
-    /// [`McpError::NoRuntime`].
+    /// With [`StartPolicy::Fail`], returns the first failure in the order of `servers`, after ending the others. With
+    /// [`StartPolicy::Report`], returns only [`McpError::NoRuntime`].
     pub async fn start(
         servers: impl IntoIterator<Item = McpServer>,
         policy: StartPolicy,
@@ -86,7 +86,7 @@ impl McpServers {
         }
         let mut started = Vec::new();
         while let Some(done) = starting.join_next().await {
-            // A task of ours that panicked or was cancelled with the runtime has no server to speak of.
+            // A task that panicked or was cancelled with the runtime has no server.
             started.extend(done.ok());
         }
         started.sort_by_key(|(place, ..)| *place);
@@ -118,17 +118,17 @@ impl McpServers {
         &self.reports
     }
 
-    /// Those that did not start, and why.
+    /// Returns the errors of the servers that did not start.
     pub fn failures(&self) -> impl Iterator<Item = &McpError> {
         self.reports.iter().filter_map(|report| report.outcome.as_ref().err())
     }
 
-    /// Clients of those that run.
+    /// Returns the clients of the running servers.
     pub fn clients(&self) -> impl Iterator<Item = &McpClient> {
         self.running.iter().map(|running| &running.client)
     }
 
-    /// Ends all of them, side by side.
+    /// Closes all servers concurrently.
     pub async fn close(&self) {
         let mut closing = JoinSet::new();
         for running in &self.running {

@@ -1,4 +1,4 @@
-//! The end of what a child writes to its standard error.
+//! Retains the end of a child's standard error.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crate::secrets::Secrets;
 /// The size of one read.
 const READ_BYTES: usize = 8 * 1024;
 
-/// The last bytes; the rest is read and thrown away, so that no server ever waits for its log to be read.
+/// The last bytes. The rest is read and discarded, so that a server never blocks on its log.
 #[derive(Debug, Clone)]
 pub(super) struct Tail {
     bytes: Arc<Mutex<VecDeque<u8>>>,
@@ -24,11 +24,11 @@ impl Tail {
         Self { bytes: Arc::default(), secrets: Arc::new(secrets) }
     }
 
-    /// Reads to the end.
+    /// Reads the pipe to its end.
     pub(super) async fn follow(&self, mut pipe: impl AsyncRead + Unpin) {
         let mut buffer = vec![0; READ_BYTES];
         loop {
-            // An error ends a pipe as its end does.
+            // An error is treated as the end of the pipe.
             let read = pipe.read(&mut buffer).await.unwrap_or_default();
             let part = buffer.get(..read).unwrap_or_default();
             if part.is_empty() {
@@ -45,14 +45,14 @@ impl Tail {
         bytes.drain(..over);
     }
 
-    /// The text: whole lines where a line fits, without secrets.
+    /// Returns the text without secrets, beginning with a whole line if there is one.
     pub(super) fn text(&self) -> StderrTail {
         let bytes: Vec<u8> = {
             let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
             bytes.iter().copied().collect()
         };
         let was_cut = bytes.len() >= STDERR_TAIL_BYTES;
-        // The cut may have gone through a secret or a character, so the first line is not shown when there is a second.
+        // The first line may begin inside of a secret or a character, so it is omitted if there is a second line.
         let start = match bytes.iter().position(|byte| *byte == b'\n') {
             Some(end) if was_cut => end + 1,
             _ => 0,

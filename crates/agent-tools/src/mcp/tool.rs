@@ -1,23 +1,23 @@
-//! What a server says of its tools.
+//! The descriptions of tools that a server sends.
 
 use agent_core::Effects;
 use serde_json::{Map, Value, json};
 
-/// A tool of a server.
+/// The description of a tool that a server sends.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct McpToolInfo {
     /// The server's name for it.
     pub name: String,
-    /// A name for people.
+    /// The name for display.
     pub title: Option<String>,
     /// The description of the tool for the model.
     pub description: Option<String>,
-    /// The JSON schema of its arguments: always an object with `type` and `properties`.
+    /// The JSON schema of the arguments, always an object with `type` and `properties`.
     pub input_schema: Value,
-    /// The JSON schema of its structured results.
+    /// The JSON schema of the structured results, if the tool has them.
     pub output_schema: Option<Value>,
-    /// What the server says of its effects. These are hints; see [`AnnotationTrust`](super::AnnotationTrust).
+    /// The server's hints about the effects of the tool; see [`AnnotationTrust`](super::AnnotationTrust).
     pub annotations: McpAnnotations,
 }
 
@@ -27,11 +27,11 @@ pub struct McpToolInfo {
 pub struct McpAnnotations {
     /// The tool changes nothing.
     pub read_only: Option<bool>,
-    /// It may destroy something.
+    /// The tool may delete or overwrite data.
     pub destructive: Option<bool>,
-    /// Calling it again with the same arguments changes nothing more.
+    /// A second call with the same arguments has no further effect.
     pub idempotent: Option<bool>,
-    /// It deals with the world outside of the server.
+    /// The tool interacts with systems outside of the server.
     pub open_world: Option<bool>,
 }
 

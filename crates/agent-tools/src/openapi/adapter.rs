@@ -1,7 +1,6 @@
-//! A description, as tools.
+//! Converts a description to tools.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,8 +17,8 @@ use super::tool::{Api, OpenApiToolAdapter};
 use super::{CONNECT_TIMEOUT, MAX_SPEC_BYTES, fetch};
 use crate::names::tool_name;
 
-/// The tools of an API, and what of its description could not be used.
-#[derive(Clone)]
+/// The tools of an API, and the warnings about the parts of its description that cannot be used.
+#[derive(Debug, Clone)]
 pub struct OpenApiAdapter {
     tools: Vec<OpenApiToolAdapter>,
     warnings: Vec<OpenApiWarning>,
@@ -27,12 +26,12 @@ pub struct OpenApiAdapter {
 }
 
 impl OpenApiAdapter {
-    /// Makes a tool of each operation that the filter takes. The text is JSON when it begins with `{` or `[`,
-    /// else YAML.
+    /// Creates a tool for each operation that the filter selects. The text is parsed as JSON if it begins with `{` or
+    /// `[`, otherwise as YAML.
     ///
     /// # Errors
-    /// The text is no description of OpenAPI 3.0 or 3.1, is too long, or says not where requests go; or the
-    /// configuration cannot be used.
+    /// Returns an error if the text is not a description of OpenAPI 3.0 or 3.1, is too long or names no address for
+    /// requests, or if the configuration cannot be used.
     #[expect(clippy::needless_pass_by_value, reason = "a filter is made for one call")]
     pub fn from_str(
         spec: &str,
@@ -80,7 +79,7 @@ impl OpenApiAdapter {
     /// Reads a description from a file; see [`from_str`](Self::from_str).
     ///
     /// # Errors
-    /// As [`from_str`](Self::from_str), and when the file cannot be read.
+    /// Returns the errors of [`from_str`](Self::from_str), and [`OpenApiError::File`] if the file cannot be read.
     pub async fn from_file(
         path: impl AsRef<Path>,
         config: OpenApiConfig,
@@ -94,8 +93,8 @@ impl OpenApiAdapter {
     /// credentials.
     ///
     /// # Errors
-    /// As [`from_str`](Self::from_str), and when the address cannot be reached, answers with no success, or takes
-    /// longer than [`FETCH_TIMEOUT`](super::FETCH_TIMEOUT).
+    /// Returns the errors of [`from_str`](Self::from_str), and an error if the address cannot be reached, responds
+    /// without success, or takes longer than [`FETCH_TIMEOUT`](super::FETCH_TIMEOUT).
     pub async fn from_url(
         url: impl AsRef<str>,
         config: OpenApiConfig,
@@ -106,7 +105,7 @@ impl OpenApiAdapter {
         Self::from_str(&text, config, filter)
     }
 
-    /// The tools, in the order of the description.
+    /// Returns the tools in the order of the description.
     #[must_use]
     pub fn tools(&self) -> &[OpenApiToolAdapter] {
         &self.tools
@@ -135,16 +134,7 @@ impl OpenApiAdapter {
     }
 }
 
-impl fmt::Debug for OpenApiAdapter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenApiAdapter")
-            .field("tools", &self.tools)
-            .field("warnings", &self.warnings)
-            .finish()
-    }
-}
-
-/// The client that requests go through. It follows nothing: where a redirect may lead is decided in `send`.
+/// Returns the client that sends the requests. It does not follow redirects, because `send` checks their targets.
 fn client() -> Result<reqwest::Client, OpenApiError> {
     reqwest::Client::builder()
         .redirect(Policy::none())
@@ -153,7 +143,7 @@ fn client() -> Result<reqwest::Client, OpenApiError> {
         .map_err(|source| OpenApiError::Client { source })
 }
 
-/// A text of a bounded number of bytes.
+/// Converts bytes to text and checks their number.
 pub(super) fn text(bytes: Vec<u8>) -> Result<String, OpenApiError> {
     if bytes.len() > MAX_SPEC_BYTES {
         return Err(OpenApiError::TooLarge { limit: MAX_SPEC_BYTES });

@@ -1,4 +1,4 @@
-//! Hanging the operations of an API into an agent.
+//! Adds the operations of an API to an agent.
 
 use agent_core::compat::SeedVerbs as _;
 use std::future::Future;
@@ -14,48 +14,13 @@ use super::filter::OperationFilter;
 
 /// Builder methods that add the operations of an API to an agent.
 ///
-/// The tools come after those that are there, with names that no other tool has. The three methods that read a
-/// description say nothing of its warnings; who wants them makes an [`OpenApiAdapter`] first.
-pub trait WithOpenApi: Sized {
+/// The tools are appended to the agent's tools, with unique names. The three methods that read a description do not
+/// report its warnings; create an [`OpenApiAdapter`] to get them.
+pub trait WithOpenApi: Sized + Send {
     /// Adds the operations of a description in a file.
     ///
     /// # Errors
-    /// As [`OpenApiAdapter::from_file`].
-    fn with_openapi_file(
-        self,
-        path: impl Into<PathBuf>,
-        config: OpenApiConfig,
-        filter: OperationFilter,
-    ) -> impl Future<Output = Result<Self, OpenApiError>> + Send;
-
-    /// Adds the operations of a description at an address.
-    ///
-    /// # Errors
-    /// As [`OpenApiAdapter::from_url`].
-    fn with_openapi_url(
-        self,
-        url: impl Into<String>,
-        config: OpenApiConfig,
-        filter: OperationFilter,
-    ) -> impl Future<Output = Result<Self, OpenApiError>> + Send;
-
-    /// Adds the operations of a description.
-    ///
-    /// # Errors
-    /// As [`OpenApiAdapter::from_str`].
-    fn with_openapi_spec(
-        self,
-        spec: &str,
-        config: OpenApiConfig,
-        filter: OperationFilter,
-    ) -> Result<Self, OpenApiError>;
-
-    /// Adds the operations of a description that was read. Many agents may share them.
-    #[must_use]
-    fn with_openapi(self, adapter: &OpenApiAdapter) -> Self;
-}
-
-impl WithOpenApi for BasicAgent {
+    /// Returns the errors of [`OpenApiAdapter::from_file`].
     fn with_openapi_file(
         self,
         path: impl Into<PathBuf>,
@@ -66,6 +31,10 @@ impl WithOpenApi for BasicAgent {
         async move { Ok(self.with_openapi(&OpenApiAdapter::from_file(path, config, filter).await?)) }
     }
 
+    /// Adds the operations of a description at an address.
+    ///
+    /// # Errors
+    /// Returns the errors of [`OpenApiAdapter::from_url`].
     fn with_openapi_url(
         self,
         url: impl Into<String>,
@@ -76,6 +45,10 @@ impl WithOpenApi for BasicAgent {
         async move { Ok(self.with_openapi(&OpenApiAdapter::from_url(url, config, filter).await?)) }
     }
 
+    /// Adds the operations of a description.
+    ///
+    /// # Errors
+    /// Returns the errors of [`OpenApiAdapter::from_str`].
     fn with_openapi_spec(
         self,
         spec: &str,
@@ -85,6 +58,12 @@ impl WithOpenApi for BasicAgent {
         Ok(self.with_openapi(&OpenApiAdapter::from_str(spec, config, filter)?))
     }
 
+    /// Adds the operations of a description that was read before. Several agents can share them.
+    #[must_use]
+    fn with_openapi(self, adapter: &OpenApiAdapter) -> Self;
+}
+
+impl WithOpenApi for BasicAgent {
     fn with_openapi(self, adapter: &OpenApiAdapter) -> Self {
         self.change_tools(|all| {
             let mut taken = all.iter().map(|tool| tool.name().to_owned()).collect();

@@ -1,16 +1,16 @@
-//! What the arguments of a tool are called.
+//! Names the arguments of a tool.
 
 use oas3::spec::ParameterIn;
 
 use crate::names::{ArgumentNames, argument_name};
 
-/// The names that are taken.
+/// The names that are already used.
 #[derive(Debug, Default)]
 pub(super) struct Names(ArgumentNames);
 
 impl Names {
-    /// The name of a parameter: its own, made of letters, digits, `_`, `.` and `-`; with its place before it when
-    /// another one has that name, and with a number when that is not enough.
+    /// Returns a unique name for a parameter of letters, digits, `_`, `.` and `-`. If another parameter has the same
+    /// name, the place of the parameter precedes it, and a number follows if necessary.
     pub(super) fn of_parameter(&mut self, name: &str, place: ParameterIn) -> String {
         let plain = argument_name(name);
         if self.0.take(&plain) {

@@ -21,30 +21,30 @@ pub enum OpenApiAuth {
     /// Sends calls without credentials.
     #[default]
     None,
-    /// A token, sent as `Authorization: Bearer …`.
+    /// A token that is sent as `Authorization: Bearer …`.
     Bearer(Secret),
-    /// A header with a key.
+    /// A key that is sent in a header.
     ApiKey {
         /// The name of the header.
         header: String,
         /// The key that is sent.
         value: Secret,
     },
-    /// A key in the query.
+    /// A key that is sent in the query.
     QueryKey {
         /// The name of the parameter.
         name: String,
         /// The key that is sent.
         value: Secret,
     },
-    /// A key in a cookie.
+    /// A key that is sent in a cookie.
     CookieKey {
         /// The name of the cookie.
         name: String,
         /// The key that is sent.
         value: Secret,
     },
-    /// A login, sent as `Authorization: Basic …`.
+    /// A user and a password that are sent as `Authorization: Basic …`.
     Basic {
         /// The name of the user.
         user: String,
@@ -60,7 +60,7 @@ impl OpenApiAuth {
         Self::Bearer(token.into())
     }
 
-    /// A header with a key.
+    /// A key that is sent in a header.
     #[must_use]
     pub fn api_key(header: impl Into<String>, value: impl Into<Secret>) -> Self {
         Self::ApiKey { header: header.into(), value: value.into() }
@@ -98,9 +98,9 @@ impl fmt::Debug for OpenApiAuth {
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenApiCredential {
-    /// A token or a key: for the schemes `apiKey`, `http` with `bearer`, `oauth2`, `openIdConnect`.
+    /// A token or a key, for the schemes `apiKey`, `http` with `bearer`, `oauth2` and `openIdConnect`.
     Token(Secret),
-    /// A user and a password, for `http` with `basic`.
+    /// A user and a password, for the scheme `http` with `basic`.
     Basic {
         /// The name of the user.
         user: String,
@@ -110,13 +110,13 @@ pub enum OpenApiCredential {
 }
 
 impl OpenApiCredential {
-    /// A token or a key.
+    /// Creates a credential of a token or a key.
     #[must_use]
     pub fn token(token: impl Into<Secret>) -> Self {
         Self::Token(token.into())
     }
 
-    /// A user and a password.
+    /// Creates a credential of a user and a password.
     #[must_use]
     pub fn basic(user: impl Into<String>, password: impl Into<Secret>) -> Self {
         Self::Basic { user: user.into(), password: password.into() }

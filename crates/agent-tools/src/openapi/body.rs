@@ -1,4 +1,4 @@
-//! Bodies of requests: which of an operation's media types is used, and how an argument becomes one.
+//! Request bodies: selects a media type of the operation and encodes the argument.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use super::schema::Inliner;
 use super::style::{self, Explode, Keep};
 use super::{MAX_REF_HOPS, error::Warnings};
 
-/// How one argument becomes a body.
+/// How an argument is encoded as a body.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Body {
-    /// The name that a model knows.
+    /// The name of the argument for the model.
     pub(super) property: String,
     /// The value of `Content-Type`.
     pub(super) media_type: String,
@@ -25,7 +25,7 @@ pub(super) struct Body {
     pub(super) required: bool,
 }
 
-/// How a body is written.
+/// The encoding of a body.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Form {
     Json,
@@ -33,13 +33,13 @@ pub(super) enum Form {
     Urlencoded(BTreeMap<String, Field>),
     /// `multipart/form-data`.
     Multipart(BTreeMap<String, Field>),
-    /// Text as it is.
+    /// Text without an encoding.
     Text,
     /// Bytes; the argument is base64.
     Bytes,
 }
 
-/// How a field of a form is written, where it is not written as usual.
+/// The encoding of a form field that deviates from the default.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Field {
     content_type: Option<String>,
@@ -55,7 +55,7 @@ pub(super) struct Described<'a> {
     pub(super) description: Option<&'a str>,
 }
 
-/// How gladly a media type is used; the lowest wins. `None` for one that cannot be made here.
+/// Returns the preference of a media type; the lowest is used. Returns `None` for a type that cannot be encoded.
 fn rank(essence: &str) -> Option<u8> {
     Some(match essence {
         "application/json" => 0,
@@ -71,7 +71,7 @@ fn rank(essence: &str) -> Option<u8> {
     })
 }
 
-/// Whether a media type is text that a model reads and writes.
+/// Returns whether a media type is text that a model can read and write.
 pub(super) fn is_text(essence: &str) -> bool {
     essence.starts_with("text/")
         || ["+json", "+xml", "+yaml", "/json", "/xml", "/yaml", "/x-yaml", "/javascript", "/graphql", "/csv"]
@@ -82,15 +82,15 @@ pub(super) fn is_text(essence: &str) -> bool {
             .any(|end| essence.ends_with(end))
 }
 
-/// A media type without its parameters (from the `;` on), in lower case.
+/// Returns a media type in lower case without its parameters, which follow a `;`.
 pub(super) fn essence(media_type: &str) -> String {
     media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// The body of an operation, named `property`.
+/// Returns the body of an operation.
 ///
 /// # Errors
-/// Why none can be made, of one that is required.
+/// Returns the reason why a required body cannot be encoded.
 pub(super) fn described<'a>(
     document: &'a Document,
     value: &'a Value,
@@ -128,7 +128,7 @@ pub(super) fn described<'a>(
     Ok(Some(Described { body, schema, description }))
 }
 
-/// What a model reads of a body.
+/// Returns the schema of a body for the model.
 pub(super) fn schema(described: &Described<'_>, inliner: &mut Inliner<'_>) -> Value {
     let mut schema = match &described.body.form {
         Form::Json => described.schema.map_or_else(|| json!({}), |schema| inliner.inline(schema)),
@@ -185,7 +185,7 @@ fn as_base64(schema: &mut Value) {
     object.insert("contentEncoding".to_owned(), json!("base64"));
 }
 
-/// How the fields of a form are written.
+/// Returns the encodings of form fields that deviate from the default.
 fn fields(document: &Document, schema: Option<&Value>, encoding: Option<&Value>) -> BTreeMap<String, Field> {
     let mut fields: BTreeMap<String, Field> = BTreeMap::new();
     let mut binary = Vec::new();
@@ -218,7 +218,7 @@ fn fields(document: &Document, schema: Option<&Value>, encoding: Option<&Value>)
     fields
 }
 
-/// The fields that hold bytes.
+/// Collects the fields that contain bytes.
 fn binary_fields(document: &Document, schema: &Value, depth: usize, out: &mut Vec<String>) {
     let Ok(object) = document.object(schema) else { return };
     for (name, schema) in object.get("properties").and_then(Value::as_object).into_iter().flatten() {
@@ -242,16 +242,16 @@ fn is_binary(document: &Document, schema: &Value) -> bool {
         None => object,
     };
     let text = |key: &str| item.get(key).and_then(Value::as_str);
-    // 3.0 says `format: binary`, 3.1 a media type without an encoding.
+    // OpenAPI 3.0 uses `format: binary`, 3.1 a media type without an encoding.
     text("format") == Some("binary")
         || (text("contentMediaType").is_some_and(|kind| !is_text(&essence(kind)))
             && text("contentEncoding").is_none())
 }
 
-/// The bytes of a body, and its `Content-Type`.
+/// Returns the `Content-Type` and the bytes of a body.
 ///
 /// # Errors
-/// What is wrong with the argument.
+/// Returns the reason why the argument cannot be encoded.
 pub(super) fn written(body: &Body, value: &Value) -> Result<(String, Vec<u8>), String> {
     let property = &body.property;
     let media_type = body.media_type.clone();
@@ -294,7 +294,7 @@ fn form_pairs(name: &str, value: &Value, field: Option<&Field>) -> Result<Vec<St
         None => (None, false),
     };
     let (style, explode, keep) = styled.unwrap_or((ParameterStyle::Form, Explode::Several, Keep::Unreserved));
-    // Without a style an object is JSON, and a list is several fields.
+    // Without a style, an object is encoded as JSON and a list as several fields.
     let json = match value {
         _ if styled.is_some() => None,
         Value::Null => None,
@@ -319,7 +319,7 @@ fn form_parts(
 ) -> Result<(), String> {
     match value {
         Value::Null => return Ok(()),
-        // A list is one part for each item, unless the whole of it is wanted in one form.
+        // Each item of a list becomes a part, unless the field has a content type.
         Value::Array(items) if field.is_none_or(|field| field.is_binary || field.content_type.is_none()) => {
             return items.iter().try_for_each(|item| form_parts(property, name, item, field, out));
         }

@@ -1,4 +1,4 @@
-//! The address of an API, its credentials and the limits.
+//! The configuration of an API.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use agent_core::Secret;
 use super::auth::{OpenApiAuth, OpenApiCredential};
 use super::{CALL_TIMEOUT, MAX_RESPONSE_BYTES};
 
-/// The configuration of an API: address, credentials, and limits.
+/// The configuration of an API: its address, its credentials and the limits of calls.
 ///
 /// ```
 /// use agent_tools::openapi::{OpenApiAuth, OpenApiConfig};
@@ -39,14 +39,15 @@ pub struct OpenApiConfig {
 }
 
 /// What happens to a `/` in the value of a path parameter. A parameter that the description marks with
-/// `x-multi-segment: true` takes them anyway, as they are.
+/// `x-multi-segment: true` always accepts slashes, which are sent unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum PathSlashes {
-    /// The call is refused: servers that decode a path before they look at it would see another operation.
+    /// The call is refused, because a server that decodes the path first would execute another operation. This is the
+    /// default.
     #[default]
     Refused,
-    /// It is sent as `%2F`. For servers that are known to tell it from `/`.
+    /// The slash is sent as `%2F`. Use it for servers that are known to distinguish this from `/`.
     Encoded,
 }
 
@@ -54,10 +55,10 @@ pub enum PathSlashes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum CookieParameters {
-    /// They are skipped without a warning.
+    /// They are skipped without a warning. This is the default.
     #[default]
     Ignored,
-    /// A model may set them, but those that carry credentials.
+    /// The model can set them, except those that carry credentials.
     Offered,
 }
 
@@ -65,10 +66,10 @@ pub enum CookieParameters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum MissingIds {
-    /// They are skipped, each with a warning.
+    /// They are skipped, each with a warning. This is the default.
     #[default]
     LeftOut,
-    /// They get one from their method and path: `get_pets_petId` for `GET /pets/{petId}`.
+    /// An id is derived from the method and the path: `get_pets_petId` for `GET /pets/{petId}`.
     FromPath,
 }
 
@@ -79,7 +80,7 @@ impl Default for OpenApiConfig {
 }
 
 impl OpenApiConfig {
-    /// The first server of the description, no credentials, the default limits.
+    /// Creates a configuration with the first server of the description, no credentials and the default limits.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -100,14 +101,15 @@ impl OpenApiConfig {
         }
     }
 
-    /// Sends all requests to this address, in place of the servers of the description.
+    /// Sends all requests to this address instead of the servers of the description.
     #[must_use]
     pub fn with_base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
         self
     }
 
-    /// Where the description came from, for servers that are relative to it. [`OpenApiAdapter::from_url`] knows it.
+    /// Sets the address of the description, which resolves relative server addresses. [`OpenApiAdapter::from_url`] sets
+    /// it automatically.
     ///
     /// [`OpenApiAdapter::from_url`]: super::OpenApiAdapter::from_url
     #[must_use]
@@ -116,7 +118,7 @@ impl OpenApiConfig {
         self
     }
 
-    /// The value of a variable in a server's address, in place of its default.
+    /// Sets the value of a variable in a server's address, instead of its default.
     #[must_use]
     pub fn with_server_variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.variables.insert(name.into(), value.into());
@@ -130,23 +132,24 @@ impl OpenApiConfig {
         self
     }
 
-    /// A credential for a security scheme, by its name in the description. Operations that want it get it where the
-    /// scheme says.
+    /// Sets the credential of a security scheme, by its name in the description. It is sent with the operations that
+    /// require the scheme, in the place that the scheme defines.
     #[must_use]
     pub fn with_credential(mut self, scheme: impl Into<String>, credential: OpenApiCredential) -> Self {
         self.credentials.insert(scheme.into(), credential);
         self
     }
 
-    /// Sends credentials and headers also to servers at this origin, such as `https://uploads.example.com`. Without it
-    /// they go to the origin of the API's first server only, or of the base address.
+    /// Sends credentials and headers also to servers at this origin, such as `https://uploads.example.com`. By default
+    /// they are sent only to the origin of the base address or of the API's first server.
     #[must_use]
     pub fn with_trusted_origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into());
         self
     }
 
-    /// One more header with every request. A model cannot set it, and its value is shown nowhere.
+    /// Sends one more header with every request. The model cannot set it, and its value is not shown in errors or
+    /// results.
     #[must_use]
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<Secret>) -> Self {
         self.headers.push((name.into(), value.into()));
@@ -181,7 +184,7 @@ impl OpenApiConfig {
         self
     }
 
-    /// Whether a model may set parameters that are cookies.
+    /// Sets whether the model can set cookie parameters.
     #[must_use]
     pub fn with_cookie_parameters(mut self, cookies: CookieParameters) -> Self {
         self.cookies = cookies;
@@ -195,7 +198,8 @@ impl OpenApiConfig {
         self
     }
 
-    /// Sends requests through this client. It should follow no redirect: credentials would go there.
+    /// Sends requests through this client. It should not follow redirects, because their targets would receive the
+    /// credentials.
     #[must_use]
     pub fn with_http_client(mut self, client: reqwest::Client) -> Self {
         self.client = Some(client);
@@ -203,7 +207,7 @@ impl OpenApiConfig {
     }
 }
 
-/// Shows which credentials and headers are set, and not their values; addresses without their queries.
+/// Shows the names of credentials and headers without their values, and addresses without their queries.
 impl fmt::Debug for OpenApiConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plain = |url: &Option<String>| url.as_ref().map(|url| super::fetch::shown(url));

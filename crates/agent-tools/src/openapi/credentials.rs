@@ -1,4 +1,4 @@
-//! Where credentials go in a request, and what a model must not set because of them.
+//! Assigns credentials to their places in a request, and reserves these places against arguments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,7 +16,7 @@ use super::document::Document;
 use super::error::{OpenApiError, OpenApiProblem, Warnings};
 use crate::secrets::Secrets;
 
-/// Headers that belong to the connection, to the caller, or to who answers for him. No argument sets them.
+/// Headers of the connection, the caller and proxies, which no argument can set.
 const FORBIDDEN: [&str; 28] = [
     "accept",
     "accept-encoding",
@@ -48,7 +48,7 @@ const FORBIDDEN: [&str; 28] = [
     "x-original-url",
 ];
 
-/// A credential in its place.
+/// A credential with its place in a request.
 #[derive(Clone)]
 pub(super) enum Placed {
     Header(HeaderName, HeaderValue),
@@ -66,7 +66,7 @@ impl fmt::Debug for Placed {
     }
 }
 
-/// Names that no argument may set.
+/// The names that no argument can set.
 #[derive(Debug, Default)]
 pub(super) struct Reserved {
     /// In lower case.
@@ -99,11 +99,11 @@ pub(super) struct Credentials {
     pub(super) secrets: Secrets,
 }
 
-/// The arguments of an operation.
+/// The credentials of an operation.
 #[derive(Debug)]
 pub(super) struct Chosen {
     pub(super) placed: Vec<Placed>,
-    /// A scheme that it wants and that has no credential.
+    /// A required scheme without a credential.
     pub(super) missing: Option<String>,
 }
 
@@ -154,7 +154,7 @@ impl Credentials {
         Ok(all)
     }
 
-    /// The first of the alternatives that there are credentials for.
+    /// Returns the credentials of the first alternative for which all are configured.
     pub(super) fn for_operation(&self, security: Option<&Value>) -> Chosen {
         let mut placed = self.always.clone();
         let alternatives = security.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -192,7 +192,7 @@ impl Reserved {
         };
     }
 
-    /// What a scheme uses is no argument, also when there is no credential for it.
+    /// Reserves the name that a scheme uses, even if there is no credential for it.
     fn add_scheme(&mut self, scheme: &SecurityScheme) {
         if let SecurityScheme::ApiKey { name, location, .. } = scheme {
             match location.as_str() {
@@ -206,7 +206,7 @@ impl Reserved {
 
 fn scheme(document: &Document, value: &Value) -> Result<SecurityScheme, String> {
     let mut object = document.object(value).map_err(|problem| problem.to_string())?.clone();
-    // Addresses of logins are not needed, and oas3 wants them to be whole.
+    // The addresses of logins are not needed, and oas3 requires them to be absolute.
     object.insert("flows".to_owned(), Value::Object(serde_json::Map::new()));
     serde_json::from_value(Value::Object(object)).map_err(|error| error.to_string())
 }

@@ -1,16 +1,16 @@
-//! A description as a tree of values, and what its references lead to.
+//! A description as a tree of JSON values, with the resolution of its references.
 //!
-//! oas3 reads a description whole or not at all, and in the form of 3.1 only. So the tree is walked here, where a broken
-//! part costs no other, and oas3's types read the parts: parameters, servers, security schemes, encodings.
+//! oas3 parses a description as a whole and only in the form of 3.1. This module walks the tree instead, so that a
+//! broken part does not affect the others, and uses the types of oas3 for parameters, servers, security schemes and
+//! encodings.
 
-use std::borrow::Cow;
-
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 use super::error::OpenApiError;
 use super::{MAX_REF_HOPS, MAX_SPEC_BYTES};
 
-/// A description.
+/// A parsed description.
 #[derive(Debug)]
 pub(super) struct Document {
     root: Value,
@@ -57,21 +57,24 @@ impl Document {
         }
     }
 
-    /// A field of the whole.
+    /// Returns a field of the root.
     pub(super) fn field(&self, name: &str) -> Option<&Value> {
         self.root.get(name)
     }
 
-    /// What a local reference names.
+    /// Returns the target of a local reference.
     pub(super) fn at(&self, reference: &str) -> Result<&Value, RefProblem> {
         let Some(pointer) = reference.strip_prefix('#') else {
             return Err(RefProblem::External(reference.to_owned()));
         };
-        let pointer = decoded(pointer);
-        self.root.pointer(&pointer).ok_or_else(|| RefProblem::Missing(reference.to_owned()))
+        // A pointer in a reference is percent-encoded where necessary.
+        let decoded = percent_decode_str(pointer).decode_utf8();
+        self.root
+            .pointer(decoded.as_deref().unwrap_or(pointer))
+            .ok_or_else(|| RefProblem::Missing(reference.to_owned()))
     }
 
-    /// The object itself, or what its reference, and the references behind that, lead to.
+    /// Returns the object itself, or the target of its chain of references.
     pub(super) fn object<'a>(&'a self, value: &'a Value) -> Result<&'a Map<String, Value>, RefProblem> {
         let mut value = value;
         for _ in 0..MAX_REF_HOPS {
@@ -87,7 +90,7 @@ impl Document {
 }
 
 fn yaml(text: &str) -> Result<Value, yaml_serde::Error> {
-    // Merge keys are YAML 1.1, but people use them.
+    // Merge keys are a feature of YAML 1.1 that is still in use.
     if text.contains("<<:") {
         let mut value: yaml_serde::Value = yaml_serde::from_str(text)?;
         value.apply_merge()?;
@@ -96,7 +99,7 @@ fn yaml(text: &str) -> Result<Value, yaml_serde::Error> {
     yaml_serde::from_str(text)
 }
 
-/// YAML may hold `openapi: 3.1` as a number.
+/// Returns a version as text. In YAML, `openapi: 3.1` is a number.
 fn version(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.chars().take(32).collect()),
@@ -109,16 +112,4 @@ fn is_understood(version: &str) -> bool {
     ["3.0", "3.1"].iter().any(|known| {
         version.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
     })
-}
-
-/// A pointer in a reference is percent-encoded where it must be.
-fn decoded(pointer: &str) -> Cow<'_, str> {
-    if !pointer.contains('%') {
-        return Cow::Borrowed(pointer);
-    }
-    let decoded = super::style::percent_decoded(pointer.as_bytes());
-    match String::from_utf8(decoded) {
-        Ok(text) => Cow::Owned(text),
-        Err(_) => Cow::Borrowed(pointer),
-    }
 }

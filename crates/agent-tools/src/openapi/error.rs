@@ -1,4 +1,4 @@
-//! What can be wrong with a description of an API.
+//! Errors and warnings about the description of an API.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenApiError {
-    /// It is longer than [`MAX_SPEC_BYTES`](super::MAX_SPEC_BYTES).
+    /// The description is larger than [`MAX_SPEC_BYTES`](super::MAX_SPEC_BYTES).
     #[error(
         "the OpenAPI description is longer than {limit} bytes; give a smaller one, with the operations that are needed"
     )]
@@ -14,30 +14,30 @@ pub enum OpenApiError {
         /// The maximum size in bytes.
         limit: usize,
     },
-    /// It begins as JSON, and is none.
+    /// The text begins like JSON but is not valid JSON.
     #[error("the OpenAPI description cannot be read as JSON: {source}")]
     Json {
         /// The error and its position.
         source: serde_json::Error,
     },
-    /// It is no YAML.
+    /// The text is not valid YAML.
     #[error("the OpenAPI description cannot be read as YAML: {source}")]
     Yaml {
         /// The error and its position.
         source: yaml_serde::Error,
     },
-    /// It is YAML with brackets in brackets in brackets, which take too long to read.
+    /// The YAML text has nested brackets that would take too long to parse.
     #[error(
         "the OpenAPI description has too many brackets that stay open; give it as JSON, or as YAML without them"
     )]
     TooDeep,
-    /// It is something else.
+    /// The text is not an OpenAPI description.
     #[error("this is no OpenAPI description: {detail}")]
     NotOpenApi {
         /// The missing part of the description.
         detail: &'static str,
     },
-    /// It is in a version that is not understood.
+    /// The version of the description is not supported.
     #[error(
         "OpenAPI {version} is not understood; 3.0 and 3.1 are. Tools that convert older descriptions exist"
     )]
@@ -45,19 +45,19 @@ pub enum OpenApiError {
         /// The version that it names.
         version: String,
     },
-    /// There is no address for requests.
+    /// The description and the configuration name no address for requests.
     #[error("the API has no address for requests: {detail}; set one with `OpenApiConfig::with_base_url`")]
     NoBaseUrl {
         /// The reason for the failure.
         detail: String,
     },
-    /// A header, a credential or an address of the configuration cannot be used. Its value is not shown.
+    /// A header, a credential or an address of the configuration is invalid. Its value is not shown.
     #[error("the OpenAPI configuration cannot be used: {detail}")]
     Config {
         /// The problem that was found.
         detail: String,
     },
-    /// The file cannot be read.
+    /// The file with the description cannot be read.
     #[error("the OpenAPI description {} cannot be read: {source}", path.display())]
     File {
         /// The path of the file.
@@ -65,7 +65,7 @@ pub enum OpenApiError {
         /// The underlying I/O error.
         source: std::io::Error,
     },
-    /// The address cannot be reached, or takes too long.
+    /// The address cannot be reached or did not respond in time.
     #[error("the OpenAPI description at {url} cannot be fetched: {source}")]
     Fetch {
         /// The address, without its query.
@@ -73,7 +73,7 @@ pub enum OpenApiError {
         /// The underlying HTTP error.
         source: reqwest::Error,
     },
-    /// The address answers with something else than success.
+    /// The address responded with a status other than success.
     #[error("the OpenAPI description at {url} cannot be fetched: the server answered {status}")]
     Status {
         /// The address, without its query.
@@ -81,10 +81,10 @@ pub enum OpenApiError {
         /// The HTTP status code.
         status: u16,
     },
-    /// What came from the address is no text.
+    /// The response or the file is not UTF-8 text.
     #[error("the OpenAPI description is not UTF-8")]
     NotText,
-    /// No client for HTTP could be made.
+    /// The HTTP client could not be created.
     #[error("no HTTP client can be made: {source}")]
     Client {
         /// The underlying HTTP error.
@@ -92,7 +92,7 @@ pub enum OpenApiError {
     },
 }
 
-/// Something that was left out, or is not as it was meant.
+/// A warning about a part of the description that was skipped or interpreted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
 #[non_exhaustive]
@@ -110,25 +110,25 @@ pub enum OpenApiProblem {
     /// The operation has no `operationId` and was skipped.
     #[error("it has no operationId and is left out")]
     NoOperationId,
-    /// Two operations have one id; both are there, and the later one has a longer name.
+    /// Two operations have the same id. Both become tools, and the later one gets a longer name.
     #[error("another operation has the id `{id}` too")]
     DuplicateId {
         /// The shared operation id.
         id: String,
     },
-    /// The filter names something that the description does not have.
+    /// The filter names an operation that the description does not contain.
     #[error("the filter wants `{wanted}`, which is not there")]
     NotThere {
-        /// What the filter names.
+        /// The name in the filter.
         wanted: String,
     },
-    /// The operation cannot be called and is left out.
+    /// The operation cannot be called and was skipped.
     #[error("it is left out: {why}")]
     LeftOut {
         /// The reason for the failure.
         why: String,
     },
-    /// A parameter is not offered; the operation is there without it.
+    /// A parameter was skipped. The operation is available without it.
     #[error("its parameter `{name}` is left out: {why}")]
     ParameterLeftOut {
         /// The name of the parameter.
@@ -136,28 +136,28 @@ pub enum OpenApiProblem {
         /// The reason for the failure.
         why: String,
     },
-    /// Something was understood in the way that comes closest.
+    /// An ambiguous part was interpreted in the most likely way.
     #[error("{what}")]
     Guessed {
-        /// The step that failed.
+        /// The description of the interpretation.
         what: String,
     },
-    /// The schema of the arguments was too long; its inner parts are left open.
+    /// The schema of the arguments was too long, so its inner parts are left open.
     #[error("the schema of its arguments is too long; its inner parts are left open")]
     SchemaCut,
-    /// The operation wants credentials that the configuration does not have; it is called without.
+    /// The operation requires credentials that are not configured. It is called without them.
     #[error("it wants credentials for `{scheme}`, and there are none")]
     NoCredential {
         /// The name of the security scheme.
         scheme: String,
     },
-    /// The operation has a server at another origin than the API; credentials are not sent there.
+    /// The operation has a server at another origin than the API, which receives no credentials.
     #[error("its server {origin} is not the API's, so it gets no credentials")]
     ForeignServer {
         /// The origin that is not allowed.
         origin: String,
     },
-    /// There are more warnings, more operations, or more work than bounds allow.
+    /// A limit for warnings, operations or schemas was reached. The rest was skipped.
     #[error("there are more than {limit} {what}; the rest is left out")]
     TooMany {
         /// The quantity that is limited.
@@ -167,7 +167,7 @@ pub enum OpenApiProblem {
     },
 }
 
-/// Warnings as they come, with their bound.
+/// Collects warnings up to their maximum number.
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
     pub(super) list: Vec<OpenApiWarning>,

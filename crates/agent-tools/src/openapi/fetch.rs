@@ -1,4 +1,4 @@
-//! Getting a description from a file or an address, with bounds.
+//! Reads a description from a file or an address, with limits.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::adapter::text;
 use super::error::OpenApiError;
 use super::{CONNECT_TIMEOUT, FETCH_TIMEOUT, MAX_REDIRECTS, MAX_SPEC_BYTES};
 
-/// An address for display: without its query and credentials.
+/// Returns an address for display, without its query and credentials.
 pub(super) fn shown(url: &str) -> String {
     let plain = url.split(['?', '#']).next().unwrap_or_default();
     match plain.split_once("://") {
@@ -26,7 +26,7 @@ pub(super) async fn file(path: &Path) -> Result<String, OpenApiError> {
     let owned = path.to_owned();
     let read = move || -> std::io::Result<Vec<u8>> {
         let file = std::fs::File::open(&owned)?;
-        // A device or a pipe would never end, or never begin.
+        // Reading a device or a pipe may never end.
         if !file.metadata()?.is_file() {
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file"));
         }
@@ -45,7 +45,7 @@ pub(super) async fn file(path: &Path) -> Result<String, OpenApiError> {
     text(bytes.map_err(failed)?)
 }
 
-/// The description, and the address that it came from at last.
+/// Returns the description and its address after redirects.
 pub(super) async fn address(
     url: &str,
     client: Option<&reqwest::Client>,
@@ -56,7 +56,7 @@ pub(super) async fn address(
     }
     let client = match client {
         Some(client) => client.clone(),
-        // Nothing is sent along, so a redirect may lead anywhere.
+        // The request has no credentials, so a redirect may lead to any host.
         None => reqwest::Client::builder()
             .redirect(Policy::limited(MAX_REDIRECTS))
             .connect_timeout(CONNECT_TIMEOUT)

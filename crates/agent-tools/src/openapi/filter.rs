@@ -1,4 +1,4 @@
-//! Which operations become tools.
+//! Selects operations by id, tag, path or method.
 
 /// Selects the operations that become tools. An operation without an `operationId` is never selected.
 ///
@@ -16,38 +16,38 @@ pub enum OperationFilter {
     /// Selects every operation of the description.
     #[default]
     All,
-    /// Those with one of these ids.
+    /// Selects the operations with one of these ids.
     ByOperationId(Vec<String>),
-    /// Those with at least one of these tags.
+    /// Selects the operations with at least one of these tags.
     ByTag(Vec<String>),
-    /// Those whose path begins with this text.
+    /// Selects the operations whose path begins with this text.
     ByPathPrefix(String),
-    /// Those with one of these methods, in either case.
+    /// Selects the operations with one of these methods, in upper or lower case.
     ByMethod(Vec<String>),
-    /// Those that all of these take.
+    /// Selects the operations that all of these filters select.
     AllOf(Vec<OperationFilter>),
 }
 
 impl OperationFilter {
-    /// Those with one of these ids.
+    /// Selects the operations with one of these ids.
     #[must_use]
     pub fn by_operation_id(ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self::ByOperationId(ids.into_iter().map(Into::into).collect())
     }
 
-    /// Those with at least one of these tags.
+    /// Selects the operations with at least one of these tags.
     #[must_use]
     pub fn by_tag(tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self::ByTag(tags.into_iter().map(Into::into).collect())
     }
 
-    /// Those whose path begins with this text.
+    /// Selects the operations whose path begins with this text.
     #[must_use]
     pub fn by_path_prefix(prefix: impl Into<String>) -> Self {
         Self::ByPathPrefix(prefix.into())
     }
 
-    /// Those with one of these methods.
+    /// Selects the operations with one of these methods, in upper or lower case.
     #[must_use]
     pub fn by_method(methods: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self::ByMethod(methods.into_iter().map(Into::into).collect())
@@ -64,7 +64,7 @@ impl OperationFilter {
         }
     }
 
-    /// The ids that it names.
+    /// Returns the ids that the filter names.
     pub(super) fn ids(&self) -> Vec<&str> {
         match self {
             Self::ByOperationId(ids) => ids.iter().map(String::as_str).collect(),

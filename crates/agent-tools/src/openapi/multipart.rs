@@ -1,6 +1,6 @@
 //! `multipart/form-data` (RFC 7578).
 
-/// A part.
+/// A part of a multipart body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) name: String,
@@ -9,7 +9,7 @@ pub(super) struct Part {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The body, and its `Content-Type`. The same parts give the same bytes.
+/// Returns the `Content-Type` and the body. Equal parts give equal bytes.
 pub(super) fn written(parts: &[Part]) -> (String, Vec<u8>) {
     let boundary = boundary(parts);
     let mut body = Vec::new();
@@ -33,12 +33,12 @@ pub(super) fn written(parts: &[Part]) -> (String, Vec<u8>) {
     (format!("multipart/form-data; boundary={boundary}"), body)
 }
 
-/// A name as browsers write it: what would end the quotes or the line is percent-encoded.
+/// Encodes a name as browsers do: quotes and line ends are percent-encoded.
 fn quoted(name: &str) -> String {
     name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// A line that is in none of the parts.
+/// Returns a boundary that occurs in none of the parts.
 fn boundary(parts: &[Part]) -> String {
     let mut salt = 0_u64;
     loop {

@@ -1,4 +1,4 @@
-//! One operation: what a model reads of it, and how a call of it is written.
+//! An operation: its description for the model and the encoding of its calls.
 
 use agent_core::Effects;
 use reqwest::Method;
@@ -11,12 +11,12 @@ use super::path::Template;
 use super::schema::Inliner;
 use super::server::Base;
 
-/// An operation.
+/// An operation of an API.
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) id: String,
     pub(super) method: Method,
-    /// As the description has it.
+    /// The path template of the description.
     pub(super) path: String,
     pub(super) label: String,
     pub(super) description: String,
@@ -41,7 +41,7 @@ impl Operation {
     }
 }
 
-/// The schema of the arguments: an object with a field for each parameter and one for the body.
+/// Returns the schema of the arguments: an object with a member for each parameter and one for the body.
 pub(super) fn schema(
     parameters: &[Described<'_>],
     body: Option<&body::Described<'_>>,

@@ -1,4 +1,4 @@
-//! Parameters: of a path and of an operation together, and how each is written.
+//! Parameters: merges those of a path and of an operation, and determines how each is encoded.
 
 use oas3::spec::{ParameterIn, ParameterStyle};
 use serde_json::{Map, Value};
@@ -10,26 +10,26 @@ use super::document::Document;
 use super::error::{OpenApiProblem, Warnings};
 use super::style::{Explode, Keep};
 
-/// How one argument is written into a request.
+/// How an argument is encoded in a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Parameter {
-    /// The name on the wire.
+    /// The name in the request.
     pub(super) name: String,
-    /// The name that a model knows.
+    /// The name of the argument for the model.
     pub(super) property: String,
     pub(super) place: ParameterIn,
     pub(super) form: Form,
     pub(super) required: bool,
 }
 
-/// How a value is written.
+/// The encoding of a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Form {
-    /// In a style.
+    /// In a style of OpenAPI.
     Styled { style: ParameterStyle, explode: Explode, keep: Keep },
     /// As JSON text (a parameter with `content`).
     Json,
-    /// As parts of a path, with the `/` between them.
+    /// As several segments of the path, separated by `/`.
     Segments,
 }
 
@@ -51,13 +51,13 @@ struct Raw<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TooMany;
 
-/// What decides over parameters, beside the description.
+/// The settings that decide about parameters in addition to the description.
 pub(super) struct Rules<'a> {
     pub(super) reserved: &'a Reserved,
     pub(super) cookies: CookieParameters,
 }
 
-/// The parameters of an operation: those of its path, replaced by its own of the same name and place.
+/// Returns the parameters of an operation. Its own parameters replace those of the path with the same name and place.
 pub(super) fn merged<'a>(
     document: &'a Document,
     lists: [Option<&'a Value>; 2],
@@ -81,7 +81,7 @@ pub(super) fn merged<'a>(
             Err((name, why)) => warnings.add(place, OpenApiProblem::ParameterLeftOut { name, why }),
         }
     }
-    // So that a parameter of the path has its plain name whatever else there is.
+    // Path parameters come first, so that they keep their plain names.
     all.sort_by_key(|raw| match raw.parsed.location {
         ParameterIn::Path => 0,
         ParameterIn::Query => 1,
@@ -128,7 +128,8 @@ fn read<'a>(document: &'a Document, value: &'a Value) -> Result<Raw<'a>, (String
         super::schema::short(name.unwrap_or("(no name)"), 80)
     };
     let object = document.object(value).map_err(|problem| (name(value.as_object()), problem.to_string()))?;
-    // Schemas and examples are not oas3's business: one that it does not know would cost the parameter.
+    // Schemas and examples are not passed to oas3, because it would reject the parameter if it did not know one of
+    // them.
     let mut small = object.clone();
     small.retain(|key, _| {
         matches!(
@@ -143,7 +144,7 @@ fn read<'a>(document: &'a Document, value: &'a Value) -> Result<Raw<'a>, (String
 
 enum Offer {
     Yes,
-    /// The specification or the caller wants it so.
+    /// The specification or the configuration excludes it, so there is no warning.
     Silently,
     No(&'static str),
 }

@@ -1,15 +1,16 @@
-//! Paths: the template of an operation, and what a value in it must not do.
+//! Path templates of operations, and the checks of the values in them.
 
+use percent_encoding::percent_decode;
 use serde_json::{Map, Value};
 
 use super::config::PathSlashes;
 use super::parameter::{Form, Parameter};
 use super::style::{self, Keep};
 
-/// How often a value is decoded to see what a server that decodes too often would see.
+/// The number of times a value is decoded, to detect what a server that decodes it repeatedly would see.
 const MAX_DECODINGS: usize = 5;
 
-/// A path with holes.
+/// A path template, in which values are inserted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Template {
     pieces: Vec<Piece>,
@@ -17,7 +18,7 @@ pub(super) struct Template {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
-    /// Encoded.
+    /// Literal text, percent-encoded.
     Literal(String),
     /// The name of a parameter.
     Hole(String),
@@ -27,7 +28,7 @@ impl Template {
     /// Reads a path such as `/pets/{petId}`.
     ///
     /// # Errors
-    /// The reason why no request can be built from it.
+    /// Returns the reason why no request can be built from the path.
     pub(super) fn parse(path: &str) -> Result<Self, String> {
         if !path.starts_with('/') {
             return Err("its path does not begin with `/`".to_owned());
@@ -47,7 +48,7 @@ impl Template {
         }
         pieces.push(literal(rest)?);
         let template = Self { pieces };
-        // The letter stands for every value, so only the effect of the template itself is checked.
+        // The letter represents any value, so that only the template itself is checked.
         let sample: String = template
             .pieces
             .iter()
@@ -60,7 +61,7 @@ impl Template {
         Ok(template)
     }
 
-    /// The names of the parameters in it.
+    /// Returns the names of the parameters in the path.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Hole(name) => Some(name.as_str()),
@@ -68,10 +69,10 @@ impl Template {
         })
     }
 
-    /// The path with the values in it, encoded.
+    /// Returns the path with the values inserted, percent-encoded.
     ///
     /// # Errors
-    /// Which value cannot stand there.
+    /// Returns the name of a value that cannot be in the path, with the reason.
     pub(super) fn filled(
         &self,
         parameters: &[Parameter],
@@ -108,7 +109,7 @@ fn literal(text: &str) -> Result<Piece, String> {
     if text.contains('\\') || text.chars().any(char::is_control) {
         return Err("its path has a backslash or a control character".to_owned());
     }
-    // What is already encoded in a description stays encoded.
+    // Text that is already encoded in the description remains encoded.
     let mut out = String::new();
     for c in text.chars() {
         if matches!(
@@ -152,7 +153,7 @@ fn written(parameter: &Parameter, value: &Value, slashes: PathSlashes) -> Result
     }
 }
 
-/// Every text in a value, names of fields among them.
+/// Calls a function for every text in a value, including the names of fields.
 fn texts_of(value: &Value, out: &mut Vec<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| texts_of(item, out)),
@@ -167,14 +168,14 @@ fn texts_of(value: &Value, out: &mut Vec<String>) {
     }
 }
 
-/// Whether a value may contain `/`.
+/// Whether values may contain `/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slash {
     Fine,
     Refused,
 }
 
-/// Refuses what some server on the way could take for a way out of its place.
+/// Refuses a value that a server could interpret as a path to another operation.
 fn is_harmless(text: &str, slash: Slash) -> Result<(), &'static str> {
     if text.chars().any(char::is_control) {
         return Err("has a control character, which a path cannot hold");
@@ -194,7 +195,7 @@ fn is_harmless_part(text: &str) -> Result<(), &'static str> {
         if is_dots(&bytes) {
             return Err("is `.` or `..`, which would lead to another path");
         }
-        let decoded = style::percent_decoded(&bytes);
+        let decoded: Vec<u8> = percent_decode(&bytes).collect();
         if decoded == bytes {
             return Ok(());
         }
@@ -208,7 +209,7 @@ fn is_harmless_part(text: &str) -> Result<(), &'static str> {
     Err("is encoded many times over; give the plain value")
 }
 
-/// `.` and `..`, also with what some servers cut off behind a `;`.
+/// Returns whether a segment is `.` or `..`, also if it has a suffix after `;`, which some servers remove.
 fn is_dots(part: &[u8]) -> bool {
     let part = part.split(|byte| *byte == b';').next().unwrap_or_default();
     part == b"." || part == b".."
@@ -222,7 +223,7 @@ fn stays_below(path: &str) -> Result<(), &'static str> {
             if bytes.split(|byte| b"/\\".contains(byte)).any(is_dots) {
                 return Err("has a part `.` or `..`, which leads to another path");
             }
-            bytes = style::percent_decoded(&bytes);
+            bytes = percent_decode(&bytes).collect();
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! From a description to its operations.
+//! Reads the operations of a description.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -20,10 +20,10 @@ use super::schema::{self, Work, short};
 use super::server::Base;
 use super::{MAX_DESCRIPTION_BYTES, MAX_OPERATIONS, MAX_PARAMETERS, MAX_SCHEMA_NODES};
 
-/// The longest list of media types in `Accept`.
+/// The maximum length of the `Accept` header, in bytes.
 const MAX_ACCEPT_BYTES: usize = 500;
 
-/// The longest id of an operation.
+/// The maximum length of an operation id, in bytes.
 const MAX_ID_BYTES: usize = 512;
 
 /// The methods of a path.
@@ -37,7 +37,8 @@ const METHODS: [(&str, Method); 7] = [
     ("patch", Method::PATCH),
 ];
 
-/// Other methods that a path may have: `trace` returns the request with its credentials, the others are of later versions.
+/// Methods that are not called: `trace` returns the request with its credentials, and the others belong to later
+/// versions.
 const NOT_CALLED: [&str; 3] = ["trace", "query", "additionalOperations"];
 
 /// Reads the operations of a description.
@@ -51,16 +52,16 @@ pub(super) struct Reader<'a> {
     pub(super) warnings: &'a mut Warnings,
     work: Work,
     ids: BTreeSet<String>,
-    /// The address of the API, or why there is none.
+    /// The address of the API, or the reason why there is none.
     base: Result<Base, String>,
-    /// Whether some operation has no other.
+    /// Whether an operation without its own server needs it.
     is_base_wanted: bool,
-    /// Where credentials may go.
+    /// The origins that may receive credentials.
     origins: Vec<String>,
     asked: BTreeSet<String>,
 }
 
-/// What belongs to a path.
+/// A path and its description.
 struct Path<'a> {
     text: &'a str,
     item: &'a Map<String, Value>,
@@ -100,7 +101,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The operations that the filter takes.
+    /// Returns the operations that the filter selects.
     pub(super) fn operations(mut self) -> Result<Vec<Operation>, OpenApiError> {
         let mut operations = Vec::new();
         let paths = self.document.field("paths").and_then(Value::as_object);
@@ -146,7 +147,7 @@ impl<'a> Reader<'a> {
             }
         }
         match self.base {
-            // Every operation may have a server of its own.
+            // The error does not matter if every operation has its own server.
             Err(detail) if operations.is_empty() || self.is_base_wanted => {
                 Err(OpenApiError::NoBaseUrl { detail })
             }
@@ -236,7 +237,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// The address of the caller, of the operation, of its path, or of the whole, in this order.
+    /// Returns the address of the configuration, the operation, its path or the API, in this order.
     fn base_of(&mut self, path: &Path<'_>, operation: &Map<String, Value>) -> Result<Base, String> {
         let is_list = |value: &&Value| value.as_array().is_some_and(|list| !list.is_empty());
         let own = operation.get("servers").filter(is_list).or(path.item.get("servers").filter(is_list));
@@ -265,7 +266,7 @@ impl<'a> Reader<'a> {
             }
             return Vec::new();
         }
-        // Once for each scheme: an API of a thousand operations has one login.
+        // One warning for each scheme, because all operations usually share one.
         if let Some(scheme) = chosen.missing
             && self.asked.insert(scheme.clone())
         {
@@ -274,7 +275,7 @@ impl<'a> Reader<'a> {
         chosen.placed
     }
 
-    /// The media types of the answers that mean success; JSON first.
+    /// Returns the media types of successful responses, with JSON first.
     fn accept(&self, operation: &Map<String, Value>) -> String {
         let mut kinds: Vec<&str> = Vec::new();
         let responses = operation.get("responses").and_then(Value::as_object);
@@ -306,7 +307,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `get_pets_petId` for `GET /pets/{petId}`.
+/// Derives an id from a method and a path: `get_pets_petId` for `GET /pets/{petId}`.
 fn id_from(method: &Method, path: &str) -> String {
     let words = path.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty());
     words.fold(method.as_str().to_ascii_lowercase(), |id, word| id + "_" + word)

@@ -1,4 +1,4 @@
-//! From arguments to a request.
+//! Encodes arguments as a request.
 
 use agent_core::ToolError;
 use oas3::spec::{ParameterIn, ParameterStyle};
@@ -14,7 +14,7 @@ use super::operation::Operation;
 use super::parameter::{Form, Parameter};
 use super::style::{self, Explode, Keep};
 
-/// The longest header that arguments may make, in bytes.
+/// The maximum length of a header from an argument, in bytes.
 const MAX_HEADER_BYTES: usize = 8 * 1024;
 
 /// A request, ready to be sent.
@@ -27,16 +27,16 @@ pub(super) struct Wire {
     pub(super) body: Option<Vec<u8>>,
 }
 
-/// What decides over arguments, beside the operation.
+/// The settings that decide about arguments in addition to the operation.
 pub(super) struct Rules<'a> {
     pub(super) reserved: &'a Reserved,
     pub(super) slashes: PathSlashes,
 }
 
-/// Makes the request of a call.
+/// Encodes the request of a call.
 ///
 /// # Errors
-/// Which argument cannot be sent, and why.
+/// Returns the argument that cannot be sent, with the reason.
 pub(super) fn wire(
     operation: &Operation,
     arguments: &Map<String, Value>,
@@ -97,8 +97,8 @@ fn made(operation: &Operation, arguments: &Map<String, Value>, rules: &Rules<'_>
     Ok(Wire { method: operation.method.clone(), url, shown, headers, body })
 }
 
-/// The address of the API with the path behind it. What comes out is compared with what went in: a library that makes
-/// addresses plain on the way must not be a way out.
+/// Returns the address of the API with the path appended. The result is compared with the input, because URL
+/// normalization must not lead to another path or host.
 fn address(operation: &Operation, path: &str) -> Result<Url, String> {
     let whole = format!("{}{path}", operation.base.path());
     let mut url = operation.base.url().clone();
@@ -123,7 +123,7 @@ fn pairs(
         }
     };
     let pairs = written.map_err(|why| format!("`{}` {why}", parameter.property))?;
-    // The fields of an object may be parameters of their own.
+    // The fields of an object may be sent as separate parameters.
     if let Some(pair) = pairs.iter().find(|pair| is_taken(&pair.name)) {
         return Err(format!(
             "`{}` sets `{}`, which belongs to the caller's credentials",
@@ -153,7 +153,7 @@ fn header(parameter: &Parameter, value: &Value, headers: &mut HeaderMap) -> Resu
     Ok(())
 }
 
-/// Puts the credentials in, over whatever is there.
+/// Adds the credentials, which replace existing values.
 fn sign(
     credentials: &[Placed],
     url: &mut Url,

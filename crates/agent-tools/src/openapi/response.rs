@@ -1,4 +1,4 @@
-//! From an answer to what a model sees.
+//! Converts a response to the result for the model.
 
 use agent_core::{Content, ToolResult};
 use base64::Engine as _;
@@ -13,19 +13,19 @@ use crate::read_file::image_type;
 use crate::secrets::Secrets;
 use crate::text;
 
-/// Pictures that every provider with eyes takes.
+/// The image types that every provider with image input accepts.
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// Headers that programs may want to know.
+/// Headers that are included in the details of a result.
 const TOLD: [(&str, HeaderName); 3] = [("location", LOCATION), ("link", LINK), ("retry_after", RETRY_AFTER)];
 
-/// The length in bytes of the longest header that is shown.
+/// The maximum length of a header in a result, in bytes.
 const MAX_TOLD_BYTES: usize = 2 * 1024;
 
-/// An answer, as far as it was read.
+/// A response, as far as it was read.
 pub(super) struct Answer {
     pub(super) method: Method,
-    /// The address that answered, without credentials.
+    /// The address that responded, without credentials.
     pub(super) url: String,
     pub(super) status: reqwest::StatusCode,
     pub(super) headers: HeaderMap,
@@ -33,12 +33,12 @@ pub(super) struct Answer {
     pub(super) end: End,
 }
 
-/// Where the reading of an answer ended.
+/// Where reading a response ended.
 pub(super) enum End {
     Whole,
-    /// At [`MAX_READ_BYTES`].
+    /// At the limit [`MAX_READ_BYTES`].
     Bound,
-    /// The connection broke.
+    /// The connection failed.
     Broken(String),
 }
 
@@ -116,7 +116,7 @@ fn shape(answer: &Answer, kind: &str) -> Shape {
     }
     let essence = essence(kind);
     let is_whole = matches!(answer.end, End::Whole) && bytes.len() <= MAX_IMAGE_BYTES;
-    // The bytes decide: a picture that is none makes a provider refuse the whole conversation.
+    // The bytes decide, because a provider rejects the whole conversation if an image is invalid.
     if (essence.starts_with("image/") || essence.is_empty() || essence == "application/octet-stream")
         && is_whole
         && let Some(found) = image_type(bytes).filter(|found| PICTURES.contains(found))
@@ -126,12 +126,12 @@ fn shape(answer: &Answer, kind: &str) -> Shape {
     if is_text(&essence) {
         return Shape::Text(decoded(bytes, kind));
     }
-    // A server that says nothing, or something of its own, is believed when the bytes are text.
+    // A missing or unknown content type counts as text if the bytes are text.
     let looks_like_text = !bytes.contains(&0) && is_utf8(bytes);
     if looks_like_text { Shape::Text(decoded(bytes, kind)) } else { Shape::Bytes }
 }
 
-/// Whether the bytes are UTF-8, but for a character that the bound cut at the end.
+/// Returns whether the bytes are UTF-8, apart from a character at the end that the limit has split.
 fn is_utf8(bytes: &[u8]) -> bool {
     match std::str::from_utf8(bytes) {
         Ok(_) => true,
@@ -150,8 +150,8 @@ fn decoded(bytes: &[u8], kind: &str) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Returns at most `max` bytes: the beginning and the end, with a line between them that states how much is missing. No cut goes
-/// through a character.
+/// Returns at most `max` bytes: the beginning and the end, with a line between them that states how much is missing.
+/// Cuts are at character boundaries.
 fn cut(whole: &str, max: usize) -> String {
     if whole.len() <= max {
         return whole.to_owned();

@@ -1,6 +1,6 @@
-//! Schemas for a model: whole, without references, in the words of JSON schema 2020-12, of bounded size.
+//! Schemas for the model: complete, without references, in JSON Schema 2020-12 and of limited size.
 //!
-//! What is here is only what a model may send: fields that are read-only are left out.
+//! Read-only fields are omitted, because the model cannot send them.
 
 mod clean;
 mod merge;
@@ -12,10 +12,10 @@ use serde_json::{Map, Value, json};
 use super::document::Document;
 use super::{MAX_REF_HOPS, MAX_SCHEMA_BYTES};
 
-/// The longest description of one field, in bytes.
+/// The maximum length of the description of a field, in bytes.
 const MAX_FIELD_DESCRIPTION: usize = 400;
 
-/// Keywords that a "not" may be made of.
+/// The keywords that a `not` may contain.
 const PLAIN_NOT: [&str; 4] = ["type", "enum", "const", "required"];
 
 /// How much of a schema is included. The first form that is short enough is used.
@@ -30,7 +30,7 @@ const MEASURES: [Measure; 8] = [
     Measure { depth: 1, words: Words::LeftOut },
 ];
 
-/// How deep a schema goes, and whether people's words are in it.
+/// The depth of a schema, and whether it contains descriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Measure {
     depth: usize,
@@ -38,7 +38,7 @@ pub(super) struct Measure {
 }
 
 impl Measure {
-    /// A description for a field, when there is room.
+    /// Returns the description of a field, unless descriptions are omitted.
     pub(super) fn description(self, text: Option<&str>) -> Option<Value> {
         let text = text.map(str::trim).filter(|text| !text.is_empty() && self.words == Words::Kept)?;
         Some(Value::String(short(text, MAX_FIELD_DESCRIPTION)))
@@ -51,20 +51,21 @@ enum Words {
     LeftOut,
 }
 
-/// What is left of the work that one description may cost.
+/// The remaining work for one description.
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) nodes: usize,
 }
 
-/// A schema that is made, and whether all of it is there.
+/// A schema, and whether it is complete.
 #[derive(Debug)]
 pub(super) struct Fitted {
     pub(super) schema: Value,
     pub(super) is_whole: bool,
 }
 
-/// Makes a schema with as much in it as there is room for. `None` when even the least is too long, or the work is used up.
+/// Creates the most complete schema that fits. Returns `None` if even the smallest form is too long or the work is used
+/// up.
 pub(super) fn fitted(
     document: &Document,
     work: &mut Work,
@@ -84,12 +85,12 @@ pub(super) fn fitted(
     None
 }
 
-/// Makes schemas whole.
+/// Replaces references in schemas by their targets.
 #[derive(Debug)]
 pub(super) struct Inliner<'a> {
     document: &'a Document,
     pub(super) measure: Measure,
-    /// The references that are open, outermost first.
+    /// The references that are being resolved, outermost first.
     open: Vec<String>,
     visited: usize,
     most_visits: usize,
@@ -97,7 +98,7 @@ pub(super) struct Inliner<'a> {
     room: usize,
 }
 
-/// A schema that is being made, and the fields that it has but does not show.
+/// A schema under construction, and the fields that it hides.
 #[derive(Debug, Default, Clone)]
 struct Shape {
     keys: Map<String, Value>,
@@ -109,7 +110,7 @@ impl<'a> Inliner<'a> {
         Self { document, measure, open: Vec::new(), visited: 0, most_visits, room: MAX_SCHEMA_BYTES }
     }
 
-    /// A schema, whole.
+    /// Returns a schema with its references replaced.
     pub(super) fn inline(&mut self, schema: &Value) -> Value {
         Value::Object(self.shape(schema, self.measure.depth).keys)
     }
@@ -139,7 +140,7 @@ impl<'a> Inliner<'a> {
         let Ok(target) = self.document.at(reference) else { return Shape::default() };
         let is_circle = self.open.iter().any(|open| open == reference) || self.open.len() >= MAX_REF_HOPS;
         let mut shape = if is_circle {
-            // One more round would not end; what kind of thing it is can still be said.
+            // A recursive reference is not followed; only its own keywords are included.
             target.as_object().map(|object| self.own(object, 0)).unwrap_or_default()
         } else {
             self.open.push(reference.to_owned());
@@ -159,7 +160,7 @@ impl<'a> Inliner<'a> {
         shape
     }
 
-    /// The keywords of a schema without a reference.
+    /// Returns the keywords of a schema without a reference.
     fn own(&mut self, object: &Map<String, Value>, depth: usize) -> Shape {
         let mut shape = Shape::default();
         clean::plain_keywords(object, &mut shape.keys);
@@ -227,13 +228,13 @@ impl<'a> Inliner<'a> {
             let Some(branches) = object.get(keyword).and_then(Value::as_array) else { continue };
             let branches: Vec<Value> =
                 branches.iter().map(|branch| Value::Object(self.shape(branch, depth).keys)).collect();
-            // Branches whose inner parts are left open may look alike, so "exactly one" becomes "one at least". An open
-            // branch takes everything, and then the others say nothing.
+            // Branches whose inner parts are left open may be equal, so `oneOf` becomes `anyOf`. An empty branch
+            // accepts everything, so the alternatives are omitted.
             if !branches.is_empty() && !branches.contains(&json!({})) && !shape.keys.contains_key("anyOf") {
                 shape.keys.insert("anyOf".to_owned(), Value::Array(branches));
             }
         }
-        // What is left open inside of a "not" would forbid more than the description does.
+        // A part that is left open inside of a `not` would forbid more than the description does.
         if let Some(Value::Object(not)) = object.get("not")
             && not.keys().all(|keyword| PLAIN_NOT.contains(&keyword.as_str()))
         {
@@ -244,13 +245,13 @@ impl<'a> Inliner<'a> {
             }
         }
         if let Some(parts) = object.get("allOf").and_then(Value::as_array) {
-            // The parts are of one object, so they are no deeper than it is; references bound the depth there.
+            // The parts describe the same object, so they have the same depth; the number of references is limited.
             let parts = parts.iter().map(|part| self.shape(part, depth)).collect();
             merge::all_of(shape, parts);
         }
     }
 
-    /// Whether a model cannot set a field.
+    /// Returns whether a field is read-only.
     fn is_read_only(&self, schema: &Value) -> bool {
         let says = |schema: &Value| schema.get("readOnly") == Some(&Value::Bool(true));
         says(schema)
@@ -262,12 +263,12 @@ impl<'a> Inliner<'a> {
     }
 }
 
-/// About how long an object is as JSON, without making it.
+/// Estimates the length of an object as JSON.
 fn length(keys: &Map<String, Value>) -> usize {
     keys.iter().map(|(key, value)| key.len() + 4 + value.to_string().len()).sum()
 }
 
-/// A text with a mark where it was cut.
+/// Truncates a text and marks the end with `…`.
 pub(super) fn short(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Sending a request, and reading its answer with bounds.
+//! Sends a request and reads its response with limits.
 
 use std::error::Error as _;
 
@@ -35,7 +35,8 @@ pub(super) async fn send(client: &Client, wire: Wire, secrets: &Secrets) -> Resu
     }
 }
 
-/// Where a redirect leads, when it may be followed: the headers go along, so only within the origin.
+/// Returns the target of a redirect if it may be followed. The headers contain credentials, so it must be within the
+/// origin.
 fn next(method: &Method, url: &Url, response: &Response) -> Option<Url> {
     let is_redirect = matches!(
         response.status(),

@@ -1,4 +1,4 @@
-//! Where requests go.
+//! The address of an API.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use serde_json::Value;
 
 use super::error::OpenApiError;
 
-/// The address that the paths of a description are put behind. Its path has no `/` at its end.
+/// The address to which the paths of a description are appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Base {
     url: Url,
 }
 
 impl Base {
-    /// Checks an address that the caller gave.
+    /// Checks an address of the configuration.
     pub(super) fn given(text: &str) -> Result<Self, OpenApiError> {
         let url = Url::parse(text).map_err(|error| error.to_string());
         url.and_then(Self::checked)
             .map_err(|why| OpenApiError::Config { detail: format!("the base address: {why}") })
     }
 
-    /// The first server of a list.
+    /// Returns the first server of a list.
     ///
     /// # Errors
-    /// The reason why it cannot be used.
+    /// Returns the reason why it cannot be used.
     pub(super) fn of_servers(
         servers: Option<&Value>,
         address: Option<&Url>,
@@ -32,7 +32,7 @@ impl Base {
     ) -> Result<Self, String> {
         let first = servers.and_then(Value::as_array).and_then(|servers| servers.first());
         let text = match first {
-            // As the specification has it: without servers there is one, at `/`.
+            // The specification defines a default server at `/`.
             None => "/".to_owned(),
             Some(server) => substituted(server, variables)?,
         };
@@ -61,23 +61,23 @@ impl Base {
         Ok(Self { url })
     }
 
-    /// Scheme, host and port: `https://api.example.com`.
+    /// Returns scheme, host and port: `https://api.example.com`.
     pub(super) fn origin(&self) -> String {
         self.url.origin().ascii_serialization()
     }
 
-    /// The address, its path without `/` at the end.
+    /// Returns the address.
     pub(super) fn url(&self) -> &Url {
         &self.url
     }
 
-    /// The path, without `/` at the end.
+    /// Returns the path without a `/` at its end.
     pub(super) fn path(&self) -> &str {
         self.url.path().trim_end_matches('/')
     }
 }
 
-/// The address of a server with its variables put in.
+/// Returns the address of a server with its variables substituted.
 fn substituted(server: &Value, variables: &BTreeMap<String, String>) -> Result<String, String> {
     let server: oas3::spec::Server =
         serde_json::from_value(server.clone()).map_err(|error| format!("the first server: {error}"))?;

@@ -1,6 +1,7 @@
-//! How a value is written in a path, a query, a header or a cookie, as OpenAPI and RFC 6570 have it.
+//! Encodes values in paths, queries, headers and cookies, according to OpenAPI and RFC 6570.
 
 use oas3::spec::ParameterStyle as Style;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 /// Whether a list or an object is written as one value or as several.
@@ -10,7 +11,7 @@ pub(super) enum Explode {
     Several,
 }
 
-/// What may stand as it is.
+/// The characters that are not percent-encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keep {
     /// Letters, digits, `-`, `.`, `_`, `~`.
@@ -19,55 +20,35 @@ pub(super) enum Keep {
     Reserved,
 }
 
-/// The reserved characters without a meaning in a query. `#`, `&`, `[`, `]`, `+` and `'` are always encoded: they end the
-/// query, begin another parameter, or are changed on the way.
-const RESERVED: &[u8] = b":/?@!$()*,;=";
+/// All characters but letters, digits, `-`, `.`, `_` and `~`.
+const BESIDE_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The deepest that an object is taken apart for `deepObject`; what lies deeper is written as JSON.
+/// The same, without the reserved characters that have no meaning in a query. `#`, `&`, `[`, `]`, `+` and `'` are always
+/// encoded: they end the query, begin another parameter, or are changed by servers on the way.
+const BESIDE_RESERVED: &AsciiSet = &BESIDE_UNRESERVED
+    .remove(b':')
+    .remove(b'/')
+    .remove(b'?')
+    .remove(b'@')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=');
+
+/// The maximum depth of an object for `deepObject`. Deeper values are encoded as JSON.
 const MAX_DEEP: usize = 8;
 
 /// Percent-encodes a text.
 pub(super) fn encoded(text: &str, keep: Keep) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        let stays = byte.is_ascii_alphanumeric()
-            || b"-._~".contains(&byte)
-            || (keep == Keep::Reserved && RESERVED.contains(&byte));
-        if stays {
-            out.push(char::from(byte));
-        } else {
-            out.push('%');
-            for digit in [byte >> 4, byte & 15] {
-                out.push(char::from(DIGITS.get(usize::from(digit)).copied().unwrap_or(b'0')));
-            }
-        }
-    }
-    out
+    utf8_percent_encode(text, if keep == Keep::Reserved { BESIDE_RESERVED } else { BESIDE_UNRESERVED })
+        .to_string()
 }
 
-/// Decodes what is percent-encoded, once. What is no code stays.
-pub(super) fn percent_decoded(bytes: &[u8]) -> Vec<u8> {
-    let digit =
-        |byte: Option<&u8>| byte.and_then(|b| char::from(*b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
-            (b'%', Some(high), Some(low)) => {
-                out.push(high * 16 + low);
-                at += 3;
-            }
-            _ => {
-                out.push(*byte);
-                at += 1;
-            }
-        }
-    }
-    out
-}
-
-/// A single value as text. A list or an object, where only a single value has a form, is JSON.
+/// Returns a value as text. A list or an object in the place of a single value becomes JSON.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -76,7 +57,7 @@ pub(super) fn plain(value: &Value) -> String {
     }
 }
 
-/// The parts of a list or an object, with names for the latter. Null is not there, as RFC 6570 has it.
+/// The parts of a list or an object, without nulls as in RFC 6570.
 enum Parts {
     Single(String),
     List(Vec<String>),
@@ -101,7 +82,7 @@ fn joined(named: &[(String, String)], inner: &str, outer: &str) -> String {
     pairs.join(outer)
 }
 
-/// A parameter in a path.
+/// Encodes a parameter in a path.
 pub(super) fn in_path(name: &str, value: &Value, style: Style, explode: Explode) -> Option<String> {
     let write = |text: &str| encoded(text, Keep::Unreserved);
     let name = write(name);
@@ -126,7 +107,7 @@ pub(super) fn in_path(name: &str, value: &Value, style: Style, explode: Explode)
     })
 }
 
-/// A parameter in a header. What a header cannot hold is for the caller to refuse.
+/// Encodes a parameter in a header. The caller checks its characters.
 pub(super) fn in_header(value: &Value, explode: Explode) -> Option<String> {
     Some(simple(parts(value, &str::to_owned)?, explode == Explode::Several))
 }
@@ -139,7 +120,7 @@ fn simple(parts: Parts, several: bool) -> String {
     }
 }
 
-/// One `name=value`, both encoded, and the name as a server reads it.
+/// A percent-encoded `name=value`, and the decoded name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Pair {
     pub(super) name: String,
@@ -150,10 +131,10 @@ fn pair(name: &str, value: &str) -> Pair {
     Pair { name: name.to_owned(), text: format!("{}={value}", encoded(name, Keep::Unreserved)) }
 }
 
-/// A parameter in a query, in a cookie or in a form. Lists that are empty and null are not there.
+/// Encodes a parameter in a query, a cookie or a form. Empty lists and nulls are omitted.
 ///
 /// # Errors
-/// The style has no way to write the value.
+/// Returns an error if the style cannot express the value.
 pub(super) fn pairs(
     name: &str,
     value: &Value,
@@ -196,14 +177,14 @@ pub(super) fn pairs(
     }
 }
 
-/// The fields of an object, each under its own name.
+/// Encodes the fields of an object, each under its own name.
 fn fields(value: &Value, keep: Keep) -> Vec<Pair> {
     let fields = value.as_object().into_iter().flatten();
     let there = fields.filter(|(_, value)| !value.is_null());
     there.map(|(name, value)| pair(name, &encoded(&plain(value), keep))).collect()
 }
 
-/// `name[a][b]=value`. Lists get numbers, which every server that takes deep objects understands.
+/// Encodes `name[a][b]=value`. The items of lists are numbered.
 fn deep(name: &str, value: &Value, keep: Keep, depth: usize, out: &mut Vec<Pair>) {
     match value {
         Value::Null => {}

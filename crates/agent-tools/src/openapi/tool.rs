@@ -1,4 +1,4 @@
-//! An operation of an API, as a tool of an agent.
+//! Wraps an operation of an API as a tool of an agent.
 
 use std::fmt;
 use std::sync::Arc;
@@ -38,25 +38,25 @@ pub struct OpenApiToolAdapter {
 }
 
 impl OpenApiToolAdapter {
-    /// The `operationId`, as the description has it.
+    /// Returns the `operationId` of the description.
     #[must_use]
     pub fn operation_id(&self) -> &str {
         &self.operation.id
     }
 
-    /// The method, in capitals.
+    /// Returns the HTTP method in capitals.
     #[must_use]
     pub fn method(&self) -> &str {
         self.operation.method.as_str()
     }
 
-    /// The path, as the description has it: `/pets/{petId}`.
+    /// Returns the path template of the description, for example `/pets/{petId}`.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.operation.path
     }
 
-    /// The address that the path is put behind.
+    /// Returns the address to which the path is appended.
     #[must_use]
     pub fn base_url(&self) -> &str {
         self.operation.base.url().as_str().trim_end_matches('/')

@@ -1,41 +1,42 @@
-//! What YAML may cost.
+//! Limits the time for parsing YAML.
 //!
-//! For each token the YAML library scans every bracket that is open: 240 KB of brackets in brackets take it 20 seconds. It
-//! has a bound on depth, but only afterwards. So the brackets that may be open are counted first, and never too few.
+//! For each token, the YAML library scans every open bracket, so 240 KB of nested brackets take 20 seconds. Its limit
+//! on the depth applies only afterwards. This module therefore estimates the number of open brackets first, and never
+//! too low.
 
-/// Brackets that may be open, times the length of the text. A release build needs about 10 ns for each.
+/// The maximum product of open brackets and the length of the text. A release build needs about 10 ns for each unit.
 const MAX_WORK: usize = 500_000_000;
 
-/// So many may always be open.
+/// The number of open brackets that is always allowed.
 const ALWAYS_FINE: usize = 32;
 
-/// Whether reading the text costs a bounded time.
+/// Returns whether parsing the text takes a bounded time.
 pub(super) fn is_affordable(text: &str) -> bool {
     let open = text.lines().fold(0_usize, |open, line| open.saturating_add(left_open(line.as_bytes())));
     open <= ALWAYS_FINE || open.saturating_mul(text.len()) <= MAX_WORK
 }
 
-/// How many brackets of a line may still be open at its end, at most. A bracket that is closed on a later line counts, and
-/// so does one in a text that is no bracket at all: only what is plainly closed does not.
+/// Returns the maximum number of brackets of a line that may be open at its end. Brackets that a later line closes and
+/// brackets inside of texts count as well.
 fn left_open(line: &[u8]) -> usize {
     let all = line.iter().filter(|byte| b"[{".contains(byte)).count();
     if all == 0 {
         return 0;
     }
-    // A tag may hold what looks like a bracket or a quote.
+    // A tag may contain characters that look like brackets or quotes.
     if line.contains(&b'!') {
         return all;
     }
-    // The line may begin inside of a text in quotes; one of the three is the truth.
+    // The line may begin inside of a quoted text, so all three cases are checked.
     let starts = [None, Some(b'"'), Some(b'\'')];
     starts.into_iter().map(|start| read(line, start).unwrap_or(all)).max().unwrap_or(all)
 }
 
-/// `None` when it is not plain what is a quote and what is not.
+/// Returns `None` if quotes cannot be distinguished from other characters.
 fn read(line: &[u8], start: Option<u8>) -> Option<usize> {
     let mut quote = start;
     let (mut depth, mut is_flow) = (0_usize, start.is_some());
-    // The character before, outside of quotes, and whether a blank stands between.
+    // The previous character outside of quotes, and whether a blank follows it.
     let (mut before, mut blank) = (0_u8, true);
     let mut is_after_quote = false;
     let mut bytes = line.iter().copied().enumerate();
@@ -56,12 +57,12 @@ fn read(line: &[u8], start: Option<u8>) -> Option<usize> {
             continue;
         }
         if byte == b'#' && blank {
-            // A comment closes nothing.
+            // A comment closes no brackets.
             let rest = line.get(at..).unwrap_or_default();
             return Some(depth + rest.iter().filter(|byte| b"[{".contains(byte)).count());
         }
         let was_quoted = std::mem::take(&mut is_after_quote);
-        // The library stops at this error.
+        // The library reports an error here.
         if was_quoted && !b",:]}".contains(&byte) {
             return Some(depth);
         }
@@ -81,7 +82,7 @@ fn read(line: &[u8], start: Option<u8>) -> Option<usize> {
             b']' | b'}' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        // `"a":"b"`: behind a name in quotes no blank is needed.
+        // In `"a":"b"`, no blank is needed after a quoted name.
         before = if byte == b':' && was_quoted { b'"' } else { byte };
         blank = false;
     }

@@ -6,7 +6,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutputStoreError {
-    /// There is no such output, or there is none any more.
+    /// The output does not exist, or has been removed.
     #[error(
         "there is no output \"{key}\"{}; the key stands in the result of the call whose output was cut. Old outputs make room for new ones, and none is kept when the program ends: if this one is gone, make the call again, with its output in a file or filtered",
         named(newest)
@@ -17,7 +17,7 @@ pub enum OutputStoreError {
         /// The keys of the newest outputs.
         newest: Vec<String>,
     },
-    /// The output is shorter.
+    /// The offset is after the end of the output.
     #[error("offset {offset} is past the end of output {key}, which has {kept} bytes")]
     PastEnd {
         /// The key of the output.
@@ -27,7 +27,7 @@ pub enum OutputStoreError {
         /// The number of bytes of the output.
         kept: u64,
     },
-    /// The disk refused it.
+    /// Reading or writing the disk failed.
     #[error("the output could not be kept or read: {0}")]
     Disk(#[source] io::Error),
 }

@@ -1,4 +1,4 @@
-//! Cutting the text of any tool's result, and keeping it whole.
+//! Truncates the text of any tool's result and stores it completely.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use super::OutputStore;
 use crate::text;
 
 impl OutputStore {
-    /// When the texts of a result are longer than `max_shown` bytes in all, keeps them whole, one behind the other with
-    /// line ends between, shows the beginning, and explains how to read on. For any tool whose results can be big; pictures
-    /// and details stay as they are. If the output cannot be stored, the text is cut all the same, with a note.
+    /// Truncates the texts of a result that are longer than `max_shown` bytes in total. Stores them, joined by line
+    /// feeds, and adds a note that explains how to read on. Images and details do not change. If the output cannot be
+    /// stored, the text is truncated with a note.
     pub async fn offload(&self, mut result: ToolResult, max_shown: usize) -> ToolResult {
         let texts: Vec<&str> = result.content.iter().filter_map(text_of).collect();
         let total: usize = texts.iter().map(|text| text.len()).sum::<usize>() + texts.len().saturating_sub(1);
@@ -42,7 +42,7 @@ fn text_of(block: &Content) -> Option<&str> {
     }
 }
 
-/// A tool whose big results go to a store.
+/// Wraps a tool and stores its large results.
 #[derive(Clone)]
 pub struct OffloadingTool {
     tool: Arc<dyn AgentTool>,

@@ -1,4 +1,4 @@
-//! A part of an output, cut between characters.
+//! Reads a part of an output, cut at character boundaries.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -6,10 +6,10 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use super::stored::{Place, Stored};
 use super::{OutputStoreError, StoredOutput};
 
-/// The most bytes of a character.
+/// The maximum number of bytes of a character.
 const MAX_CHAR: usize = 4;
 
-/// A part of an output.
+/// A part of a stored output, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputPage {
     text: String,
@@ -19,38 +19,38 @@ pub struct OutputPage {
 }
 
 impl OutputPage {
-    /// The part as text. Bytes that are no UTF-8 are U+FFFD.
+    /// Returns the part as text. Invalid UTF-8 becomes U+FFFD.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The place of its first byte in the output.
+    /// Returns the position of the first byte in the output.
     #[must_use]
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// The place after its last byte: where the next page begins.
+    /// Returns the position after the last byte, where the next page begins.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// The output that it is a part of.
+    /// Returns the output to which the part belongs.
     #[must_use]
     pub fn output(&self) -> &StoredOutput {
         &self.output
     }
 
-    /// Whether nothing that is kept comes after it.
+    /// Returns whether this is the last part of the stored output.
     #[must_use]
     pub fn is_last(&self) -> bool {
         self.end >= self.output.kept
     }
 }
 
-/// Reads up to `limit` bytes, at least one character. Blocks where the output is on disk.
+/// Reads up to `limit` bytes, and at least one character. Blocks if the output is on disk.
 pub(super) fn read(
     kept: &Stored,
     output: StoredOutput,
@@ -66,7 +66,7 @@ pub(super) fn read(
         return Err(OutputStoreError::PastEnd { key: output.key, offset, kept: total });
     }
     let limit = limit.max(1);
-    // Some more on both sides, to see where characters begin.
+    // Reads some bytes more on both sides, to find the boundaries of characters.
     let before = asked.min(MAX_CHAR as u64 - 1);
     let before_len = usize::try_from(before).unwrap_or_default();
     let want = before_len.saturating_add(limit).saturating_add(MAX_CHAR);
@@ -74,7 +74,7 @@ pub(super) fn read(
     let first = char_start(&bytes, before_len);
     let mut last = char_start(&bytes, before_len.saturating_add(limit).min(bytes.len()));
     if last <= first {
-        // Not even one character fits: it is given all the same.
+        // The limit is smaller than one character, which is returned all the same.
         last = (first + 1..=bytes.len()).find(|at| char_start(&bytes, *at) == *at).unwrap_or(bytes.len());
     }
     let part = bytes.get(first..last).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One output that is kept.
+//! One stored output.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::{StoredOutput, key_of};
 #[derive(Debug)]
 pub(super) enum Place {
     Memory(Vec<u8>),
-    /// The folder lives as long as a file in it.
+    /// The reference keeps the folder as long as a file is in it.
     File {
         path: PathBuf,
         bytes: u64,
@@ -48,7 +48,7 @@ impl Stored {
 impl Drop for Stored {
     fn drop(&mut self) {
         if let Place::File { path, .. } = &self.place {
-            // An error says that it is gone; else the folder is removed with it at the end.
+            // An error means that the file does not exist, or that it is removed with the folder later.
             drop(std::fs::remove_file(path));
         }
     }

@@ -1,4 +1,4 @@
-//! An output on its way into the store.
+//! Writes an output to the store.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -12,10 +12,10 @@ use crate::blocking::to_completion;
 /// The size of the write buffer.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// An output that is being kept while it is produced. Dropping it forgets the output.
+/// An output that is stored while it is produced. Dropping it discards the output.
 #[derive(Debug)]
 pub(crate) struct OutputWriter {
-    /// Away while a thread writes.
+    /// `None` while a thread writes.
     work: Option<Work>,
     produced: u64,
 }
@@ -25,7 +25,7 @@ struct Work {
     store: OutputStore,
     buffer: Vec<u8>,
     file: Option<OpenFile>,
-    /// What was taken of the store's room, for what is in the file and in the buffer.
+    /// The number of bytes reserved in the store, for the file and the buffer.
     reserved: u64,
     state: State,
 }
@@ -38,13 +38,13 @@ struct OpenFile {
     bytes: u64,
 }
 
-/// Whether more is kept.
+/// Whether further parts are stored.
 #[derive(Debug)]
 enum State {
     Open,
-    /// A bound was met.
+    /// A limit was reached.
     Full,
-    /// The disk refused it.
+    /// Writing to the disk failed.
     Failed(io::Error),
 }
 
@@ -54,7 +54,7 @@ impl OutputWriter {
         Self { work: Some(work), produced: 0 }
     }
 
-    /// Takes the next part. Call [`flush`](Self::flush) now and then.
+    /// Appends the next part. Call [`flush`](Self::flush) regularly.
     pub(crate) fn push(&mut self, part: &[u8]) {
         self.produced += part.len() as u64;
         if let Some(work) = &mut self.work {
@@ -62,7 +62,7 @@ impl OutputWriter {
         }
     }
 
-    /// Writes to the disk what has gathered, when that is much, beside the async workers.
+    /// Writes a full buffer to the disk on a blocking thread.
     pub(crate) async fn flush(&mut self) {
         let is_due = |work: &Work| work.buffer.len() >= BUFFER_BYTES && matches!(work.state, State::Open);
         if self.work.as_ref().is_some_and(is_due)
@@ -76,7 +76,7 @@ impl OutputWriter {
         }
     }
 
-    /// Puts it into the store.
+    /// Ends the output and adds it to the store.
     pub(crate) async fn finish(mut self) -> Result<StoredOutput, OutputStoreError> {
         let produced = self.produced;
         let work = self.work.take().ok_or_else(OutputStoreError::no_runtime)?;
@@ -96,7 +96,7 @@ impl Work {
         let allowed = self.store.bounds.output.saturating_sub(self.reserved).min(wanted);
         let room = self.store.reserve(allowed);
         self.reserved += room;
-        // Not more than the length of a part that is in memory.
+        // This is at most the length of the part, which is in memory.
         let taken = part.get(..usize::try_from(room).unwrap_or(usize::MAX)).unwrap_or(part);
         self.buffer.extend_from_slice(taken);
         if room < wanted {
@@ -136,7 +136,7 @@ impl Work {
         {
             return Err(OutputStoreError::Disk(error));
         }
-        // What the disk did not take has no claim to room.
+        // Releases the room of bytes that were not written.
         self.store.give_back(self.reserved.saturating_sub(kept.bytes()));
         self.reserved = 0;
         Ok(self.store.add(kept))

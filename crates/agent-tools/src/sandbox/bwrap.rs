@@ -7,25 +7,25 @@ use super::plan::{Grant, Plan};
 use super::{Network, SandboxError};
 use crate::environment;
 
-/// Where the private folder of a child is for the child.
+/// The path of the private folder inside of the sandbox.
 pub(super) const TEMP: &str = "/tmp";
 
-/// The program, when it is installed.
+/// Returns the path of the program if it is installed.
 pub(super) fn find() -> Result<PathBuf, SandboxError> {
     environment::program("bwrap").ok_or(SandboxError::NoBwrap)
 }
 
-/// What is put at a place inside.
+/// The kind of a path inside of the sandbox.
 enum Mount<'a> {
     Bind(&'a Path, Grant),
     Devices,
     Processes,
 }
 
-/// All that stands before the program and its own arguments.
+/// Returns the arguments that precede the program and its own arguments.
 ///
-/// A child has a user, process ids, a host name and queues of its own, no rights of the superuser, no terminal, and dies
-/// with the thread that started it.
+/// A child has its own user, process, host name and IPC namespaces, no capabilities and no terminal, and ends with the
+/// thread that started it.
 pub(super) fn arguments(plan: &Plan) -> Vec<OsString> {
     let mut args: Vec<OsString> = [
         "--unshare-user",
@@ -44,7 +44,7 @@ pub(super) fn arguments(plan: &Plan) -> Vec<OsString> {
         Network::Open => {}
         Network::NoTcp | Network::Off => args.push("--unshare-net".into()),
     }
-    // An outer place must be there before an inner one; the order of paths is that order.
+    // An outer path must exist before an inner one, which the order of paths ensures.
     let mut mounts: Vec<(&Path, Mount<'_>)> =
         plan.grants.iter().map(|(path, grant)| (path.as_path(), Mount::Bind(path, *grant))).collect();
     mounts.push((Path::new("/dev"), Mount::Devices));
@@ -66,7 +66,7 @@ pub(super) fn arguments(plan: &Plan) -> Vec<OsString> {
             push(&mut args, "--symlink", &[target, link]);
         }
     }
-    // What lies between the roots is in memory; nothing may be put there.
+    // The folders between the roots are in memory and read-only.
     push(&mut args, "--remount-ro", &[Path::new("/dev")]);
     if !plan.grants.contains_key(Path::new("/")) {
         push(&mut args, "--remount-ro", &[Path::new("/")]);

@@ -1,9 +1,9 @@
-//! The thread behind each held child.
+//! The thread that starts each confined child.
 //!
-//! Landlock holds a thread and what is started from it, so a child is started from a thread that was made for it; no
-//! other thread of this process is restricted. Bubblewrap ends its children when the thread that started it ends, so that
-//! thread must live as long as the child, which no worker of a runtime promises. And what a child leaves in its
-//! temporary folder is removed after its end, beside the async workers.
+//! Landlock restricts a thread and the processes that it starts, so each child is started from its own thread and no
+//! other thread of this process is restricted. Bubblewrap ends its children when the thread that started it ends, so
+//! that thread must live as long as the child, which the workers of a runtime do not guarantee. The thread also removes
+//! the child's temporary folder after its end, so that no async worker is blocked.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,24 +28,24 @@ const PROBE_TEXT_BYTES: u64 = 1024;
 /// The number of attempts to remove a temporary folder. Killed processes may need a moment to end.
 const REMOVALS: usize = 20;
 
-/// The wait between.
+/// The delay between two attempts.
 const REMOVAL_PAUSE: Duration = Duration::from_millis(50);
 
-/// Who holds the child.
+/// The mechanism that confines the child.
 pub(super) enum Holder {
     Landlock,
-    /// The program.
+    /// Bubblewrap, with the path of the program.
     Bwrap(PathBuf),
 }
 
-/// Keeps the thread. Dropping it lets the thread end and clean up.
+/// Keeps the thread alive. When it is dropped, the thread cleans up and ends.
 #[derive(Debug)]
 pub(super) struct ChildThread {
     _release: mpsc::Sender<()>,
 }
 
 impl ChildThread {
-    /// Starts a child that is held, or nothing.
+    /// Starts a confined child, or returns an error without starting it.
     pub(super) async fn start(
         holder: Holder,
         rules: Arc<SandboxRules>,
@@ -81,7 +81,7 @@ fn keep(
         Err(error) => return drop(tell.send(Err(error.into()))),
     };
     match tell.send(begin(holder, &plan, launch, runtime)) {
-        // Never says anything; it is dropped.
+        // The sender is dropped without a message.
         Ok(()) => drop(released.recv()),
         // The caller that requested the child has gone.
         Err(Ok(mut child)) => drop(child.start_kill()),
@@ -129,7 +129,7 @@ fn begin(holder: &Holder, plan: &Plan, mut launch: Launch, runtime: &Handle) -> 
     }
 }
 
-/// Tells the child where its own folder is; it is its home too where the home is out of its reach.
+/// Sets `TMPDIR` to the child's private folder, and `HOME` as well if the child cannot read the home folder.
 fn at_home(launch: &mut Launch, plan: &Plan, private: &Path) {
     launch.variables.insert("TMPDIR".into(), private.into());
     let reachable = launch.variables.get(std::ffi::OsStr::new("HOME")).is_some_and(|home| {

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
-    /// Only Linux has it.
+    /// The sandbox is available only on Linux.
     #[error("the sandbox `{kind}` needs Linux; use a container here, or no sandbox")]
     NotHere {
         /// The kind of sandbox.
         kind: super::SandboxKind,
     },
-    /// The kernel has no Landlock, or one that is too old for these rules.
+    /// The kernel has no Landlock, or a version that is too old for these rules.
     #[error(
         "the sandbox `landlock` cannot keep these rules on this kernel: {source}; files need Linux 6.2, TCP needs 6.7, and Landlock must be switched on (`lsm=landlock,...`)"
     )]
@@ -21,15 +21,15 @@ pub enum SandboxError {
         /// The error of the kernel or the library.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The kernel took the rules but keeps a part of them only.
+    /// The kernel enforces only a part of the rules.
     #[error("the sandbox `landlock` was not fully put in force by this kernel")]
     NotEnforced,
-    /// Landlock cannot switch the network off.
+    /// The rules switch the network off, which Landlock does not support.
     #[error(
         "the sandbox `landlock` holds TCP only and cannot switch the network off; use `Network::NoTcp`, or the sandbox `bwrap`"
     )]
     NetworkNotHeld,
-    /// Landlock knows no exception below a folder.
+    /// The rules have a read-only root inside of a writable one, which Landlock does not support.
     #[error("the sandbox `landlock` cannot keep {} read-only inside of {}, which may be written; use the sandbox `bwrap`, or give roots that do not lie in each other", .read.display(), .write.display())]
     ReadOnlyInside {
         /// The root that should only be read.
@@ -37,24 +37,24 @@ pub enum SandboxError {
         /// The root around it.
         write: PathBuf,
     },
-    /// A root cannot be used.
+    /// A root does not exist or cannot be resolved.
     #[error("the root {} of the sandbox cannot be used: {source}; it must exist", .path.display())]
     Root {
-        /// The root, as it was given.
+        /// The configured path of the root.
         path: PathBuf,
         /// The underlying I/O error.
         source: io::Error,
     },
-    /// The folder that the child is to start in is in no root.
+    /// The working folder of the child is in none of the roots.
     #[error("the folder {} is in no root of the sandbox; add it with `with_write_root` or `with_read_root`", .folder.display())]
     FolderOutside {
         /// The folder that is refused.
         folder: PathBuf,
     },
-    /// There is no bubblewrap.
+    /// The program `bwrap` is not installed.
     #[error("the sandbox `bwrap` needs the program bwrap, and there is none in PATH; install bubblewrap")]
     NoBwrap,
-    /// Bubblewrap is there and does not work.
+    /// Bubblewrap is installed but failed in a test.
     #[error(
         "the sandbox `bwrap` does not work here ({how}): {text}; it needs user namespaces that this account may make"
     )]
@@ -64,10 +64,10 @@ pub enum SandboxError {
         /// The error output, truncated to 1 KiB.
         text: String,
     },
-    /// A thread or a temporary folder could not be made.
+    /// A thread or a temporary folder could not be created.
     #[error("the sandbox cannot be set up: {0}")]
     SetUp(#[source] io::Error),
-    /// Neither of them works.
+    /// Neither bubblewrap nor Landlock is available.
     #[error("no sandbox works here: {bwrap}; {landlock}")]
     NoneWorks {
         /// The reason why bubblewrap is not available.

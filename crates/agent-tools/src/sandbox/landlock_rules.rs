@@ -1,4 +1,4 @@
-//! Landlock for the calling thread and all that is started from it.
+//! Applies Landlock to the calling thread and the processes that it starts.
 
 use std::path::Path;
 
@@ -11,20 +11,21 @@ use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use super::plan::{Grant, Plan};
 use super::{Network, SandboxError};
 
-/// The oldest Landlock whose file rules hold: before it, a file outside of the roots could be emptied (Linux 6.2).
+/// The oldest Landlock version with sufficient file rules (Linux 6.2). Earlier versions allow truncating a file outside
+/// of the roots.
 const FILES: ABI = ABI::V3;
 
-/// The newest that is made use of where the kernel has it: devices, signals, sockets in the file system.
+/// The newest version whose rules are used if the kernel has it: devices, signals and abstract sockets.
 const NEWEST: ABI = ABI::V9;
 
-/// What programs expect of every system, to be read and written.
+/// Paths that programs expect to read and write on every system.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// What can only be read besides the roots. Landlock itself keeps the memory and the environment of processes outside
-/// of the sandbox from being read there.
+/// Paths that are readable in addition to the roots. Landlock itself protects the memory and the environment of
+/// processes outside of the sandbox.
 const PROCESSES: &str = "/proc";
 
-/// Restricts the calling thread for ever. Other threads of this process are not touched.
+/// Restricts the calling thread permanently. Other threads of this process are not affected.
 pub(super) fn restrict(plan: &Plan) -> Result<(), SandboxError> {
     if let Some((read, write)) = plan.read_inside_write() {
         return Err(SandboxError::ReadOnlyInside { read: read.to_path_buf(), write: write.to_path_buf() });
@@ -37,22 +38,22 @@ pub(super) fn restrict(plan: &Plan) -> Result<(), SandboxError> {
         rules = allow(rules, private.path(), Grant::Write)?;
     }
     for device in DEVICES {
-        // A container may lack one.
+        // These paths may be missing in a container.
         if Path::new(device).exists() {
             rules = allow(rules, Path::new(device), Grant::Write)?;
         }
     }
     rules = allow(rules, Path::new(PROCESSES), Grant::Read)?;
     let status = rules.restrict_self().map_err(refused)?;
-    // Of what only newer kernels have, some may be missing; what is needed was required above.
+    // Rules that need a newer kernel may be missing; the necessary ones were required above.
     if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
         return Err(SandboxError::NotEnforced);
     }
     drop_capabilities()
 }
 
-/// The superuser's rights go past some rules (Linux lets `CAP_PERFMON` read the environment of other processes). Since no
-/// program can gain rights any more, they do not come back.
+/// Drops capabilities, because some bypass the rules (`CAP_PERFMON` allows reading the environment of other processes).
+/// Programs cannot regain them.
 fn drop_capabilities() -> Result<(), SandboxError> {
     let none = CapabilitySet::empty();
     let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };

@@ -1,4 +1,4 @@
-//! Starting a child, held or not.
+//! Starts a child process, confined or not.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,18 +23,18 @@ pub(crate) struct Launch {
 /// The standard input of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Input {
-    /// The end, at once.
+    /// Empty input.
     Empty,
-    /// What the caller writes.
+    /// A pipe to which the caller writes.
     #[cfg(any(feature = "mcp", target_os = "linux"))]
     Pipe,
 }
 
-/// A child in a process group of its own. Its outputs are pipes.
+/// A child in its own process group. Its outputs are pipes.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) child: Box<dyn ChildWrapper>,
-    /// Dropped after the child: then nothing of the sandbox is left.
+    /// Dropped after the child, which removes the rest of the sandbox.
     #[cfg(target_os = "linux")]
     _thread: Option<super::child_thread::ChildThread>,
 }
@@ -53,8 +53,8 @@ impl From<SandboxError> for StartError {
 }
 
 impl Launch {
-    /// Starts it from the calling thread, with what holds that thread. Needs a runtime to be entered.
-    pub(super) fn spawn(&self) -> io::Result<Box<dyn ChildWrapper>> {
+    /// Starts the program from the calling thread, whose restrictions it inherits. Must be called inside of a runtime.
+    pub(crate) fn spawn(&self) -> io::Result<Box<dyn ChildWrapper>> {
         let mut wrap = CommandWrap::with_new(&self.program, |command| {
             command.args(&self.args);
             command.stdin(match self.input {
@@ -76,7 +76,7 @@ impl Launch {
 }
 
 impl Sandbox {
-    /// Starts a child in it, or not at all.
+    /// Starts a child in this sandbox, or returns an error without starting it.
     pub(crate) async fn start(&self, launch: Launch) -> Result<Started, StartError> {
         match self.kind {
             SandboxKind::None => {
@@ -113,7 +113,8 @@ mod held {
     impl Sandbox {
         pub(super) async fn start_held(&self, launch: Launch) -> Result<Started, StartError> {
             if self.kind == SandboxKind::Bwrap {
-                // What bubblewrap says when it cannot work looks like what a command says.
+                // An error text of bubblewrap cannot be distinguished from the output of a command, so bubblewrap is
+                // tested first.
                 self.probe().await?;
             }
             self.start_unchecked(launch).await
@@ -130,7 +131,7 @@ mod held {
             Ok(Started { child, _thread: Some(thread) })
         }
 
-        /// Starts a program that does nothing. Once that worked, it is not done again.
+        /// Tests the sandbox with a program that does nothing, until this has succeeded once.
         pub(in super::super) async fn probe(&self) -> Result<(), SandboxError> {
             self.works.get_or_try_init(|| self.try_out()).await.copied()
         }

@@ -1,4 +1,4 @@
-//! Rules as they stand on this disk: real paths, looked up before each start.
+//! Resolves the paths of the rules before each start.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Network, SandboxError, SandboxRules, TempFolder};
 
-/// Where names of hosts are looked up; often a link into `/run`.
+/// The configuration of host name resolution, often a link into `/run`.
 const RESOLVER: &str = "/etc/resolv.conf";
 
 /// The access to a root.
@@ -20,18 +20,17 @@ pub(super) enum Grant {
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) grants: BTreeMap<PathBuf, Grant>,
-    /// `/bin`, `/lib64` and the like, where the system has them as links into `/usr`, and where they lead: their real
-    /// places are roots, and programs use these names.
+    /// Links such as `/bin` and `/lib64` with their targets. Their real paths are roots, and programs use these names.
     pub(super) links: Vec<(PathBuf, PathBuf)>,
     pub(super) network: Network,
-    /// The folder that this child has for itself.
+    /// The private temporary folder of the child.
     pub(super) private: Option<tempfile::TempDir>,
-    /// The folder that the child starts in.
+    /// The working folder of the child.
     pub(super) folder: PathBuf,
 }
 
 impl Plan {
-    /// Touches the disk. `folder` is where the child starts.
+    /// Resolves the rules. Accesses the disk. `folder` is the working folder of the child.
     pub(super) fn new(rules: &SandboxRules, folder: Option<&Path>) -> Result<Self, SandboxError> {
         let mut grants = BTreeMap::new();
         let mut links = Vec::new();
@@ -67,7 +66,7 @@ impl Plan {
             None => std::env::current_dir().map_err(SandboxError::SetUp)?,
         };
         let plan = Self { folder: real(&folder)?, grants, links, network: rules.network(), private };
-        // A process in the top folder can do nothing there without a root.
+        // A process in `/` cannot access anything there without a root.
         if plan.folder != Path::new("/") && plan.grant_of(&plan.folder).is_none() {
             return Err(SandboxError::FolderOutside { folder });
         }
@@ -79,7 +78,7 @@ impl Plan {
         path.ancestors().find_map(|above| self.grants.get(above).copied())
     }
 
-    /// The first root that can only be read, inside of one that can be written.
+    /// Returns the first read-only root that is inside of a writable one.
     pub(super) fn read_inside_write(&self) -> Option<(&Path, &Path)> {
         self.grants.iter().filter(|(_, grant)| **grant == Grant::Read).find_map(|(read, _)| {
             let mut above = read.ancestors().skip(1);

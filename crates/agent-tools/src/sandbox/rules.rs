@@ -1,12 +1,12 @@
-//! What a child may read, write and reach.
+//! The rules of a sandbox: what a child can read, write and connect to.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::Workspace;
 
-/// The folders of programs, libraries and settings that a child may read unless told otherwise, where they exist.
-/// Homes, `/var`, `/run` and `/srv` are not among them.
+/// The system folders with programs, libraries and settings that a child can read by default, if they exist. Home
+/// folders, `/var`, `/run` and `/srv` are not included.
 pub const SYSTEM_ROOTS: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix/store"];
 
@@ -14,25 +14,26 @@ pub const SYSTEM_ROOTS: [&str; 9] =
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Network {
-    /// Nothing: neither TCP nor UDP nor anything else, and no service of this machine. Only bubblewrap can hold this.
+    /// No network: neither TCP nor UDP nor other protocols, and no service of this machine. Only bubblewrap can enforce
+    /// this. This is the default.
     #[default]
     Off,
-    /// No TCP. Under Landlock all else is open: UDP (and with it names by DNS), ICMP, and sockets in the file system.
-    /// Under bubblewrap it means [`Network::Off`].
+    /// No TCP. With Landlock, other protocols remain available: UDP with DNS, ICMP, and sockets in the file system.
+    /// With bubblewrap it means [`Network::Off`].
     NoTcp,
-    /// All that this process reaches.
+    /// The same network access as this process.
     Open,
 }
 
-/// Where a child puts what is of no use after its end.
+/// The folder for temporary files of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum TempFolder {
-    /// A new empty folder for each child, removed after its end. `TMPDIR` names it, and so does `HOME` where the home
-    /// cannot be read. Under bubblewrap it is `/tmp`.
+    /// A new empty folder for each child, which is removed after its end. `TMPDIR` names it, and `HOME` as well if the
+    /// home folder is not readable. With bubblewrap it is `/tmp`. This is the default.
     #[default]
     Private,
-    /// The folder for temporary files that all programs share, with its contents.
+    /// The folder for temporary files that all programs share, with its content.
     Shared,
     /// The child has no temporary folder.
     None,
@@ -78,7 +79,8 @@ impl Default for SandboxRules {
 }
 
 impl SandboxRules {
-    /// [`SYSTEM_ROOTS`] can be read, nothing but a temporary folder can be written, and there is no network.
+    /// Creates rules with which a child can read [`SYSTEM_ROOTS`], write only to a temporary folder, and has no
+    /// network.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -94,21 +96,22 @@ impl SandboxRules {
         }
     }
 
-    /// A file, or a folder with all that is below it, that can be read and run. `/` stands for everything. It must exist.
+    /// Allows reading and executing a file, or a folder with everything below it. `/` means all files. The path must
+    /// exist.
     #[must_use]
     pub fn with_read_root(mut self, root: impl Into<PathBuf>) -> Self {
         self.read.insert(root.into());
         self
     }
 
-    /// A file, or a folder with all that is below it, that can be read, run and changed. It must exist.
+    /// Allows reading, executing and changing a file, or a folder with everything below it. The path must exist.
     #[must_use]
     pub fn with_write_root(mut self, root: impl Into<PathBuf>) -> Self {
         self.write.insert(root.into());
         self
     }
 
-    /// Leaves out [`SYSTEM_ROOTS`]. Then programs and their libraries must lie in roots of the caller.
+    /// Removes [`SYSTEM_ROOTS`] from the rules. Programs and their libraries must then be in other roots.
     #[must_use]
     pub fn without_system_roots(mut self) -> Self {
         self.system = SystemRoots::Hidden;
@@ -141,17 +144,17 @@ impl SandboxRules {
         self.temp
     }
 
-    /// The roots that can only be read, as they were given; those of the system are not among them.
+    /// Returns the configured read-only roots, without those of the system.
     pub fn read_roots(&self) -> impl Iterator<Item = &Path> {
         self.read.iter().map(PathBuf::as_path)
     }
 
-    /// The roots that can be written, as they were given.
+    /// Returns the configured writable roots.
     pub fn write_roots(&self) -> impl Iterator<Item = &Path> {
         self.write.iter().map(PathBuf::as_path)
     }
 
-    /// The roots of the system that can be read.
+    /// Returns the readable roots of the system.
     #[cfg(target_os = "linux")]
     pub(super) fn system_roots(&self) -> &'static [&'static str] {
         match self.system {

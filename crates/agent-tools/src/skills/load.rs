@@ -183,7 +183,7 @@ pub(super) fn folder(folder: &Path, source: &str) -> Result<SkillSet, SkillError
         }
         match skill(&file, source, &mut set.notes) {
             Ok(skill) => {
-                // The same skill by another way: a symlink.
+                // A symlink may lead to the same skill.
                 if seen.insert(skill.location.clone()) {
                     let mut one = SkillSet::default();
                     one.skills.insert(skill.name().to_owned(), skill);
@@ -204,7 +204,7 @@ fn skill(file: &Path, source: &str, notes: &mut Vec<SkillNote>) -> Result<Skill,
     Ok(Skill { matter, location, source: source.to_owned() })
 }
 
-/// A text file, as far as one is read.
+/// Reads a text file up to the size limit.
 pub(super) fn read(file: &Path) -> Result<String, SkillError> {
     let io = |e| SkillError::io(file, e);
     let opened = fs::File::open(file).map_err(io)?;

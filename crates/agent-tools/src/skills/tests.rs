@@ -3,7 +3,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use agent_core::{BasicAgent, ModelConfig, SystemEnvironment, ToolContext};
+use agent_core::testing::MockProvider;
+use agent_core::{AgentError, BasicAgent, ModelConfig, SystemEnvironment, ToolContext};
 use serde_json::json;
 
 use super::{SkillError, SkillSet, WithSkills as _, parse_frontmatter};
@@ -129,6 +130,25 @@ fn an_agent_is_told_of_its_skills_and_can_read_them() {
     assert_eq!(agent.tools().iter().map(|t| t.name().to_owned()).collect::<Vec<_>>(), ["skill"]);
     let plain = BasicAgent::new(ModelConfig::default()).with_skills(&SkillSet::default());
     assert!(plain.system_prompt().is_empty() && plain.tools().is_empty());
+}
+
+#[tokio::test]
+async fn skills_that_are_added_twice_are_an_error_that_names_the_tool_and_merged_sets_are_none() {
+    let home = tempfile::tempdir().unwrap();
+    put(home.path(), "a/release", &skill("release", "Makes a release."));
+    put(home.path(), "b/review", &skill("review", "Reviews a change."));
+    let (a, b) = (SkillSet::load([home.path().join("a")]), SkillSet::load([home.path().join("b")]));
+    let agent = |provider| BasicAgent::new(ModelConfig::default()).with_provider(provider);
+    let twice = agent(MockProvider::texts(["never sent"])).with_skills(&a).with_skills(&b);
+    let error = twice.prompt("hello").unwrap_err();
+    assert!(matches!(&error, AgentError::DuplicateTool { name } if name == "skill"), "{error:?}");
+
+    let mut both = a;
+    both.merge(b);
+    let once = agent(MockProvider::texts(["done"])).with_skills(&both);
+    assert!(once.system_prompt().contains("release") && once.system_prompt().contains("review"));
+    let reply = once.prompt("hello").unwrap().end().await.into_reply().unwrap();
+    assert_eq!(reply.text(), "done");
 }
 
 #[tokio::test]

@@ -1,14 +1,14 @@
-//! Replacing a file so that no reader and no crash ever sees half of it.
+//! Replaces files atomically, so that no reader and no crash sees a partial file.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Writes `content` to `real`, making its parents. It goes to a new file in the same folder, is flushed to the disk
-/// and then takes the old file's place in one step. Permissions and owner of the old file are kept.
+/// Writes `content` to `real` and creates missing folders. The content is written to a new file in the same folder and
+/// flushed to the disk, and the new file is then renamed. It gets the permissions and the owner of the old file.
 ///
 /// # Errors
-/// The operating system's. The old file is then untouched.
+/// Returns the error of the operating system. The old file is then unchanged.
 pub(crate) fn replace_file(real: &Path, content: &[u8]) -> io::Result<()> {
     let folder = real.parent().ok_or_else(|| io::Error::other("the path has no folder"))?;
     fs::create_dir_all(folder)?;
@@ -33,7 +33,7 @@ pub(crate) fn replace_file(real: &Path, content: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// What is at `real`, if it is a file that may be written. A rename would replace a read-only file without asking.
+/// Returns the metadata of `real` if it is a writable file. A rename would replace a read-only file as well.
 fn existing(real: &Path) -> io::Result<Option<Metadata>> {
     let meta = match fs::metadata(real) {
         Ok(meta) => meta,
@@ -50,7 +50,7 @@ fn existing(real: &Path) -> io::Result<Option<Metadata>> {
     Ok(Some(meta))
 }
 
-/// Only a privileged process can give a file away; for the others owner and group are mostly theirs already.
+/// Only a privileged process can change the owner; for others, owner and group are usually right already.
 #[cfg(unix)]
 fn keep_owner(file: &File, old: &Metadata) {
     use std::os::unix::fs::MetadataExt as _;
@@ -60,7 +60,7 @@ fn keep_owner(file: &File, old: &Metadata) {
 #[cfg(not(unix))]
 fn keep_owner(_: &File, _: &Metadata) {}
 
-/// Makes the rename itself last. Some file systems cannot do it for a folder; the content is safe without it.
+/// Makes the rename durable. Some file systems do not support this for folders; the content is durable without it.
 fn sync_folder(folder: &Path) {
     if let Ok(folder) = File::open(folder) {
         drop(folder.sync_all());

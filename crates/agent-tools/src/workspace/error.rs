@@ -6,57 +6,57 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// There is no path.
+    /// The path is empty.
     #[error("the path is empty; name a file or folder")]
     Empty,
-    /// It holds a character that no sane path has and that would break line-based output.
+    /// The path contains a NUL or a line end, which would break line-based output.
     #[error("{path} holds a NUL or a line end; name the path without it")]
     ForbiddenCharacter {
         /// The path, with control characters escaped.
         path: String,
     },
-    /// It leads out of the workspace, perhaps through `..` or a symlink.
+    /// The path leads out of the workspace, for example through `..` or a symlink.
     #[error("{path} is outside the workspace; use a path inside it")]
     Outside {
-        /// The path as named.
+        /// The path in the arguments.
         path: String,
     },
-    /// `..` behind a folder that does not exist has no meaning.
+    /// The path has `..` after a folder that does not exist.
     #[error("{path} has `..` behind a folder that does not exist; name the path without it")]
     ParentOfMissing {
-        /// The path as named.
+        /// The path in the arguments.
         path: String,
     },
-    /// Symlinks that lead to each other.
+    /// The path contains symlinks that lead to each other.
     #[error("{path} leads through too many symlinks")]
     LinkLoop {
-        /// The path as named.
+        /// The path in the arguments.
         path: String,
     },
     /// The path must name a folder.
     #[error("{path} is not a directory")]
     NotADirectory {
-        /// The path as named.
+        /// The path in the arguments.
         path: String,
     },
     /// The path must name a file.
     #[error("{path} is a directory, not a file; use list_files to see what is in it")]
     IsADirectory {
-        /// The path as named.
+        /// The path in the arguments.
         path: String,
     },
-    /// A device, a pipe, a socket: reading it may never end.
+    /// The path names a device, a pipe or a socket, whose reading may never end.
     #[error("{path} is not a regular file (a device, pipe or socket); only regular files can be used")]
     NotRegular {
-        /// The path as named.
+        /// The path in the arguments.
         path: String,
     },
-    /// The operating system refused.
+    /// An operation of the operating system failed.
     #[error("Cannot access {path}: {source}")]
     Access {
-        /// The path as named.
+        /// The path in the arguments.
         path: String,
-        /// The operating system's error.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

@@ -11,14 +11,14 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 /// There is one for the process: tools of two agents may work on the same file.
 static FILES: Mutex<BTreeMap<PathBuf, Weak<AsyncMutex<()>>>> = Mutex::new(BTreeMap::new());
 
-/// The right to change one file. Others wait until it is dropped.
+/// The exclusive right to change one file. Other tasks wait until it is dropped.
 #[derive(Debug)]
 pub(crate) struct FileLock {
     _guard: OwnedMutexGuard<()>,
 }
 
 impl FileLock {
-    /// Waits for its turn. Turns are given in the order of asking.
+    /// Waits for the right to change a file, in the order of the calls.
     pub(crate) async fn enter(real: &Path) -> Self {
         Self { _guard: lock_of(real).lock_owned().await }
     }

@@ -1,4 +1,4 @@
-//! Following a path to where it leads, also when its end does not exist yet.
+//! Resolves a path, even if its last components do not exist yet.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,8 +12,8 @@ const MAX_LINKS: usize = 40;
 
 /// Resolves `from` to a real path. `named` is only used in errors.
 ///
-/// `fs::canonicalize` does all of it for paths that exist. For the others its answer would be missing just where
-/// it matters: a symlink to a file that does not exist yet decides where a write goes.
+/// `fs::canonicalize` resolves only paths that exist. A symlink to a file that does not exist yet must be resolved as
+/// well, because it decides where a write goes.
 pub(super) fn real_path(from: &Path, named: &str) -> Result<PathBuf, PathError> {
     let mut path = from.to_path_buf();
     for _ in 0..MAX_LINKS {
@@ -30,9 +30,9 @@ pub(super) fn real_path(from: &Path, named: &str) -> Result<PathBuf, PathError> 
 }
 
 enum Missing {
-    /// The real folder that exists, and the names behind it that do not.
+    /// The existing folder, and the names below it that do not exist.
     Real(PathBuf),
-    /// A dangling symlink was in the way; this is the path with it replaced.
+    /// The path contained a dangling symlink, which is replaced in this path.
     Link(PathBuf),
 }
 

@@ -1,12 +1,12 @@
-//! Opening a file that is surely a file.
+//! Opens a path only if it is a regular file.
 
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 
 use super::PathError;
 
-/// Opens `real` for reading, but only a regular file: opening a named pipe would wait for a writer for ever, and a
-/// device may never end. Checked before the open and again on what was opened.
+/// Opens `real` for reading if it is a regular file: opening a named pipe would wait for a writer for ever, and reading
+/// a device may never end. The check is done before and after the open.
 pub(crate) fn open_regular(real: &Path, named: &str) -> Result<(File, u64), PathError> {
     let access = |source| PathError::access(named, source);
     let check = |meta: &std::fs::Metadata| {
@@ -24,7 +24,7 @@ pub(crate) fn open_regular(real: &Path, named: &str) -> Result<(File, u64), Path
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt as _;
-        // Should the file have become a pipe since the check, the open returns all the same.
+        // The open does not block if the file became a pipe since the check.
         options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     }
     let file = options.open(real).map_err(access)?;

@@ -32,7 +32,7 @@ async fn branches_work_side_by_side_and_the_selected_ones_files_are_taken_over()
             .map(|(folder, text)| {
                 let model = Arc::new(writing(text));
                 BranchSpec::asking("Answer in answer.txt.")
-                    .with_tools(folder.toolkit(Workspace::tools))
+                    .with_tools(folder.tools(Workspace::tools))
                     .configure(move |c| c.services.provider = model)
             })
             .collect();

@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 use super::Takes;
 use crate::anthropic::wire;
 
-/// A block that has begun and not ended.
+/// An open block.
 #[derive(Debug)]
 pub(super) struct Open {
-    /// The vendor's number of it.
+    /// The vendor's number of the block.
     pub(super) at: u64,
-    /// Ours.
+    /// The index of the block in the emitted events.
     pub(super) index: u32,
     pub(super) kind: Kind,
 }
@@ -26,11 +26,11 @@ pub(super) enum Kind {
     Call {
         input: Option<Box<str>>,
     },
-    /// A call of the tool whose arguments are the answer: shown as text.
+    /// A call of the tool whose arguments are the answer, which is emitted as text.
     Answer {
         input: Option<Box<str>>,
     },
-    /// Anything else, gathered. `partial` is the text of its input so far.
+    /// A block of an unknown kind, with its members. `partial` is the text of its input so far.
     Opaque {
         name: String,
         value: Map<String, Value>,
@@ -52,21 +52,21 @@ pub(super) fn kind_of(head: &wire::Block<'_>, json: &str, response_tool: Option<
         "tool_use" => Kind::Call { input: input() },
         name => Kind::Opaque {
             name: name.to_owned(),
-            // It was read as a block a moment ago, so it is an object.
+            // It has been parsed as a block before, so it is an object.
             value: serde_json::from_str(json).unwrap_or_default(),
             partial: String::new(),
         },
     }
 }
 
-/// Whether arguments say nothing: the vendor begins every streamed call with an empty object.
+/// Returns whether arguments are empty. The vendor begins every streamed call with an empty object.
 fn is_empty(raw: &str) -> bool {
     let inner = raw.strip_prefix('{').and_then(|r| r.strip_suffix('}'));
     raw == "null" || inner.is_some_and(|i| i.trim().is_empty())
 }
 
 impl Open {
-    /// Passes the beginning on.
+    /// Emits the start of the block.
     pub(super) fn start(&self, head: &wire::Block<'_>, sink: &mut EventSink<'_>) {
         let index = self.index;
         match &self.kind {
@@ -94,7 +94,7 @@ impl Open {
         }
     }
 
-    /// Passes a change on, or keeps it. `json` is the event it came in.
+    /// Emits or stores a delta. `json` is the text of its event.
     pub(super) fn delta(&mut self, delta: &wire::Delta<'_>, json: &str, sink: &mut EventSink<'_>) {
         let index = self.index;
         match (&mut self.kind, delta.kind.as_str()) {
@@ -123,7 +123,7 @@ impl Open {
         }
     }
 
-    /// Passes a piece of text on. Whether the block takes such text.
+    /// Emits a piece of text. Returns whether the block accepts it.
     pub(super) fn text(&mut self, takes: Takes, delta: &str, sink: &mut EventSink<'_>) -> bool {
         let index = self.index;
         let event = match (&mut self.kind, takes) {
@@ -178,8 +178,8 @@ impl Open {
     }
 }
 
-/// Adds a change to a block as the vendor's accumulator does: a citation joins the list, a text grows, any other
-/// member is set.
+/// Applies a delta to a block like the vendor's client: a citation is added to the list, a text is appended, and any
+/// other member is set.
 fn gather(block: &mut Map<String, Value>, delta: Map<String, Value>) {
     for (key, change) in delta {
         match (key.as_str(), change) {

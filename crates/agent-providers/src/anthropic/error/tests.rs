@@ -6,7 +6,7 @@ use super::*;
 fn refused(status: u16, body: &str) -> ProviderError {
     let model = ModelConfig::anthropic("claude-test", "Claude", "key");
     let request = ModelRequest::new(model, History::new());
-    let error = rejected(&request, &Rejection { status, body: body.as_bytes() });
+    let error = rejected(&request, &Rejection { status, body: body.as_bytes(), error_type: None });
     assert_eq!(error.status(), Some(status));
     error
 }

@@ -8,7 +8,7 @@ use super::*;
 fn read(status: u16, body: &Value) -> ProviderError {
     let model = ModelConfig::azure("https://h", "my-gpt", "k");
     let request = ModelRequest::new(model, History::new());
-    rejected(&request, &Rejection { status, body: body.to_string().as_bytes() })
+    rejected(&request, &Rejection { status, body: body.to_string().as_bytes(), error_type: None })
 }
 
 /// REQ-124, REQ-167.

@@ -5,12 +5,12 @@ use serde_json::{Map, Value};
 
 use super::Takes;
 
-/// A block that has begun and not ended.
+/// An open block.
 #[derive(Debug)]
 pub(super) struct Open {
-    /// The vendor's number of it.
+    /// The vendor's number of the block.
     pub(super) at: u64,
-    /// Ours.
+    /// The index of the block in the emitted events.
     pub(super) index: u32,
     pub(super) kind: Kind,
 }
@@ -22,9 +22,9 @@ pub(super) enum Kind {
     Thinking,
     Redacted,
     Call,
-    /// A call of the tool whose arguments are the answer: shown as text.
+    /// A call of the tool whose arguments are the answer, which is emitted as text.
     Answer,
-    /// Anything else, gathered: the member that names the kind of block, its value so far, and the text of its input.
+    /// A block of an unknown kind: the member that names the kind, its value so far, and the text of its input.
     Opaque {
         name: String,
         value: Map<String, Value>,
@@ -32,7 +32,7 @@ pub(super) enum Kind {
     },
 }
 
-/// A block that is not understood, from its one member. `None` when it has none.
+/// Creates a block of an unknown kind from its only member. Returns `None` if it has none.
 pub(super) fn opaque(json: &str) -> Option<Kind> {
     let members: Map<String, Value> = serde_json::from_str(json).ok()?;
     let (name, value) = members.into_iter().find(|(_, value)| value.is_object())?;
@@ -41,7 +41,7 @@ pub(super) fn opaque(json: &str) -> Option<Kind> {
 }
 
 impl Open {
-    /// Passes the beginning on.
+    /// Emits the start of the block.
     pub(super) fn start(&self, id: &str, name: &str, sink: &mut EventSink<'_>) {
         let index = self.index;
         match &self.kind {
@@ -52,7 +52,7 @@ impl Open {
         }
     }
 
-    /// Passes a piece of text on. Whether the block takes such text.
+    /// Emits a piece of text. Returns whether the block accepts it.
     pub(super) fn text(&mut self, takes: Takes, delta: &str, sink: &mut EventSink<'_>) -> bool {
         let index = self.index;
         let event = match (&mut self.kind, takes) {
@@ -74,13 +74,14 @@ impl Open {
         true
     }
 
-    /// Adds a change to a block that is not understood. Whether it is one, and the change of its kind.
+    /// Applies a delta to a block of an unknown kind. Returns whether the block and the delta are of the same unknown
+    /// kind.
     pub(super) fn gather(&mut self, delta: &Map<String, Value>) -> bool {
         let Kind::Opaque { name, value, .. } = &mut self.kind else { return false };
         let Some(change) = delta.get(name.as_str()) else { return false };
         match change {
             Value::Object(members) => members.iter().for_each(|(key, change)| add(value, key, change)),
-            // The parts of a tool's result come as a list.
+            // The parts of a tool's result arrive as a list.
             Value::Array(_) => add(value, "content", change),
             _ => {}
         }

@@ -1,9 +1,9 @@
-//! Converts the end of a reply (its stop reason and details) to a completion or an error, and collects its token counts.
+//! Converts the end of a reply (its stop reason and details) to a completion or an error.
 
-use agent_core::{Completion, ErrorKind, ProviderError, StopReason, Usage};
+use agent_core::{Completion, ErrorKind, ProviderError, StopReason};
 
 use crate::bedrock::wire;
-use crate::json::{Count, Text};
+use crate::json::Text;
 use crate::rejection::Target;
 
 /// The stop reason of the reply and its details, as far as they were received.
@@ -61,30 +61,5 @@ impl Stop {
         };
         let explanation = self.explanation.as_ref().map(|e| format!(": {e}")).unwrap_or_default();
         target.fail(kind, &format!("{message} ({reason}){explanation}"), Some(reason))
-    }
-}
-
-/// The token counts received so far. A count that a later event omits keeps its value.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct PartialUsage {
-    input: u64,
-    output: u64,
-    cache_read: u64,
-    cache_write: u64,
-}
-
-impl PartialUsage {
-    /// Replaces the counts that `said` contains.
-    pub(super) fn merge(&mut self, said: wire::Usage) {
-        let put = |slot: &mut u64, said: Option<Count>| *slot = said.map_or(*slot, |c| c.0);
-        put(&mut self.input, said.input_tokens);
-        put(&mut self.output, said.output_tokens);
-        put(&mut self.cache_read, said.cache_read_input_tokens.or(said.cache_read_input_token_count));
-        put(&mut self.cache_write, said.cache_write_input_tokens.or(said.cache_write_input_token_count));
-    }
-
-    /// Returns the counts received so far. The vendor's counts are disjoint and do not list reasoning separately.
-    pub(super) fn total(self) -> Usage {
-        Usage::new(self.input, self.output, self.cache_read, self.cache_write)
     }
 }

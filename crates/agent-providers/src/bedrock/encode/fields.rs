@@ -6,20 +6,20 @@ use crate::bedrock::family::Family;
 use crate::claude::thinking::Plan;
 use crate::json::Members;
 
-/// The further fields of one request.
+/// The additional fields of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fields {
-    /// As Anthropic's own API has it.
+    /// The members of Anthropic's own API.
     Claude,
-    /// `reasoningConfig`, with a word for the effort.
+    /// The member `reasoningConfig` with an effort.
     Nova(&'static str),
-    /// `reasoning_effort`, as most other vendors have it.
+    /// The member `reasoning_effort`, which most other vendors use.
     Effort(&'static str),
-    /// None.
+    /// No additional fields.
     Unsaid,
 }
 
-/// Chooses them.
+/// Returns the additional fields of a request.
 pub(super) fn plan(request: &ModelRequest, family: Family, plan: &Plan) -> Fields {
     let model = &*request.model;
     let level = request.options.thinking_level.clamp_to(&model.thinking_levels);
@@ -33,7 +33,7 @@ pub(super) fn plan(request: &ModelRequest, family: Family, plan: &Plan) -> Field
     }
 }
 
-/// The three words that all of them know.
+/// Returns one of the three efforts that all vendors accept.
 fn word(level: ThinkingLevel) -> &'static str {
     match level {
         ThinkingLevel::Off | ThinkingLevel::Minimal | ThinkingLevel::Low => "low",
@@ -43,17 +43,17 @@ fn word(level: ThinkingLevel) -> &'static str {
 }
 
 impl Fields {
-    /// The limit of the answer, where it may be said.
+    /// Returns the output limit, unless the model rejects one.
     pub(super) fn max_tokens(self, request: &ModelRequest, plan: &Plan) -> Option<u32> {
         match self {
             Self::Claude => Some(plan.max_tokens),
-            // Nova refuses a limit beside its highest effort.
+            // Nova rejects a limit together with its highest effort.
             Self::Nova("high") => None,
             _ => Some(request.options.max_tokens.unwrap_or(request.model.max_tokens).max(1)),
         }
     }
 
-    /// Whether a temperature may be sent beside them.
+    /// Returns whether a temperature can be sent together with the fields.
     pub(super) fn takes_temperature(self, plan: &Plan) -> bool {
         match self {
             Self::Nova("high") => false,

@@ -25,7 +25,7 @@ const OPENING: &[u8] =
 /// Writes the list of messages. If `marked`, a cache marker after the second-to-last message ends the cacheable prefix.
 ///
 /// # Errors
-/// When a picture cannot be sent.
+/// Returns an error if an image cannot be sent.
 pub(super) fn write(
     out: &mut Vec<u8>,
     request: &ModelRequest,
@@ -60,7 +60,7 @@ struct Turns<'o> {
     out: &'o mut Vec<u8>,
     start: usize,
     marks: Marks,
-    /// The last message's role, and where a cache point may go in it. It is not counted yet: more may come.
+    /// The role of the last message and the position for a cache point. The message may still be extended.
     open: Option<(&'static [u8], Option<usize>)>,
 }
 
@@ -79,7 +79,7 @@ impl Turns<'_> {
         }
         let joined = self.open.is_some_and(|(role, _)| role == first);
         let skipped = if joined {
-            // Without the end of the one and the beginning of the other.
+            // Removes the end of the previous message; the beginning of this one is skipped.
             self.out.truncate(self.out.len().saturating_sub(2));
             first.len()
         } else {
@@ -102,7 +102,7 @@ impl Turns<'_> {
                 self.close();
                 self.open = Some((side, mark));
             }
-            // A unit is a user's message, or a reply and the results of its calls.
+            // A unit is a user message, or a reply with the results of its calls.
             side = USER;
         }
         Ok(())
@@ -115,7 +115,7 @@ impl Turns<'_> {
     }
 }
 
-/// How a unit begins; `None` for one of nothing.
+/// Returns the beginning of a unit, or `None` if it is empty.
 fn role(bytes: &[u8]) -> Option<&'static [u8]> {
     [USER, ASSISTANT].into_iter().find(|head| bytes.starts_with(head))
 }
@@ -146,7 +146,7 @@ fn unsayable(image: &ImageContent) -> Option<u32> {
     }
 }
 
-/// The vendor's blocks.
+/// Writes the vendor's blocks.
 struct Form {
     family: Family,
 }
@@ -160,7 +160,7 @@ impl writer::Form for Form {
         write_image(out, image);
     }
 
-    /// Claude refuses reasoning without its signature, DeepSeek any; others have no signatures.
+    /// Claude rejects reasoning without its signature and DeepSeek any reasoning; other models have no signatures.
     fn takes(&self, thinking: &ThinkingContent) -> bool {
         match self.family {
             Family::Claude => thinking.signature.as_ref().is_some_and(|s| !s.is_empty()),
@@ -222,7 +222,7 @@ fn write_image(out: &mut Vec<u8>, image: &ImageContent) {
     block.close();
 }
 
-/// The API's word for a kind of picture.
+/// Returns the API's name for an image type.
 fn format(mime_type: &str) -> Option<&'static str> {
     match mime_type.trim().to_ascii_lowercase().as_str() {
         "image/png" => Some("png"),

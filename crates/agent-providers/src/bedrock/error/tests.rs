@@ -9,7 +9,7 @@ fn request() -> ModelRequest {
 }
 
 fn refused(status: u16, body: &str, error_type: Option<&str>) -> ProviderError {
-    rejected(&request(), &Rejection { status, body: body.as_bytes() }, error_type)
+    rejected(&request(), &Rejection { status, body: body.as_bytes(), error_type })
 }
 
 #[track_caller]

@@ -24,7 +24,7 @@ impl Stop {
         else {
             return;
         };
-        // Told to write enumerations as numbers, the vendor does.
+        // The vendor writes enumerations as numbers if the request asks for it.
         self.reason = Some(match reason {
             "0" => return,
             "1" => "STOP".to_owned(),
@@ -77,7 +77,7 @@ impl Stop {
 
     fn failure(&self, reason: &str) -> ProviderError {
         let (kind, what) = match reason {
-            // The model wrote something that is no call: the next try is likely another one.
+            // The model wrote an invalid call. A retry is likely to differ.
             "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" => {
                 (ErrorKind::Network, "the reply cannot be used")
             }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::google::wire::PartialArg;
 use crate::json::Text;
 
-/// The most steps of a path.
+/// The maximum number of steps of a path.
 const MAX_DEPTH: usize = 64;
 
 /// How far beyond the end of a list a place may be; the places between are null.
@@ -24,7 +24,7 @@ const MAX_BYTES: usize = 16 << 20;
 /// The size of a value beyond its text, in bytes: about that of an object with one member.
 const PER_VALUE: usize = 256;
 
-/// A call that has begun and not ended.
+/// An open call.
 #[derive(Debug)]
 pub(super) struct Arguments {
     index: u32,
@@ -42,7 +42,7 @@ enum Step {
 }
 
 impl Arguments {
-    /// The arguments of the call of this block, as far as they came with its start.
+    /// Creates the call of this block with the arguments of its start.
     pub(super) fn new(index: u32, args: Option<&str>) -> Self {
         let value = args.and_then(|a| serde_json::from_str(a).ok()).filter(Value::is_object);
         Self { index, value, growing: None, bytes: 0 }
@@ -51,7 +51,8 @@ impl Arguments {
     /// Puts pieces in their places.
     ///
     /// # Errors
-    /// When one has no place or there are too many: a call with a hole in its arguments must not run.
+    /// Returns an error if a value has no valid path or there are too many, because a call with missing arguments must
+    /// not run.
     pub(super) fn add(&mut self, pieces: &[PartialArg<'_>]) -> Result<(), ProviderError> {
         pieces.iter().try_for_each(|piece| self.put(piece).ok_or_else(|| misplaced(piece)))
     }
@@ -84,7 +85,7 @@ impl Arguments {
         Some(())
     }
 
-    /// Passes the whole on.
+    /// Emits the complete arguments.
     pub(super) fn end(self, sink: &mut EventSink<'_>) {
         let index = self.index;
         if let Some(value) = self.value {
@@ -100,7 +101,7 @@ fn misplaced(piece: &PartialArg<'_>) -> ProviderError {
     ProviderError::new(ErrorKind::Network, context)
 }
 
-/// The slot at the end of the path, made where it is not there yet; `made` counts what was.
+/// Returns the value at the end of the path and creates missing ones; `made` counts them.
 fn place<'v>(root: &'v mut Value, steps: &[Step], made: &mut usize) -> Option<&'v mut Value> {
     let mut here = root;
     for step in steps {
@@ -166,7 +167,7 @@ fn steps(path: &str) -> Option<Vec<Step>> {
     (!steps.is_empty()).then_some(steps)
 }
 
-/// A key up to its quote, in which a backslash stands before a quote or another one.
+/// Reads a key up to its closing quote. A backslash escapes a quote or a backslash.
 fn quoted(text: &str, quote: char) -> Option<(String, &str)> {
     let mut key = String::new();
     let mut chars = text.char_indices();

@@ -12,7 +12,7 @@ use crate::handoff::{self, Handoff, IMAGE_NOT_SHOWN, IdRule, ImageOut, ThinkingO
 use crate::json::{self, Members};
 use crate::request::refuse;
 
-/// Ids of calls: the vendor's own are shorter and simpler.
+/// The rule for call ids. The vendor's own ids are shorter and simpler.
 const IDS: IdRule = IdRule::word(64);
 
 /// The longest function name that is sent back.
@@ -67,7 +67,7 @@ pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest, known: Known) -> 
                 if out.len() == start && bytes.starts_with(MODEL) {
                     out.extend_from_slice(OPENING);
                 } else if let Some(parts) = bytes.strip_prefix(MODEL).filter(|_| after_model) {
-                    // A call must come right after the user's turn, so two replies in a row are one.
+                    // A call must follow the user's turn directly, so consecutive replies are joined.
                     out.truncate(out.len().saturating_sub(CLOSE.len()));
                     out.push(b',');
                     bytes = parts;
@@ -98,7 +98,7 @@ struct Writer<'r> {
     door: Door,
 }
 
-/// Which of the two APIs is spoken to; they differ in little.
+/// The API that receives the request. The two differ in few details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Door {
     Gemini,
@@ -107,11 +107,11 @@ enum Door {
     Vertex,
 }
 
-/// Contents as they are written.
+/// The contents that have been written.
 #[derive(Debug, Default)]
 struct Out {
     bytes: Vec<u8>,
-    /// Where the open content begins, and its first part.
+    /// The positions of the open content and of its first part.
     content: usize,
     first: usize,
     cannot_be_said: bool,
@@ -144,7 +144,7 @@ impl Out {
         }
     }
 
-    /// Ends the content; one without a part is none. Whether it is one.
+    /// Ends the content and removes it if it has no part. Returns whether it has one.
     fn close(&mut self) -> bool {
         let is_one = self.bytes.len() > self.first;
         if is_one {
@@ -258,14 +258,14 @@ impl Writer<'_> {
 
     fn call(&self, out: &mut Out, reply: &AssistantMessage, call: &ToolCall, first: bool) {
         let own = self.rules.signature(reply, call.signature.as_deref());
-        // The vendor signs the first call of a step only. What another model made has no signature at all.
+        // The vendor signs only the first call of a step. Calls of another model have no signature.
         let needed = self.known.is_third() && (first || !self.rules.same_model(reply));
         let signature = own.or_else(|| needed.then_some(SKIP_CHECK));
         out.part(|part| {
             let mut function = Members::open(part.key("functionCall"));
             self.id(&mut function, reply, &call.id);
             function.field("name", &name(call.name.as_str()));
-            // The API takes an object only. Whatever else a model sent was answered with an error that shows it.
+            // The API accepts only an object. The result of a call with other arguments is an error that quotes them.
             let args = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
             function.key("args").extend_from_slice(args.as_bytes());
             function.close();
@@ -283,8 +283,8 @@ impl Writer<'_> {
         }
     }
 
-    /// All results of a reply form one content. Images that a result cannot contain follow in another one.
-    /// Whether there is a result.
+    /// Writes all results of a reply as one content. Images that a result cannot contain follow in another one. Returns
+    /// whether there is a result.
     fn results(&self, out: &mut Out, reply: &AssistantMessage, unit: &Unit) -> bool {
         let mut outside: Vec<&ImageContent> = Vec::new();
         out.open(USER);
@@ -383,8 +383,8 @@ fn type_of(url: &str) -> Option<&'static str> {
     })
 }
 
-/// The function's name as the API takes it: a model of another vendor may have called one that never was. Call and
-/// result get the same.
+/// Returns a function name that the API accepts, because another model may have called a function with an invalid name.
+/// Call and result get the same name.
 fn name(name: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
     let mut out = String::with_capacity(name.len());

@@ -8,23 +8,23 @@ use serde_json::{Value, json};
 
 use crate::google::generation::Known;
 
-/// How the form of the answer is demanded.
+/// How a request demands the format of the reply.
 #[derive(Debug, PartialEq)]
 pub(super) enum Format<'r> {
-    /// It is free.
+    /// No format is required.
     Free,
     /// JSON, with this schema if there is one.
     Native(Option<&'r Value>),
-    /// By a function that must be called.
+    /// A function that must be called.
     Tool {
-        /// Its name.
+        /// The name of the function.
         name: String,
         /// The schema of the answer.
         schema: Cow<'r, Value>,
     },
 }
 
-/// Chooses.
+/// Selects how the format is demanded.
 pub(super) fn choose(request: &ModelRequest, known: Known) -> Format<'_> {
     let schema = match &request.options.response_format {
         ResponseFormat::JsonSchema { schema, .. } => Some(schema),
@@ -38,7 +38,8 @@ pub(super) fn choose(request: &ModelRequest, known: Known) -> Format<'_> {
     Format::Tool { name: crate::answer_format::tool_name(request), schema }
 }
 
-/// The function whose arguments are the answer, when this request has one: the decoder shows them as text.
+/// Returns the name of the function whose arguments are the answer, if this request has one. The decoder emits them as
+/// text.
 pub(in crate::google) fn answer_tool(request: &ModelRequest) -> Option<String> {
     match choose(request, Known::of(&request.model.id)) {
         Format::Tool { name, .. } => Some(name),
@@ -46,7 +47,8 @@ pub(in crate::google) fn answer_tool(request: &ModelRequest) -> Option<String> {
     }
 }
 
-/// Before Gemini 3 a request that declares functions and wants JSON is refused.
+/// Returns whether the API can enforce the format. Before Gemini 3 it rejects requests with both functions and a JSON
+/// format.
 fn is_native(request: &ModelRequest, known: Known) -> bool {
     let demanded = matches!(request.options.tool_choice, ToolChoice::Required | ToolChoice::Tool(_));
     (request.tools.is_empty() && !demanded) || known.answers_in_json_with_tools()

@@ -12,7 +12,7 @@ use crate::json::Members;
 /// The minimum number of tokens that a thinking budget leaves for the answer.
 const MIN_ANSWER: u32 = 1_024;
 
-/// The budgets that a model takes.
+/// The range of budgets that a model accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Range {
     min: u32,
@@ -79,7 +79,7 @@ pub(super) fn plan(request: &ModelRequest, known: Known) -> Plan {
     Plan { max_tokens, thinking: Thinking::Budget(budget) }
 }
 
-/// The budgets of the models before Gemini 3, as the vendor documents them. 0 is another thing: it switches off.
+/// Returns the documented budgets of the models before Gemini 3. The value 0 disables thinking and is not in the range.
 fn range(id: &str) -> Range {
     if id.contains("-lite") {
         Range { min: 512, max: 24_576 }

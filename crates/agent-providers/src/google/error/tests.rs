@@ -14,7 +14,10 @@ fn request(api: ApiProtocol) -> ModelRequest {
 }
 
 fn refused(status: u16, body: &str) -> ProviderError {
-    rejected(&request(ApiProtocol::GoogleGenerativeAi), &Rejection { status, body: body.as_bytes() })
+    rejected(
+        &request(ApiProtocol::GoogleGenerativeAi),
+        &Rejection { status, body: body.as_bytes(), error_type: None },
+    )
 }
 
 fn body(code: u16, message: &str, details: &serde_json::Value) -> String {
@@ -93,8 +96,11 @@ fn the_vendors_word_and_an_advice_are_kept_and_no_key() {
     assert!(!format!("{error:?}").contains("secret"));
     let vertex = |status: u16| {
         let text = body(status, "no", &json!([]));
-        rejected(&request(ApiProtocol::GoogleVertex), &Rejection { status, body: text.as_bytes() })
-            .to_string()
+        rejected(
+            &request(ApiProtocol::GoogleVertex),
+            &Rejection { status, body: text.as_bytes(), error_type: None },
+        )
+        .to_string()
     };
     assert!(vertex(403).contains("roles/aiplatform.user"), "{}", vertex(403));
     assert!(vertex(404).contains("region"), "{}", vertex(404));

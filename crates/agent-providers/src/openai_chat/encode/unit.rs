@@ -21,10 +21,10 @@ pub(super) struct UnitEncoder<'r> {
     handoff: Handoff<'r>,
 }
 
-/// Bytes around the text of a message.
+/// The bytes around the text of a message.
 const FRAME_BYTES: usize = 128;
 
-/// The most bytes that are reserved from an estimate.
+/// The maximum number of bytes that are reserved according to an estimate.
 const MAX_RESERVED: usize = 1 << 20;
 
 struct Out {
@@ -41,7 +41,7 @@ impl Out {
         Members::open(&mut self.bytes)
     }
 
-    /// The place before the brackets `}]}` that end the last message, whose content is a list of parts.
+    /// The position before the brackets `}]}` that end the last message, if its content is a list of parts.
     fn mark_last_part(&mut self) {
         let at = u32::try_from(self.bytes.len().saturating_sub(3)).unwrap_or(Encoded::NO_MARK);
         if let Some(mark) = self.marks.last_mut() {
@@ -50,7 +50,7 @@ impl Out {
     }
 }
 
-/// Bytes that a unit is likely to take: an estimated token is four bytes of text.
+/// Estimates the size of a unit in bytes: a token has about four bytes of text.
 fn reserved(unit: &Unit) -> usize {
     let tokens: u64 = unit.entries().iter().map(agent_core::Entry::tokens).sum();
     usize::try_from(tokens).map_or(0, |tokens| tokens.saturating_mul(4)).min(MAX_RESERVED) + FRAME_BYTES
@@ -196,7 +196,8 @@ impl<'r> UnitEncoder<'r> {
         message.close();
     }
 
-    /// The field under which thinking is sent back. Its signature is the name of the field it came in.
+    /// Returns the field in which thinking is sent back. Its signature is the name of the field in which it was
+    /// received.
     fn replay_field(&self, signature: Option<&str>) -> Option<&'static str> {
         match self.dialect.replay {
             Replay::Omit => None,
@@ -212,7 +213,7 @@ impl<'r> UnitEncoder<'r> {
         object.field("id", &*self.call_id(&call.id)).field("type", "function");
         let mut function = Members::open(object.key("function"));
         function.field("name", call.name.as_str());
-        // A call whose arguments are no object was answered with an error that shows them; servers take objects only.
+        // Servers accept only objects. The result of a call with other arguments is an error that quotes them.
         let arguments = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
         function.field("arguments", arguments);
         function.close();
@@ -266,7 +267,7 @@ impl<'r> UnitEncoder<'r> {
     }
 }
 
-/// An id of nine letters and digits: the id itself when it is one, else a hash of it.
+/// Returns an id of nine letters and digits: the id itself if it has this form, otherwise a hash of it.
 fn nine(id: &str) -> Cow<'_, str> {
     const LEN: usize = 9;
     const DIGITS: u64 = 36;

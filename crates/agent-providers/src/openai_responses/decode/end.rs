@@ -18,7 +18,7 @@ impl Ending {
     /// Reads it from the status or, without one, from the name of the last event.
     ///
     /// # Errors
-    /// When the response failed, was cancelled, or has not ended.
+    /// Returns an error if the response failed, was cancelled or has not ended.
     pub(super) fn of(event: &str, response: &Response<'_>) -> Result<Self, ProviderError> {
         let by_event = event.strip_prefix("response.").filter(|name| *name != "done");
         // The name of an event is more reliable than a status, which may be outdated.
@@ -49,7 +49,7 @@ impl Ending {
     /// Converts the end to a completion or an error.
     ///
     /// # Errors
-    /// When the reply was refused or withheld, or stopped for an unknown reason.
+    /// Returns an error if the reply was refused or withheld, or stopped for an unknown reason.
     pub(super) fn completion(self, refusal: &str, called: bool) -> Result<Completion, ProviderError> {
         if !refusal.is_empty() {
             return Err(error::fail(ErrorKind::Api, refusal, Some("refusal")));

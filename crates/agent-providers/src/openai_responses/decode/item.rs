@@ -6,14 +6,14 @@ use serde_json::{Map, Value};
 use crate::openai_responses::marks;
 use crate::openai_responses::wire::{Part, Spoken};
 
-/// An item.
+/// An item of the output.
 #[derive(Debug)]
 pub(super) struct Item {
-    /// Its place in the output.
+    /// The number of the item in the output.
     pub(super) at: u64,
-    /// The vendor's name for it; may be empty.
+    /// The vendor's id of the item, which may be empty.
     pub(super) id: String,
-    /// Whether it has ended.
+    /// Whether the last event of the item has been seen.
     pub(super) done: bool,
     pub(super) kind: Kind,
 }
@@ -21,11 +21,11 @@ pub(super) struct Item {
 /// The kind of an item and its state.
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// A message: each part of its text is a block.
+    /// A message. Each part of its text is a block.
     Message { texts: Vec<Block> },
     /// Thinking. Each text is a block, and the stored rest of the item is another block.
     Reasoning { index: u32, texts: Vec<Block>, seal: Seal },
-    /// A call.
+    /// A call of a tool.
     Call(Call),
     /// Any other item; its last event contains it completely.
     Opaque { index: u32 },
@@ -36,11 +36,11 @@ pub(super) enum Kind {
 #[derive(Debug, Default)]
 pub(super) struct Seal {
     encrypted: String,
-    /// The block that carries it, where there is no text that could.
+    /// The block that contains it if there is no text.
     index: Option<u32>,
 }
 
-/// A call.
+/// A call of a tool.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) index: u32,
@@ -49,11 +49,11 @@ pub(super) struct Call {
     pub(super) said: Said,
 }
 
-/// A text of an item.
+/// A text of an item, which is one block.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) list: List,
-    /// Its place in the list.
+    /// The position in the list.
     pub(super) at: u64,
     pub(super) index: u32,
     pub(super) said: Said,
@@ -109,15 +109,14 @@ impl Numbers {
         index
     }
 
-    /// How many there are.
+    /// Returns the number of blocks.
     pub(super) fn count(&self) -> u32 {
         self.next
     }
 }
 
 impl Item {
-    /// Passes a piece of text on, in the block of its own that it belongs to. Gives the place of that block back, unless
-    /// the item takes no text.
+    /// Emits a piece of text in its block. Returns the position of the block, or `None` if the item has no text.
     pub(super) fn say(
         &mut self,
         list: List,
@@ -145,7 +144,7 @@ impl Item {
         self.more(place, delta, sink).then_some(place)
     }
 
-    /// Passes a piece on for the block at this place, or for a call. Whether there is one.
+    /// Emits a piece of the block at this position, or of a call. Returns whether there is one.
     pub(super) fn more(&mut self, place: usize, delta: &str, sink: &mut EventSink<'_>) -> bool {
         let (said, event) = match &mut self.kind {
             Kind::Message { texts } => match texts.get_mut(place) {
@@ -208,7 +207,7 @@ impl Item {
         }
     }
 
-    /// Ends the blocks. `whole` is the item as its last event holds it, `spoken` the same as it is read.
+    /// Ends the blocks. `whole` is the JSON of the item's last event and `spoken` its parsed form.
     pub(super) fn end(
         &mut self,
         spoken: &Spoken<'_>,
@@ -251,7 +250,7 @@ impl Item {
         }
     }
 
-    /// Takes a later encrypted form.
+    /// Replaces the encrypted form by a later one.
     pub(super) fn reseal(&mut self, encrypted: &str) {
         if let Kind::Reasoning { seal, .. } = &mut self.kind
             && !encrypted.is_empty()
@@ -260,7 +259,7 @@ impl Item {
         }
     }
 
-    /// Ends the texts of thinking that has ended, the last of them with its encrypted form.
+    /// Ends the texts of completed thinking, the last one with the encrypted form.
     pub(super) fn seal(&mut self, numbers: &mut Numbers, sink: &mut EventSink<'_>) {
         let Kind::Reasoning { texts, seal, .. } = &mut self.kind else { return };
         let delta = std::mem::take(&mut seal.encrypted);

@@ -12,13 +12,13 @@ use crate::call_ids::CallIds;
 use crate::openai_responses::error;
 use crate::openai_responses::wire::{Event, Head, Part};
 
-/// The most items, and the most blocks, that a reply may have.
+/// The maximum number of items, and of blocks, of a reply.
 const MAX_ITEMS: usize = 4_096;
 
 /// The size of a refusal, in bytes, beyond which further pieces are dropped.
 const MAX_REFUSAL: usize = 64 * 1_024;
 
-/// The place of an item, and of a block in it.
+/// The position of an item, and of a block in it.
 pub(super) type Place = (usize, usize);
 
 /// The part of the output that an event concerns.
@@ -43,7 +43,7 @@ impl Wants {
 /// The items of a reply so far.
 #[derive(Debug)]
 pub(super) struct Output {
-    /// None is taken out, so that its place names it.
+    /// No item is removed, so that its position identifies it.
     items: Vec<Item>,
     numbers: Numbers,
     ids: CallIds,
@@ -51,7 +51,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// The output of the reply to `request`.
+    /// Creates the output of the reply to `request`.
     pub(super) fn new(request: &ModelRequest) -> Self {
         Self {
             items: Vec::new(),
@@ -61,7 +61,7 @@ impl Output {
         }
     }
 
-    /// Whether an event tells how an item gets on whose end will hold all of it.
+    /// Returns whether an event reports the progress of an item whose last event will contain it completely.
     pub(super) fn is_progress(&self, event: &Event<'_>) -> bool {
         let of = |item: &&Item| match event.output_index {
             Some(at) => item.at == at.0,
@@ -70,8 +70,8 @@ impl Output {
         self.items.iter().rfind(of).is_some_and(|item| matches!(item.kind, Kind::Opaque { .. }))
     }
 
-    /// The item that an event is about; one is opened where the server has not said that it begins. `None` when the event
-    /// is about an item that takes no such thing, which is counted.
+    /// Returns the position of the item that an event concerns. Opens an item that the server has not announced.
+    /// Returns `None` if the item does not accept such an event, which is reported as unrecognised.
     ///
     /// # Errors
     /// Returns an error if the event does not identify one of several open items.
@@ -109,7 +109,7 @@ impl Output {
         Ok(fits.then_some(place))
     }
 
-    /// The one open item of a kind, for an event that names none.
+    /// Returns the only open item of a kind, for an event that does not name one.
     fn only_open(&self, wants: Wants) -> Result<Option<usize>, ProviderError> {
         let mut open = (0..).zip(&self.items).filter(|(_, i)| !i.done && wants.is(&i.kind)).map(|(at, _)| at);
         match (open.next(), open.next()) {
@@ -122,7 +122,7 @@ impl Output {
         }
     }
 
-    /// The number of an item that was given none.
+    /// Returns the number of an item that the server did not number.
     fn next_at(&self) -> u64 {
         self.items.iter().map(|i| i.at.saturating_add(1)).max().unwrap_or_default()
     }
@@ -147,7 +147,7 @@ impl Output {
         Kind::Call(Call { index, id: id.to_owned(), name: name.to_owned(), said: Said::default() })
     }
 
-    /// Some servers announce a call by an event of its own in place of an item.
+    /// Opens a call that the server announces by a separate event instead of an item.
     pub(super) fn bare_call(
         &mut self,
         event: &Event<'_>,
@@ -203,7 +203,7 @@ impl Output {
         Ok(())
     }
 
-    /// Passes a piece on for an open item. Whether it is open.
+    /// Emits a piece of text of an open item. Returns whether the item is open.
     pub(super) fn more(&mut self, (item, block): Place, delta: &str, sink: &mut EventSink<'_>) -> bool {
         let open = self.items.get_mut(item).filter(|item| !item.done);
         open.is_some_and(|item| item.more(block, delta, sink))
@@ -238,7 +238,7 @@ impl Output {
         Ok(())
     }
 
-    /// The same for a part of a message or of reasoning.
+    /// Emits the rest of a whole part of a message or of reasoning.
     pub(super) fn whole_part(
         &mut self,
         event: &Event<'_>,
@@ -261,31 +261,31 @@ impl Output {
         }
     }
 
-    /// Takes a piece of a refusal.
+    /// Stores a piece of a refusal.
     pub(super) fn refuse(&mut self, delta: &str) {
         if self.refusal.len() < MAX_REFUSAL {
             self.refusal.push_str(delta);
         }
     }
 
-    /// Takes a whole refusal.
+    /// Stores a whole refusal.
     pub(super) fn refused(&mut self, whole: &str) {
         if whole.len() > self.refusal.len() {
             whole.clone_into(&mut self.refusal);
         }
     }
 
-    /// The refusal of the model; empty if it did not refuse.
+    /// Returns the refusal of the model. It is empty if the model did not refuse.
     pub(super) fn refusal(&self) -> &str {
         &self.refusal
     }
 
-    /// Whether there is a call.
+    /// Returns whether the reply contains a call.
     pub(super) fn called(&self) -> bool {
         self.items.iter().any(|item| matches!(item.kind, Kind::Call(_)))
     }
 
-    /// An item begins.
+    /// Opens an item at its first event.
     pub(super) fn begin(
         &mut self,
         at: Option<u64>,
@@ -311,7 +311,7 @@ impl Output {
     }
 }
 
-/// The place in the list that a text belongs to.
+/// Returns the position of a text in its list.
 fn number(list: List, event: &Event<'_>) -> u64 {
     match list {
         List::Summary => event.summary_index.0,

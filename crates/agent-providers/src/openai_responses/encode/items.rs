@@ -58,7 +58,7 @@ enum Step<'m> {
 struct Plan {
     /// Which are sent.
     sent: Vec<bool>,
-    /// Whether the names of calls and messages are: not when reasoning before them is left out.
+    /// Whether the ids of calls and messages are sent. They are not if reasoning before them is omitted.
     named: bool,
 }
 
@@ -119,7 +119,7 @@ impl<'r> Writer<'r> {
         item.close();
     }
 
-    /// Writes a reply. Whether its items are named.
+    /// Writes a reply. Returns whether its items have ids.
     fn reply(&self, out: &mut Vec<u8>, reply: &AssistantMessage) -> bool {
         let mut steps = self.steps(reply);
         if self.takes_words == TakesWords::Yes {
@@ -223,7 +223,7 @@ impl<'r> Writer<'r> {
             write_id(&mut item, &mark, "fc_", named);
             item.field("call_id", &*self.rules.call_id(&call.id));
             item.field("name", &handoff::tool_name(call.name.as_str()));
-            // A call whose arguments are no object was answered with an error that shows them.
+            // The result of a call whose arguments are not an object is an error that quotes them.
             let arguments = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
             item.field("arguments", arguments);
         }
@@ -290,7 +290,7 @@ impl Plan {
     }
 }
 
-/// Puts the calls of a reply one behind the other: DeepSeek takes a text between two calls for the end of the first one,
+/// Moves the calls of a reply next to each other: DeepSeek treats a text between two calls as the end of the first one,
 /// and misses its output.
 fn gather_calls(steps: &mut [Step<'_>]) {
     let call = |step: &Step<'_>| matches!(step, Step::Call(_));
@@ -321,7 +321,7 @@ fn is_custom(mark: &Map<String, Value>) -> bool {
     mark.get("type").is_some_and(|kind| kind == "custom_tool_call")
 }
 
-/// Where the next item is to be written.
+/// Writes the separator and returns the buffer for the next item.
 fn next(out: &mut Vec<u8>) -> &mut Vec<u8> {
     if !out.is_empty() {
         out.push(b',');

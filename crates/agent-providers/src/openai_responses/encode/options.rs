@@ -10,7 +10,7 @@ use crate::json::Members;
 use crate::request::effort;
 use crate::request::{prompt_cache_key, refuse};
 
-/// The smallest limit of the output that the API takes.
+/// The minimum output limit that the API accepts.
 const MIN_OUTPUT: u32 = 16;
 
 /// Writes them.

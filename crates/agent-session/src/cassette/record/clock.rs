@@ -51,6 +51,16 @@ impl Environment for RecordingEnvironment {
         })
     }
 
+    /// Records the deadline only if it is reached.
+    fn deadline(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        let ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let (shared, deadline) = (Arc::clone(&self.shared), self.inner.deadline(duration));
+        Box::pin(async move {
+            deadline.await;
+            shared.lock().cassette.clock.deadlines.push(ms);
+        })
+    }
+
     fn spawn(&self, task: BoxFuture<'static, ()>) -> Result<TaskHandle, NoRuntime> {
         self.inner.spawn(task)
     }

@@ -71,6 +71,19 @@ impl Environment for ReplayEnvironment {
         if sleep.over { Box::pin(std::future::ready(())) } else { Box::pin(std::future::pending()) }
     }
 
+    /// A deadline that was reached in the recording is reached when the replay comes to a call that it ended. Other
+    /// deadlines are never reached.
+    fn deadline(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        let ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let shared = Arc::clone(&self.shared);
+        Box::pin(async move {
+            if !shared.cassette.clock.deadlines.contains(&ms) {
+                return std::future::pending().await;
+            }
+            shared.abort_awaited.notified().await;
+        })
+    }
+
     fn spawn(&self, task: BoxFuture<'static, ()>) -> Result<TaskHandle, NoRuntime> {
         self.inner.spawn(task)
     }

@@ -1,4 +1,4 @@
-//! Reading bodies back from a request.
+//! Reads bodies back from a request.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::plan::{Plan, resolved};
 use super::read::{deep, pairs};
 use super::server::Request;
 
-/// What of the body is not on the wire as the description says.
+/// Returns the parts of the body that are not sent as the description defines.
 pub fn problems(plan: &Plan, root: &Value, arguments: &Map<String, Value>, request: &Request) -> Vec<String> {
     let is_body = |name: &&String| name.starts_with("body") || name.starts_with("_request_body");
     let property =
@@ -62,7 +62,7 @@ fn urlencoded(body: &Value, encoding: &Value, request: &Request) -> Result<(), S
                 deep(name, value, &mut leaves);
                 leaves.iter().all(|(name, text)| has(name, text))
             }
-            // In a style of its own; the tests of styles show it.
+            // The field has a style, which the tests of styles check.
             _ if style.is_some() || explode.is_some() => true,
             _ if encoding[name]["contentType"].as_str().is_some_and(|kind| kind.ends_with("json")) => {
                 has(name, &value.to_string())

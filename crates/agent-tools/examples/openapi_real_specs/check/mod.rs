@@ -1,8 +1,8 @@
-//! Calls every operation of a description against a server made from it, with made-up arguments, and reads back from the
-//! wire what was sent.
+//! Calls every operation of a description on a test server, with generated arguments, and reads the arguments back from
+//! the requests.
 //!
-//! It reads descriptions and requests by itself, in the other direction than the code that it checks, and shares nothing
-//! with it: what agrees here agrees with the specification as two readers understand it.
+//! It parses descriptions and requests independently of the code that it checks, so an agreement means that two
+//! implementations read the specification in the same way.
 #![allow(unreachable_pub, dead_code, reason = "a program and a test use a part of it each")]
 #![allow(
     clippy::unwrap_used,
@@ -35,7 +35,8 @@ use server::Server;
 pub struct Found {
     pub operations: usize,
     pub arguments: usize,
-    /// Calls for which no arguments could be made up that fit: mostly schemas that contradict themselves.
+    /// The number of calls without generated arguments that conform to the schema, mostly because the schema
+    /// contradicts itself.
     pub untried: usize,
     pub warnings: Vec<String>,
     pub differences: Vec<String>,
@@ -44,7 +45,7 @@ pub struct Found {
 /// Checks a description.
 ///
 /// # Errors
-/// It is refused as a whole.
+/// Returns an error if the description yields no tools.
 pub async fn description(text: &str) -> Result<Found, OpenApiError> {
     let root: Value = if text.trim_start().starts_with(['{', '[']) {
         serde_json::from_str(text).unwrap_or(Value::Null)
@@ -84,11 +85,11 @@ pub async fn description(text: &str) -> Result<Found, OpenApiError> {
             None => wrong.push("no such operation".to_owned()),
             Some(plan) if plan.is_undescribed => {}
             Some(plan) => {
-                // Once with all arguments, and once with only those that must be there.
+                // Once with all arguments, and once with only the required ones.
                 for measure in [values::Which::All, values::Which::Required] {
                     let arguments = plan.fitting(values::arguments(&tool.parameters_schema(), measure));
                     let schema = tool.parameters_schema();
-                    // What the loop would make of them, such as a list of one in place of the one.
+                    // The loop's validation may change the arguments, for example from a value to a list of one.
                     let Ok(Value::Object(arguments)) =
                         SchemaValidator.validate(&schema, Value::Object(arguments))
                     else {
@@ -103,7 +104,7 @@ pub async fn description(text: &str) -> Result<Found, OpenApiError> {
         found.operations += 1;
         found.differences.extend(wrong.into_iter().map(|what| format!("{place}: {what}")));
     }
-    // What has no tool must have a warning.
+    // An operation without a tool must have a warning.
     for (method, path) in expected.into_keys() {
         let place = format!("{method} {path}");
         if !found.warnings.iter().any(|warning| warning.starts_with(&place)) {

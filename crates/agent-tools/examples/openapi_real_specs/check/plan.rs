@@ -1,4 +1,4 @@
-//! What a description says of its operations, read once more.
+//! An independent reader of the operations of a description.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::server::Request;
 pub struct Plan {
     pub path: String,
     pub params: Vec<Param>,
-    /// Media type, schema, encoding.
+    /// The media type, the schema and the encoding of the body.
     pub bodies: Vec<(String, Value, Value)>,
     pub security: Option<Value>,
-    /// It has a part that cannot be resolved, so there is nothing to compare with.
+    /// The operation has a part that cannot be resolved, so it cannot be checked.
     pub is_undescribed: bool,
 }
 
@@ -27,11 +27,11 @@ pub struct Param {
     pub explode: bool,
     pub is_json: bool,
     pub is_multi: bool,
-    /// The argument.
+    /// The name of the argument.
     pub property: String,
 }
 
-/// Where a credential belongs.
+/// The place of a credential.
 #[derive(Debug, Clone)]
 pub enum Scheme {
     Header(String),
@@ -40,12 +40,12 @@ pub enum Scheme {
     Bearer,
     Basic,
     Other(String),
-    /// Nothing that a header could hold.
+    /// A form that a header cannot contain.
     None,
 }
 
 impl Plan {
-    /// The same arguments, without what a style has no way to write: its own mark in an item.
+    /// Returns the arguments without items that contain the separator of their style, which the style cannot express.
     pub fn fitting(&self, mut arguments: Map<String, Value>) -> Map<String, Value> {
         for param in self.params.iter().filter(|param| param.style.ends_with("Delimited")) {
             if let Some(value) = arguments.get_mut(&param.property) {
@@ -76,7 +76,7 @@ pub fn resolved<'a>(root: &'a Value, value: &'a Value) -> Option<&'a Value> {
     None
 }
 
-/// A name in a reference may be written with `%`.
+/// Decodes a name in a reference, which may be percent-encoded.
 fn at<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = super::read::decoded(reference.strip_prefix('#')?);
     root.pointer(&pointer)
@@ -184,7 +184,7 @@ fn param(value: &Value) -> Option<Param> {
     })
 }
 
-/// Whether a model may set it.
+/// Returns whether the model can set the parameter.
 fn is_offered(param: &Param, keys: &[(String, Scheme)]) -> bool {
     let name = param.name.to_ascii_lowercase();
     match param.place.as_str() {
@@ -203,7 +203,7 @@ fn is_offered(param: &Param, keys: &[(String, Scheme)]) -> bool {
     }
 }
 
-/// Whether the credentials of the first alternative that there are credentials for are on the wire.
+/// Returns whether the request contains the credentials of the first alternative that is configured.
 pub fn credential_problems(
     plan: &Plan,
     root: &Value,
@@ -229,7 +229,7 @@ pub fn credential_problems(
         Scheme::Cookie(name) => request
             .header("cookie")
             .is_some_and(|all| all.split("; ").any(|one| one == format!("{name}=token-of-caller"))),
-        // Where two schemes of an alternative want the same header, one of them has it.
+        // If two schemes of an alternative use the same header, one of them is sent.
         Scheme::Bearer | Scheme::Basic | Scheme::Other(_) => authorization.is_some(),
         Scheme::None => true,
     };

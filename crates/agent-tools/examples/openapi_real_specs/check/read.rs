@@ -1,4 +1,4 @@
-//! Reading parameters back from a request.
+//! Reads parameters back from a request.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::bodies;
 use super::plan::{Param, Plan, Scheme};
 use super::server::Request;
 
-/// A value as far as a style can tell it.
+/// A value, as far as a style can express it.
 #[derive(Debug, PartialEq)]
 enum Seen {
     One(String),
@@ -16,7 +16,7 @@ enum Seen {
     Named(BTreeMap<String, String>),
 }
 
-/// What of the arguments is not on the wire as the description says.
+/// Returns the arguments that are not sent as the description defines.
 pub fn problems(plan: &Plan, root: &Value, arguments: &Map<String, Value>, request: &Request) -> Vec<String> {
     let mut wrong = Vec::new();
     let query = raw_pairs(&request.query, '&');
@@ -178,7 +178,7 @@ fn named(text: &str) -> Option<(String, String)> {
     text.split_once('=').map(|(name, value)| (decoded(name), decoded(value)))
 }
 
-/// `a,1,b,2`.
+/// Reads the form `a,1,b,2`.
 fn flat(text: &str, mark: &str) -> Seen {
     let parts: Vec<String> = text.split(mark).map(decoded).collect();
     Seen::Named(
@@ -218,7 +218,7 @@ fn in_pairs(
             *known += 1;
             Seen::One(decoded(own.first().ok_or("it is not there")?))
         }
-        // There is no way to write an empty one.
+        // An empty list or object cannot be expressed.
         Seen::List(items) if items.is_empty() => return Ok(None),
         Seen::Named(fields) if fields.is_empty() => return Ok(None),
         Seen::List(_) if param.explode => {
@@ -254,7 +254,7 @@ pub fn deep(name: &str, value: &Value, out: &mut Vec<(String, String)>) {
     }
 }
 
-/// Pairs with their names decoded and their values as they are.
+/// Returns the pairs with decoded names and unchanged values.
 pub fn raw_pairs(text: &str, mark: char) -> Vec<(String, String)> {
     let parts = text.split(mark).filter(|part| !part.is_empty());
     parts
@@ -289,7 +289,7 @@ pub fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// The values of a template's placeholders.
+/// Returns the values of a template's variables in a path.
 fn holes(template: &str, path: &str) -> Option<Vec<(String, String)>> {
     let mut found = Vec::new();
     let mut rest = path;
@@ -309,7 +309,7 @@ fn holes(template: &str, path: &str) -> Option<Vec<(String, String)>> {
     rest.is_empty().then_some(found)
 }
 
-/// Templates hold characters that a path does not.
+/// A template may contain characters that a path encodes.
 fn encoded_literal(text: &str) -> String {
     text.bytes()
         .map(|b| match b {

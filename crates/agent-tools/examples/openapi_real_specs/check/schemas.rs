@@ -1,4 +1,4 @@
-//! What every provider takes of a schema.
+//! The rules for schemas that every provider accepts.
 
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ const KNOWN: [&str; 31] = [
     "oneOf",
 ];
 
-/// What is wrong with the schema of a tool.
+/// Returns the violations of the rules in the schema of a tool.
 pub fn problems(schema: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     let length = schema.to_string().len();

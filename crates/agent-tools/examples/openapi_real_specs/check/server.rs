@@ -1,4 +1,4 @@
-//! A server that keeps what it is sent and says yes.
+//! A server that records requests and answers them with success.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// A request as it came.
+/// A recorded request.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub method: String,
@@ -22,7 +22,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The values of a header, joined.
+    /// Returns the values of a header, joined by commas.
     pub fn header(&self, name: &str) -> Option<String> {
         let values: Vec<String> = self
             .headers
@@ -34,7 +34,7 @@ impl Request {
     }
 }
 
-/// How a request is answered.
+/// A function that answers a request.
 pub type Answer = Arc<dyn Fn(&Request) -> Response + Send + Sync>;
 
 #[derive(Clone)]
@@ -43,7 +43,7 @@ struct Shared {
     answer: Answer,
 }
 
-/// A server on a free port of the loopback interface, which ends with the value.
+/// A server on a free port of the loopback interface, which ends when the value is dropped.
 pub struct Server {
     url: String,
     seen: Arc<Mutex<Vec<Request>>>,
@@ -68,12 +68,12 @@ impl Server {
         Self { url, seen, task }
     }
 
-    /// `http://127.0.0.1:PORT`.
+    /// Returns the address `http://127.0.0.1:PORT`.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The latest request; all are forgotten.
+    /// Returns the latest request and forgets all.
     pub fn take(&self) -> Option<Request> {
         self.take_all().pop()
     }

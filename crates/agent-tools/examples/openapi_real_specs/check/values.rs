@@ -1,15 +1,15 @@
-//! Arguments made up from a schema.
+//! Generates arguments from a schema.
 
 use serde_json::{Map, Value, json};
 
-/// Which arguments are given.
+/// The selection of arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     All,
     Required,
 }
 
-/// Arguments that fit the schema of a tool.
+/// Generates arguments that conform to the schema of a tool.
 pub fn arguments(schema: &Value, which: Which) -> Map<String, Value> {
     let required = |name: &String| {
         schema.get("required").and_then(Value::as_array).is_some_and(|all| all.contains(&json!(name)))
@@ -19,7 +19,7 @@ pub fn arguments(schema: &Value, which: Which) -> Map<String, Value> {
     wanted.map(|(name, schema)| (name.clone(), value(schema, name, 6))).collect()
 }
 
-/// A value that fits, with characters in it that have to be encoded where nothing forbids them.
+/// Generates a value that conforms to a schema, with characters that must be encoded if the schema allows them.
 pub fn value(schema: &Value, name: &str, depth: usize) -> Value {
     if let Some(value) = schema.get("const") {
         return value.clone();

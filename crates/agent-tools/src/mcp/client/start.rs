@@ -1,4 +1,4 @@
-//! Starting servers: for the first time, again after they ended, and with a login.
+//! Starts a server: the first time, again after it ended, and with a login.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -16,10 +16,10 @@ use crate::mcp::server::McpServer;
 #[cfg(feature = "mcp-oauth")]
 use crate::mcp::server::McpTransport;
 
-/// What is known of the last starts.
+/// The state of the most recent starts.
 #[derive(Default)]
 pub(super) struct Starts {
-    /// The last time that starting was given up, and why: for those who waited for it.
+    /// The time and the error of the last failed start, for callers that waited for it.
     gave_up: Option<(Instant, McpError)>,
     pub(super) is_closed: bool,
 }
@@ -43,7 +43,7 @@ impl McpClient {
         self.current().filter(|connection| !connection.is_lost())
     }
 
-    /// The connection, a new one where the last is lost. Of many callers one starts the server.
+    /// Returns the connection, or opens a new one if the last is lost. Concurrent callers wait for one start.
     pub(super) async fn connection(&self, doing: &str) -> Result<Arc<Connection>, McpError> {
         if let Some(connection) = self.live() {
             return Ok(connection);
@@ -112,7 +112,7 @@ impl McpClient {
         let McpTransport::Http(http) = &spec.transport else { return Ok(false) };
         let Some(oauth) = &http.oauth else { return Ok(false) };
         let work = async {
-            // One page for the user, however many calls wait.
+            // The user gets one login page, however many calls wait.
             let _starts = self.inner.starts.lock().await;
             if self.inner.logins.load(Ordering::Acquire) == login {
                 oauth.log_in(&spec.name, &http.url, challenge).await?;

@@ -1,7 +1,7 @@
-//! The key `sandbox`: what holds a child.
+//! Reads the key `sandbox`, which confines a child process.
 //!
-//! Other than in the rest of the file nothing is passed over: a key that was misspelt would leave a server less held than
-//! its file says.
+//! Unlike in the rest of the file, an unknown key is an error, because a misspelt key would confine a server less than
+//! the file intends.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ const KINDS: &str = "`none`, `landlock`, `bwrap` or `best`";
 
 const KEYS: &str = "`kind`, `readRoots`, `writeRoots`, `network`, `temp` or `systemRoots`";
 
-/// A kind as a file names it.
+/// The kind of sandbox that a file names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     None,
@@ -23,7 +23,7 @@ enum Kind {
 }
 
 impl Entry<'_> {
-    /// The server, held as its entry says.
+    /// Returns the server with the sandbox of its entry.
     pub(super) fn held(
         &self,
         entry: &Map<String, Value>,
@@ -52,7 +52,7 @@ impl Entry<'_> {
             }
             return Ok(server);
         }
-        // Where this process stands is seldom in a root.
+        // The current folder of this process is seldom in one of the roots.
         let server = if stdio.folder.is_none() { server.with_folder("/") } else { server };
         let rules = self.rules(kind, fields)?;
         Ok(match kind {
@@ -74,7 +74,7 @@ impl Entry<'_> {
     }
 
     fn rules(&self, kind: Kind, fields: &Map<String, Value>) -> Result<SandboxRules, McpConfigError> {
-        // The most that the kind can hold.
+        // The default is the strictest setting that the kind supports.
         let network = if kind == Kind::Landlock { Network::NoTcp } else { Network::Off };
         let mut rules = SandboxRules::new().with_network(network);
         for (key, value) in fields {
@@ -115,14 +115,14 @@ impl Entry<'_> {
         Ok(rules)
     }
 
-    /// Paths with their variables put in.
+    /// Returns the paths with their variables substituted.
     fn roots(&self, field: &str, value: &Value) -> Result<Vec<String>, McpConfigError> {
         let roots = value.as_array().ok_or_else(|| self.problem(field, "it is not a list of paths"))?;
         let read = |(place, root): (usize, &Value)| {
             let field = format!("{field}[{place}]");
             self.word(&field, root)?;
             let path = self.text(&field, root)?;
-            // A relative one would mean another folder wherever the program is started.
+            // A relative path would depend on the folder in which the program is started.
             if std::path::Path::new(&path).is_absolute() {
                 Ok(path)
             } else {

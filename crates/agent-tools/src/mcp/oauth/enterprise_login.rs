@@ -1,5 +1,5 @@
-//! Logins that a company decides about: its identity provider signs that this user may use a server, and the server's own
-//! authorization server takes that for a token (enterprise-managed authorization, SEP-990).
+//! Logins through a company (enterprise-managed authorization, SEP-990). The company's identity provider issues an
+//! assertion that the user may use a server, and the server's authorization server exchanges it for a token.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use super::OAuth;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum IdentityToken {
-    /// The ID token of OpenID Connect. It is good for minutes to hours.
+    /// The ID token of OpenID Connect, which is valid for minutes to hours.
     Id(Secret),
     /// A refresh token of the provider.
     Refresh(Secret),
 }
 
-/// Gives the token of the user at each login, or says why there is none.
+/// A function that returns the token of the user at each login, or the reason why there is none.
 pub type IdentitySource = Arc<dyn Fn() -> BoxFuture<'static, Result<IdentityToken, String>> + Send + Sync>;
 
 /// A company's identity provider, and the program's account there.
@@ -53,8 +53,8 @@ pub struct IdentityProvider {
 }
 
 impl IdentityProvider {
-    /// A provider with its issuer and its token endpoint, as listed in its OpenID configuration, where the program is known
-    /// as `client_id`. Both addresses must begin with `https://`, or name this machine.
+    /// Describes a provider by its issuer and its token endpoint, as listed in its OpenID configuration. The program is
+    /// registered there as `client_id`. Both addresses must begin with `https://`, or name this machine.
     #[must_use]
     pub fn new(
         issuer: impl Into<String>,
@@ -71,7 +71,8 @@ impl IdentityProvider {
         }
     }
 
-    /// The program's secret at the provider, sent as `client_secret_basic`. Without it the program counts as a public client.
+    /// Sets the program's secret at the provider, which is sent as `client_secret_basic`. Without it the program is a
+    /// public client.
     #[must_use]
     pub fn with_client_secret(mut self, secret: impl Into<Secret>) -> Self {
         self.client_secret = Some(secret.into());
@@ -114,7 +115,8 @@ pub(super) enum CompanyError {
     Sdk(#[from] AuthError),
 }
 
-/// Asks the provider and then the server's authorization server; what comes of it is to be saved.
+/// Exchanges the user's token for an assertion of the provider, and the assertion for credentials of the server, which
+/// the caller stores.
 pub(super) async fn exchange(
     login: &OAuth,
     provider: &IdentityProvider,
@@ -155,7 +157,7 @@ pub(super) async fn exchange(
     Ok(credentials(id, token).with_issuer(Some(issuer)))
 }
 
-/// The server's authorization server, and how the program says there who it is.
+/// Returns the server's authorization server with the way in which the program authenticates there.
 fn authorization_server(
     login: &OAuth,
     metadata: &AuthorizationMetadata,
@@ -185,7 +187,7 @@ fn authorization_server(
         .with_client_authentication(authentication))
 }
 
-/// The caller's rights, else those that the server's challenge names.
+/// Returns the caller's scopes, or those of the server's challenge if there are none.
 fn scopes(login: &OAuth, url: &str, challenge: Option<&str>) -> Vec<String> {
     if !login.scopes.is_empty() {
         return login.scopes.clone();
@@ -201,9 +203,9 @@ fn scopes(login: &OAuth, url: &str, challenge: Option<&str>) -> Vec<String> {
     scopes
 }
 
-/// A token in the form in which the SDK keeps it.
+/// Converts a token to the form in which the SDK stores it.
 ///
-/// It gets no time of arrival: it is used until the server refuses it, since there is no token to renew it with.
+/// It gets no time of arrival, because there is no token to renew it with: it is used until the server rejects it.
 fn credentials(client_id: String, token: EmaAccessToken) -> StoredCredentials {
     let mut scopes: Vec<String> = token.scopes.into_iter().collect();
     scopes.sort();

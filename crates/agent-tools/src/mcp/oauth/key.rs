@@ -1,9 +1,9 @@
-//! A key that a program signs its logins with (RFC 7523, `private_key_jwt`).
+//! The key with which a program signs its logins (RFC 7523, `private_key_jwt`).
 
 use agent_core::Secret;
 use rmcp::transport::auth::JwtSigningAlgorithm;
 
-/// The signature of a login.
+/// The algorithm with which a program signs its logins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SigningAlgorithm {
@@ -31,7 +31,7 @@ impl From<SigningAlgorithm> for JwtSigningAlgorithm {
     }
 }
 
-/// The key and how it is used.
+/// The key and its algorithm.
 #[derive(Debug, Clone)]
 pub(super) struct SigningKey {
     /// The key's PEM text.

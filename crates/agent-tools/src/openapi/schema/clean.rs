@@ -1,4 +1,4 @@
-//! Keywords: which a model gets, and how those of OpenAPI 3.0 are said in JSON schema 2020-12.
+//! Selects the keywords for the model, and converts those of OpenAPI 3.0 to JSON Schema 2020-12.
 
 use std::collections::BTreeSet;
 
@@ -24,11 +24,11 @@ const NUMBERS: [&str; 11] = [
 /// Keywords whose value is a text.
 const TEXTS: [&str; 4] = ["format", "pattern", "contentEncoding", "contentMediaType"];
 
-/// The longest list of values when words are left out.
+/// The maximum number of values in a list when descriptions are omitted.
 const MANY_VALUES: usize = 32;
 
-/// Copies what stays as it is, when it is what the keyword wants. Everything else (`example`, `discriminator`, `xml`,
-/// `externalDocs`, extensions and so on) is left out.
+/// Copies the keywords that do not change, if their values have the right type. All other keywords (`example`,
+/// `discriminator`, `xml`, `externalDocs`, extensions and so on) are omitted.
 pub(super) fn plain_keywords(from: &Map<String, Value>, to: &mut Map<String, Value>) {
     if let Some(types) = from.get("type").and_then(types) {
         to.insert("type".to_owned(), types);
@@ -43,7 +43,7 @@ pub(super) fn plain_keywords(from: &Map<String, Value>, to: &mut Map<String, Val
             to.insert(keyword.to_owned(), value.clone());
         }
     }
-    // In 3.0 a bound is exclusive by a word beside it.
+    // In OpenAPI 3.0 a separate keyword makes a bound exclusive.
     for (exclusive, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
         if from.get(exclusive) == Some(&Value::Bool(true))
             && let Some(value) = to.remove(bound)
@@ -79,7 +79,7 @@ pub(super) fn plain_keywords(from: &Map<String, Value>, to: &mut Map<String, Val
     }
 }
 
-/// The types that there are; `None` when none is left.
+/// Returns the known types, or `None` if there is none.
 fn types(value: &Value) -> Option<Value> {
     match value {
         Value::String(name) => TYPES.contains(&name.as_str()).then(|| value.clone()),
@@ -96,7 +96,7 @@ fn types(value: &Value) -> Option<Value> {
     }
 }
 
-/// Leaves out lists of values and defaults that are long.
+/// Removes long lists of values and compound defaults.
 pub(super) fn drop_long_lists(keys: &mut Map<String, Value>) {
     if keys.get("enum").and_then(Value::as_array).is_some_and(|values| values.len() > MANY_VALUES) {
         keys.remove("enum");
@@ -106,7 +106,7 @@ pub(super) fn drop_long_lists(keys: &mut Map<String, Value>) {
     }
 }
 
-/// What some vendors want to see, and nothing that cannot be fulfilled.
+/// Adds keywords that some vendors require, and removes requirements that cannot be fulfilled.
 pub(super) fn finish(keys: &mut Map<String, Value>, hidden: &BTreeSet<String>) {
     if let Some(Value::Array(names)) = keys.get_mut("required") {
         names.retain(|name| name.as_str().is_some_and(|name| !hidden.contains(name)));

@@ -1,10 +1,10 @@
-//! Merging of schemas: `allOf`, and keywords beside a reference.
+//! Merges schemas: the parts of `allOf`, and the sibling keywords of a reference.
 
 use serde_json::{Map, Value, json};
 
 use super::{Shape, clean};
 
-/// Words that describe and do not check; those that stand nearer win.
+/// Keywords that describe and do not validate. The outer ones take precedence.
 const DESCRIBING: [&str; 2] = ["description", "default"];
 
 /// Merges the sibling keywords of a reference into the target of the reference.
@@ -19,8 +19,8 @@ pub(super) fn beside(shape: &mut Shape, mut rest: Shape) {
     }
 }
 
-/// Merges parts into the existing schema: as one object where they do not contradict each other, which every model reads with ease,
-/// else as `allOf`.
+/// Merges parts into the existing schema: as one object if they do not contradict each other, otherwise as `allOf`.
+/// Models handle one object better.
 pub(super) fn all_of(shape: &mut Shape, parts: Vec<Shape>) {
     for part in &parts {
         shape.hidden.extend(part.hidden.iter().cloned());
@@ -32,7 +32,7 @@ pub(super) fn all_of(shape: &mut Shape, parts: Vec<Shape>) {
     }
     if is_one {
         if parts.len() > 1 || shape.keys.contains_key("properties") {
-            // "Nothing else" in one part would forbid what the other parts have.
+            // `additionalProperties: false` in one part would forbid the properties of the others.
             if whole.get("additionalProperties") == Some(&Value::Bool(false)) {
                 whole.remove("additionalProperties");
             }
@@ -55,7 +55,7 @@ pub(super) fn all_of(shape: &mut Shape, parts: Vec<Shape>) {
     shape.hidden = hidden;
 }
 
-/// Whether `part` could be put into `whole`.
+/// Merges `part` into `whole`. Returns whether this was possible.
 fn merged(whole: &mut Map<String, Value>, part: &Map<String, Value>) -> bool {
     for (key, value) in part {
         let Some(there) = whole.get_mut(key) else {
@@ -88,7 +88,7 @@ fn merged(whole: &mut Map<String, Value>, part: &Map<String, Value>) -> bool {
                 }
             }
             ("additionalProperties", there, value) => {
-                // One of the two is stricter; what is stricter than both is not said.
+                // The stricter of the two is used.
                 if *there == Value::Bool(true) {
                     *there = value.clone();
                 }

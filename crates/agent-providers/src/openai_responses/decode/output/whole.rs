@@ -10,7 +10,7 @@ use crate::openai_responses::decode::read;
 use crate::openai_responses::wire::{Head, Spoken};
 
 impl Output {
-    /// An item ends, and is there as a whole.
+    /// Ends an item with its last event, which contains it completely.
     pub(in crate::openai_responses::decode) fn end(
         &mut self,
         at: Option<u64>,
@@ -24,7 +24,7 @@ impl Output {
             items.iter().rposition(|i| !i.done && at_place(i) && fits(i))
         };
         let by_name = find(&self.items, &|i| !id.is_empty() && i.id == id);
-        // An item that only its deltas had announced has no name, and some servers change names.
+        // An item that was opened by a delta has no id, and some servers change ids.
         let place = by_name.or_else(|| at.and_then(|_| find(&self.items, &|_| true)));
         let place = match place {
             Some(place) => place,
@@ -98,7 +98,7 @@ impl Output {
         Ok(())
     }
 
-    /// Ends the thinking that has ended, with its encrypted forms.
+    /// Emits the encrypted forms of completed thinking and ends its blocks.
     pub(in crate::openai_responses::decode) fn seal(&mut self, sink: &mut EventSink<'_>) {
         for item in &mut self.items {
             item.seal(&mut self.numbers, sink);
@@ -122,7 +122,7 @@ impl Output {
                     self.finish_item(place, raw.get(), sink)?;
                 }
                 Some(place) => {
-                    // An encrypted form belongs to the item of its name.
+                    // An encrypted form belongs to the item with the same id.
                     let same = |item: &&mut Item| head.kind.as_str() == "reasoning" && item.id == id;
                     if let Some(item) = self.items.get_mut(place).filter(same) {
                         item.reseal(read::<Spoken<'_>>(raw.get())?.encrypted_content.as_str());

@@ -1,5 +1,6 @@
 //! A value that clones share until one of them changes it.
 
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(base.temperature, None);
 /// assert!(!Shared::ptr_eq(&base, &precise));
 /// ```
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Shared<T>(Arc<T>);
 
@@ -40,6 +41,12 @@ impl<T> Shared<T> {
 impl<T> Clone for Shared<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 

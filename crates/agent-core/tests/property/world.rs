@@ -309,6 +309,7 @@ pub(crate) fn fitting(c: &mut Choices, step: &Step) -> Input {
         },
         Step::Reserve { .. } => Input::BudgetDecided { verdict: budget_verdict(c) },
         Step::Sleep { .. } => Input::Slept,
+        Step::ReadQueues { .. } => Input::QueuesRead,
         Step::RunTools { calls, .. } => {
             let PendingCall { call, stage, .. } = &calls[c.below(calls.len())];
             let id = call.id.clone();
@@ -377,5 +378,8 @@ pub(crate) fn any_input(c: &mut Choices, history: &History, ids: &[String]) -> I
 /// The caller's abort, or a cut.
 pub(crate) fn abort(c: &mut Choices) -> Input {
     let interrupted = c.one_of(&[None, None, Some("the task was dropped".to_owned())]);
+    if c.once_in(3) {
+        return Input::TimeUp { partial: partial(c) };
+    }
     Input::Abort { partial: partial(c), interrupted }
 }

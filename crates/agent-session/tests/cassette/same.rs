@@ -180,3 +180,31 @@ async fn a_cassette_grows_with_what_is_new() {
     assert_eq!(cassette.messages.len(), 1 + 2 * rounds);
     assert_eq!(cassette.setups.len(), 1);
 }
+
+/// A run that its maximum duration ended, in a tool or in a model call, ends the same in the replay and without the wait.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_reached_its_maximum_duration_is_replayed_without_the_wait() {
+    const MAX: Duration = Duration::from_secs(10);
+    let limits = agent_core::ExecutionLimits::unlimited().with_max_duration(MAX);
+    let stuck = || ScriptedTool::new("clock", |_, _| std::future::pending());
+    for (model, name) in [
+        (call_and_text(), "a tool"),
+        (ScriptedProvider::new([ScriptedReply::text("It is").and_hang()]), "a model call"),
+    ] {
+        let recorder = CassetteRecorder::new();
+        let agent = BasicAgent::new(ModelConfig::default()).with_provider(model).with_tool(stuck());
+        let agent = agent.with_system_prompt("Be short.\nBe kind.").with_limits(limits);
+        let recorded = run(&recorder.attach(agent), "What time is it?").await;
+        let cassette = reread(&recorder);
+        assert_eq!(cassette.clock.deadlines, [10_000], "{name}");
+
+        let replay = Replay::new(cassette);
+        let begun = tokio::time::Instant::now();
+        let events = run(&replaying(&replay).with_limits(limits), "What time is it?").await;
+        assert!(begun.elapsed() < MAX, "{name}: {:?}", begun.elapsed());
+        replay.finish().unwrap();
+        let ends = |events: &[AgentEvent]| agent_core::testing::transcript(events);
+        assert_eq!(ends(&events), ends(&recorded), "{name}");
+        assert!(ends(&events).ends_with("agent_end(limit)"), "{name}: {}", ends(&events));
+    }
+}

@@ -240,6 +240,7 @@ async fn run_in(
     config.check_budget()?;
     context.fill_ids(config);
     let (run, events) = start_in(context, config, prompts)?;
+    context.started.clone_from(&context.loop_id);
     let shell = shell(context, config, tx, cancel).begin(run, events);
     Ok(settle(context, shell.run_to_outcome().await.0))
 }

@@ -96,6 +96,19 @@ id_type! {
     /// The id of one loop: `{session}.{config}.{n}`.
     LoopId
 }
+
+impl LoopId {
+    /// Returns the id of the next loop: the same id with the next number at its end.
+    pub(crate) fn following(&self) -> Self {
+        let id = self.as_str();
+        let numbered = id.rsplit_once('.').and_then(|(rest, n)| Some((rest, n.parse::<u64>().ok()?)));
+        match numbered {
+            Some((rest, n)) => Self::from(format!("{rest}.{}", n.saturating_add(1))),
+            None => Self::from(format!("{id}.2")),
+        }
+    }
+}
+
 id_type! {
     /// The id of a tool call, as the model sent it. It is made non-empty and unique when the reply enters the
     /// history.

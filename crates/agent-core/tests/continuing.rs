@@ -224,7 +224,37 @@ async fn the_loop_makes_the_ids_that_are_missing_and_a_continuation_reads_them()
 
     context.history.push("More".into()).unwrap();
     continued(&model, &mut context).await.0.unwrap();
-    assert_eq!((context.agent_id, context.session_id, context.loop_id), ids);
+    assert_eq!((&context.agent_id, &context.session_id), (&ids.0, &ids.1));
+    assert_eq!(context.parent_loop_id, ids.2, "the first loop is the parent of the second one");
+    assert!(context.loop_id.unwrap().as_str().ends_with(".2"));
+}
+
+/// A8, REQ-190, REQ-210, REQ-214.
+#[tokio::test]
+async fn each_loop_over_a_context_has_an_id_of_its_own() {
+    let model = ScriptedProvider::texts(["a", "b", "c", "d"]);
+    let mut context = AgentContext::new("");
+    let mut starts = Vec::new();
+    for n in 0..4 {
+        if n == 3 {
+            // An id that the caller sets is used as it is.
+            context.loop_id = Some("mine".into());
+            context.parent_loop_id = None;
+        }
+        let (_, events) = looped(&model, vec!["Hi".into()], &mut context).await;
+        let Some(AgentEvent::AgentStart(start)) = events.first() else { panic!("{events:?}") };
+        assert!(events.iter().all(|e| *e.loop_id() == start.loop_id));
+        starts.push((start.loop_id.clone(), start.parent_loop_id.clone()));
+    }
+    let session = context.session_id.unwrap();
+    for (n, (id, parent)) in starts[..3].iter().enumerate() {
+        assert!(
+            id.as_str().starts_with(session.as_str()) && id.as_str().ends_with(&format!(".{}", n + 1)),
+            "{id}"
+        );
+        assert_eq!(*parent, n.checked_sub(1).map(|before| starts[before].0.clone()));
+    }
+    assert_eq!(starts[3], ("mine".into(), None));
 }
 
 /// B-021.

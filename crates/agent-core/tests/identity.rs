@@ -190,9 +190,29 @@ async fn a_new_session_has_a_new_id_and_counts_its_loops_from_one() {
     assert_eq!(start(&run(&agent, "four").await).session_origin, None, "said once");
 }
 
+/// A13, REQ-215.
+#[tokio::test]
+async fn the_idle_time_counts_from_the_end_of_a_run_and_a_run_is_not_rotated() {
+    let (agent, _) = agent(["a"]);
+    let clock = ManualEnvironment::at(1_000);
+    let agent = agent.with_environment(Arc::new(clock.clone())).with_limits(None);
+    let (handle, rotated) = (agent.handle(), Arc::new(std::sync::Mutex::new(Vec::new())));
+    let (seen, minute) = (Arc::clone(&rotated), Duration::from_secs(60));
+    let listening = clock.clone();
+    let _subscription = agent.subscribe(move |_| {
+        listening.advance(Duration::from_secs(900));
+        seen.lock().unwrap().push(handle.check_and_rotate(Duration::from_secs(600)));
+    });
+    run(&agent, "Hi").await;
+    assert!(rotated.lock().unwrap().iter().all(Option::is_none), "never during a run");
+    assert_eq!(agent.check_and_rotate(minute), None, "the run has just ended");
+    clock.advance(minute + Duration::from_millis(1));
+    assert!(agent.check_and_rotate(minute).is_some());
+}
+
 /// REQ-215.
 #[tokio::test]
-async fn a_session_is_rotated_when_the_last_run_began_longer_ago_than_the_threshold() {
+async fn a_session_is_rotated_when_the_last_run_ended_longer_ago_than_the_threshold() {
     let (agent, _) = agent(["a"]);
     let clock = ManualEnvironment::at(1_000);
     let agent = agent.with_environment(Arc::new(clock.clone()));

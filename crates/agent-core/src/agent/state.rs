@@ -45,7 +45,7 @@ pub struct AgentState {
     pub error_message: Option<String>,
     /// The last loop that was started.
     pub last_loop_id: Option<LoopId>,
-    /// When the last run started.
+    /// When the last run started, or, once it has ended or waits for an answer, when that happened.
     pub last_active_at: Option<Timestamp>,
 }
 
@@ -188,6 +188,7 @@ impl State {
 
     /// Updates the state for a run that has ended or waits for an answer.
     pub(super) fn settle(&mut self, run: Run) {
+        self.last_active_at = Some(run.now());
         self.history = run.history().clone();
         if let Some(left) = &mut self.left {
             left.history = self.history.clone();

@@ -204,14 +204,16 @@ pub trait SeedVerbs {
         self.as_handle().inner.start_session(SessionOrigin::Explicit)
     }
 
-    /// Starts a new session if the last run started more than `threshold` ago. Returns the new id, or `None`.
+    /// Starts a new session if the agent has been idle for more than `threshold`. Returns the new id, or `None`.
+    ///
+    /// The idle time begins when the last run ends or is suspended. A session is never rotated during a run.
     ///
     /// The new session's first [`AgentStart`](crate::AgentStart) names the reason and the previous session.
     fn check_and_rotate(&self, threshold: Duration) -> Option<SessionId> {
         let agent = self.as_handle();
         let now = agent.config().services.environment.now();
-        let is_old = Duration::from_millis(now.millis_since(self.last_active_at()?)) > threshold;
-        is_old.then(|| {
+        let idle = Duration::from_millis(now.millis_since(self.last_active_at()?));
+        (idle > threshold && !agent.is_streaming()).then(|| {
             let (threshold_secs, previous_session_id) = (threshold.as_secs(), agent.session_id());
             agent.inner.start_session(SessionOrigin::Inactivity { threshold_secs, previous_session_id })
         })

@@ -166,7 +166,8 @@ pub struct AgentContext {
     pub agent_id: Option<AgentId>,
     /// The id of the session. Default: a random id.
     pub session_id: Option<SessionId>,
-    /// The id of the loop. Default: the session id, [`config_segment`](AgentLoopConfig::config_segment) and 1.
+    /// The id of the loop. Default: the session id, [`config_segment`](AgentLoopConfig::config_segment) and 1. A further
+    /// loop over the same context gets the next number, and the previous loop becomes its parent.
     pub loop_id: Option<LoopId>,
     /// The loop that this one continues, or that started it.
     pub parent_loop_id: Option<LoopId>,
@@ -178,6 +179,8 @@ pub struct AgentContext {
     pub suspended: Option<Box<Run>>,
     /// The last requests, for the detection of cache breaks. A clone tracks its own requests.
     pub(crate) prefixes: Prefixes,
+    /// The id of the last loop that was started over this context.
+    pub(crate) started: Option<LoopId>,
 }
 
 impl AgentContext {
@@ -216,8 +219,13 @@ impl AgentContext {
         }
     }
 
-    /// Creates the ids that are not set.
+    /// Creates the ids that are not set, and the next id of a loop if this one has been used.
     pub(crate) fn fill_ids(&mut self, config: &AgentLoopConfig) {
+        if let Some(used) = self.loop_id.take_if(|id| self.started.as_ref() == Some(id)) {
+            self.loop_id = Some(used.following());
+            self.parent_loop_id = Some(used);
+            self.continuation_kind.get_or_insert(ContinuationKind::Default);
+        }
         let env = &config.services.environment;
         self.agent_id.get_or_insert_with(|| AgentId::from(env.random_id()));
         let session = self.session_id.get_or_insert_with(|| SessionId::from(env.random_id())).clone();

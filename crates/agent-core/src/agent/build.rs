@@ -18,6 +18,7 @@ use crate::prefix::Prefixes;
 use crate::provider::StreamProvider;
 use crate::route::Route;
 use crate::run::{QueueKind, QueueMode};
+use crate::shared::Shared;
 use crate::tool::{AgentTool, Tools};
 
 /// Builders. Each method takes the agent and returns it with the change.
@@ -224,7 +225,7 @@ impl BasicAgent {
     }
 
     /// Replaces all hooks of the agent. [`with_hooks`](Self::with_hooks) adds hooks instead.
-    pub fn set_hooks(&mut self, hooks: Hooks) {
+    pub fn set_hooks(&mut self, hooks: impl Into<Shared<Hooks>>) {
         self.inner.settings().change(|c| c.hooks = hooks.into());
     }
 }

@@ -199,8 +199,10 @@ async fn the_idle_time_counts_from_the_end_of_a_run_and_a_run_is_not_rotated() {
     let (handle, rotated) = (agent.handle(), Arc::new(std::sync::Mutex::new(Vec::new())));
     let (seen, minute) = (Arc::clone(&rotated), Duration::from_secs(60));
     let listening = clock.clone();
-    let _subscription = agent.subscribe(move |_| {
-        listening.advance(Duration::from_secs(900));
+    let _subscription = agent.subscribe(move |event| {
+        if matches!(event, AgentEvent::TurnStart { .. }) {
+            listening.advance(Duration::from_secs(900));
+        }
         seen.lock().unwrap().push(handle.check_and_rotate(Duration::from_secs(600)));
     });
     run(&agent, "Hi").await;

@@ -545,7 +545,7 @@ async fn a_selected_branch_that_came_too_late_is_not_the_head() {
         assert_tree_is_consistent(&session);
         assert_eq!(session.history().unwrap(), agent.history());
         let group = branches(&session)[0].parallel_group.clone().unwrap();
-        assert!(!group.is_selected && group.reason.unwrap().contains("gone on"));
+        assert!(!group.is_selected && group.reason.unwrap().contains("has changed since"));
     }
 }
 

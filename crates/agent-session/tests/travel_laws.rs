@@ -68,6 +68,7 @@ fn events(c: &mut Choices, id: &str, history: History, tally: &Tally) -> Vec<Age
             Step::Done(_) => break,
             Step::CallModel { .. } => vec![Input::ReplyStarted, reply(c, id, n)],
             Step::Sleep { .. } => vec![Input::Slept],
+            Step::ReadQueues { .. } => vec![Input::QueuesRead],
             Step::Compact { history, .. } => {
                 count(&tally.compactions);
                 let first = history.units().next().map_or(0, |u| u.entries().len());

@@ -15,6 +15,8 @@
 //! let mut message = AssistantMessage::new("demo", "demo", StopReason::Stop);
 //! message.content.push(Content::text("hi"));
 //! run.apply(Timestamp(2), Input::ModelReplied { reply: Reply::new(message)? }, &mut events)?;
+//! assert!(matches!(run.next(), Step::ReadQueues { .. }));
+//! run.apply(Timestamp(2), Input::QueuesRead, &mut events)?;
 //! assert!(matches!(run.next(), Step::Done(_)));
 //! assert_eq!(run.history().len(), 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -100,7 +100,7 @@ async fn check(name: &str, agent: BasicAgent, stuck: &Stuck) {
     assert!(!agent.is_streaming() && agent.messages().is_empty(), "{name}");
 }
 
-/// A4, REQ-067, REQ-161, B-061, REQ-065.
+/// A4, REQ-067, REQ-161, B-061.
 #[tokio::test(start_paused = true)]
 async fn an_abort_ends_the_run_while_any_hook_is_pending() {
     type Make = fn(Stuck) -> Hooks;

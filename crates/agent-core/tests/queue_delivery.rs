@@ -57,7 +57,7 @@ async fn deliver(agent: &BasicAgent) -> &'static str {
     "the next run"
 }
 
-/// A1, REQ-089, REQ-029, B-034, B-035.
+/// A1, REQ-089, B-034, B-035.
 #[tokio::test]
 async fn a_message_that_a_listener_queues_at_any_event_but_the_last_is_delivered_in_this_run() {
     let events = kinds(&run(&agent(), "Hi").await);

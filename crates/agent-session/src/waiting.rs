@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
-//! use agent_core::{Answer, BasicAgent, ModelConfig, Timestamp};
+//! use agent_core::{Answer, BasicAgent, ModelConfig, RunEnd, Timestamp};
 //! use agent_session::{JsonStore, OpenRuns, RestoreSession, SessionRecorder};
 //!
 //! # let dir = tempfile::tempdir()?;
@@ -22,7 +22,7 @@
 //! let store = JsonStore::open(dir)?;
 //! let mut first = agent(vec![ScriptedReply::call("c1", "deploy", serde_json::json!({}))]);
 //! let recorder = SessionRecorder::attach(&mut first, store.clone());
-//! let _ = first.prompt("Deploy it.")?.collect().await;
+//! assert!(matches!(first.prompt("Deploy it.")?.end().await, RunEnd::Suspended(_)));
 //! recorder.close().await?;
 //!
 //! // On Monday, in a program without model and tools.
@@ -35,7 +35,7 @@
 //! // And where the work is done.
 //! let second = agent(vec![ScriptedReply::text("It is out.")]);
 //! let (second, recorder) = second.restore_session(store.clone(), id).await?;
-//! let _ = second.resume()?.collect().await;
+//! assert!(matches!(second.resume()?.end().await, RunEnd::Completed(_)));
 //! recorder.close().await?;
 //! assert_eq!(second.messages().len(), 4);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

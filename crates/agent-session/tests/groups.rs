@@ -545,7 +545,12 @@ async fn a_selected_branch_that_came_too_late_is_not_the_head() {
         assert_tree_is_consistent(&session);
         assert_eq!(session.history().unwrap(), agent.history());
         let group = branches(&session)[0].parallel_group.clone().unwrap();
-        assert!(!group.is_selected && group.reason.unwrap().contains("has changed since"));
+        let reason = group.reason.unwrap();
+        assert!(
+            !group.is_selected
+                && reason.contains("was selected and not adopted: the conversation had changed"),
+            "{reason}"
+        );
     }
 }
 

@@ -238,11 +238,11 @@ impl AgentHandle {
         base.agent_id = Some(settings.agent_id);
         self.check_idle()?;
         let cancel = {
-            let state = self.inner.state();
+            let mut state = self.inner.state();
             base.history = state.history.clone();
             base.session_id = Some(state.session_id.clone());
             base.loop_id.clone_from(&state.last_loop_id);
-            state.explorations.child_token()
+            state.explorations.get_or_insert_default().child_token()
         };
         let plan = Plan { base, prompts: Vec::new(), branches };
         let prepared = plan.prepare(&cancel, tx).map_err(|e| AgentError::Branches(Box::new(e)))?;

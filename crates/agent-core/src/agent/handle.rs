@@ -210,9 +210,11 @@ impl AgentHandle {
             if let Some(cancel) = &state.cancel {
                 cancel.cancel();
             }
-            std::mem::take(&mut state.explorations)
+            state.explorations.take()
         };
-        branches.cancel();
+        if let Some(branches) = branches {
+            branches.cancel();
+        }
         self.abort_suspended();
     }
 

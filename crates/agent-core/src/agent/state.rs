@@ -66,8 +66,8 @@ pub(super) struct State {
     pub(super) pending: BTreeSet<ToolCallId>,
     pub(super) error: Option<String>,
     pub(super) cancel: Option<CancellationToken>,
-    /// Cancels the branches that are being explored; replaced by each abort.
-    pub(super) explorations: CancellationToken,
+    /// Cancels the branches that are being explored. `None` until the first exploration after an abort.
+    pub(super) explorations: Option<CancellationToken>,
     pub(super) suspended: Option<Box<Run>>,
     /// The budget's state in the restored snapshot, until the next run applies it.
     pub(super) spent_before: Option<BudgetSnapshot>,
@@ -96,7 +96,7 @@ impl State {
             pending: BTreeSet::new(),
             error: None,
             cancel: None,
-            explorations: CancellationToken::new(),
+            explorations: None,
             suspended: None,
             spent_before: None,
             finished: None,

@@ -173,12 +173,32 @@ impl Shell {
         // From the last input on: the time between an interruption and the resumption does not count here.
         let time_left = self.run.as_ref().and_then(|run| run.time_left(run.now()));
         let time_up = time_left.map(|left| self.config.services.environment.deadline(left));
-        let cancel = self.cancel.clone();
-        let interrupt = cancelled_after(time_up, &cancel, self.perform_steps()).await.err()?;
+        let interrupt = self.perform_until(time_up).await.err()?;
         tracing::error!(reason = %interrupt, "the run was interrupted");
         // Boxed, because it is rare and would otherwise enlarge the future of every run.
         Box::pin(self.finish_interrupted(&interrupt)).await;
         Some(interrupt)
+    }
+
+    /// Performs the steps of the run, and cancels the open one when `time_up` completes.
+    ///
+    /// The steps are pinned where they are created: as an argument of another future they would be stored twice.
+    fn perform_until(
+        &mut self,
+        mut time_up: Option<BoxFuture<'static, ()>>,
+    ) -> impl Future<Output = Result<(), Interrupt>> + Send + '_ {
+        let cancel = self.cancel.clone();
+        async move {
+            let mut steps = pin!(self.perform_steps());
+            poll_fn(|cx| {
+                if time_up.as_mut().is_some_and(|time_up| time_up.as_mut().poll(cx).is_ready()) {
+                    time_up = None;
+                    cancel.cancel();
+                }
+                steps.as_mut().poll(cx)
+            })
+            .await
+        }
     }
 
     /// Ends an interrupted run: journals and delivers its end unless the journal itself failed.
@@ -385,23 +405,6 @@ impl Shell {
             self.notify(observation);
         }
     }
-}
-
-/// Awaits `steps`, and cancels `cancel` when `time_up` completes before.
-async fn cancelled_after<T>(
-    mut time_up: Option<BoxFuture<'static, ()>>,
-    cancel: &CancellationToken,
-    steps: impl Future<Output = T>,
-) -> T {
-    let mut steps = pin!(steps);
-    poll_fn(|cx| {
-        if time_up.as_mut().is_some_and(|time_up| time_up.as_mut().poll(cx).is_ready()) {
-            time_up = None;
-            cancel.cancel();
-        }
-        steps.as_mut().poll(cx)
-    })
-    .await
 }
 
 /// Interrupts a run whose driver panicked or whose future was dropped.

@@ -217,7 +217,10 @@ impl<'a> Inliner<'a> {
             let items = self.shape(items, depth).keys;
             shape.keys.insert("items".to_owned(), Value::Object(items));
         }
-        if let Some(first) = object.get("prefixItems").and_then(Value::as_array) {
+        // JSON Schema forbids an empty `prefixItems`.
+        if let Some(first) = object.get("prefixItems").and_then(Value::as_array)
+            && !first.is_empty()
+        {
             let first = first.iter().map(|item| Value::Object(self.shape(item, depth).keys)).collect();
             shape.keys.insert("prefixItems".to_owned(), Value::Array(first));
         }

@@ -157,6 +157,15 @@ fn schemas_of_3_1_are_understood() {
     assert_eq!(search["additionalProperties"], json!({"type": "string"}));
 }
 
+/// JSON Schema requires at least one schema in `prefixItems`.
+#[test]
+fn an_empty_list_of_first_items_is_left_out() {
+    check(
+        json!({"type": "array", "prefixItems": [], "items": false}),
+        json!({"type": "array", "items": {"not": {}}}),
+    );
+}
+
 #[test]
 fn files_are_base64_for_a_model() {
     let upload = body(CONSTRUCTS, "upload");

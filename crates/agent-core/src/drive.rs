@@ -39,6 +39,7 @@ mod observers;
 mod output;
 mod panics;
 mod patience;
+pub mod perform;
 mod request;
 mod services;
 mod shell;
@@ -54,8 +55,8 @@ use tokio_util::sync::CancellationToken;
 
 pub use channel::{EventReceiver, EventSender, event_channel, merging_channel};
 pub use config::{AgentContext, AgentLoopConfig, Services};
+pub use perform::{MAX_REPLY_BYTES, Performer};
 pub use services::RunServices;
-pub use shell::MAX_REPLY_BYTES;
 pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};
 
 pub(crate) use config::{LoopIds, run_setup};

@@ -313,11 +313,9 @@ impl Run {
         TurnId { loop_id: self.setup.loop_id.clone(), turn_index: self.turn.index }
     }
 
-    /// Emits a question without whose answer nothing can continue.
-    fn emit_suspending(&self, question: &Question, out: &mut Vec<AgentEvent>) {
+    fn emit_question(&self, question: &Question, out: &mut Vec<AgentEvent>) {
         let loop_id = self.setup.loop_id.clone();
-        out.push(AgentEvent::QuestionAsked { loop_id: loop_id.clone(), question: question.clone() });
-        out.push(AgentEvent::RunSuspended { loop_id, questions: vec![question.clone()] });
+        out.push(AgentEvent::QuestionAsked { loop_id, question: question.clone() });
     }
 
     fn emit_answered(&self, id: &QuestionId, answer: Answer, out: &mut Vec<AgentEvent>) {
@@ -415,6 +413,12 @@ fn apply(run: &mut Run, input: Input, out: &mut Vec<AgentEvent>) -> Result<(), R
         Input::ToolReviewed { id, change } => tool_calls::reviewed(run, &id, *change, out),
         Input::Compacted { splices, usage, fallback } => {
             model_call::compacted(run, splices, usage, fallback, out)
+        }
+        Input::Suspended if !run.is_suspended() => Err("no question is open".into()),
+        Input::Suspended => {
+            let loop_id = run.setup.loop_id.clone();
+            out.push(AgentEvent::RunSuspended { loop_id, questions: run.questions() });
+            Ok(())
         }
         Input::CompactionFailed { message } => model_call::compaction_failed(run, message, out),
         Input::Answer { question_id: id, answer } => match &run.phase {

@@ -195,6 +195,11 @@ struct EvaluationGuide;
 #[doc = include_str!("../../../docs/guides/own-journal.md")]
 struct JournalGuide;
 
+/// Runs the example of the guide to a driver.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/guides/own-driver.md")]
+struct DriverGuide;
+
 /// Runs the example of the guide to an environment.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/guides/own-environment.md")]

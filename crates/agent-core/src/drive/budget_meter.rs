@@ -34,7 +34,8 @@ pub(crate) struct BudgetMeter {
     open: Option<Reservation>,
     /// A child account for the model calls of compactions, which the run itself does not count.
     pub(super) compactions: Budget,
-    _running: Running,
+    /// Counts the time of the run; stopped while the run waits for an answer.
+    running: Option<Running>,
 }
 
 /// The next model call, as far as the budget needs to know it.
@@ -59,8 +60,19 @@ impl BudgetMeter {
         budget.restore(run.budget());
         let open = run.granted().map(|amounts| budget.force(&Ask::exactly(amounts)));
         let compactions = budget.child("compaction", BudgetLimits::none());
-        let running = budget.clock(Arc::clone(&config.services.environment));
-        Some(Box::new(Self { budget, open, compactions, _running: running }))
+        let running = Some(budget.clock(Arc::clone(&config.services.environment)));
+        Some(Box::new(Self { budget, open, compactions, running }))
+    }
+
+    /// Stops counting the time, because the run waits for an answer.
+    pub(super) fn pause(&mut self) {
+        self.running = None;
+    }
+
+    /// Counts the time again after [`pause`](Self::pause).
+    pub(super) fn unpause(&mut self, config: &AgentLoopConfig) {
+        let environment = &config.services.environment;
+        self.running.get_or_insert_with(|| self.budget.clock(Arc::clone(environment)));
     }
 
     /// Applies an input to the run and charges the resulting spending to the accounts.

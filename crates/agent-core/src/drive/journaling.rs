@@ -96,9 +96,3 @@ impl Journaling {
         Ok(Journaled(()))
     }
 }
-
-/// Returns whether the driver delivers this event when the run emits it. `RunSuspended` is emitted by the driver when
-/// it leaves the run, see `Shell::emit_suspended`.
-pub(super) fn is_delivered(event: &AgentEvent) -> bool {
-    !matches!(event, AgentEvent::RunSuspended { .. })
-}

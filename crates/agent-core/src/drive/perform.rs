@@ -6,13 +6,11 @@
 //!
 //! | step | perform with | then apply |
 //! |---|---|---|
-//! | `Gate` | [`Performer::gate`] | the input |
-//! | `Reserve` | [`Performer::reserve`] | the input |
+//! | `Gate`, `Reserve`, `Sleep`, `Compact` | [`Performer::perform`] | the input |
+//! | `ReadQueues` | [`Performer::queued`], then [`Performer::perform`] | the inputs |
 //! | `CallModel` | [`Performer::model`] and [`ModelCall::perform`] | the inputs, in order |
-//! | `Sleep` | [`Performer::sleep`] | the input |
-//! | `RunTools` | [`Performer::decide`] for each call, then [`Performer::call`] and [`Performer::review`] | each input |
-//! | `ReadQueues` | [`Performer::queued`] | the inputs, then `QueuesRead` |
-//! | `Compact` | [`Performer::compact`] | the input |
+//! | `RunTools` | [`Performer::decide`] for each call, then [`Performer::calls`] and [`Performer::review`] | each input |
+//! | `AwaitAnswer` | nothing | `Suspended`, and later `Answer` |
 
 mod model;
 mod tools;
@@ -73,10 +71,12 @@ impl Performer {
         Self::with_prefixes(config, tools, system_prompt, CancellationToken::new(), Prefixes::default())
     }
 
-    /// Creates a performer with the tools and the system prompt of `context`.
+    /// Creates a performer with the tools, the system prompt and the last requests of `context`.
     #[must_use]
     pub fn for_context(context: &AgentContext, config: impl Into<Arc<AgentLoopConfig>>) -> Self {
-        Self::new(config, context.tools.clone(), context.system_prompt.clone())
+        let (tools, prompt) = (context.tools.clone(), context.system_prompt.clone());
+        let cancel = CancellationToken::new();
+        Self::with_prefixes(config.into(), tools, prompt, cancel, context.prefixes.shared())
     }
 
     pub(crate) fn with_prefixes(
@@ -104,8 +104,11 @@ impl Performer {
         &self.aborted
     }
 
-    /// Returns the token that ends the open step.
-    pub(crate) fn step_token(&self) -> &CancellationToken {
+    /// Returns the token that ends the open step. It is cancelled with the caller's token; cancel it alone when the
+    /// maximum duration has passed, [`Run::time_left`] after the run was started or resumed. The run then ends with its
+    /// limit.
+    #[must_use]
+    pub fn step_token(&self) -> &CancellationToken {
         &self.cancel
     }
 
@@ -137,6 +140,8 @@ impl Performer {
 
     /// Opens the budget accounts for a run that another `Performer` started. Without a budget it does nothing.
     pub fn open(&mut self, run: &Run) {
+        // The accounts of an earlier run are closed first.
+        self.budget = None;
         self.budget = BudgetMeter::open(&self.config, run);
     }
 
@@ -168,10 +173,14 @@ impl Performer {
         out: &mut Vec<AgentEvent>,
     ) -> Result<(), Misplaced> {
         let AppliedInput { now, input } = applied;
-        match &mut self.budget {
-            None => run.apply(now, input, out),
-            Some(meter) => meter.apply(run, now, input, out),
+        let Some(meter) = &mut self.budget else { return run.apply(now, input, out) };
+        let suspends = matches!(input, Input::Suspended);
+        meter.unpause(&self.config);
+        meter.apply(run, now, input, out)?;
+        if suspends {
+            meter.pause();
         }
+        Ok(())
     }
 
     /// Returns the abort to apply before the next step, if the run is to be aborted: its token was cancelled, its time
@@ -182,66 +191,58 @@ impl Performer {
         (aborts && run.ended().is_none()).then(|| Input::abort(None))
     }
 
-    /// Ends the open step and the run because the maximum duration has passed. Call it
-    /// [`Run::time_left`] after the run was started or resumed.
-    pub fn time_up(&self) {
-        self.cancel.cancel();
-    }
-
-    /// Returns the messages of the configured steering and follow-up sources as inputs. Apply them before each step
-    /// and before each end of a tool call.
+    /// Returns the messages of the configured steering and follow-up sources as inputs. Apply them before each step,
+    /// before the inputs of a model call, and before each end of a tool call.
     #[must_use]
     pub fn queued(&self) -> Vec<Input> {
         poll_sources(&self.config).into_iter().map(|queued| Input::Queue { queued }).collect()
     }
 
-    /// Evaluates the hooks and filters of a [`Step::Gate`]. `None` if that is not the next step of the run.
-    pub async fn gate(&self, run: &Run) -> Option<Input> {
-        let Step::Gate { gate, .. } = run.next() else { return None };
-        Some(gates::evaluate(gate, run, &self.config.hooks, &self.cancel).await)
-    }
-
-    /// Reserves the maximum cost of a model call in the budget for a [`Step::Reserve`]. Waits while only the reservations of other
-    /// runs exceed the limit. `None` if that is not the next step of the run.
-    pub async fn reserve(&mut self, run: &Run) -> Option<Input> {
-        let Step::Reserve { history, route, tokens, reported, forced, .. } = run.next() else { return None };
-        let call = PlannedCall {
-            history: &history,
-            system_prompt: &self.system_prompt,
-            tools: self.tools.definitions(),
-            route,
-            tokens,
-            reported,
-            forced,
-        };
-        Some(BudgetMeter::reserve(self.budget.as_deref_mut(), &self.config, call, &self.cancel).await)
+    /// Performs a gate, a reservation, a delay or a compaction and returns its result. `None` for the other steps:
+    /// a model call is made with [`model`](Self::model), calls of tools with [`decide`](Self::decide) and
+    /// [`calls`](Self::calls), and a suspended run waits for an answer.
+    pub async fn perform(&mut self, run: &Run) -> Option<Input> {
+        match run.next() {
+            Step::Gate { gate, .. } => {
+                Some(gates::evaluate(gate, run, &self.config.hooks, &self.cancel).await)
+            }
+            Step::Reserve { history, route, tokens, reported, forced, .. } => {
+                let call = PlannedCall {
+                    history: &history,
+                    system_prompt: &self.system_prompt,
+                    tools: self.tools.definitions(),
+                    route,
+                    tokens,
+                    reported,
+                    forced,
+                };
+                let meter = self.budget.as_deref_mut();
+                Some(BudgetMeter::reserve(meter, &self.config, call, &self.cancel).await)
+            }
+            Step::Sleep { delay_ms, .. } => {
+                let sleep = self.config.services.environment.sleep(Duration::from_millis(delay_ms));
+                let slept = tokio::select! {
+                    biased;
+                    () = sleep => true,
+                    () = self.cancel.cancelled() => false,
+                };
+                Some(if slept { Input::Slept } else { Input::abort(None) })
+            }
+            Step::Compact { task, history, .. } => {
+                self.prefixes.compacted();
+                let meter = self.budget.as_deref();
+                Some(compaction::compact(&self.config, meter, &self.cancel, task, &history).await)
+            }
+            // The driver has applied the queued messages before.
+            Step::ReadQueues { .. } => Some(Input::QueuesRead),
+            Step::CallModel { .. } | Step::RunTools { .. } | Step::AwaitAnswer { .. } | Step::Done(_) => None,
+        }
     }
 
     /// Prepares the model call of a [`Step::CallModel`]. `None` if that is not the next step of the run.
     #[must_use]
     pub fn model(&self, run: &Run) -> Option<ModelCall> {
         ModelCall::of(self, run)
-    }
-
-    /// Waits for the delay of a [`Step::Sleep`]. `None` if that is not the next step of the run.
-    pub async fn sleep(&self, run: &Run) -> Option<Input> {
-        let Step::Sleep { delay_ms, .. } = run.next() else { return None };
-        let sleep = self.config.services.environment.sleep(Duration::from_millis(delay_ms));
-        let slept = tokio::select! {
-            biased;
-            () = sleep => true,
-            () = self.cancel.cancelled() => false,
-        };
-        Some(if slept { Input::Slept } else { Input::abort(None) })
-    }
-
-    /// Shortens the history for a [`Step::Compact`] with the configured strategy, or with the default one if that fails.
-    /// `None` if that is not the next step of the run.
-    pub async fn compact(&self, run: &Run) -> Option<Input> {
-        let Step::Compact { task, history, .. } = run.next() else { return None };
-        self.prefixes.compacted();
-        let meter = self.budget.as_deref();
-        Some(compaction::compact(&self.config, meter, &self.cancel, task, &history).await)
     }
 
     /// Calls the hooks that observe an event: `on_error`, `after_turn` and `after_loop`. Call it for each event after

@@ -14,13 +14,13 @@ use tokio_util::sync::CancellationToken;
 use super::Outcome;
 use super::config::AgentLoopConfig;
 use super::interrupt::Interrupt;
-use super::journaling::{Journaling, is_delivered};
+use super::journaling::Journaling;
 use super::mailbox::Mailbox;
 use super::output::Output;
 use super::patience::Patience;
 use super::perform::Performer;
 use crate::environment::BoxFuture;
-use crate::event::{AgentEvent, Question};
+use crate::event::AgentEvent;
 use crate::history::{Entry, History, HistoryError, MessageRef};
 use crate::message::AgentMessage;
 use crate::prefix::Prefixes;
@@ -240,50 +240,26 @@ impl Shell {
                 continue;
             }
             match step {
-                // Rare steps are boxed: many runs wait for a model at once, and each reserves memory for its largest
-                // step.
-                Step::Gate { .. } => {
-                    let input = Box::pin(self.performer.gate(run)).await;
-                    self.apply_some(input).await?
-                }
                 Step::CallModel { .. } => {
                     drop(step);
                     self.call_model().await?
                 }
-                Step::Reserve { .. } => {
-                    let input = Box::pin(self.performer.reserve(run)).await;
-                    self.apply_some(input).await?
-                }
-                Step::Sleep { .. } => {
-                    let input = Box::pin(self.performer.sleep(run)).await;
-                    self.apply_some(input).await?
-                }
+                Step::RunTools { calls, .. } => Box::pin(self.run_tools(calls)).await?,
                 // The messages that were queued have been applied above.
                 Step::ReadQueues { .. } => self.apply(Input::QueuesRead).await?,
-                Step::RunTools { calls, .. } => Box::pin(self.run_tools(calls)).await?,
-                Step::Compact { .. } => {
-                    let input = Box::pin(self.performer.compact(run)).await;
-                    drop(step);
-                    self.apply_some(input).await?
-                }
-                Step::AwaitAnswer { questions, .. } => return self.emit_suspended(questions).await,
+                // A queued message or an abort has been applied above, so nothing else can continue the run.
+                Step::AwaitAnswer { .. } => return self.apply(Input::Suspended).await,
                 Step::Done(_) => return Ok(()),
+                // Rare steps are boxed: many runs wait for a model at once, and each reserves memory for its largest
+                // step.
+                Step::Gate { .. } | Step::Reserve { .. } | Step::Sleep { .. } | Step::Compact { .. } => {
+                    let input = Box::pin(self.performer.perform(run)).await;
+                    drop(step);
+                    if let Some(input) = input {
+                        self.apply(input).await?;
+                    }
+                }
             }
-        }
-    }
-
-    /// Emits `RunSuspended`, the last event of a stream whose run waits. It is emitted when the driver leaves the run
-    /// and not earlier, because a queued message or an abort may still continue the run, and a stream has one
-    /// terminal event.
-    async fn emit_suspended(&mut self, questions: Vec<Question>) -> Result<(), Interrupt> {
-        let Some(loop_id) = self.run.as_ref().map(|r| r.loop_id().clone()) else { return Ok(()) };
-        self.emit(AgentEvent::RunSuspended { loop_id, questions }).await
-    }
-
-    async fn apply_some(&mut self, input: Option<Input>) -> Result<(), Interrupt> {
-        match input {
-            Some(input) => self.apply(input).await,
-            None => Ok(()),
         }
     }
 
@@ -348,7 +324,7 @@ impl Shell {
                 let _ = self.performer.apply(run, applied, &mut events);
             }
         }
-        for event in events.into_iter().filter(is_delivered) {
+        for event in events {
             let observation = self.observe(&event);
             self.output.emit_now(event);
             self.notify(observation);

@@ -58,7 +58,7 @@ fn setting(old: &ModelRequest, new: &ModelRequest) -> Option<&'static str> {
 
 /// Returns the first difference in the order in which a cache would read it.
 pub(super) fn difference(old: &ModelRequest, new: &ModelRequest, known: Known) -> Option<Difference> {
-    let shared = new.history.shared_units(&old.history);
+    let shared = equal_units(&old.history, &new.history);
     let prompt = estimate_tokens(&new.system_prompt);
     let all = || unchanged_tokens(&old.history, &new.history, 0);
     if old.tools != new.tools {
@@ -108,16 +108,27 @@ fn unchanged_tokens(old: &History, new: &History, from: usize) -> u64 {
     for unit in old.units().skip(from) {
         was.entry(unit.tokens()).or_default().push(unit);
     }
-    let is_same = |a: &Arc<Unit>, b: &Arc<Unit>| Arc::ptr_eq(a, b) || a.entries() == b.entries();
     let was_sent =
         |unit: &Arc<Unit>| was.get(&unit.tokens()).is_some_and(|w| w.iter().any(|old| is_same(old, unit)));
     let again = new.units().skip(from).filter(|unit| shown(unit) && was_sent(unit));
     again.map(|unit| unit.tokens()).fold(0, u64::saturating_add)
 }
 
+/// Returns whether both units have the same content: one object, or a copy such as a run restored from JSON has.
+fn is_same(a: &Arc<Unit>, b: &Arc<Unit>) -> bool {
+    Arc::ptr_eq(a, b) || a.entries() == b.entries()
+}
+
+/// Returns how many units at the start of both histories have the same content.
+fn equal_units(old: &History, new: &History) -> usize {
+    let shared = new.shared_units(old);
+    let rest = old.units().zip(new.units()).skip(shared);
+    shared + rest.take_while(|(old, new)| is_same(old, new)).count()
+}
+
 /// Returns the tokens of the units with which both histories begin.
 pub(super) fn common(old: &History, new: &History) -> u64 {
-    let shared = new.shared_units(old);
+    let shared = equal_units(old, new);
     new.units().take(shared).filter(|u| shown(u)).map(|u| u.tokens()).fold(0, u64::saturating_add)
 }
 

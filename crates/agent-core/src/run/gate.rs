@@ -21,7 +21,7 @@ pub(super) fn decided(run: &mut Run, verdict: GateVerdict, out: &mut Vec<AgentEv
                 GateAt::Turn => QuestionId::from(format!("turn-{}", run.turn.index)),
             };
             let question = Question { id, text, call: None, budget: None };
-            run.emit_suspending(&question, out);
+            run.emit_question(&question, out);
             run.phase = Phase::GateAsked { gate, question };
         }
     }

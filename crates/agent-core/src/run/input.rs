@@ -124,6 +124,8 @@ pub enum Input {
         /// The reason of the failure.
         message: String,
     },
+    /// The driver leaves the run, which waits for answers. The run emits `RunSuspended` and is unchanged.
+    Suspended,
     /// A question was answered.
     Answer {
         /// The id of the question.
@@ -157,6 +159,7 @@ impl Input {
             Self::ToolReviewed { .. } => "tool_reviewed",
             Self::Compacted { .. } => "compacted",
             Self::CompactionFailed { .. } => "compaction_failed",
+            Self::Suspended => "suspended",
             Self::Answer { .. } => "answer",
         }
     }

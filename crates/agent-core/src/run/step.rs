@@ -80,7 +80,7 @@ pub enum Step {
         /// The history to shorten.
         history: History,
     },
-    /// Wait for an answer; apply `Answer` or `Abort`.
+    /// Leave the run until a question is answered: apply `Suspended`, and later `Answer` or `Abort`.
     AwaitAnswer {
         /// The key of the step.
         key: StepKey,

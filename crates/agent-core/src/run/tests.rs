@@ -73,6 +73,7 @@ fn life() -> Vec<Input> {
         ended("c2"),
         reviewed("c2"),
         began("c3", ToolVerdict::deny("not that")),
+        Input::Suspended,
         Input::Answer { question_id: "c1".into(), answer: Answer::AllowWith(json!({"safe": 1})) },
         began("c1", ToolVerdict::AllowWith(json!({"safe": 1}))),
         queue(QueueKind::Steering, "now"),
@@ -116,6 +117,9 @@ fn misfits(step: &Step) -> Vec<Input> {
     }
     if !matches!(step, Step::ReadQueues { .. }) {
         misfits.push(Input::QueuesRead);
+    }
+    if !matches!(step, Step::AwaitAnswer { .. }) {
+        misfits.push(Input::Suspended);
     }
     if matches!(step, Step::Done(_)) {
         misfits.push(queue(QueueKind::Steering, "late"));

@@ -202,16 +202,12 @@ pub(super) fn close_all(run: &mut Run, text: &str, out: &mut Vec<AgentEvent>) {
     settle(run, out);
 }
 
-/// Continues after a decision: a closed batch enters the history, steering may skip the rest, or only an open
-/// question remains.
+/// Continues after a decision: steering may skip the rest, and a closed batch enters the history.
 pub(super) fn settle(run: &mut Run, out: &mut Vec<AgentEvent>) {
     skip_if_steered(run, out);
     let Phase::Tools(open) = &run.phase else { return };
     if open.is_closed() {
         close_exchange(run, out);
-    } else if open.current_group().is_none() {
-        let questions = open.questions().cloned().collect();
-        out.push(AgentEvent::RunSuspended { loop_id: run.setup.loop_id.clone(), questions });
     }
 }
 

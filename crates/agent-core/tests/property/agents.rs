@@ -196,8 +196,7 @@ fn check_journal(journal: &Keeping, all: &[AgentEvent], before: History, after: 
             fold.push(event).unwrap();
         }
     }
-    // A suspension is in the log; on a stream it is only where the stream ends.
-    let logged = |e: &&AgentEvent| !e.is_live() && !matches!(e, AgentEvent::RunSuspended { .. });
+    let logged = |e: &&AgentEvent| !e.is_live();
     let (said_of, heard_of): (Vec<_>, Vec<_>) =
         (said.iter().filter(logged).collect(), all.iter().filter(logged).collect());
     // The end of a run that was aborted while it waited is on no stream of the caller's.

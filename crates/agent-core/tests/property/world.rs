@@ -327,6 +327,7 @@ pub(crate) fn fitting(c: &mut Choices, step: &Step) -> Input {
                 compacted(c, history, Some(*task))
             }
         }
+        Step::AwaitAnswer { .. } if c.once_in(4) => Input::Suspended,
         Step::AwaitAnswer { questions, .. } => {
             let question = &questions[c.below(questions.len())];
             Input::Answer { question_id: question.id.clone(), answer: answer(c) }

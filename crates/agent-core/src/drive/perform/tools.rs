@@ -26,7 +26,7 @@ use crate::hooks::{HookError, ToolEnded, ToolUpdateInfo, Verdict};
 use crate::identity::{LoopId, ToolCallId};
 use crate::journal::Durability;
 use crate::message::{Content, ToolCall};
-use crate::run::{Input, PendingCall, Run, ToolChange, ToolOutcome, ToolVerdict};
+use crate::run::{CallStage, Input, PendingCall, Run, ToolChange, ToolOutcome, ToolVerdict};
 use crate::tool::{AgentTool, ToolContext, ToolError, ToolResult, ToolSignal, ToolUpdates};
 
 /// The decision about a tool call.
@@ -35,8 +35,8 @@ use crate::tool::{AgentTool, ToolContext, ToolError, ToolResult, ToolSignal, Too
 pub enum Decision {
     /// The call runs: apply and record the input, then execute the call with [`Performer::call`].
     Execute(Input, Box<ReadyCall>),
-    /// The call does not run now: apply the input.
-    Refuse(Input),
+    /// The call does not start now: apply the input.
+    Apply(Input),
 }
 
 /// A call whose start is decided. Execute it only after its `ToolBegan` was applied and recorded.
@@ -78,8 +78,11 @@ impl std::fmt::Debug for ReadyCall {
 impl Performer {
     /// Decides whether a call of [`Step::RunTools`](crate::run::Step) runs: checks the tool, the arguments, the hooks,
     /// the tool's question and the budget. `None` if no call may start any more, because the run is being aborted or a
-    /// queued message skips the call.
+    /// queued message skips the call. A call of a resumed run that has ended is [reviewed](Self::review) instead.
     pub async fn decide(&mut self, run: &Run, pending: &PendingCall) -> Option<Decision> {
+        if pending.stage == CallStage::Ended {
+            return self.review(run, &pending.call.id).await.map(Decision::Apply);
+        }
         if self.cancel.is_cancelled() || !run.may_begin(&pending.call.id) {
             return None;
         }
@@ -98,13 +101,13 @@ impl Performer {
         }
         let id = pending.call.id.clone();
         let Allowed { tool, arguments, verdict, durability, limit } = match decision {
-            Err(verdict) => return Some(Decision::Refuse(Input::ToolBegan { id, verdict })),
+            Err(verdict) => return Some(Decision::Apply(Input::ToolBegan { id, verdict })),
             Ok(allowed) => *allowed,
         };
         let now = self.config.services.environment.now();
         let meter = self.budget.as_mut().filter(|_| !pending.forced);
         if let Some(verdict) = meter.and_then(|meter| meter.reserve_tool_call(&verdict, now)) {
-            return Some(Decision::Refuse(Input::ToolBegan { id, verdict }));
+            return Some(Decision::Apply(Input::ToolBegan { id, verdict }));
         }
         let (ctx, call) = (self.tool_context(run, pending), pending.call.clone());
         let ready = Box::new(ReadyCall { call, tool, arguments, durability, limit, ctx });
@@ -152,8 +155,7 @@ impl Performer {
     }
 
     /// Calls the `after_tool` hooks, which may change the result of a call that has ended. Call it after `ToolEnded` was
-    /// applied, and for each call of a resumed run whose stage is `Ended`. `None` if there is nothing to review; an
-    /// abort ends the hooks, and the result remains as it is.
+    /// applied. `None` if there is nothing to review; an abort ends the hooks, and the result remains as it is.
     pub async fn review(&self, run: &Run, id: &ToolCallId) -> Option<Input> {
         let end = run.result_up_for_review(id)?;
         let reply = run.open_reply()?.as_llm()?.as_assistant()?;
@@ -186,7 +188,9 @@ impl Performer {
 pub enum CallProgress {
     /// An event to deliver: an update or a progress text of a tool. It is not recorded.
     Update(AgentEvent),
-    /// An input to apply: the end of a call, or an abort.
+    /// A call has ended: apply the input, then call [`Performer::review`].
+    Ended(Input, ToolCallId),
+    /// An abort to apply.
     Apply(Input),
 }
 
@@ -195,10 +199,10 @@ pub struct ToolCalls {
     config: Arc<AgentLoopConfig>,
     cancel: CancellationToken,
     waiting: VecDeque<ReadyCall>,
-    running: FuturesUnordered<BoxFuture<'static, Input>>,
+    running: FuturesUnordered<BoxFuture<'static, (Input, ToolCallId)>>,
     signals: Arc<ToolSignals>,
     /// The end of a call whose signals are not delivered yet.
-    ended: Option<Input>,
+    ended: Option<(Input, ToolCallId)>,
     /// What the observers of the last update receive.
     observation: Option<Observation>,
     /// Completes when the calls that ignore the abort are given up.
@@ -221,7 +225,7 @@ impl ToolCalls {
                         return Some(update);
                     }
                 }
-                return self.ended.take().map(CallProgress::Apply);
+                return self.ended.take().map(|(input, id)| CallProgress::Ended(input, id));
             }
             self.start_waiting();
             let aborting = self.aborts > 0;
@@ -264,7 +268,9 @@ impl ToolCalls {
             let Some(mut next) = self.waiting.pop_front() else { break };
             let (signals, call) = (Arc::clone(&self.signals), next.call.clone());
             next.ctx.updates = ToolUpdates::new(move |signal| signals.push(call.clone(), signal));
-            self.running.push(Box::pin(execute(Arc::clone(&self.config), next)));
+            let id = next.call.id.clone();
+            let execution = execute(Arc::clone(&self.config), next);
+            self.running.push(Box::pin(async { (execution.await, id) }));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Shell;
 use crate::drive::interrupt::Interrupt;
-use crate::drive::journaling::{Journaled, is_delivered};
+use crate::drive::journaling::Journaled;
 use crate::drive::observers::Observation;
 use crate::event::AgentEvent;
 use crate::journal::Durability;
@@ -127,7 +127,7 @@ impl Shell {
         let delivered = std::mem::take(&mut self.journaling.delivered);
         let mut events = std::mem::take(&mut self.journaling.events);
         let mut rest = None;
-        let mut new = events.drain(..).skip(delivered).filter(is_delivered);
+        let mut new = events.drain(..).skip(delivered);
         for event in new.by_ref() {
             let observation = self.observe(&event);
             if let Some(event) = self.output.try_emit(event) {

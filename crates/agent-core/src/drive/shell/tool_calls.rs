@@ -4,22 +4,17 @@ use super::Shell;
 use crate::drive::interrupt::Interrupt;
 use crate::drive::journaling::Journaled;
 use crate::drive::perform::{CallProgress, Decision, ReadyCall};
-use crate::identity::ToolCallId;
-use crate::run::{CallStage, Input, PendingCall};
+use crate::run::PendingCall;
 
 impl Shell {
     /// Decides about all calls in their order, then executes the allowed ones concurrently.
     pub(in crate::drive) async fn run_tools(&mut self, calls: Vec<PendingCall>) -> Result<(), Interrupt> {
         let mut ready = Vec::new();
         for pending in calls {
-            if pending.stage == CallStage::Ended {
-                self.review(&pending.call.id).await?;
-                continue;
-            }
             let Some(run) = &self.run else { return Ok(()) };
             match self.performer.decide(run, &pending).await {
                 None => break,
-                Some(Decision::Refuse(input)) => self.apply(input).await?,
+                Some(Decision::Apply(input)) => self.apply(input).await?,
                 Some(Decision::Execute(input, call)) => {
                     self.apply_deferred(input, call.durability()).await?;
                     ready.push(*call);
@@ -38,22 +33,18 @@ impl Shell {
             match calls.next(run).await {
                 None => break,
                 Some(CallProgress::Update(event)) => self.emit(event).await?,
-                Some(CallProgress::Apply(Input::ToolEnded { id, outcome })) => {
+                Some(CallProgress::Ended(input, id)) => {
                     self.check_mail().await?;
-                    self.apply(Input::ToolEnded { id: id.clone(), outcome }).await?;
-                    self.review(&id).await?;
+                    self.apply(input).await?;
+                    if let Some(run) = &self.run
+                        && let Some(review) = self.performer.review(run, &id).await
+                    {
+                        self.apply(review).await?;
+                    }
                 }
                 Some(CallProgress::Apply(input)) => self.apply(input).await?,
             }
         }
         Ok(())
-    }
-
-    async fn review(&mut self, id: &ToolCallId) -> Result<(), Interrupt> {
-        let Some(run) = &self.run else { return Ok(()) };
-        match self.performer.review(run, id).await {
-            Some(input) => self.apply(input).await,
-            None => Ok(()),
-        }
     }
 }

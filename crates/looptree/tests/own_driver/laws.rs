@@ -1,0 +1,147 @@
+//! Both drivers make the same run of the same script.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use agent_core::drive::Performer;
+use agent_core::run::{Input, Run};
+use agent_core::{AgentContext, AgentEvent, Answer, History, agent_loop, agent_loop_answer, event_channel};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use serde_json::json;
+
+use crate::driver::{BlockingDriver, block_on};
+use crate::world::World;
+
+/// What a driver made of a script.
+#[derive(Debug, PartialEq)]
+struct Made {
+    events: Vec<AgentEvent>,
+    history: History,
+    draws: usize,
+}
+
+const MOST_ANSWERS: usize = 6;
+
+fn answer(world: &World) -> Answer {
+    match world.draw(4) {
+        0 => Answer::Deny { reason: "no".into() },
+        1 => Answer::AllowWith(json!({"n": 3})),
+        _ => Answer::Allow,
+    }
+}
+
+fn context(world: &World) -> AgentContext {
+    let mut context = AgentContext::new("Be brief.").with_tools(world.tools());
+    context.agent_id = Some("agent".into());
+    context.session_id = Some("session".into());
+    context.loop_id = Some("session.demo.1".into());
+    context
+}
+
+fn built_in(numbers: &[u16]) -> Made {
+    let world = World::new(numbers.to_vec());
+    let (config, mut context) = (world.config(), context(&world));
+    let mut events = Vec::new();
+    let mut read = |mut rx: agent_core::EventReceiver| {
+        while let Some(event) = rx.try_recv() {
+            events.push(event);
+        }
+    };
+    let (tx, rx) = event_channel();
+    block_on(agent_loop(vec!["go".into()], &mut context, &config, tx, world.cancel.clone())).unwrap();
+    read(rx);
+    for _ in 0..MOST_ANSWERS {
+        let Some(run) = &context.suspended else { break };
+        let (question, answer) = (run.questions()[0].id.clone(), answer(&world));
+        let (tx, rx) = event_channel();
+        let cancel = world.cancel.clone();
+        block_on(agent_loop_answer(&mut context, &config, question, answer, tx, cancel)).unwrap();
+        read(rx);
+    }
+    let draws = world.row.lock().unwrap().at();
+    Made { events, history: context.history, draws }
+}
+
+/// Replaces the run by what its JSON gives, as a driver in another process would.
+fn reloaded(run: &Run) -> Run {
+    serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap()
+}
+
+fn blocking(numbers: &[u16], reload: bool) -> Made {
+    let world = World::new(numbers.to_vec());
+    let (config, context) = (world.config(), context(&world));
+    let mut performer = Performer::for_context(&context, config).with_cancel(world.cancel.clone());
+    let setup = performer.setup("agent".into(), "session".into(), "session.demo.1".into());
+    let mut first = Vec::new();
+    let run = performer.start(setup, History::new(), vec!["go".into()], &mut first).unwrap();
+    let events = Mutex::new(first);
+    let mut driver = BlockingDriver {
+        performer,
+        run,
+        record: |run: &mut Run, _| {
+            if reload {
+                let other = reloaded(run);
+                assert_eq!(*run, other);
+                *run = other;
+            }
+        },
+        deliver: |event: &AgentEvent| events.lock().unwrap().push(event.clone()),
+    };
+    driver.drive().unwrap();
+    for _ in 0..MOST_ANSWERS {
+        if driver.run.ended().is_some() {
+            break;
+        }
+        let (question_id, answer) = (driver.run.questions()[0].id.clone(), answer(&world));
+        if reload {
+            driver.performer.open(&driver.run);
+        }
+        driver.apply(Input::Answer { question_id, answer }).unwrap();
+        driver.drive().unwrap();
+    }
+    let history = driver.run.history().clone();
+    drop(driver);
+    let draws = world.row.lock().unwrap().at();
+    Made { events: events.into_inner().unwrap(), history, draws }
+}
+
+/// The same events and the same history, also if the run is reloaded from JSON after every input.
+#[test]
+fn the_drivers_agree() {
+    let seen = Arc::new([const { AtomicUsize::new(0) }; 8]);
+    let count = |n: usize, yes: bool| seen[n].fetch_add(usize::from(yes), Ordering::Relaxed);
+    let config = ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() };
+    std::panic::set_hook(Box::new(|_| {}));
+    let outcome = TestRunner::new(config).run(&prop::collection::vec(any::<u16>(), 8..160), |numbers| {
+        let expected = built_in(&numbers);
+        for reload in [false, true] {
+            let made = blocking(&numbers, reload);
+            for (n, (a, b)) in made.events.iter().zip(&expected.events).enumerate() {
+                prop_assert_eq!(a, b, "event {} (reload: {})", n, reload);
+            }
+            prop_assert_eq!(&made, &expected);
+        }
+        let any = |test: fn(&AgentEvent) -> bool| expected.events.iter().any(test);
+        count(0, any(|e| matches!(e, AgentEvent::RunSuspended { .. })));
+        count(1, any(|e| matches!(e, AgentEvent::CompactionStarted { .. })));
+        count(2, any(|e| matches!(e, AgentEvent::RetryStart(_))));
+        count(3, any(|e| matches!(e, AgentEvent::RouteChanged(_))));
+        count(4, any(|e| matches!(e, AgentEvent::ToolExecutionUpdate { .. })));
+        count(
+            5,
+            any(
+                |e| matches!(e, AgentEvent::AgentEnd(end) if matches!(end.ended, agent_core::Ended::Aborted)),
+            ),
+        );
+        count(6, any(|e| matches!(e, AgentEvent::Budget(_))));
+        count(7, any(|e| matches!(e, AgentEvent::TurnEnd { .. })));
+        Ok(())
+    });
+    let _ = std::panic::take_hook();
+    outcome.unwrap();
+    // The scripts reach what they are made for.
+    for (n, seen) in seen.iter().enumerate() {
+        assert!(seen.load(Ordering::Relaxed) >= 20, "case {n} was seen {seen:?} times");
+    }
+}

@@ -1,0 +1,261 @@
+//! A world without concurrency, in which a row of numbers decides what the model, the hooks and the tools do.
+
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use agent_core::environment::{BoxFuture, Environment, NoRuntime, TaskHandle};
+use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
+use agent_core::{
+    AgentLoopConfig, AgentMessage, AgentTool, Budget, BudgetLimits, ContextConfig, Effects, ErrorKind,
+    ExecutionLimits, FilterResult, HookError, Hooks, InputFilter, ModelConfig, RetryConfig, Route,
+    SteeringPolicy, StopReason, Timestamp, ToolArguments, ToolExecutionStrategy, ToolResult, Usage, Verdict,
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+/// Runs each task at once, on the calling thread; a task that waits is given up.
+#[derive(Debug, Clone)]
+pub(crate) struct Inline(ManualEnvironment);
+
+impl Inline {
+    pub(crate) fn new(clock: ManualEnvironment) -> Self {
+        Self(clock)
+    }
+}
+
+impl Environment for Inline {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.0.sleep(duration)
+    }
+
+    fn deadline(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.0.deadline(duration)
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) -> Result<TaskHandle, NoRuntime> {
+        let mut task = pin!(task);
+        let mut cx = Context::from_waker(Waker::noop());
+        let _ = (0..20).any(|_| task.as_mut().poll(&mut cx).is_ready());
+        Ok(TaskHandle::new(|| {}))
+    }
+
+    fn random_id(&self) -> String {
+        self.0.random_id()
+    }
+}
+
+/// A row of numbers from which everything that happens is drawn; when it is used up, the simplest thing happens.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    numbers: Vec<u16>,
+    at: usize,
+}
+
+impl Row {
+    pub(crate) fn new(numbers: Vec<u16>) -> Self {
+        Self { numbers, at: 0 }
+    }
+
+    /// The number of draws so far.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) fn below(&mut self, count: usize) -> usize {
+        let drawn = self.numbers.get(self.at).copied().unwrap_or(0);
+        self.at += 1;
+        usize::from(drawn) % count
+    }
+
+    fn once_in(&mut self, rarity: usize) -> bool {
+        self.below(rarity) == rarity - 1
+    }
+}
+
+/// The row, and what the script has queued and not yet delivered.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) row: Arc<Mutex<Row>>,
+    steering: Arc<Mutex<Vec<AgentMessage>>>,
+    follow_up: Arc<Mutex<Vec<AgentMessage>>>,
+    pub(crate) cancel: CancellationToken,
+}
+
+impl World {
+    pub(crate) fn new(numbers: Vec<u16>) -> Self {
+        Self {
+            row: Arc::new(Mutex::new(Row::new(numbers))),
+            steering: Arc::default(),
+            follow_up: Arc::default(),
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    pub(crate) fn draw(&self, count: usize) -> usize {
+        self.row.lock().unwrap().below(count)
+    }
+
+    /// Something that user code may do anywhere: queue a message, or abort the run.
+    fn meddle(&self) {
+        match self.draw(30) {
+            1 => self.steering.lock().unwrap().push("wait".into()),
+            2 => self.follow_up.lock().unwrap().push("and then".into()),
+            3 if self.draw(3) == 2 => self.cancel.cancel(),
+            _ => {}
+        }
+    }
+
+    fn reply(&self) -> ScriptedReply {
+        self.meddle();
+        let c = &mut *self.row.lock().unwrap();
+        let mut reply = ScriptedReply::new();
+        if c.once_in(4) {
+            reply = reply.and_thinking("hm", Some("sig"));
+        }
+        if c.once_in(2) {
+            reply = reply.and_text("some words").in_pieces_of(1 + c.below(6));
+        }
+        for n in 0..c.below(4) {
+            let tool = ["ok", "ok", "fails", "panics", "hangs", "asks", "shows", "unknown"][c.below(8)];
+            let arguments = ["{}", "", "{\"n\":", "{\"n\":1}"][c.below(4)];
+            reply = reply.and_call(&format!("c{n}"), tool, ToolArguments::from_text(arguments));
+        }
+        if c.once_in(6) {
+            reply = reply.without_start();
+        }
+        if c.once_in(3) {
+            reply = reply.using(Usage::new(10 + c.below(300) as u64, c.below(40) as u64, 0, 0));
+        }
+        match c.below(14) {
+            1 => reply.failing(ErrorKind::Network, "gone"),
+            2 => reply.failing(ErrorKind::ContextOverflow, "prompt is too long"),
+            3 => reply.failing(ErrorKind::Api, "bad"),
+            4 => reply.and_panic("lost"),
+            5 => reply.stopping(StopReason::Length),
+            6 => reply.failing(ErrorKind::RateLimited, "slow down").retry_after(Duration::from_secs(3)),
+            _ => reply,
+        }
+    }
+
+    pub(crate) fn tools(&self) -> Vec<Arc<dyn AgentTool>> {
+        let world = self.clone();
+        let list = [
+            ScriptedTool::new("ok", move |_, _| {
+                world.meddle();
+                async { Ok(ToolResult::text("line\n".repeat(20))) }
+            }),
+            ScriptedTool::failing("fails", "no"),
+            ScriptedTool::new("panics", |_, _| async { panic!("lost") }),
+            ScriptedTool::new("hangs", |_, _| std::future::pending()).with_timeout(Duration::from_secs(5)),
+            ScriptedTool::saying("asks", "sent").asking("May it?").with_effects(Effects::Once),
+            ScriptedTool::new("shows", |_, ctx| async move {
+                ctx.on_progress("half");
+                ctx.on_update(ToolResult::text("half"));
+                Ok("whole".into())
+            }),
+        ];
+        list.into_iter().map(|tool| Arc::new(tool) as Arc<dyn AgentTool>).collect()
+    }
+
+    fn hooks(&self) -> Hooks {
+        let (tool, turn, update, after, key) =
+            (self.clone(), self.clone(), self.clone(), self.clone(), self.clone());
+        Hooks::new()
+            .before_tool(move |_| {
+                tool.meddle();
+                let verdict = match tool.draw(10) {
+                    9 => Verdict::Deny("no".into()),
+                    8 => Verdict::Ask("May it?".into()),
+                    7 => Verdict::AllowWith(json!({"n": 2})),
+                    6 => panic!("lost"),
+                    _ => Verdict::Allow,
+                };
+                async move { verdict }
+            })
+            .before_turn(move |_| {
+                turn.meddle();
+                let go = turn.draw(12) != 11;
+                async move { go }
+            })
+            .before_tool_update(move |_| {
+                let go = update.draw(3) != 2;
+                async move { go }
+            })
+            .after_tool(move |_| {
+                after.meddle();
+                let failed = after.draw(8) == 7;
+                async move {
+                    if failed {
+                        Err(HookError::new("no review"))
+                    } else {
+                        Ok(agent_core::run::ToolChange::none())
+                    }
+                }
+            })
+            .after_turn({
+                let world = self.clone();
+                move |_| world.meddle()
+            })
+            .transform_context(move |history| {
+                let failed = key.draw(20) == 19;
+                async move { if failed { Err(HookError::new("no context")) } else { Ok(history) } }
+            })
+    }
+
+    /// A configuration that is drawn from the row.
+    pub(crate) fn config(&self) -> AgentLoopConfig {
+        let world = self.clone();
+        let model = Arc::new(ScriptedProvider::responding(move |_| world.reply()));
+        let environment = Arc::new(Inline::new(ManualEnvironment::skipping(1_000)));
+        let mut config = AgentLoopConfig::new(model, ModelConfig::default(), environment);
+        if self.draw(2) == 1 {
+            config.hooks = self.hooks().into();
+        }
+        let (steering, follow_up) = (Arc::clone(&self.steering), Arc::clone(&self.follow_up));
+        config.hooks.queues.steering.push(Arc::new(move || std::mem::take(&mut *steering.lock().unwrap())));
+        config.hooks.queues.follow_up.push(Arc::new(move || std::mem::take(&mut *follow_up.lock().unwrap())));
+        if self.draw(4) == 3 {
+            config.hooks.input_filters.push(Arc::new(Warns));
+        }
+        let policy = &mut config.policy;
+        policy.tool_execution = match self.draw(3) {
+            0 => ToolExecutionStrategy::Parallel,
+            1 => ToolExecutionStrategy::Sequential,
+            _ => ToolExecutionStrategy::Batched { size: 2 },
+        };
+        policy.steering_policy = [SteeringPolicy::SkipRemaining, SteeringPolicy::AfterTurn][self.draw(2)];
+        policy.max_concurrent_tools = Some(1 + self.draw(3));
+        policy.retry = RetryConfig::default().with_max_retries(self.draw(3) as u32);
+        policy.limits = Some(ExecutionLimits::default().with_max_turns(1 + self.draw(10) as u32));
+        policy.context = (self.draw(2) == 1).then(|| {
+            ContextConfig::default()
+                .with_max_context_tokens(150 + self.draw(2_000) as u64)
+                .with_system_prompt_tokens(0)
+                .with_keep_recent(2)
+        });
+        if self.draw(3) == 2 {
+            let on = [ErrorKind::Network, ErrorKind::RateLimited];
+            config.routes.push(Route::new(ModelConfig::ollama("spare")).on(on).with_max_retries(1));
+        }
+        if self.draw(3) == 2 {
+            let limits = BudgetLimits::none().with_tokens(500 + self.draw(6_000) as u64);
+            config.services.budget = Some(Budget::named("run", limits.with_tool_calls(self.draw(12) as u64)));
+        }
+        config
+    }
+}
+
+struct Warns;
+
+#[async_trait::async_trait]
+impl InputFilter for Warns {
+    async fn filter(&self, _: &str) -> FilterResult {
+        FilterResult::Warn("careful".into())
+    }
+}

@@ -58,6 +58,7 @@ fn life() -> Vec<Input> {
     let partial = PartialReply::new(vec![Content::text("Hal")], Usage::new(1, 1, 0, 0), None);
     vec![
         Input::GateDecided { verdict: GateVerdict::Ask("Begin?".into()) },
+        Input::Suspended,
         Input::Answer { question_id: "loop".into(), answer: Answer::Allow },
         Input::Filtered { verdict: InputVerdict::Allow { warnings: vec!["odd".into()] } },
         Input::SetQueueMode { kind: QueueKind::FollowUp, mode: QueueMode::All },

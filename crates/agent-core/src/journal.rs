@@ -23,6 +23,7 @@
 use std::fmt;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use crate::event::AgentEvent;
 use crate::identity::Timestamp;
@@ -75,7 +76,8 @@ impl<'a> GroupEntry<'a> {
 }
 
 /// An input that was applied to a run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AppliedInput {
     /// The time at which the input was applied.
     pub now: Timestamp,

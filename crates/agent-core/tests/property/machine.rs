@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent_core::fold::Fold;
-use agent_core::run::{Input, Run, RunCheckpoint, RunSetup, Step};
+use agent_core::journal::AppliedInput;
+use agent_core::run::{Checkpoint, Input, Recorded, Run, RunCheckpoint, RunSetup, Step};
 use agent_core::testing::assert_well_formed;
 use agent_core::{AgentEvent, Entry, History, Timestamp};
 use proptest::prelude::*;
@@ -41,7 +42,7 @@ struct Machine<'t> {
     run: Run,
     fold: Fold,
     events: Vec<AgentEvent>,
-    journal: Vec<(Timestamp, Input)>,
+    journal: Vec<AppliedInput>,
     now: u64,
     ids: Vec<String>,
     tally: &'t Tally,
@@ -96,8 +97,8 @@ impl<'t> Machine<'t> {
     fn apply(&mut self, now: Timestamp, input: Input) -> bool {
         let mut copy = self.run.clone();
         if self.written {
-            let text = serde_json::to_string(&self.run).unwrap();
-            copy = serde_json::from_str(&text).unwrap();
+            let text = serde_json::to_string(&Checkpoint::of(&self.run)).unwrap();
+            copy = Checkpoint::from_json(&text).unwrap_or_else(|e| panic!("{e}: {text}")).into_run();
             assert_eq!(copy, self.run, "written down and read, it is the same");
         }
         let before = self.run.clone();
@@ -134,7 +135,7 @@ impl<'t> Machine<'t> {
             self.fold.push(event).unwrap();
         }
         self.events.extend(said);
-        self.journal.push((now, input));
+        self.journal.push(AppliedInput { now, input });
         self.look();
         true
     }
@@ -182,14 +183,12 @@ impl<'t> Machine<'t> {
         // The journal gives the same again.
         let mut journal = self.journal.clone();
         if self.written {
-            let text = serde_json::to_string(&journal).unwrap();
-            journal = serde_json::from_str(&text).unwrap();
+            let text = serde_json::to_string(&Recorded::new(self.run.now(), journal)).unwrap();
+            journal = Recorded::from_json(&text).unwrap_or_else(|e| panic!("{e}: {text}")).inputs;
             assert_eq!(journal, self.journal);
         }
         let mut said = Vec::new();
-        for (now, input) in journal {
-            first.apply(now, input, &mut said).unwrap();
-        }
+        Recorded::new(self.run.now(), journal).replay(&mut first, &mut said).unwrap();
         assert_eq!(first, self.run, "the journal gives the same state");
         assert!(self.events.ends_with(&said), "the journal gives the same events");
     }

@@ -81,6 +81,9 @@ impl<'t> Machine<'t> {
         }
         let mut light = run.checkpoint();
         if self.written {
+            let text = serde_json::to_string(&step).unwrap();
+            let read: Step = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
+            assert_eq!(read, step, "a step can be written down and read");
             let text = serde_json::to_string(&light).unwrap();
             light = serde_json::from_str::<RunCheckpoint>(&text).unwrap();
         }

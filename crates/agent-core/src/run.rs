@@ -34,6 +34,7 @@ mod open_calls;
 mod policy;
 mod queues;
 mod reply;
+mod serial;
 mod setup;
 mod step;
 mod tool_calls;
@@ -73,7 +74,7 @@ pub(crate) use queues::Queues;
 
 /// The complete state of one run of the loop. [`Checkpoint`] writes it for another process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(into = "serial::RunForm", try_from = "serial::RunForm")]
 pub struct Run {
     setup: Arc<RunSetup>,
     now: Timestamp,
@@ -86,11 +87,8 @@ pub struct Run {
     tracker: ExecutionTracker,
     context: ContextTracker,
     usage: Usage,
-    #[serde(default, skip_serializing_if = "Usage::is_zero")]
     tool_usage: Usage,
-    #[serde(default, skip_serializing_if = "LostRoutes::is_empty")]
     lost_routes: LostRoutes,
-    #[serde(default, skip_serializing_if = "BudgetState::is_empty")]
     budget: BudgetState,
     turn: Turn,
     phase: Phase,

@@ -7,17 +7,15 @@
 mod tests;
 
 use std::fmt;
-use std::marker::PhantomData;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
 
 use super::{Misplaced, Run};
 use crate::event::AgentEvent;
 use crate::identity::Timestamp;
 use crate::journal::{AppliedInput, JournalEntry};
+use crate::tagged::{self, Tagged};
 
 /// The form of the JSON of a [`Run`] and of its inputs that this version writes and reads. A version that changes the
 /// form in a way that others would misread has a higher number.
@@ -177,28 +175,56 @@ impl From<&JournalEntry<'_>> for Recorded {
     }
 }
 
-impl<'de> Deserialize<'de> for Checkpoint {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+impl Tagged for Checkpoint {
+    const TAG: &'static str = "form";
+    type Tag = u32;
+
+    fn read<'de, D: Deserializer<'de>>(form: u32, fields: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Body {
             run: Run,
         }
-        let Body { run } = body(deserializer)?;
-        Ok(Self { form: FORM, run })
+        check(Some(form)).map_err(D::Error::custom)?;
+        let Body { run } = Body::deserialize(fields)?;
+        Ok(Self { form, run })
+    }
+
+    fn missing() -> String {
+        FormError { found: None, supported: FORM }.to_string()
     }
 }
 
-impl<'de> Deserialize<'de> for Recorded {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+impl Tagged for Recorded {
+    const TAG: &'static str = "form";
+    type Tag = u32;
+
+    fn read<'de, D: Deserializer<'de>>(form: u32, fields: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Body {
             now: Timestamp,
             inputs: Vec<AppliedInput>,
         }
-        let Body { now, inputs } = body(deserializer)?;
-        Ok(Self { form: FORM, now, inputs })
+        check(Some(form)).map_err(D::Error::custom)?;
+        let Body { now, inputs } = Body::deserialize(fields)?;
+        Ok(Self { form, now, inputs })
+    }
+
+    fn missing() -> String {
+        Checkpoint::missing()
+    }
+}
+
+impl<'de> Deserialize<'de> for Checkpoint {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        tagged::deserialize(deserializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Recorded {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        tagged::deserialize(deserializer)
     }
 }
 
@@ -216,40 +242,4 @@ fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, ReadError> {
 
 fn check(found: Option<u32>) -> Result<(), FormError> {
     if found == Some(FORM) { Ok(()) } else { Err(FormError { found, supported: FORM }) }
-}
-
-/// Reads an object that has this version's form, and returns its other fields. The form is checked before they are
-/// read. If it is not the first field, as this version writes it, the object is buffered.
-fn body<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
-    struct Fields<T>(PhantomData<T>);
-
-    impl<'de, T: DeserializeOwned> Visitor<'de> for Fields<T> {
-        type Value = T;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object with a form")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
-            let Some(first) = map.next_key::<String>()? else { return Err(A::Error::custom(none())) };
-            if first == "form" {
-                check(Some(map.next_value()?)).map_err(A::Error::custom)?;
-                return T::deserialize(MapAccessDeserializer::new(map));
-            }
-            let mut fields = Map::new();
-            fields.insert(first, map.next_value()?);
-            while let Some((key, value)) = map.next_entry::<String, Value>()? {
-                fields.insert(key, value);
-            }
-            let form = fields.shift_remove("form").ok_or_else(|| A::Error::custom(none()))?;
-            check(Some(u32::deserialize(form).map_err(A::Error::custom)?)).map_err(A::Error::custom)?;
-            T::deserialize(Value::Object(fields)).map_err(A::Error::custom)
-        }
-    }
-
-    deserializer.deserialize_map(Fields(PhantomData))
-}
-
-fn none() -> FormError {
-    FormError { found: None, supported: FORM }
 }

@@ -7,7 +7,7 @@ use agent_core::fold::Fold;
 use agent_core::journal::AppliedInput;
 use agent_core::run::{Checkpoint, Input, Recorded, Run, RunCheckpoint, RunSetup, Step};
 use agent_core::testing::assert_well_formed;
-use agent_core::{AgentEvent, Entry, History, Timestamp};
+use agent_core::{AgentEvent, Entry, History, MessageRef, Timestamp};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
@@ -103,6 +103,7 @@ impl<'t> Machine<'t> {
             let text = serde_json::to_string(&Checkpoint::of(&self.run)).unwrap();
             copy = Checkpoint::from_json(&text).unwrap_or_else(|e| panic!("{e}: {text}")).into_run();
             assert_eq!(copy, self.run, "written down and read, it is the same");
+            assert_eq!(shared(&copy), shared(&self.run), "and shares the same messages");
         }
         let before = self.run.clone();
         let (mut said, mut said_by_copy) = (Vec::new(), Vec::new());
@@ -195,6 +196,13 @@ impl<'t> Machine<'t> {
         assert_eq!(first, self.run, "the journal gives the same state");
         assert!(self.events.ends_with(&said), "the journal gives the same events");
     }
+}
+
+/// The positions of the run's messages in its history; the open reply is after the last one.
+fn shared(run: &Run) -> Vec<Option<usize>> {
+    let held: Vec<_> = run.history().entries().map(Entry::shared).chain(run.open_reply()).collect();
+    let place = |new: &MessageRef| held.iter().rposition(|held| MessageRef::same(held, new));
+    run.new_messages().iter().map(place).collect()
 }
 
 #[track_caller]

@@ -2,6 +2,12 @@
 //!
 //! `cargo run --release -p looptree-core --example run_form`
 
+#![expect(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a program that measures, not a library"
+)]
+
 #[path = "../tests/support/long_run.rs"]
 mod long_run;
 

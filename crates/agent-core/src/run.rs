@@ -60,8 +60,8 @@ use crate::route::LostRoutes;
 pub use checkpoint::{RestoreError, RunCheckpoint};
 pub use form::{Checkpoint, FORM, FormError, ReadError, Recorded};
 pub use input::{
-    BudgetVerdict, Failure, GateVerdict, Input, InputVerdict, Misplaced, PartialReply, Reply, ReplyError,
-    ToolChange, ToolOutcome, ToolQuestion, ToolVerdict,
+    AppliedInput, BudgetVerdict, Failure, GateVerdict, Input, InputVerdict, Misplaced, PartialReply, Reply,
+    ReplyError, ToolChange, ToolOutcome, ToolQuestion, ToolVerdict,
 };
 pub use policy::{GRACE, LoopPolicy};
 pub use queues::{QueueKind, QueueMode, Queued, SteeringPolicy};

@@ -1,4 +1,4 @@
-//! Reads objects in which one field says what the others are.
+//! Reads objects in which one field, the tag, determines the type of the others.
 //!
 //! Serde's own tagged enums copy every object before they read it, and each level of a message is such an object. Here
 //! an object is read directly if its tag is the first field, as this library writes it, and copied otherwise.

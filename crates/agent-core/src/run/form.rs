@@ -11,10 +11,9 @@ use std::fmt;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Misplaced, Run};
+use super::{AppliedInput, Misplaced, Run};
 use crate::event::AgentEvent;
 use crate::identity::Timestamp;
-use crate::journal::{AppliedInput, JournalEntry};
 use crate::tagged::{self, Tagged};
 
 /// The form of the JSON of a [`Run`] and of its inputs that this version writes and reads. A version that changes the
@@ -49,8 +48,7 @@ pub struct Checkpoint {
 /// What one journal entry replays: the inputs that were applied, with their times and their form.
 ///
 /// ```
-/// use agent_core::journal::AppliedInput;
-/// use agent_core::run::{Input, Recorded, Run, RunSetup};
+/// use agent_core::run::{AppliedInput, Input, Recorded, Run, RunSetup};
 /// use agent_core::{History, Timestamp};
 ///
 /// let mut events = Vec::new();
@@ -166,12 +164,6 @@ impl Recorded {
     /// Returns the error of the first input that the run does not accept. The inputs before it have been applied.
     pub fn replay(self, run: &mut Run, out: &mut Vec<AgentEvent>) -> Result<(), Misplaced> {
         self.inputs.into_iter().try_for_each(|applied| run.apply(applied.now, applied.input, out))
-    }
-}
-
-impl From<&JournalEntry<'_>> for Recorded {
-    fn from(entry: &JournalEntry<'_>) -> Self {
-        Self::new(entry.now, entry.inputs.to_vec())
     }
 }
 

@@ -8,7 +8,7 @@ use super::queues::{QueueKind, QueueMode, Queued};
 use crate::budget::{BudgetRefusal, BudgetSnapshot, Spending};
 use crate::event::Answer;
 use crate::history::Splice;
-use crate::identity::{QuestionId, ToolCallId};
+use crate::identity::{QuestionId, Timestamp, ToolCallId};
 use crate::message::{AssistantMessage, Content, StopReason, Usage};
 use crate::prefix::CacheBreak;
 use crate::provider::{ErrorKind, ProviderError, ReplyLog};
@@ -177,6 +177,16 @@ impl Input {
     pub fn abort(partial: Option<PartialReply>) -> Self {
         Self::Abort { partial: partial.map(Box::new), interrupted: None }
     }
+}
+
+/// An input that was applied to a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AppliedInput {
+    /// The time at which the input was applied.
+    pub now: Timestamp,
+    /// The input that was applied.
+    pub input: Input,
 }
 
 /// The verdict of a gate.

@@ -6,8 +6,7 @@ use super::{Checkpoint, FORM, FormError, ReadError, Recorded};
 use crate::event::AgentEvent;
 use crate::history::History;
 use crate::identity::Timestamp;
-use crate::journal::AppliedInput;
-use crate::run::{CompactionTask, Input, Phase, Run, RunSetup};
+use crate::run::{AppliedInput, CompactionTask, Input, Phase, Run, RunSetup};
 
 fn run() -> Run {
     let mut events: Vec<AgentEvent> = Vec::new();

@@ -27,7 +27,8 @@ use async_trait::async_trait;
 use crate::event::AgentEvent;
 use crate::identity::Timestamp;
 use crate::provider::error::BoxError;
-use crate::run::{Input, Run};
+pub use crate::run::AppliedInput;
+use crate::run::{Recorded, Run};
 
 /// Records the inputs and events of a run durably.
 #[async_trait]
@@ -74,15 +75,6 @@ impl<'a> GroupEntry<'a> {
     }
 }
 
-/// An input that was applied to a run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AppliedInput {
-    /// The time at which the input was applied.
-    pub now: Timestamp,
-    /// The input that was applied.
-    pub input: Input,
-}
-
 /// The inputs applied since the previous entry (none for the start), the events they caused, and the run after them.
 ///
 /// Most entries contain one input. Inputs between which the driver performed nothing are combined: the start of a
@@ -112,6 +104,13 @@ impl<'a> JournalEntry<'a> {
         durability: Durability,
     ) -> Self {
         Self { now: run.now(), inputs, events, run, durability }
+    }
+}
+
+/// Copies the inputs of an entry, which replay it.
+impl From<&JournalEntry<'_>> for Recorded {
+    fn from(entry: &JournalEntry<'_>) -> Self {
+        Self::new(entry.now, entry.inputs.to_vec())
     }
 }
 

@@ -61,6 +61,7 @@ pub mod retry;
 pub mod route;
 pub mod run;
 mod shared;
+mod tagged;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod tool;

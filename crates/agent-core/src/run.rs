@@ -26,6 +26,7 @@ mod abort;
 mod budget;
 mod checkpoint;
 mod explicit_null;
+mod form;
 mod gate;
 mod input;
 mod model_call;
@@ -33,6 +34,7 @@ mod open_calls;
 mod policy;
 mod queues;
 mod reply;
+mod serial;
 mod setup;
 mod step;
 mod tool_calls;
@@ -56,9 +58,10 @@ use crate::message::{AgentMessage, Usage};
 use crate::route::LostRoutes;
 
 pub use checkpoint::{RestoreError, RunCheckpoint};
+pub use form::{Checkpoint, FORM, FormError, ReadError, Recorded};
 pub use input::{
-    BudgetVerdict, Failure, GateVerdict, Input, InputVerdict, Misplaced, PartialReply, Reply, ReplyError,
-    ToolChange, ToolOutcome, ToolQuestion, ToolVerdict,
+    AppliedInput, BudgetVerdict, Failure, GateVerdict, Input, InputVerdict, Misplaced, PartialReply, Reply,
+    ReplyError, ToolChange, ToolOutcome, ToolQuestion, ToolVerdict,
 };
 pub use policy::{GRACE, LoopPolicy};
 pub use queues::{QueueKind, QueueMode, Queued, SteeringPolicy};
@@ -69,8 +72,9 @@ use budget::BudgetState;
 use open_calls::OpenCalls;
 pub(crate) use queues::Queues;
 
-/// The complete state of one run of the loop.
+/// The complete state of one run of the loop. [`Checkpoint`] writes it for another process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(into = "serial::RunForm", try_from = "serial::RunForm")]
 pub struct Run {
     setup: Arc<RunSetup>,
     now: Timestamp,
@@ -83,11 +87,8 @@ pub struct Run {
     tracker: ExecutionTracker,
     context: ContextTracker,
     usage: Usage,
-    #[serde(default, skip_serializing_if = "Usage::is_zero")]
     tool_usage: Usage,
-    #[serde(default, skip_serializing_if = "LostRoutes::is_empty")]
     lost_routes: LostRoutes,
-    #[serde(default, skip_serializing_if = "BudgetState::is_empty")]
     budget: BudgetState,
     turn: Turn,
     phase: Phase,
@@ -95,7 +96,7 @@ pub struct Run {
 
 /// The state of the open or next turn.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 struct Turn {
     /// The index of the turn, from 0.
     index: u32,
@@ -135,6 +136,7 @@ enum Intake {
 
 /// The input that the run waits for. A checkpoint has the same phases with another form of the open calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 enum Phase<Calls = Box<OpenCalls>> {
     /// The run waits for the verdict of a gate.
     Gate(GateAt),

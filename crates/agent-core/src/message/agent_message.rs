@@ -1,5 +1,6 @@
 //! Messages in an agent's history: those that the model receives, and notes that only the program reads.
 
+mod read;
 mod written;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ use super::{AssistantMessage, Message};
 use crate::identity::{Timestamp, TurnId};
 
 /// A message in an agent's history.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum AgentMessage {
@@ -20,15 +21,12 @@ pub enum AgentMessage {
 }
 
 /// A message for the model, with the turn in which it entered the history.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LlmMessage {
     /// The message that the model receives.
-    #[serde(flatten)]
     pub message: Message,
     /// The turn in which the message entered; `None` for messages that the caller put into the history.
-    #[serde(default)]
     pub turn_id: Option<TurnId>,
 }
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -167,10 +166,20 @@ impl<'de> Deserialize<'de> for ToolArguments {
             arguments_text: Option<String>,
         }
         let wire = Wire::deserialize(deserializer)?;
-        match (wire.arguments_text, wire.arguments) {
+        Self::from_parts(wire.arguments, wire.arguments_text)
+    }
+}
+
+impl ToolArguments {
+    /// Creates arguments from their value and their text as they are written.
+    pub(crate) fn from_parts<E: serde::de::Error>(
+        value: Option<Value>,
+        text: Option<String>,
+    ) -> Result<Self, E> {
+        match (text, value) {
             (Some(text), _) => Ok(Self::from_text(text)),
             (None, Some(value)) => Ok(Self::from(value)),
-            (None, None) => Err(D::Error::missing_field("arguments")),
+            (None, None) => Err(E::missing_field("arguments")),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The content blocks of a message.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use super::ToolArguments;
 use crate::identity::{ToolCallId, ToolName};
+use crate::tagged::{self, Tagged};
 
 /// One content block of a message.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Content {
@@ -70,7 +72,7 @@ pub struct ThinkingContent {
 }
 
 /// A request of the model to run a tool.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolCall {
@@ -94,7 +96,56 @@ pub struct OpaqueContent {
     /// The provider's name for this kind of block.
     pub kind: String,
     /// The block as it is sent back.
-    pub data: serde_json::Value,
+    pub data: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum ContentType {
+    Text,
+    Image,
+    Thinking,
+    ToolCall,
+    Opaque,
+}
+
+impl Tagged for Content {
+    const TAG: &'static str = "type";
+    type Tag = ContentType;
+
+    fn read<'de, D: Deserializer<'de>>(kind: ContentType, fields: D) -> Result<Self, D::Error> {
+        Ok(match kind {
+            ContentType::Text => Self::Text(TextContent::deserialize(fields)?),
+            ContentType::Image => Self::Image(ImageContent::deserialize(fields)?),
+            ContentType::Thinking => Self::Thinking(ThinkingContent::deserialize(fields)?),
+            ContentType::ToolCall => Self::ToolCall(ToolCall::deserialize(fields)?),
+            ContentType::Opaque => Self::Opaque(OpaqueContent::deserialize(fields)?),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        tagged::deserialize(deserializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolCall {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Wire {
+            id: ToolCallId,
+            name: ToolName,
+            arguments: Option<Value>,
+            #[serde(alias = "arguments_text")]
+            arguments_text: Option<String>,
+            signature: Option<String>,
+        }
+        let wire = Wire::deserialize(deserializer)?;
+        let arguments = ToolArguments::from_parts(wire.arguments, wire.arguments_text)?;
+        Ok(Self { id: wire.id, name: wire.name, arguments, signature: wire.signature })
+    }
 }
 
 impl Content {
@@ -144,7 +195,7 @@ impl Content {
 
     /// Creates a block that is not interpreted.
     #[must_use]
-    pub fn opaque(kind: impl Into<String>, data: serde_json::Value) -> Self {
+    pub fn opaque(kind: impl Into<String>, data: Value) -> Self {
         Self::Opaque(OpaqueContent { kind: kind.into(), data })
     }
 

@@ -2,13 +2,13 @@
 
 mod tool;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::queues::{QueueKind, QueueMode, Queued};
 use crate::budget::{BudgetRefusal, BudgetSnapshot, Spending};
 use crate::event::Answer;
 use crate::history::Splice;
-use crate::identity::{QuestionId, ToolCallId};
+use crate::identity::{QuestionId, Timestamp, ToolCallId};
 use crate::message::{AssistantMessage, Content, StopReason, Usage};
 use crate::prefix::CacheBreak;
 use crate::provider::{ErrorKind, ProviderError, ReplyLog};
@@ -16,7 +16,7 @@ pub use tool::{ToolChange, ToolOutcome, ToolQuestion, ToolVerdict};
 
 /// A result or a request that the driver reports to the run. Each input is journaled together with its time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "input", rename_all = "snake_case")]
+#[serde(tag = "input", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Input {
     /// A message was queued. Accepted until the run ends.
@@ -66,6 +66,7 @@ pub enum Input {
         verdict: BudgetVerdict,
     },
     /// A reply began to arrive.
+    #[serde(deserialize_with = "without_fields")]
     ReplyStarted,
     /// The request of the current model call differs from the last one in its prefix.
     CacheBroke {
@@ -85,8 +86,10 @@ pub enum Input {
         partial: Option<Box<PartialReply>>,
     },
     /// The delay before the next attempt is over.
+    #[serde(deserialize_with = "without_fields")]
     Slept,
     /// All messages that were queued until the end of the turn was delivered have been applied.
+    #[serde(deserialize_with = "without_fields")]
     QueuesRead,
     /// The decision about a tool call: it starts, waits for an answer, or is denied.
     ToolBegan {
@@ -135,6 +138,14 @@ pub enum Input {
     },
 }
 
+/// Reads an input without fields. Serde would ignore the fields of one.
+fn without_fields<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Nothing {}
+    Nothing::deserialize(deserializer).map(|Nothing {}| ())
+}
+
 impl Input {
     /// Returns the name of the input in messages and journals.
     #[must_use]
@@ -169,6 +180,16 @@ impl Input {
     pub fn abort(partial: Option<PartialReply>) -> Self {
         Self::Abort { partial: partial.map(Box::new), interrupted: None }
     }
+}
+
+/// An input that was applied to a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AppliedInput {
+    /// The time at which the input was applied.
+    pub now: Timestamp,
+    /// The input that was applied.
+    pub input: Input,
 }
 
 /// The verdict of a gate.

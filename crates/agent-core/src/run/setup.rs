@@ -16,6 +16,7 @@ use crate::shared::Shared;
 
 /// The setup of a run. It determines the decisions of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RunSetup {
     /// The id of the agent.

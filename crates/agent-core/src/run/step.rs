@@ -10,7 +10,11 @@ use crate::identity::StepKey;
 use crate::message::ToolCall;
 
 /// The next step that the driver performs. Its key is the same in every process that reaches the step.
-#[derive(Debug, Clone, PartialEq)]
+///
+/// A step serializes with the whole conversation that it needs, so that another process can perform it. A driver that
+/// has the [`Run`] stores the run or its inputs instead.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "step", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Step {
     /// Call the hooks of a gate and apply [`Input::GateDecided`](super::Input), or `Filtered` for the prompts.
@@ -92,7 +96,8 @@ pub enum Step {
 }
 
 /// A point at which hooks are called.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Gate {
     /// Before the loop starts.
@@ -120,7 +125,8 @@ pub struct CompactionTask {
 }
 
 /// A call that has no outcome yet.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PendingCall {
     /// The key of the call, the same after a crash and a resume. Tools receive it as an idempotency key.
@@ -130,20 +136,41 @@ pub struct PendingCall {
     /// The stage of the call.
     pub stage: CallStage,
     /// Whether the user allowed the call although a budget limit is reached.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
 }
 
+impl PendingCall {
+    /// Creates a call in this stage. `forced` is `false`.
+    ///
+    /// ```
+    /// use agent_core::ToolCall;
+    /// use agent_core::run::{CallStage, PendingCall};
+    ///
+    /// let call = ToolCall::new("call_1", "read_file", serde_json::json!({"path": "src/lib.rs"}));
+    /// let pending = PendingCall::new("tool-0-call_1", call, CallStage::New);
+    /// let written = serde_json::to_string(&pending)?;
+    /// assert_eq!(serde_json::from_str::<PendingCall>(&written)?, pending);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[must_use]
+    pub fn new(key: impl Into<StepKey>, call: ToolCall, stage: CallStage) -> Self {
+        Self { key: key.into(), call, stage, forced: false }
+    }
+}
+
 /// The stage of a call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CallStage {
     /// Nothing has been decided about the call.
     New,
     /// The user allowed the call, possibly with other arguments. Hooks and policies are not called again.
-    Approved(Option<Value>),
+    Approved(#[serde(with = "super::explicit_null")] Option<Value>),
     /// The call started, with these arguments if they differ from those that the model sent. When a driver resumes a
     /// run, this call was interrupted.
-    Began(Option<Value>),
+    Began(#[serde(with = "super::explicit_null")] Option<Value>),
     /// The call ended, and the hook that may change its result has not been called.
     Ended,
 }

@@ -157,6 +157,36 @@ fn check_state(run: &Run, events: &[AgentEvent]) {
     }
 }
 
+/// Returns the life's run before its last input, as JSON.
+fn nearly_ended() -> (Run, serde_json::Value) {
+    let mut events = Vec::new();
+    let mut run = begin(&mut events);
+    let inputs = life();
+    for input in inputs.into_iter().rev().skip(1).rev() {
+        run.apply(Timestamp(10), input, &mut events).unwrap();
+    }
+    let json = serde_json::to_value(&run).unwrap();
+    (run, json)
+}
+
+#[test]
+fn messages_of_a_run_are_written_as_positions_and_may_be_whole() {
+    let (run, mut json) = nearly_ended();
+    assert_eq!(json["new_messages"], json!([[0, run.history().len()]]));
+    json["new_messages"] = serde_json::to_value(run.new_messages()).unwrap();
+    assert_eq!(serde_json::from_value::<Run>(json).unwrap(), run, "as earlier versions wrote it");
+}
+
+#[test]
+fn positions_that_are_not_in_the_history_are_refused() {
+    let (_, json) = nearly_ended();
+    for bad in [json!([0, 1_000]), json!([2, 1]), json!([0]), json!([0, 1, 2]), json!("all")] {
+        let mut json = json.clone();
+        json["new_messages"] = json!([bad]);
+        assert!(serde_json::from_value::<Run>(json).is_err(), "{bad}");
+    }
+}
+
 /// B-190.
 #[test]
 fn every_state_of_a_life_is_plain_data_and_refuses_what_does_not_fit() {

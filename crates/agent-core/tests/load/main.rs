@@ -3,6 +3,9 @@
 #[cfg(test)]
 mod long;
 #[cfg(test)]
+#[path = "../support/long_run.rs"]
+mod long_run;
+#[cfg(test)]
 mod many;
 #[cfg(test)]
 #[path = "../tools/room.rs"]

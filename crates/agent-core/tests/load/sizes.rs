@@ -4,11 +4,11 @@ use std::mem::{size_of, size_of_val};
 use std::sync::Arc;
 
 use agent_core::drive::drive;
-use agent_core::run::{Input, Run, RunSetup, Step};
+use agent_core::run::{Checkpoint, Input, Run, RunSetup, Step};
 use agent_core::testing::ScriptedProvider;
 use agent_core::{
-    AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, CancellationToken, Content, EventSender,
-    History, ModelConfig, StreamDelta, Timestamp, ToolResult, agent_loop,
+    AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, CancellationToken, Content, Entry, EventSender,
+    History, MessageRef, ModelConfig, StreamDelta, Timestamp, ToolResult, agent_loop,
 };
 
 #[track_caller]
@@ -75,6 +75,20 @@ fn a_clone_of_a_run_shares_everything_that_grows() {
     );
     let Step::CallModel { history: shown, .. } = run.next() else { panic!() };
     assert_eq!(shown.shared_units(run.history()), 1_100, "and so does a step");
+}
+
+/// A whole run contains each of its messages once, and its reader shares them again.
+#[test]
+fn a_whole_run_contains_each_message_once() {
+    let run = crate::long_run::run_of(1_000).unwrap();
+    let json = serde_json::to_string(&Checkpoint::of(&run)).unwrap();
+    check("a whole run of 1,000 turns", json.len(), 700_000);
+    assert_eq!(json.matches("src/file_512.rs").count(), 1);
+    let read = Checkpoint::from_json(&json).unwrap().into_run();
+    assert_eq!(read, run);
+    let in_history = read.history().entries().map(Entry::shared);
+    assert_eq!(read.new_messages().len(), 2_001);
+    assert!(read.new_messages().iter().zip(in_history).all(|(new, entry)| MessageRef::same(new, entry)));
 }
 
 /// The light form does not grow with the conversation.

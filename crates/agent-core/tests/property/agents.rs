@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agent_core::fold::Fold;
 use agent_core::journal::{AppliedInput, Journal, JournalEntry, JournalError};
-use agent_core::run::Run;
+use agent_core::run::{Recorded, Run};
 use agent_core::testing::{
     ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript,
 };
@@ -174,8 +174,11 @@ struct Kept {
 #[async_trait::async_trait]
 impl Journal for Keeping {
     async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
-        let kept =
-            Kept { inputs: entry.inputs.to_vec(), events: entry.events.to_vec(), run: entry.run.clone() };
+        let kept = Kept {
+            inputs: Recorded::from(&entry).inputs,
+            events: entry.events.to_vec(),
+            run: entry.run.clone(),
+        };
         self.0.lock().unwrap().push(kept);
         Ok(())
     }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent_core::fold::Fold;
-use agent_core::run::{Input, Run, RunCheckpoint, RunSetup, Step};
+use agent_core::journal::AppliedInput;
+use agent_core::run::{Checkpoint, Input, Recorded, Run, RunCheckpoint, RunSetup, Step};
 use agent_core::testing::assert_well_formed;
-use agent_core::{AgentEvent, Entry, History, Timestamp};
+use agent_core::{AgentEvent, Entry, History, MessageRef, Timestamp};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
@@ -41,7 +42,7 @@ struct Machine<'t> {
     run: Run,
     fold: Fold,
     events: Vec<AgentEvent>,
-    journal: Vec<(Timestamp, Input)>,
+    journal: Vec<AppliedInput>,
     now: u64,
     ids: Vec<String>,
     tally: &'t Tally,
@@ -80,6 +81,9 @@ impl<'t> Machine<'t> {
         }
         let mut light = run.checkpoint();
         if self.written {
+            let text = serde_json::to_string(&step).unwrap();
+            let read: Step = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
+            assert_eq!(read, step, "a step can be written down and read");
             let text = serde_json::to_string(&light).unwrap();
             light = serde_json::from_str::<RunCheckpoint>(&text).unwrap();
         }
@@ -96,9 +100,10 @@ impl<'t> Machine<'t> {
     fn apply(&mut self, now: Timestamp, input: Input) -> bool {
         let mut copy = self.run.clone();
         if self.written {
-            let text = serde_json::to_string(&self.run).unwrap();
-            copy = serde_json::from_str(&text).unwrap();
+            let text = serde_json::to_string(&Checkpoint::of(&self.run)).unwrap();
+            copy = Checkpoint::from_json(&text).unwrap_or_else(|e| panic!("{e}: {text}")).into_run();
             assert_eq!(copy, self.run, "written down and read, it is the same");
+            assert_eq!(shared(&copy), shared(&self.run), "and shares the same messages");
         }
         let before = self.run.clone();
         let (mut said, mut said_by_copy) = (Vec::new(), Vec::new());
@@ -134,7 +139,7 @@ impl<'t> Machine<'t> {
             self.fold.push(event).unwrap();
         }
         self.events.extend(said);
-        self.journal.push((now, input));
+        self.journal.push(AppliedInput { now, input });
         self.look();
         true
     }
@@ -182,17 +187,22 @@ impl<'t> Machine<'t> {
         // The journal gives the same again.
         let mut journal = self.journal.clone();
         if self.written {
-            let text = serde_json::to_string(&journal).unwrap();
-            journal = serde_json::from_str(&text).unwrap();
+            let text = serde_json::to_string(&Recorded::new(self.run.now(), journal)).unwrap();
+            journal = Recorded::from_json(&text).unwrap_or_else(|e| panic!("{e}: {text}")).inputs;
             assert_eq!(journal, self.journal);
         }
         let mut said = Vec::new();
-        for (now, input) in journal {
-            first.apply(now, input, &mut said).unwrap();
-        }
+        Recorded::new(self.run.now(), journal).replay(&mut first, &mut said).unwrap();
         assert_eq!(first, self.run, "the journal gives the same state");
         assert!(self.events.ends_with(&said), "the journal gives the same events");
     }
+}
+
+/// The positions of the run's messages in its history; the open reply is after the last one.
+fn shared(run: &Run) -> Vec<Option<usize>> {
+    let held: Vec<_> = run.history().entries().map(Entry::shared).chain(run.open_reply()).collect();
+    let place = |new: &MessageRef| held.iter().rposition(|held| MessageRef::same(held, new));
+    run.new_messages().iter().map(place).collect()
 }
 
 #[track_caller]

@@ -251,7 +251,9 @@ fn record_of_setup_value(setup: &Value, loop_id: &LoopId, now: Timestamp) -> Res
     let id = |key: &str| {
         setup.get(key).and_then(Value::as_str).ok_or_else(|| format!("the loop's setup has no {key}"))
     };
-    Ok(LoopRecord::new(loop_id.clone(), id("session_id")?.into(), id("agent_id")?.into(), now))
+    let mut record = LoopRecord::new(loop_id.clone(), id("session_id")?.into(), id("agent_id")?.into(), now);
+    record.parent_loop_id = setup.get("parent_loop_id").and_then(Value::as_str).map(LoopId::from);
+    Ok(record)
 }
 
 fn read_list<T: serde::de::DeserializeOwned>(value: Option<Value>) -> Result<Vec<T>, String> {

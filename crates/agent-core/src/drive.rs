@@ -52,10 +52,10 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+pub use crate::provider::{MAX_REPLY_BLOCKS, MAX_REPLY_BYTES, MAX_REPLY_CALLS};
 pub use channel::{EventReceiver, EventSender, event_channel, merging_channel};
 pub use config::{AgentContext, AgentLoopConfig, Services};
 pub use services::RunServices;
-pub use shell::MAX_REPLY_BYTES;
 pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};
 
 pub(crate) use config::{LoopIds, run_setup};

@@ -12,8 +12,6 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-pub use model_calls::MAX_REPLY_BYTES;
-
 use super::budget_meter::{BudgetMeter, PlannedCall};
 use super::config::AgentLoopConfig;
 use super::interrupt::Interrupt;

@@ -19,22 +19,17 @@ use crate::journal::Durability;
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, Message, StopReason};
 use crate::prefix::Found;
 use crate::provider::{
-    Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, ReplyLog, StreamEvent,
+    Completion, ErrorKind, EventSink, ModelRequest, ProviderError, ReplyLimit, ReplyLog, StreamEvent,
     StreamProvider,
 };
 use crate::run::{Failure, Input, PartialReply, Reply};
-
-/// Maximum size of one reply in bytes: its text, thinking and tool arguments together. A larger reply fails with
-/// [`ErrorKind::Other`].
-pub const MAX_REPLY_BYTES: usize = 64 << 20;
 
 /// What one poll of the provider delivered.
 #[derive(Default)]
 struct Inbox {
     begun: bool,
     events: Vec<AgentEvent>,
-    /// The size of the reply so far, in bytes.
-    bytes: usize,
+    exceeded: Option<ReplyLimit>,
 }
 
 /// The result of polling the provider.
@@ -161,8 +156,12 @@ impl Shell {
         let loop_id = self.run().map_or_else(|| LoopId::from(""), |r| r.loop_id().clone());
         let inbox = Mutex::new(Inbox::default());
         let mut sink = |event: StreamEvent<'_>| {
-            log.push(&event);
+            let pushed = log.try_push(&event);
             let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(limit) = pushed {
+                inbox.exceeded = Some(limit);
+                return;
+            }
             let (content_index, delta) = match event {
                 StreamEvent::Start { .. } => {
                     inbox.begun = true;
@@ -179,10 +178,6 @@ impl Shell {
                 }
                 _ => return,
             };
-            let (StreamDelta::Text { text }
-            | StreamDelta::Thinking { text }
-            | StreamDelta::ToolCallDelta { text }) = &delta;
-            inbox.bytes = inbox.bytes.saturating_add(text.len());
             // Deltas before the start of the reply are logged but not delivered.
             if inbox.begun {
                 inbox.events.push(AgentEvent::MessageUpdate {
@@ -216,10 +211,12 @@ impl Shell {
                     undelivered.extend(arrived);
                 }
                 let waiting = !undelivered.is_empty() || (inbox.begun && !started);
-                let exceeded = inbox.bytes > MAX_REPLY_BYTES;
+                let exceeded = inbox.exceeded;
                 drop(inbox);
                 match end {
-                    Poll::Pending if exceeded => Poll::Ready(Polled::End(Ok(Err(too_long(request))))),
+                    Poll::Pending | Poll::Ready(Ok(Ok(_))) if let Some(limit) = exceeded => {
+                        Poll::Ready(Polled::End(Ok(Err(limit.error_of(&request.model)))))
+                    }
                     Poll::Ready(end) => Poll::Ready(Polled::End(end.map_err(|p| panic_text(&*p)))),
                     Poll::Pending if waiting => Poll::Ready(Polled::Some),
                     Poll::Pending if cancel.is_cancelled() => Poll::Ready(Polled::Cancelled),
@@ -266,12 +263,4 @@ impl Shell {
             }
         }
     }
-}
-
-/// Returns the error of a reply that exceeds [`MAX_REPLY_BYTES`].
-fn too_long(request: &ModelRequest) -> ProviderError {
-    let context = ErrorContext::new(format!("the reply is longer than {} MiB", MAX_REPLY_BYTES >> 20))
-        .with_target(&request.model.provider, &request.model.id)
-        .with_advice("request less at once, or check the server behind the address");
-    ProviderError::new(ErrorKind::Other, context)
 }

@@ -39,6 +39,7 @@ mod observers;
 mod output;
 mod panics;
 mod patience;
+pub mod perform;
 mod request;
 mod services;
 mod shell;
@@ -55,6 +56,7 @@ use tokio_util::sync::CancellationToken;
 pub use crate::provider::{MAX_REPLY_BLOCKS, MAX_REPLY_BYTES, MAX_REPLY_CALLS};
 pub use channel::{EventReceiver, EventSender, event_channel, merging_channel};
 pub use config::{AgentContext, AgentLoopConfig, Services};
+pub use perform::Performer;
 pub use services::RunServices;
 pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};
 

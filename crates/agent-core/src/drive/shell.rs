@@ -8,22 +8,20 @@ use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::budget_meter::{BudgetMeter, PlannedCall};
+use super::Outcome;
 use super::config::AgentLoopConfig;
 use super::interrupt::Interrupt;
 use super::journaling::{Journaling, is_delivered};
 use super::mailbox::Mailbox;
 use super::output::Output;
 use super::patience::Patience;
-use super::{Outcome, compaction, gates};
+use super::perform::Performer;
 use crate::environment::BoxFuture;
 use crate::event::{AgentEvent, Question};
 use crate::history::{Entry, History, HistoryError, MessageRef};
-use crate::identity::Timestamp;
 use crate::message::AgentMessage;
 use crate::prefix::Prefixes;
 use crate::provider::ReplyLog;
@@ -73,14 +71,8 @@ enum Start {
 
 /// Drives one run. Dropping the shell while it holds the run interrupts the run.
 pub(crate) struct Shell {
-    pub(super) config: Arc<AgentLoopConfig>,
-    pub(super) tools: Tools,
-    pub(super) system_prompt: Arc<str>,
+    pub(super) performer: Performer,
     pub(super) output: Output,
-    /// Cancelled when the step is to be ended: by an abort, or because the run reached its maximum duration.
-    pub(super) cancel: CancellationToken,
-    /// The caller's token, whose child `cancel` is.
-    aborted: CancellationToken,
     pub(super) mailbox: Option<Arc<Mailbox>>,
     /// The run, while it is being driven. A run that is still here when the shell is dropped is interrupted.
     pub(super) run: Option<Run>,
@@ -90,10 +82,6 @@ pub(crate) struct Shell {
     arriving: Option<ReplyLog>,
     /// Whether the run has emitted `AgentStart`, in this shell or an earlier one.
     started: bool,
-    /// The budget accounts of the run; `None` without a budget.
-    budget: Option<Box<BudgetMeter>>,
-    /// The last requests, to detect cache breaks.
-    prefixes: Prefixes,
     /// When the abort was noticed, see [`Patience`].
     aborted_at: OnceLock<u64>,
     /// The first action of the shell. It is a field and not an argument, because each nested future would hold a copy.
@@ -111,19 +99,13 @@ impl Shell {
     ) -> Box<Self> {
         // Boxed at once, because each future that the shell passes through would otherwise reserve memory for it.
         Box::new(Self {
-            config,
-            tools,
-            system_prompt,
+            performer: Performer::with_prefixes(config, tools, system_prompt, cancel, prefixes),
             output,
-            cancel: cancel.child_token(),
-            aborted: cancel,
             mailbox: None,
             run: None,
             journaling: Journaling::default(),
             arriving: None,
             started: false,
-            budget: None,
-            prefixes,
             aborted_at: OnceLock::new(),
             start: Start::Resume(None),
         })
@@ -147,7 +129,7 @@ impl Shell {
 
     fn load(mut self: Box<Self>, run: Run, events: Vec<AgentEvent>, start: Start) -> Box<Self> {
         self.started = run.has_started();
-        self.budget = BudgetMeter::open(&self.config, &run);
+        self.performer.open(&run);
         self.run = Some(run);
         self.journaling = Journaling::with_events(events);
         self.start = start;
@@ -170,7 +152,7 @@ impl Shell {
     async fn drive(&mut self) -> Option<Interrupt> {
         // From the last input on: the time between an interruption and the resumption does not count here.
         let time_left = self.run.as_ref().and_then(|run| run.time_left(run.now()));
-        let time_up = time_left.map(|left| self.config.services.environment.deadline(left));
+        let time_up = time_left.map(|left| self.performer.config.services.environment.deadline(left));
         let interrupt = self.perform_until(time_up).await.err()?;
         tracing::error!(reason = %interrupt, "the run was interrupted");
         // Boxed, because it is rare and would otherwise enlarge the future of every run.
@@ -185,7 +167,7 @@ impl Shell {
         &mut self,
         mut time_up: Option<BoxFuture<'static, ()>>,
     ) -> impl Future<Output = Result<(), Interrupt>> + Send + '_ {
-        let cancel = self.cancel.clone();
+        let cancel = self.performer.step_token().clone();
         async move {
             let mut steps = pin!(self.perform_steps());
             poll_fn(|cx| {
@@ -234,7 +216,7 @@ impl Shell {
     async fn perform_steps(&mut self) -> Result<(), Interrupt> {
         match std::mem::replace(&mut self.start, Start::Resume(None)) {
             Start::Begin => {
-                if self.config.services.journal.is_some() {
+                if self.performer.config.services.journal.is_some() {
                     Box::pin(self.record_start()).await?;
                 }
                 self.deliver().await?;
@@ -246,13 +228,9 @@ impl Shell {
             self.check_mail().await?;
             let Some(run) = &self.run else { return Ok(()) };
             let step = run.next();
-            // A run that was interrupted during an abort is still to be aborted.
-            if (self.cancel.is_cancelled() || run.is_aborting()) && !matches!(step, Step::Done(_)) {
-                self.apply(Input::abort(None)).await?;
-                // This shell executes no calls now, so a second abort closes the calls that are still open.
-                if self.run.as_ref().is_some_and(|r| r.ended().is_none()) {
-                    self.apply(Input::abort(None)).await?;
-                }
+            // A second abort closes the calls that are still open, because this shell executes none now.
+            if let Some(abort) = self.performer.interruption(run) {
+                self.apply(abort).await?;
                 continue;
             }
             // The verdicts on calls are journaled together with the reply that contains the calls, and what follows a
@@ -264,40 +242,29 @@ impl Shell {
             match step {
                 // Rare steps are boxed: many runs wait for a model at once, and each reserves memory for its largest
                 // step.
-                Step::Gate { gate, .. } => {
-                    let verdict = gates::evaluate(gate, run, &self.config.hooks, &self.cancel);
-                    let input = Box::pin(verdict).await;
-                    self.apply(input).await?
+                Step::Gate { .. } => {
+                    let input = Box::pin(self.performer.gate(run)).await;
+                    self.apply_some(input).await?
                 }
-                Step::CallModel { history, key, attempt, route, max_output, .. } => {
-                    self.call_model(history, key, (attempt, route), max_output).await?
+                Step::CallModel { .. } => {
+                    drop(step);
+                    self.call_model().await?
                 }
-                Step::Reserve { history, route, tokens, reported, forced, .. } => {
-                    let call = PlannedCall {
-                        history: &history,
-                        system_prompt: &self.system_prompt,
-                        tools: self.tools.definitions(),
-                        route,
-                        tokens,
-                        reported,
-                        forced,
-                    };
-                    let meter = self.budget.as_deref_mut();
-                    let reserved = BudgetMeter::reserve(meter, &self.config, call, &self.cancel);
-                    let input = Box::pin(reserved).await;
-                    self.apply(input).await?
+                Step::Reserve { .. } => {
+                    let input = Box::pin(self.performer.reserve(run)).await;
+                    self.apply_some(input).await?
                 }
-                Step::Sleep { delay_ms, .. } => self.wait(delay_ms).await?,
+                Step::Sleep { .. } => {
+                    let input = Box::pin(self.performer.sleep(run)).await;
+                    self.apply_some(input).await?
+                }
                 // The messages that were queued have been applied above.
                 Step::ReadQueues { .. } => self.apply(Input::QueuesRead).await?,
                 Step::RunTools { calls, .. } => Box::pin(self.run_tools(calls)).await?,
-                Step::Compact { task, history, .. } => {
-                    self.prefixes.compacted();
-                    let (meter, cancel) = (self.budget.as_deref(), &self.cancel);
-                    let compacted = compaction::compact(&self.config, meter, cancel, task, &history);
-                    let input = Box::pin(compacted).await;
-                    drop(history);
-                    self.apply(input).await?
+                Step::Compact { .. } => {
+                    let input = Box::pin(self.performer.compact(run)).await;
+                    drop(step);
+                    self.apply_some(input).await?
                 }
                 Step::AwaitAnswer { questions, .. } => return self.emit_suspended(questions).await,
                 Step::Done(_) => return Ok(()),
@@ -313,15 +280,11 @@ impl Shell {
         self.emit(AgentEvent::RunSuspended { loop_id, questions }).await
     }
 
-    /// Waits before the next attempt.
-    async fn wait(&mut self, delay_ms: u64) -> Result<(), Interrupt> {
-        let sleep = self.config.services.environment.sleep(Duration::from_millis(delay_ms));
-        let slept = tokio::select! {
-            biased;
-            () = sleep => true,
-            () = self.cancel.cancelled() => false,
-        };
-        self.apply(if slept { Input::Slept } else { Input::abort(None) }).await
+    async fn apply_some(&mut self, input: Option<Input>) -> Result<(), Interrupt> {
+        match input {
+            Some(input) => self.apply(input).await,
+            None => Ok(()),
+        }
     }
 
     /// Applies the messages that the handle and the caller's sources have queued.
@@ -330,8 +293,8 @@ impl Shell {
         if !self.is_open() {
             return Ok(());
         }
-        for queued in poll_sources(&self.config) {
-            self.apply_lenient(Input::Queue { queued }).await?;
+        for input in self.performer.queued() {
+            self.apply_lenient(input).await?;
         }
         while self.is_open()
             && let Some(input) = self.mailbox.as_ref().and_then(|m| m.take_one())
@@ -359,21 +322,12 @@ impl Shell {
         }
     }
 
-    /// Returns the run that is being driven.
-    pub(super) fn run(&self) -> Option<&Run> {
-        self.run.as_ref()
-    }
-
-    pub(super) fn now(&self) -> Timestamp {
-        self.config.services.environment.now()
-    }
-
     /// Returns how long the driver waits for listeners.
     fn patience(&self) -> Patience<'_> {
         Patience {
-            cancel: &self.cancel,
-            environment: &*self.config.services.environment,
-            grace: self.config.policy.grace,
+            cancel: self.performer.step_token(),
+            environment: &*self.performer.config.services.environment,
+            grace: self.performer.config.policy.grace,
             aborted_at: &self.aborted_at,
         }
     }
@@ -384,17 +338,14 @@ impl Shell {
 
     /// Ends the run without waiting. Emits what is undelivered and the end; nothing is journaled.
     fn cut_off(&mut self, reason: &str) {
-        let now = self.config.services.environment.now();
         let Some(run) = &mut self.run else { return };
         let mut events = self.journaling.take_undelivered();
         let mut partial = self.arriving.take().map(|log| Box::new(PartialReply::of(&log)));
         for _ in 0..2 {
             if run.ended().is_none() {
                 let input = Input::Abort { partial: partial.take(), interrupted: Some(reason.to_owned()) };
-                let _ = match &mut self.budget {
-                    None => run.apply(now, input, &mut events),
-                    Some(meter) => meter.apply(run, now, input, &mut events),
-                };
+                let applied = self.performer.stamp(input);
+                let _ = self.performer.apply(run, applied, &mut events);
             }
         }
         for event in events.into_iter().filter(is_delivered) {
@@ -409,7 +360,7 @@ impl Shell {
 impl Drop for Shell {
     fn drop(&mut self) {
         if self.run.is_some() {
-            self.aborted.cancel();
+            self.performer.cancel_token().cancel();
             let panicking = std::thread::panicking();
             self.cut_off(if panicking { "the run's task panicked" } else { "the run's task was dropped" });
             if let Some(run) = self.run.take() {

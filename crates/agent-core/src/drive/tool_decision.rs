@@ -18,13 +18,8 @@ use crate::tool::{AgentTool, Effects, ToolError, ToolResult, Tools};
 const INTERRUPTED_QUESTION: &str =
     "This call had started when the run was interrupted, and its outcome is unknown. Run it again?";
 
-/// The decision about a call.
-pub(super) enum Decision {
-    /// The call runs with these arguments.
-    Run(Box<Allowed>),
-    /// The call does not run now; the verdict says why.
-    Not(ToolVerdict),
-}
+/// The decision about a call: it runs, or the verdict says why it does not run now.
+type Decision = Result<Box<Allowed>, ToolVerdict>;
 
 /// A call that may run, with the properties of its tool that the driver needs.
 pub(super) struct Allowed {
@@ -35,16 +30,14 @@ pub(super) struct Allowed {
     pub(super) limit: Option<Duration>,
 }
 
-impl Decision {
-    /// Queries the tool's effects and time limit for these arguments.
-    fn run(tool: Arc<dyn AgentTool>, arguments: Value, verdict: ToolVerdict) -> Self {
-        let durability = match tool.effects(&arguments) {
-            Effects::Once => Durability::Flushed,
-            Effects::ReadOnly | Effects::Idempotent => Durability::Buffered,
-        };
-        let limit = tool.timeout();
-        Self::Run(Box::new(Allowed { tool, arguments, verdict, durability, limit }))
-    }
+/// Queries the tool's effects and time limit for these arguments.
+fn allowed(tool: Arc<dyn AgentTool>, arguments: Value, verdict: ToolVerdict) -> Decision {
+    let durability = match tool.effects(&arguments) {
+        Effects::Once => Durability::Flushed,
+        Effects::ReadOnly | Effects::Idempotent => Durability::Buffered,
+    };
+    let limit = tool.timeout();
+    Ok(Box::new(Allowed { tool, arguments, verdict, durability, limit }))
 }
 
 /// Decides whether a call runs, and with which arguments. Checks the tool, the arguments, the hooks and the tool's
@@ -52,12 +45,12 @@ impl Decision {
 pub(super) async fn decide(
     config: &AgentLoopConfig,
     tools: &Tools,
-    run: Option<&Run>,
+    run: &Run,
     pending: &PendingCall,
 ) -> Decision {
     let call = &pending.call;
     let Some(tool) = tools.find(call.name.as_str()) else {
-        return Decision::Not(ToolVerdict::deny(ToolError::NotFound(call.name.to_string()).to_string()));
+        return Err(ToolVerdict::deny(ToolError::NotFound(call.name.to_string()).to_string()));
     };
     let tool = Arc::clone(tool);
     let (given, fresh, interrupted) = match &pending.stage {
@@ -73,17 +66,17 @@ pub(super) async fn decide(
     };
     let arguments = match checked {
         Ok(arguments) => arguments,
-        Err(text) => return Decision::Not(ToolVerdict::deny(text)),
+        Err(text) => return Err(ToolVerdict::deny(text)),
     };
     if interrupted && tool.effects(&arguments) == Effects::Once {
-        return Decision::Not(ToolVerdict::Ask(INTERRUPTED_QUESTION.into()));
+        return Err(ToolVerdict::Ask(INTERRUPTED_QUESTION.into()));
     }
     let verdict = given.map_or(ToolVerdict::Allow, ToolVerdict::AllowWith);
     if !fresh {
-        return Decision::run(tool, arguments, verdict);
+        return allowed(tool, arguments, verdict);
     }
     match run_before_tool(config, run, pending, &*tool, arguments).await {
-        Err(result) => Decision::Not(ToolVerdict::Deny(result)),
+        Err(result) => Err(ToolVerdict::Deny(result)),
         Ok(Checked { arguments, changed, mut questions }) => {
             if questions.is_empty() {
                 questions.extend(tool.question(&arguments));
@@ -91,11 +84,11 @@ pub(super) async fn decide(
             if !questions.is_empty() {
                 let question =
                     ToolQuestion { text: questions.join("\n"), arguments: changed.then_some(arguments) };
-                return Decision::Not(ToolVerdict::Ask(question));
+                return Err(ToolVerdict::Ask(question));
             }
             let verdict =
                 if changed { ToolVerdict::AllowWith(arguments.clone()) } else { ToolVerdict::Allow };
-            Decision::run(tool, arguments, verdict)
+            allowed(tool, arguments, verdict)
         }
     }
 }
@@ -132,16 +125,15 @@ struct Checked {
 }
 
 /// Runs the `before_tool` hooks in order. A denial ends the sequence with the call's error result; otherwise the
-/// returned arguments are final, and the questions of all hooks refer to them. Without a run the call is allowed.
+/// returned arguments are final, and the questions of all hooks refer to them.
 async fn run_before_tool(
     config: &AgentLoopConfig,
-    run: Option<&Run>,
+    run: &Run,
     pending: &PendingCall,
     tool: &dyn AgentTool,
     arguments: Value,
 ) -> Result<Checked, Box<ToolResult>> {
     let mut checked = Checked { arguments, changed: false, questions: Vec::new() };
-    let Some(run) = run else { return Ok(checked) };
     let failed = |text: String| Box::new(ToolResult::error(format!("before_tool_execution {text}")));
     for hook in &config.hooks.tool.before {
         let info = ToolCallInfo {

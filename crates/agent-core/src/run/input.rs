@@ -296,7 +296,8 @@ impl PartialReply {
     }
 
     /// Returns the partial reply that a log contains.
-    pub(crate) fn of(log: &ReplyLog) -> Self {
+    #[must_use]
+    pub fn of(log: &ReplyLog) -> Self {
         Self::new(log.partial_content(), log.usage(), log.response_id())
     }
 }

@@ -117,7 +117,8 @@ impl Run {
     }
 
     /// Returns whether a decision about this call is possible now.
-    pub(crate) fn may_begin(&self, id: &ToolCallId) -> bool {
+    #[must_use]
+    pub fn may_begin(&self, id: &ToolCallId) -> bool {
         matches!(&self.phase, Phase::Tools(open) if open.may_begin(id))
     }
 
@@ -129,7 +130,8 @@ impl Run {
     }
 
     /// Returns whether `AgentStart` has been emitted.
-    pub(crate) fn has_started(&self) -> bool {
+    #[must_use]
+    pub fn has_started(&self) -> bool {
         !matches!(
             &self.phase,
             Phase::Gate(GateAt::Loop)
@@ -139,7 +141,8 @@ impl Run {
     }
 
     /// Returns whether the run was aborted and waits for running calls to end.
-    pub(crate) fn is_aborting(&self) -> bool {
+    #[must_use]
+    pub fn is_aborting(&self) -> bool {
         matches!(&self.phase, Phase::Tools(open) if open.aborting)
     }
 
@@ -192,12 +195,14 @@ impl Run {
     }
 
     /// Returns the cost of the run's own calls so far.
-    pub(crate) fn own_spending(&self) -> Spending {
+    #[must_use]
+    pub fn own_spending(&self) -> Spending {
         self.budget.own
     }
 
     /// Returns the reservation for the model call that is being made.
-    pub(crate) fn granted(&self) -> Option<Spending> {
+    #[must_use]
+    pub fn granted(&self) -> Option<Spending> {
         self.budget.granted.as_ref().map(|g| g.amounts)
     }
 

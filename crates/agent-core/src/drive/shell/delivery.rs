@@ -5,7 +5,7 @@ use crate::drive::interrupt::Interrupt;
 use crate::drive::journaling::{Journaled, is_delivered};
 use crate::drive::observers::Observation;
 use crate::event::AgentEvent;
-use crate::journal::{AppliedInput, Durability};
+use crate::journal::Durability;
 use crate::run::{Input, Run};
 
 impl Shell {
@@ -56,20 +56,22 @@ impl Shell {
 
     /// Journals and delivers what earlier inputs left, and returns the proof that everything is journaled.
     pub(in crate::drive) async fn settle(&mut self) -> Result<Journaled, Interrupt> {
-        let proof =
-            self.journaling.settle(self.config.services.journal.as_deref(), self.run.as_ref()).await?;
+        let proof = self
+            .journaling
+            .settle(self.performer.config.services.journal.as_deref(), self.run.as_ref())
+            .await?;
         self.deliver().await?;
         Ok(proof)
     }
 
     /// Returns whether journaling and delivery may be deferred: no listener and no hook runs before the next input.
     fn may_defer(&self) -> bool {
-        let hooks = &self.config.hooks;
+        let hooks = &self.performer.config.hooks;
         let hooked = !hooks.queues.steering.is_empty()
             || !hooks.queues.follow_up.is_empty()
             || !hooks.tool.before.is_empty()
             || !hooks.turn.on_error.is_empty();
-        self.config.services.journal.is_some()
+        self.performer.config.services.journal.is_some()
             && !hooked
             && !self.output.has_listeners()
             && !self.journaling.is_resting_point()
@@ -78,8 +80,8 @@ impl Shell {
     /// Returns whether a turn has ended and nothing can queue a message while its end is delivered: then its end and
     /// the start of the next turn form one journal entry.
     fn may_defer_turn_end(&self) -> bool {
-        let hooks = &self.config.hooks;
-        self.config.services.journal.is_some()
+        let hooks = &self.performer.config.hooks;
+        self.performer.config.services.journal.is_some()
             && self.run.as_ref().is_some_and(Run::is_between_turns)
             && hooks.turn.after.is_empty()
             && hooks.turn.on_error.is_empty()
@@ -90,23 +92,10 @@ impl Shell {
 
     /// Applies an input to the run and the budget. Keeps the input if it has to be journaled.
     fn apply_to_run(&mut self, input: Input) -> Result<(), Interrupt> {
-        let now = self.now();
-        let input = match input {
-            // Only the caller's token and the maximum duration cancel the step.
-            Input::Abort { partial, interrupted: None }
-                if !self.aborted.is_cancelled() && self.cancel.is_cancelled() =>
-            {
-                Input::TimeUp { partial }
-            }
-            other => other,
-        };
         let Some(run) = &mut self.run else { return Ok(()) };
-        let journaled =
-            self.config.services.journal.is_some().then(|| AppliedInput { now, input: input.clone() });
-        match &mut self.budget {
-            None => run.apply(now, input, &mut self.journaling.events)?,
-            Some(meter) => meter.apply(run, now, input, &mut self.journaling.events)?,
-        }
+        let applied = self.performer.stamp(input);
+        let journaled = self.performer.config.services.journal.is_some().then(|| applied.clone());
+        self.performer.apply(run, applied, &mut self.journaling.events)?;
         if let Some(mailbox) = &self.mailbox {
             mailbox.publish(run.queues());
         }
@@ -118,7 +107,7 @@ impl Shell {
 
     /// Journals the start of the run.
     pub(super) async fn record_start(&mut self) -> Result<(), Interrupt> {
-        if let (Some(journal), Some(run)) = (&self.config.services.journal, &self.run) {
+        if let (Some(journal), Some(run)) = (&self.performer.config.services.journal, &self.run) {
             self.journaling.write(&**journal, run).await?;
         }
         Ok(())
@@ -169,13 +158,13 @@ impl Shell {
     /// Collects what the observing hooks receive for an event that is about to be delivered.
     pub(super) fn observe(&mut self, event: &AgentEvent) -> Option<Observation> {
         self.started |= matches!(event, AgentEvent::AgentStart(_));
-        Observation::of(event, &self.config.hooks, self.run.as_ref(), self.started)
+        Observation::of(event, &self.performer.config.hooks, self.run.as_ref(), self.started)
     }
 
     /// Calls the observing hooks after an event has been delivered.
     pub(super) fn notify(&self, observation: Option<Observation>) {
         if let Some(observation) = observation {
-            observation.notify(&self.config.hooks);
+            observation.notify(&self.performer.config.hooks);
         }
     }
 }

@@ -1,0 +1,264 @@
+//! Performs the steps of a run, for the built-in driver and for drivers of your own.
+//!
+//! [`Run::next`] returns a step, a [`Performer`] performs it and returns its results as inputs, and
+//! [`Performer::apply`] applies them. A driver decides only when to record, deliver and wait. `docs/guides/own-driver.md`
+//! contains a complete driver without an async runtime.
+//!
+//! | step | perform with | then apply |
+//! |---|---|---|
+//! | `Gate` | [`Performer::gate`] | the input |
+//! | `Reserve` | [`Performer::reserve`] | the input |
+//! | `CallModel` | [`Performer::model`] and [`ModelCall::perform`] | the inputs, in order |
+//! | `Sleep` | [`Performer::sleep`] | the input |
+//! | `RunTools` | [`Performer::decide`] for each call, then [`Performer::call`] and [`Performer::review`] | each input |
+//! | `ReadQueues` | [`Performer::queued`] | the inputs, then `QueuesRead` |
+//! | `Compact` | [`Performer::compact`] | the input |
+
+mod model;
+mod tools;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+pub use model::{Live, ModelCall};
+pub use tools::{CallProgress, Decision, ReadyCall, ToolCalls};
+
+pub(crate) use model::LiveSink;
+
+use super::budget_meter::{BudgetMeter, PlannedCall};
+use super::config::{AgentContext, AgentLoopConfig, LoopIds, run_setup};
+use super::observers::Observation;
+use super::{compaction, counted, gates, poll_sources};
+use crate::event::AgentEvent;
+use crate::history::{History, HistoryError};
+use crate::identity::{AgentId, LoopId, SessionId};
+use crate::journal::AppliedInput;
+use crate::message::AgentMessage;
+use crate::prefix::Prefixes;
+use crate::run::{Input, Misplaced, Run, RunSetup, Step};
+use crate::tool::Tools;
+
+/// Performs the steps of one run: calls hooks, the model and tools, waits, and returns every result as an [`Input`].
+///
+/// It applies nothing by itself and stores no state of the run, except for its reservations in a budget. A run that was
+/// restored in another process continues with a new `Performer` after [`open`](Self::open).
+pub struct Performer {
+    /// The configuration of the loop.
+    pub config: Arc<AgentLoopConfig>,
+    /// The tools that the model can call.
+    pub tools: Tools,
+    /// The system prompt of the loop.
+    pub system_prompt: Arc<str>,
+    /// Cancelled when the open step must end: by an abort, or because the run reached its maximum duration.
+    cancel: CancellationToken,
+    /// The caller's token, whose child `cancel` is.
+    aborted: CancellationToken,
+    /// The budget accounts of the run; `None` without a budget.
+    budget: Option<Box<BudgetMeter>>,
+    /// The last requests, to detect cache breaks.
+    prefixes: Prefixes,
+}
+
+impl Performer {
+    /// Creates a performer with a cancellation token of its own.
+    #[must_use]
+    pub fn new(
+        config: impl Into<Arc<AgentLoopConfig>>,
+        tools: Tools,
+        system_prompt: impl Into<Arc<str>>,
+    ) -> Self {
+        let (config, system_prompt) = (config.into(), system_prompt.into());
+        Self::with_prefixes(config, tools, system_prompt, CancellationToken::new(), Prefixes::default())
+    }
+
+    /// Creates a performer with the tools and the system prompt of `context`.
+    #[must_use]
+    pub fn for_context(context: &AgentContext, config: impl Into<Arc<AgentLoopConfig>>) -> Self {
+        Self::new(config, context.tools.clone(), context.system_prompt.clone())
+    }
+
+    pub(crate) fn with_prefixes(
+        config: Arc<AgentLoopConfig>,
+        tools: Tools,
+        system_prompt: Arc<str>,
+        aborted: CancellationToken,
+        prefixes: Prefixes,
+    ) -> Self {
+        let cancel = aborted.child_token();
+        Self { config, tools, system_prompt, cancel, aborted, budget: None, prefixes }
+    }
+
+    /// Replaces the token whose cancellation aborts the run.
+    #[must_use]
+    pub fn with_cancel(mut self, cancel: CancellationToken) -> Self {
+        self.cancel = cancel.child_token();
+        self.aborted = cancel;
+        self
+    }
+
+    /// Returns the token whose cancellation aborts the run.
+    #[must_use]
+    pub fn cancel_token(&self) -> &CancellationToken {
+        &self.aborted
+    }
+
+    /// Returns the token that ends the open step.
+    pub(crate) fn step_token(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// Returns the setup of a run with this configuration and these tools. The fields that concern its place in a tree
+    /// of loops are unset and can be assigned.
+    #[must_use]
+    pub fn setup(&self, agent: AgentId, session: SessionId, of_loop: LoopId) -> RunSetup {
+        let ids = LoopIds { agent, session, of_loop, parent: None, group: None };
+        run_setup(&self.config, &self.tools, ids, None)
+    }
+
+    /// Starts a run with these prompts, opens its budget accounts, and appends its first events to `out`.
+    ///
+    /// # Errors
+    /// Returns an error if a prompt cannot enter the conversation alone.
+    pub fn start(
+        &mut self,
+        setup: RunSetup,
+        history: History,
+        prompts: Vec<AgentMessage>,
+        out: &mut Vec<AgentEvent>,
+    ) -> Result<Run, HistoryError> {
+        let prompts = prompts.into_iter().map(|m| counted(&self.config, m)).collect();
+        let now = self.config.services.environment.now();
+        let run = Run::start_queued(setup, history, prompts, poll_sources(&self.config), now, out)?;
+        self.open(&run);
+        Ok(run)
+    }
+
+    /// Opens the budget accounts for a run that another `Performer` started. Without a budget it does nothing.
+    pub fn open(&mut self, run: &Run) {
+        self.budget = BudgetMeter::open(&self.config, run);
+    }
+
+    /// Returns the input with the current time, as it is applied and recorded. An abort becomes `TimeUp` if the maximum
+    /// duration of the run caused it.
+    #[must_use]
+    pub fn stamp(&self, input: Input) -> AppliedInput {
+        let input = match input {
+            // Only the caller's token and the maximum duration cancel the step.
+            Input::Abort { partial, interrupted: None }
+                if !self.aborted.is_cancelled() && self.cancel.is_cancelled() =>
+            {
+                Input::TimeUp { partial }
+            }
+            other => other,
+        };
+        AppliedInput { now: self.config.services.environment.now(), input }
+    }
+
+    /// Applies an input to the run, charges the resulting spending to the budget, and appends the events to `out`.
+    /// To replay recorded inputs, use [`Run::apply`], which charges nothing.
+    ///
+    /// # Errors
+    /// Returns [`Misplaced`] if the run does not expect the input. The run is unchanged then.
+    pub fn apply(
+        &mut self,
+        run: &mut Run,
+        applied: AppliedInput,
+        out: &mut Vec<AgentEvent>,
+    ) -> Result<(), Misplaced> {
+        let AppliedInput { now, input } = applied;
+        match &mut self.budget {
+            None => run.apply(now, input, out),
+            Some(meter) => meter.apply(run, now, input, out),
+        }
+    }
+
+    /// Returns the abort to apply before the next step, if the run is to be aborted: its token was cancelled, its time
+    /// is up, or it was resumed inside of an abort. Apply inputs until this returns `None`.
+    #[must_use]
+    pub fn interruption(&self, run: &Run) -> Option<Input> {
+        let aborts = self.cancel.is_cancelled() || run.is_aborting();
+        (aborts && run.ended().is_none()).then(|| Input::abort(None))
+    }
+
+    /// Ends the open step and the run because the maximum duration has passed. Call it
+    /// [`Run::time_left`] after the run was started or resumed.
+    pub fn time_up(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Returns the messages of the configured steering and follow-up sources as inputs. Apply them before each step
+    /// and before each end of a tool call.
+    #[must_use]
+    pub fn queued(&self) -> Vec<Input> {
+        poll_sources(&self.config).into_iter().map(|queued| Input::Queue { queued }).collect()
+    }
+
+    /// Evaluates the hooks and filters of a [`Step::Gate`]. `None` if that is not the next step of the run.
+    pub async fn gate(&self, run: &Run) -> Option<Input> {
+        let Step::Gate { gate, .. } = run.next() else { return None };
+        Some(gates::evaluate(gate, run, &self.config.hooks, &self.cancel).await)
+    }
+
+    /// Reserves the maximum cost of a model call in the budget for a [`Step::Reserve`]. Waits while only the reservations of other
+    /// runs exceed the limit. `None` if that is not the next step of the run.
+    pub async fn reserve(&mut self, run: &Run) -> Option<Input> {
+        let Step::Reserve { history, route, tokens, reported, forced, .. } = run.next() else { return None };
+        let call = PlannedCall {
+            history: &history,
+            system_prompt: &self.system_prompt,
+            tools: self.tools.definitions(),
+            route,
+            tokens,
+            reported,
+            forced,
+        };
+        Some(BudgetMeter::reserve(self.budget.as_deref_mut(), &self.config, call, &self.cancel).await)
+    }
+
+    /// Prepares the model call of a [`Step::CallModel`]. `None` if that is not the next step of the run.
+    #[must_use]
+    pub fn model(&self, run: &Run) -> Option<ModelCall> {
+        ModelCall::of(self, run)
+    }
+
+    /// Waits for the delay of a [`Step::Sleep`]. `None` if that is not the next step of the run.
+    pub async fn sleep(&self, run: &Run) -> Option<Input> {
+        let Step::Sleep { delay_ms, .. } = run.next() else { return None };
+        let sleep = self.config.services.environment.sleep(Duration::from_millis(delay_ms));
+        let slept = tokio::select! {
+            biased;
+            () = sleep => true,
+            () = self.cancel.cancelled() => false,
+        };
+        Some(if slept { Input::Slept } else { Input::abort(None) })
+    }
+
+    /// Shortens the history for a [`Step::Compact`] with the configured strategy, or with the default one if that fails.
+    /// `None` if that is not the next step of the run.
+    pub async fn compact(&self, run: &Run) -> Option<Input> {
+        let Step::Compact { task, history, .. } = run.next() else { return None };
+        self.prefixes.compacted();
+        let meter = self.budget.as_deref();
+        Some(compaction::compact(&self.config, meter, &self.cancel, task, &history).await)
+    }
+
+    /// Calls the hooks that observe an event: `on_error`, `after_turn` and `after_loop`. Call it for each event after
+    /// it was delivered.
+    pub fn observe(&self, run: &Run, event: &AgentEvent) {
+        if let Some(observation) = Observation::of(event, &self.config.hooks, Some(run), run.has_started()) {
+            observation.notify(&self.config.hooks);
+        }
+    }
+}
+
+impl std::fmt::Debug for Performer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Performer")
+            .field("model", &self.config.model.id)
+            .field("tools", &self.tools.len())
+            .field("aborted", &self.aborted.is_cancelled())
+            .finish_non_exhaustive()
+    }
+}

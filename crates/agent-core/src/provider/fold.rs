@@ -22,9 +22,22 @@ const TEXT_CAPACITY: usize = 128;
 const ENTRY_CAPACITY: usize = 16;
 
 /// Collects the events of one reply.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ReplyLog {
     shared: Arc<Mutex<Log>>,
+}
+
+/// Shows figures, without the text.
+impl fmt::Debug for ReplyLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let log = lock(&self.shared);
+        f.debug_struct("ReplyLog")
+            .field("events", &log.entries.len())
+            .field("blocks", &log.places.len())
+            .field("bytes", &log.text.len())
+            .field("exceeded", &log.exceeded)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The reply as far as it had arrived at one moment. It never changes.
@@ -34,7 +47,7 @@ pub struct MessageSnapshot {
     entries: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Log {
     text: String,
     entries: Vec<Entry>,

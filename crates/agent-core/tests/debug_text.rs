@@ -13,7 +13,7 @@ use std::fmt::Debug;
 
 use agent_core::testing::{ScriptedReply, ScriptedTool};
 use agent_core::{
-    AgentContext, AgentMessage, Branch, BranchSpec, History, Hooks, ReplyLog, StreamEvent, Verdict,
+    AgentContext, AgentMessage, Branch, BranchSpec, History, Hooks, ReplyLog, RunEnd, StreamEvent, Verdict,
     agent_loop_stream, event_channel,
 };
 use serde_json::json;
@@ -59,6 +59,9 @@ async fn no_debug_text_of_a_container_has_a_word_of_the_conversation() {
     check("typed request", &agent.request(PRIVATE).typed::<u32>());
     check("model request", &model.requests()[0]);
     check("units", &history.units().collect::<Vec<_>>());
+    let Some(RunEnd::Completed(reply)) = agent.finish().await else { panic!() };
+    assert_eq!(reply.messages.len(), 2);
+    check("reply of a run", &reply);
     assert_eq!(model.requests().len(), 1);
 
     let config = agent.config();

@@ -1,7 +1,7 @@
 //! Snapshots: the state of an agent as data, from which another process can continue.
 
-use std::fmt;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};

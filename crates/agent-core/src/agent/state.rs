@@ -1,7 +1,7 @@
 //! The state of an agent, and how events change it.
 
-use std::fmt;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;

@@ -3,8 +3,8 @@
 //! The default channel is unbounded, so the loop never waits for its reader. A [`merging_channel`] is bounded:
 //! when its reader is slow, deltas of one block are merged, and no event is dropped.
 
-use std::fmt;
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,11 +1,11 @@
 //! The outcome of a branch.
 
-use std::fmt;
 use crate::drive::AgentContext;
 use crate::event::{Ended, LoopConfigSnapshot, Question};
 use crate::history::{History, MessageRef};
 use crate::identity::LoopId;
 use crate::message::{AssistantMessage, Usage};
+use std::fmt;
 
 /// The outcome of one branch.
 #[derive(Clone)]

@@ -1,7 +1,7 @@
 //! The unit of a history: a message, a reply with its results, or a failed reply.
 
-use std::fmt;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 

@@ -3,8 +3,8 @@
 //! Messages and results are already in the log, and the checkpoint refers to them. It costs O(1) per step, plus the
 //! calls of an open reply.
 
-use std::fmt;
 use std::convert::Infallible;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};

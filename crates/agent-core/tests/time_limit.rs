@@ -185,3 +185,19 @@ async fn tokens_that_a_cache_served_do_not_count() {
     let end = agent.prompt("Hi").unwrap().end().await;
     assert!(matches!(end, RunEnd::Completed(_)), "{end:?}");
 }
+
+/// REQ-061.
+#[tokio::test]
+async fn tokens_that_are_written_to_a_cache_count() {
+    let reply = |id| ScriptedReply::call(id, "work", json!({})).using(Usage::new(100, 10, 20_000, 9_890));
+    let model = ScriptedProvider::new([reply("c1"), reply("c2"), reply("c3")]);
+    let tool = ScriptedTool::new("work", |_, _| async { Ok(ToolResult::text("done")) });
+    let limits = ExecutionLimits::unlimited().with_max_total_tokens(20_000);
+    let agent = BasicAgent::new(ModelConfig::default())
+        .with_provider(model.clone())
+        .with_tool(tool)
+        .with_limits(limits);
+    let end = agent.prompt("Hi").unwrap().end().await;
+    assert!(matches!(end, RunEnd::Stopped(_)), "{end:?}");
+    assert_eq!(model.requests().len(), 2, "each turn counts 10,000");
+}

@@ -54,7 +54,7 @@ async fn ends_on_time(name: &str, agent: BasicAgent, grace: Duration) -> Vec<Age
     events
 }
 
-/// A9, REQ-061, REQ-062.
+/// REQ-061, REQ-062.
 #[tokio::test(start_paused = true)]
 async fn the_limit_ends_a_model_call_and_retains_what_arrived() {
     let latch = Latch::new();
@@ -63,7 +63,6 @@ async fn the_limit_ends_a_model_call_and_retains_what_arrived() {
     assert!(agent_core::testing::transcript(&events).contains("assistant!(half)"), "{events:?}");
 }
 
-/// A9.
 #[tokio::test(start_paused = true)]
 async fn the_limit_ends_a_tool_after_its_grace_period() {
     let deaf = ScriptedTool::new("work", |_, _| async { pending().await });
@@ -80,7 +79,6 @@ async fn the_limit_ends_a_tool_after_its_grace_period() {
     assert!(format!("{events:?}").contains("half of it"));
 }
 
-/// A9.
 #[tokio::test(start_paused = true)]
 async fn the_limit_ends_hooks_delays_and_listeners() {
     let slow =
@@ -115,7 +113,7 @@ fn asking(environment: &ManualEnvironment, replies: impl IntoIterator<Item = Scr
         .configure(|c| c.services.environment = environment)
 }
 
-/// A9: with the default limits, 600 seconds among them.
+/// With the default limits, 600 seconds among them.
 #[tokio::test]
 async fn waiting_for_an_answer_does_not_count() {
     for wait in [11 * 60, 3 * 24 * 60 * 60].map(Duration::from_secs) {
@@ -144,7 +142,7 @@ async fn waiting_for_an_answer_does_not_count() {
     }
 }
 
-/// A9: the time before and after the question counts as before.
+/// The time before and after the question counts as before.
 #[tokio::test]
 async fn the_time_before_the_question_still_counts_after_it() {
     let environment = ManualEnvironment::at(0);
@@ -165,7 +163,7 @@ async fn the_time_before_the_question_still_counts_after_it() {
     assert!(matches!(end, RunEnd::Stopped(_)), "{end:?}");
 }
 
-/// A9: 41 turns of 20,000 cached tokens are below a limit of 200,000.
+/// 41 turns of 20,000 cached tokens are below a limit of 200,000.
 #[tokio::test]
 async fn tokens_that_a_cache_served_do_not_count() {
     let turns = std::sync::atomic::AtomicUsize::new(0);

@@ -277,7 +277,8 @@ async fn deltas_of_every_kind_before_the_start_are_in_the_reply_and_in_no_update
             .and_event(BlockEnd { index: 2 })
     };
     let started = late(early().and_event(Start { response_id: None, model: None }));
-    for (reply, expect) in [(started, ["early late/late", "early late/:1}"].as_slice()), (late(early()), &[])] {
+    for (reply, expect) in [(started, ["early late/late", "early late/:1}"].as_slice()), (late(early()), &[])]
+    {
         let (agent, _) = agent([reply, "done".into()]);
         let tool = ScriptedTool::saying("look", "ok");
         let agent = agent.with_tool(tool.clone());

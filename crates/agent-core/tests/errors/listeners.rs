@@ -126,7 +126,8 @@ async fn a_receiver_that_is_not_read_holds_up_no_tool() {
     let tool = ScriptedTool::saying("t", "ok");
     let (tx, unread) = agent_core::event_channel();
     let model_of_loop = model([call(), "done".into()]);
-    let config = agent_core::AgentLoopConfig::system(Arc::new(model_of_loop), agent_core::ModelConfig::default());
+    let config =
+        agent_core::AgentLoopConfig::system(Arc::new(model_of_loop), agent_core::ModelConfig::default());
     let mut context = agent_core::AgentContext::new("").with_tools(boxed([tool.clone()]));
     let cancel = agent_core::CancellationToken::new();
     agent_core::agent_loop(vec!["go".into()], &mut context, &config, tx, cancel).await.unwrap();

@@ -68,9 +68,10 @@ async fn the_judges_loop_and_the_branches_have_the_parent_of_the_group() {
         let parents: Vec<_> = events
             .iter()
             .filter_map(|e| match e {
-                AgentEvent::AgentStart(start) => {
-                    Some((start.loop_id == judge_id, start.parent_loop_id.as_ref().map(|p| p.as_str())))
-                }
+                AgentEvent::AgentStart(start) => Some((
+                    start.loop_id == judge_id,
+                    start.parent_loop_id.as_ref().map(agent_core::LoopId::as_str),
+                )),
                 _ => None,
             })
             .collect();

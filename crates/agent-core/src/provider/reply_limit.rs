@@ -16,7 +16,7 @@ pub const MAX_REPLY_BLOCKS: usize = 4_096;
 pub const MAX_REPLY_CALLS: usize = 1_024;
 
 /// A limit that a reply exceeded. It converts to a [`ProviderError`] of the kind [`ErrorKind::Other`], which is not
-/// retried and whose advice says what to do.
+/// retried and carries advice for the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplyLimit {

@@ -114,7 +114,7 @@ impl Travel<'_> {
         self.arrive_at_the_end();
         self.watch.adopt(&arrival.files);
         self.screen.line(&format!(
-            "now in session {}, which goes on from session {} {}",
+            "now in session {}, which continues session {} {}",
             arrival.session_id,
             session.session_id,
             where_is(n)

@@ -53,9 +53,10 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+pub use crate::provider::{MAX_REPLY_BLOCKS, MAX_REPLY_BYTES, MAX_REPLY_CALLS};
 pub use channel::{EventReceiver, EventSender, event_channel, merging_channel};
 pub use config::{AgentContext, AgentLoopConfig, Services};
-pub use perform::{MAX_REPLY_BYTES, Performer};
+pub use perform::Performer;
 pub use services::RunServices;
 pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};
 

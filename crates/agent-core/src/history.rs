@@ -311,9 +311,13 @@ impl PartialEq for History {
     }
 }
 
+/// Shows figures, without the messages.
 impl fmt::Debug for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.messages()).finish()
+        f.debug_struct("History")
+            .field("messages", &self.len())
+            .field("tokens", &self.tokens())
+            .finish_non_exhaustive()
     }
 }
 

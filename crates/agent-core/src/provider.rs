@@ -19,6 +19,7 @@ mod event;
 mod fold;
 mod options;
 mod owned;
+mod reply_limit;
 mod request;
 mod wire_hooks;
 
@@ -36,6 +37,7 @@ pub use event::{Completion, EventSink, StreamEvent};
 pub use fold::{MessageSnapshot, ReplyLog};
 pub use options::{RequestHook, RequestOptions};
 pub use owned::{OwnedStreamEvent, complete, stream_to};
+pub use reply_limit::{MAX_REPLY_BLOCKS, MAX_REPLY_BYTES, MAX_REPLY_CALLS, ReplyLimit};
 pub use request::ModelRequest;
 pub use wire_hooks::{HIDDEN, OnRequest, OnResponse, Received, ReceivedPart, SentRequest, WireHooks};
 

@@ -44,6 +44,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -73,7 +74,7 @@ use open_calls::OpenCalls;
 pub(crate) use queues::Queues;
 
 /// The complete state of one run of the loop. [`Checkpoint`] writes it for another process.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(into = "serial::RunForm", try_from = "serial::RunForm")]
 pub struct Run {
     setup: Arc<RunSetup>,
@@ -92,6 +93,21 @@ pub struct Run {
     budget: BudgetState,
     turn: Turn,
     phase: Phase,
+}
+
+/// Shows figures and ids, without the messages.
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("loop_id", &self.setup.loop_id)
+            .field("now", &self.now)
+            .field("turn", &self.turn.index)
+            .field("history", &self.history)
+            .field("new_messages", &self.new_messages.len())
+            .field("is_suspended", &self.is_suspended())
+            .field("ended", &self.ended().is_some())
+            .finish_non_exhaustive()
+    }
 }
 
 /// The state of the open or next turn.

@@ -96,11 +96,20 @@ impl fmt::Debug for Encoded {
 
 /// Caches encoded forms by key. Forms of several keys are cached, because conversations often alternate between two
 /// models.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct WireCache {
     /// The first form, usually the only one, which is read without a lock.
     first: OnceLock<(WireKey, Encoded)>,
     others: Mutex<Vec<(WireKey, Encoded)>>,
+}
+
+/// Shows the number of stored forms.
+impl fmt::Debug for WireCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let forms = usize::from(self.first.get().is_some()) + others;
+        f.debug_struct("WireCache").field("forms", &forms).finish_non_exhaustive()
+    }
 }
 
 impl WireCache {

@@ -100,7 +100,7 @@ async fn check(name: &str, agent: BasicAgent, stuck: &Stuck) {
     assert!(!agent.is_streaming() && agent.messages().is_empty(), "{name}");
 }
 
-/// A4, REQ-067, REQ-161, B-061.
+/// REQ-067, REQ-161, B-061.
 #[tokio::test(start_paused = true)]
 async fn an_abort_ends_the_run_while_any_hook_is_pending() {
     type Make = fn(Stuck) -> Hooks;
@@ -161,7 +161,7 @@ async fn an_abort_ends_the_run_while_any_hook_is_pending() {
     }
 }
 
-/// A4, B-061.
+/// B-061.
 #[tokio::test(start_paused = true)]
 async fn an_abort_ends_the_run_while_a_listener_is_pending_at_any_event() {
     let kinds = runs::kinds(&runs::run(&base(), "Hi").await);
@@ -187,7 +187,7 @@ async fn an_abort_ends_the_run_while_a_listener_is_pending_at_any_event() {
     }
 }
 
-/// A4, REQ-065.
+/// REQ-065.
 #[tokio::test(start_paused = true)]
 async fn a_listener_that_never_returns_costs_one_grace_period_for_all_events() {
     let (agent, stuck) = (base(), Stuck::default());
@@ -199,7 +199,7 @@ async fn a_listener_that_never_returns_costs_one_grace_period_for_all_events() {
     check("a listener at every event", agent, &stuck).await;
 }
 
-/// A4, REQ-161.
+/// REQ-161.
 #[tokio::test(start_paused = true)]
 async fn an_abort_ends_the_run_while_a_tool_a_model_a_delay_or_a_compaction_is_pending() {
     let stuck = Stuck::default();

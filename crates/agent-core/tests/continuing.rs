@@ -229,7 +229,7 @@ async fn the_loop_makes_the_ids_that_are_missing_and_a_continuation_reads_them()
     assert!(context.loop_id.unwrap().as_str().ends_with(".2"));
 }
 
-/// A8, REQ-190, REQ-210, REQ-214.
+/// REQ-190, REQ-210, REQ-214.
 #[tokio::test]
 async fn each_loop_over_a_context_has_an_id_of_its_own() {
     let model = ScriptedProvider::texts(["a", "b", "c", "d"]);

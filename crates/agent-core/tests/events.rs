@@ -260,6 +260,65 @@ async fn each_delta_of_text_thinking_and_arguments_is_one_update_and_a_block_bor
 
 /// B-011.
 #[tokio::test]
+async fn deltas_of_every_kind_before_the_start_are_in_the_reply_and_in_no_update() {
+    use OwnedStreamEvent::{BlockEnd, Start, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStart};
+    let early = || {
+        ScriptedReply::new()
+            .without_start()
+            .and_event(ThinkingDelta { index: 0, delta: "hm".into() })
+            .and_event(TextDelta { index: 1, delta: "early ".into() })
+            .and_event(ToolCallStart { index: 2, id: "c1".into(), name: "look".into() })
+            .and_event(ToolCallDelta { index: 2, delta: "{\"at\"".into() })
+    };
+    let late = |reply: ScriptedReply| {
+        reply
+            .and_event(TextDelta { index: 1, delta: "late".into() })
+            .and_event(ToolCallDelta { index: 2, delta: ":1}".into() })
+            .and_event(BlockEnd { index: 2 })
+    };
+    let started = late(early().and_event(Start { response_id: None, model: None }));
+    for (reply, expect) in [(started, ["early late/late", "early late/:1}"].as_slice()), (late(early()), &[])]
+    {
+        let (agent, _) = agent([reply, "done".into()]);
+        let tool = ScriptedTool::saying("look", "ok");
+        let agent = agent.with_tool(tool.clone());
+        let handle = agent.handle();
+        let arriving = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&arriving);
+        agent.subscribe(move |event| {
+            if matches!(event, AgentEvent::TurnStart { .. } | AgentEvent::MessageUpdate { .. }) {
+                heard.lock().unwrap().push(handle.state().stream_message.map(|m| m.text()));
+            }
+        });
+        let events = run(&agent, "Hi").await;
+        assert_well_formed(&events);
+        let updates: Vec<String> = events
+            .iter()
+            .filter_map(|e| match e {
+                AgentEvent::MessageUpdate {
+                    message,
+                    delta: StreamDelta::Text { text } | StreamDelta::ToolCallDelta { text },
+                    ..
+                } => Some(format!("{}/{text}", message.text())),
+                _ => None,
+            })
+            .filter(|update| !update.ends_with("/done"))
+            .collect();
+        assert_eq!(updates, expect);
+        assert_eq!(
+            transcript(&events),
+            "agent_start turn_start user assistant(early late) tool+(c1) tool-(c1) result(c1) turn_end \
+             turn_start assistant(done) turn_end agent_end(completed)"
+        );
+        assert_eq!(tool.calls(), [json!({"at": 1})], "nothing that came early is lost");
+        let messages = agent.messages();
+        let reply = messages[1].as_llm().unwrap().as_assistant().unwrap();
+        assert_eq!(reply.content[0], Content::thinking("hm", None));
+        assert_eq!(arriving.lock().unwrap()[0], None, "nothing is arriving before the start");
+    }
+}
+
+#[tokio::test]
 async fn a_delta_before_the_start_is_not_shown_and_breaks_nothing() {
     let late_start = ScriptedReply::new()
         .without_start()

@@ -190,7 +190,7 @@ async fn a_new_session_has_a_new_id_and_counts_its_loops_from_one() {
     assert_eq!(start(&run(&agent, "four").await).session_origin, None, "said once");
 }
 
-/// A13, REQ-215.
+/// REQ-215.
 #[tokio::test]
 async fn the_idle_time_counts_from_the_end_of_a_run_and_a_run_is_not_rotated() {
     let (agent, _) = agent(["a"]);

@@ -57,7 +57,7 @@ async fn deliver(agent: &BasicAgent) -> &'static str {
     "the next run"
 }
 
-/// A1, REQ-089, B-034, B-035.
+/// REQ-089, B-034, B-035.
 #[tokio::test]
 async fn a_message_that_a_listener_queues_at_any_event_but_the_last_is_delivered_in_this_run() {
     let events = kinds(&run(&agent(), "Hi").await);
@@ -126,7 +126,6 @@ fn hook(name: &str, act: impl Fn() + Send + Sync + Clone + 'static) -> Hooks {
     }
 }
 
-/// A1.
 #[tokio::test]
 async fn a_message_that_a_hook_queues_before_the_run_ends_is_delivered_in_this_run() {
     for kind in [QueueKind::Steering, QueueKind::FollowUp] {
@@ -164,7 +163,6 @@ async fn a_message_that_a_hook_queues_before_the_run_ends_is_delivered_in_this_r
     }
 }
 
-/// A1.
 #[tokio::test]
 async fn a_source_that_has_a_message_once_an_event_was_delivered_is_polled_again_in_this_run() {
     let events = kinds(&run(&agent(), "Hi").await);

@@ -386,6 +386,26 @@ async fn passive_steering_is_delivered_where_the_run_goes_on_anyway_and_skips_no
     );
 }
 
+/// B-044, REQ-089.
+#[tokio::test]
+async fn passive_steering_is_delivered_with_the_follow_up_that_opens_a_turn() {
+    let latch = Latch::new();
+    let (agent, model) = agent([ScriptedReply::text("a").and_wait(&latch), "b".into(), "c".into()]);
+    let events = agent.prompt("Hi").unwrap();
+    within(latch.reached()).await;
+    agent.steer_passively("by the way");
+    agent.follow_up("next");
+    agent.follow_up("last");
+    latch.open();
+    within(events.collect()).await;
+    assert_eq!(
+        said(&agent),
+        "user(Hi) assistant(a) user(by the way) user(next) assistant(b) user(last) assistant(c)"
+    );
+    assert_eq!(model.requests().len(), 3, "the passive message has no turn of its own");
+    assert!(!agent.has_queued_messages());
+}
+
 /// B-045, REQ-066, REQ-090.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn steering_from_eight_threads_is_neither_lost_nor_doubled_and_each_keeps_its_order() {

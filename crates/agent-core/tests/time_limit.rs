@@ -54,7 +54,7 @@ async fn ends_on_time(name: &str, agent: BasicAgent, grace: Duration) -> Vec<Age
     events
 }
 
-/// A9, REQ-061, REQ-062.
+/// REQ-061, REQ-062.
 #[tokio::test(start_paused = true)]
 async fn the_limit_ends_a_model_call_and_retains_what_arrived() {
     let latch = Latch::new();
@@ -63,7 +63,6 @@ async fn the_limit_ends_a_model_call_and_retains_what_arrived() {
     assert!(agent_core::testing::transcript(&events).contains("assistant!(half)"), "{events:?}");
 }
 
-/// A9.
 #[tokio::test(start_paused = true)]
 async fn the_limit_ends_a_tool_after_its_grace_period() {
     let deaf = ScriptedTool::new("work", |_, _| async { pending().await });
@@ -80,7 +79,6 @@ async fn the_limit_ends_a_tool_after_its_grace_period() {
     assert!(format!("{events:?}").contains("half of it"));
 }
 
-/// A9.
 #[tokio::test(start_paused = true)]
 async fn the_limit_ends_hooks_delays_and_listeners() {
     let slow =
@@ -115,7 +113,7 @@ fn asking(environment: &ManualEnvironment, replies: impl IntoIterator<Item = Scr
         .configure(|c| c.services.environment = environment)
 }
 
-/// A9: with the default limits, 600 seconds among them.
+/// With the default limits, 600 seconds among them.
 #[tokio::test]
 async fn waiting_for_an_answer_does_not_count() {
     for wait in [11 * 60, 3 * 24 * 60 * 60].map(Duration::from_secs) {
@@ -144,7 +142,7 @@ async fn waiting_for_an_answer_does_not_count() {
     }
 }
 
-/// A9: the time before and after the question counts as before.
+/// The time before and after the question counts as before.
 #[tokio::test]
 async fn the_time_before_the_question_still_counts_after_it() {
     let environment = ManualEnvironment::at(0);
@@ -165,7 +163,7 @@ async fn the_time_before_the_question_still_counts_after_it() {
     assert!(matches!(end, RunEnd::Stopped(_)), "{end:?}");
 }
 
-/// A9: 41 turns of 20,000 cached tokens are below a limit of 200,000.
+/// 41 turns of 20,000 cached tokens are below a limit of 200,000.
 #[tokio::test]
 async fn tokens_that_a_cache_served_do_not_count() {
     let turns = std::sync::atomic::AtomicUsize::new(0);
@@ -184,4 +182,20 @@ async fn tokens_that_a_cache_served_do_not_count() {
         BasicAgent::new(ModelConfig::default()).with_provider(model).with_tool(tool).with_limits(limits);
     let end = agent.prompt("Hi").unwrap().end().await;
     assert!(matches!(end, RunEnd::Completed(_)), "{end:?}");
+}
+
+/// REQ-061.
+#[tokio::test]
+async fn tokens_that_are_written_to_a_cache_count() {
+    let reply = |id| ScriptedReply::call(id, "work", json!({})).using(Usage::new(100, 10, 20_000, 9_890));
+    let model = ScriptedProvider::new([reply("c1"), reply("c2"), reply("c3")]);
+    let tool = ScriptedTool::new("work", |_, _| async { Ok(ToolResult::text("done")) });
+    let limits = ExecutionLimits::unlimited().with_max_total_tokens(20_000);
+    let agent = BasicAgent::new(ModelConfig::default())
+        .with_provider(model.clone())
+        .with_tool(tool)
+        .with_limits(limits);
+    let end = agent.prompt("Hi").unwrap().end().await;
+    assert!(matches!(end, RunEnd::Stopped(_)), "{end:?}");
+    assert_eq!(model.requests().len(), 2, "each turn counts 10,000");
 }

@@ -13,3 +13,6 @@ pub(crate) mod thinking;
 pub(crate) mod turns;
 pub(crate) mod usage;
 pub(crate) mod writer;
+
+/// The maximum number of blocks of a reply that may be open at once. Claude opens one after the other.
+pub(crate) const MAX_OPEN_BLOCKS: usize = 256;

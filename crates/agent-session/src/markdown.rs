@@ -32,7 +32,7 @@ pub fn to_markdown(session: &Session) -> String {
     if let Some(head) = session.head()
         && session.loops.last().is_some_and(|last| last.loop_id != head.loop_id)
     {
-        let _ = writeln!(out, "- goes on from: loop {}", head.loop_id);
+        let _ = writeln!(out, "- continues from: loop {}", head.loop_id);
     }
     for record in &session.loops {
         write_loop(&mut out, record);

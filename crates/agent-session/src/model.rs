@@ -32,6 +32,7 @@ use agent_core::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::fmt;
 
 pub use crate::point::Point;
 pub use event::{LoopEvent, RecordedEvent};
@@ -45,7 +46,7 @@ pub(crate) use tree::{HeadMark, head_of};
 pub const SESSION_VERSION: u32 = 1;
 
 /// A session: the loops of one agent that belong together, in the order in which they began.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 #[non_exhaustive]
 pub struct Session {
@@ -76,6 +77,20 @@ pub struct Session {
     pub(crate) journal_records: u64,
     #[serde(skip)]
     pub(crate) extra: Extra,
+}
+
+/// Shows figures and ids, without the conversations.
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("session_id", &self.session_id)
+            .field("agent_id", &self.agent_id)
+            .field("formation", &self.formation)
+            .field("forked_from", &self.forked_from)
+            .field("loops", &self.loops.len())
+            .field("journal_records", &self.journal_records)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The reason why a session was created.
@@ -134,7 +149,7 @@ pub enum SessionScope {
 }
 
 /// A loop: the record of one run, from its start to its end.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 #[non_exhaustive]
 pub struct LoopRecord {
@@ -205,6 +220,20 @@ pub struct LoopRecord {
     pub open_run: Option<OpenRun>,
     #[serde(skip)]
     pub(crate) extra: Extra,
+}
+
+/// Shows figures and ids, without the messages.
+impl fmt::Debug for LoopRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoopRecord")
+            .field("loop_id", &self.loop_id)
+            .field("parent_loop_id", &self.parent_loop_id)
+            .field("status", &self.status)
+            .field("messages", &self.messages.len())
+            .field("turns", &self.turns.len())
+            .field("events", &self.events.len())
+            .finish_non_exhaustive()
+    }
 }
 
 /// The state or result of a loop.

@@ -603,7 +603,7 @@ async fn a_page_and_a_file_of_pi_say_which_branch_the_conversation_goes_on_from(
     assert_ne!(session.loops.last().unwrap().loop_id, result.selected.loop_id);
 
     let page = to_markdown(&session);
-    assert!(page.contains(&format!("- goes on from: loop {}\n", result.selected.loop_id)), "{page}");
+    assert!(page.contains(&format!("- continues from: loop {}\n", result.selected.loop_id)), "{page}");
     let marks: Vec<_> =
         page.lines().filter(|l| l.starts_with("Branch ") || l.starts_with("Judge of")).collect();
     assert_eq!(marks.len(), 4, "{marks:?}");

@@ -38,6 +38,20 @@ fn text(session: &Session, at: usize) -> Vec<String> {
     session.loops[at].messages.iter().map(|m| m.as_llm().map(Message::text).unwrap_or_default()).collect()
 }
 
+/// A program that logs a session must not write the conversation into its log.
+#[tokio::test]
+async fn the_debug_text_of_a_session_has_no_word_of_its_conversation() {
+    let call = ScriptedReply::call("c1", "say", json!({"to": "tulip"})).and_text("a tulip");
+    let agent = agent([call, ScriptedReply::text("the tulip")]);
+    let recorder = listening(&agent);
+    prompt(&agent, "my password is tulip").await;
+    let session = recorder.session("s-1").unwrap();
+    assert_eq!(session.loops[0].messages.len(), 4);
+    for text in [format!("{session:?}"), format!("{:#?}", session.loops)] {
+        assert!(!text.contains("tulip") && text.len() < 1_000, "{text}");
+    }
+}
+
 /// REQ-211, REQ-214.
 #[tokio::test]
 async fn one_loop_is_one_record_with_its_messages_turns_usage_and_events() {

@@ -85,7 +85,7 @@ async fn a_person_looks_at_the_tree_goes_back_forks_and_compares() {
     on.sees("user: say three").await;
 
     on.types("/fork 4");
-    on.sees("which goes on from session").await;
+    on.sees("which continues session").await;
     on.types("say four");
     on.sees("It is four.").await;
     on.types("/tree");

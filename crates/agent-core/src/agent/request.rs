@@ -32,7 +32,6 @@ use crate::model::{ApiProtocol, ToolChoice};
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 #[must_use = "a request does nothing until it is started"]
 pub struct Request {
     agent: AgentHandle,
@@ -40,6 +39,18 @@ pub struct Request {
     continuation: Option<ContinuationKind>,
     sender: Option<EventSender>,
     capacity: Option<usize>,
+}
+
+/// Shows the number of prompts, without their text.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("agent", &self.agent)
+            .field("prompts", &self.prompts.len())
+            .field("continuation", &self.continuation)
+            .field("capacity", &self.capacity)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Request {

@@ -1,6 +1,7 @@
 //! Snapshots: the state of an agent as data, from which another process can continue.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ pub const SNAPSHOT_VERSION: u32 = 1;
 ///
 /// It contains no keys, tools or hooks; the agent that is restored from it must have them. A snapshot that is taken
 /// during a run contains the conversation as it was before the run. A suspended run is included completely.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AgentSnapshot {
     /// The version of the snapshot's format.
@@ -56,6 +57,22 @@ pub struct AgentSnapshot {
     /// The state of the agent's budget, so that a restored agent cannot spend the same amounts again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetSnapshot>,
+}
+
+/// Shows figures and ids, without the conversation.
+impl fmt::Debug for AgentSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentSnapshot")
+            .field("version", &self.version)
+            .field("agent_id", &self.agent_id)
+            .field("session_id", &self.session_id)
+            .field("last_loop_id", &self.last_loop_id)
+            .field("system_prompt_bytes", &self.system_prompt.len())
+            .field("history", &self.history)
+            .field("queued", &self.queued.len())
+            .field("suspended", &self.suspended)
+            .finish_non_exhaustive()
+    }
 }
 
 impl AgentHandle {

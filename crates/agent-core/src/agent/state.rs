@@ -1,6 +1,7 @@
 //! The state of an agent, and how events change it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -18,7 +19,7 @@ use crate::run::{Queued, Run};
 use crate::tool::AgentTool;
 
 /// A snapshot of an agent's state. [`AgentHandle::state`](super::AgentHandle::state) returns it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct AgentState {
     /// The system prompt of the next run.
@@ -47,6 +48,22 @@ pub struct AgentState {
     pub last_loop_id: Option<LoopId>,
     /// When the last run started, or, once it has ended or waits for an answer, when that happened.
     pub last_active_at: Option<Timestamp>,
+}
+
+/// Shows figures and ids, without the conversation.
+impl fmt::Debug for AgentState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentState")
+            .field("model", &self.model)
+            .field("tools", &self.tools.len())
+            .field("messages", &self.messages.len())
+            .field("is_streaming", &self.is_streaming)
+            .field("is_suspended", &self.is_suspended)
+            .field("pending_tool_calls", &self.pending_tool_calls)
+            .field("queued", &self.queued.len())
+            .field("last_loop_id", &self.last_loop_id)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The part of an agent that runs change.

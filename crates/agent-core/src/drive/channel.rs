@@ -4,6 +4,7 @@
 //! when its reader is slow, deltas of one block are merged, and no event is dropped.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,10 +19,16 @@ use crate::event::{AgentEvent, RunEnd, RunFailure, StreamDelta};
 const RETAINED_CAPACITY: usize = 64;
 
 /// Receives the events of a run in order, as they happen. Dropping it does not stop the run.
-#[derive(Debug)]
 pub struct EventReceiver {
     channel: Arc<Channel>,
     end: Option<RunEnd>,
+}
+
+/// Shows the number of waiting events.
+impl fmt::Debug for EventReceiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventReceiver").field("channel", &self.channel).finish_non_exhaustive()
+    }
 }
 
 /// Returns an unbounded channel of events.
@@ -130,14 +137,23 @@ pub fn merging_channel(capacity: usize) -> (EventSender, EventReceiver) {
 
 /// The shared state of both ends. tokio's channel would allocate 4 KiB before the first event, for each of thousands
 /// of agents.
-#[derive(Debug)]
 struct Channel {
     state: Mutex<State>,
     /// The number of events from which deltas are merged.
     capacity: usize,
 }
 
-#[derive(Debug)]
+/// Shows figures, without the waiting events.
+impl fmt::Debug for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        f.debug_struct("Channel")
+            .field("waiting", &state.events.len())
+            .field("senders", &state.senders)
+            .finish_non_exhaustive()
+    }
+}
+
 struct State {
     events: VecDeque<AgentEvent>,
     senders: usize,

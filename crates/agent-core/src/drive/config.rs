@@ -1,5 +1,6 @@
 //! The configuration, the services and the context of a loop.
 
+use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use super::LoopError;
@@ -153,7 +154,7 @@ impl AgentLoopConfig {
 }
 
 /// The conversation and the identity that a loop runs with. Cloning it does not copy the conversation.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct AgentContext {
     /// The system prompt of the loop.
@@ -181,6 +182,22 @@ pub struct AgentContext {
     pub(crate) prefixes: Prefixes,
     /// The id of the last loop that was started over this context.
     pub(crate) started: Option<LoopId>,
+}
+
+/// Shows figures and ids, without the conversation.
+impl fmt::Debug for AgentContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentContext")
+            .field("system_prompt_bytes", &self.system_prompt.len())
+            .field("history", &self.history)
+            .field("tools", &self.tools)
+            .field("agent_id", &self.agent_id)
+            .field("session_id", &self.session_id)
+            .field("loop_id", &self.loop_id)
+            .field("parent_loop_id", &self.parent_loop_id)
+            .field("is_suspended", &self.suspended.is_some())
+            .finish_non_exhaustive()
+    }
 }
 
 impl AgentContext {

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-pub use model::{Live, MAX_REPLY_BYTES, ModelCall};
+pub use model::{Live, ModelCall};
 pub use tools::{CallProgress, Decision, ReadyCall, ToolCalls};
 
 pub(crate) use model::LiveSink;

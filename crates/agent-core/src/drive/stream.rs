@@ -1,5 +1,6 @@
 //! The loop as a stream of events with a result.
 
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -15,7 +16,7 @@ use crate::history::MessageRef;
 use crate::message::AgentMessage;
 
 /// The result of a loop that ran as a stream.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct AgentLoopResult {
     /// The messages of the run.
@@ -26,6 +27,17 @@ pub struct AgentLoopResult {
     pub iterations: usize,
     /// The context as the run left it.
     pub context: AgentContext,
+}
+
+/// Shows figures, without the messages.
+impl fmt::Debug for AgentLoopResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentLoopResult")
+            .field("messages", &self.messages.len())
+            .field("iterations", &self.iterations)
+            .field("context", &self.context)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The events of a loop that runs in its own task. The result is available whether or not the events are read.

@@ -5,9 +5,10 @@ use crate::event::{Ended, LoopConfigSnapshot, Question};
 use crate::history::{History, MessageRef};
 use crate::identity::LoopId;
 use crate::message::{AssistantMessage, Usage};
+use std::fmt;
 
 /// The outcome of one branch.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct ParallelLoopOutcome {
     /// The index of the branch, from 0.
@@ -32,6 +33,19 @@ pub struct ParallelLoopOutcome {
     pub tool_usage: Usage,
     /// How the branch ended.
     pub end: BranchEnd,
+}
+
+/// Shows figures and ids, without the messages.
+impl fmt::Debug for ParallelLoopOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParallelLoopOutcome")
+            .field("index", &self.index)
+            .field("loop_id", &self.loop_id)
+            .field("context", &self.context)
+            .field("new_messages", &self.new_messages.len())
+            .field("usage", &self.usage)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How a branch ended.

@@ -41,13 +41,23 @@ pub enum RunEnd {
 }
 
 /// What a completed run produced.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct RunReply {
     /// The messages of the run in order: the prompts, the replies and the tool results.
     pub messages: Vec<MessageRef>,
     /// The tokens that all turns of the run used, without those of sub-agents.
     pub usage: Usage,
+}
+
+/// Shows the number of messages, without their text.
+impl fmt::Debug for RunReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunReply")
+            .field("messages", &self.messages.len())
+            .field("usage", &self.usage)
+            .finish_non_exhaustive()
+    }
 }
 
 impl RunReply {

@@ -1,6 +1,7 @@
 //! The unit of a history: a message, a reply with its results, or a failed reply.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -121,11 +122,21 @@ pub enum UnitKind {
 }
 
 /// A closed piece of history. It is encoded as a whole, once for each target model.
-#[derive(Debug)]
 pub struct Unit {
     kind: UnitKind,
     entries: Box<[Entry]>,
     wire: WireCache,
+}
+
+/// Shows the kind and the number of messages, without their text.
+impl fmt::Debug for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unit")
+            .field("kind", &self.kind)
+            .field("messages", &self.entries.len())
+            .field("wire", &self.wire)
+            .finish()
+    }
 }
 
 impl Unit {

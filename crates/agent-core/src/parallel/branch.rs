@@ -1,5 +1,6 @@
 //! One of several parallel branches.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::drive::AgentLoopConfig;
@@ -9,7 +10,7 @@ use crate::tool::Tools;
 
 /// One of several alternatives: a configuration and its differences from the shared context. Everything that is
 /// `None` is taken from the context.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Branch {
     /// The configuration of the branch's loop.
@@ -22,6 +23,19 @@ pub struct Branch {
     pub history: Option<History>,
     /// The prompts of this branch.
     pub prompts: Option<Vec<AgentMessage>>,
+}
+
+/// Shows figures, without the conversation.
+impl fmt::Debug for Branch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Branch")
+            .field("model", &self.config.model)
+            .field("tools", &self.tools)
+            .field("system_prompt_bytes", &self.system_prompt.as_ref().map(|prompt| prompt.len()))
+            .field("history", &self.history)
+            .field("prompts", &self.prompts.as_ref().map(Vec::len))
+            .finish_non_exhaustive()
+    }
 }
 
 impl Branch {

@@ -1,5 +1,6 @@
 //! Stores the last request to each model for comparison with the next one.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cause::{self, Known};
@@ -14,19 +15,25 @@ use crate::provider::{ModelRequest, StreamProvider, WireHooks};
 const MAX_MODELS: usize = 4;
 
 /// The last requests of a conversation. A clone is an independent copy.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Prefixes {
     memory: Arc<Mutex<Memory>>,
 }
 
-#[derive(Debug, Default, Clone)]
+/// Shows the number of stored requests.
+impl fmt::Debug for Prefixes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prefixes").field("requests", &self.lock().last.len()).finish_non_exhaustive()
+    }
+}
+
+#[derive(Default, Clone)]
 struct Memory {
     /// The requests, with the newest at the end.
     last: Vec<Arc<Sent>>,
     compacted: bool,
 }
 
-#[derive(Debug)]
 struct Sent {
     request: Box<ModelRequest>,
     usage: Usage,

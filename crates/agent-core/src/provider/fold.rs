@@ -1,14 +1,17 @@
 //! Folds a stream of events into a message, on demand, from an append-only log.
 //!
-//! Adding a delta costs O(its length). A snapshot refers to the log and stores its length, so it costs O(1) and never
-//! changes. Reading the text of a snapshot costs O(text); reading it at every event is therefore quadratic.
+//! Adding a delta costs O(its length), and a lookup in an ordered map if the block differs from that of the event before
+//! it. A snapshot refers to the log and stores its length, so it costs O(1) and never changes. Reading the content of a
+//! log or a snapshot costs O(events + text); reading it at every event is therefore quadratic.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
 use super::event::{Completion, StreamEvent};
+use super::reply_limit::{MAX_REPLY_BLOCKS, MAX_REPLY_BYTES, MAX_REPLY_CALLS, ReplyLimit};
 use crate::identity::ToolCallId;
 use crate::message::{
     AssistantMessage, Content, StopReason, TextContent, ThinkingContent, ToolArguments, ToolCall, Usage,
@@ -19,9 +22,22 @@ const TEXT_CAPACITY: usize = 128;
 const ENTRY_CAPACITY: usize = 16;
 
 /// Collects the events of one reply.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ReplyLog {
     shared: Arc<Mutex<Log>>,
+}
+
+/// Shows figures, without the text.
+impl fmt::Debug for ReplyLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let log = lock(&self.shared);
+        f.debug_struct("ReplyLog")
+            .field("events", &log.entries.len())
+            .field("blocks", &log.places.len())
+            .field("bytes", &log.text.len())
+            .field("exceeded", &log.exceeded)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The reply as far as it had arrived at one moment. It never changes.
@@ -31,24 +47,36 @@ pub struct MessageSnapshot {
     entries: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Log {
     text: String,
     entries: Vec<Entry>,
     values: Vec<Value>,
+    /// The place of each block in the order of their first events.
+    places: BTreeMap<BlockIndex, u32>,
+    /// The block of the last entry, and its place.
+    last: Option<(u32, u32)>,
+    /// The number of blocks that are tool calls.
+    calls: usize,
+    exceeded: Option<ReplyLimit>,
     response_id: Option<String>,
     model: Option<String>,
     usage: Usage,
     unrecognised: u64,
 }
 
-/// An event: its kind, its block, and the end of its text in the buffer.
+/// An event: its kind, the place of its block, and the end of its text in the buffer.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     kind: Kind,
-    index: u32,
+    place: u32,
     end: usize,
 }
+
+/// The index of a block, as the provider numbers it. The tests implement the comparisons and count them.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(test), derive(PartialEq, Eq, PartialOrd, Ord))]
+pub(super) struct BlockIndex(pub(super) u32);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -68,11 +96,21 @@ enum Kind {
 
 impl Entry {
     fn is_like(&self, other: &Self) -> bool {
-        (self.kind, self.index) == (other.kind, other.index)
+        (self.kind, self.place) == (other.kind, other.place)
     }
 }
 
 impl Kind {
+    /// Returns the kind of the block that an event of this kind opens.
+    fn of_block(self) -> Self {
+        match self {
+            Self::TextSignature => Self::Text,
+            Self::ThinkingSignature => Self::Thinking,
+            Self::CallName | Self::CallArguments | Self::CallSignature => Self::CallId,
+            other => other,
+        }
+    }
+
     /// Returns whether consecutive texts of this kind form one text.
     fn is_piece(self) -> bool {
         matches!(
@@ -94,8 +132,14 @@ impl ReplyLog {
         Self::default()
     }
 
-    /// Adds an event to the log.
+    /// Adds an event to the log. An event that would exceed a limit of [`ReplyLimit`] is not added, and no content is
+    /// added after it; [`exceeded`](Self::exceeded) reports the limit.
     pub fn push(&mut self, event: &StreamEvent<'_>) {
+        let _ = self.try_push(event);
+    }
+
+    /// Adds an event to the log, or returns the limit that it or an earlier event exceeds.
+    pub(crate) fn try_push(&mut self, event: &StreamEvent<'_>) -> Result<(), ReplyLimit> {
         let mut log = lock(&self.shared);
         match *event {
             StreamEvent::Start { response_id, model } => {
@@ -105,27 +149,36 @@ impl ReplyLog {
                 log.text.reserve(TEXT_CAPACITY);
                 log.entries.reserve(ENTRY_CAPACITY);
             }
-            StreamEvent::TextStart { index } => log.add(Kind::Text, index, ""),
-            StreamEvent::TextDelta { index, delta } => log.add(Kind::Text, index, delta),
-            StreamEvent::TextSignature { index, delta } => log.add(Kind::TextSignature, index, delta),
-            StreamEvent::ThinkingStart { index } => log.add(Kind::Thinking, index, ""),
-            StreamEvent::ThinkingDelta { index, delta } => log.add(Kind::Thinking, index, delta),
-            StreamEvent::ThinkingSignature { index, delta } => log.add(Kind::ThinkingSignature, index, delta),
-            StreamEvent::RedactedThinking { index, data } => log.add(Kind::Redacted, index, data),
+            StreamEvent::TextStart { index } => log.add(Kind::Text, index, "")?,
+            StreamEvent::TextDelta { index, delta } => log.add(Kind::Text, index, delta)?,
+            StreamEvent::TextSignature { index, delta } => log.add(Kind::TextSignature, index, delta)?,
+            StreamEvent::ThinkingStart { index } => log.add(Kind::Thinking, index, "")?,
+            StreamEvent::ThinkingDelta { index, delta } => log.add(Kind::Thinking, index, delta)?,
+            StreamEvent::ThinkingSignature { index, delta } => {
+                log.add(Kind::ThinkingSignature, index, delta)?;
+            }
+            StreamEvent::RedactedThinking { index, data } => log.add(Kind::Redacted, index, data)?,
             StreamEvent::ToolCallStart { index, id, name } => {
-                log.add(Kind::CallId, index, id);
-                log.add(Kind::CallName, index, name);
+                log.add(Kind::CallId, index, id)?;
+                log.add(Kind::CallName, index, name)?;
             }
-            StreamEvent::ToolCallDelta { index, delta } => log.add(Kind::CallArguments, index, delta),
-            StreamEvent::ToolCallSignature { index, delta } => log.add(Kind::CallSignature, index, delta),
+            StreamEvent::ToolCallDelta { index, delta } => log.add(Kind::CallArguments, index, delta)?,
+            StreamEvent::ToolCallSignature { index, delta } => log.add(Kind::CallSignature, index, delta)?,
             StreamEvent::Opaque { index, kind, data } => {
+                log.add(Kind::Opaque, index, kind)?;
                 log.values.push(data.clone());
-                log.add(Kind::Opaque, index, kind);
             }
-            StreamEvent::BlockEnd { index } => log.add(Kind::End, index, ""),
+            StreamEvent::BlockEnd { index } => log.add(Kind::End, index, "")?,
             StreamEvent::Usage(usage) => log.usage = usage,
             StreamEvent::Unrecognised { .. } => log.unrecognised += 1,
         }
+        Ok(())
+    }
+
+    /// Returns the limit that the reply exceeded; `None` if it exceeded none. Such a reply is incomplete.
+    #[must_use]
+    pub fn exceeded(&self) -> Option<ReplyLimit> {
+        lock(&self.shared).exceeded
     }
 
     /// Returns another handle to the same log, not a copy.
@@ -168,7 +221,7 @@ impl ReplyLog {
     #[must_use]
     pub fn content(&self) -> Vec<Content> {
         let log = lock(&self.shared);
-        contents(log.fold(log.entries.len()), Block::complete)
+        log.contents(log.entries.len(), Block::complete)
     }
 
     /// Returns the blocks of an interrupted reply. Calls whose end had not arrived are dropped, and so are blocks
@@ -176,14 +229,14 @@ impl ReplyLog {
     #[must_use]
     pub fn partial_content(&self) -> Vec<Content> {
         let log = lock(&self.shared);
-        contents(log.fold(log.entries.len()), Block::partial)
+        log.contents(log.entries.len(), Block::partial)
     }
 
     /// Returns the calls that had started and not ended, as far as they had arrived.
     #[must_use]
     pub fn open_calls(&self) -> Vec<ToolCall> {
         let log = lock(&self.shared);
-        let open = log.fold(log.entries.len()).into_iter().filter(|b| !b.ended);
+        let open = log.in_order(log.fold(log.entries.len())).filter(|b| !b.ended);
         open.filter_map(Block::complete).filter_map(|c| c.as_tool_call().cloned()).collect()
     }
 
@@ -217,7 +270,7 @@ impl MessageSnapshot {
     #[must_use]
     pub fn content(&self) -> Vec<Content> {
         let log = lock(&self.shared);
-        contents(log.fold(self.entries), Block::complete)
+        log.contents(self.entries, Block::complete)
     }
 
     /// Returns the reply so far as a message. Its stop reason is `Stop`, because none is known yet.
@@ -251,13 +304,50 @@ fn lock(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
 }
 
 impl Log {
-    fn add(&mut self, kind: Kind, index: u32, text: &str) {
-        self.text.push_str(text);
-        self.entries.push(Entry { kind, index, end: self.text.len() });
+    fn add(&mut self, kind: Kind, index: u32, text: &str) -> Result<(), ReplyLimit> {
+        let added = self.try_add(kind, index, text);
+        self.exceeded = added.err();
+        added
     }
 
-    fn fold(&self, entries: usize) -> Vec<Block<'_>> {
-        let mut blocks: Vec<Block<'_>> = Vec::new();
+    fn try_add(&mut self, kind: Kind, index: u32, text: &str) -> Result<(), ReplyLimit> {
+        self.exceeded.map_or(Ok(()), Err)?;
+        if text.len() > MAX_REPLY_BYTES.saturating_sub(self.text.len()) {
+            return Err(ReplyLimit::Bytes);
+        }
+        let place = match self.last.filter(|(last, _)| *last == index) {
+            Some((_, place)) => place,
+            None => match self.places.get(&BlockIndex(index)) {
+                Some(place) => *place,
+                None if kind == Kind::End => return Ok(()),
+                None => self.open(kind, index)?,
+            },
+        };
+        self.last = Some((index, place));
+        self.text.push_str(text);
+        self.entries.push(Entry { kind, place, end: self.text.len() });
+        Ok(())
+    }
+
+    /// Adds a block and returns its place.
+    fn open(&mut self, kind: Kind, index: u32) -> Result<u32, ReplyLimit> {
+        let call = kind.of_block() == Kind::CallId;
+        if call && self.calls >= MAX_REPLY_CALLS {
+            return Err(ReplyLimit::Calls);
+        }
+        let place = self.places.len();
+        if place >= MAX_REPLY_BLOCKS {
+            return Err(ReplyLimit::Blocks);
+        }
+        self.calls += usize::from(call);
+        let place = u32::try_from(place).map_err(|_| ReplyLimit::Blocks)?;
+        self.places.insert(BlockIndex(index), place);
+        Ok(place)
+    }
+
+    /// Returns the blocks of the first `entries` entries, by their places.
+    fn fold(&self, entries: usize) -> Vec<Option<Block<'_>>> {
+        let mut blocks: Vec<Option<Block<'_>>> = Vec::new();
         let mut start = 0;
         let mut values = self.values.iter();
         let mut entries = self.entries.iter().take(entries).peekable();
@@ -267,15 +357,11 @@ impl Log {
             let entry = std::iter::from_fn(|| entries.next_if(continues)).last().unwrap_or(first);
             let text = self.text.get(start..entry.end).unwrap_or_default();
             start = entry.end;
-            let at = match blocks.iter().rposition(|b| b.index == entry.index) {
-                Some(at) => at,
-                None if entry.kind == Kind::End => continue,
-                None => {
-                    blocks.push(Block::new(entry.index, entry.kind));
-                    blocks.len() - 1
-                }
-            };
-            let Some(block) = blocks.get_mut(at) else { continue };
+            let place = usize::try_from(entry.place).unwrap_or(usize::MAX);
+            if place == blocks.len() {
+                blocks.push(Some(Block::new(entry.kind)));
+            }
+            let Some(Some(block)) = blocks.get_mut(place) else { continue };
             match entry.kind {
                 Kind::Text | Kind::Thinking | Kind::CallArguments => block.text.push_str(text),
                 Kind::TextSignature | Kind::ThinkingSignature | Kind::CallSignature | Kind::Redacted => {
@@ -295,17 +381,23 @@ impl Log {
                 Kind::End => block.ended = true,
             }
         }
-        blocks.sort_by_key(|b| b.index);
         blocks
     }
-}
 
-/// Builds a new list instead of reusing the memory of the blocks, because a reply is stored as long as its
-/// conversation.
-fn contents<'l>(blocks: Vec<Block<'l>>, content: fn(Block<'l>) -> Option<Content>) -> Vec<Content> {
-    let mut contents = Vec::with_capacity(blocks.len());
-    contents.extend(blocks.into_iter().filter_map(content));
-    contents
+    /// Returns folded blocks in the order of their indexes.
+    fn in_order<'l>(&self, mut blocks: Vec<Option<Block<'l>>>) -> impl Iterator<Item = Block<'l>> {
+        let places = self.places.values().map(|place| usize::try_from(*place).unwrap_or(usize::MAX));
+        places.filter_map(move |place| blocks.get_mut(place)?.take())
+    }
+
+    /// Builds a new list instead of reusing the memory of the blocks, because a reply is stored as long as its
+    /// conversation.
+    fn contents<'l>(&'l self, entries: usize, content: fn(Block<'l>) -> Option<Content>) -> Vec<Content> {
+        let blocks = self.fold(entries);
+        let mut contents = Vec::with_capacity(blocks.len());
+        contents.extend(self.in_order(blocks).filter_map(content));
+        contents
+    }
 }
 
 /// Keeps the first non-empty id or name, because some servers send a different one later.
@@ -316,7 +408,6 @@ fn replace_unless_empty<'l>(slot: &mut &'l str, text: &'l str) {
 }
 
 struct Block<'l> {
-    index: u32,
     kind: Kind,
     text: String,
     signature: Option<String>,
@@ -327,16 +418,9 @@ struct Block<'l> {
 }
 
 impl Block<'_> {
-    fn new(index: u32, kind: Kind) -> Self {
-        let kind = match kind {
-            Kind::TextSignature => Kind::Text,
-            Kind::ThinkingSignature => Kind::Thinking,
-            Kind::CallName | Kind::CallArguments | Kind::CallSignature => Kind::CallId,
-            other => other,
-        };
+    fn new(kind: Kind) -> Self {
         Self {
-            index,
-            kind,
+            kind: kind.of_block(),
             text: String::new(),
             signature: None,
             id: "",

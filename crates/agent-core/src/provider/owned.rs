@@ -151,7 +151,8 @@ impl OwnedStreamEvent {
 /// Calls a model and returns the complete message.
 ///
 /// # Errors
-/// Returns the same errors as [`StreamProvider::stream`].
+/// Returns the same errors as [`StreamProvider::stream`], and the error of a reply that exceeds a
+/// [`ReplyLimit`](super::ReplyLimit).
 pub async fn complete(
     provider: &dyn StreamProvider,
     request: &ModelRequest,
@@ -159,6 +160,7 @@ pub async fn complete(
 ) -> Result<AssistantMessage, ProviderError> {
     let mut log = ReplyLog::new();
     let completion = provider.stream(request, &mut |event| log.push(&event), cancel).await?;
+    log.exceeded().map_or(Ok(()), |limit| Err(limit.error_of(&request.model)))?;
     let mut message = log.finish(&request.model.provider, &request.model.id, &completion);
     message.api = Some(request.model.api);
     Ok(message)
@@ -168,7 +170,8 @@ pub async fn complete(
 /// `Done` or `Error`. If the receiver has been dropped, events are discarded and the call continues.
 ///
 /// # Errors
-/// Returns the same errors as [`StreamProvider::stream`].
+/// Returns the same errors as [`StreamProvider::stream`], and the error of a reply that exceeds a
+/// [`ReplyLimit`](super::ReplyLimit).
 pub async fn stream_to(
     provider: &dyn StreamProvider,
     request: &ModelRequest,
@@ -177,10 +180,12 @@ pub async fn stream_to(
 ) -> Result<AssistantMessage, ProviderError> {
     let mut log = ReplyLog::new();
     let mut sink = |event: StreamEvent<'_>| {
-        log.push(&event);
-        let _ = tx.send(event.into());
+        if log.try_push(&event).is_ok() {
+            let _ = tx.send(event.into());
+        }
     };
     let end = provider.stream(request, &mut sink, cancel).await;
+    let end = end.and_then(|end| log.exceeded().map_or(Ok(end), |limit| Err(limit.error_of(&request.model))));
     match end {
         Ok(completion) => {
             let mut message = log.finish(&request.model.provider, &request.model.id, &completion);

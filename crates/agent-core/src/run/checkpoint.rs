@@ -4,6 +4,7 @@
 //! calls of an open reply.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ use crate::route::LostRoutes;
 
 /// The state of a run without its setup and its messages. Created by [`Run::checkpoint`], restored by
 /// [`Run::restore`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunCheckpoint {
     now: Timestamp,
     /// The number of messages in the history, to detect a log that does not belong to the checkpoint.
@@ -45,6 +46,17 @@ pub struct RunCheckpoint {
     budget: BudgetState,
     turn: Turn,
     phase: Phase<CallsCheckpoint>,
+}
+
+/// Shows figures, without the messages.
+impl fmt::Debug for RunCheckpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunCheckpoint")
+            .field("now", &self.now)
+            .field("turn", &self.turn.index)
+            .field("messages", &self.messages)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

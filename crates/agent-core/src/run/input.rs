@@ -128,6 +128,7 @@ pub enum Input {
         message: String,
     },
     /// The driver leaves the run, which waits for answers. The run emits `RunSuspended` and is unchanged.
+    #[serde(deserialize_with = "without_fields")]
     Suspended,
     /// A question was answered.
     Answer {

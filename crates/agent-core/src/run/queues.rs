@@ -38,7 +38,8 @@ pub enum SteeringPolicy {
 pub enum QueueKind {
     /// The message enters before the next model call and continues a run that would end.
     Steering,
-    /// The message enters like steering, but does not continue a run that would end.
+    /// The message enters like steering, but does not continue a run that would end. If a follow-up opens the turn, both
+    /// enter.
     PassiveSteering,
     /// The message enters when the run would otherwise end.
     FollowUp,

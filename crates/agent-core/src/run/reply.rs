@@ -97,7 +97,7 @@ impl Run {
     pub(super) fn is_silent_overflow(&self, message: &AssistantMessage) -> bool {
         let window = self.route().map_or(self.setup.context_window, |r| r.context_window);
         let Some(window) = window.map(u64::from) else { return false };
-        let prompt = message.usage.input.saturating_add(message.usage.cache_read);
+        let prompt = message.usage.prompt_tokens();
         match message.stop_reason {
             StopReason::Stop => prompt > window,
             StopReason::Length => {

@@ -1,6 +1,6 @@
 //! Turns: opens and closes them, and decides whether another one follows.
 
-use super::{CompactionTask, GateAt, Intake, Phase, Queued, Refusal, Run, Turn, budget};
+use super::{CompactionTask, GateAt, Intake, Phase, QueueKind, Queued, Refusal, Run, Turn, budget};
 use crate::event::{AgentEvent, AgentStart, CompactionReason, Ended};
 use crate::history::{Entry, MessageRef};
 use crate::identity::{ContinuationKind, TurnTrigger};
@@ -70,12 +70,12 @@ impl Run {
             triggered_by: self.trigger(),
         });
         self.enter_prompts(out);
-        let steering = self.queues.take_steering();
-        let taken = if steering.is_empty() && self.turn.intake == Intake::FollowUp {
-            self.queues.take_follow_up()
-        } else {
-            steering
-        };
+        let mut taken = self.queues.take_steering();
+        // Passive steering has no turn of its own, so it enters together with the follow-up.
+        let steered = taken.iter().any(|queued| queued.kind == QueueKind::Steering);
+        if self.turn.intake == Intake::FollowUp && !steered {
+            taken.extend(self.queues.take_follow_up());
+        }
         for Queued { entry, .. } in taken {
             self.enter(entry, out);
         }

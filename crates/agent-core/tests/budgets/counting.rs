@@ -40,6 +40,25 @@ async fn a_call_is_reserved_at_its_most_and_settled_at_what_it_cost() {
     assert_eq!(end.spent.as_deref(), Some(&cost));
 }
 
+/// X4: tokens that were read from a cache or written to one are tokens, and each has its price.
+#[tokio::test]
+async fn tokens_of_caches_are_spent_like_others_at_their_own_prices() {
+    let usage = Usage::new(1_000, 100, 20_000, 3_000);
+    let budget = Budget::new(none().with_money(money("1")));
+    let (agent, _) = agent([ScriptedReply::text("ok").using(usage)], &budget);
+    run(&agent, "12345678").await;
+    let spent = budget.spent();
+    assert_eq!((spent.tokens, spent.model_calls), (24_100, 1));
+    let prices = prices();
+    let micros = (1_000 * prices.input
+        + 100 * prices.output
+        + 20_000 * prices.cache_read
+        + 3_000 * prices.cache_write)
+        / 1_000_000;
+    assert!(prices.cache_read > 0 && prices.cache_write > 0);
+    assert_eq!(spent.money.micros(), micros);
+}
+
 /// X4: each attempt is a call of its own; what a failed one used is spent.
 #[tokio::test]
 async fn every_attempt_counts_also_one_that_fails_in_the_middle() {

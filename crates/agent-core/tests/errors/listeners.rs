@@ -94,6 +94,55 @@ async fn a_run_is_over_when_its_last_listener_has_heard_of_the_end() {
 
 /// B-074.
 #[tokio::test]
+async fn a_slow_listener_holds_up_the_tools_of_its_own_agent_only() {
+    let call = || ScriptedReply::call("a", "t", json!({}));
+    let (slow_tool, other_tool) = (ScriptedTool::saying("t", "ok"), ScriptedTool::saying("t", "ok"));
+    let slow = agent(&model([call(), "done".into()])).with_tools(boxed([slow_tool.clone()]));
+    let other = agent(&model([call(), "done".into()])).with_tools(boxed([other_tool.clone()]));
+    let latch = Latch::new();
+    let hold = latch.clone();
+    slow.subscribe_async(move |event| {
+        let hold = hold.clone();
+        async move {
+            if transcript(std::slice::from_ref(&event)) == "assistant()" {
+                hold.wait().await;
+            }
+        }
+    });
+    let events = slow.prompt("go").unwrap();
+    latch.reached().await;
+    // Another agent runs its tools meanwhile, and this one does not.
+    run(&other).await;
+    assert_eq!((slow_tool.calls().len(), other_tool.calls().len()), (0, 1));
+    latch.open();
+    assert_well_formed(&events.collect().await);
+    assert_eq!(slow_tool.calls().len(), 1);
+}
+
+/// B-074.
+#[tokio::test]
+async fn a_receiver_that_is_not_read_holds_up_no_tool() {
+    let call = || ScriptedReply::call("a", "t", json!({}));
+    let tool = ScriptedTool::saying("t", "ok");
+    let (tx, unread) = agent_core::event_channel();
+    let model_of_loop = model([call(), "done".into()]);
+    let config =
+        agent_core::AgentLoopConfig::system(Arc::new(model_of_loop), agent_core::ModelConfig::default());
+    let mut context = agent_core::AgentContext::new("").with_tools(boxed([tool.clone()]));
+    let cancel = agent_core::CancellationToken::new();
+    agent_core::agent_loop(vec!["go".into()], &mut context, &config, tx, cancel).await.unwrap();
+    assert_eq!(tool.calls().len(), 1, "the loop has ended and no event was read");
+    let events = unread.collect().await;
+    assert_well_formed(&events);
+
+    let agent = agent(&model([call(), "done".into()])).with_tools(boxed([tool.clone()]));
+    let unread = agent.prompt("go").unwrap();
+    agent.wait_for_idle().await;
+    assert_eq!(tool.calls().len(), 2);
+    assert_eq!(transcript(&unread.collect().await), transcript(&events));
+}
+
+#[tokio::test]
 async fn tools_are_prepared_when_a_slow_listener_has_heard_of_the_reply() {
     let model = model([ScriptedReply::call("a", "t", json!({})), "done".into()]);
     let notes = Notes::default();

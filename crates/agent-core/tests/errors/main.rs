@@ -7,6 +7,8 @@ mod listeners;
 #[cfg(test)]
 mod mock;
 #[cfg(test)]
+mod reply_limits;
+#[cfg(test)]
 #[path = "../tools/room.rs"]
 mod room;
 #[cfg(test)]

@@ -55,6 +55,30 @@ async fn the_judge_reads_the_query_and_the_final_answers_only() {
     );
 }
 
+/// REQ-201.
+#[tokio::test]
+async fn the_judges_loop_and_the_branches_have_the_parent_of_the_group() {
+    for (loop_id, parent) in [(Some("s.m.7"), Some("s.m.7")), (None, None)] {
+        let model = ScriptedProvider::texts(["2"]);
+        let mut base = context();
+        base.loop_id = loop_id.map(Into::into);
+        let branches = [config(["a"]), config(["b"])];
+        let (outcome, events) = run_over(base, Some("Which?"), branches, judge(&model)).await;
+        let judge_id = outcome.unwrap().judge_loop_id.unwrap();
+        let parents: Vec<_> = events
+            .iter()
+            .filter_map(|e| match e {
+                AgentEvent::AgentStart(start) => Some((
+                    start.loop_id == judge_id,
+                    start.parent_loop_id.as_ref().map(agent_core::LoopId::as_str),
+                )),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(parents, [(false, parent), (false, parent), (true, parent)]);
+    }
+}
+
 /// REQ-207, REQ-209.
 #[tokio::test]
 async fn without_prompts_query_and_conversation_come_from_the_context() {

@@ -4,10 +4,13 @@ use agent_core::compat::SeedSetters as _;
 use agent_core::compat::SeedVerbs as _;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
 use agent_core::{
-    AgentEvent, AgentMessage, BasicAgent, CompactionReason, ContextConfig, ErrorKind, Message, ModelConfig,
-    RunEnd, RunFailure, StopReason, Usage,
+    AgentEvent, AgentMessage, BasicAgent, CompactionContext, CompactionError, CompactionOutcome,
+    CompactionReason, CompactionStrategy, ContextConfig, DefaultCompaction, ErrorKind, History, Message,
+    ModelConfig, RunEnd, RunFailure, StopReason, Usage,
 };
+use async_trait::async_trait;
 use serde_json::json;
+use std::sync::{Arc, Mutex};
 
 use crate::room::{agent, boxed, model, run};
 
@@ -51,6 +54,35 @@ async fn an_overflow_is_answered_by_one_compaction_and_the_same_turn_again() {
     let last = model.requests()[1].messages().last().unwrap().text();
     assert_eq!(last, "go", "the newest message is still there");
     assert!(agent.history().llm_messages().all(|m| !m.is_context_overflow()));
+}
+
+/// Compacts as the default strategy does, and records the budgets.
+#[derive(Debug, Clone, Default)]
+struct Budgets(Arc<Mutex<Vec<u64>>>);
+
+#[async_trait]
+impl CompactionStrategy for Budgets {
+    async fn compact(
+        &self,
+        history: &History,
+        config: &ContextConfig,
+        cx: &CompactionContext,
+    ) -> Result<CompactionOutcome, CompactionError> {
+        self.0.lock().unwrap().push(cx.budget);
+        DefaultCompaction.compact(history, config, cx).await
+    }
+}
+
+/// REQ-077.
+#[tokio::test]
+async fn an_overflow_is_compacted_to_three_quarters_of_what_was_sent() {
+    let model = model([overflow(), "hello".into()]);
+    let budgets = Budgets::default();
+    let agent = with_past(&model).with_compaction_strategy(budgets.clone());
+    run(&agent).await;
+    let sent: Vec<u64> = model.requests().iter().map(|r| r.history.tokens()).collect();
+    assert_eq!(*budgets.0.lock().unwrap(), [sent[0] * 75 / 100]);
+    assert!(sent[1] <= sent[0] * 75 / 100);
 }
 
 /// B-167.
@@ -101,6 +133,10 @@ async fn a_prompt_that_was_cut_in_silence_is_an_overflow() {
     let cut = [
         ScriptedReply::text("what?").using(Usage::new(700, 5, 301, 0)),
         ScriptedReply::new().stopping(StopReason::Length).using(Usage::new(990, 0, 0, 0)),
+        // Tokens that were read from a cache or written to one are a part of the prompt.
+        ScriptedReply::text("what?").using(Usage::new(1, 5, 500, 500)),
+        ScriptedReply::text("what?").using(Usage::new(1, 5, 0, 1_000)),
+        ScriptedReply::new().stopping(StopReason::Length).using(Usage::new(90, 0, 500, 400)),
     ];
     for reply in cut {
         let model = model([reply, "hello".into()]);

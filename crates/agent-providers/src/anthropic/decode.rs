@@ -15,6 +15,7 @@ use serde::Deserialize;
 use super::encode::response_tool;
 use super::error;
 use super::wire;
+use crate::claude::MAX_OPEN_BLOCKS;
 use crate::claude::usage::PartialUsage;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::Target;
@@ -22,9 +23,6 @@ use crate::shape::Shape;
 use crate::surrogates::Surrogates;
 use block::{Kind, Open};
 use end::Stop;
-
-/// The maximum number of blocks of a reply that may be open at once. The vendor opens one after the other.
-const MAX_OPEN_BLOCKS: usize = 256;
 
 /// The state between two events of one reply.
 #[derive(Debug)]

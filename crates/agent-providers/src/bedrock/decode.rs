@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 use super::encode::response_tool;
 use super::error;
 use super::wire;
+use crate::claude::MAX_OPEN_BLOCKS;
 use crate::claude::usage::PartialUsage;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::Target;
@@ -26,9 +27,6 @@ use crate::surrogates::Surrogates;
 use block::{Kind, Open};
 use end::Stop;
 use lines::ReadError;
-
-/// The maximum number of blocks of a reply that may be open at once. The vendor opens one after the other.
-const MAX_OPEN_BLOCKS: usize = 256;
 
 /// The member that the vendor fills with padding.
 const VARYING: Varying = Varying { unread: &["p"], repeated: &[] };

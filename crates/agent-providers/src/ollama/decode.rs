@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use agent_core::provider::{MAX_REPLY_CALLS, ReplyLimit};
 use agent_core::{
     Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StopReason, StreamEvent,
     Usage,
@@ -69,7 +70,7 @@ impl Decoder {
             self.blocks.think(message.thinking.as_str(), "", sink);
             self.blocks.say(message.content.as_str(), sink);
             for call in message.tool_calls.iter().flatten() {
-                self.call(call, sink);
+                self.call(call, sink)?;
             }
         }
         if !line.done {
@@ -86,7 +87,10 @@ impl Decoder {
     }
 
     /// A call always arrives complete.
-    fn call(&mut self, call: &Call<'_>, sink: &mut EventSink<'_>) {
+    fn call(&mut self, call: &Call<'_>, sink: &mut EventSink<'_>) -> Result<(), ReplyLimit> {
+        if self.given.len() >= MAX_REPLY_CALLS {
+            return Err(ReplyLimit::Calls);
+        }
         let index = self.blocks.start(sink);
         let id = match call.id.filled().filter(|id| !self.given.iter().any(|g| g == id)) {
             Some(id) => id.to_owned(),
@@ -100,6 +104,7 @@ impl Decoder {
         sink(StreamEvent::BlockEnd { index });
         self.given.push(id);
         self.called = true;
+        Ok(())
     }
 }
 

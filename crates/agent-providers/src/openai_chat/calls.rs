@@ -3,6 +3,7 @@
 //! The `index` of a piece identifies its call. Some servers omit it, send ids late, change them or send none, repeat the
 //! name with every piece, or give every complete call the index 0. The rules here cover all of these.
 
+use agent_core::provider::{MAX_REPLY_CALLS, ReplyLimit};
 use agent_core::{EventSink, StreamEvent};
 use serde::de::IgnoredAny;
 
@@ -66,10 +67,19 @@ impl Calls {
     }
 
     /// Applies a piece. `next` is the index of the next block of the reply.
-    pub(super) fn push(&mut self, piece: &Piece<'_>, next: &mut u32, sink: &mut EventSink<'_>) {
+    ///
+    /// # Errors
+    /// Returns [`ReplyLimit::Calls`] if the piece begins a call and the reply has as many as it may have.
+    pub(super) fn push(
+        &mut self,
+        piece: &Piece<'_>,
+        next: &mut u32,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ReplyLimit> {
         let Piece { wire, id, name, arguments, signature } = *piece;
         let at = match self.find(wire, id, name) {
             Some(at) => at,
+            None if self.open.len() >= MAX_REPLY_CALLS => return Err(ReplyLimit::Calls),
             None => {
                 sink(StreamEvent::ToolCallStart { index: *next, id, name });
                 self.open.push(OpenCall {
@@ -83,7 +93,7 @@ impl Calls {
                 self.open.len() - 1
             }
         };
-        let Some(call) = self.open.get_mut(at) else { return };
+        let Some(call) = self.open.get_mut(at) else { return Ok(()) };
         let late_id = call.id.is_empty() && !id.is_empty();
         let late_name = call.name.is_empty() && !name.is_empty();
         if late_id || late_name {
@@ -105,6 +115,7 @@ impl Calls {
         if let Some(signature) = signature {
             sink(StreamEvent::ToolCallSignature { index: call.block, delta: signature });
         }
+        Ok(())
     }
 
     /// Returns the call to which a piece belongs, or `None` if it begins a new one.

@@ -5,6 +5,7 @@ mod end;
 #[cfg(test)]
 mod tests;
 
+use agent_core::provider::ReplyLimit;
 use agent_core::{
     Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StopReason, StreamEvent,
 };
@@ -84,8 +85,8 @@ impl Decoder {
     }
 
     /// Reads a chunk that fits the shape of an earlier one. Returns whether it did.
-    fn usual(&mut self, json: &str, sink: &mut EventSink<'_>) -> bool {
-        let Some((usual, text)) = self.shape.read(json) else { return false };
+    fn usual(&mut self, json: &str, sink: &mut EventSink<'_>) -> Result<bool, ReplyLimit> {
+        let Some((usual, text)) = self.shape.read(json) else { return Ok(false) };
         match usual {
             Usual::Text => self.blocks.say(&text, sink),
             Usual::Thought(field) => self.blocks.think(&text, field, sink),
@@ -98,10 +99,10 @@ impl Decoder {
             Usual::Arguments(wire) => {
                 self.blocks.close(sink);
                 let piece = Piece { wire, arguments: &text, ..Piece::default() };
-                self.calls.push(&piece, &mut self.blocks.next, sink);
+                self.calls.push(&piece, &mut self.blocks.next, sink)?;
             }
         }
-        true
+        Ok(true)
     }
 
     fn read(&mut self, json: &str, sink: &mut EventSink<'_>) -> Result<bool, ProviderError> {
@@ -137,7 +138,7 @@ impl Decoder {
             usage = usage.or(choice.usage);
             let reason = choice.finish_reason.filled();
             if let Some(delta) = choice.delta.or(choice.message) {
-                let joined = self.delta(&delta, sink);
+                let joined = self.delta(&delta, sink)?;
                 if let Some(frame) = frame.filter(|_| usage.is_none() && reason.is_none())
                     && let Some((usual, text)) = usual(&delta, joined)
                 {
@@ -162,7 +163,7 @@ impl Decoder {
     }
 
     /// Applies a delta. Returns whether each of its reasoning details continued the last one of the reply.
-    fn delta(&mut self, delta: &Delta<'_>, sink: &mut EventSink<'_>) -> bool {
+    fn delta(&mut self, delta: &Delta<'_>, sink: &mut EventSink<'_>) -> Result<bool, ReplyLimit> {
         let thoughts = [&delta.reasoning_content, &delta.reasoning, &delta.reasoning_text];
         // The same text may have several names; the first one is used.
         let thought =
@@ -203,9 +204,9 @@ impl Decoder {
         self.refusal.push_str(delta.refusal.as_str());
         for call in delta.tool_calls.iter().flatten() {
             self.blocks.close(sink);
-            self.calls.push(&Piece::of(call), &mut self.blocks.next, sink);
+            self.calls.push(&Piece::of(call), &mut self.blocks.next, sink)?;
         }
-        joined
+        Ok(joined)
     }
 
     /// Stores a reasoning detail. Returns whether its text was appended to the last one.
@@ -263,7 +264,7 @@ impl Decode for Decoder {
                 .unwrap_or_else(|| VendorError { message: data.to_owned(), ..VendorError::default() })
                 .in_stream());
         }
-        if !self.usual(data, sink) {
+        if !self.usual(data, sink)? {
             self.read(data, sink)?;
         }
         Ok(Flow::More)

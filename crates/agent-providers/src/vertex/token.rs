@@ -159,7 +159,7 @@ fn bearer(
 fn told(model: &ModelConfig, error: &gcp_auth::Error, sign_in: &str) -> ProviderError {
     match error {
         gcp_auth::Error::NoAuthMethod(..) => {
-            refuse(model, ErrorKind::Auth, "nobody is signed in to Google Cloud on this machine", sign_in)
+            refuse(model, ErrorKind::Auth, "no Google Cloud credentials were found on this machine", sign_in)
         }
         gcp_auth::Error::Http(..) => refuse(
             model,

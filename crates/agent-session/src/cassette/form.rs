@@ -3,6 +3,7 @@
 mod stream;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,7 +21,7 @@ pub const CASSETTE_VERSION: u32 = 1;
 pub const MAX_CASSETTE_BYTES: usize = 256 * 1024 * 1024;
 
 /// The recording of a run, or of several runs of one agent.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct Cassette {
@@ -49,6 +50,20 @@ pub struct Cassette {
     pub calls: Vec<RecordedCall>,
     /// The times, waits and ids that the run requested.
     pub clock: RecordedClock,
+}
+
+/// Shows figures and ids, without the recorded texts.
+impl fmt::Debug for Cassette {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cassette")
+            .field("version", &self.version)
+            .field("agent_id", &self.agent_id)
+            .field("session_id", &self.session_id)
+            .field("tools", &self.tools.len())
+            .field("messages", &self.messages.len())
+            .field("calls", &self.calls.len())
+            .finish_non_exhaustive()
+    }
 }
 
 /// The properties of a tool that an agent reads before a call.

@@ -32,7 +32,7 @@ impl Session {
     }
 
     /// Marks running branches as interrupted. The caller has opened the session for writing, so no other process runs them.
-    pub(crate) fn nobody_drives_branches(&mut self) {
+    pub(crate) fn interrupt_running_branches(&mut self) {
         for record in self.loops.iter_mut().filter(|r| r.group.is_some()) {
             if record.status == LoopStatus::Running {
                 record.status = LoopStatus::Interrupted;

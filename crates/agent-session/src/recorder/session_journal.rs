@@ -27,7 +27,7 @@ impl SessionJournal {
     ) -> Result<(Self, Option<Recording>), SessionError> {
         let (writer, found) = store.write_session(id.as_str()).await?;
         let recording = found.map(|mut session| {
-            session.nobody_drives_branches();
+            session.interrupt_running_branches();
             Recording::new(session)
         });
         let mut known = RecentHistories::default();

@@ -91,7 +91,7 @@ impl Repository {
                 if let Some(head) = &head {
                     parts.extend(["-p", head]);
                 }
-                let commit = git(&self.top, &parts, &NOBODY).await;
+                let commit = git(&self.top, &parts, &AUTHOR).await;
                 drop(std::fs::remove_file(&index));
                 commit
             }
@@ -103,7 +103,7 @@ impl Repository {
 const PLAIN: [(&str, &str); 0] = [];
 
 /// The author of the internal commits, which are not visible to the user.
-const NOBODY: [(&str, &str); 4] = [
+const AUTHOR: [(&str, &str); 4] = [
     ("GIT_AUTHOR_NAME", "looptree"),
     ("GIT_AUTHOR_EMAIL", "looptree@localhost"),
     ("GIT_COMMITTER_NAME", "looptree"),

@@ -57,7 +57,7 @@ impl Process {
                 &best
             }
         };
-        let mut family = Family { started: sandbox.start(launch).await?, mark, left: Left::Some };
+        let mut family = Family { started: sandbox.start(launch).await?, mark, ended: false };
         let missing = || StartError::Spawn(io::Error::other("the child has no pipe"));
         let stdin = family.started.child.stdin().take().ok_or_else(missing)?;
         let stdout = family.started.child.stdout().take().ok_or_else(missing)?;
@@ -109,14 +109,8 @@ impl Process {
 struct Family {
     started: Started,
     mark: String,
-    left: Left,
-}
-
-/// Whether processes may be left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Left {
-    Some,
-    Nobody,
+    /// Whether all of these processes have ended.
+    ended: bool,
 }
 
 impl Family {
@@ -134,7 +128,7 @@ impl Family {
         self.kill();
         let mark = self.mark.clone();
         drop(tokio::task::spawn_blocking(move || marker::kill_all(&mark)).await);
-        self.left = Left::Nobody;
+        self.ended = true;
         match status {
             Some(status) => Some(status),
             None => tokio::time::timeout(KILL_GRACE, self.wait()).await.ok().flatten(),
@@ -172,7 +166,7 @@ impl Family {
 
 impl Drop for Family {
     fn drop(&mut self) {
-        if self.left == Left::Some {
+        if !self.ended {
             self.kill();
             marker::kill_all(&self.mark);
         }

@@ -89,6 +89,19 @@ fn the_cascade_stops_at_the_first_level_that_is_enough() {
     }
 }
 
+/// REQ-056, REQ-164.
+#[test]
+fn the_last_level_keeps_the_newest_messages_within_the_target_and_not_the_whole_budget() {
+    let old = history((0..100).map(|n| if n == 0 { user("the task") } else { said(n, &"x".repeat(40)) }));
+    // All messages are recent, so that only the last level can shorten.
+    let config = config(1_000).with_keep_recent(100);
+    for percent in [80, 50] {
+        let new = compacted(&old, &config.clone().with_compact_to_percent(percent));
+        let target = u64::from(percent) * 10;
+        assert!((target - 30..=target).contains(&new.tokens()), "{} of {target}", new.tokens());
+    }
+}
+
 #[test]
 fn there_is_room_after_a_compaction_so_that_the_next_turn_does_not_need_one() {
     let mut now = long_run(40);

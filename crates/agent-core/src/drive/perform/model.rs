@@ -20,15 +20,11 @@ use crate::identity::{LoopId, StepKey};
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, Message, StopReason};
 use crate::prefix::{Found, Prefixes};
 use crate::provider::{
-    Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, ReplyLog, StreamEvent,
+    Completion, ErrorKind, EventSink, ModelRequest, ProviderError, ReplyLimit, ReplyLog, StreamEvent,
     StreamProvider,
 };
 use crate::run::{Failure, Input, PartialReply, Reply, Run, Step};
 use crate::tool::ToolDefinitions;
-
-/// Maximum size of one reply in bytes: its text, thinking and tool arguments together. A larger reply fails with
-/// [`ErrorKind::Other`].
-pub const MAX_REPLY_BYTES: usize = 64 << 20;
 
 /// What a reply delivers while it arrives.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,8 +73,7 @@ pub struct ModelCall {
 struct Inbox {
     begun: bool,
     events: Vec<AgentEvent>,
-    /// The size of the reply so far, in bytes.
-    bytes: usize,
+    exceeded: Option<ReplyLimit>,
 }
 
 /// The result of polling the provider.
@@ -181,13 +176,15 @@ impl ModelCall {
     }
 
     /// Returns the end of a call as an input.
-    fn result(&mut self, end: Polled, request: &ModelRequest) -> Input {
-        let partial = PartialReply::of(&self.log);
-        let failed = |failure, partial| Input::ModelFailed { failure, partial: Some(Box::new(partial)) };
+    fn result(&self, end: Polled, request: &ModelRequest) -> Input {
+        let partial = || self.partial();
+        let failed = |failure| Input::ModelFailed { failure, partial: Some(Box::new(partial())) };
         match end {
-            Polled::Cancelled | Polled::End(Ok(Err(ProviderError::Cancelled))) => Input::abort(Some(partial)),
+            Polled::Cancelled | Polled::End(Ok(Err(ProviderError::Cancelled))) => {
+                Input::abort(Some(partial()))
+            }
             // An error after an abort is a consequence of the abort.
-            Polled::End(Ok(Err(_))) if self.cancel.is_cancelled() => Input::abort(Some(partial)),
+            Polled::End(Ok(Err(_))) if self.cancel.is_cancelled() => Input::abort(Some(partial())),
             Polled::Some => Input::abort(None),
             Polled::End(Ok(Ok(completion))) => {
                 let mut message = self.log.finish(&request.model.provider, &request.model.id, &completion);
@@ -195,7 +192,7 @@ impl ModelCall {
                 let (tokens, message) = self.counted_reply(message);
                 match Reply::new(message) {
                     Ok(reply) => Input::ModelReplied { reply: reply.counted(tokens) },
-                    Err(error) => failed(Failure::new(ErrorKind::Other, error.to_string()), partial),
+                    Err(error) => failed(Failure::new(ErrorKind::Other, error.to_string())),
                 }
             }
             Polled::End(Ok(Err(error))) => {
@@ -203,10 +200,10 @@ impl ModelCall {
                 if let Some(key) = request.key() {
                     failure.message = key.redact(&failure.message);
                 }
-                failed(failure, partial)
+                failed(failure)
             }
             Polled::End(Err(panic)) => {
-                failed(Failure::new(ErrorKind::Other, format!("the provider panicked: {panic}")), partial)
+                failed(Failure::new(ErrorKind::Other, format!("the provider panicked: {panic}")))
             }
         }
     }
@@ -231,8 +228,12 @@ impl ModelCall {
         let inbox = Mutex::new(Inbox::default());
         let (log, loop_id, key, attempt) = (&mut self.log, &self.loop_id, &self.key, self.attempt);
         let mut sink = |event: StreamEvent<'_>| {
-            log.push(&event);
+            let pushed = log.try_push(&event);
             let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(limit) = pushed {
+                inbox.exceeded = Some(limit);
+                return;
+            }
             let (content_index, delta) = match event {
                 StreamEvent::Start { .. } => {
                     inbox.begun = true;
@@ -249,10 +250,6 @@ impl ModelCall {
                 }
                 _ => return,
             };
-            let (StreamDelta::Text { text }
-            | StreamDelta::Thinking { text }
-            | StreamDelta::ToolCallDelta { text }) = &delta;
-            inbox.bytes = inbox.bytes.saturating_add(text.len());
             // Deltas before the start of the reply are logged but not delivered.
             if inbox.begun {
                 inbox.events.push(AgentEvent::MessageUpdate {
@@ -285,10 +282,12 @@ impl ModelCall {
                     undelivered.extend(arrived);
                 }
                 let waiting = !undelivered.is_empty() || (inbox.begun && !started);
-                let exceeded = inbox.bytes > MAX_REPLY_BYTES;
+                let exceeded = inbox.exceeded;
                 drop(inbox);
                 match end {
-                    Poll::Pending if exceeded => Poll::Ready(Polled::End(Ok(Err(too_long(request))))),
+                    Poll::Pending | Poll::Ready(Ok(Ok(_))) if let Some(limit) = exceeded => {
+                        Poll::Ready(Polled::End(Ok(Err(limit.error_of(&request.model)))))
+                    }
                     Poll::Ready(end) => Poll::Ready(Polled::End(end.map_err(|p| panic_text(&*p)))),
                     Poll::Pending if waiting => Poll::Ready(Polled::Some),
                     Poll::Pending if cancel.is_cancelled() => Poll::Ready(Polled::Cancelled),
@@ -368,12 +367,4 @@ impl<F: FnMut(Live) + Send> LiveSink for Closure<F> {
         (self.0)(Live::Update(event));
         Ok(())
     }
-}
-
-/// Returns the error of a reply that exceeds [`MAX_REPLY_BYTES`].
-fn too_long(request: &ModelRequest) -> ProviderError {
-    let context = ErrorContext::new(format!("the reply is longer than {} MiB", MAX_REPLY_BYTES >> 20))
-        .with_target(&request.model.provider, &request.model.id)
-        .with_advice("request less at once, or check the server behind the address");
-    ProviderError::new(ErrorKind::Other, context)
 }

@@ -1,10 +1,39 @@
 //! From a stream to a message.
 
+use std::cell::Cell;
+use std::cmp::Ordering;
+
 use proptest::prelude::*;
 use serde_json::json;
 
 use crate::message::{Content, StopReason, Usage};
+use crate::provider::fold::BlockIndex;
 use crate::provider::{Completion, ReplyLog, StreamEvent};
+
+thread_local! {
+    static COMPARISONS: Cell<u64> = const { Cell::new(0) };
+}
+
+impl PartialEq for BlockIndex {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for BlockIndex {}
+
+impl PartialOrd for BlockIndex {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for BlockIndex {
+    fn cmp(&self, other: &Self) -> Ordering {
+        COMPARISONS.set(COMPARISONS.get() + 1);
+        self.0.cmp(&other.0)
+    }
+}
 
 fn log_of(events: &[StreamEvent<'_>]) -> ReplyLog {
     let mut log = ReplyLog::new();
@@ -193,5 +222,45 @@ fn a_reply_holds_no_more_room_than_its_blocks_take() {
     log.push(&StreamEvent::BlockEnd { index: 0 });
     for content in [log.content(), log.partial_content(), log.snapshot().content()] {
         assert_eq!((content.len(), content.capacity()), (1, 1));
+    }
+}
+
+/// The shapes of a reply with many blocks: one after the other, all open at once with interleaved deltas, and in the
+/// opposite order.
+fn shapes(blocks: u32) -> [Vec<StreamEvent<'static>>; 3] {
+    let whole = |index| [call(index, "c", "bash"), args(index, "{}"), StreamEvent::BlockEnd { index }];
+    let rounds = |piece: fn(u32) -> StreamEvent<'static>| (0..blocks).map(piece);
+    let interleaved = rounds(|index| call(index, "c", "bash"))
+        .chain(rounds(|index| args(index, "{")))
+        .chain(rounds(|index| args(index, "}")))
+        .chain(rounds(|index| StreamEvent::BlockEnd { index }));
+    [
+        (0..blocks).flat_map(whole).collect(),
+        interleaved.collect(),
+        (0..blocks).rev().flat_map(whole).collect(),
+    ]
+}
+
+/// B-123.
+#[test]
+fn the_work_of_a_reply_grows_linearly_with_its_events_whatever_their_blocks() {
+    let comparisons = |events: &[StreamEvent<'_>], blocks: usize| {
+        COMPARISONS.set(0);
+        let log = log_of(events);
+        let snapshot = log.snapshot();
+        assert_eq!(snapshot.content().len(), blocks);
+        assert_eq!(log.partial_content().len(), blocks);
+        assert_eq!(log.finish("p", "m", &Completion::new(StopReason::Stop)).content.len(), blocks);
+        assert!(log.open_calls().is_empty());
+        COMPARISONS.get()
+    };
+    for (n, events) in shapes(200).iter().enumerate() {
+        // A lookup in an ordered map of 200 blocks takes at most 30 comparisons.
+        let count = comparisons(events, 200);
+        assert!(
+            count <= 30 * events.len() as u64,
+            "shape {n}: {count} comparisons for {} events",
+            events.len()
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! What the pieces of an answer amount to.
 
+use agent_core::provider::{MAX_REPLY_BLOCKS, MAX_REPLY_CALLS};
 use agent_core::{AssistantMessage, Content, History, ModelConfig, OwnedStreamEvent, ReplyLog, StopReason};
 use proptest::prelude::*;
 use serde_json::json;
@@ -222,12 +223,13 @@ fn a_piece_of_arguments_without_a_place_ends_the_reply() {
 /// The work is linear in the bytes, whatever they say.
 #[test]
 fn many_parts_in_one_piece_are_read_in_one_go() {
-    let many = |part: Value| parts(Value::Array(vec![part; 20_000]));
-    let carried = content(&[many(json!({"odd": {"x": 1}}))]);
-    assert_eq!(carried.len(), 20_000);
-    let read = read(&[many(json!({"functionCall": {"id": "s", "name": "f", "args": {}}})), end("STOP")]);
+    let many = |part: Value, count| parts(Value::Array(vec![part; count]));
+    let carried = content(&[many(json!({"odd": {"x": 1}}), MAX_REPLY_BLOCKS)]);
+    assert_eq!(carried.len(), MAX_REPLY_BLOCKS);
+    let call = json!({"functionCall": {"id": "s", "name": "f", "args": {}}});
+    let read = read(&[many(call, MAX_REPLY_CALLS), end("STOP")]);
     let ids: BTreeSet<String> = read.end.unwrap().tool_calls().map(|c| c.id.as_str().to_owned()).collect();
-    assert_eq!(ids.len(), 20_000);
+    assert_eq!(ids.len(), MAX_REPLY_CALLS);
 }
 
 /// B-129.
@@ -266,7 +268,6 @@ fn what_is_not_known_is_counted() {
     assert_eq!(read.end.unwrap().text(), "");
 }
 
-/// B-123.
 #[test]
 fn arguments_in_pieces_become_one_call() {
     let piece = |call: Value| parts(json!([{"functionCall": call}]));

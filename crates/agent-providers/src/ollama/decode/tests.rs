@@ -56,6 +56,15 @@ fn calls_come_whole_and_get_an_id_when_they_have_none() {
     assert_eq!(message.stop_reason, StopReason::ToolUse);
 }
 
+#[test]
+fn calls_beyond_the_limit_of_a_reply_are_its_error() {
+    let call = json!({"function": {"name": "f", "arguments": {}}});
+    let line = json!({"message": {"role": "assistant", "content": "", "tool_calls": vec![call; 5_000]}});
+    let read = read(&[&line.to_string(), DONE]);
+    assert!(read.end.unwrap_err().to_string().contains("more than 1024 tool calls"));
+    assert_eq!(read.log.partial_content().len(), 1_024);
+}
+
 /// REQ-043, B-127, B-120.
 #[test]
 fn only_a_line_that_is_done_for_a_known_reason_completes_the_reply() {

@@ -44,6 +44,18 @@ fn finish(reason: &str) -> String {
     json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}).to_string()
 }
 
+/// The limits are those of the log, so that no list of calls grows while a part of the body is decoded.
+#[test]
+fn calls_beyond_the_limit_of_a_reply_are_its_error() {
+    let call =
+        |n: usize| json!([{"index": n, "id": format!("c{n}"), "function": {"name": "f", "arguments": "{}"}}]);
+    let frames: Vec<String> = (0..5_000).map(|n| delta(json!({ "tool_calls": call(n) }))).collect();
+    let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
+    let read = read(&frames);
+    assert!(read.end.unwrap_err().to_string().contains("more than 1024 tool calls"));
+    assert_eq!(read.log.open_calls().len(), 1_024);
+}
+
 /// The calls that these `tool_calls` deltas amount to, as `id name arguments`.
 #[track_caller]
 fn check_calls(pieces: &[serde_json::Value], expect: &[&str]) {

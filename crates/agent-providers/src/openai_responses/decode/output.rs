@@ -2,6 +2,7 @@
 
 mod whole;
 
+use agent_core::provider::{MAX_REPLY_BLOCKS, ReplyLimit};
 use agent_core::{ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -11,9 +12,6 @@ use super::read;
 use crate::call_ids::CallIds;
 use crate::openai_responses::error;
 use crate::openai_responses::wire::{Event, Head, Part};
-
-/// The maximum number of items, and of blocks, of a reply.
-const MAX_ITEMS: usize = 4_096;
 
 /// The size of a refusal, in bytes, beyond which further pieces are dropped.
 const MAX_REFUSAL: usize = 64 * 1_024;
@@ -128,10 +126,9 @@ impl Output {
     }
 
     fn open(&mut self, at: u64, id: &str, kind: Kind) -> Result<usize, ProviderError> {
-        let blocks = usize::try_from(self.numbers.count()).unwrap_or(usize::MAX);
-        if self.items.len() >= MAX_ITEMS || blocks >= MAX_ITEMS {
-            let message = format!("the reply has more than {MAX_ITEMS} items");
-            return Err(error::fail(ErrorKind::Network, &message, None));
+        self.check_blocks()?;
+        if self.items.len() >= MAX_REPLY_BLOCKS {
+            return Err(ReplyLimit::Blocks.into());
         }
         self.items.push(Item { at, id: id.to_owned(), done: false, kind });
         Ok(self.items.len() - 1)
@@ -210,11 +207,8 @@ impl Output {
     }
 
     fn check_blocks(&self) -> Result<(), ProviderError> {
-        if usize::try_from(self.numbers.count()).is_ok_and(|count| count < MAX_ITEMS) {
-            return Ok(());
-        }
-        let message = format!("the reply has more than {MAX_ITEMS} blocks");
-        Err(error::fail(ErrorKind::Network, &message, None))
+        let blocks = usize::try_from(self.numbers.count()).unwrap_or(usize::MAX);
+        if blocks < MAX_REPLY_BLOCKS { Ok(()) } else { Err(ReplyLimit::Blocks.into()) }
     }
 
     /// Emits the part of a whole text that did not arrive in pieces.

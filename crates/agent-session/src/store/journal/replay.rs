@@ -76,7 +76,7 @@ pub(crate) fn replay(path: &Path, bytes: &[u8], base: Option<Recording>, id: &st
         Err(error) => return Replayed { recording: base, torn_bytes, broken: Some(error) },
     };
     if base.is_none() && head.journal_records > 0 {
-        let reason = "the session's file, which it goes on from, is missing";
+        let reason = "the session's file, which this journal continues, is missing";
         let broken = Some(SessionError::corrupt(path, "line 1", reason));
         return Replayed { recording: None, torn_bytes, broken };
     }

@@ -35,7 +35,7 @@ impl JsonWriter {
         let found = match store.read(id) {
             Ok(loaded) => {
                 let mut session = loaded.into_session();
-                session.nobody_drives_branches();
+                session.interrupt_running_branches();
                 // The journal's records move to the file, so that each journal is written by one process only.
                 store.replace(&session)?;
                 Some(session)

@@ -63,7 +63,7 @@ impl SqliteWriter {
         let lock = store.lock(id)?;
         let found = match store.read_session(id) {
             Ok(mut session) => {
-                session.nobody_drives_branches();
+                session.interrupt_running_branches();
                 // The records move to the loops, so that all records of a session are written by one process.
                 store.shared.write("written", |t| rows::put_session(t, &session, Messages::Kept))?;
                 Some(session)

@@ -41,7 +41,7 @@ fn tokens_that_the_last_event_leaves_out_stay_as_the_first_said() {
     assert_eq!((usage.reasoning, usage.total_tokens), (5, 37));
 }
 
-/// REQ-160, B-123.
+/// REQ-160.
 #[test]
 fn a_call_in_five_fragments_has_one_complete_object_of_arguments() {
     let pieces = ["{\"ci", "ty\": \"Os", "lo\", \"da", "ys\": [1, ", "2]}"];
@@ -59,6 +59,34 @@ fn a_call_in_five_fragments_has_one_complete_object_of_arguments() {
     assert_eq!(read.end.unwrap().stop_reason, StopReason::ToolUse);
     let deltas = read.events.iter().filter(|e| matches!(e, Event::ToolCallDelta { .. })).count();
     assert_eq!(deltas, 5);
+}
+
+/// B-123. Each fragment is passed on once and as it came, so the work of the decoder is linear in the fragments; that of
+/// the log is counted where the log is tested.
+#[test]
+fn ten_thousand_fragments_of_arguments_are_each_passed_on_once() {
+    let fragments: Vec<String> = (0..10_000).map(|n| format!("{n},")).collect();
+    let whole = format!("{{\"list\": [{}0]}}", fragments.concat());
+    let opening = delta(0, json!({"type": "input_json_delta", "partial_json": "{\"list\": ["}));
+    let closing = delta(0, json!({"type": "input_json_delta", "partial_json": "0]}"}));
+    let mut frames =
+        vec![begin(0, json!({"type": "tool_use", "id": "t", "name": "n", "input": {}})), opening];
+    frames.extend(fragments.iter().map(|f| delta(0, json!({"type": "input_json_delta", "partial_json": f}))));
+    frames.extend([closing, end(0)]);
+    let read = read(&refs(&around(&frames, "tool_use")));
+    let passed: Vec<&str> = read
+        .events
+        .iter()
+        .filter_map(|e| match e {
+            Event::ToolCallDelta { delta, .. } => Some(delta.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(passed.len(), fragments.len() + 2);
+    assert_eq!(passed.concat(), whole, "no fragment is passed on with those before it");
+    let content = read.log.content();
+    let call = content[0].as_tool_call().unwrap();
+    assert_eq!(call.arguments.value().unwrap()["list"].as_array().unwrap().len(), 10_001);
 }
 
 #[test]

@@ -80,7 +80,7 @@ pub(super) fn apply(old: &History, splices: &[Splice]) -> Result<History, Splice
     for splice in rest {
         insert(&mut out, splice)?;
     }
-    Ok(out)
+    Ok(super::deferred::consistent(old, out))
 }
 
 fn check_ranges(old: &History, splices: &[Splice]) -> Result<(), SpliceError> {
@@ -95,7 +95,7 @@ fn check_ranges(old: &History, splices: &[Splice]) -> Result<(), SpliceError> {
 }
 
 fn insert(out: &mut History, splice: &Splice) -> Result<(), SpliceError> {
-    let (part, repairs) = History::repaired(splice.messages.iter().cloned());
+    let (part, repairs) = super::repair::repaired_part(splice.messages.iter().cloned());
     if !repairs.is_empty() {
         return Err(SpliceError::Unpaired { from: splice.from, to: splice.to });
     }

@@ -339,6 +339,16 @@ impl History {
     pub fn spliced(&self, splices: &[Splice]) -> Result<Self, SpliceError> {
         splice::apply(self, splices)
     }
+
+    /// Returns the first `keep` messages followed by `added`: the conversation as another loop had it. Unlike
+    /// [`spliced`](Self::spliced), it has no trace of the messages that are left out, so a call that they completed waits
+    /// again.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`spliced`](Self::spliced).
+    pub fn rewound(&self, keep: usize, added: Vec<Entry>) -> Result<Self, SpliceError> {
+        splice::replaced(self, &[Splice { from: keep, to: self.len(), messages: added }])
+    }
 }
 
 impl Default for History {

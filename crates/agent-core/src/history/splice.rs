@@ -47,7 +47,13 @@ pub enum SpliceError {
     },
 }
 
+/// Applies splices to a conversation that continues.
 pub(super) fn apply(old: &History, splices: &[Splice]) -> Result<History, SpliceError> {
+    Ok(super::deferred::consistent(old, replaced(old, splices)?))
+}
+
+/// Replaces ranges, and leaves what the remaining messages say about deferred calls as it is.
+pub(super) fn replaced(old: &History, splices: &[Splice]) -> Result<History, SpliceError> {
     check_ranges(old, splices)?;
     let mut out = History::new();
     let mut rest = splices.iter().peekable();
@@ -80,7 +86,7 @@ pub(super) fn apply(old: &History, splices: &[Splice]) -> Result<History, Splice
     for splice in rest {
         insert(&mut out, splice)?;
     }
-    Ok(super::deferred::consistent(old, out))
+    Ok(out)
 }
 
 fn check_ranges(old: &History, splices: &[Splice]) -> Result<(), SpliceError> {

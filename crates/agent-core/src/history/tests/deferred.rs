@@ -134,7 +134,8 @@ fn a_compaction_that_drops_the_result_leaves_a_call_that_no_longer_waits() {
 fn a_compaction_that_drops_a_waiting_call_leaves_a_notice_that_can_be_completed() {
     let mut short = story(false).spliced(&splice(1, 4)).unwrap();
     let texts: Vec<String> = short.messages().map(AgentMessage::text).collect();
-    let notice = "The call `tool` (handle `job-a`) is still running. Its result will come in a later message.";
+    let notice =
+        "The call `tool` (handle `job-a`) is still running. Its result will come in a later message.";
     assert_eq!(texts, ["task", "summary", notice, "and?"]);
     assert_eq!(waiting(&short), ["a"]);
     // The notice survives the next compaction as well.
@@ -152,8 +153,10 @@ fn the_built_in_compaction_keeps_a_waiting_call_within_its_budget() {
         history.push(user(&"word ".repeat(200))).unwrap();
         history.push(reply(&"word ".repeat(200), &[])).unwrap();
     }
-    let config = ContextConfig { max_context_tokens: 4_000, system_prompt_tokens: 0, ..ContextConfig::default() };
-    let short = history.spliced(&compact_history(&history, &config, &HeuristicTokenCounter).unwrap()).unwrap();
+    let config =
+        ContextConfig { max_context_tokens: 4_000, system_prompt_tokens: 0, ..ContextConfig::default() };
+    let short =
+        history.spliced(&compact_history(&history, &config, &HeuristicTokenCounter).unwrap()).unwrap();
     assert!(short.len() < history.len());
     assert_eq!(waiting(&short), ["a"]);
     assert!(short.tokens() <= config.budget(), "{} of {}", short.tokens(), config.budget());

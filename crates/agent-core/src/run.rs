@@ -363,13 +363,15 @@ impl Run {
         gate != Some(GateAt::Loop)
     }
 
-    /// Returns the deferred calls that have no result yet, also those of a reply whose other calls have not ended.
+    /// Returns the deferred calls that have no result, neither in the history nor queued. Includes those of a reply whose
+    /// other calls have not ended.
     #[must_use]
     pub fn deferred(&self) -> Vec<DeferredCall> {
         let mut calls = self.history.deferred();
         if let Phase::Tools(open) = &self.phase {
             calls.extend(open.deferred());
         }
+        calls.retain(|call| !self.queues.completes(&call.tool_call_id));
         calls
     }
 

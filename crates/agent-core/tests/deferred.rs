@@ -244,7 +244,8 @@ fn the_run_rejects_a_result_of_a_call_that_does_not_wait() {
     history.push(AgentMessage::user("Hi")).unwrap();
     let mut events = Vec::new();
     let mut run =
-        Run::start(RunSetup::new("s.a.1"), history, Vec::new(), agent_core::Timestamp(1), &mut events).unwrap();
+        Run::start(RunSetup::new("s.a.1"), history, Vec::new(), agent_core::Timestamp(1), &mut events)
+            .unwrap();
     let call = agent_core::DeferredCall::new("c1", "render", "job-1");
     let message = Message::User(call.completed(vec![Content::text("42")], false, serde_json::Value::Null));
     let queued = agent_core::run::Queued::new(agent_core::QueueKind::Steering, AgentMessage::from(message));

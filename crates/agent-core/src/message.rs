@@ -133,7 +133,7 @@ pub struct ToolResultMessage {
     /// The loop of the sub-agent that this call ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_loop_id: Option<LoopId>,
-    /// The handle of the work that continues after the call. The content is then a placeholder, and a later user
+    /// The handle of the work that continues after the call. The content is then a preliminary result, and a later user
     /// message has the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deferred: Option<DeferredHandle>,

@@ -49,7 +49,7 @@ fn texts(messages: &[&Message]) -> Vec<String> {
     messages.iter().filter(|m| m.role() != "assistant").map(|m| m.text()).collect()
 }
 
-const PLACEHOLDER: &str =
+const PRELIMINARY: &str =
     "This call is still running (handle `job-1`). Its result will come in a later message.";
 const RESULT: &str = "Result of the call `render` (handle `job-1`):\n42 frames";
 
@@ -71,7 +71,7 @@ async fn a_run_ends_while_its_call_is_deferred_and_the_next_one_gets_the_result(
 
     let requests = model.requests();
     let last: Vec<&Message> = requests[2].messages().collect();
-    assert_eq!(texts(&last), ["Render it", PLACEHOLDER, RESULT]);
+    assert_eq!(texts(&last), ["Render it", PRELIMINARY, RESULT]);
     assert!(agent.history().deferred().is_empty());
     assert_eq!(rejected(&agent, "c1"), HistoryError::AlreadyCompleted("c1".into()));
     assert_eq!(rejected(&agent, "c9"), HistoryError::UnknownCall("c9".into()));

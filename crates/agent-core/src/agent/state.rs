@@ -11,7 +11,7 @@ use crate::budget::BudgetSnapshot;
 use crate::event::{AgentEvent, RunEnd};
 use crate::history::{History, HistoryError, MessageRef};
 use crate::identity::{LoopId, Part, SessionId, SessionOrigin, Timestamp, ToolCallId, joined};
-use crate::message::{DeferredCall, Message, StopReason};
+use crate::message::{AssistantMessage, DeferredCall, Message, StopReason};
 use crate::model::{ModelConfig, ThinkingLevel};
 use crate::provider::MessageSnapshot;
 use crate::run::{Queued, Run};
@@ -148,7 +148,7 @@ impl State {
             });
             return if ended { Err(HistoryError::AlreadyCompleted(id.clone())) } else { Ok(call) };
         }
-        let calls = self.tail.iter().filter_map(|m| m.as_assistant()).flat_map(|reply| reply.tool_calls());
+        let calls = self.tail.iter().filter_map(|m| m.as_assistant()).flat_map(AssistantMessage::tool_calls);
         match calls.filter(|call| call.id == *id).last() {
             // The work can end before its tool returns.
             Some(call) if self.pending.contains(id) => {

@@ -1,6 +1,6 @@
 //! Deferred calls in a history: which of them wait for a result, and what a compaction does to them.
 //!
-//! A call waits from its placeholder result, or from the notice that replaces its exchange, to the user message with its
+//! A call waits from its preliminary result, or from the notice that replaces its exchange, to the user message with its
 //! result. A message that refers to no waiting call is a plain user message.
 
 use std::collections::{BTreeMap, BTreeSet};

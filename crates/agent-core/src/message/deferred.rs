@@ -35,7 +35,7 @@ pub enum DeferredState {
     Running,
     /// The work ended with a result.
     Completed,
-    /// The work failed.
+    /// The work ended with a failure.
     Failed,
 }
 

@@ -64,7 +64,7 @@ impl ToolResult {
 
     /// Creates the result of a call whose work continues in the background under `handle`, an id that the tool chooses.
     ///
-    /// The model receives a placeholder. [`AgentHandle::complete`](crate::AgentHandle::complete) adds the final result
+    /// The model receives a preliminary result. [`AgentHandle::complete`](crate::AgentHandle::complete) adds the final result
     /// to the conversation, and [`History::deferred`](crate::History::deferred) lists the calls that wait for one.
     #[must_use]
     pub fn deferred(handle: impl Into<DeferredHandle>) -> Self {

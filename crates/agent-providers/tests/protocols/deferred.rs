@@ -1,4 +1,4 @@
-//! Deferred calls in every protocol: the placeholder result stays as it was sent, and the result follows as a user message.
+//! Deferred calls in every protocol: the preliminary result stays as it was sent, and the result follows as a user message.
 
 use agent_core::{
     AgentMessage, AssistantMessage, CacheConfig, CacheStrategy, Content, DeferredCall, Entry, History,

@@ -74,9 +74,9 @@ pub use snapshot::{AgentSnapshot, SNAPSHOT_VERSION};
 pub use state::AgentState;
 
 use crate::drive::{AgentLoopConfig, Mailbox};
-use crate::history::{Entry, MessageRef};
-use crate::identity::{AgentId, SessionId, SessionOrigin};
-use crate::message::AgentMessage;
+use crate::history::{Entry, HistoryError, MessageRef};
+use crate::identity::{AgentId, SessionId, SessionOrigin, ToolCallId};
+use crate::message::{AgentMessage, DeferredCall};
 use crate::prefix::Prefixes;
 use crate::run::{QueueKind, Queued};
 use crate::tool::Tools;
@@ -170,6 +170,18 @@ impl Inner {
     pub(crate) fn queue(&self, kind: QueueKind, message: AgentMessage) {
         let entry = self.counted(message);
         self.mailbox.queue(Queued::new(kind, entry));
+    }
+
+    /// Returns the deferred call with this id and reserves it for the result that is queued next.
+    pub(crate) fn begin_completion(&self, id: &ToolCallId) -> Result<DeferredCall, HistoryError> {
+        let queued = self.mailbox.view().completes(id);
+        let mut state = self.state();
+        if queued {
+            return Err(HistoryError::AlreadyCompleted(id.clone()));
+        }
+        let call = state.deferred_call(id)?;
+        state.completing.insert(id.clone());
+        Ok(call)
     }
 
     /// Starts a session with a new id and returns the id.

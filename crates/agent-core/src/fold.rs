@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use crate::event::{AgentEvent, ToolExecutionEnd};
 use crate::history::{Entry, History, HistoryError, MessageRef, SpliceError};
 use crate::identity::{ToolCallId, ToolName};
-use crate::message::{AgentMessage, Content, Message, ToolResultMessage};
+use crate::message::{AgentMessage, Message, ToolResultMessage};
 
 /// The result of a call that had started when the log ended and was not resumed. The call may have had its effect.
 pub const CUT_OFF_RESULT: &str =
@@ -161,12 +161,16 @@ impl Fold {
             for (id, end) in open.ends {
                 if !answered.contains(&id) {
                     open.begun.remove(&id);
-                    list.push(result_entry(id, end.tool_name, end.result.content, end.is_error));
+                    let mut result = ToolResultMessage::new(id, end.tool_name, end.result.content);
+                    result.is_error = end.is_error;
+                    result.deferred = end.result.deferred;
+                    list.push(Entry::from(AgentMessage::from(Message::from(result))));
                 }
             }
             for (id, name) in open.begun {
                 if !answered.contains(&id) {
-                    list.push(result_entry(id, name, vec![Content::text(CUT_OFF_RESULT)], true));
+                    let result = ToolResultMessage::error(id, name, CUT_OFF_RESULT);
+                    list.push(Entry::from(AgentMessage::from(Message::from(result))));
                 }
             }
             return History::repaired(list).0;
@@ -177,10 +181,4 @@ impl Fold {
     pub(crate) fn open(&self) -> Option<&OpenExchange> {
         self.open.as_ref()
     }
-}
-
-fn result_entry(id: ToolCallId, name: ToolName, content: Vec<Content>, is_error: bool) -> Entry {
-    let mut result = ToolResultMessage::new(id, name, content);
-    result.is_error = is_error;
-    Entry::from(AgentMessage::from(Message::from(result)))
 }

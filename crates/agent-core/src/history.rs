@@ -19,6 +19,7 @@
 //! ```
 
 mod chunk;
+mod deferred;
 mod joined;
 mod repair;
 mod splice;
@@ -36,7 +37,8 @@ pub use repair::{ORPHAN_RESULT, Repair};
 pub use splice::{Splice, SpliceError};
 pub use unit::{Entry, MessageRef, Unit, UnitKind};
 
-use crate::message::{AgentMessage, AssistantMessage, Message};
+use crate::identity::ToolCallId;
+use crate::message::{AgentMessage, AssistantMessage, DeferredCall, Message};
 use crate::wire::{Encoded, WireKey};
 use chunk::Chunk;
 
@@ -71,6 +73,23 @@ pub enum HistoryError {
         /// The ids of the results.
         results: Vec<String>,
     },
+    /// A result was given to a call that the conversation does not have.
+    #[error("the conversation has no call {0:?}; History::deferred lists the calls that wait for a result")]
+    UnknownCall(ToolCallId),
+    /// A result was given to a call that is not deferred.
+    #[error(
+        "the call {0:?} is not deferred and has its result already; only a call whose tool returned ToolResult::deferred \
+         can be completed"
+    )]
+    NotDeferred(ToolCallId),
+    /// A result was given to a deferred call that has one already.
+    #[error("the deferred call {0:?} has its result already; a call can be completed only once")]
+    AlreadyCompleted(ToolCallId),
+    /// A deferred result was given as the result of a deferred call.
+    #[error(
+        "the result of the deferred call {0:?} must not be deferred again; complete the call when its work has ended"
+    )]
+    DeferredAgain(ToolCallId),
 }
 
 impl History {
@@ -82,7 +101,8 @@ impl History {
 
     /// Creates a conversation from any list of messages and returns the repairs that were needed. A call without a
     /// result gets the error result [`ORPHAN_RESULT`], a result without a call is removed, and an empty or
-    /// repeated call id is replaced.
+    /// repeated call id is replaced. The result of a call that is not [deferred](Self::deferred) becomes a plain user
+    /// message.
     pub fn repaired(messages: impl IntoIterator<Item = impl Into<Entry>>) -> (Self, Vec<Repair>) {
         repair::repaired(messages.into_iter().map(Into::into))
     }
@@ -96,7 +116,8 @@ impl History {
     /// Appends a user message, a note, or a complete reply without calls.
     ///
     /// # Errors
-    /// Returns an error if the message is a reply with calls, a failed reply, or a tool result.
+    /// Returns an error if the message is a reply with calls, a failed reply, a tool result, or the result of a call that
+    /// is not [deferred](Self::deferred).
     pub fn push(&mut self, message: AgentMessage) -> Result<(), HistoryError> {
         self.push_entry(Entry::from(message))
     }
@@ -107,11 +128,32 @@ impl History {
     /// Returns the same errors as [`push`](Self::push).
     pub fn push_entry(&mut self, entry: Entry) -> Result<(), HistoryError> {
         Self::check_standalone(&entry)?;
+        if let Some(call) = deferred::of_user(entry.message()) {
+            deferred::check(self, call)?;
+        }
         self.append(Unit::single(entry));
         Ok(())
     }
 
-    /// Returns whether [`push_entry`](Self::push_entry) would accept the entry. The answer does not depend on the
+    /// Returns the deferred calls that have no result yet, oldest first. Takes constant time if no call was deferred, and
+    /// otherwise time linear in the number of messages.
+    #[must_use]
+    pub fn deferred(&self) -> Vec<DeferredCall> {
+        deferred::running(self)
+    }
+
+    /// Connects the result of a deferred call with its call, or makes it a plain user message if
+    /// [`push_entry`](Self::push_entry) would reject it.
+    pub(crate) fn linked(&self, entry: Entry) -> Entry {
+        deferred::linked(self, entry)
+    }
+
+    /// Returns whether the result of this call can be appended.
+    pub(crate) fn check_completion(&self, id: &ToolCallId) -> Result<(), HistoryError> {
+        deferred::check_completion(self, id)
+    }
+
+    /// Returns whether a message can enter alone, apart from what it says about deferred calls, which depends on the
     /// history.
     pub(crate) fn check_standalone(entry: &Entry) -> Result<(), HistoryError> {
         match entry.message().as_llm() {
@@ -289,10 +331,23 @@ impl History {
 
     /// Returns the history with ranges of messages replaced. A splice must not separate a call from its result.
     ///
+    /// A [deferred call](Self::deferred) survives the removal of its exchange as a short user message. If only one of the
+    /// call and its later result remains, it no longer refers to the other.
+    ///
     /// # Errors
     /// Returns an error if a range is out of bounds, overlaps another one, or separates a call from its result.
     pub fn spliced(&self, splices: &[Splice]) -> Result<Self, SpliceError> {
         splice::apply(self, splices)
+    }
+
+    /// Returns the first `keep` messages followed by `added`: the conversation as another loop had it. Unlike
+    /// [`spliced`](Self::spliced), it has no trace of the messages that are left out, so a call that they completed waits
+    /// again.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`spliced`](Self::spliced).
+    pub fn rewound(&self, keep: usize, added: Vec<Entry>) -> Result<Self, SpliceError> {
+        splice::replaced(self, &[Splice { from: keep, to: self.len(), messages: added }])
     }
 }
 

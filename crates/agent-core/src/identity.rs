@@ -119,6 +119,10 @@ id_type! {
     ToolName
 }
 id_type! {
+    /// The id that a tool gives to work that continues after its call, for example the id of a job.
+    DeferredHandle
+}
+id_type! {
     /// The id of a question that a run waits for.
     QuestionId
 }

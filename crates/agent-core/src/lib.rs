@@ -115,16 +115,16 @@ pub use history::{Entry, History, HistoryError, MessageRef, Repair, Splice, Spli
 pub use hooks::{Decision, FilterResult, HookError, Hooks, InputFilter, ToolPolicy, ToolRule, Verdict};
 #[doc(inline)]
 pub use identity::{
-    AgentId, ContinuationKind, GroupMember, GroupRole, LoopId, QuestionId, SessionId, SessionOrigin, StepKey,
-    Timestamp, ToolCallId, ToolName, TurnId, TurnTrigger,
+    AgentId, ContinuationKind, DeferredHandle, GroupMember, GroupRole, LoopId, QuestionId, SessionId,
+    SessionOrigin, StepKey, Timestamp, ToolCallId, ToolName, TurnId, TurnTrigger,
 };
 #[doc(inline)]
 pub use limits::{ExecutionLimits, ExecutionTracker, LimitReason};
 #[doc(inline)]
 pub use message::{
-    AgentMessage, AssistantMessage, Content, Cost, CostConfig, CostTier, ExtensionMessage, ImageContent,
-    LlmMessage, MAX_ARGUMENTS_SHOWN, Message, OpaqueContent, StopReason, TextContent, ThinkingContent,
-    ToolArguments, ToolCall, ToolResultMessage, Usage, UserMessage,
+    AgentMessage, AssistantMessage, Content, Cost, CostConfig, CostTier, DeferredCall, DeferredState,
+    ExtensionMessage, ImageContent, LlmMessage, MAX_ARGUMENTS_SHOWN, Message, OpaqueContent, StopReason,
+    TextContent, ThinkingContent, ToolArguments, ToolCall, ToolResultMessage, Usage, UserMessage,
 };
 #[doc(inline)]
 pub use model::{

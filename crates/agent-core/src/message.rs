@@ -15,6 +15,7 @@
 mod agent_message;
 mod arguments;
 pub(crate) mod content;
+mod deferred;
 pub mod overflow;
 mod tokens;
 mod usage;
@@ -27,10 +28,11 @@ use serde::{Deserialize, Serialize};
 pub use agent_message::{AgentMessage, ExtensionMessage, LlmMessage};
 pub use arguments::{MAX_ARGUMENTS_SHOWN, ToolArguments};
 pub use content::{Content, ImageContent, OpaqueContent, TextContent, ThinkingContent, ToolCall};
+pub use deferred::{DeferredCall, DeferredState};
 pub use tokens::{HeuristicTokenCounter, TokenCounter, content_tokens, estimate_tokens, message_tokens};
 pub use usage::{Cost, Usage};
 
-use crate::identity::{LoopId, Timestamp, ToolCallId, ToolName};
+use crate::identity::{DeferredHandle, LoopId, Timestamp, ToolCallId, ToolName};
 use crate::model::ApiProtocol;
 pub use crate::model::{CostConfig, CostTier};
 
@@ -74,6 +76,9 @@ pub struct UserMessage {
     /// The time at which the message was created.
     #[serde(default)]
     pub timestamp: Timestamp,
+    /// The deferred tool call that the message concerns: its result, or the notice that it is still running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deferred: Option<Box<DeferredCall>>,
 }
 
 /// A reply of a model, complete or failed.
@@ -128,6 +133,10 @@ pub struct ToolResultMessage {
     /// The loop of the sub-agent that this call ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_loop_id: Option<LoopId>,
+    /// The handle of the work that continues after the call. The content is then a preliminary result, and a later user
+    /// message has the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deferred: Option<DeferredHandle>,
     /// The time at which the call ended.
     #[serde(default)]
     pub timestamp: Timestamp,
@@ -137,7 +146,7 @@ impl UserMessage {
     /// Creates a user message from content blocks.
     #[must_use]
     pub fn new(content: Vec<Content>, timestamp: Timestamp) -> Self {
-        Self { content, timestamp }
+        Self { content, timestamp, deferred: None }
     }
 }
 
@@ -196,6 +205,7 @@ impl ToolResultMessage {
             details: serde_json::Value::Null,
             duration_ms: None,
             child_loop_id: None,
+            deferred: None,
             timestamp: Timestamp::default(),
         }
     }

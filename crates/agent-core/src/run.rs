@@ -53,9 +53,9 @@ use crate::context::ContextTracker;
 use crate::event::{AgentEnd, AgentEvent, Answer, Ended, Question};
 use crate::fold::Fold;
 use crate::history::{Entry, History, HistoryError, MessageRef};
-use crate::identity::{QuestionId, Timestamp, TurnId};
+use crate::identity::{QuestionId, Timestamp, ToolCallId, TurnId};
 use crate::limits::{ExecutionLimits, ExecutionTracker};
-use crate::message::{AgentMessage, Usage};
+use crate::message::{AgentMessage, DeferredCall, Usage};
 use crate::route::LostRoutes;
 
 pub use checkpoint::{RestoreError, RunCheckpoint};
@@ -370,8 +370,46 @@ impl Run {
         entry
     }
 
+    /// Returns whether `AgentStart` has been emitted.
+    fn has_begun(&self) -> bool {
+        let gate = match &self.phase {
+            Phase::Gate(gate) | Phase::GateAsked { gate, .. } => Some(*gate),
+            _ => None,
+        };
+        gate != Some(GateAt::Loop)
+    }
+
+    /// Returns the deferred calls that have no result, neither in the history nor queued. Includes those of a reply whose
+    /// other calls have not ended.
+    #[must_use]
+    pub fn deferred(&self) -> Vec<DeferredCall> {
+        let mut calls = self.history.deferred();
+        if let Phase::Tools(open) = &self.phase {
+            calls.extend(open.deferred());
+        }
+        calls.retain(|call| !self.queues.completes(&call.tool_call_id));
+        calls
+    }
+
+    /// Checks that the result of a call can be queued: the call is deferred, or it has not ended, and it has no result.
+    fn check_completion(&self, id: &ToolCallId) -> Result<(), HistoryError> {
+        if self.queues.completes(id) {
+            return Err(HistoryError::AlreadyCompleted(id.clone()));
+        }
+        match &self.phase {
+            Phase::Tools(open) if open.may_be_deferred(id) => Ok(()),
+            _ => self.history.check_completion(id),
+        }
+    }
+
     /// Ends the run. The turn must be closed.
     fn end(&mut self, ended: Ended, out: &mut Vec<AgentEvent>) {
+        // Results of deferred calls enter even if no further turn follows, because nothing would deliver them again.
+        if self.has_begun() {
+            for queued in self.queues.take_completions() {
+                self.enter(queued.entry, out);
+            }
+        }
         out.push(AgentEvent::AgentEnd(Box::new(AgentEnd {
             loop_id: self.setup.loop_id.clone(),
             messages: self.new_messages.to_vec(),
@@ -396,6 +434,9 @@ fn apply(run: &mut Run, input: Input, out: &mut Vec<AgentEvent>) -> Result<(), R
     match input {
         Input::Queue { queued } => {
             History::check_standalone(&queued.entry).map_err(|e| e.to_string())?;
+            if let Some(call) = queued.completes() {
+                run.check_completion(&call.tool_call_id).map_err(|e| e.to_string())?;
+            }
             run.queues.push(queued);
             tool_calls::skip_if_steered(run, out);
             Ok(())

@@ -91,4 +91,4 @@ pub use store::{MAX_SESSION_BYTES, SqliteStore};
 #[doc(inline)]
 pub use travel::{Arrival, Comparison, OutlineTurn, TimeTravel};
 #[doc(inline)]
-pub use waiting::{OpenRuns, Unfinished, UnfinishedSessions};
+pub use waiting::{OpenRuns, Unfinished, UnfinishedSessions, WaitingCall, WaitingCalls};

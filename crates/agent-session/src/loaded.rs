@@ -15,8 +15,8 @@
 
 use std::ops::Deref;
 
-use agent_core::LoopId;
 use agent_core::run::Run;
+use agent_core::{DeferredCall, LoopId};
 
 use crate::error::SessionError;
 use crate::model::{LoopStatus, OpenRun, Session};
@@ -112,6 +112,19 @@ impl LoadedSession {
                 let run = Run::restore((**setup).clone(), (**light).clone(), &fold);
                 run.map(Some).map_err(|e| failed(Box::new(e)))
             }
+        }
+    }
+
+    /// Returns the deferred calls of the conversation that have no result yet, oldest first.
+    ///
+    /// # Errors
+    /// When the events of a loop do not make a conversation.
+    pub fn deferred(&self) -> Result<Vec<DeferredCall>, SessionError> {
+        match self.open_run() {
+            Ok(Some(run)) => Ok(run.deferred()),
+            // A run whose state cannot be read is closed like a crash.
+            Ok(None) | Err(SessionError::Resume { .. }) => Ok(self.session.history()?.deferred()),
+            Err(error) => Err(error),
         }
     }
 

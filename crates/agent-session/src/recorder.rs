@@ -48,7 +48,7 @@ use crate::error::SessionError;
 use crate::model::Session;
 use crate::model::recording::Recording;
 use crate::store::SessionStore;
-pub(crate) use offline::apply_offline;
+pub(crate) use offline::{apply_offline, complete_offline};
 use session_journal::SessionJournal;
 
 /// Records sessions. Clones are handles to the same recorder. When the last handle is dropped, including those of agents,

@@ -1,4 +1,4 @@
-//! Open runs: lists the runs of a store that have not ended, their questions, and answers them.
+//! Open runs and deferred calls: lists what waits in a store, answers questions, and gives deferred calls their results.
 //!
 //! A run that asks a question is stored with its state, and its process may end. Any program with access to the store can
 //! list and answer the question, days later and without model or tools; the answer is one more record of the session. A
@@ -44,14 +44,17 @@
 //! ```
 
 use agent_core::run::{Input, Run};
-use agent_core::{AgentId, Answer, LoopId, Message, Question, QuestionId, SessionId, Timestamp};
+use agent_core::{
+    AgentError, AgentId, Answer, DeferredCall, HistoryError, LoopId, Message, Question, QuestionId,
+    SessionId, Timestamp, ToolCallId, ToolResult,
+};
 
 use async_trait::async_trait;
 
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::{LoopRecord, LoopStatus};
-use crate::recorder::apply_offline;
+use crate::recorder::{apply_offline, complete_offline};
 use crate::store::SessionStore;
 
 /// The maximum length of [`Unfinished::prompt`] in bytes.
@@ -98,6 +101,28 @@ impl UnfinishedSessions {
     }
 }
 
+/// A deferred call of a stored session that has no result yet.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct WaitingCall {
+    /// The id of the session.
+    pub session_id: SessionId,
+    /// The id of the agent.
+    pub agent_id: AgentId,
+    /// The call, with the handle of its work.
+    pub call: DeferredCall,
+}
+
+/// The deferred calls of a store that have no result yet.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct WaitingCalls {
+    /// The calls; those of the session that was written last come first.
+    pub calls: Vec<WaitingCall>,
+    /// Sessions that could not be read, with the error.
+    pub unreadable: Vec<(SessionId, SessionError)>,
+}
+
 impl LoadedSession {
     /// Returns the open run of the [head](crate::Session::head) as an entry of a list; `None` when it is over.
     ///
@@ -109,7 +134,7 @@ impl LoadedSession {
     }
 }
 
-/// Queries and answers for the open runs of a store. Implemented for every [`SessionStore`].
+/// Queries and answers for the open runs and the deferred calls of a store. Implemented for every [`SessionStore`].
 #[async_trait]
 pub trait OpenRuns {
     /// Returns every open run of the store: it waits for an answer, was cut off, or is running. Only the
@@ -134,6 +159,28 @@ pub trait OpenRuns {
         answer: Answer,
         now: Timestamp,
     ) -> Result<Unfinished, SessionError>;
+
+    /// Returns the deferred calls of all sessions that have no result yet. Loads every session of the store.
+    ///
+    /// # Errors
+    /// When the store cannot be listed.
+    async fn deferred(&self) -> Result<WaitingCalls, SessionError>;
+
+    /// Gives a deferred call its result by adding a record to its session, and returns the call.
+    ///
+    /// An open run passes the result to the model when it is resumed. If no run is open, the result is stored as the last
+    /// message of the conversation, and `continue_run()` of a restored agent continues from it.
+    ///
+    /// # Errors
+    /// [`SessionError::Agent`] with the [`HistoryError`](agent_core::HistoryError) when the session has no such call, or
+    /// the call is not deferred, or has its result; otherwise as [`answer`](Self::answer). The session is unchanged then.
+    async fn complete(
+        &self,
+        id: impl AsRef<str> + Send,
+        call: impl Into<ToolCallId> + Send,
+        result: ToolResult,
+        now: Timestamp,
+    ) -> Result<DeferredCall, SessionError>;
 }
 
 #[async_trait]
@@ -166,6 +213,37 @@ impl<S: SessionStore + ?Sized> OpenRuns for S {
             Some(record) => Ok(shown(&session, record, &run)),
             None => Err(SessionError::NotWaiting { session_id: session.session_id.clone() }),
         }
+    }
+
+    async fn deferred(&self) -> Result<WaitingCalls, SessionError> {
+        let mut found = WaitingCalls { calls: Vec::new(), unreadable: Vec::new() };
+        for id in self.list_session_ids().await? {
+            let session = self.load_session(id.as_str()).await;
+            match session.and_then(|session| Ok((session.deferred()?, session))) {
+                Ok((calls, session)) => found.calls.extend(calls.into_iter().map(|call| WaitingCall {
+                    session_id: session.session_id.clone(),
+                    agent_id: session.agent_id.clone(),
+                    call,
+                })),
+                Err(SessionError::NotFound { .. }) => {}
+                Err(error) => found.unreadable.push((id, error)),
+            }
+        }
+        Ok(found)
+    }
+
+    async fn complete(
+        &self,
+        id: impl AsRef<str> + Send,
+        call: impl Into<ToolCallId> + Send,
+        result: ToolResult,
+        now: Timestamp,
+    ) -> Result<DeferredCall, SessionError> {
+        let (id, call) = (id.as_ref().to_owned(), call.into());
+        if result.deferred.is_some() {
+            return Err(AgentError::from(HistoryError::DeferredAgain(call)).into());
+        }
+        complete_offline(self, &id, now, &call, result).await
     }
 }
 

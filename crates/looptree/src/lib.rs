@@ -180,6 +180,11 @@ struct ProviderGuide;
 #[doc = include_str!("../../../docs/guides/own-tool.md")]
 struct ToolGuide;
 
+/// Runs the example of the guide to deferred results.
+#[cfg(all(doctest, feature = "testing", feature = "session"))]
+#[doc = include_str!("../../../docs/guides/deferred.md")]
+struct DeferredGuide;
+
 /// Runs the example of the guide to a compaction strategy and a token counter.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/guides/own-compaction.md")]

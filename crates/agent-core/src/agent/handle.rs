@@ -10,11 +10,11 @@ use super::listeners::{Call, Subscription};
 use super::{AgentError, AgentHandle, AgentState, IntoPrompt, Request, WeakAgent};
 use crate::drive::{AgentLoopConfig, EventReceiver};
 use crate::event::{AgentEvent, Answer, Question, RunEnd, RunReply, StreamDelta};
-use crate::history::{History, MessageRef, Repair};
-use crate::identity::{AgentId, ContinuationKind, QuestionId, SessionId, ToolName};
-use crate::message::AgentMessage;
+use crate::history::{History, HistoryError, MessageRef, Repair};
+use crate::identity::{AgentId, ContinuationKind, QuestionId, SessionId, ToolCallId, ToolName};
+use crate::message::{AgentMessage, Message};
 use crate::run::{Input, QueueKind};
-use crate::tool::AgentTool;
+use crate::tool::{AgentTool, ToolResult};
 
 /// What [`AgentHandle::stream_chat`] passes to its callback.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -180,6 +180,27 @@ impl AgentHandle {
     ) -> Result<EventReceiver, AgentError> {
         self.resume_run(Some(Input::Answer { question_id: question.into(), answer }), None)
     }
+
+    /// Gives a [deferred](crate::ToolResult::deferred) call its result.
+    ///
+    /// An open run passes it to the model before the next model call, and continues with it if it would otherwise end. No
+    /// call is skipped for it. Without an open run it waits for the next one, which [`continue_run`](Self::continue_run)
+    /// starts. A run that is aborted or reaches a limit stores it in the conversation. The tool may still be running.
+    ///
+    /// # Errors
+    /// Returns [`AgentError::Message`] with [`HistoryError::UnknownCall`](crate::HistoryError), `NotDeferred`,
+    /// `AlreadyCompleted` or `DeferredAgain`.
+    pub fn complete(&self, call: impl Into<ToolCallId>, result: ToolResult) -> Result<(), AgentError> {
+        let id = call.into();
+        if result.deferred.is_some() {
+            return Err(HistoryError::DeferredAgain(id).into());
+        }
+        let call = self.inner.begin_completion(&id)?;
+        let ToolResult { content, is_error, details, .. } = result;
+        let message = Message::User(call.completed(content, is_error, details));
+        self.inner.queue(QueueKind::Steering, message.into());
+        Ok(())
+    }
 }
 
 /// Methods that steer and end runs.
@@ -193,12 +214,6 @@ impl AgentHandle {
     /// Queues a message that enters when the run would otherwise end. The run continues with it.
     pub fn follow_up(&self, message: impl Into<AgentMessage>) {
         self.inner.queue(QueueKind::FollowUp, message.into());
-    }
-
-    /// Removes all queued messages.
-    pub fn clear_queues(&self) {
-        self.inner.mailbox.clear(QueueKind::Steering);
-        self.inner.mailbox.clear(QueueKind::FollowUp);
     }
 
     /// Aborts the open run: the model's reply is cut off and running tools are cancelled. What has arrived is retained.
@@ -223,7 +238,7 @@ impl AgentHandle {
     pub async fn reset(&self) {
         self.abort();
         self.wait_for_idle().await;
-        self.clear_queues();
+        self.inner.mailbox.discard();
         self.inner.prefixes.forget();
         self.inner.state().forget();
     }

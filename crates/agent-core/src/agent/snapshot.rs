@@ -140,7 +140,7 @@ impl AgentHandle {
                 settings.system_prompt = Arc::clone(&left_prompt);
             }
         }
-        self.clear_queues();
+        self.inner.mailbox.discard();
         self.inner.prefixes.forget();
         match &snapshot.suspended {
             // A suspended run holds its own queue; the snapshot's list has the messages that were queued afterwards.

@@ -10,9 +10,9 @@ use super::AgentError;
 use super::path::Left;
 use crate::budget::BudgetSnapshot;
 use crate::event::{AgentEvent, RunEnd};
-use crate::history::{History, MessageRef};
+use crate::history::{History, HistoryError, MessageRef};
 use crate::identity::{LoopId, Part, SessionId, SessionOrigin, Timestamp, ToolCallId, joined};
-use crate::message::{Message, StopReason};
+use crate::message::{AssistantMessage, DeferredCall, Message, StopReason};
 use crate::model::{ModelConfig, ThinkingLevel};
 use crate::provider::MessageSnapshot;
 use crate::run::{Queued, Run};
@@ -81,6 +81,10 @@ pub(super) struct State {
     pub(super) is_streaming: bool,
     pub(super) stream_message: Option<MessageSnapshot>,
     pub(super) pending: BTreeSet<ToolCallId>,
+    /// The calls of the open run that have ended deferred.
+    pub(super) deferred: Vec<DeferredCall>,
+    /// The deferred calls whose result is queued and is not in the conversation yet.
+    pub(super) completing: BTreeSet<ToolCallId>,
     pub(super) error: Option<String>,
     pub(super) cancel: Option<CancellationToken>,
     /// Cancels the branches that are being explored. `None` until the first exploration after an abort.
@@ -111,6 +115,8 @@ impl State {
             is_streaming: false,
             stream_message: None,
             pending: BTreeSet::new(),
+            deferred: Vec::new(),
+            completing: BTreeSet::new(),
             error: None,
             cancel: None,
             explorations: None,
@@ -139,8 +145,35 @@ impl State {
         self.tail.clear();
         self.error = None;
         self.pending.clear();
+        self.deferred.clear();
+        self.completing.clear();
         self.stream_message = None;
         self.suspended = None;
+    }
+
+    /// Returns the deferred call, for which no result has been queued, that this id names.
+    pub(super) fn deferred_call(&self, id: &ToolCallId) -> Result<DeferredCall, HistoryError> {
+        if self.completing.contains(id) {
+            return Err(HistoryError::AlreadyCompleted(id.clone()));
+        }
+        let waiting = self.suspended.as_ref().map(|run| run.deferred());
+        let waiting = waiting.into_iter().flatten().chain(self.deferred.iter().cloned());
+        if let Some(call) = waiting.chain(self.history.deferred()).find(|call| call.tool_call_id == *id) {
+            let ended = self.tail.iter().filter_map(|m| m.as_llm()).any(|m| match m {
+                Message::User(user) => user.deferred.as_ref().is_some_and(|d| d.ends(id)),
+                Message::Assistant(_) | Message::ToolResult(_) => false,
+            });
+            return if ended { Err(HistoryError::AlreadyCompleted(id.clone())) } else { Ok(call) };
+        }
+        let calls = self.tail.iter().filter_map(|m| m.as_assistant()).flat_map(AssistantMessage::tool_calls);
+        match calls.filter(|call| call.id == *id).last() {
+            // The work can end before its tool returns.
+            Some(call) if self.pending.contains(id) => {
+                Ok(DeferredCall::new(id.clone(), call.name.clone(), ""))
+            }
+            Some(_) => Err(HistoryError::NotDeferred(id.clone())),
+            None => self.history.check_completion(id).and(Err(HistoryError::UnknownCall(id.clone()))),
+        }
     }
 
     pub(super) fn message_count(&self) -> usize {
@@ -182,6 +215,11 @@ impl State {
                 if *superseded {
                     return;
                 }
+                if let Some(Message::User(user)) = message.as_llm()
+                    && let Some(call) = &user.deferred
+                {
+                    self.completing.remove(&call.tool_call_id);
+                }
                 if let Some(Message::Assistant(reply)) = message.as_llm()
                     && matches!(reply.stop_reason, StopReason::Error | StopReason::Aborted)
                 {
@@ -194,6 +232,10 @@ impl State {
             }
             AgentEvent::ToolExecutionEnd(end) => {
                 self.pending.remove(&end.tool_call_id);
+                if let Some(handle) = &end.result.deferred {
+                    let (id, name) = (end.tool_call_id.clone(), end.tool_name.clone());
+                    self.deferred.push(DeferredCall::new(id, name, handle.clone()));
+                }
             }
             AgentEvent::AgentEnd(_) => {
                 self.stream_message = None;
@@ -214,6 +256,7 @@ impl State {
         self.is_streaming = false;
         self.stream_message = None;
         self.pending.clear();
+        self.deferred.clear();
         self.cancel = None;
         self.suspended = None;
         if run.ended().is_none() {

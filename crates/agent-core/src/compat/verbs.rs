@@ -110,9 +110,10 @@ pub trait SeedVerbs {
         self.as_handle().inner.mailbox.clear(QueueKind::FollowUp);
     }
 
-    /// The same as [`AgentHandle::clear_queues`].
+    /// Removes the queued steering and follow-up messages. The results of deferred calls stay queued.
     fn clear_all_queues(&self) {
-        self.as_handle().clear_queues();
+        self.clear_steering_queue();
+        self.clear_follow_up_queue();
     }
 
     /// Returns whether a message is queued.

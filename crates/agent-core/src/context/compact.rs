@@ -25,8 +25,8 @@ pub(super) use tool_outputs::truncate_tool_outputs;
 
 use super::config::ContextConfig;
 use crate::history::{History, Splice, SpliceError};
-use crate::message::AgentMessage;
-use crate::message::TokenCounter;
+use crate::identity::Timestamp;
+use crate::message::{AgentMessage, Message, TokenCounter};
 use crate::provider::ProviderError;
 
 /// The error of a conversation that could not be shortened.
@@ -88,6 +88,13 @@ pub fn compact_history_within(
     if draft.tokens() <= budget {
         return Ok(Vec::new());
     }
+    // A deferred call whose exchange is removed leaves a notice, which the draft does not contain.
+    let notices = history
+        .deferred()
+        .into_iter()
+        .map(|call| AgentMessage::from(Message::from(call.notice(Timestamp(0)))));
+    let notices = notices.map(|notice| counter.count_message(&notice)).fold(0, u64::saturating_add);
+    let budget = budget.saturating_sub(notices);
     cascade(&mut draft, config, budget)?;
     Ok(draft.into_splices())
 }

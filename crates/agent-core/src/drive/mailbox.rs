@@ -41,6 +41,13 @@ impl Mailbox {
         self.send(Input::ClearQueue { kind });
     }
 
+    /// Removes all queued messages, also the results of deferred calls.
+    pub(crate) fn discard(&self) {
+        let mut inner = self.lock();
+        let _ = inner.queues.take_all();
+        inner.pending.retain(|input| !matches!(input, Input::Queue { .. }));
+    }
+
     pub(crate) fn set_mode(&self, kind: QueueKind, mode: QueueMode) {
         self.send(Input::SetQueueMode { kind, mode });
     }

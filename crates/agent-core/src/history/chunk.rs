@@ -25,6 +25,8 @@ pub(super) struct Chunk {
     messages: usize,
     /// The number of tokens up to the end of this chunk.
     tokens: u64,
+    /// Whether a message up to the end of this chunk concerns a deferred call.
+    deferred: bool,
     joined: Joined,
 }
 
@@ -35,6 +37,11 @@ impl Chunk {
 
     pub(super) fn tokens(&self) -> u64 {
         self.tokens
+    }
+
+    /// Returns whether a message up to the end of this chunk concerns a deferred call.
+    pub(super) fn has_deferred(&self) -> bool {
+        self.deferred
     }
 
     pub(super) fn end(&self) -> usize {
@@ -48,6 +55,7 @@ impl Chunk {
     fn push(&mut self, unit: Arc<Unit>) {
         self.messages += unit.entries().len();
         self.tokens = self.tokens.saturating_add(unit.tokens());
+        self.deferred |= super::deferred::concerns(&unit);
         self.calls.extend(call_ids(&unit).map(|id| stable_hash(&[id])));
         self.units.push(unit);
     }
@@ -63,6 +71,7 @@ impl Chunk {
             calls: self.calls.clone(),
             messages: self.messages,
             tokens: self.tokens,
+            deferred: self.deferred,
             joined: Joined::default(),
         }
     }
@@ -96,6 +105,7 @@ pub(super) fn append(tail: &mut Arc<Chunk>, unit: Arc<Unit>) {
             start: tail.end(),
             messages: tail.messages,
             tokens: tail.tokens,
+            deferred: tail.deferred,
             parent: Some(Arc::clone(tail)),
             units: Vec::new(),
             calls: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Entry, History, MessageRef, Unit, UnitKind};
+use super::{Entry, History, MessageRef, Unit, UnitKind, deferred};
 use crate::identity::{ToolCallId, stable_hash};
 use crate::message::{AgentMessage, Content, Message, ToolResultMessage};
 
@@ -35,10 +35,25 @@ pub enum Repair {
         /// The id after the repair.
         to: ToolCallId,
     },
+    /// The result of a call that was not deferred, or had its result, became a plain user message.
+    ResultDetached {
+        /// The id that the result refers to.
+        call: ToolCallId,
+    },
 }
 
 pub(super) fn repaired(entries: impl Iterator<Item = Entry>) -> (History, Vec<Repair>) {
     let mut builder = Builder::default();
+    for entry in entries {
+        builder.take(entry);
+    }
+    builder.finish()
+}
+
+/// Repairs a part of a history. What its messages say about deferred calls is not checked, because the calls can be
+/// outside of the part.
+pub(super) fn repaired_part(entries: impl Iterator<Item = Entry>) -> (History, Vec<Repair>) {
+    let mut builder = Builder { part: true, ..Builder::default() };
     for entry in entries {
         builder.take(entry);
     }
@@ -78,6 +93,10 @@ struct Builder {
     history: History,
     repairs: Vec<Repair>,
     open: Option<Open>,
+    /// The new ids of renamed calls.
+    renamed: BTreeMap<ToolCallId, ToolCallId>,
+    /// Whether the messages are a part of a longer history.
+    part: bool,
 }
 
 /// A reply with calls whose results are being collected.
@@ -98,7 +117,11 @@ impl Builder {
         }
         let clash = unit.kind() == UnitKind::Exchange
             && unit.reply().is_some_and(|r| r.tool_calls().any(|c| self.history.has_call(c.id.as_str())));
-        if clash {
+        let detached = unit
+            .first()
+            .and_then(deferred::of_user)
+            .is_some_and(|call| deferred::check(&self.history, call).is_err());
+        if clash || detached {
             return false;
         }
         self.history.append_shared(std::sync::Arc::clone(unit));
@@ -121,6 +144,7 @@ impl Builder {
             }
             Some(_) => {
                 self.close();
+                let entry = if self.part { entry } else { self.user(entry) };
                 self.history.append(Unit::single(entry));
             }
             // A note between a call and its result is moved before both.
@@ -131,6 +155,26 @@ impl Builder {
                 self.history.append(Unit::single(entry));
             }
         }
+    }
+
+    /// Follows a renamed call, and detaches a message from a call that does not wait for a result.
+    fn user(&mut self, mut entry: Entry) -> Entry {
+        let Some(call) = deferred::of_user(entry.message()) else { return entry };
+        if deferred::check(&self.history, call).is_ok() {
+            return entry;
+        }
+        let id = call.tool_call_id.clone();
+        if let Some(to) = self.renamed.get(&id).cloned() {
+            let mut renamed = call.clone();
+            renamed.tool_call_id = to;
+            if deferred::check(&self.history, &renamed).is_ok() {
+                deferred::attach(entry.message_mut(), renamed);
+                return entry;
+            }
+        }
+        deferred::detach(entry.message_mut());
+        self.repairs.push(Repair::ResultDetached { call: id });
+        entry
     }
 
     fn waits_for_results(&self) -> bool {
@@ -152,6 +196,7 @@ impl Builder {
             }
             if id != call.id {
                 self.repairs.push(Repair::CallRenamed { from: call.id.clone(), to: id.clone() });
+                self.renamed.insert(call.id.clone(), id.clone());
             }
             seen.insert(id.clone());
             calls.push((call.id.clone(), id, call.name.clone()));

@@ -47,7 +47,13 @@ pub enum SpliceError {
     },
 }
 
+/// Applies splices to a conversation that continues.
 pub(super) fn apply(old: &History, splices: &[Splice]) -> Result<History, SpliceError> {
+    Ok(super::deferred::consistent(old, replaced(old, splices)?))
+}
+
+/// Replaces ranges, and leaves what the remaining messages say about deferred calls as it is.
+pub(super) fn replaced(old: &History, splices: &[Splice]) -> Result<History, SpliceError> {
     check_ranges(old, splices)?;
     let mut out = History::new();
     let mut rest = splices.iter().peekable();
@@ -95,7 +101,7 @@ fn check_ranges(old: &History, splices: &[Splice]) -> Result<(), SpliceError> {
 }
 
 fn insert(out: &mut History, splice: &Splice) -> Result<(), SpliceError> {
-    let (part, repairs) = History::repaired(splice.messages.iter().cloned());
+    let (part, repairs) = super::repair::repaired_part(splice.messages.iter().cloned());
     if !repairs.is_empty() {
         return Err(SpliceError::Unpaired { from: splice.from, to: splice.to });
     }

@@ -1,5 +1,6 @@
 //! Laws of the history.
 
+mod deferred;
 mod doors;
 mod forms;
 mod laws;

@@ -8,7 +8,7 @@ use super::step::{CallStage, PendingCall, Step};
 use crate::event::{Question, ToolExecutionEnd};
 use crate::history::Entry;
 use crate::identity::{LoopId, Part, StepKey, Timestamp, ToolCallId, joined};
-use crate::message::{AssistantMessage, ToolCall};
+use crate::message::{AssistantMessage, DeferredCall, ToolCall};
 use crate::tool::ToolResult;
 
 /// A reply whose calls are not all closed. It is not in the history yet.
@@ -70,6 +70,20 @@ pub(super) struct CallOutcome {
 }
 
 impl OpenCalls {
+    /// Returns the calls that have ended deferred.
+    pub(super) fn deferred(&self) -> impl Iterator<Item = DeferredCall> {
+        self.slots.iter().filter_map(|slot| {
+            let handle = slot.closed.as_ref()?.result.deferred.clone()?;
+            Some(DeferredCall::new(slot.call.id.clone(), slot.call.name.clone(), handle))
+        })
+    }
+
+    /// Returns whether this call has ended deferred, or has not ended and still can.
+    pub(super) fn may_be_deferred(&self, id: &ToolCallId) -> bool {
+        let mut slots = self.slots.iter().filter(|slot| slot.call.id == *id);
+        slots.any(|slot| slot.closed.as_ref().is_none_or(|closed| closed.result.deferred.is_some()))
+    }
+
     /// Creates the open calls of a reply, of which `group` run concurrently.
     pub(super) fn new(reply: Entry, group: usize) -> Self {
         let calls = reply.message().as_assistant().into_iter().flat_map(AssistantMessage::tool_calls);

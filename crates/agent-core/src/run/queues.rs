@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::history::Entry;
+use crate::identity::ToolCallId;
+use crate::message::{DeferredCall, DeferredState, Message};
 
 /// How many messages are taken from a queue at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -61,6 +63,12 @@ impl Queued {
     pub fn new(kind: QueueKind, entry: impl Into<Entry>) -> Self {
         Self { kind, entry: entry.into() }
     }
+
+    /// Returns the deferred call of which the message is the result.
+    pub(crate) fn completes(&self) -> Option<&DeferredCall> {
+        let Some(Message::User(user)) = self.entry.message().as_llm() else { return None };
+        user.deferred.as_deref().filter(|call| call.state != DeferredState::Running)
+    }
 }
 
 impl QueueKind {
@@ -94,6 +102,18 @@ impl Queues {
         self.steering.iter().any(|q| q.kind == QueueKind::Steering)
     }
 
+    /// Returns whether a steering message waits that skips the calls that have not started. The result of a deferred call
+    /// does not.
+    pub(crate) fn has_skipping_steering(&self) -> bool {
+        self.steering.iter().any(|q| q.kind == QueueKind::Steering && q.completes().is_none())
+    }
+
+    /// Returns whether the result of this deferred call is queued.
+    pub(crate) fn completes(&self, id: &ToolCallId) -> bool {
+        let mut queued = self.steering.iter().chain(&self.follow_up);
+        queued.any(|q| q.completes().is_some_and(|call| call.tool_call_id == *id))
+    }
+
     pub(crate) fn has_follow_up(&self) -> bool {
         !self.follow_up.is_empty()
     }
@@ -107,8 +127,22 @@ impl Queues {
         *self == Self::default()
     }
 
+    /// Takes the next steering messages, and all results of deferred calls.
     pub(crate) fn take_steering(&mut self) -> Vec<Queued> {
-        take(&mut self.steering, self.steering_mode)
+        let mut taken = take(&mut self.steering, self.steering_mode);
+        taken.extend(self.take_completions());
+        taken
+    }
+
+    /// Takes the results of deferred calls from the steering queue.
+    pub(crate) fn take_completions(&mut self) -> Vec<Queued> {
+        if !self.steering.iter().any(|q| q.completes().is_some()) {
+            return Vec::new();
+        }
+        let all = std::mem::take(&mut self.steering);
+        let (completions, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|q| q.completes().is_some());
+        self.steering = rest.into();
+        completions
     }
 
     pub(crate) fn take_follow_up(&mut self) -> Vec<Queued> {
@@ -126,11 +160,13 @@ impl Queues {
         queue.iter().take(count).cloned().collect()
     }
 
+    /// Clears a queue except for the results of deferred calls, which nothing would deliver again.
     pub(crate) fn clear(&mut self, kind: QueueKind) {
+        let stays = |q: &Queued| q.completes().is_some();
         match kind {
-            QueueKind::FollowUp => self.follow_up.clear(),
-            QueueKind::Steering => self.steering.clear(),
-            QueueKind::PassiveSteering => self.steering.retain(|q| q.kind != kind),
+            QueueKind::FollowUp => self.follow_up.retain(stays),
+            QueueKind::Steering => self.steering.retain(stays),
+            QueueKind::PassiveSteering => self.steering.retain(|q| q.kind != kind || stays(q)),
         }
     }
 

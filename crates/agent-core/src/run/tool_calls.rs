@@ -214,8 +214,8 @@ pub(super) fn settle(run: &mut Run, out: &mut Vec<AgentEvent>) {
 /// Skips the calls that have not started if a steering message waits, between two groups or while only questions are
 /// open. The user expects an answer to the message.
 pub(super) fn skip_if_steered(run: &mut Run, out: &mut Vec<AgentEvent>) {
-    let steered =
-        run.setup.policy.steering_policy == SteeringPolicy::SkipRemaining && run.queues.has_active_steering();
+    let steered = run.setup.policy.steering_policy == SteeringPolicy::SkipRemaining
+        && run.queues.has_skipping_steering();
     let (now, loop_id) = (run.now, run.setup.loop_id.clone());
     let Phase::Tools(open) = &mut run.phase else { return };
     if !steered || open.is_closed() {
@@ -249,6 +249,7 @@ fn close_exchange(run: &mut Run, out: &mut Vec<AgentEvent>) {
         result.is_error = closed.result.is_error;
         result.details = closed.result.details;
         result.child_loop_id = closed.result.child_loop_id;
+        result.deferred = closed.result.deferred;
         result.duration_ms = closed.duration_ms;
         result.timestamp = closed.at;
         let shared = MessageRef::from(LlmMessage::new(Message::from(result)).in_turn(turn_id.clone()));

@@ -92,9 +92,9 @@ impl Run {
     }
 
     /// Emits a message and adds it to the history. This cannot fail, because the message was checked when it was
-    /// queued.
-    fn enter(&mut self, entry: Entry, out: &mut Vec<AgentEvent>) {
-        let entry = self.stamped(entry);
+    /// queued, and the result of a call that is not deferred becomes a plain message.
+    pub(super) fn enter(&mut self, entry: Entry, out: &mut Vec<AgentEvent>) {
+        let entry = self.history.linked(self.stamped(entry));
         if self.history.push_entry(entry.clone()).is_ok() {
             self.emit_message(&entry, out);
         }

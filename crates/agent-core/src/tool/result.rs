@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::validate::ArgumentErrors;
-use crate::identity::LoopId;
+use crate::identity::{DeferredHandle, LoopId};
 use crate::message::{Content, Usage};
 
 /// The result of a tool call: content for the model, and structured details for programs.
@@ -38,6 +38,9 @@ pub struct ToolResult {
     /// The tokens that the call itself used at models. They are counted in addition to those of the loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Box<Usage>>,
+    /// The handle of the work that continues after the call; see [`deferred`](Self::deferred).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deferred: Option<DeferredHandle>,
 }
 
 impl ToolResult {
@@ -57,6 +60,19 @@ impl ToolResult {
     #[must_use]
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
+    }
+
+    /// Creates the result of a call whose work continues in the background under `handle`, an id that the tool chooses.
+    ///
+    /// The model receives a preliminary result. [`AgentHandle::complete`](crate::AgentHandle::complete) adds the final result
+    /// to the conversation, and [`History::deferred`](crate::History::deferred) lists the calls that wait for one.
+    #[must_use]
+    pub fn deferred(handle: impl Into<DeferredHandle>) -> Self {
+        let handle = handle.into();
+        let text = format!(
+            "This call is still running (handle `{handle}`). Its result will come in a later message."
+        );
+        Self { deferred: Some(handle), ..Self::text(text) }
     }
 
     /// Converts the output of a [`Tool`](super::Tool).

@@ -25,7 +25,7 @@ fn events_and_inputs_are_small() {
     check("Input", size_of::<Input>(), 200);
     check("Step", size_of::<Step>(), 120);
     check("Content", size_of::<Content>(), 120);
-    check("ToolResult", size_of::<ToolResult>(), 128);
+    check("ToolResult", size_of::<ToolResult>(), 144);
     check("History", size_of::<History>(), 8);
 }
 

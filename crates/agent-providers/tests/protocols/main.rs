@@ -25,6 +25,7 @@
 mod abilities;
 mod cache_breaks;
 mod contracts;
+mod deferred;
 mod eight;
 mod errors;
 mod handoff;

@@ -1,7 +1,7 @@
 //! Rebuilds the conversation of a loop from its events.
 
 use agent_core::fold::Fold;
-use agent_core::{History, LoopId, Splice};
+use agent_core::{History, LoopId};
 
 use super::{LoopBase, LoopRecord};
 use crate::error::{BoxError, SessionError};
@@ -23,8 +23,7 @@ fn begin(base: &LoopBase, before: &History) -> Result<History, BoxError> {
     if base.keep == before.len() && base.added.is_empty() {
         return Ok(before.clone());
     }
-    let splice = Splice { from: base.keep, to: before.len(), messages: base.added.clone() };
-    Ok(before.spliced(&[splice])?)
+    Ok(before.rewound(base.keep, base.added.clone())?)
 }
 
 pub(super) fn failed(loop_id: &LoopId, source: impl Into<BoxError>) -> SessionError {

@@ -114,7 +114,7 @@ impl<'a> CompactionDraft<'a> {
 
     /// Returns the piece with the first user message.
     pub(super) fn task(&self) -> Option<usize> {
-        self.pieces.iter().position(|p| matches!(p.first(), Some(m @ Message::User(_)) if !is_drop_marker(m)))
+        self.pieces.iter().position(|p| matches!(p.first(), Some(m @ Message::User(user)) if user.deferred.is_none() && !is_drop_marker(m)))
     }
 
     /// Returns where the newest `messages` messages begin. A piece across the boundary counts as recent, and so does

@@ -6,8 +6,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::LlmMessage;
-use crate::identity::{LoopId, Timestamp, ToolCallId, ToolName, TurnId};
-use crate::message::{Content, Message, StopReason, Usage};
+use crate::identity::{DeferredHandle, LoopId, Timestamp, ToolCallId, ToolName, TurnId};
+use crate::message::{Content, DeferredCall, Message, StopReason, Usage};
 use crate::model::ApiProtocol;
 
 /// The fields of [`Message`] in their order, followed by the turn.
@@ -17,6 +17,8 @@ enum Written<'m> {
     User {
         content: &'m [Content],
         timestamp: Timestamp,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        deferred: Option<&'m DeferredCall>,
         #[serde(skip_serializing_if = "Option::is_none")]
         turn_id: Option<&'m TurnId>,
     },
@@ -47,6 +49,8 @@ enum Written<'m> {
         duration_ms: Option<u64>,
         #[serde(skip_serializing_if = "Option::is_none")]
         child_loop_id: Option<&'m LoopId>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        deferred: Option<&'m DeferredHandle>,
         timestamp: Timestamp,
         #[serde(skip_serializing_if = "Option::is_none")]
         turn_id: Option<&'m TurnId>,
@@ -57,7 +61,12 @@ impl Serialize for LlmMessage {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let turn_id = self.turn_id.as_ref();
         let written = match &self.message {
-            Message::User(m) => Written::User { content: &m.content, timestamp: m.timestamp, turn_id },
+            Message::User(m) => Written::User {
+                content: &m.content,
+                timestamp: m.timestamp,
+                deferred: m.deferred.as_deref(),
+                turn_id,
+            },
             Message::Assistant(m) => Written::Assistant {
                 content: &m.content,
                 stop_reason: m.stop_reason,
@@ -78,6 +87,7 @@ impl Serialize for LlmMessage {
                 details: &m.details,
                 duration_ms: m.duration_ms,
                 child_loop_id: m.child_loop_id.as_ref(),
+                deferred: m.deferred.as_ref(),
                 timestamp: m.timestamp,
                 turn_id,
             },

@@ -117,7 +117,11 @@ async fn apply_and_save(
     mut events: Vec<AgentEvent>,
 ) -> Result<(), SessionError> {
     run.apply(now, input.clone(), &mut events).map_err(agent_core::AgentError::from)?;
-    let inputs = [AppliedInput { now, input }];
+    let mut inputs = vec![AppliedInput { now, input }];
+    // A run that waits for another answer is left suspended.
+    if run.is_suspended() && run.apply(now, Input::Suspended, &mut events).is_ok() {
+        inputs.push(AppliedInput { now, input: Input::Suspended });
+    }
     let entry = JournalEntry::new(run, &inputs, &events, Durability::Flushed);
     if let Some(job) = journal.append(recording, &entry, entry.durability)? {
         job.await?;

@@ -4,8 +4,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::{AgentMessage, ExtensionMessage, ExtensionRole, LlmMessage};
-use crate::identity::{LoopId, Timestamp, ToolCallId, ToolName, TurnId};
-use crate::message::{AssistantMessage, Content, StopReason, ToolResultMessage, Usage, UserMessage};
+use crate::identity::{DeferredHandle, LoopId, Timestamp, ToolCallId, ToolName, TurnId};
+use crate::message::{
+    AssistantMessage, Content, DeferredCall, StopReason, ToolResultMessage, Usage, UserMessage,
+};
 use crate::model::ApiProtocol;
 use crate::tagged::{self, Tagged};
 
@@ -24,6 +26,7 @@ struct User {
     content: Vec<Content>,
     #[serde(default)]
     timestamp: Timestamp,
+    deferred: Option<Box<DeferredCall>>,
     turn_id: Option<TurnId>,
 }
 
@@ -55,6 +58,7 @@ struct ToolResult {
     details: Value,
     duration_ms: Option<u64>,
     child_loop_id: Option<LoopId>,
+    deferred: Option<DeferredHandle>,
     #[serde(default)]
     timestamp: Timestamp,
     turn_id: Option<TurnId>,
@@ -73,8 +77,8 @@ impl Tagged for AgentMessage {
     fn read<'de, D: Deserializer<'de>>(role: Role, fields: D) -> Result<Self, D::Error> {
         let (message, turn_id) = match role {
             Role::User => {
-                let User { content, timestamp, turn_id } = User::deserialize(fields)?;
-                (UserMessage { content, timestamp }.into(), turn_id)
+                let User { content, timestamp, deferred, turn_id } = User::deserialize(fields)?;
+                (UserMessage { content, timestamp, deferred }.into(), turn_id)
             }
             Role::Assistant => {
                 let m = Assistant::deserialize(fields)?;
@@ -101,6 +105,7 @@ impl Tagged for AgentMessage {
                     details: m.details,
                     duration_ms: m.duration_ms,
                     child_loop_id: m.child_loop_id,
+                    deferred: m.deferred,
                     timestamp: m.timestamp,
                 };
                 (message.into(), m.turn_id)

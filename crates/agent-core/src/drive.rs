@@ -43,6 +43,7 @@ pub mod perform;
 mod request;
 mod services;
 mod shell;
+mod spans;
 mod stream;
 mod tool_decision;
 

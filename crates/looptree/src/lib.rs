@@ -200,6 +200,11 @@ struct EvaluationGuide;
 #[doc = include_str!("../../../docs/guides/own-journal.md")]
 struct JournalGuide;
 
+/// Runs the example of the guide to tracing.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/guides/tracing.md")]
+struct TracingGuide;
+
 /// Runs the example of the guide to a driver.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/guides/own-driver.md")]

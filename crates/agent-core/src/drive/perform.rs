@@ -11,6 +11,32 @@
 //! | `CallModel` | [`Performer::model`] and [`ModelCall::perform`] | the inputs, in order |
 //! | `RunTools` | [`Performer::decide`] for each call, then [`Performer::calls`] and [`Performer::review`] | each input |
 //! | `AwaitAnswer` | nothing | `Suspended`, and later `Answer` |
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use agent_core::drive::Performer;
+//! use agent_core::testing::ScriptedProvider;
+//! use agent_core::{AgentLoopConfig, History, ModelConfig, Tools};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let model = Arc::new(ScriptedProvider::texts(["It is 4."]));
+//! let config = AgentLoopConfig::system(model, ModelConfig::default());
+//! let mut performer = Performer::new(config, Tools::default(), "Be brief.");
+//! let setup = performer.setup("agent".into(), "s-1".into(), "s-1.demo.1".into());
+//! let mut events = Vec::new();
+//! let mut run = performer.start(setup, History::new(), vec!["2 + 2?".into()], &mut events)?;
+//! if let Some(call) = performer.model(&run) {
+//!     for input in call.perform(|_live| {}).await {
+//!         let applied = performer.stamp(input);
+//!         performer.apply(&mut run, applied, &mut events)?;
+//!     }
+//! }
+//! assert_eq!(run.history().len(), 2);
+//! # Ok(())
+//! # }
+//! ```
 
 mod model;
 mod tools;
@@ -19,6 +45,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 pub use model::{Live, ModelCall};
 pub use tools::{CallProgress, Decision, ReadyCall, ToolCalls};
@@ -28,6 +55,7 @@ pub(crate) use model::LiveSink;
 use super::budget_meter::{BudgetMeter, PlannedCall};
 use super::config::{AgentContext, AgentLoopConfig, LoopIds, run_setup};
 use super::observers::Observation;
+use super::spans::{self, Spans};
 use super::{compaction, counted, gates, poll_sources};
 use crate::event::AgentEvent;
 use crate::history::{History, HistoryError};
@@ -57,6 +85,8 @@ pub struct Performer {
     budget: Option<Box<BudgetMeter>>,
     /// The last requests, to detect cache breaks.
     prefixes: Prefixes,
+    /// The tracing spans of the run; `None` if no subscriber wants them.
+    spans: Option<Box<Spans>>,
 }
 
 impl Performer {
@@ -87,7 +117,7 @@ impl Performer {
         prefixes: Prefixes,
     ) -> Self {
         let cancel = aborted.child_token();
-        Self { config, tools, system_prompt, cancel, aborted, budget: None, prefixes }
+        Self { config, tools, system_prompt, cancel, aborted, budget: None, prefixes, spans: None }
     }
 
     /// Replaces the token whose cancellation aborts the run.
@@ -138,11 +168,12 @@ impl Performer {
         Ok(run)
     }
 
-    /// Opens the budget accounts for a run that another `Performer` started. Without a budget it does nothing.
+    /// Opens the budget accounts and the tracing span of a run that another `Performer` started.
     pub fn open(&mut self, run: &Run) {
         // The accounts of an earlier run are closed first.
         self.budget = None;
         self.budget = BudgetMeter::open(&self.config, run);
+        self.spans = Spans::open(run);
     }
 
     /// Returns the input with the current time, as it is applied and recorded. An abort becomes `TimeUp` if the maximum
@@ -173,12 +204,20 @@ impl Performer {
         out: &mut Vec<AgentEvent>,
     ) -> Result<(), Misplaced> {
         let AppliedInput { now, input } = applied;
-        let Some(meter) = &mut self.budget else { return run.apply(now, input, out) };
-        let suspends = matches!(input, Input::Suspended);
-        meter.unpause(&self.config);
-        meter.apply(run, now, input, out)?;
-        if suspends {
-            meter.pause();
+        let before = out.len();
+        match &mut self.budget {
+            None => run.apply(now, input, out)?,
+            Some(meter) => {
+                let suspends = matches!(input, Input::Suspended);
+                meter.unpause(&self.config);
+                meter.apply(run, now, input, out)?;
+                if suspends {
+                    meter.pause();
+                }
+            }
+        }
+        if let Some(spans) = &mut self.spans {
+            spans.follow(out.get(before..).unwrap_or_default());
         }
         Ok(())
     }
@@ -231,7 +270,9 @@ impl Performer {
             Step::Compact { task, history, .. } => {
                 self.prefixes.compacted();
                 let meter = self.budget.as_deref();
-                Some(compaction::compact(&self.config, meter, &self.cancel, task, &history).await)
+                let span = spans::compaction(self.spans.as_deref(), &task);
+                let compacted = compaction::compact(&self.config, meter, &self.cancel, task, &history);
+                Some(compacted.instrument(span).await)
             }
             // The driver has applied the queued messages before.
             Step::ReadQueues { .. } => Some(Input::QueuesRead),

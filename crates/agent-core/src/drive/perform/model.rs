@@ -9,11 +9,13 @@ use std::task::{Poll, Waker};
 
 use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
 
 use super::Performer;
 use crate::drive::config::AgentLoopConfig;
 use crate::drive::panics::panic_text;
 use crate::drive::request::RequestParts;
+use crate::drive::spans;
 use crate::event::{AgentEvent, StreamDelta};
 use crate::history::History;
 use crate::identity::{LoopId, StepKey};
@@ -66,6 +68,7 @@ pub struct ModelCall {
     max_output: Option<u32>,
     started: bool,
     log: ReplyLog,
+    span: Span,
 }
 
 /// What one poll of the provider delivered.
@@ -90,8 +93,13 @@ impl ModelCall {
         let Step::CallModel { key, attempt, route, history, max_output, .. } = run.next() else {
             return None;
         };
+        let config = &performer.config;
+        let index = usize::try_from(route).unwrap_or_default().checked_sub(1);
+        let spare = index.and_then(|index| config.routes.get(index)).map(|route| &route.model);
+        let model = spare.unwrap_or(&config.model);
+        let span = spans::model_call(performer.spans.as_deref(), run, model, &key);
         Some(Self {
-            config: Arc::clone(&performer.config),
+            config: Arc::clone(config),
             system_prompt: Arc::clone(&performer.system_prompt),
             tools: performer.tools.definitions().clone(),
             prefixes: performer.prefixes.shared(),
@@ -106,6 +114,7 @@ impl ModelCall {
             // A run that is resumed during a reply has already emitted its start; the call is made again.
             started: run.reply_has_begun(),
             log: ReplyLog::new(),
+            span,
         })
     }
 
@@ -162,8 +171,10 @@ impl ModelCall {
             return Ok(vec![Input::abort(None)]);
         }
         let broken = self.compare_prefix(&request, &*provider);
-        let end = self.stream(provider, &request, sink).await?;
+        let span = self.span.clone();
+        let end = self.stream(provider, &request, sink).instrument(span).await?;
         let input = self.result(end, &request);
+        spans::record_reply(&self.span, &input);
         let found =
             broken.map(|broken| Input::CacheBroke { found: Box::new(broken.reported(&self.log.usage())) });
         // Only a request that the provider answered can be in its cache.

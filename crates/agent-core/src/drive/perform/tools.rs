@@ -11,6 +11,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span};
 
 use super::Performer;
 use crate::budget::{Budget, BudgetLimits};
@@ -19,6 +20,7 @@ use crate::drive::config::AgentLoopConfig;
 use crate::drive::observers::Observation;
 use crate::drive::panics::{contained, panic_text};
 use crate::drive::services::RunServices;
+use crate::drive::spans;
 use crate::drive::tool_decision::{self, Allowed};
 use crate::environment::{BoxFuture, Environment, TaskHandle};
 use crate::event::AgentEvent;
@@ -135,7 +137,8 @@ impl Performer {
     /// Executes a call and returns its `ToolEnded`. The call ends with an error result if it panics or exceeds its
     /// time limit. Its updates are dropped; [`calls`](Self::calls) delivers them.
     pub fn call(&self, ready: ReadyCall) -> impl Future<Output = Input> + Send + 'static {
-        execute(Arc::clone(&self.config), ready)
+        let span = spans::tool_call(&spans::current(self.spans.as_deref()), &ready.call, &ready.ctx.step_key);
+        execute(Arc::clone(&self.config), ready, span.clone()).instrument(span)
     }
 
     /// Executes calls concurrently, at most `max_concurrent_tools` at once.
@@ -143,6 +146,7 @@ impl Performer {
     pub fn calls(&self, ready: impl IntoIterator<Item = ReadyCall>) -> ToolCalls {
         ToolCalls {
             config: Arc::clone(&self.config),
+            span: spans::current(self.spans.as_deref()),
             cancel: self.cancel.clone(),
             waiting: ready.into_iter().collect(),
             running: FuturesUnordered::new(),
@@ -197,6 +201,8 @@ pub enum CallProgress {
 /// Calls that are being executed. Dropping it aborts the tasks of the calls that have not ended.
 pub struct ToolCalls {
     config: Arc<AgentLoopConfig>,
+    /// The span to which the calls belong.
+    span: Span,
     cancel: CancellationToken,
     waiting: VecDeque<ReadyCall>,
     running: FuturesUnordered<BoxFuture<'static, (Input, ToolCallId)>>,
@@ -269,8 +275,9 @@ impl ToolCalls {
             let (signals, call) = (Arc::clone(&self.signals), next.call.clone());
             next.ctx.updates = ToolUpdates::new(move |signal| signals.push(call.clone(), signal));
             let id = next.call.id.clone();
-            let execution = execute(Arc::clone(&self.config), next);
-            self.running.push(Box::pin(async { (execution.await, id) }));
+            let span = spans::tool_call(&self.span, &next.call, &next.ctx.step_key);
+            let execution = execute(Arc::clone(&self.config), next, span.clone());
+            self.running.push(Box::pin(async { (execution.await, id) }.instrument(span)));
         }
     }
 
@@ -330,7 +337,7 @@ impl std::fmt::Debug for ToolCalls {
 
 /// Executes a call in its own task, so that a blocking tool delays neither other calls nor an abort. Returns the end
 /// of the call.
-async fn execute(config: Arc<AgentLoopConfig>, ready: ReadyCall) -> Input {
+async fn execute(config: Arc<AgentLoopConfig>, ready: ReadyCall, span: Span) -> Input {
     let ReadyCall { call, tool, arguments, limit, ctx, .. } = ready;
     let services = &config.services;
     let budget = ctx.budget().cloned();
@@ -341,6 +348,9 @@ async fn execute(config: Arc<AgentLoopConfig>, ready: ReadyCall) -> Input {
     let duration_ms = services.environment.monotonic_ms().saturating_sub(begun);
     updates.close();
     let result = result.unwrap_or_else(ToolResult::from);
+    if result.is_error {
+        spans::record_tool_error(&span);
+    }
     let counter = &services.token_counter;
     let tokens = result.content.iter().map(|c| counter.count_content(c)).sum::<u64>()
         + counter.count_text(call.name.as_str())
@@ -369,7 +379,7 @@ async fn run_task(
         });
         let _ = tx.send(result);
     };
-    let handle = env.spawn(Box::pin(task)).map_err(ToolError::failed)?;
+    let handle = env.spawn(Box::pin(task.in_current_span())).map_err(ToolError::failed)?;
     let _guard = Spawned { handle: Some(handle), cancel: cancel.clone() };
     let mut rx = pin!(rx);
     let timed_out = async {

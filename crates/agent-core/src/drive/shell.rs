@@ -241,8 +241,11 @@ impl Shell {
             }
             match step {
                 Step::CallModel { .. } => {
-                    drop(step);
-                    self.call_model().await?
+                    // A parameter of the future would be stored twice.
+                    let call = self.performer.model_of(run, step);
+                    if let Some(mut call) = call {
+                        self.call_model(&mut call).await?
+                    }
                 }
                 Step::RunTools { calls, .. } => Box::pin(self.run_tools(calls)).await?,
                 // The messages that were queued have been applied above.

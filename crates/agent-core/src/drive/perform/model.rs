@@ -89,10 +89,9 @@ enum Polled {
 }
 
 impl ModelCall {
-    pub(super) fn of(performer: &Performer, run: &Run) -> Option<Self> {
-        let Step::CallModel { key, attempt, route, history, max_output, .. } = run.next() else {
-            return None;
-        };
+    /// Returns the call of `step`, which is the next step of the run; `None` if it is not a model call.
+    pub(super) fn of(performer: &Performer, run: &Run, step: Step) -> Option<Self> {
+        let Step::CallModel { key, attempt, route, history, max_output, .. } = step else { return None };
         let config = &performer.config;
         let index = usize::try_from(route).unwrap_or_default().checked_sub(1);
         let spare = index.and_then(|index| config.routes.get(index)).map(|route| &route.model);
@@ -142,7 +141,6 @@ impl ModelCall {
 
     /// Calls the model, delivers the live part of the reply to `sink`, and returns the other inputs.
     pub(crate) async fn perform_to<S: LiveSink>(&mut self, sink: &mut S) -> Result<Vec<Input>, S::Error> {
-        let cancel = self.cancel.clone();
         let parts = RequestParts {
             config: &self.config,
             system_prompt: &self.system_prompt,
@@ -153,7 +151,7 @@ impl ModelCall {
         let built = tokio::select! {
             biased;
             built = parts.build(history, self.route) => built,
-            () = cancel.cancelled() => return Ok(vec![Input::abort(None)]),
+            () = self.cancel.cancelled() => return Ok(vec![Input::abort(None)]),
         };
         let (provider, request) = match built {
             Ok((provider, mut request)) => {
@@ -167,7 +165,7 @@ impl ModelCall {
                 return Ok(vec![Input::ModelFailed { failure, partial: None }]);
             }
         };
-        if cancel.is_cancelled() {
+        if self.cancel.is_cancelled() {
             return Ok(vec![Input::abort(None)]);
         }
         let broken = self.compare_prefix(&request, &*provider);

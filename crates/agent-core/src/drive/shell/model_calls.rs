@@ -2,16 +2,13 @@
 
 use super::Shell;
 use crate::drive::interrupt::Interrupt;
-use crate::drive::perform::LiveSink;
+use crate::drive::perform::{LiveSink, ModelCall};
 use crate::event::AgentEvent;
 use crate::journal::Durability;
 
 impl Shell {
     /// Calls the model and applies its reply or its failure.
-    pub(in crate::drive) async fn call_model(&mut self) -> Result<(), Interrupt> {
-        let Some(mut call) = self.run.as_ref().and_then(|run| self.performer.model(run)) else {
-            return Ok(());
-        };
+    pub(in crate::drive) async fn call_model(&mut self, call: &mut ModelCall) -> Result<(), Interrupt> {
         // The run emits nothing until the reply begins, and thousands of runs may wait here.
         self.journaling.shrink();
         self.arriving = Some(call.arriving());

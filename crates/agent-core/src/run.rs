@@ -370,15 +370,6 @@ impl Run {
         entry
     }
 
-    /// Returns whether `AgentStart` has been emitted.
-    fn has_begun(&self) -> bool {
-        let gate = match &self.phase {
-            Phase::Gate(gate) | Phase::GateAsked { gate, .. } => Some(*gate),
-            _ => None,
-        };
-        gate != Some(GateAt::Loop)
-    }
-
     /// Returns the deferred calls that have no result, neither in the history nor queued. Includes those of a reply whose
     /// other calls have not ended.
     #[must_use]
@@ -405,7 +396,7 @@ impl Run {
     /// Ends the run. The turn must be closed.
     fn end(&mut self, ended: Ended, out: &mut Vec<AgentEvent>) {
         // Results of deferred calls enter even if no further turn follows, because nothing would deliver them again.
-        if self.has_begun() {
+        if self.has_started() {
             for queued in self.queues.take_completions() {
                 self.enter(queued.entry, out);
             }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agent_core::drive::Performer;
-use agent_core::run::{Input, Run};
+use agent_core::run::{Checkpoint, Input, Run};
 use agent_core::{AgentContext, AgentEvent, Answer, History, agent_loop, agent_loop_answer, event_channel};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -63,9 +63,10 @@ fn built_in(numbers: &[u16]) -> Made {
     Made { events, history: context.history, draws }
 }
 
-/// Replaces the run by what its JSON gives, as a driver in another process would.
+/// Replaces the run by what its checkpoint gives, as a driver in another process would.
 fn reloaded(run: &Run) -> Run {
-    serde_json::from_str(&serde_json::to_string(run).unwrap()).unwrap()
+    let written = serde_json::to_string(&Checkpoint::of(run)).unwrap();
+    Checkpoint::from_json(&written).unwrap().into_run()
 }
 
 fn blocking(numbers: &[u16], reload: bool) -> Made {

@@ -187,6 +187,32 @@ async fn an_abort_ends_the_run_while_a_listener_is_pending_at_any_event() {
     }
 }
 
+/// B-061. A question is pending: the run ends, whether the abort comes from a listener while the run is suspended or after.
+#[tokio::test(start_paused = true)]
+async fn an_abort_ends_a_run_that_asks() {
+    for at in ["asked", "suspended", "later"] {
+        let tool = ScriptedTool::saying("work", "done").asking("Really?");
+        let agent = BasicAgent::new(ModelConfig::default()).with_provider(model()).with_tool(tool);
+        let handle = agent.handle();
+        let _aborting = agent.subscribe(move |event| match event {
+            AgentEvent::QuestionAsked { .. } if at == "asked" => handle.abort(),
+            AgentEvent::RunSuspended { .. } if at == "suspended" => handle.abort(),
+            _ => {}
+        });
+        let events = runs::run(&agent, "Hi").await;
+        if at == "later" {
+            assert!(matches!(events.last(), Some(AgentEvent::RunSuspended { .. })));
+            agent.abort();
+            agent.wait_for_idle().await;
+        } else {
+            let Some(AgentEvent::AgentEnd(end)) = events.last() else { panic!("{at}: the run did not end") };
+            assert_eq!(end.ended, Ended::Aborted, "{at}");
+            assert_eq!(events.iter().filter(|e| e.is_terminal()).count(), 1, "{at}");
+        }
+        assert!(!agent.state().is_suspended && agent.questions().is_empty(), "{at}");
+    }
+}
+
 /// REQ-065.
 #[tokio::test(start_paused = true)]
 async fn a_listener_that_never_returns_costs_one_grace_period_for_all_events() {

@@ -103,6 +103,11 @@ impl Output {
         }
     }
 
+    /// Returns whether a last event is withheld, which another one would replace.
+    pub(crate) fn withholds(&self) -> bool {
+        self.withheld().is_some()
+    }
+
     fn withheld(&self) -> MutexGuard<'_, Option<Box<AgentEvent>>> {
         self.withheld.lock().unwrap_or_else(PoisonError::into_inner)
     }

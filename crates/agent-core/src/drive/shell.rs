@@ -251,7 +251,14 @@ impl Shell {
                 // The messages that were queued have been applied above.
                 Step::ReadQueues { .. } => self.apply(Input::QueuesRead).await?,
                 // A queued message or an abort has been applied above, so nothing else can continue the run.
-                Step::AwaitAnswer { .. } => return self.apply(Input::Suspended).await,
+                Step::AwaitAnswer { .. } => {
+                    self.apply(Input::Suspended).await?;
+                    // A listener may have aborted the run when it was suspended. The end replaces the suspension on the
+                    // stream, whose last event is still withheld.
+                    if !self.output.withholds() || !self.performer.step_token().is_cancelled() {
+                        return Ok(());
+                    }
+                }
                 Step::Done(_) => return Ok(()),
                 // Rare steps are boxed: many runs wait for a model at once, and each reserves memory for its largest
                 // step.

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::driver::BlockingDriver;
+use crate::driver::{BlockingDriver, block_on};
 use agent_core::drive::Performer;
-use agent_core::run::Input;
+use agent_core::drive::perform::Decision;
+use agent_core::run::{Input, Step};
 use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
     AgentContext, AgentEvent, AgentLoopConfig, AgentTool, Answer, Ended, History, ModelConfig, ToolResult,
@@ -172,4 +173,37 @@ fn updates_of_tools_are_delivered() {
             .iter()
             .any(|e| matches!(e, AgentEvent::ProgressMessage { text, .. } if text == "half"))
     );
+}
+
+/// An engine that stores each step executes one call at a time.
+#[test]
+fn a_call_is_executed_alone() {
+    let model =
+        ScriptedProvider::new([ScriptedReply::call("c1", "slow", json!({})), ScriptedReply::text("ok")]);
+    let config = AgentLoopConfig::new(
+        Arc::new(model),
+        ModelConfig::default(),
+        Arc::new(crate::world::Inline::new(ManualEnvironment::skipping(1_000))),
+    );
+    let slow = ScriptedTool::saying("slow", "whole");
+    let (mut performer, mut run, mut events) = start(config, &context(vec![Arc::new(slow.clone())]));
+    let mut apply = |performer: &mut Performer, run: &mut agent_core::run::Run, input| {
+        let applied = performer.stamp(input);
+        performer.apply(run, applied, &mut events).unwrap();
+    };
+    let call = performer.model(&run).unwrap();
+    assert_eq!(call.partial(), agent_core::run::PartialReply::default());
+    for input in block_on(call.perform(|_| {})) {
+        apply(&mut performer, &mut run, input);
+    }
+    let Step::RunTools { calls, .. } = run.next() else { panic!("{:?}", run.next()) };
+    let Some(Decision::Execute(began, ready)) = block_on(performer.decide(&run, &calls[0])) else { panic!() };
+    assert_eq!(ready.id().as_str(), "c1");
+    assert!(slow.calls().is_empty(), "nothing ran before its start is recorded");
+    apply(&mut performer, &mut run, began);
+    let ended = block_on(performer.call(*ready));
+    assert!(matches!(&ended, Input::ToolEnded { outcome, .. } if outcome.tokens.is_some()));
+    apply(&mut performer, &mut run, ended);
+    assert_eq!((slow.calls().len(), run.history().len()), (1, 3));
+    assert!(performer.model(&run).is_none() && block_on(performer.perform(&run)) == Some(Input::QueuesRead));
 }

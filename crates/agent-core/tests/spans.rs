@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
@@ -45,11 +45,11 @@ impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Keeper {
         let mut seen = Seen { name: attributes.metadata().name(), ..Seen::default() };
         seen.parent = ctx.span(id).and_then(|span| Some(span.parent()?.id().into_u64()));
         attributes.record(&mut Fields(&mut seen.fields));
-        self.0.lock().unwrap_or_else(|e| e.into_inner()).push((id.into_u64(), seen));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((id.into_u64(), seen));
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, _: Context<'_, S>) {
-        let mut all = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mine = all.iter_mut().rev().find(|(own, seen)| *own == id.into_u64() && !seen.closed);
         if let Some((_, seen)) = mine {
             values.record(&mut Fields(&mut seen.fields));
@@ -57,7 +57,7 @@ impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Keeper {
     }
 
     fn on_close(&self, id: Id, _: Context<'_, S>) {
-        let mut all = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, seen)) =
             all.iter_mut().rev().find(|(own, seen)| *own == id.into_u64() && !seen.closed)
         {
@@ -69,7 +69,7 @@ impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Keeper {
 impl Keeper {
     /// The spans as an indented tree. Every span must be closed.
     fn tree(&self, fields: &[&str]) -> String {
-        let all = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();
         for (n, (_, seen)) in all.iter().enumerate() {
             assert!(seen.closed, "{} is open", seen.name);

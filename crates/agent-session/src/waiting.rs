@@ -172,7 +172,7 @@ pub trait OpenRuns {
     /// message of the conversation, and `continue_run()` of a restored agent continues from it.
     ///
     /// # Errors
-    /// [`SessionError::Agent`] with the [`HistoryError`](agent_core::HistoryError) when the session has no such call, or
+    /// [`SessionError::Agent`] with the [`HistoryError`] when the session has no such call, or
     /// the call is not deferred, or has its result; otherwise as [`answer`](Self::answer). The session is unchanged then.
     async fn complete(
         &self,

@@ -88,7 +88,7 @@ impl Spans {
                 }
                 AgentEvent::AgentEnd(end) => {
                     record_usage(&self.run, &end.usage);
-                    let name = name(&end.ended);
+                    let name = end.ended.name();
                     self.run.record("looptree.loop.end", name);
                     if matches!(end.ended, Ended::Error { .. } | Ended::Interrupted { .. }) {
                         self.run.record("error.type", name);
@@ -191,21 +191,6 @@ pub(super) fn compaction(spans: Option<&Spans>, task: &CompactionTask) -> Span {
         looptree.compaction.reason = ?task.reason,
         looptree.compaction.budget_tokens = task.budget,
     )
-}
-
-/// Returns the name of an end, as in the JSON of the event.
-fn name(ended: &Ended) -> &'static str {
-    match ended {
-        Ended::Completed => "completed",
-        Ended::Vetoed { .. } => "vetoed",
-        Ended::InputRejected { .. } => "input_rejected",
-        Ended::TurnVetoed { .. } => "turn_vetoed",
-        Ended::Limit { .. } => "limit",
-        Ended::Budget { .. } => "budget",
-        Ended::Aborted => "aborted",
-        Ended::Error { .. } => "error",
-        Ended::Interrupted { .. } => "interrupted",
-    }
 }
 
 fn record_usage(span: &Span, usage: &Usage) {

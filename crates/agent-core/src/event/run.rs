@@ -147,3 +147,21 @@ pub enum Ended {
         reason: String,
     },
 }
+
+impl Ended {
+    /// Returns the name of the end, as in the JSON of the event.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Vetoed { .. } => "vetoed",
+            Self::InputRejected { .. } => "input_rejected",
+            Self::TurnVetoed { .. } => "turn_vetoed",
+            Self::Limit { .. } => "limit",
+            Self::Budget { .. } => "budget",
+            Self::Aborted => "aborted",
+            Self::Error { .. } => "error",
+            Self::Interrupted { .. } => "interrupted",
+        }
+    }
+}

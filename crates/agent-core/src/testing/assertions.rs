@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::event::{AgentEvent, BudgetNote, Ended};
+use crate::event::{AgentEvent, BudgetNote};
 use crate::message::Message;
 
 /// Renders the events in short form, without live ones: `agent_start turn_start user assistant(text) tool+(name)
@@ -56,7 +56,7 @@ fn word(event: &AgentEvent) -> Option<String> {
         AgentEvent::CompactionStarted { .. } => "compact+".into(),
         AgentEvent::CompactionEnded(_) => "compact-".into(),
         AgentEvent::TurnEnd { .. } => "turn_end".into(),
-        AgentEvent::AgentEnd(end) => format!("agent_end({})", ended_word(&end.ended)),
+        AgentEvent::AgentEnd(end) => format!("agent_end({})", end.ended.name()),
         AgentEvent::ParallelLoopStart(start) => format!("parallel_start({})", start.loop_ids.len()),
         AgentEvent::ParallelLoopEnd(end) => match end.selected_config_index {
             Some(index) => format!("parallel_end({index})"),
@@ -67,20 +67,6 @@ fn word(event: &AgentEvent) -> Option<String> {
         | AgentEvent::ToolExecutionUpdate { .. }
         | AgentEvent::ProgressMessage { .. } => return None,
     })
-}
-
-fn ended_word(ended: &Ended) -> &'static str {
-    match ended {
-        Ended::Completed => "completed",
-        Ended::Vetoed { .. } => "vetoed",
-        Ended::InputRejected { .. } => "input_rejected",
-        Ended::TurnVetoed { .. } => "turn_vetoed",
-        Ended::Limit { .. } => "limit",
-        Ended::Budget { .. } => "budget",
-        Ended::Aborted => "aborted",
-        Ended::Error { .. } => "error",
-        Ended::Interrupted { .. } => "interrupted",
-    }
 }
 
 /// Asserts the invariants of the events of a run that ended: exactly one end, at the last position; an end for every

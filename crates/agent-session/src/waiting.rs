@@ -186,15 +186,10 @@ pub trait OpenRuns {
 #[async_trait]
 impl<S: SessionStore + ?Sized> OpenRuns for S {
     async fn unfinished(&self) -> Result<UnfinishedSessions, SessionError> {
-        let mut found = UnfinishedSessions { runs: Vec::new(), unreadable: Vec::new() };
-        for id in self.list_open_session_ids().await? {
-            match self.load_session(id.as_str()).await.and_then(|session| session.unfinished()) {
-                Ok(run) => found.runs.extend(run),
-                Err(SessionError::NotFound { .. }) => {}
-                Err(error) => found.unreadable.push((id, error)),
-            }
-        }
-        Ok(found)
+        let ids = self.list_open_session_ids().await?;
+        let (runs, unreadable) =
+            collect(self, ids, |session| Ok(session.unfinished()?.into_iter().collect())).await;
+        Ok(UnfinishedSessions { runs, unreadable })
     }
 
     async fn answer(
@@ -216,20 +211,17 @@ impl<S: SessionStore + ?Sized> OpenRuns for S {
     }
 
     async fn deferred(&self) -> Result<WaitingCalls, SessionError> {
-        let mut found = WaitingCalls { calls: Vec::new(), unreadable: Vec::new() };
-        for id in self.list_session_ids().await? {
-            let session = self.load_session(id.as_str()).await;
-            match session.and_then(|session| Ok((session.deferred()?, session))) {
-                Ok((calls, session)) => found.calls.extend(calls.into_iter().map(|call| WaitingCall {
-                    session_id: session.session_id.clone(),
-                    agent_id: session.agent_id.clone(),
-                    call,
-                })),
-                Err(SessionError::NotFound { .. }) => {}
-                Err(error) => found.unreadable.push((id, error)),
-            }
-        }
-        Ok(found)
+        let ids = self.list_session_ids().await?;
+        let (calls, unreadable) = collect(self, ids, |session| {
+            let waiting = |call| WaitingCall {
+                session_id: session.session_id.clone(),
+                agent_id: session.agent_id.clone(),
+                call,
+            };
+            Ok(session.deferred()?.into_iter().map(waiting).collect())
+        })
+        .await;
+        Ok(WaitingCalls { calls, unreadable })
     }
 
     async fn complete(
@@ -245,6 +237,24 @@ impl<S: SessionStore + ?Sized> OpenRuns for S {
         }
         complete_offline(self, &id, now, &call, result).await
     }
+}
+
+/// Loads these sessions and returns what `read` finds in them, and those that could not be read. A session that was
+/// deleted meanwhile is skipped.
+async fn collect<S: SessionStore + ?Sized, T>(
+    store: &S,
+    ids: Vec<SessionId>,
+    read: impl Fn(&LoadedSession) -> Result<Vec<T>, SessionError>,
+) -> (Vec<T>, Vec<(SessionId, SessionError)>) {
+    let (mut found, mut unreadable) = (Vec::new(), Vec::new());
+    for id in ids {
+        match store.load_session(id.as_str()).await.and_then(|session| read(&session)) {
+            Ok(items) => found.extend(items),
+            Err(SessionError::NotFound { .. }) => {}
+            Err(error) => unreadable.push((id, error)),
+        }
+    }
+    (found, unreadable)
 }
 
 fn shown(session: &LoadedSession, record: &LoopRecord, run: &Run) -> Unfinished {

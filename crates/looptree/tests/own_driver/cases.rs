@@ -24,6 +24,11 @@ fn the_page_contains_the_driver() {
     assert!(!driver.contains("tokio"));
 }
 
+fn config(model: ScriptedProvider) -> AgentLoopConfig {
+    let environment = crate::world::Inline::new(ManualEnvironment::skipping(1_000));
+    AgentLoopConfig::new(Arc::new(model), ModelConfig::default(), Arc::new(environment))
+}
+
 fn context(tools: Vec<Arc<dyn AgentTool>>) -> AgentContext {
     let mut context = AgentContext::new("Be brief.").with_tools(tools);
     context.agent_id = Some("agent".into());
@@ -51,11 +56,7 @@ fn a_tool_round_runs_without_a_runtime() {
         ScriptedReply::call("c1", "clock", json!({})),
         ScriptedReply::text("It is noon."),
     ]);
-    let config = AgentLoopConfig::new(
-        Arc::new(model),
-        ModelConfig::default(),
-        Arc::new(crate::world::Inline::new(ManualEnvironment::skipping(1_000))),
-    );
+    let config = config(model);
     let clock = ScriptedTool::saying("clock", "12:00");
     let (performer, run, first) = start(config, &context(vec![Arc::new(clock)]));
     let (recorded, heard) = (Mutex::new(Vec::new()), Mutex::new(first));
@@ -88,11 +89,7 @@ fn a_tool_round_runs_without_a_runtime() {
 fn a_suspended_run_emits_one_suspension() {
     let model =
         ScriptedProvider::new([ScriptedReply::call("c1", "send", json!({})), ScriptedReply::text("Sent.")]);
-    let config = AgentLoopConfig::new(
-        Arc::new(model),
-        ModelConfig::default(),
-        Arc::new(crate::world::Inline::new(ManualEnvironment::skipping(1_000))),
-    );
+    let config = config(model);
     let send = ScriptedTool::saying("send", "sent").asking("Send it?");
     let (performer, run, first) = start(config, &context(vec![Arc::new(send)]));
     let heard = Mutex::new(first);
@@ -119,11 +116,7 @@ fn a_suspended_run_emits_one_suspension() {
 #[test]
 fn the_step_token_ends_a_run_with_its_limit() {
     for caller in [false, true] {
-        let config = AgentLoopConfig::new(
-            Arc::new(ScriptedProvider::new([ScriptedReply::new().and_hang()])),
-            ModelConfig::default(),
-            Arc::new(crate::world::Inline::new(ManualEnvironment::skipping(1_000))),
-        );
+        let config = config(ScriptedProvider::new([ScriptedReply::new().and_hang()]));
         let (mut performer, run, _) = start(config, &context(Vec::new()));
         let token = tokio_util::sync::CancellationToken::new();
         performer = performer.with_cancel(token.clone());
@@ -148,11 +141,7 @@ fn the_step_token_ends_a_run_with_its_limit() {
 fn updates_of_tools_are_delivered() {
     let model =
         ScriptedProvider::new([ScriptedReply::call("c1", "slow", json!({})), ScriptedReply::text("ok")]);
-    let config = AgentLoopConfig::new(
-        Arc::new(model),
-        ModelConfig::default(),
-        Arc::new(crate::world::Inline::new(ManualEnvironment::skipping(1_000))),
-    );
+    let config = config(model);
     let slow = ScriptedTool::new("slow", |_, ctx| async move {
         ctx.on_progress("half");
         Ok(ToolResult::text("whole"))
@@ -180,11 +169,7 @@ fn updates_of_tools_are_delivered() {
 fn a_call_is_executed_alone() {
     let model =
         ScriptedProvider::new([ScriptedReply::call("c1", "slow", json!({})), ScriptedReply::text("ok")]);
-    let config = AgentLoopConfig::new(
-        Arc::new(model),
-        ModelConfig::default(),
-        Arc::new(crate::world::Inline::new(ManualEnvironment::skipping(1_000))),
-    );
+    let config = config(model);
     let slow = ScriptedTool::saying("slow", "whole");
     let (mut performer, mut run, mut events) = start(config, &context(vec![Arc::new(slow.clone())]));
     let mut apply = |performer: &mut Performer, run: &mut agent_core::run::Run, input| {

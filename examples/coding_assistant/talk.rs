@@ -105,11 +105,12 @@ pub(crate) async fn go_on(
 /// Shows events until the run ends or asks. The first Ctrl-C aborts the run, the second ends the program.
 async fn stream(
     agent: &BasicAgent,
-    mut events: EventReceiver,
+    events: EventReceiver,
     screen: &Screen,
     keyboard: &mut Keyboard,
     count: &mut impl FnMut(&Usage),
 ) -> Streamed {
+    let mut events = events.without_sub_agents();
     let mut streamed = Streamed { questions: Vec::new(), well: true };
     let mut interrupted = false;
     let _spinner = screen.spin();

@@ -48,7 +48,8 @@ pub(crate) fn run(workspace: &Workspace, rest: &[String]) -> anyhow::Result<bool
         None => {}
         Some("session") if rest.len() == 1 => return sessions::session(&workspace.root),
         Some("store") if rest.len() == 1 => return sessions::store(&workspace.root),
-        Some(_) => bail!("bench takes nothing, `session` or `store`"),
+        Some("memory") if rest.len() == 1 => return sessions::memory(&workspace.root),
+        Some(_) => bail!("bench takes nothing, `session`, `store` or `memory`"),
     }
     let built = cargo::run(
         &workspace.root,

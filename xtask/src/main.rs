@@ -61,6 +61,7 @@ cargo xtask COMMAND
   weight [SET...]        measures crates, build time and program size for sets of features
   bench                  checks that cost grows with the size of new input only
   bench session | store  measures recording, listing and searching of sessions
+  bench memory           checks that the memory of a long recorded run does not grow
 ";
 
 fn main() -> ExitCode {

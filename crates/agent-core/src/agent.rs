@@ -56,7 +56,7 @@ mod snapshot;
 mod state;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::fmt;
 use std::ops::Deref;

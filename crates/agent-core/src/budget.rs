@@ -45,12 +45,15 @@ mod amounts;
 mod ask;
 mod meter;
 mod money;
+mod port;
 mod refusal;
+mod reservation;
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -58,14 +61,22 @@ pub use amounts::{BudgetLimit, BudgetLimits, Spending};
 pub use ask::{Ask, LEAST_OUTPUT};
 pub use meter::MeteredProvider;
 pub use money::{Money, MoneyError};
+pub use port::{BudgetPort, ReserveError};
 pub use refusal::{BudgetError, BudgetRefusal};
+pub use reservation::Reservation;
 
 use crate::environment::Environment;
 use crate::identity::Timestamp;
 use crate::model::ModelConfig;
 use crate::provider::StreamProvider;
+use crate::provider::error::BoxError;
 use account::Account;
 pub(crate) use meter::{head_estimate, settled_usage};
+pub(crate) use reservation::Running;
+use reservation::report;
+
+/// How long a call waits before it asks an account outside of the process again.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 /// What a run does when its budget denies a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -116,6 +127,31 @@ impl Budget {
     #[must_use]
     pub fn named(name: impl Into<String>, limits: BudgetLimits) -> Self {
         Self { account: Account::root(name.into(), limits), at_limit: AtLimit::Stop }
+    }
+
+    /// Creates the root of a tree of accounts in whose place an account outside of the process decides. At a limit, its
+    /// runs stop. Each model call and each tool call is reserved in that account. It receives what they have spent before
+    /// the next reservation and at the end of a run. It does not count time.
+    #[must_use]
+    pub fn shared(name: impl Into<String>, port: Arc<dyn BudgetPort>) -> Self {
+        Self { account: Account::outside(name.into(), port), at_limit: AtLimit::Stop }
+    }
+
+    /// Sends everything that has been spent and raised to the account outside of the process, if there is one. The
+    /// built-in driver does so at the end of a run.
+    ///
+    /// # Errors
+    /// Returns the error of the port. What was not sent is sent later.
+    pub async fn flush(&self) -> Result<(), BoxError> {
+        match self.account.outbox() {
+            Some((_, outbox)) => outbox.flush().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether an account outside of the process decides.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.account.outbox().is_some()
     }
 
     /// Sets whether a run stops or pauses at a limit.
@@ -186,7 +222,8 @@ impl Budget {
         self.account.left(now)
     }
 
-    /// Reserves the cost of a call, in this account and its ancestors.
+    /// Reserves the cost of a call, in this account and its ancestors. An account outside of the process is not asked; it
+    /// receives what the call has spent.
     ///
     /// # Errors
     /// Returns the refusal if a limit does not allow the call. Nothing is reserved then.
@@ -195,24 +232,54 @@ impl Budget {
         Ok(Reservation::new(Arc::clone(&self.account), amounts, output))
     }
 
-    /// Like [`try_reserve`](Self::try_reserve), but waits while only the reservations of other calls exceed a limit.
+    /// Like [`try_reserve`](Self::try_reserve), but waits while only the reservations of other calls exceed a limit, and
+    /// asks an account outside of the process.
     ///
     /// # Errors
-    /// Returns the refusal if a limit does not allow the call, even if the other calls spend nothing.
+    /// Returns the refusal if a limit does not allow the call, even if the other calls spend nothing, or the error of an
+    /// account outside of the process.
     pub async fn reserve(
         &self,
         ask: &Ask,
         environment: &dyn Environment,
-    ) -> Result<Reservation, Box<BudgetRefusal>> {
+    ) -> Result<Reservation, ReserveError> {
         loop {
             let mut freed = std::pin::pin!(self.account.freed.notified());
             // Registered before the attempt, so that no release in between is missed.
             freed.as_mut().enable();
             match self.try_reserve(ask, environment.now()) {
                 Err(refusal) if refusal.waits() => freed.await,
-                other => return other,
+                Err(refusal) => return Err(refusal.into()),
+                Ok(mut reservation) => match self.confirm(&mut reservation, environment).await {
+                    Err(error) if error.refusal().is_some_and(BudgetRefusal::waits) => {
+                        drop(reservation);
+                        environment.sleep(ASK_AGAIN_AFTER).await;
+                    }
+                    confirmed => return confirmed.map(|()| reservation),
+                },
             }
         }
+    }
+
+    /// Reserves the amounts of a reservation in the account outside of the process, if there is one.
+    pub(crate) async fn confirm(
+        &self,
+        reservation: &mut Reservation,
+        environment: &dyn Environment,
+    ) -> Result<(), ReserveError> {
+        let Some((root, outbox)) = self.account.outbox() else { return Ok(()) };
+        // The id is stored before the request, so that a cancelled request is released.
+        let id = reservation.id.insert(environment.random_id()).clone();
+        outbox.reserve(&root.name, &id, reservation.amounts).await.map_err(|error| match error {
+            ReserveError::Refused(mut refusal) => {
+                reservation.id = None;
+                refusal.budget.clone_from(&root.name);
+                let levels = self.account.path().count().saturating_sub(1);
+                refusal.level = u32::try_from(levels).unwrap_or(u32::MAX);
+                ReserveError::from(refusal)
+            }
+            other => other,
+        })
     }
 
     /// Reserves the cost of a call regardless of the limits, because the user allowed it.
@@ -229,6 +296,7 @@ impl Budget {
     /// Charges spending without a reservation, even if it exceeds a limit.
     pub fn charge(&self, spent: Spending) {
         self.account.settle_up(&Spending::default(), &spent);
+        report(&self.account, None, spent);
     }
 
     /// Raises the existing limits of this account by these amounts.
@@ -288,58 +356,5 @@ impl Budget {
     pub(crate) fn clock(&self, environment: Arc<dyn Environment>) -> Running {
         self.account.enter(environment.now());
         Running { account: Arc::clone(&self.account), environment }
-    }
-}
-
-/// The reserved amounts of a call. Dropping it without [`settle`](Self::settle) releases all of them.
-#[derive(Debug)]
-pub struct Reservation {
-    account: Arc<Account>,
-    amounts: Spending,
-    output: Option<u64>,
-    open: bool,
-}
-
-impl Reservation {
-    fn new(account: Arc<Account>, amounts: Spending, output: Option<u64>) -> Self {
-        Self { account, amounts, output, open: true }
-    }
-
-    /// Returns the reserved amounts.
-    #[must_use]
-    pub fn amounts(&self) -> Spending {
-        self.amounts
-    }
-
-    /// Returns the maximum tokens of the answer, if fewer than requested were reserved.
-    #[must_use]
-    pub fn output(&self) -> Option<u64> {
-        self.output
-    }
-
-    /// Releases the reservation and charges the actual spending, in one step.
-    pub fn settle(mut self, spent: Spending) {
-        self.open = false;
-        self.account.settle(&self.amounts, &spent);
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        if self.open {
-            self.account.settle(&self.amounts, &Spending::default());
-        }
-    }
-}
-
-/// Counts the time of the account until it is dropped.
-pub(crate) struct Running {
-    account: Arc<Account>,
-    environment: Arc<dyn Environment>,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.account.leave(self.environment.now());
     }
 }

@@ -28,6 +28,7 @@
 
 mod budget_meter;
 mod channel;
+mod child;
 mod compaction;
 mod config;
 mod gates;
@@ -56,7 +57,9 @@ use tokio_util::sync::CancellationToken;
 
 pub use crate::provider::{MAX_REPLY_BLOCKS, MAX_REPLY_BYTES, MAX_REPLY_CALLS};
 pub use channel::{EventReceiver, EventSender, event_channel, merging_channel};
+pub use child::{ChildLoop, ChildStart, Delegation};
 pub use config::{AgentContext, AgentLoopConfig, Services};
+pub use member::GroupLoop;
 pub use perform::Performer;
 pub use services::RunServices;
 pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};
@@ -64,7 +67,7 @@ pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_strea
 pub(crate) use config::{LoopIds, run_setup};
 pub(crate) use interrupt::Interrupt;
 pub(crate) use mailbox::Mailbox;
-pub(crate) use member::{Driven, Driving, Member};
+pub(crate) use member::{Driven, Driving};
 pub(crate) use output::{Audience, ListenerPanicked, Output};
 pub(crate) use panics::panic_text;
 pub(crate) use patience::Patience;
@@ -77,7 +80,7 @@ use crate::history::{HistoryError, MessageRef};
 use crate::identity::QuestionId;
 use crate::journal::JournalError;
 use crate::message::AgentMessage;
-use crate::run::{Input, Run};
+use crate::run::{Input, NewMessages, ReadMessagesError, Run};
 
 /// The state of a run when the driver returns it.
 #[derive(Debug)]
@@ -103,7 +106,7 @@ pub enum DriveError {
     NoRuntime(#[from] NoRuntime),
 }
 
-/// The error of a loop that could not start.
+/// The error of a loop that could not start, or whose messages could not be read back.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoopError {
@@ -133,15 +136,20 @@ pub enum LoopError {
     /// The budget cannot count the cost of the model.
     #[error(transparent)]
     Budget(#[from] BudgetError),
+    /// The run has ended or waits for an answer, as the context shows, but its messages could not be read back from the
+    /// store of its journal.
+    #[error(transparent)]
+    Messages(#[from] ReadMessagesError),
 }
 
 /// Runs the loop with these prompts and returns the messages of the run: the prompts and everything after them.
 ///
 /// Missing ids are created and stored in the context. Errors during the run are reported in its events and messages;
-/// the stream of events always ends.
+/// the stream of events always ends. Messages that a compaction removed are read back from the store of the journal.
 ///
 /// # Errors
-/// Returns an error if the loop cannot start. No event has been sent then.
+/// Returns an error if the loop cannot start; no event has been sent then. Returns [`LoopError::Messages`] if the run's
+/// messages cannot be read back; the context has the result of the run then.
 pub async fn agent_loop(
     prompts: Vec<AgentMessage>,
     context: &mut AgentContext,
@@ -197,7 +205,7 @@ pub async fn agent_loop_answer(
     config.check_budget()?;
     let Some(run) = context.suspended.take() else { return Err(LoopError::NotSuspended) };
     let shell = shell(context, config, tx, cancel).resume(*run, Some(input));
-    Ok(settle(context, shell.run_to_outcome().await.0))
+    Ok(settle(context, shell.run_to_outcome().await.0).read().await?)
 }
 
 /// Drives a run until it ends or waits for an answer. A suspended run is returned as data.
@@ -245,7 +253,7 @@ async fn run_in(
     let (run, events) = start_in(context, config, prompts)?;
     context.started.clone_from(&context.loop_id);
     let shell = shell(context, config, tx, cancel).begin(run, events);
-    Ok(settle(context, shell.run_to_outcome().await.0))
+    Ok(settle(context, shell.run_to_outcome().await.0).read().await?)
 }
 
 /// Starts a run over the context and returns it with its first events.
@@ -259,8 +267,8 @@ pub(crate) fn start_in(
 }
 
 /// Stores the result of a run in the context.
-fn settle(context: &mut AgentContext, outcome: Outcome) -> Vec<MessageRef> {
-    let (Outcome::Ended(run) | Outcome::Suspended(run)) = outcome else { return Vec::new() };
+fn settle(context: &mut AgentContext, outcome: Outcome) -> NewMessages {
+    let (Outcome::Ended(run) | Outcome::Suspended(run)) = outcome else { return NewMessages::default() };
     context.history = run.history().clone();
     let messages = messages_of(&run);
     if run.ended().is_none() {
@@ -270,9 +278,9 @@ fn settle(context: &mut AgentContext, outcome: Outcome) -> Vec<MessageRef> {
 }
 
 /// Returns the messages of a run for its caller; none if its prompts were rejected.
-pub(crate) fn messages_of(run: &Run) -> Vec<MessageRef> {
+pub(crate) fn messages_of(run: &Run) -> NewMessages {
     match run.ended() {
-        Some(Ended::InputRejected { .. } | Ended::Vetoed { .. }) => Vec::new(),
-        _ => run.new_messages().to_vec(),
+        Some(Ended::InputRejected { .. } | Ended::Vetoed { .. }) => NewMessages::default(),
+        _ => run.new_messages().clone(),
     }
 }

@@ -56,21 +56,22 @@ mod outcome;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 pub use choices::{
     MostTokensEvaluation, OnlyBranchEvaluation, PickFirstEvaluation, TokenEfficientEvaluation,
 };
-pub use group::ParallelGroup;
-pub use judge::{DEFAULT_JUDGE_PROMPT, LlmJudgeEvaluation};
+pub use group::GroupSetup;
+pub use judge::{DEFAULT_JUDGE_PROMPT, Judge, Judging, LlmJudgeEvaluation};
 pub use outcome::{BranchEnd, ParallelLoopOutcome};
-
-pub(crate) use group::Announced;
 
 use crate::budget::Budget;
 use crate::drive::EventSender;
+use crate::environment::Environment;
 use crate::event::AgentEvent;
 use crate::identity::{LoopId, ToolCallId, ToolName};
+use crate::journal::Journal;
 use crate::message::{AgentMessage, Usage};
 use crate::provider::error::BoxError;
 
@@ -114,8 +115,12 @@ pub struct Evaluation<'a> {
     pub prompts: &'a [AgentMessage],
     /// The outcome of each branch, in order.
     pub outcomes: &'a [ParallelLoopOutcome],
-    /// The group of the branches.
-    pub group: &'a ParallelGroup,
+    /// The group of the branches, from which the id of a judge derives.
+    pub group: &'a GroupSetup,
+    /// The environment of the group, which is that of the first branch.
+    pub environment: &'a Arc<dyn Environment>,
+    /// The journal of the first branch that has one. A judge without its own journal is recorded in it.
+    pub journal: Option<&'a Arc<dyn Journal>>,
     /// The budget of the first branch that has one. A judge that calls a model charges it as well.
     pub budget: Option<&'a Budget>,
     /// The receiver of the events.
@@ -155,7 +160,8 @@ pub(crate) fn candidates(
 }
 
 /// The decision of a strategy and its cost.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Evaluated {
     /// The selected branch, and whether it is a fallback.
@@ -182,7 +188,8 @@ impl Evaluated {
 }
 
 /// The selected branch, and whether it is a fallback.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum EvaluationDecision {
     /// The strategy selected this branch.

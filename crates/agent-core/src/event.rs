@@ -4,6 +4,10 @@
 //! are sufficient to rebuild the messages, the history and the loop tree. Live events are only delivered to
 //! subscribers.
 //!
+//! A [`NumberedEvent`] adds the number of the event in its loop, and the depth and the parent of the loop.
+//! [`EventReceiver::recv_numbered`](crate::EventReceiver::recv_numbered) returns it. The events of a sub-agent are in the
+//! stream of the loop that called it, with a greater depth.
+//!
 //! In JSON an event is a flat object with a `type` tag; tags and field names are in snake case. Values that have a form
 //! of their own (messages, content blocks, usage, tool results, error kinds) keep it. Session files of version 1 have
 //! an older form of events, which `agent-session` reads and writes.
@@ -20,7 +24,9 @@
 
 mod group;
 mod json;
+mod new_messages;
 mod notes;
+mod numbered;
 mod question;
 mod run;
 mod run_end;
@@ -30,7 +36,9 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 pub use group::{ParallelLoopEnd, ParallelLoopStart};
+pub use new_messages::{NewMessages, ReadMessagesError, StoredMessages};
 pub use notes::{BudgetEvent, BudgetNote, CompactionEnded, CompactionReason, RetryNote, RouteChange};
+pub use numbered::{EventId, NumberedEvent};
 pub use question::{Answer, Question};
 pub use run::{AgentEnd, AgentStart, Ended, LoopConfigSnapshot};
 pub use run_end::{RunEnd, RunFailure, RunReply, StopCause};
@@ -265,7 +273,8 @@ pub enum StreamDelta {
 }
 
 impl AgentEvent {
-    /// Returns the text that arrived, if this is a [`MessageUpdate`](Self::MessageUpdate) with text of the answer.
+    /// Returns the text that arrived, if this is a [`MessageUpdate`](Self::MessageUpdate) with text of the answer of its
+    /// loop.
     #[must_use]
     pub fn text_delta(&self) -> Option<&str> {
         match self {

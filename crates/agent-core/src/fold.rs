@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 use crate::event::{AgentEvent, ToolExecutionEnd};
 use crate::history::{Entry, History, HistoryError, MessageRef, SpliceError};
-use crate::identity::{ToolCallId, ToolName};
+use crate::identity::{LoopId, ToolCallId, ToolName};
 use crate::message::{AgentMessage, Message, ToolResultMessage};
 
 /// The result of a call that had started when the log ended and was not resumed. The call may have had its effect.
@@ -38,6 +38,10 @@ pub struct Fold {
     history: History,
     new_messages: Vec<MessageRef>,
     open: Option<OpenExchange>,
+    /// The loop of the last event.
+    of_loop: Option<LoopId>,
+    /// The number of recorded events of that loop.
+    events: u64,
 }
 
 /// A reply whose calls have no result messages yet.
@@ -70,11 +74,28 @@ impl Fold {
         Self { history, ..Self::default() }
     }
 
-    /// Applies the next event of the log.
+    /// Applies the next event of the log. Live events, the events of groups, and the events of the sub-agents that an
+    /// open call started change nothing.
     ///
     /// # Errors
     /// Returns an error if the event does not fit those before it. The fold is unchanged then.
     pub fn push(&mut self, event: &AgentEvent) -> Result<(), FoldError> {
+        let of_group = matches!(event, AgentEvent::ParallelLoopStart(_) | AgentEvent::ParallelLoopEnd(_));
+        let is_next_loop = self.of_loop.as_ref() != Some(event.loop_id());
+        let delegated = self.open.as_ref().is_some_and(|open| !open.begun.is_empty());
+        if of_group || event.is_live() || (is_next_loop && delegated) {
+            return Ok(());
+        }
+        self.apply(event)?;
+        if is_next_loop {
+            self.of_loop = Some(event.loop_id().clone());
+            self.events = 0;
+        }
+        self.events = self.events.saturating_add(1);
+        Ok(())
+    }
+
+    fn apply(&mut self, event: &AgentEvent) -> Result<(), FoldError> {
         match event {
             AgentEvent::AgentStart(_) => self.new_messages.clear(),
             AgentEvent::MessageEnd { message, tokens, superseded: false, .. } => {
@@ -136,6 +157,12 @@ impl Fold {
     #[must_use]
     pub fn has_open_exchange(&self) -> bool {
         self.open.is_some()
+    }
+
+    /// Returns the number of recorded events of the last loop, which is the number of its last event.
+    #[must_use]
+    pub fn event_count(&self) -> u64 {
+        self.events
     }
 
     /// Returns the messages of the last loop.

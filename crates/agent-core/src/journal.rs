@@ -21,14 +21,15 @@
 //! ```
 
 use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use crate::event::AgentEvent;
-use crate::identity::Timestamp;
+use crate::identity::{LoopId, SessionId, Timestamp};
 use crate::provider::error::BoxError;
 pub use crate::run::AppliedInput;
-use crate::run::{Recorded, Run};
+use crate::run::{ChildEnd, Recorded, Run, StoredMessages};
 
 /// Records the inputs and events of a run durably.
 #[async_trait]
@@ -49,6 +50,44 @@ pub trait Journal: Send + Sync + fmt::Debug {
         let _ = entry;
         Ok(())
     }
+
+    /// Returns what is recorded about a loop, to continue a child that was suspended or cut off. The default,
+    /// [`RecordedLoop::Unknown`], suits a journal that cannot be read back: an interrupted call is then asked about.
+    ///
+    /// # Errors
+    /// Returns an error if the record could not be read. The call ends with the error.
+    async fn recorded_loop(
+        &self,
+        session: &SessionId,
+        loop_id: &LoopId,
+    ) -> Result<RecordedLoop, JournalError> {
+        let _ = (session, loop_id);
+        Ok(RecordedLoop::Unknown)
+    }
+
+    /// Returns a reader of the run's messages, if the journal has all of them and can read them back. The run then does
+    /// not keep those that compactions removed from its conversation. The default returns `None`: the run keeps all.
+    ///
+    /// The driver asks after each compaction and before it resumes a run. Events keep the reader, so it must work after
+    /// the journal was closed, and must not hold it open.
+    fn stored_messages(&self, run: &Run) -> Option<Arc<dyn StoredMessages>> {
+        let _ = run;
+        None
+    }
+}
+
+/// What a journal has recorded about a loop.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RecordedLoop {
+    /// The journal cannot be read back.
+    Unknown,
+    /// The loop is not recorded, so it has not started.
+    Absent,
+    /// The run as its last record left it. It waits for answers or was cut off.
+    Open(Box<Run>),
+    /// The loop has ended.
+    Ended(Box<ChildEnd>),
 }
 
 /// An event of a group of parallel loops.

@@ -133,7 +133,7 @@ pub use model::{
 };
 #[doc(inline)]
 pub use parallel::{
-    Branch, BranchEnd, ParallelError, ParallelGroup, ParallelLoopOutcome, ParallelLoopResult, ParallelUsage,
+    Branch, BranchEnd, ParallelError, ParallelLoopOutcome, ParallelLoopResult, ParallelUsage,
     agent_loop_parallel,
 };
 #[doc(inline)]

@@ -7,7 +7,10 @@
 //! - One token cancels all branches and the judge. Cancelling one branch does not affect the others.
 //! - All events go to one stream and carry the id of their loop. Each branch has exactly one terminal event. The
 //!   group has a `ParallelLoopStart` before and a `ParallelLoopEnd` after all of them, even if the future is dropped.
-//! - The ids of branches are unique in the session, however often branches run.
+//! - The ids of branches are unique in the session, however often branches run. They derive from the group's id.
+//!
+//! [`Group`] decides all of this as plain data. A driver of your own performs its steps, and another process can continue
+//! it from its [`GroupCheckpoint`] and the runs of its loops (`docs/guides/own-driver.md`).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -41,6 +44,7 @@
 
 mod branch;
 mod error;
+mod machine;
 mod plan;
 mod result;
 
@@ -48,10 +52,13 @@ use tokio_util::sync::CancellationToken;
 
 pub use branch::Branch;
 pub use error::ParallelError;
+pub use machine::{Group, GroupCheckpoint, GroupEnd, GroupInput, GroupStep};
+pub use plan::GroupPlan;
 pub use result::{ParallelLoopResult, ParallelUsage};
 
-pub use crate::evaluation::{BranchEnd, ParallelGroup, ParallelLoopOutcome};
-pub(crate) use plan::{Plan, Prepared};
+pub use crate::drive::GroupLoop;
+pub use crate::evaluation::{BranchEnd, GroupSetup, ParallelLoopOutcome};
+pub(crate) use plan::{Prepared, not_adopted, selection};
 
 use crate::drive::{AgentContext, EventSender};
 use crate::evaluation::EvaluationStrategy;
@@ -77,6 +84,6 @@ pub async fn agent_loop_parallel<B: Into<Branch>>(
     cancel: CancellationToken,
 ) -> Result<ParallelLoopResult, ParallelError> {
     let branches = branches.into_iter().map(Into::into).collect();
-    let prepared = Plan { base, prompts, branches }.prepare(&cancel, &tx)?;
+    let prepared = Prepared::new(GroupPlan::new(&prompts, base, branches)?, &tx, &cancel);
     prepared.run_and_select(&strategy, &tx, &cancel).await
 }

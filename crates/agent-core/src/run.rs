@@ -25,8 +25,9 @@
 mod abort;
 mod budget;
 mod checkpoint;
+mod child;
 mod explicit_null;
-mod form;
+pub(crate) mod form;
 mod gate;
 mod input;
 mod model_call;
@@ -52,13 +53,15 @@ use serde::{Deserialize, Serialize};
 use crate::context::ContextTracker;
 use crate::event::{AgentEnd, AgentEvent, Answer, Ended, Question};
 use crate::fold::Fold;
-use crate::history::{Entry, History, HistoryError, MessageRef};
+use crate::history::{Entry, History, HistoryError};
 use crate::identity::{QuestionId, Timestamp, ToolCallId, TurnId};
 use crate::limits::{ExecutionLimits, ExecutionTracker};
 use crate::message::{AgentMessage, DeferredCall, Usage};
 use crate::route::LostRoutes;
 
+pub use crate::event::{NewMessages, ReadMessagesError, StoredMessages};
 pub use checkpoint::{RestoreError, RunCheckpoint};
+pub use child::{ChildAnswer, ChildEnd, PendingChild, SuspendedChild};
 pub use form::{Checkpoint, FORM, FormError, ReadError, Recorded};
 pub use input::{
     AppliedInput, BudgetVerdict, Failure, GateVerdict, Input, InputVerdict, Misplaced, PartialReply, Reply,
@@ -81,7 +84,7 @@ pub struct Run {
     now: Timestamp,
     history: History,
     /// The messages of this run, in the order in which they ended.
-    new_messages: Arc<Vec<MessageRef>>,
+    new_messages: NewMessages,
     /// The prompts that have not entered the history yet.
     prompts: Vec<Entry>,
     queues: Queues,
@@ -93,6 +96,10 @@ pub struct Run {
     budget: BudgetState,
     turn: Turn,
     phase: Phase,
+    /// The number of events that the run has emitted.
+    emitted: u64,
+    /// The number of answers that the run has received, counted for child loops only.
+    answers: u64,
 }
 
 /// Shows figures and ids, without the messages.
@@ -252,7 +259,7 @@ impl Run {
             setup,
             now,
             history,
-            new_messages: Arc::default(),
+            new_messages: NewMessages::default(),
             prompts,
             usage: Usage::default(),
             tool_usage: Usage::default(),
@@ -260,15 +267,19 @@ impl Run {
             budget: BudgetState::default(),
             turn: Turn::default(),
             phase: Phase::Gate(GateAt::Loop),
+            emitted: 0,
+            answers: 0,
         };
         for queued in queued {
             if History::check_standalone(&queued.entry).is_ok() {
                 run.queues.push(queued);
             }
         }
+        let before = out.len();
         if !run.setup.gates.before_loop {
             run.open_loop(out);
         }
+        run.count(out.len() - before);
         Ok(run)
     }
 
@@ -295,11 +306,19 @@ impl Run {
         let waited = self.tracker.waited_ms.saturating_add(waited);
         let waited_before = std::mem::replace(&mut self.tracker.waited_ms, waited);
         let (name, before) = (input.name(), std::mem::replace(&mut self.now, now));
+        let known = out.len();
         apply(self, input, out).map_err(|reason| {
             self.now = before;
             self.tracker.waited_ms = waited_before;
             Misplaced { input: name, reason }
-        })
+        })?;
+        self.count(out.len() - known);
+        Ok(())
+    }
+
+    /// Counts events that the run has emitted. It emits no live ones.
+    fn count(&mut self, events: usize) {
+        self.emitted = self.emitted.saturating_add(events as u64);
     }
 
     /// Checks whether the run would accept the input now.
@@ -325,6 +344,19 @@ impl Run {
         fold: &Fold,
     ) -> Result<Self, RestoreError> {
         checkpoint.restore(setup.into(), fold)
+    }
+
+    /// Drops the messages of the run that compactions removed from its history, for a run whose journal has them. From
+    /// then on [`NewMessages::read`] reads them from `stored`.
+    ///
+    /// The driver calls this after each compaction, and when it resumes the run, if the journal of the run can read its
+    /// messages back.
+    pub fn release_messages(&mut self, stored: Arc<dyn StoredMessages>) {
+        let open = match &self.phase {
+            Phase::Tools(open) => Some(open.reply.shared()),
+            _ => None,
+        };
+        self.new_messages.release(self.history.entries().map(Entry::shared).chain(open), stored);
     }
 
     fn turn_id(&self) -> TurnId {
@@ -355,7 +387,7 @@ impl Run {
             tokens: entry.tokens(),
             superseded: false,
         });
-        Arc::make_mut(&mut self.new_messages).push(entry.shared().clone());
+        self.new_messages.push(entry.shared().clone());
     }
 
     /// Returns the entry with the current time and turn, for a message that enters the history now.
@@ -403,7 +435,7 @@ impl Run {
         }
         out.push(AgentEvent::AgentEnd(Box::new(AgentEnd {
             loop_id: self.setup.loop_id.clone(),
-            messages: self.new_messages.to_vec(),
+            messages: self.new_messages.clone(),
             usage: self.usage,
             tool_usage: self.tool_usage,
             spent: self.spent().map(Box::new),
@@ -460,6 +492,7 @@ fn apply(run: &mut Run, input: Input, out: &mut Vec<AgentEvent>) -> Result<(), R
         Input::QueuesRead => turn::queues_read(run, out),
         Input::ToolBegan { id, verdict } => tool_calls::began(run, &id, verdict, out),
         Input::ToolEnded { id, outcome } => tool_calls::ended(run, &id, *outcome, out),
+        Input::ChildSuspended { id, child } => child::suspended(run, &id, *child, out),
         Input::ToolReviewed { id, change } => tool_calls::reviewed(run, &id, *change, out),
         Input::Compacted { splices, usage, fallback } => {
             model_call::compacted(run, splices, usage, fallback, out)
@@ -471,11 +504,16 @@ fn apply(run: &mut Run, input: Input, out: &mut Vec<AgentEvent>) -> Result<(), R
             Ok(())
         }
         Input::CompactionFailed { message } => model_call::compaction_failed(run, message, out),
-        Input::Answer { question_id: id, answer } => match &run.phase {
-            Phase::GateAsked { .. } => gate::answered(run, &id, answer, out),
-            Phase::BudgetAsked(_) => budget::answered(run, &id, answer, out),
-            Phase::Tools(_) => tool_calls::answered(run, &id, answer, out),
-            _ => Err("no question is open".into()),
-        },
+        Input::Answer { question_id: id, answer } => {
+            match &run.phase {
+                Phase::GateAsked { .. } => gate::answered(run, &id, answer, out)?,
+                Phase::BudgetAsked(_) => budget::answered(run, &id, answer, out)?,
+                Phase::Tools(_) => tool_calls::answered(run, &id, answer, out)?,
+                _ => return Err("no question is open".into()),
+            }
+            // The parent of the loop compares the number with the answers that it has given.
+            run.answers = run.answers.saturating_add(u64::from(run.setup.depth > 0));
+            Ok(())
+        }
     }
 }

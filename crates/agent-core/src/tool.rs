@@ -11,6 +11,7 @@
 //! assert_eq!(Effects::default(), Effects::Once);
 //! ```
 
+mod child;
 mod context;
 mod definition;
 mod result;
@@ -29,6 +30,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use child::ChildRun;
 pub use context::{ToolContext, ToolServices, ToolSignal, ToolUpdates};
 pub use definition::{ToolDefinition, ToolDefinitions};
 pub use result::{ToolError, ToolResult};
@@ -98,6 +100,14 @@ pub trait AgentTool: Send + Sync {
     fn prepare_arguments(&self, arguments: Value) -> Value {
         arguments
     }
+
+    /// Returns the loop to which a call with these arguments is delegated, or `None` (the default) to
+    /// [execute](Self::execute) the call. The driver runs the child, resumes it after a crash, and lets its questions
+    /// suspend the run. A tool that wraps another one must forward this method.
+    fn delegate(&self, arguments: &Value) -> Option<ChildRun> {
+        let _ = arguments;
+        None
+    }
 }
 
 #[async_trait]
@@ -140,6 +150,10 @@ impl<T: AgentTool + ?Sized> AgentTool for Arc<T> {
 
     fn prepare_arguments(&self, arguments: Value) -> Value {
         (**self).prepare_arguments(arguments)
+    }
+
+    fn delegate(&self, arguments: &Value) -> Option<ChildRun> {
+        (**self).delegate(arguments)
     }
 }
 

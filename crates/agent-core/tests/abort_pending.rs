@@ -17,13 +17,19 @@ use std::time::Duration;
 use agent_core::context::{
     CompactionContext, CompactionError, CompactionOutcome, CompactionStrategy, ContextConfig,
 };
+use agent_core::drive::Delegation;
 use agent_core::hooks::{FilterResult, Hooks, InputFilter};
 use agent_core::provider::ErrorKind;
+use agent_core::run::ChildEnd;
 use agent_core::run::GRACE;
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed};
-use agent_core::{AgentEvent, BasicAgent, Ended, History, ModelConfig, ToolResult, Verdict};
+use agent_core::tool::ChildRun;
+use agent_core::{
+    AgentEvent, AgentLoopConfig, AgentTool, BasicAgent, BranchSpec, Ended, History, LlmJudgeEvaluation,
+    ModelConfig, ToolContext, ToolError, ToolResult, Verdict, event_channel,
+};
 use async_trait::async_trait;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 /// The bound of the requirement, beyond the grace period.
@@ -265,4 +271,163 @@ async fn an_abort_ends_the_run_while_a_tool_a_model_a_delay_or_a_compaction_is_p
         .with_compaction_strategy(StuckCompaction(stuck.clone()))
         .configure(|c| c.policy.context = Some(ContextConfig::default().with_max_context_tokens(1)));
     check("a compaction", agent, &stuck).await;
+}
+
+/// A tool that delegates its calls to a child with this configuration.
+struct Delegating {
+    hooks: Hooks,
+    tool: ScriptedTool,
+    provider: ScriptedProvider,
+}
+
+#[async_trait]
+impl AgentTool for Delegating {
+    fn name(&self) -> &str {
+        "work"
+    }
+
+    fn description(&self) -> &str {
+        "delegates"
+    }
+
+    fn parameters_schema(&self) -> Value {
+        json!({"type": "object"})
+    }
+
+    async fn execute(&self, _: Value, _: ToolContext) -> Result<ToolResult, ToolError> {
+        Err(ToolError::failed("it is delegated"))
+    }
+
+    fn delegate(&self, _: &Value) -> Option<ChildRun> {
+        let plan = Plan(self.hooks.clone(), self.provider.clone());
+        Some(ChildRun::new(vec!["sub".into()], plan).with_tools(vec![Arc::new(self.tool.clone()) as _]))
+    }
+}
+
+struct Plan(Hooks, ScriptedProvider);
+
+#[async_trait]
+impl Delegation for Plan {
+    fn configuration(&self, ctx: &ToolContext) -> Result<AgentLoopConfig, ToolError> {
+        let (provider, model) = (Arc::new(self.1.clone()), ModelConfig::default());
+        let mut config = AgentLoopConfig::new(provider, model, ctx.environment.clone());
+        config.hooks = self.0.clone().into();
+        Ok(config)
+    }
+
+    async fn result(&self, _: &ChildEnd) -> Result<ToolResult, ToolError> {
+        Ok(ToolResult::text("delegated"))
+    }
+}
+
+/// Checks an agent whose child is pending: the child has its end in the stream too.
+async fn check_child(
+    name: &str,
+    hooks: Hooks,
+    tool: ScriptedTool,
+    provider: ScriptedProvider,
+    stuck: &Stuck,
+) {
+    let tool = Delegating { hooks, tool, provider };
+    let agent = BasicAgent::new(ModelConfig::default()).with_provider(model()).with_tool(tool);
+    let mut events = agent.prompt("Hi").unwrap();
+    let reached = tokio::time::timeout(Duration::from_secs(60), stuck.0.notified()).await;
+    assert!(reached.is_ok(), "{name} was never called");
+    let aborted = tokio::time::Instant::now();
+    agent.abort();
+    let mut own = std::collections::BTreeMap::<_, Vec<AgentEvent>>::new();
+    while let Ok(Some(event)) = tokio::time::timeout(GRACE * 20, events.recv()).await {
+        own.entry(event.loop_id().clone()).or_default().push(event);
+    }
+    assert!(aborted.elapsed() <= GRACE + SOON, "{name}: {:?}", aborted.elapsed());
+    assert_eq!(own.len(), 2, "{name}");
+    for events in own.values() {
+        let Some(AgentEvent::AgentEnd(end)) = events.last() else { panic!("{name}: {events:?}") };
+        assert_eq!(end.ended, Ended::Aborted, "{name}");
+        assert_well_formed(events);
+    }
+    let reset = tokio::time::timeout(GRACE + SOON, agent.reset()).await;
+    assert!(reset.is_ok(), "{name}: reset does not return");
+}
+
+/// REQ-161. The child of a call is pending: both loops end in the grace period of the caller.
+#[tokio::test(start_paused = true)]
+async fn an_abort_ends_a_caller_and_its_child_whatever_is_pending_in_the_child() {
+    let saying = || ScriptedTool::saying("work", "done");
+    let stuck = Stuck::default();
+    let s = stuck.clone();
+    let tool = ScriptedTool::new("work", move |_, _| {
+        let s = s.clone();
+        async move { s.forever().await }
+    });
+    check_child("a tool", Hooks::new(), tool, model(), &stuck).await;
+
+    type Make = fn(Stuck) -> Hooks;
+    let hooks: [(&str, Make); 4] = [
+        ("before_loop", |s| {
+            Hooks::new().before_loop(move |_| {
+                let s = s.clone();
+                async move { s.forever::<Verdict>().await }
+            })
+        }),
+        ("before_turn", |s| {
+            Hooks::new().before_turn(move |_| {
+                let s = s.clone();
+                async move { s.forever::<Verdict>().await }
+            })
+        }),
+        ("before_tool", |s| {
+            Hooks::new().before_tool(move |_| {
+                let s = s.clone();
+                async move { s.forever::<Verdict>().await }
+            })
+        }),
+        ("after_tool", |s| {
+            Hooks::new().after_tool(move |_| {
+                let s = s.clone();
+                async move { s.forever::<agent_core::run::ToolChange>().await }
+            })
+        }),
+    ];
+    for (name, make) in hooks {
+        let stuck = Stuck::default();
+        check_child(name, make(stuck.clone()), saying(), model(), &stuck).await;
+    }
+
+    let stuck = Stuck::default();
+    let s = stuck.clone();
+    let hanging = ScriptedProvider::responding(move |_| {
+        s.0.notify_one();
+        ScriptedReply::new().and_hang()
+    });
+    check_child("a model", Hooks::new(), saying(), hanging, &stuck).await;
+}
+
+/// REQ-201. The judge of an exploration hangs: the abort ends it, and the agent is usable.
+#[tokio::test(start_paused = true)]
+async fn an_abort_ends_an_exploration_whose_judge_is_pending() {
+    let stuck = Stuck::default();
+    let s = stuck.clone();
+    let hanging = ScriptedProvider::responding(move |_| {
+        s.0.notify_one();
+        ScriptedReply::new().and_hang()
+    });
+    let judge = LlmJudgeEvaluation::new(AgentLoopConfig::system(Arc::new(hanging), ModelConfig::default()));
+    let branch = ScriptedProvider::responding(|_| "yes".into());
+    let agent = BasicAgent::new(ModelConfig::default()).with_provider(branch);
+    let specs = ["a", "b"].map(BranchSpec::asking);
+    let (tx, events) = event_channel();
+    let abort = async {
+        stuck.0.notified().await;
+        agent.abort();
+        tokio::time::Instant::now()
+    };
+    let (result, aborted) = tokio::join!(agent.explore_and_adopt(specs, judge, tx), abort);
+    assert!(aborted.elapsed() <= GRACE + SOON, "{:?}", aborted.elapsed());
+    assert!(result.is_err());
+    let ends = events.collect().await.iter().filter(|e| matches!(e, AgentEvent::AgentEnd(_))).count();
+    assert_eq!(ends, 3, "two branches and the judge");
+    let reset = tokio::time::timeout(GRACE + SOON, agent.reset()).await;
+    assert!(reset.is_ok(), "reset does not return");
+    assert_eq!(agent.chat("And now?").await.unwrap(), "yes");
 }

@@ -107,7 +107,7 @@ async fn each_answer_goes_on_with_the_same_run_which_has_one_end_over_its_life()
         assert!(all.windows(2).all(|w| w[0].loop_id() == w[1].loop_id()), "one loop");
         let Some(AgentEvent::AgentEnd(end)) = all.last() else { panic!("no end") };
         assert_eq!(
-            runs::shown_refs(&end.messages),
+            runs::shown_refs(end.messages.in_memory()),
             "user(Clean up.) assistant() result(c1) result(c2) assistant(ok)"
         );
         assert_eq!(model.requests().len(), 2);

@@ -176,7 +176,7 @@ async fn the_messages_of_the_end_are_the_prompts_and_all_that_followed() {
     run(&agent, "Look.").await;
     let events = run(&agent, "Again.").await;
     let Some(AgentEvent::AgentEnd(end)) = events.last() else { panic!("no end") };
-    assert_eq!(shown_refs(&end.messages), "user(Again.) assistant(Bye.)");
+    assert_eq!(shown_refs(end.messages.in_memory()), "user(Again.) assistant(Bye.)");
     let ended: Vec<_> = events
         .iter()
         .filter_map(|e| match e {
@@ -184,7 +184,7 @@ async fn the_messages_of_the_end_are_the_prompts_and_all_that_followed() {
             _ => None,
         })
         .collect();
-    assert_eq!(end.messages, ended);
+    assert_eq!(end.messages.all(), Some(&*ended));
 }
 
 /// B-009.
@@ -554,7 +554,7 @@ async fn before_loop_comes_before_the_start_and_after_loop_once_after_the_end_wi
                 async move { !veto }
             })
             .after_loop(move |end| {
-                let (messages, tokens) = (shown_refs(&end.messages), end.usage.total_tokens);
+                let (messages, tokens) = (shown_refs(end.messages.in_memory()), end.usage.total_tokens);
                 second.lock().unwrap().push(format!("after_loop {messages} {tokens}"));
             });
         let agent = agent.with_hooks(hooks).with_tool(ScriptedTool::saying("look", "x"));

@@ -427,7 +427,10 @@ async fn the_next_prompt_forgets_the_error_and_keeps_the_queue() {
     assert!(agent.error_message().is_none());
     while let Some(event) = within(events.recv()).await {
         if let AgentEvent::AgentEnd(end) = event {
-            assert_eq!(runs::shown_refs(&end.messages), "user(Again) assistant(ok) user(f) assistant(more)");
+            assert_eq!(
+                runs::shown_refs(end.messages.in_memory()),
+                "user(Again) assistant(ok) user(f) assistant(more)"
+            );
         }
     }
 }

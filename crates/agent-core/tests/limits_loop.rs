@@ -47,7 +47,7 @@ async fn two_turns_at_most_are_two_calls_and_the_last_message_says_why() {
     assert_eq!(agent.messages().last().unwrap().text(), "[Agent stopped: max turns exceeded]");
     let Some(AgentEvent::AgentEnd(end)) = events.last() else { panic!("no end") };
     assert_eq!(end.ended, Ended::Limit { reason: "max turns exceeded".into() });
-    assert_eq!(end.messages.last().unwrap().text(), "[Agent stopped: max turns exceeded]");
+    assert_eq!(end.messages.in_memory().last().unwrap().text(), "[Agent stopped: max turns exceeded]");
     assert_eq!(end.usage.total_tokens, 200);
     let limits = ExecutionLimits::unlimited().with_max_turns(1);
     let mut tracker = ExecutionTracker::new(limits, Timestamp(0));

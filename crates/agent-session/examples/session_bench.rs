@@ -4,6 +4,7 @@
 //! | command | what |
 //! |---|---|
 //! | `record off\|json\|flushed\|sqlite ROUNDS BYTES` | a run of tool rounds with results of so many bytes, recorded or not |
+//! | `long json\|sqlite TURNS BYTES` | the memory of one run with compaction, every 50 turns |
 //! | `size TURNS` | the bytes of a session of such turns, and of its messages |
 //! | `fill json\|sqlite FOLDER SESSIONS BYTES` | a store of so many sessions with so many bytes of messages in all |
 //! | `ask json\|sqlite FOLDER` | lists and searches, with their times and the peak of the memory |
@@ -17,15 +18,15 @@
 use agent_core::compat::SeedSetters as _;
 use std::alloc::System;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use agent_core::testing::ScriptedTool;
 use agent_core::{
-    AgentMessage, BasicAgent, CancellationToken, Completion, CostConfig, EventSink, LoopId, Message,
-    MessageRef, ModelConfig, ModelRequest, ProviderError, RunEnd, StopReason, StreamEvent, StreamProvider,
-    Timestamp, Usage,
+    AgentMessage, BasicAgent, CancellationToken, Completion, ContextConfig, CostConfig, EventSink, LoopId,
+    Message, MessageRef, ModelConfig, ModelRequest, ProviderError, RunEnd, StopReason, StreamEvent,
+    StreamProvider, Timestamp, Usage,
 };
 use agent_session::{
     BlockingSessionStore, BoxError, Flushing, JsonStore, LoopRecord, LoopStatus, Order, Session,
@@ -47,6 +48,7 @@ fn main() -> Result<(), BoxError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match words[..] {
         ["record", how, rounds, bytes] => runtime.block_on(record(how, rounds.parse()?, bytes.parse()?)),
+        ["long", kind, turns, bytes] => runtime.block_on(long(kind, turns.parse()?, bytes.parse()?)),
         ["size", turns] => runtime.block_on(size(turns.parse()?)),
         ["fill", kind, folder, sessions, bytes] => {
             fill(&*open(kind, folder.as_ref())?, sessions.parse()?, bytes.parse()?)
@@ -73,6 +75,8 @@ fn text(n: usize, length: usize) -> String {
 /// Answers at once without reading the conversation: each reply calls the tool, until all rounds are done. The call is that of workload w2.
 struct Rounds {
     left: AtomicUsize,
+    /// Whether it reports the same small usage each time. Without a report, the conversation is estimated and compacted.
+    reports: bool,
 }
 
 #[async_trait]
@@ -88,7 +92,9 @@ impl StreamProvider for Rounds {
         _: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
         sink(StreamEvent::Start { response_id: None, model: None });
-        sink(StreamEvent::Usage(Usage::new(1_000, 20, 0, 0)));
+        if self.reports {
+            sink(StreamEvent::Usage(Usage::new(1_000, 20, 0, 0)));
+        }
         let index = 0;
         let Some(left) = self.left.load(Ordering::Relaxed).checked_sub(1) else {
             sink(StreamEvent::TextDelta { index, delta: "Done." });
@@ -105,14 +111,25 @@ impl StreamProvider for Rounds {
 }
 
 fn agent(rounds: usize, result_bytes: usize) -> BasicAgent {
+    agent_with(rounds, result_bytes, true, |_| {})
+}
+
+/// Calls `turn` with the number of each round.
+fn agent_with(
+    rounds: usize,
+    result_bytes: usize,
+    reports: bool,
+    turn: impl Fn(usize) + Send + Sync + 'static,
+) -> BasicAgent {
     let count = AtomicUsize::new(0);
     let tool = ScriptedTool::new("noop", move |_, _| {
         let n = count.fetch_add(1, Ordering::Relaxed);
+        turn(n);
         let text = if result_bytes < 10 { "ok".to_owned() } else { text(n, result_bytes) };
         async move { Ok(agent_core::ToolResult::text(text)) }
     });
     BasicAgent::new(ModelConfig::default())
-        .with_provider(Rounds { left: AtomicUsize::new(rounds) })
+        .with_provider(Rounds { left: AtomicUsize::new(rounds), reports })
         .with_session_id("bench")
         .with_config_id("m")
         .with_execution_limits(None)
@@ -152,6 +169,38 @@ async fn record(how: &str, rounds: usize, bytes: usize) -> Result<(), BoxError> 
             "journal": journal,
         })
     );
+    // What a save costs is no part of this.
+    std::mem::forget((recorder, agent));
+    Ok(())
+}
+
+/// Records a run whose conversation has room for some of its results, and prints the memory at every 50th turn.
+async fn long(kind: &str, turns: usize, bytes: usize) -> Result<(), BoxError> {
+    let dir = tempfile::tempdir()?;
+    let samples = Arc::new(Mutex::new(Vec::with_capacity(turns / 50 + 1)));
+    let taken = Arc::clone(&samples);
+    let room = ContextConfig::default()
+        .with_max_context_tokens(bytes as u64 * 3 / 2)
+        .with_system_prompt_tokens(0)
+        .with_keep_recent(4);
+    let mut agent = agent_with(turns, bytes, false, move |turn| {
+        if turn % 50 == 0 {
+            let stats = ALLOCATOR.stats();
+            let live = stats.bytes_allocated.saturating_sub(stats.bytes_deallocated) / 1024;
+            let sample = json!({ "turn": turn, "resident_kib": status("VmRSS:"), "live_kib": live });
+            taken.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
+        }
+    })
+    .with_context_config(room);
+    let recorder =
+        SessionRecorder::attach(&mut agent, open(kind, dir.path())?).with_flushing(Flushing::Never);
+    drop(agent.prompt("Go.")?);
+    let Some(RunEnd::Completed(reply)) = agent.finish().await else {
+        return Err("the run did not end as it should".into());
+    };
+    let samples = samples.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let (messages, released) = (reply.messages.len(), reply.messages.released());
+    println!("{}", json!({ "samples": samples, "messages": messages, "released": released }));
     // What a save costs is no part of this.
     std::mem::forget((recorder, agent));
     Ok(())
@@ -235,8 +284,13 @@ fn ask(store: &dyn BlockingSessionStore) -> Result<(), BoxError> {
 
 /// The most memory that this process has had, in KiB; 0 where the system does not say.
 fn peak() -> u64 {
+    status("VmHWM:")
+}
+
+/// A figure of this process in KiB; 0 where the system does not say.
+fn status(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    let line = status.lines().find_map(|l| l.strip_prefix(name));
     line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or_default()
 }
 

@@ -15,11 +15,12 @@
 
 use std::ops::Deref;
 
-use agent_core::run::Run;
-use agent_core::{DeferredCall, LoopId};
+use agent_core::journal::RecordedLoop;
+use agent_core::run::{ChildEnd, Run};
+use agent_core::{AgentEvent, DeferredCall, LoopId};
 
 use crate::error::SessionError;
-use crate::model::{LoopStatus, OpenRun, Session};
+use crate::model::{LoopStatus, OpenRun, RecordedEvent, Session};
 
 /// A session from a store. It is a [`Session`] and knows in what state it was found.
 #[derive(Debug, Clone, PartialEq)]
@@ -113,6 +114,32 @@ impl LoadedSession {
                 run.map(Some).map_err(|e| failed(Box::new(e)))
             }
         }
+    }
+
+    /// Returns what the session has recorded about a loop.
+    pub(crate) fn recorded_loop(&self, loop_id: &LoopId) -> Result<RecordedLoop, SessionError> {
+        let Some(at) = self.session.position(loop_id.as_str()) else { return Ok(RecordedLoop::Absent) };
+        if let Some(run) = self.open_run_at(at)? {
+            return Ok(RecordedLoop::Open(Box::new(run)));
+        }
+        let Some((record, ended)) =
+            self.session.loops.get(at).and_then(|record| Some((record, record.ended.clone()?)))
+        else {
+            return Ok(RecordedLoop::Unknown);
+        };
+        let last = record.events.iter().rev().find_map(|event| match &event.event {
+            RecordedEvent::Known(event) => match &**event {
+                AgentEvent::AgentEnd(end) => Some(end),
+                _ => None,
+            },
+            RecordedEvent::Foreign(_) => None,
+        });
+        let usage = record.usage.combine(&last.map(|end| end.tool_usage).unwrap_or_default());
+        let spent = last.and_then(|end| end.spent.as_deref().copied());
+        let turns = u32::try_from(record.turns.len()).unwrap_or(u32::MAX);
+        let history = self.session.fold_at(at)?.history().clone();
+        let end = ChildEnd::new(loop_id.clone(), ended, history, turns, usage);
+        Ok(RecordedLoop::Ended(Box::new(end.with_spent(spent))))
     }
 
     /// Returns the deferred calls of the conversation that have no result yet, oldest first.

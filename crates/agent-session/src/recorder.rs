@@ -46,8 +46,8 @@ use agent_core::{BasicAgent, LoopId, SessionId};
 
 use crate::error::SessionError;
 use crate::model::Session;
-use crate::model::recording::Recording;
-use crate::store::SessionStore;
+use crate::model::recording::{Partial, Recording};
+use crate::store::{SessionReader, SessionStore};
 pub(crate) use offline::{apply_offline, complete_offline};
 use session_journal::SessionJournal;
 
@@ -102,11 +102,18 @@ struct Tracked {
     saving: bool,
     /// Whether it changed since it was last handed out.
     changed: bool,
+    /// Reads what the recording has released.
+    reader: Option<SessionReader>,
 }
 
 impl Tracked {
     fn new(recording: Recording, journal: Option<SessionJournal>, changed: bool) -> Self {
-        Self { recording, journal, completed: false, saving: false, changed }
+        let reader = journal.as_ref().and_then(|journal| journal.writer.reader());
+        Self { recording, journal, completed: false, saving: false, changed, reader }
+    }
+
+    fn copy(&self) -> Partial {
+        self.recording.copy(self.reader.clone())
     }
 
     /// Whether the session is written to a store, so that its events come from the journal.
@@ -209,16 +216,31 @@ impl SessionRecorder {
         self.inner.store.as_ref()
     }
 
-    /// Returns copies of all sessions that the recorder holds, ordered by id. Messages are shared.
+    /// Returns copies of all sessions that the recorder holds, ordered by id. Messages are shared. A session that cannot
+    /// be [read back](Self::read_session) is missing, and a warning is logged.
     #[must_use]
     pub fn sessions(&self) -> Vec<Session> {
-        self.inner.lock().sessions.values().map(|t| t.recording.session.clone()).collect()
+        let held: Vec<Partial> = self.inner.lock().sessions.values().map(Tracked::copy).collect();
+        held.into_iter().filter_map(|held| logged(held.read())).collect()
     }
 
-    /// Returns a copy of a session that the recorder holds.
+    /// Returns a copy of a session, as [`read_session`](Self::read_session) does. `None` also for a session that cannot
+    /// be read back, with a warning in the log.
     #[must_use]
     pub fn session(&self, id: impl AsRef<str>) -> Option<Session> {
-        self.inner.lock().sessions.get(id.as_ref()).map(|t| t.recording.session.clone())
+        logged(self.read_session(id)).flatten()
+    }
+
+    /// Returns a copy of a session that the recorder holds; `None` if it does not hold the session.
+    ///
+    /// What a long run has released after a compaction is read from the store, which blocks. A session in which nothing
+    /// was compacted is in memory, and so is every session of a recorder without a store.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or lacks records of the session.
+    pub fn read_session(&self, id: impl AsRef<str>) -> Result<Option<Session>, SessionError> {
+        let held = self.inner.lock().sessions.get(id.as_ref()).map(Tracked::copy);
+        held.map(Partial::read).transpose()
     }
 
     /// Saves every session that the recorder holds and returns their ids. The cost is proportional to the size of the
@@ -238,6 +260,11 @@ impl SessionRecorder {
     pub async fn close(&self) -> Result<Vec<SessionId>, SessionError> {
         self.inner.save(true).await
     }
+}
+
+/// Returns what could be read, and logs why the rest could not.
+fn logged<T>(read: Result<T, SessionError>) -> Option<T> {
+    read.inspect_err(|error| tracing::warn!(%error, "a recorded session could not be read back")).ok()
 }
 
 impl Default for SessionRecorder {
@@ -298,7 +325,8 @@ impl Drop for Inner {
         for (id, tracked) in std::mem::take(&mut state.sessions) {
             match tracked.journal {
                 Some(mut journal) => {
-                    if let Err(error) = journal.save_on_drop(&tracked.recording.session) {
+                    let session = tracked.recording.copy(tracked.reader).read();
+                    if let Err(error) = session.and_then(|session| journal.save_on_drop(&session)) {
                         failed(&id, &error);
                     }
                 }

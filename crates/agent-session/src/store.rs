@@ -51,11 +51,12 @@ use std::sync::Arc;
 use agent_core::SessionId;
 use async_trait::async_trait;
 
+pub(crate) use blocking::on_pool;
 pub use blocking::{BlockingSessionStore, BlockingSessionWriter, WriteJob};
 pub use id::MAX_ID_BYTES;
 pub use json::{AgentSessions, JsonStore, MAX_FILE_BYTES};
 pub use query::{FoundSession, FoundSessions, MAX_PAGE, Order, SessionQuery, SortBy, TextHit};
-pub use record::{PendingWrite, SessionRecord, SessionWriter};
+pub use record::{PendingWrite, SessionReader, SessionRecord, SessionWriter};
 pub use salvage::{Loss, Salvaged};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{MAX_SESSION_BYTES, SqliteStore};

@@ -124,13 +124,16 @@ pub struct WaitingCalls {
 }
 
 impl LoadedSession {
-    /// Returns the open run of the [head](crate::Session::head) as an entry of a list; `None` when it is over.
+    /// Returns the open run of the [head](crate::Session::head) as an entry of a list; `None` when it is over, or when it is
+    /// the child of a tool call, which waits with its caller.
     ///
     /// # Errors
     /// As [`open_run`](Self::open_run).
     pub fn unfinished(&self) -> Result<Option<Unfinished>, SessionError> {
         let (Some(run), Some(record)) = (self.open_run()?, self.head()) else { return Ok(None) };
-        Ok(Some(shown(self, record, &run)))
+        // The child of a tool call waits with its caller, which shows its questions and takes the answers.
+        let is_own = run.setup().depth == 0;
+        Ok(is_own.then(|| shown(self, record, &run)))
     }
 }
 

@@ -240,6 +240,27 @@ async fn a_later_loop_of_a_drained_session_comes_with_the_earlier_ones() {
     assert!(recorder.sessions().is_empty());
 }
 
+/// The events of a sub-agent between those of its parent make a session of their own and leave the parent's unchanged.
+#[tokio::test]
+async fn the_events_of_a_sub_agent_in_the_stream_of_its_parent_are_recorded_apart() {
+    let parent = agent([ScriptedReply::text("parent")]).prompt("go").unwrap().collect().await;
+    let child = agent([ScriptedReply::text("child")]).with_session_id("child");
+    let child = child.prompt("task").unwrap().collect().await;
+    let recorded = |events: &[AgentEvent]| {
+        let recorder = SessionRecorder::new();
+        events.iter().for_each(|event| recorder.on_event(event));
+        recorder
+    };
+    let alone = recorded(&parent);
+    for at in 1..parent.len() {
+        let mut events = parent.clone();
+        events.splice(at..at, child.clone());
+        let both = recorded(&events);
+        assert_eq!(both.session("s-1"), alone.session("s-1"));
+        assert_eq!(both.session("child").unwrap().loops[0].status, LoopStatus::Completed);
+    }
+}
+
 /// REQ-214.
 #[tokio::test]
 async fn a_flush_closes_what_is_open_and_what_comes_after_opens_it_again() {

@@ -132,6 +132,47 @@ async fn asked(kind: Kind, dir: &Path, calls: &[&str]) -> Arc<dyn BlockingSessio
     store
 }
 
+/// The run continues its numbers after it was loaded from a store, and after an answer that another process applied. The
+/// numbers follow from the recorded events; no file has them.
+#[tokio::test]
+async fn the_numbers_of_events_continue_after_an_answer_and_a_restart() {
+    for kind in KINDS {
+        let dir = tempfile::tempdir().unwrap();
+        let store = kind.open(dir.path());
+        let mut first = agent(vec![deploys(&["c1"])]);
+        let recorder = SessionRecorder::attach(&mut first, store.clone());
+        let before = first.prompt("go").unwrap().collect_numbered().await;
+        recorder.close().await.unwrap();
+        drop((first, recorder));
+        store.answer("s-1", "c1", Answer::Allow, Timestamp(5)).await.unwrap();
+
+        let loaded = store.load_session("s-1").unwrap();
+        let answered = loaded.loops[0].events.len() as u64;
+        assert_eq!(loaded.open_run().unwrap().unwrap().event_count(), answered);
+        let mut second = BasicAgent::new(ModelConfig::default())
+            .with_provider(ScriptedProvider::texts(["done"]))
+            .with_tool(tool())
+            .restore_unrecorded(&loaded)
+            .unwrap();
+        let recorder = SessionRecorder::attach(&mut second, store.clone());
+        let after = second.resume().unwrap().collect_numbered().await;
+        recorder.close().await.unwrap();
+        assert_eq!(after[0].number, answered + 1, "{:?}", after[0].event);
+
+        let record = &store.load_session("s-1").unwrap().loops[0];
+        for event in before.iter().chain(&after).filter(|event| !event.is_live()) {
+            let at = usize::try_from(event.number).unwrap() - 1;
+            assert_eq!(record.events[at].sequence + 1, event.number);
+            assert_eq!(record.events[at].known(), Some(&event.event));
+        }
+        assert_eq!(after.last().unwrap().number, record.events.len() as u64);
+        if matches!(kind, Kind::Json) {
+            let text = std::fs::read_to_string(dir.path().join("sessions/s-1.json")).unwrap();
+            assert!(!text.contains("\"number\"") && !text.contains("emitted"), "{text}");
+        }
+    }
+}
+
 /// X5.
 #[tokio::test]
 async fn of_several_questions_each_is_answered_by_itself_in_any_order() {

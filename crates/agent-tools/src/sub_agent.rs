@@ -1,9 +1,13 @@
 //! A sub-agent as a tool: it runs a task with its own model and tools, and returns the final answer.
 //!
 //! The child runs the same loop as its caller, with an empty conversation. It uses the caller's provider and journal, and
-//! its loop names the caller's loop as its parent, so that both are in one tree. Its text is delivered as updates of the
-//! call, and its tool calls as progress messages. An abort of the caller or the time limit of the call ends it. Several
-//! calls in one reply run concurrently like those of any tool.
+//! its loop names the caller's loop as its parent, so that both are in one tree. Its events are in the stream of the caller,
+//! with their own loop id and depth. An abort of the caller or the time limit of the call ends it. Several calls in one
+//! reply run concurrently like those of any tool.
+//!
+//! The tool [delegates](AgentTool::delegate) its calls, so the driver runs the child. The ids of the child derive from the
+//! caller's loop and step. If the process ends, the resumed caller continues the child where its record ends. A question
+//! inside of the child suspends the caller with it: the question appears among those of the caller and is answered there.
 //!
 //! | how the child ended | the result of the call |
 //! |---|---|
@@ -13,8 +17,8 @@
 //! | stopped by a limit or the budget | its text and the reason; not an error, because a partial answer is useful |
 //! | aborted | an error |
 //!
-//! A child cannot ask the user. If a tool or a hook of the child needs approval, the call is denied, and the model of the
-//! child receives the reason.
+//! If the tool is called directly, without a driver, the child cannot ask a question. A call of the child that needs approval is
+//! then denied, its model receives the reason, and its text is delivered as updates of the call.
 //!
 //! ```
 //! use agent_core::{AgentTool, ModelConfig};
@@ -35,6 +39,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::tool::ChildRun;
 use agent_core::{
     AgentLoopConfig, AgentTool, BudgetLimits, Effects, ExecutionLimits, LoopId, ModelConfig, StreamProvider,
     ThinkingLevel, ToolContext, ToolError, ToolResult, Tools, argument_schema,
@@ -229,5 +234,10 @@ impl AgentTool for SubAgentTool {
 
     async fn execute(&self, arguments: Value, ctx: ToolContext) -> Result<ToolResult, ToolError> {
         run::run(self, run::task(&arguments)?, ctx).await
+    }
+
+    fn delegate(&self, arguments: &Value) -> Option<ChildRun> {
+        // A call without a task is executed, which returns the error.
+        run::task(arguments).ok().map(|task| run::child(self, task))
     }
 }

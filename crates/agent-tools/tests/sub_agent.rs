@@ -12,9 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed};
+use agent_core::tool::{ToolSignal, ToolUpdates};
 use agent_core::{
-    AgentEvent, AgentTool, ApiProtocol, BasicAgent, Ended, ErrorKind, Message, ModelConfig, ModelRequest,
-    RetryConfig, ToolContext, ToolExecutionEnd, Usage, Verdict,
+    AgentEvent, AgentTool, ApiProtocol, BasicAgent, Ended, ErrorKind, LoopId, Message, ModelConfig,
+    ModelRequest, RetryConfig, StreamDelta, ToolContext, ToolExecutionEnd, Usage, Verdict,
 };
 use agent_tools::SubAgentTool;
 use agent_tools::sub_agent::NO_TEXT;
@@ -64,9 +65,11 @@ async fn run(agent: &BasicAgent) -> Vec<AgentEvent> {
     events
 }
 
+/// The ends of the caller's own calls.
 fn ends(events: &[AgentEvent]) -> Vec<ToolExecutionEnd> {
+    let own = events.last().unwrap().loop_id();
     let ends = events.iter().filter_map(|e| match e {
-        AgentEvent::ToolExecutionEnd(end) => Some((**end).clone()),
+        AgentEvent::ToolExecutionEnd(end) if end.loop_id == *own => Some((**end).clone()),
         _ => None,
     });
     ends.collect()
@@ -113,16 +116,62 @@ async fn what_the_child_says_and_does_is_seen_while_it_runs() {
     let mut seen = Vec::new();
     while let Some(event) = tokio::time::timeout(HANG, events.recv()).await.expect("it hangs") {
         match event {
-            AgentEvent::ToolExecutionUpdate { partial_result, .. } => {
-                assert_eq!(partial_result.details, json!({"sub_agent": "helper"}));
-                seen.push(partial_result.to_text());
+            AgentEvent::MessageUpdate { loop_id, delta: StreamDelta::Text { text }, .. } => {
+                seen.push(format!("{} {text}", level(&loop_id)));
                 latch.open(); // the child goes on only when this was heard
             }
-            AgentEvent::ProgressMessage { text, .. } => seen.push(text),
+            AgentEvent::ToolExecutionStart { loop_id, tool_name, args, .. } => {
+                seen.push(format!("{} calls {tool_name} {}", level(&loop_id), args.text()));
+            }
+            AgentEvent::ToolExecutionEnd(end) => {
+                seen.push(format!("{} got {}", level(&end.loop_id), end.result.to_text()));
+            }
+            AgentEvent::ToolExecutionUpdate { .. } => panic!("a text is no partial result"),
             _ => {}
         }
     }
-    assert_eq!(seen, ["I look", "[sub-agent calling tool: look]", "found"]);
+    assert_eq!(
+        seen,
+        [
+            "boss calls helper {\"task\":\"task 0\"}",
+            "child I look",
+            "child calls look {}",
+            "child got seen",
+            "child found",
+            "boss got found",
+            "boss done",
+        ]
+    );
+}
+
+fn level(loop_id: &LoopId) -> &'static str {
+    if loop_id.as_str().contains(".sub.") { "child" } else { "boss" }
+}
+
+/// REQ-150. A tool that is called without a driver, for example inside of another tool, reports the text so far.
+#[tokio::test]
+async fn a_child_without_a_driver_reports_its_text_so_far() {
+    let provider = ScriptedProvider::responding(|request| match request.messages().count() {
+        1 => ScriptedReply::text("I look").and_call("k", "look", json!({})),
+        _ => "found".into(),
+    });
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let mut ctx = ToolContext::detached("helper", Arc::new(agent_core::SystemEnvironment));
+    let said = Arc::clone(&seen);
+    ctx.updates = ToolUpdates::new(move |signal| {
+        said.lock().unwrap().push(match signal {
+            ToolSignal::Update(partial) => {
+                assert_eq!(partial.details, json!({"sub_agent": "helper"}));
+                partial.to_text()
+            }
+            ToolSignal::Progress(text) => text,
+            other => panic!("{other:?}"),
+        });
+    });
+    let tool = helper().with_provider(provider).with_tool(ScriptedTool::saying("look", "seen"));
+    let result = tool.execute(json!({"task": "x"}), ctx).await.unwrap();
+    assert_eq!(result.to_text(), "found");
+    assert_eq!(*seen.lock().unwrap(), ["I look", "[sub-agent calling tool: look]", "I look\nfound"]);
 }
 
 /// REQ-141.
@@ -134,7 +183,7 @@ async fn an_abort_of_the_caller_ends_its_children_at_once() {
     let mut heard = 0;
     while heard < 2 {
         let event = tokio::time::timeout(HANG, events.recv()).await.expect("it hangs").unwrap();
-        heard += usize::from(matches!(event, AgentEvent::ToolExecutionUpdate { .. }));
+        heard += usize::from(matches!(event, AgentEvent::MessageUpdate { .. }));
     }
     agent.abort();
     let rest = tokio::time::timeout(HANG, events.collect()).await.expect("it hangs");
@@ -230,7 +279,7 @@ async fn the_child_names_its_caller_or_who_it_is_told_to_name() {
 }
 
 #[tokio::test]
-async fn nobody_can_be_asked_inside_of_a_child() {
+async fn nobody_can_be_asked_inside_of_a_child_without_a_driver() {
     let tools = || vec![Arc::new(ScriptedTool::saying("look", "seen")) as Arc<dyn AgentTool>];
     let provider = world(delegate(1), |request| {
         let last = request.messages().last().map(Message::text).unwrap_or_default();
@@ -242,8 +291,10 @@ async fn nobody_can_be_asked_inside_of_a_child() {
     let child = helper().with_tools(tools()).configure(|c| {
         *c.hooks = agent_core::Hooks::new().before_tool(|_| async move { Verdict::Ask("may I?".into()) });
     });
-    let end = ends(&run(&agent(&provider, child)).await).remove(0);
-    assert!(end.result.to_text().contains("nobody can be asked"), "{end:?}");
+    // Without a driver; with one, the question suspends the caller.
+    let ctx = ToolContext::detached("helper", Arc::new(agent_core::SystemEnvironment));
+    let result = child.with_provider(provider).execute(json!({"task": "x"}), ctx).await.unwrap();
+    assert!(result.to_text().contains("nobody can be asked"), "{result:?}");
 }
 
 #[tokio::test]

@@ -56,8 +56,9 @@ async fn run(budget: &Budget, tasks: usize, child: SubAgentTool) -> Vec<AgentEve
 }
 
 fn said_by_tools(events: &[AgentEvent]) -> Vec<String> {
+    let own = events.last().unwrap().loop_id();
     let ends = events.iter().filter_map(|e| match e {
-        AgentEvent::ToolExecutionEnd(end) => Some(end.result.to_text()),
+        AgentEvent::ToolExecutionEnd(end) if end.loop_id == *own => Some(end.result.to_text()),
         _ => None,
     });
     ends.collect()

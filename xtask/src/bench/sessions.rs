@@ -1,4 +1,4 @@
-//! `cargo xtask bench session` and `cargo xtask bench store`: what sessions cost, against their bounds.
+//! `cargo xtask bench session`, `store` and `memory`: what sessions cost, against their bounds.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,6 +21,9 @@ const LONG: &str = "2048";
 const GROWTH: f64 = 1.2;
 /// Milliseconds for a list or a search in the database.
 const ANSWER: f64 = 100.0;
+/// The turn from which on the memory of a long run must not grow, and the KiB that it may vary by.
+const SETTLED: f64 = 200.0;
+const FLAT: f64 = 10_240.0;
 /// KiB of memory at most for the directory.
 const PEAK: f64 = 65_536.0;
 
@@ -57,6 +60,29 @@ pub(super) fn session(root: &Path) -> anyhow::Result<bool> {
         let (one, short, long) = (cost("1")?, cost("101")?, cost("1001")?);
         let growth = ((long - one) / 1e3) / ((short - one) / 1e2);
         good &= row(&format!("{name} of a record, turn 1,000 against 100"), growth, Some(GROWTH));
+    }
+    Ok(good)
+}
+
+/// Records a run of 1,000 turns with results of 200 kB and compaction, and checks that its memory does not grow.
+pub(super) fn memory(root: &Path) -> anyhow::Result<bool> {
+    let program = build(root)?;
+    let mut good = true;
+    for kind in ["json", "sqlite"] {
+        let ran = ask(&program, &["long", kind, "1000", "200000"])?;
+        println!("{kind:>6}: turn   resident KiB   live KiB");
+        let mut settled: Vec<f64> = Vec::new();
+        for sample in ran.get("samples").and_then(Value::as_array).into_iter().flatten() {
+            let [turn, resident, live] = ["turn", "resident_kib", "live_kib"].map(|key| number(sample, key));
+            println!("{turn:>12} {resident:>14} {live:>10}");
+            if turn >= SETTLED {
+                settled.push(resident);
+            }
+        }
+        let least = settled.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = settled.iter().copied().fold(f64::NAN, f64::max);
+        let what = format!("{kind}: growth of the resident memory from turn 200 on, KiB");
+        good &= row(&what, most - least, Some(FLAT));
     }
     Ok(good)
 }

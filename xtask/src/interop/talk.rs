@@ -116,7 +116,7 @@ impl Caller {
     /// Asks, waits for the end, and tells what was seen.
     pub(super) async fn ask(&self, prompt: impl IntoPrompt) -> anyhow::Result<Talk> {
         let mut talk = Talk::default();
-        let mut events = self.agent.prompt(prompt)?;
+        let mut events = self.agent.prompt(prompt)?.without_sub_agents();
         while let Some(event) = events.recv().await {
             talk.take(event);
         }

@@ -14,7 +14,10 @@ use crate::history::History;
 use crate::identity::{GroupRole, LoopId};
 use crate::journal::{GroupEntry, JournalError};
 use crate::message::AgentMessage;
-use crate::parallel::{Branch, ParallelError, ParallelLoopOutcome, ParallelLoopResult, Plan, Prepared};
+use crate::parallel::{
+    Branch, GroupPlan, ParallelError, ParallelLoopOutcome, ParallelLoopResult, Prepared, not_adopted,
+    selection,
+};
 use crate::tool::Tools;
 
 type Change = Box<dyn FnOnce(&mut Branch) + Send>;
@@ -155,18 +158,18 @@ impl AgentHandle {
         branches: impl IntoIterator<Item = BranchSpec>,
     ) -> Result<Exploration, AgentError> {
         let (cancel, mut prepared) = self.prepare(branches, &EventSender::none())?;
-        let env = Arc::clone(&prepared.group.environment);
-        let mut explored = Vec::with_capacity(prepared.members.len());
-        for (member, loop_id) in prepared.members.iter_mut().zip(&prepared.group.loop_ids) {
-            let (tx, events) = event_channel();
-            member.tx = tx;
-            let cancel = member.cancel.clone();
-            explored.push(ExploredBranch { loop_id: loop_id.clone(), events, cancel });
+        let env = Arc::clone(&prepared.plan.environment);
+        let setup = prepared.plan.setup().clone();
+        let mut explored = Vec::with_capacity(prepared.outputs.len());
+        for ((tx, cancel), loop_id) in prepared.outputs.iter_mut().zip(setup.loop_ids) {
+            let (own, events) = event_channel();
+            *tx = own;
+            explored.push(ExploredBranch { loop_id, events, cancel: cancel.clone() });
         }
-        let group_id = prepared.group.group_id.clone();
+        let (group_id, aborted) = (setup.group_id, cancel.clone());
         let (done, outcomes) = oneshot::channel();
         env.spawn(Box::pin(async move {
-            let _ = done.send(prepared.run(&EventSender::none()).await);
+            let _ = done.send(prepared.run(&EventSender::none(), &aborted).await);
         }))?;
         Ok(Exploration { group_id, branches: explored, cancel, outcomes })
     }
@@ -193,7 +196,7 @@ impl AgentHandle {
         if now.unit_count() != before.unit_count() || !now.extends(&before) {
             // The journal must not show this branch as the one that the conversation continues.
             let config = self.config();
-            record_end(&config, Prepared::not_adopted(&result, &config)).await?;
+            record_end(&config, not_adopted(&result, &config)).await?;
             return Err(AgentError::ConversationWentOn);
         }
         self.take_over(&result.selected)?;
@@ -215,7 +218,7 @@ impl AgentHandle {
             Some(GroupRole::Branch { index }) => Some(index),
             Some(GroupRole::Judge) | None => None,
         };
-        record_end(&config, Prepared::selection(outcome, index, &config)).await?;
+        record_end(&config, selection(outcome, index, &config)).await?;
         self.take_over(outcome)
     }
 
@@ -244,8 +247,8 @@ impl AgentHandle {
             base.loop_id.clone_from(&state.last_loop_id);
             state.explorations.get_or_insert_default().child_token()
         };
-        let plan = Plan { base, prompts: Vec::new(), branches };
-        let prepared = plan.prepare(&cancel, tx).map_err(|e| AgentError::Branches(Box::new(e)))?;
+        let plan = GroupPlan::new(&[], base, branches).map_err(|e| AgentError::Branches(Box::new(e)))?;
+        let prepared = Prepared::new(plan, tx, &cancel);
         Ok((cancel, prepared))
     }
 }

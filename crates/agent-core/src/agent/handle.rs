@@ -126,31 +126,9 @@ impl AgentHandle {
     pub async fn stream_chat(
         &self,
         prompt: impl IntoPrompt,
-        mut on_token: impl FnMut(ChatToken<'_>),
+        on_token: impl FnMut(ChatToken<'_>),
     ) -> Result<String, AgentError> {
-        let mut events = self.prompt(prompt)?;
-        let mut text = String::new();
-        while let Some(event) = events.recv().await {
-            match &event {
-                AgentEvent::MessageUpdate { delta: StreamDelta::Text { text }, .. } => {
-                    on_token(ChatToken::Text(text));
-                }
-                AgentEvent::MessageEnd { message, superseded: false, .. }
-                    if message.role() == "assistant" =>
-                {
-                    text.push_str(&message.text());
-                }
-                AgentEvent::ToolExecutionStart { tool_name, .. } => {
-                    on_token(ChatToken::ToolStarted(tool_name))
-                }
-                AgentEvent::ToolExecutionEnd(end) => {
-                    on_token(ChatToken::ToolEnded { tool: &end.tool_name, is_error: end.is_error });
-                }
-                _ => {}
-            }
-        }
-        reply(events.end().await)?;
-        Ok(text)
+        stream_tokens(self.prompt(prompt)?, on_token).await
     }
 
     /// Sends a prompt and waits for an answer of type `T`: `request(prompt).typed().start()?.answer()`.
@@ -400,4 +378,30 @@ impl AgentHandle {
 /// Returns the reply of a completed run, and an error for every other end.
 pub(super) fn reply(end: RunEnd) -> Result<RunReply, AgentError> {
     end.into_reply().map_err(|end| AgentError::Run(Box::new(end)))
+}
+
+/// Passes the tokens of a run to `on_token`, without those of sub-agents, and returns the text of all its replies.
+pub(super) async fn stream_tokens(
+    events: EventReceiver,
+    mut on_token: impl FnMut(ChatToken<'_>),
+) -> Result<String, AgentError> {
+    let mut events = events.without_sub_agents();
+    let mut text = String::new();
+    while let Some(event) = events.recv().await {
+        match &event {
+            AgentEvent::MessageUpdate { delta: StreamDelta::Text { text }, .. } => {
+                on_token(ChatToken::Text(text));
+            }
+            AgentEvent::MessageEnd { message, superseded: false, .. } if message.role() == "assistant" => {
+                text.push_str(&message.text());
+            }
+            AgentEvent::ToolExecutionStart { tool_name, .. } => on_token(ChatToken::ToolStarted(tool_name)),
+            AgentEvent::ToolExecutionEnd(end) => {
+                on_token(ChatToken::ToolEnded { tool: &end.tool_name, is_error: end.is_error });
+            }
+            _ => {}
+        }
+    }
+    reply(events.end().await)?;
+    Ok(text)
 }

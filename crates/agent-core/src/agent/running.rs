@@ -46,7 +46,7 @@ impl Audience for Inner {
         {
             let mut state = self.state();
             state.finished = match run.ended() {
-                Some(ended) => Some(RunEnd::new(ended, run.new_messages().to_vec(), run.usage())),
+                Some(ended) => Some(RunEnd::new(ended, run.new_messages().clone(), run.usage())),
                 None => Some(RunEnd::Suspended(run.questions())),
             };
             state.settle(run);
@@ -266,7 +266,6 @@ fn lacks(run: &Run, config: &AgentLoopConfig, tools: &Tools) -> Option<String> {
         Step::RunTools { calls, .. } => calls.into_iter().map(|call| call.call.name).collect(),
         _ => Vec::new(),
     };
-    let asked = run.questions().into_iter().filter_map(|question| question.call.map(|call| call.name));
-    let recorded = pending.into_iter().chain(asked).find(|name| !known(name.as_str()));
+    let recorded = pending.into_iter().chain(run.asking_tools()).find(|name| !known(name.as_str()));
     recorded.map(|name| format!("the tool {name}"))
 }

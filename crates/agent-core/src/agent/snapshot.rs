@@ -162,6 +162,7 @@ impl AgentHandle {
             state.rewound = snapshot.rewound;
             state.history = snapshot.history;
             state.tail.clear();
+            state.compacted = false;
             if let Some(run) = snapshot.suspended {
                 state.finished = Some(RunEnd::Suspended(run.questions()));
                 state.tail.extend(run.open_reply().cloned());

@@ -10,7 +10,7 @@ use super::AgentError;
 use super::path::Left;
 use crate::budget::BudgetSnapshot;
 use crate::event::{AgentEvent, RunEnd};
-use crate::history::{History, HistoryError, MessageRef};
+use crate::history::{History, HistoryError, MessageRef, Splice};
 use crate::identity::{LoopId, Part, SessionId, SessionOrigin, Timestamp, ToolCallId, joined};
 use crate::message::{AssistantMessage, DeferredCall, Message, StopReason};
 use crate::model::{ModelConfig, ThinkingLevel};
@@ -76,8 +76,10 @@ pub(super) struct State {
     pub(super) last_active_at: Option<Timestamp>,
     /// The closed conversation, as of the last run that ended.
     pub(super) history: History,
-    /// Messages of the open run, in the order of their ends.
+    /// Messages of the open run, in the order of their ends. After a compaction the whole conversation of the run.
     pub(super) tail: Vec<MessageRef>,
+    /// Whether the run was compacted, so that `tail` contains what is left of `history`.
+    pub(super) compacted: bool,
     pub(super) is_streaming: bool,
     pub(super) stream_message: Option<MessageSnapshot>,
     pub(super) pending: BTreeSet<ToolCallId>,
@@ -112,6 +114,7 @@ impl State {
             last_active_at: None,
             history: History::new(),
             tail: Vec::new(),
+            compacted: false,
             is_streaming: false,
             stream_message: None,
             pending: BTreeSet::new(),
@@ -143,6 +146,7 @@ impl State {
         self.history = History::new();
         self.rewound = false;
         self.tail.clear();
+        self.compacted = false;
         self.error = None;
         self.pending.clear();
         self.deferred.clear();
@@ -177,11 +181,38 @@ impl State {
     }
 
     pub(super) fn message_count(&self) -> usize {
-        self.history.len() + self.tail.len()
+        self.shown_history().map_or(0, History::len) + self.tail.len()
+    }
+
+    /// Returns the conversation before the messages in `tail`.
+    fn shown_history(&self) -> Option<&History> {
+        (!self.compacted).then_some(&self.history)
+    }
+
+    /// Replaces the messages that a compaction of the open run replaced.
+    fn compact(&mut self, splices: &[Splice]) {
+        let all = self.messages();
+        let (mut left, mut at) = (Vec::new(), 0);
+        for splice in splices {
+            left.extend_from_slice(all.get(at..splice.from).unwrap_or_default());
+            left.extend(splice.messages.iter().map(|entry| entry.shared().clone()));
+            at = splice.to;
+            // The results of deferred calls remain known.
+            for message in all.get(splice.from..splice.to).unwrap_or_default() {
+                if let Some(Message::User(user)) = message.as_llm()
+                    && let Some(call) = &user.deferred
+                {
+                    self.completing.insert(call.tool_call_id.clone());
+                }
+            }
+        }
+        left.extend_from_slice(all.get(at..).unwrap_or_default());
+        (self.tail, self.compacted) = (left, true);
     }
 
     pub(super) fn messages(&self) -> Vec<MessageRef> {
-        self.history.entries().map(|e| e.shared().clone()).chain(self.tail.iter().cloned()).collect()
+        let before = self.shown_history().into_iter().flat_map(History::entries);
+        before.map(|e| e.shared().clone()).chain(self.tail.iter().cloned()).collect()
     }
 
     /// Returns the id of the next loop of this configuration, without using it up.
@@ -237,6 +268,7 @@ impl State {
                     self.deferred.push(DeferredCall::new(id, name, handle.clone()));
                 }
             }
+            AgentEvent::CompactionEnded(ended) => self.compact(&ended.splices),
             AgentEvent::AgentEnd(_) => {
                 self.stream_message = None;
                 self.pending.clear();
@@ -253,6 +285,7 @@ impl State {
             left.history = self.history.clone();
         }
         self.tail.clear();
+        self.compacted = false;
         self.is_streaming = false;
         self.stream_message = None;
         self.pending.clear();

@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use super::AccountState;
 use super::amounts::{BudgetLimit, BudgetLimits, Spending};
 use super::ask::Ask;
+use super::port::{BudgetPort, Message, Outbox};
 use super::refusal::BudgetRefusal;
 use crate::identity::Timestamp;
 
@@ -20,6 +21,8 @@ pub(super) struct Account {
     /// Notifies waiting reservations in the whole tree when amounts are released.
     pub(super) freed: Arc<Notify>,
     book: Mutex<Book>,
+    /// The way to the account outside of the process whose place a root has here.
+    outbox: Option<Outbox>,
 }
 
 #[derive(Debug, Default)]
@@ -36,13 +39,25 @@ pub(super) struct Book {
 impl Account {
     pub(super) fn root(name: String, limits: BudgetLimits) -> Arc<Self> {
         let book = Mutex::new(Book { limits, ..Book::default() });
-        Arc::new(Self { name, parent: None, freed: Arc::default(), book })
+        Arc::new(Self { name, parent: None, freed: Arc::default(), book, outbox: None })
+    }
+
+    /// Creates the root in whose place an account outside of the process decides.
+    pub(super) fn outside(name: String, port: Arc<dyn BudgetPort>) -> Arc<Self> {
+        let (book, outbox) = (Mutex::default(), Some(Outbox::new(port)));
+        Arc::new(Self { name, parent: None, freed: Arc::default(), book, outbox })
+    }
+
+    /// Returns the way to the account outside of the process, if the root has one.
+    pub(super) fn outbox(&self) -> Option<(&Self, &Outbox)> {
+        let root = self.path().last()?;
+        Some((root, root.outbox.as_ref()?))
     }
 
     pub(super) fn below(parent: &Arc<Self>, name: String, limits: BudgetLimits) -> Arc<Self> {
         let book = Mutex::new(Book { limits, ..Book::default() });
         let freed = Arc::clone(&parent.freed);
-        Arc::new(Self { name, parent: Some(Arc::clone(parent)), freed, book })
+        Arc::new(Self { name, parent: Some(Arc::clone(parent)), freed, book, outbox: None })
     }
 
     /// Returns the account and its ancestors.
@@ -127,6 +142,9 @@ impl Account {
         {
             let mut book = self.book();
             book.raised = book.raised.plus(by);
+        }
+        if let Some(outbox) = &self.outbox {
+            outbox.push(Message::Raise(*by));
         }
         self.freed.notify_waiters();
     }

@@ -75,7 +75,7 @@ impl StreamProvider for MeteredProvider {
         let reservation = tokio::select! {
             biased;
             reserved = self.budget.reserve(&ask, &*self.environment) => {
-                reserved.map_err(|refusal| refused(refusal.to_string()))?
+                reserved.map_err(|error| refused(error.to_string()))?
             }
             () = cancel.cancelled() => return Err(ProviderError::Cancelled),
         };

@@ -29,12 +29,34 @@ pub struct BudgetRefusal {
 }
 
 impl BudgetRefusal {
+    /// Creates the refusal of an account with this limit, which has spent this amount. Nothing is reserved or asked.
+    #[must_use]
+    pub fn new(limit: BudgetLimit, allowed: u64, spent: u64) -> Self {
+        Self { budget: "budget".to_owned(), level: 0, limit, allowed, spent, reserved: 0, asked: 0 }
+    }
+
+    /// Sets the amount that is reserved for calls in progress.
+    #[must_use]
+    pub fn with_reserved(mut self, amount: u64) -> Self {
+        self.reserved = amount;
+        self
+    }
+
+    /// Sets the amount that the call needs.
+    #[must_use]
+    pub fn with_asked(mut self, amount: u64) -> Self {
+        self.asked = amount;
+        self
+    }
+
     /// Returns whether the call may be allowed after the calls in progress have ended.
     #[must_use]
     pub fn waits(&self) -> bool {
         self.reserved > 0 && self.spent.saturating_add(self.asked) <= self.allowed
     }
 }
+
+impl std::error::Error for BudgetRefusal {}
 
 impl fmt::Display for BudgetRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -9,9 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::AgentLoopConfig;
 use super::request::target;
-use crate::budget::{
-    Ask, Budget, BudgetLimits, BudgetRefusal, Reservation, Running, Spending, head_estimate,
-};
+use crate::budget::{Ask, Budget, BudgetLimits, Reservation, ReserveError, Running, Spending, head_estimate};
+use crate::environment::Environment;
 use crate::event::AgentEvent;
 use crate::history::History;
 use crate::identity::Timestamp;
@@ -135,7 +134,8 @@ impl BudgetMeter {
         };
         let known = meter.budget.snapshot(config.services.environment.now());
         let verdict = match reserved {
-            Err(refusal) => BudgetVerdict::Deny { refusal, known },
+            Err(ReserveError::Refused(refusal)) => BudgetVerdict::Deny { refusal, known },
+            Err(error) => BudgetVerdict::Failed { message: error.to_string() },
             Ok(reservation) => {
                 let max_output = reservation.output().and_then(|n| u32::try_from(n).ok());
                 let amounts = reservation.amounts();
@@ -164,13 +164,21 @@ impl BudgetMeter {
 
     /// Reserves one tool call. Returns the verdict that replaces `verdict` if the budget denies the call. The
     /// reservation is settled when the run applies the start of the call.
-    pub(super) fn reserve_tool_call(&mut self, verdict: &ToolVerdict, now: Timestamp) -> Option<ToolVerdict> {
-        let refusal: Box<BudgetRefusal> = match self.budget.try_reserve(&Ask::tool_call(), now) {
-            Ok(reservation) => {
-                self.open = Some(reservation);
-                return None;
-            }
+    pub(super) async fn reserve_tool_call(
+        &mut self,
+        verdict: &ToolVerdict,
+        environment: &dyn Environment,
+    ) -> Option<ToolVerdict> {
+        let refusal = match self.budget.try_reserve(&Ask::tool_call(), environment.now()) {
             Err(refusal) => refusal,
+            Ok(mut reservation) => match self.budget.confirm(&mut reservation, environment).await {
+                Err(ReserveError::Refused(refusal)) => refusal,
+                Err(error) => return Some(ToolVerdict::deny(error.to_string())),
+                Ok(()) => {
+                    self.open = Some(reservation);
+                    return None;
+                }
+            },
         };
         let arguments = match verdict {
             ToolVerdict::AllowWith(arguments) => Some(arguments.clone()),

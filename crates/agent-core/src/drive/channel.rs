@@ -3,17 +3,23 @@
 //! The default channel is unbounded, so the loop never waits for its reader. A [`merging_channel`] is bounded:
 //! when its reader is slow, deltas of one block are merged, and no event is dropped.
 
+mod sender;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use futures_util::Stream;
-use tokio::sync::mpsc::UnboundedSender;
 
-use crate::event::{AgentEvent, RunEnd, RunFailure, StreamDelta};
+pub use sender::EventSender;
+use sender::merge;
+
+use crate::event::{AgentEvent, NumberedEvent, RunEnd, RunFailure};
+use crate::identity::LoopId;
 
 /// The number of events for which an emptied channel keeps its capacity.
 const RETAINED_CAPACITY: usize = 64;
@@ -21,6 +27,7 @@ const RETAINED_CAPACITY: usize = 64;
 /// Receives the events of a run in order, as they happen. Dropping it does not stop the run.
 pub struct EventReceiver {
     channel: Arc<Channel>,
+    skips_sub_agents: bool,
     end: Option<RunEnd>,
 }
 
@@ -46,30 +53,52 @@ pub fn event_channel() -> (EventSender, EventReceiver) {
 impl EventReceiver {
     fn with_capacity(capacity: usize) -> (EventSender, Self) {
         let channel = Channel::new(capacity);
-        (EventSender::queued(ChannelSender(Arc::clone(&channel))), Self { channel, end: None })
+        let sender = EventSender::queue(Arc::clone(&channel));
+        (sender, Self { channel, skips_sub_agents: false, end: None })
     }
 
-    /// Waits for the next event. Returns `None` when the stream has ended.
+    /// Leaves out the events of sub-agents, so that text and tool calls are those of the run itself. Without this, the
+    /// events of a sub-agent's loop come between the start and the end of the call that started it.
+    #[must_use]
+    pub fn without_sub_agents(mut self) -> Self {
+        self.skips_sub_agents = true;
+        self
+    }
+
+    /// Waits for the next event. Returns `None` when the stream has ended. The events of sub-agents are included, with
+    /// their own loop ids.
     ///
     /// # Cancel safety
     /// Dropping the future loses no event.
     pub async fn recv(&mut self) -> Option<AgentEvent> {
+        self.recv_numbered().await.map(NumberedEvent::into_event)
+    }
+
+    /// Waits for the next event and returns it with its number, the depth of its loop and its parent loop. Returns
+    /// `None` when the stream has ended.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses no event.
+    pub async fn recv_numbered(&mut self) -> Option<NumberedEvent> {
         poll_fn(|cx| self.poll_recv(cx)).await
     }
 
     /// Returns the next event if one waits.
     pub fn try_recv(&mut self) -> Option<AgentEvent> {
-        let event = self.channel.lock().take();
-        self.note_end(event.as_ref());
-        event
+        loop {
+            let event = self.channel.lock().take()?;
+            if self.accepts(&event) {
+                return Some(event.into_event());
+            }
+        }
     }
 
     /// Waits until the stream has ended, discards the events on the way, and returns how the run ended.
     ///
     /// Call it after reading the events, or alone if the events do not matter. If the events of several runs go through the
-    /// stream, it returns the end of the last one.
+    /// stream, it returns the end of the last one. The end of a sub-agent's loop does not count.
     pub async fn end(&mut self) -> RunEnd {
-        while self.recv().await.is_some() {}
+        while self.recv_numbered().await.is_some() {}
         self.end.clone().unwrap_or_else(|| {
             let reason = "its events ended without an end of the run".to_owned();
             RunEnd::Failed(RunFailure::Interrupted { reason })
@@ -85,10 +114,19 @@ impl EventReceiver {
         events
     }
 
+    /// Waits until the stream has ended and returns all events with their numbers.
+    pub async fn collect_numbered(mut self) -> Vec<NumberedEvent> {
+        let mut events = Vec::new();
+        while let Some(event) = self.recv_numbered().await {
+            events.push(event);
+        }
+        events
+    }
+
     /// Returns the number of events that wait.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.channel.lock().events.len()
+        self.channel.lock().len()
     }
 
     /// Returns whether no event waits.
@@ -97,18 +135,22 @@ impl EventReceiver {
         self.len() == 0
     }
 
-    fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
-        let polled = self.channel.poll_next(cx);
-        if let Poll::Ready(event) = &polled {
-            self.note_end(event.as_ref());
+    fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<NumberedEvent>> {
+        loop {
+            let event = std::task::ready!(self.channel.poll_next(cx));
+            if event.as_ref().is_none_or(|event| self.accepts(event)) {
+                return Poll::Ready(event);
+            }
         }
-        polled
     }
 
-    fn note_end(&mut self, event: Option<&AgentEvent>) {
-        if let Some(end) = event.and_then(RunEnd::of) {
+    /// Notes the end of a run of the stream, and returns whether the reader wants the event.
+    fn accepts(&mut self, event: &NumberedEvent) -> bool {
+        let is_own = self.channel.depth.is_own(event);
+        if is_own && let Some(end) = RunEnd::of(&event.event) {
             self.end = Some(end);
         }
+        is_own || !self.skips_sub_agents
     }
 }
 
@@ -116,7 +158,7 @@ impl Stream for EventReceiver {
     type Item = AgentEvent;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
-        self.poll_recv(cx)
+        self.poll_recv(cx).map(|event| event.map(NumberedEvent::into_event))
     }
 }
 
@@ -135,10 +177,38 @@ pub fn merging_channel(capacity: usize) -> (EventSender, EventReceiver) {
     EventReceiver::with_capacity(capacity.max(1))
 }
 
+/// The depth of the loops to which a stream belongs: the smallest one of its events and of the loops that announced theirs.
+/// A loop that is resumed announces it, because its sub-agents can emit events before it does.
+#[derive(Debug)]
+struct OwnDepth(AtomicU32);
+
+impl Default for OwnDepth {
+    fn default() -> Self {
+        Self(AtomicU32::new(u32::MAX))
+    }
+}
+
+impl OwnDepth {
+    fn announce(&self, depth: u32) {
+        self.0.fetch_min(depth, Ordering::Relaxed);
+    }
+
+    /// Returns whether the event belongs to a loop of the stream, not to a sub-agent's. Call it for each event.
+    fn is_own(&self, event: &NumberedEvent) -> bool {
+        // The senders of a stream at different depths wait for each other, so nothing changes it in between.
+        let known = self.0.load(Ordering::Relaxed);
+        if event.depth < known {
+            self.0.store(event.depth, Ordering::Relaxed);
+        }
+        event.depth <= known
+    }
+}
+
 /// The shared state of both ends. tokio's channel would allocate 4 KiB before the first event, for each of thousands
 /// of agents.
 struct Channel {
     state: Mutex<State>,
+    depth: OwnDepth,
     /// The number of events from which deltas are merged.
     capacity: usize,
 }
@@ -148,23 +218,86 @@ impl fmt::Debug for Channel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.lock();
         f.debug_struct("Channel")
-            .field("waiting", &state.events.len())
+            .field("waiting", &state.len())
             .field("senders", &state.senders)
             .finish_non_exhaustive()
     }
 }
 
 struct State {
-    events: VecDeque<AgentEvent>,
+    events: VecDeque<Waiting>,
+    /// The number of `events` that are places.
+    places: usize,
+    /// The place of the last event that was sent.
+    sent: BoxedPlace,
+    /// The place of the last event that was read.
+    read: BoxedPlace,
     senders: usize,
     /// Whether the receiver has been dropped, so that no events are stored.
     unread: bool,
     reader: Option<Waker>,
 }
 
+/// A part of the queue. The place stands before an event only where it changes, because thousands of agents may have
+/// waiting events.
+enum Waiting {
+    /// The number of an event, and the event.
+    Event(u64, AgentEvent),
+    /// The place of the following events.
+    Place(BoxedPlace),
+}
+
+/// A place; `None` for that of a first loop, which most streams never leave.
+type BoxedPlace = Option<Box<Place>>;
+
+/// The depth and the parent of a loop.
+#[derive(Clone, PartialEq, Default)]
+struct Place {
+    depth: u32,
+    parent_loop_id: Option<LoopId>,
+}
+
 impl State {
-    fn take(&mut self) -> Option<AgentEvent> {
-        let event = self.events.pop_front();
+    /// Returns the number of events that wait.
+    fn len(&self) -> usize {
+        self.events.len() - self.places
+    }
+
+    /// Adds an event, or merges it into the last one if there are `capacity` or more.
+    fn put(&mut self, event: NumberedEvent, capacity: usize) {
+        let NumberedEvent { number, depth, parent_loop_id, event } = event;
+        let place = Place { depth, parent_loop_id };
+        let moved = self.sent.as_deref().map_or_else(|| place != Place::default(), |sent| place != *sent);
+        let full = self.len() >= capacity;
+        let event = match self.events.back_mut() {
+            Some(Waiting::Event(_, last)) if full => merge(last, event),
+            _ => Some(event),
+        };
+        let Some(event) = event else { return };
+        if moved {
+            let place = (place != Place::default()).then(|| Box::new(place));
+            self.events.push_back(Waiting::Place(place.clone()));
+            self.places += 1;
+            self.sent = place;
+        }
+        self.events.push_back(Waiting::Event(number, event));
+    }
+
+    fn take(&mut self) -> Option<NumberedEvent> {
+        let mut event = None;
+        while let Some(next) = self.events.pop_front() {
+            match next {
+                Waiting::Place(place) => {
+                    self.places -= 1;
+                    self.read = place;
+                }
+                Waiting::Event(number, next) => {
+                    let Place { depth, parent_loop_id } = self.read.as_deref().cloned().unwrap_or_default();
+                    event = Some(NumberedEvent { number, depth, parent_loop_id, event: next });
+                    break;
+                }
+            }
+        }
         if self.events.is_empty() && self.events.capacity() > RETAINED_CAPACITY {
             self.events.shrink_to(RETAINED_CAPACITY);
         }
@@ -174,15 +307,23 @@ impl State {
 
 impl Channel {
     fn new(capacity: usize) -> Arc<Self> {
-        let state = State { events: VecDeque::new(), senders: 1, unread: false, reader: None };
-        Arc::new(Self { state: Mutex::new(state), capacity })
+        let state = State {
+            events: VecDeque::new(),
+            places: 0,
+            sent: None,
+            read: None,
+            senders: 1,
+            unread: false,
+            reader: None,
+        };
+        Arc::new(Self { state: Mutex::new(state), depth: OwnDepth::default(), capacity })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
+    fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<NumberedEvent>> {
         // A reader that always finds an event must let other tasks run from time to time.
         #[cfg(feature = "system")]
         let turn = std::task::ready!(tokio::task::coop::poll_proceed(cx));
@@ -194,7 +335,7 @@ impl Channel {
         polled
     }
 
-    fn poll_state(&self, cx: &Context<'_>) -> Poll<Option<AgentEvent>> {
+    fn poll_state(&self, cx: &Context<'_>) -> Poll<Option<NumberedEvent>> {
         let mut state = self.lock();
         if let Some(event) = state.take() {
             return Poll::Ready(Some(event));
@@ -216,139 +357,9 @@ impl Channel {
         let mut state = self.lock();
         state.unread = true;
         let (unread, reader) = (std::mem::take(&mut state.events), state.reader.take());
+        state.places = 0;
         // The events and the waker are dropped outside the lock.
         drop(state);
         drop((unread, reader));
     }
-}
-
-/// The sending end of an event stream. Sending never waits and never fails; if the receiver has been dropped, events are
-/// discarded.
-#[derive(Debug, Clone)]
-pub struct EventSender(Target);
-
-#[derive(Debug, Clone)]
-enum Target {
-    Discard,
-    Channel(UnboundedSender<AgentEvent>),
-    Queue(ChannelSender),
-    /// Everything goes to the first sender, and the event that ends a run to the second one, too.
-    WithEnd(Arc<(EventSender, EventSender)>),
-}
-
-impl EventSender {
-    /// Creates a sender that drops all events.
-    #[must_use]
-    pub fn none() -> Self {
-        Self(Target::Discard)
-    }
-
-    /// Creates a sender for a channel of the caller.
-    #[must_use]
-    pub fn channel(tx: UnboundedSender<AgentEvent>) -> Self {
-        Self(Target::Channel(tx))
-    }
-
-    fn queued(tx: ChannelSender) -> Self {
-        Self(Target::Queue(tx))
-    }
-
-    /// Returns a sender that also sends the event that ends a run to `end`.
-    pub(crate) fn with_end_to(self, end: Self) -> Self {
-        Self(Target::WithEnd(Arc::new((self, end))))
-    }
-
-    /// Sends an event without waiting.
-    pub fn send(&self, event: AgentEvent) {
-        match &self.0 {
-            Target::Discard => {}
-            Target::Channel(tx) => {
-                let _ = tx.send(event);
-            }
-            Target::Queue(tx) => tx.send(event),
-            Target::WithEnd(both) => {
-                if event.is_terminal() {
-                    both.1.send(event.clone());
-                }
-                both.0.send(event);
-            }
-        }
-    }
-}
-
-impl From<UnboundedSender<AgentEvent>> for EventSender {
-    fn from(tx: UnboundedSender<AgentEvent>) -> Self {
-        Self::channel(tx)
-    }
-}
-
-/// The sending end of a [`Channel`]. The stream ends when the last clone is dropped.
-#[derive(Debug)]
-struct ChannelSender(Arc<Channel>);
-
-impl ChannelSender {
-    fn send(&self, event: AgentEvent) {
-        let mut state = self.0.lock();
-        if state.unread {
-            return;
-        }
-        let full = state.events.len() >= self.0.capacity;
-        let left = match state.events.back_mut() {
-            Some(last) if full => merge(last, event),
-            _ => Some(event),
-        };
-        if let Some(event) = left {
-            state.events.push_back(event);
-        }
-        let reader = state.reader.take();
-        drop(state);
-        if let Some(reader) = reader {
-            reader.wake();
-        }
-    }
-}
-
-impl Clone for ChannelSender {
-    fn clone(&self) -> Self {
-        self.0.lock().senders += 1;
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl Drop for ChannelSender {
-    fn drop(&mut self) {
-        let mut state = self.0.lock();
-        state.senders -= 1;
-        let reader = if state.senders == 0 { state.reader.take() } else { None };
-        drop(state);
-        if let Some(reader) = reader {
-            reader.wake();
-        }
-    }
-}
-
-/// Merges a delta into the delta before it. Returns the event if they do not belong together.
-fn merge(last: &mut AgentEvent, event: AgentEvent) -> Option<AgentEvent> {
-    let (
-        AgentEvent::MessageUpdate { step, attempt, message, content_index, delta, .. },
-        AgentEvent::MessageUpdate {
-            step: s, attempt: a, message: newer, content_index: c, delta: more, ..
-        },
-    ) = (last, &event)
-    else {
-        return Some(event);
-    };
-    if step != s || attempt != a || content_index != c {
-        return Some(event);
-    }
-    match (delta, more) {
-        (StreamDelta::Text { text: delta }, StreamDelta::Text { text: more })
-        | (StreamDelta::Thinking { text: delta }, StreamDelta::Thinking { text: more })
-        | (StreamDelta::ToolCallDelta { text: delta }, StreamDelta::ToolCallDelta { text: more }) => {
-            delta.push_str(more)
-        }
-        _ => return Some(event),
-    }
-    *message = newer.clone();
-    None
 }

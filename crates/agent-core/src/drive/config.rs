@@ -182,6 +182,15 @@ pub struct AgentContext {
     pub(crate) prefixes: Prefixes,
     /// The id of the last loop that was started over this context.
     pub(crate) started: Option<LoopId>,
+    /// The place of a child loop below the call that started it.
+    pub(crate) spawned: Option<Box<Spawned>>,
+}
+
+/// The place of a child loop below the call that started it.
+#[derive(Debug, Clone)]
+pub(crate) struct Spawned {
+    pub(crate) depth: u32,
+    pub(crate) question_prefix: String,
 }
 
 /// Shows figures and ids, without the conversation.
@@ -259,7 +268,12 @@ impl AgentContext {
             group: self.group.clone(),
             of_loop,
         };
-        run_setup(config, &self.tools, ids, self.continuation_kind.clone())
+        let mut setup = run_setup(config, &self.tools, ids, self.continuation_kind.clone());
+        if let Some(spawned) = &self.spawned {
+            setup.depth = spawned.depth;
+            setup.question_prefix.clone_from(&spawned.question_prefix);
+        }
+        setup
     }
 }
 
@@ -286,6 +300,7 @@ pub(crate) fn run_setup(
         session_id: ids.session,
         loop_id: ids.of_loop,
         parent_loop_id: ids.parent,
+        depth: 0,
         continuation,
         session_origin: None,
         group: ids.group,
@@ -306,5 +321,6 @@ pub(crate) fn run_setup(
             .budget
             .as_ref()
             .map(|b| BudgetSetup::new(b.policy(), config.model.cost.clone())),
+        question_prefix: String::new(),
     }
 }

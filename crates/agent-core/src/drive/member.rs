@@ -10,22 +10,23 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     AgentContext, AgentLoopConfig, Audience, EventSender, ListenerPanicked, LoopError, Output, Patience,
-    Shell, panic_text, start_in,
+    Performer, Shell, panic_text, start_in,
 };
-use crate::event::{AgentEnd, AgentEvent, Answer, Ended};
-use crate::identity::{QuestionId, Timestamp};
+use crate::event::{AgentEnd, AgentEvent, Ended, NumberedEvent};
 use crate::message::{AgentMessage, Usage};
 use crate::prefix::Prefixes;
-use crate::run::{Input, Run};
+use crate::run::{Input, NewMessages, Run, RunSetup};
 
-/// A loop of a group that has not started.
-pub(crate) struct Member {
-    pub(crate) context: AgentContext,
-    pub(crate) config: Arc<AgentLoopConfig>,
-    pub(crate) prompts: Vec<AgentMessage>,
-    pub(crate) tx: EventSender,
-    /// The loop's own token. A dropped shell cancels its token, which must not affect the other loops.
-    pub(crate) cancel: CancellationToken,
+/// A loop that has not started: a branch or the judge of a group, or the child of a tool call.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct GroupLoop {
+    /// The conversation and the ids of the loop. All ids are set.
+    pub context: AgentContext,
+    /// The configuration of the loop.
+    pub config: Arc<AgentLoopConfig>,
+    /// The prompts of the loop; none if it continues its conversation.
+    pub prompts: Vec<AgentMessage>,
 }
 
 /// A loop that is being driven. Dropping it ends the loop with its closing events.
@@ -75,58 +76,82 @@ impl Audience for RunSlot {
     }
 }
 
-impl Member {
+impl GroupLoop {
+    /// Returns the setup with which a driver starts the loop, with the history and the prompts that it has here.
+    #[must_use]
+    pub fn setup(&self) -> RunSetup {
+        self.context.setup(&self.config)
+    }
+
+    /// Creates a performer of the loop, whose run is aborted when `cancel` is cancelled.
+    #[must_use]
+    pub fn performer(&self, cancel: CancellationToken) -> Performer {
+        let (tools, prompt) = (self.context.tools.clone(), Arc::clone(&self.context.system_prompt));
+        Performer::new(Arc::clone(&self.config), tools, prompt).with_cancel(cancel)
+    }
+
     /// Prepares the loop; no event is emitted before it is driven or dropped. A loop that cannot start emits its end
-    /// at once, so that every announced loop has one.
-    pub(crate) fn begin(&self) -> Driving {
-        let begun = match catch_unwind(AssertUnwindSafe(|| self.shell())) {
+    /// at once, so that every announced loop has one. `cancel` is the loop's own token: a dropped shell cancels it.
+    pub(crate) fn begin(&self, tx: &EventSender, cancel: &CancellationToken) -> Driving {
+        let begun = match catch_unwind(AssertUnwindSafe(|| self.shell(tx, cancel))) {
             Ok(Ok(begun)) => Ok(begun),
             Ok(Err(error)) => Err(Driven::NotBegun(error.to_string())),
             Err(panic) => Err(Driven::Panicked(panic_text(&*panic), None)),
         };
         if let Err(Driven::NotBegun(reason) | Driven::Panicked(reason, _)) = &begun {
-            self.tx.send(self.never_begun(reason.clone()));
+            tx.send_numbered(self.never_begun(reason.clone()));
         }
         Driving { begun }
     }
 
-    fn shell(&self) -> Result<(Box<Shell>, Arc<RunSlot>), LoopError> {
+    fn shell(
+        &self,
+        tx: &EventSender,
+        cancel: &CancellationToken,
+    ) -> Result<(Box<Shell>, Arc<RunSlot>), LoopError> {
         let (run, events) = start_in(&self.context, &self.config, self.prompts.clone())?;
         let slot = Arc::new(RunSlot::default());
-        Ok((self.new_shell(&slot).begin(run, events), slot))
+        Ok((self.new_shell(&slot, tx, cancel).begin(run, events), slot))
     }
 
-    fn new_shell(&self, slot: &Arc<RunSlot>) -> Box<Shell> {
+    fn new_shell(&self, slot: &Arc<RunSlot>, tx: &EventSender, cancel: &CancellationToken) -> Box<Shell> {
         Shell::new(
             Arc::clone(&self.config),
             self.context.tools.clone(),
             Arc::clone(&self.context.system_prompt),
-            Output::with_audience(self.tx.clone(), Arc::clone(slot) as Arc<dyn Audience>),
-            self.cancel.clone(),
+            Output::with_audience(tx.clone(), Arc::clone(slot) as Arc<dyn Audience>),
+            cancel.clone(),
             Prefixes::default(),
         )
     }
 
-    fn never_begun(&self, reason: String) -> AgentEvent {
-        AgentEvent::AgentEnd(Box::new(AgentEnd {
+    fn never_begun(&self, reason: String) -> NumberedEvent {
+        let event = AgentEvent::AgentEnd(Box::new(AgentEnd {
             loop_id: self.context.loop_id.clone().unwrap_or_else(|| "".into()),
-            messages: Vec::new(),
+            messages: NewMessages::default(),
             usage: Usage::default(),
             tool_usage: Usage::default(),
             ended: Ended::Interrupted { reason },
             spent: None,
-            timestamp: self.now(),
-        }))
+            timestamp: self.config.services.environment.now(),
+        }));
+        NumberedEvent {
+            depth: self.context.spawned.as_ref().map_or(0, |spawned| spawned.depth),
+            parent_loop_id: self.context.parent_loop_id.clone(),
+            ..NumberedEvent::new(1, event)
+        }
     }
 
-    pub(crate) fn now(&self) -> Timestamp {
-        self.config.services.environment.now()
-    }
-
-    /// Answers a question of the loop and resumes it.
-    pub(crate) async fn answer(&self, run: Box<Run>, question_id: QuestionId, answer: Answer) -> Driven {
+    /// Resumes the loop, after applying the input if there is one.
+    pub(crate) async fn resume(
+        &self,
+        run: Box<Run>,
+        input: Option<Input>,
+        tx: &EventSender,
+        cancel: &CancellationToken,
+    ) -> Driven {
         let slot = Arc::new(RunSlot::default());
-        let shell = self.new_shell(&slot).resume(*run, Some(Input::Answer { question_id, answer }));
+        let shell = self.new_shell(&slot, tx, cancel).resume(*run, input);
         let driven = AssertUnwindSafe(shell.run_for_audience()).catch_unwind().await;
         result_of(driven, &slot)
     }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::channel::EventSender;
 use super::patience::Patience;
-use crate::event::AgentEvent;
+use crate::event::{AgentEvent, NumberedEvent};
 use crate::run::Run;
 
 /// The error of a listener that panicked, with its message.
@@ -17,7 +17,7 @@ pub(crate) struct ListenerPanicked(pub(crate) String);
 /// Receives the events of an agent before its channel does: first its state, then its listeners in order.
 #[async_trait]
 pub(crate) trait Audience: Send + Sync {
-    /// Updates the state of the agent with the event.
+    /// Updates the state of the agent with the event. Not called for the events of sub-agents.
     fn reduce(&self, event: &AgentEvent);
 
     /// Returns whether there is any listener.
@@ -38,18 +38,26 @@ pub(crate) trait Audience: Send + Sync {
 pub(crate) struct Output {
     tx: EventSender,
     audience: Option<Arc<dyn Audience>>,
+    /// The depth of the run's loop. Deeper events belong to sub-agents.
+    depth: u32,
     /// The last event for the channel of an agent. It is sent after the agent has received the run, so that the agent is
     /// idle when a reader receives the end.
-    withheld: Mutex<Option<Box<AgentEvent>>>,
+    withheld: Mutex<Option<Box<NumberedEvent>>>,
 }
 
 impl Output {
     pub(crate) fn to(tx: EventSender) -> Self {
-        Self { tx, audience: None, withheld: Mutex::default() }
+        Self { tx, audience: None, depth: 0, withheld: Mutex::default() }
     }
 
     pub(crate) fn with_audience(tx: EventSender, audience: Arc<dyn Audience>) -> Self {
-        Self { tx, audience: Some(audience), withheld: Mutex::default() }
+        Self { tx, audience: Some(audience), depth: 0, withheld: Mutex::default() }
+    }
+
+    /// Sets the depth of the run's loop, which is 0 at first.
+    pub(crate) fn set_depth(&mut self, depth: u32) {
+        self.tx.announce(depth);
+        self.depth = depth;
     }
 
     /// Returns whether listeners must be awaited for each event.
@@ -60,14 +68,14 @@ impl Output {
     /// Emits an event and awaits the listeners, after an abort as long as `patience` allows.
     pub(crate) async fn emit(
         &self,
-        event: AgentEvent,
+        event: NumberedEvent,
         patience: &Patience<'_>,
     ) -> Result<(), ListenerPanicked> {
         let mut notified = Ok(());
         if let Some(audience) = &self.audience {
-            audience.reduce(&event);
+            self.reduce(&**audience, &event);
             if audience.has_listeners() {
-                notified = audience.notify(&event, patience).await;
+                notified = audience.notify(&event.event, patience).await;
             }
         }
         self.send(event);
@@ -75,31 +83,38 @@ impl Output {
     }
 
     /// Emits an event unless a listener must be awaited; in that case, returns it.
-    pub(crate) fn try_emit(&self, event: AgentEvent) -> Option<AgentEvent> {
+    pub(crate) fn try_emit(&self, event: NumberedEvent) -> Option<NumberedEvent> {
         if let Some(audience) = &self.audience {
             if audience.has_listeners() {
                 return Some(event);
             }
-            audience.reduce(&event);
+            self.reduce(&**audience, &event);
         }
         self.send(event);
         None
     }
 
     /// Emits an event without awaiting any listener.
-    pub(crate) fn emit_now(&self, event: AgentEvent) {
+    pub(crate) fn emit_now(&self, event: NumberedEvent) {
         if let Some(audience) = &self.audience {
-            audience.reduce(&event);
-            audience.notify_now(&event);
+            self.reduce(&**audience, &event);
+            audience.notify_now(&event.event);
         }
         self.send(event);
     }
 
-    fn send(&self, event: AgentEvent) {
-        if self.audience.is_some() && event.is_terminal() {
+    /// Updates the state of the agent, unless a sub-agent emitted the event.
+    fn reduce(&self, audience: &dyn Audience, event: &NumberedEvent) {
+        if event.depth <= self.depth {
+            audience.reduce(&event.event);
+        }
+    }
+
+    fn send(&self, event: NumberedEvent) {
+        if self.audience.is_some() && event.event.is_terminal() && event.depth <= self.depth {
             *self.withheld() = Some(Box::new(event));
         } else {
-            self.tx.send(event);
+            self.tx.send_numbered(event);
         }
     }
 
@@ -108,14 +123,14 @@ impl Output {
         self.withheld().is_some()
     }
 
-    fn withheld(&self) -> MutexGuard<'_, Option<Box<AgentEvent>>> {
+    fn withheld(&self) -> MutexGuard<'_, Option<Box<NumberedEvent>>> {
         self.withheld.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends the withheld last event, after the agent has received the run.
     pub(crate) fn release(&self) {
         if let Some(event) = self.withheld().take() {
-            self.tx.send(*event);
+            self.tx.send_numbered(*event);
         }
     }
 

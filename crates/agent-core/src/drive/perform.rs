@@ -38,6 +38,7 @@
 //! # }
 //! ```
 
+mod execution;
 mod model;
 mod tools;
 
@@ -47,8 +48,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+pub use execution::{CallProgress, ToolCalls};
 pub use model::{Live, ModelCall};
-pub use tools::{CallProgress, Decision, ReadyCall, ToolCalls};
+pub use tools::{Decision, ReadyCall};
 
 pub(crate) use model::LiveSink;
 
@@ -205,6 +207,7 @@ impl Performer {
     ) -> Result<(), Misplaced> {
         let AppliedInput { now, input } = applied;
         let before = out.len();
+        let compacts = matches!(input, Input::Compacted { .. });
         match &mut self.budget {
             None => run.apply(now, input, out)?,
             Some(meter) => {
@@ -216,10 +219,21 @@ impl Performer {
                 }
             }
         }
+        if compacts {
+            self.release_messages(run);
+        }
         if let Some(spans) = &mut self.spans {
             spans.follow(out.get(before..).unwrap_or_default());
         }
         Ok(())
+    }
+
+    /// Drops the messages that compactions removed from the conversation, if the journal can read them back.
+    pub(crate) fn release_messages(&self, run: &mut Run) {
+        let journal = self.config.services.journal.as_ref();
+        if let Some(stored) = journal.and_then(|journal| journal.stored_messages(run)) {
+            run.release_messages(stored);
+        }
     }
 
     /// Returns the abort to apply before the next step, if the run is to be aborted: its token was cancelled, its time
@@ -292,8 +306,11 @@ impl Performer {
     }
 
     /// Calls the hooks that observe an event: `on_error`, `after_turn` and `after_loop`. Call it for each event after
-    /// it was delivered.
+    /// it was delivered. The events of other loops, for example of sub-agents, have no effect.
     pub fn observe(&self, run: &Run, event: &AgentEvent) {
+        if event.loop_id() != run.loop_id() {
+            return;
+        }
         if let Some(observation) = Observation::of(event, &self.config.hooks, Some(run), run.has_started()) {
             observation.notify(&self.config.hooks);
         }

@@ -19,8 +19,9 @@ use super::mailbox::Mailbox;
 use super::output::Output;
 use super::patience::Patience;
 use super::perform::Performer;
+use crate::budget::Budget;
 use crate::environment::BoxFuture;
-use crate::event::AgentEvent;
+use crate::event::{AgentEvent, NumberedEvent};
 use crate::history::{Entry, History, HistoryError, MessageRef};
 use crate::message::AgentMessage;
 use crate::prefix::Prefixes;
@@ -123,13 +124,16 @@ impl Shell {
     }
 
     /// Loads a run that is resumed and to which `first` is applied, if there is one.
-    pub(crate) fn resume(self: Box<Self>, run: Run, first: Option<Input>) -> Box<Self> {
+    pub(crate) fn resume(self: Box<Self>, mut run: Run, first: Option<Input>) -> Box<Self> {
+        // A restored run holds all its messages.
+        self.performer.release_messages(&mut run);
         self.load(run, Vec::new(), Start::Resume(first.map(Box::new)))
     }
 
     fn load(mut self: Box<Self>, run: Run, events: Vec<AgentEvent>, start: Start) -> Box<Self> {
         self.started = run.has_started();
         self.performer.open(&run);
+        self.output.set_depth(run.setup().depth);
         self.run = Some(run);
         self.journaling = Journaling::with_events(events);
         self.start = start;
@@ -153,11 +157,26 @@ impl Shell {
         // From the last input on: the time between an interruption and the resumption does not count here.
         let time_left = self.run.as_ref().and_then(|run| run.time_left(run.now()));
         let time_up = time_left.map(|left| self.performer.config.services.environment.deadline(left));
-        let interrupt = self.perform_until(time_up).await.err()?;
+        let interrupt = self.perform_until(time_up).await.err();
+        if let Some(flush) = self.flush_budget() {
+            flush.await;
+        }
+        let interrupt = interrupt?;
         tracing::error!(reason = %interrupt, "the run was interrupted");
         // Boxed, because it is rare and would otherwise enlarge the future of every run.
         Box::pin(self.finish_interrupted(&interrupt)).await;
         Some(interrupt)
+    }
+
+    /// Reports what the run has spent to an account outside of the process.
+    fn flush_budget(&self) -> Option<BoxFuture<'static, ()>> {
+        // Boxed, because few budgets are shared with other processes.
+        let budget = self.performer.config.services.budget.clone().filter(Budget::is_shared)?;
+        Some(Box::pin(async move {
+            if let Err(error) = budget.flush().await {
+                tracing::warn!(%error, "the spending of a run has not been reported; it is reported later");
+            }
+        }))
     }
 
     /// Performs the steps of the run, and cancels the open one when `time_up` completes.
@@ -318,7 +337,13 @@ impl Shell {
         }
     }
 
+    /// Emits a live event of the run and awaits the listeners.
     pub(super) async fn emit(&self, event: AgentEvent) -> Result<(), Interrupt> {
+        Ok(self.output.emit(self.numbered_live(event), &self.patience()).await?)
+    }
+
+    /// Emits an event of a child loop and awaits the listeners.
+    pub(super) async fn emit_child(&self, event: NumberedEvent) -> Result<(), Interrupt> {
         Ok(self.output.emit(event, &self.patience()).await?)
     }
 
@@ -334,9 +359,11 @@ impl Shell {
                 let _ = self.performer.apply(run, applied, &mut events);
             }
         }
+        let mut number = self.number_before(events.len());
         for event in events {
             let observation = self.observe(&event);
-            self.output.emit_now(event);
+            number += 1;
+            self.output.emit_now(self.numbered(number, event));
             self.notify(observation);
         }
     }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{AgentContext, AgentLoopConfig, EventReceiver, LoopError, agent_loop, event_channel};
 use crate::environment::NoRuntime;
-use crate::event::AgentEvent;
+use crate::event::{AgentEvent, NumberedEvent};
 use crate::history::MessageRef;
 use crate::message::AgentMessage;
 
@@ -80,6 +80,12 @@ impl AgentLoopStream {
     /// Waits for the next event; returns `None` when the stream has ended.
     pub async fn recv(&mut self) -> Option<AgentEvent> {
         self.events.recv().await
+    }
+
+    /// Waits for the next event and returns it with its number, the depth of its loop and its parent loop; returns
+    /// `None` when the stream has ended.
+    pub async fn recv_numbered(&mut self) -> Option<NumberedEvent> {
+        self.events.recv_numbered().await
     }
 
     /// Waits for the end of the loop and returns its result.

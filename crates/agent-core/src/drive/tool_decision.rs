@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::child::ReadyChild;
 use super::config::AgentLoopConfig;
 use super::panics::contained;
 use crate::hooks::{ToolCallInfo, Verdict};
@@ -28,16 +29,23 @@ pub(super) struct Allowed {
     pub(super) verdict: ToolVerdict,
     pub(super) durability: Durability,
     pub(super) limit: Option<Duration>,
+    /// The child to which the call is delegated.
+    pub(super) child: Option<Box<ReadyChild>>,
 }
 
 /// Queries the tool's effects and time limit for these arguments.
-fn allowed(tool: Arc<dyn AgentTool>, arguments: Value, verdict: ToolVerdict) -> Decision {
+fn allowed(
+    tool: Arc<dyn AgentTool>,
+    arguments: Value,
+    verdict: ToolVerdict,
+    child: Option<Box<ReadyChild>>,
+) -> Decision {
     let durability = match tool.effects(&arguments) {
         Effects::Once => Durability::Flushed,
         Effects::ReadOnly | Effects::Idempotent => Durability::Buffered,
     };
     let limit = tool.timeout();
-    Ok(Box::new(Allowed { tool, arguments, verdict, durability, limit }))
+    Ok(Box::new(Allowed { tool, arguments, verdict, durability, limit, child }))
 }
 
 /// Decides whether a call runs, and with which arguments. Checks the tool, the arguments, the hooks and the tool's
@@ -56,7 +64,7 @@ pub(super) async fn decide(
     let (given, fresh, interrupted) = match &pending.stage {
         CallStage::New => (None, true, false),
         CallStage::Approved(arguments) => (arguments.clone(), false, false),
-        CallStage::Began(arguments) => (arguments.clone(), false, true),
+        CallStage::Began(arguments) | CallStage::Answered(arguments) => (arguments.clone(), false, true),
         CallStage::Ended => (None, false, false),
     };
     let checked = match &given {
@@ -68,12 +76,13 @@ pub(super) async fn decide(
         Ok(arguments) => arguments,
         Err(text) => return Err(ToolVerdict::deny(text)),
     };
-    if interrupted && tool.effects(&arguments) == Effects::Once {
-        return Err(ToolVerdict::Ask(INTERRUPTED_QUESTION.into()));
-    }
     let verdict = given.map_or(ToolVerdict::Allow, ToolVerdict::AllowWith);
     if !fresh {
-        return allowed(tool, arguments, verdict);
+        let (known, child) = find_child(config, run, pending, &*tool, &arguments).await?;
+        if interrupted && !known && tool.effects(&arguments) == Effects::Once {
+            return Err(ToolVerdict::Ask(INTERRUPTED_QUESTION.into()));
+        }
+        return allowed(tool, arguments, verdict, child);
     }
     match run_before_tool(config, run, pending, &*tool, arguments).await {
         Err(result) => Err(ToolVerdict::Deny(result)),
@@ -88,7 +97,27 @@ pub(super) async fn decide(
             }
             let verdict =
                 if changed { ToolVerdict::AllowWith(arguments.clone()) } else { ToolVerdict::Allow };
-            allowed(tool, arguments, verdict)
+            let (_, child) = find_child(config, run, pending, &*tool, &arguments).await?;
+            allowed(tool, arguments, verdict, child)
+        }
+    }
+}
+
+/// Returns the child to which the call is delegated, and whether it is known how far the call has come.
+async fn find_child(
+    config: &AgentLoopConfig,
+    run: &Run,
+    pending: &PendingCall,
+    tool: &dyn AgentTool,
+    arguments: &Value,
+) -> Result<(bool, Option<Box<ReadyChild>>), ToolVerdict> {
+    let Some(child) = tool.delegate(arguments) else { return Ok((false, None)) };
+    match ReadyChild::find(child.clone(), run, pending, config).await {
+        Ok(Some(found)) => Ok((true, Some(found))),
+        // It is not known whether the child started: a question precedes it, or it starts anew.
+        Ok(None) => Ok((false, Some(ReadyChild::anew(child, run, pending, config)))),
+        Err(error) => {
+            Err(ToolVerdict::deny(format!("The record of the sub-agent could not be read: {error}")))
         }
     }
 }

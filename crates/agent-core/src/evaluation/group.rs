@@ -1,132 +1,69 @@
-//! A group of parallel loops: its ids, its journals, and its events.
+//! The setup of a group of parallel loops, from which the ids of its loops derive.
 
-use std::sync::Arc;
+use serde::{Deserialize, Serialize};
 
-use crate::drive::EventSender;
 use crate::environment::Environment;
-use crate::event::{AgentEvent, ParallelLoopEnd, ParallelLoopStart};
-use crate::identity::{AgentId, GroupMember, GroupRole, LoopId, SessionId, stable_hash};
-use crate::journal::{GroupEntry, Journal, JournalError};
+use crate::identity::{AgentId, GroupMember, GroupRole, LoopId, SessionId, Timestamp, stable_hash};
 
-/// The reason in the end of a group whose future was dropped.
-const DROPPED: &str = "the task that ran the branches was dropped";
-
-/// A group of parallel loops.
-#[derive(Debug, Clone)]
+/// The setup of a group of parallel loops: plain data that is fixed for its lifetime.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct ParallelGroup {
-    /// The id of the group, unique among the loops of the session. Its own events carry it as their loop id.
+pub struct GroupSetup {
+    /// The id of the group, unique among the loops of the session. Its own events carry it as their loop id, and the
+    /// ids of its loops derive from it.
     pub group_id: LoopId,
     /// The session of all its loops.
     pub session_id: SessionId,
     /// The id of the agent.
     pub agent_id: AgentId,
     /// The loop that the branches continue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_loop_id: Option<LoopId>,
-    /// The ids of the branches.
+    /// The ids of the branches, in the order of their configurations.
     pub loop_ids: Vec<LoopId>,
-    /// The environment of the group.
-    pub environment: Arc<dyn Environment>,
-    /// The journals of the branches. The judge is recorded in the first one.
-    pub(crate) journals: Vec<Arc<dyn Journal>>,
-    tag: String,
+    /// Whether one branch is selected after all of them have ended. Default: `true`.
+    pub selects: bool,
+    /// The time of the request, which tags the branches.
+    pub requested: Timestamp,
 }
 
-impl ParallelGroup {
-    /// Creates a group without branches. Its id is random, so that it is unique in the session across processes.
-    pub(crate) fn new(
-        session_id: SessionId,
-        agent_id: AgentId,
-        parent_loop_id: Option<LoopId>,
-        environment: Arc<dyn Environment>,
-    ) -> Self {
-        let tag = format!("{:016x}", stable_hash(&[session_id.as_str(), &environment.random_id()]));
-        Self {
-            group_id: LoopId::from(format!("{session_id}.parallel.{tag}-group")),
-            session_id,
-            agent_id,
-            parent_loop_id,
-            loop_ids: Vec::new(),
-            environment,
-            journals: Vec::new(),
-            tag,
-        }
+impl GroupSetup {
+    /// Creates the setup of a group without branches that selects one.
+    #[must_use]
+    pub fn new(group_id: LoopId, session_id: SessionId, agent_id: AgentId, requested: Timestamp) -> Self {
+        let (parent_loop_id, loop_ids) = (None, Vec::new());
+        Self { group_id, session_id, agent_id, parent_loop_id, loop_ids, selects: true, requested }
     }
 
-    /// Returns the id of a branch: `{session}.{config}.{group}-{n}`, with n from 1.
-    pub(crate) fn branch_id(&self, segment: &str, index: usize) -> LoopId {
-        LoopId::from(format!("{}.{segment}.{}-{}", self.session_id, self.tag, index.saturating_add(1)))
+    /// Creates a setup with a random id, so that it is unique in the session across processes.
+    pub(crate) fn random(session_id: SessionId, agent_id: AgentId, environment: &dyn Environment) -> Self {
+        let tag = stable_hash(&[session_id.as_str(), &environment.random_id()]);
+        let group_id = LoopId::from(format!("{session_id}.parallel.{tag:016x}-group"));
+        Self::new(group_id, session_id, agent_id, environment.now())
     }
 
-    /// Returns the id of the judge's loop.
-    pub(crate) fn judge_id(&self, segment: &str) -> LoopId {
-        LoopId::from(format!("{}.{segment}.{}-judge", self.session_id, self.tag))
+    /// Returns the id of a branch whose configuration has this
+    /// [segment](crate::AgentLoopConfig::config_segment): `{session}.{segment}.{group}-{n}`, with n from 1.
+    #[must_use]
+    pub fn branch_id(&self, segment: &str, index: usize) -> LoopId {
+        LoopId::from(format!("{}.{segment}.{}-{}", self.session_id, self.tag(), index.saturating_add(1)))
+    }
+
+    /// Returns the id of the judge's loop: `{session}.{segment}.{group}-judge`.
+    #[must_use]
+    pub fn judge_id(&self, segment: &str) -> LoopId {
+        LoopId::from(format!("{}.{segment}.{}-judge", self.session_id, self.tag()))
     }
 
     pub(crate) fn member(&self, role: GroupRole) -> GroupMember {
         GroupMember::new(self.group_id.clone(), role)
     }
 
-    /// Adds a journal unless the group already has it.
-    pub(crate) fn write_to(&mut self, journal: Option<&Arc<dyn Journal>>) {
-        if let Some(journal) = journal
-            && !self.journals.iter().any(|known| Arc::ptr_eq(known, journal))
-        {
-            self.journals.push(Arc::clone(journal));
-        }
-    }
-
-    async fn record(&self, event: &AgentEvent) -> Result<(), JournalError> {
-        for journal in &self.journals {
-            journal.append_group(GroupEntry::new(self.environment.now(), event)).await?;
-        }
-        Ok(())
-    }
-
-    /// Journals and emits the start of the group. From now on the group has an end.
-    pub(crate) async fn announce<'a>(&'a self, tx: &'a EventSender) -> Result<Announced<'a>, JournalError> {
-        let event = AgentEvent::ParallelLoopStart(Box::new(ParallelLoopStart {
-            group_id: self.group_id.clone(),
-            session_id: self.session_id.clone(),
-            agent_id: self.agent_id.clone(),
-            parent_loop_id: self.parent_loop_id.clone(),
-            loop_ids: self.loop_ids.clone(),
-            timestamp: self.environment.now(),
-        }));
-        self.record(&event).await?;
-        tx.send(event);
-        Ok(Announced { group: self, tx, open: true })
-    }
-
-    pub(crate) fn end(&self, reason: Option<String>) -> ParallelLoopEnd {
-        let (group, session) = (self.group_id.clone(), self.session_id.clone());
-        ParallelLoopEnd { reason, ..ParallelLoopEnd::new(group, session, self.environment.now()) }
-    }
-}
-
-/// A group whose end has not been emitted. Dropping it emits an end without a selection.
-pub(crate) struct Announced<'a> {
-    group: &'a ParallelGroup,
-    tx: &'a EventSender,
-    open: bool,
-}
-
-impl Announced<'_> {
-    /// Journals and emits the end of the group.
-    pub(crate) async fn close(mut self, end: ParallelLoopEnd) -> Result<(), JournalError> {
-        let event = AgentEvent::ParallelLoopEnd(Box::new(end));
-        let recorded = self.group.record(&event).await;
-        self.open = false;
-        self.tx.send(event);
-        recorded
-    }
-}
-
-impl Drop for Announced<'_> {
-    fn drop(&mut self) {
-        if self.open {
-            let end = self.group.end(Some(DROPPED.to_owned()));
-            self.tx.send(AgentEvent::ParallelLoopEnd(Box::new(end)));
-        }
+    /// Returns the part of the group's id that is unique in the session.
+    fn tag(&self) -> &str {
+        let id = self.group_id.as_str();
+        let last = id.rsplit('.').next().unwrap_or(id);
+        last.strip_suffix("-group").unwrap_or(last)
     }
 }

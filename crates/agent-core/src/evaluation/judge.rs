@@ -11,14 +11,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{
-    Evaluated, Evaluation, EvaluationDecision, EvaluationError, EvaluationStrategy, ParallelLoopOutcome,
-};
-use crate::drive::{AgentContext, AgentLoopConfig, Driven, Member};
+use super::{Evaluated, Evaluation, EvaluationDecision, EvaluationError, EvaluationStrategy};
+use crate::drive::{AgentContext, AgentLoopConfig, Driven, GroupLoop};
 use crate::event::{Answer, Ended};
 use crate::identity::{GroupRole, TurnTrigger};
 use crate::message::{AgentMessage, AssistantMessage, Usage};
-use crate::run::Run;
+use crate::run::{Input, Run};
 use fit::{FittedInput, Parts};
 
 /// The default system prompt of the judge.
@@ -85,14 +83,38 @@ impl LlmJudgeEvaluation {
         window.saturating_mul(CONTENT_PERCENT) / 100
     }
 
-    fn member(&self, evaluation: &Evaluation<'_>, question: String) -> Member {
+    /// Returns what a driver does to evaluate: nothing for a single candidate, otherwise drive a judge. Emits a progress
+    /// message to the events of the evaluation if the judge's input was shortened.
+    ///
+    /// # Errors
+    /// Returns [`EvaluationError::NoCandidate`] if no branch may be selected.
+    pub fn judging(&self, evaluation: &Evaluation<'_>) -> Result<Judging, EvaluationError> {
+        let candidates = evaluation.candidates()?;
+        let Some(first) = candidates.first() else { return Err(EvaluationError::NoCandidate) };
+        if candidates.len() == 1 {
+            return Ok(Judging::Decided(Evaluated::select(first.index)));
+        }
+        let parts = Parts::of(evaluation.prompts, &first.original_context, &candidates);
+        let fitted =
+            fit::fit_to_window(parts, self.content_budget(), &*self.judge_config.services.token_counter);
+        if let Some(text) = fitted.note() {
+            evaluation.emit_progress("judge-compaction", NAME, text);
+        }
+        let FittedInput { parts, .. } = fitted;
+        let first = first.index;
+        let candidates = candidates.iter().map(|candidate| candidate.index).collect();
+        let group_loop = self.group_loop(evaluation, prompt::build(&parts));
+        Ok(Judging::Ask(Box::new(Judge { group_loop, first, candidates })))
+    }
+
+    fn group_loop(&self, evaluation: &Evaluation<'_>, question: String) -> GroupLoop {
         let group = evaluation.group;
         let mut config = self.judge_config.clone();
         // The input already fits, and its one message cannot be shortened by dropping others.
         config.policy.context = None;
         config.policy.first_turn_trigger = TurnTrigger::SubAgent;
         if config.services.journal.is_none() {
-            config.services.journal = group.journals.first().cloned();
+            config.services.journal = evaluation.journal.cloned();
         }
         if config.services.budget.is_none() {
             config.services.budget = evaluation.budget.cloned();
@@ -103,58 +125,80 @@ impl LlmJudgeEvaluation {
         context.agent_id = Some(group.agent_id.clone());
         context.parent_loop_id.clone_from(&group.parent_loop_id);
         context.group = Some(group.member(GroupRole::Judge));
-        Member {
-            context,
-            config: Arc::new(config),
-            prompts: vec![AgentMessage::user(question)],
-            tx: evaluation.tx.clone(),
-            cancel: evaluation.cancel.child_token(),
+        GroupLoop { context, config: Arc::new(config), prompts: vec![AgentMessage::user(question)] }
+    }
+}
+
+/// What a driver does to evaluate with a [`LlmJudgeEvaluation`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Judging {
+    /// Nothing: there is one candidate, and it is selected.
+    Decided(Evaluated),
+    /// Drive the loop of this judge, and read its verdict.
+    Ask(Box<Judge>),
+}
+
+/// A judge that has not answered.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Judge {
+    /// The loop of the judge.
+    pub group_loop: GroupLoop,
+    first: usize,
+    /// The indexes of the candidates, in the order in which the judge reads them.
+    candidates: Vec<usize>,
+}
+
+impl Judge {
+    /// Returns the answer to a question of the judge's hooks. No user can be asked, so it is denied.
+    #[must_use]
+    pub fn denial() -> Answer {
+        Answer::Deny { reason: NO_USER.to_owned() }
+    }
+
+    /// Returns the decision of a judge whose run has ended. Emits a progress message to the events of the evaluation if
+    /// it is a fallback.
+    ///
+    /// # Errors
+    /// Returns [`EvaluationError::Aborted`] if the token of the evaluation was cancelled.
+    pub fn evaluated(&self, run: &Run, evaluation: &Evaluation<'_>) -> Result<Evaluated, EvaluationError> {
+        self.decide(verdict_of(run), evaluation)
+    }
+
+    fn decide(&self, verdict: Verdict, evaluation: &Evaluation<'_>) -> Result<Evaluated, EvaluationError> {
+        if evaluation.cancel.is_cancelled() {
+            return Err(EvaluationError::Aborted);
         }
+        let decision = match verdict.choice.and_then(|text| verdict::read(&text, self.candidates.len())) {
+            Ok(place) => match self.candidates.get(place) {
+                Some(chosen) => EvaluationDecision::Selected(*chosen),
+                None => self.fall_back("the judge named no response".to_owned()),
+            },
+            Err(reason) => self.fall_back(reason),
+        };
+        if let Some(reason) = decision.reason() {
+            let text = format!("warning: {reason}; response 1 is selected");
+            evaluation.emit_progress("judge-verdict", NAME, text);
+        }
+        let judge_loop_id = verdict.begun.then(|| self.group_loop.context.loop_id.clone()).flatten();
+        Ok(Evaluated { decision, usage: verdict.usage, judge_loop_id })
+    }
+
+    fn fall_back(&self, reason: String) -> EvaluationDecision {
+        EvaluationDecision::FellBack { index: self.first, reason }
     }
 }
 
 #[async_trait]
 impl EvaluationStrategy for LlmJudgeEvaluation {
     async fn evaluate(&self, evaluation: Evaluation<'_>) -> Result<Evaluated, EvaluationError> {
-        let candidates = evaluation.candidates()?;
-        let Some(first) = candidates.first() else { return Err(EvaluationError::NoCandidate) };
-        if candidates.len() == 1 {
-            return Ok(Evaluated::select(first.index));
-        }
-        let parts = Parts::of(evaluation.prompts, &first.original_context, &candidates);
-        let fitted =
-            fit::fit_to_window(parts, self.content_budget(), &*self.judge_config.services.token_counter);
-        if let Some(text) = fitted.note() {
-            evaluation.emit_progress("judge-compaction", NAME, text);
-        }
-        let FittedInput { parts, .. } = fitted;
-        let judge = self.member(&evaluation, prompt::build(&parts));
-        let loop_id = judge.context.loop_id.clone();
-        let verdict = ask(&judge).await;
-        if evaluation.cancel.is_cancelled() {
-            return Err(EvaluationError::Aborted);
-        }
-        let decision = match verdict.choice.and_then(|text| verdict::read(&text, candidates.len())) {
-            Ok(place) => match candidates.get(place) {
-                Some(chosen) => EvaluationDecision::Selected(chosen.index),
-                None => fall_back(first, "the judge named no response".to_owned()),
-            },
-            Err(reason) => fall_back(first, reason),
+        let judge = match self.judging(&evaluation)? {
+            Judging::Decided(evaluated) => return Ok(evaluated),
+            Judging::Ask(judge) => judge,
         };
-        if let Some(reason) = decision.reason() {
-            let text = format!("warning: {reason}; response 1 is selected");
-            evaluation.emit_progress("judge-verdict", NAME, text);
-        }
-        Ok(Evaluated {
-            decision,
-            usage: verdict.usage,
-            judge_loop_id: verdict.begun.then_some(loop_id).flatten(),
-        })
+        judge.decide(ask(&judge.group_loop, &evaluation).await, &evaluation)
     }
-}
-
-fn fall_back(first: &ParallelLoopOutcome, reason: String) -> EvaluationDecision {
-    EvaluationDecision::FellBack { index: first.index, reason }
 }
 
 /// The result of a judge's loop.
@@ -166,14 +210,16 @@ struct Verdict {
     begun: bool,
 }
 
-async fn ask(judge: &Member) -> Verdict {
-    let mut driven = judge.begin().drive().await;
+async fn ask(judge: &GroupLoop, evaluation: &Evaluation<'_>) -> Verdict {
+    let (tx, cancel) = (evaluation.tx, evaluation.cancel.child_token());
+    let mut driven = judge.begin(tx, &cancel).drive().await;
     // A question of a hook is denied.
     while let Driven::Run(run) = driven {
         let Some(question) = run.questions().into_iter().next().filter(|_| run.ended().is_none()) else {
             return verdict_of(&run);
         };
-        driven = judge.answer(run, question.id, Answer::Deny { reason: NO_USER.to_owned() }).await;
+        let input = Input::Answer { question_id: question.id, answer: Judge::denial() };
+        driven = judge.resume(run, Some(input), tx, &cancel).await;
     }
     let (choice, run) = match driven {
         Driven::NotBegun(reason) => (format!("the judge could not start: {reason}"), None),
@@ -185,7 +231,7 @@ async fn ask(judge: &Member) -> Verdict {
 }
 
 fn verdict_of(run: &Run) -> Verdict {
-    let reply = run.new_messages().iter().rev().find_map(|m| m.as_assistant());
+    let reply = run.new_messages().in_memory().iter().rev().find_map(|m| m.as_assistant());
     let text = reply.filter(|r| !r.is_failed()).map(AssistantMessage::text).unwrap_or_default();
     let choice = match run.ended() {
         Some(Ended::Completed) => Ok(text),

@@ -1,11 +1,15 @@
 //! The outcome of a branch.
 
-use crate::drive::AgentContext;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::drive::{AgentContext, Driven, GroupLoop, messages_of};
 use crate::event::{Ended, LoopConfigSnapshot, Question};
 use crate::history::{History, MessageRef};
 use crate::identity::LoopId;
 use crate::message::{AssistantMessage, Usage};
-use std::fmt;
+use crate::run::{NewMessages, Run};
 
 /// The outcome of one branch.
 #[derive(Clone)]
@@ -25,8 +29,8 @@ pub struct ParallelLoopOutcome {
     /// How many of the context's first messages are those with which the branch started: all of them, unless the
     /// branch compacted its history.
     pub original_context_len: usize,
-    /// The messages of its run, including the prompts.
-    pub new_messages: Vec<MessageRef>,
+    /// The messages of its run, including the prompts. Some can be only in the store.
+    pub new_messages: NewMessages,
     /// The tokens of its turns.
     pub usage: Usage,
     /// The tokens that its tools used themselves, such as sub-agents.
@@ -49,7 +53,8 @@ impl fmt::Debug for ParallelLoopOutcome {
 }
 
 /// How a branch ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum BranchEnd {
     /// The run of the branch ended.
@@ -82,11 +87,49 @@ impl ParallelLoopOutcome {
             original_context: context.history.clone(),
             original_context_len: context.history.len(),
             context,
-            new_messages: Vec::new(),
+            new_messages: NewMessages::default(),
             usage: Usage::default(),
             tool_usage: Usage::default(),
             end,
         }
+    }
+
+    /// Returns the outcome of a branch from its run, which has ended or waits for an answer.
+    #[must_use]
+    pub fn of_run(index: usize, branch: &GroupLoop, run: Run) -> Self {
+        Self::of(index, branch, Driven::Run(Box::new(run)))
+    }
+
+    pub(crate) fn of(index: usize, branch: &GroupLoop, driven: Driven) -> Self {
+        let original = branch.context.history.clone();
+        let mut context = branch.context.clone();
+        let (end, run) = match driven {
+            Driven::NotBegun(reason) => (BranchEnd::NotBegun { reason }, None),
+            Driven::Panicked(message, run) => (BranchEnd::Panicked { message }, run),
+            Driven::Run(run) => match run.ended() {
+                Some(ended) => (BranchEnd::Ended(ended.clone()), Some(run)),
+                None => (BranchEnd::Suspended { questions: run.questions() }, Some(run)),
+            },
+        };
+        let mut outcome = Self {
+            config: branch.config.snapshot(),
+            loop_id: context.loop_id.clone().unwrap_or_else(|| "".into()),
+            ..Self::new(index, "", AgentContext::default(), end)
+        };
+        if let Some(run) = run {
+            outcome.usage = run.usage();
+            outcome.tool_usage = run.tool_usage();
+            outcome.new_messages = messages_of(&run);
+            context.history = run.history().clone();
+            if run.ended().is_none() {
+                context.suspended = Some(run);
+            }
+        }
+        let shared = context.history.shared_units(&original);
+        outcome.original_context_len = original.units().take(shared).map(|u| u.entries().len()).sum();
+        outcome.original_context = original;
+        outcome.context = context;
+        outcome
     }
 
     /// Returns whether the branch completed its work.
@@ -107,7 +150,8 @@ impl ParallelLoopOutcome {
     #[must_use]
     pub fn final_text(&self) -> Option<String> {
         let good = |m: &MessageRef| m.as_assistant().filter(|r| !r.is_failed()).cloned();
-        let text = self.new_messages.iter().rev().find_map(good).as_ref().map(AssistantMessage::text)?;
+        let text =
+            self.new_messages.in_memory().iter().rev().find_map(good).as_ref().map(AssistantMessage::text)?;
         (!text.trim().is_empty()).then_some(text)
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::NewMessages;
 use crate::budget::{BudgetRefusal, Spending};
-use crate::history::MessageRef;
 use crate::identity::{AgentId, ContinuationKind, GroupMember, LoopId, SessionId, SessionOrigin, Timestamp};
 use crate::message::Usage;
 use crate::provider::ErrorKind;
@@ -84,8 +84,10 @@ pub struct LoopConfigSnapshot {
 pub struct AgentEnd {
     /// The id of the loop.
     pub loop_id: LoopId,
-    /// The messages of this run: those of every `MessageEnd` in order, without superseded ones.
-    pub messages: Vec<MessageRef>,
+    /// The messages of this run: those of every `MessageEnd` in order, without superseded ones. Those that a compaction
+    /// removed are in memory only if no journal can read them back; see [`NewMessages`].
+    #[serde(flatten)]
+    pub messages: NewMessages,
     /// The tokens that all turns of the run used.
     pub usage: Usage,
     /// The tokens that tool calls used themselves, such as sub-agents. They are not included in `usage`.

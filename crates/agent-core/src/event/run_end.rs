@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use super::{AgentEnd, AgentEvent, Ended, Question};
+use super::{AgentEnd, AgentEvent, Ended, NewMessages, Question};
 use crate::budget::BudgetRefusal;
-use crate::history::MessageRef;
 use crate::message::{AssistantMessage, Usage};
 use crate::provider::ErrorKind;
 
@@ -44,8 +43,9 @@ pub enum RunEnd {
 #[derive(Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct RunReply {
-    /// The messages of the run in order: the prompts, the replies and the tool results.
-    pub messages: Vec<MessageRef>,
+    /// The messages of the run in order: the prompts, the replies and the tool results. As in
+    /// [`AgentEnd`](crate::AgentEnd::messages), some can be only in the store.
+    pub messages: NewMessages,
     /// The tokens that all turns of the run used, without those of sub-agents.
     pub usage: Usage,
 }
@@ -64,7 +64,7 @@ impl RunReply {
     /// Returns the last reply of the model, if there is one.
     #[must_use]
     pub fn message(&self) -> Option<&AssistantMessage> {
-        self.messages.iter().rev().find_map(|m| m.as_assistant())
+        self.messages.in_memory().iter().rev().find_map(|m| m.as_assistant())
     }
 
     /// Returns the text of the last reply; empty if the model did not reply with text.
@@ -119,7 +119,8 @@ pub enum RunFailure {
 }
 
 impl RunEnd {
-    /// Returns the end that a terminal event reports, and `None` for all other events.
+    /// Returns the end that a terminal event reports, and `None` for all other events. It is the end of the event's own
+    /// loop: in a stream with branches or sub-agents, compare [`AgentEvent::loop_id`].
     #[must_use]
     pub fn of(event: &AgentEvent) -> Option<Self> {
         match event {
@@ -129,7 +130,7 @@ impl RunEnd {
         }
     }
 
-    pub(crate) fn new(ended: &Ended, messages: Vec<MessageRef>, usage: Usage) -> Self {
+    pub(crate) fn new(ended: &Ended, messages: NewMessages, usage: Usage) -> Self {
         match ended.clone() {
             Ended::Completed => Self::Completed(RunReply { messages, usage }),
             Ended::Vetoed { reason } | Ended::TurnVetoed { reason } => {

@@ -167,7 +167,7 @@ fn runs_turns_and_messages_have_their_shapes() {
         &AgentEvent::AgentEnd(Box::new(AgentEnd {
             tool_usage: Usage::default(),
             loop_id: id(),
-            messages: vec![message()],
+            messages: vec![message()].into(),
             usage: Usage::new(1, 2, 0, 0),
             spent: None,
             ended: Ended::Completed,

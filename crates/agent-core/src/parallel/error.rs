@@ -11,6 +11,16 @@ pub enum ParallelError {
     /// No branch was given to run.
     #[error("there is no branch to run; give agent_loop_parallel at least one configuration")]
     NoBranches,
+    /// The branches are not those of the group that is resumed. No branch has started.
+    #[error(
+        "the group has {planned} branches, and {given} were given; give the branches with which it was started"
+    )]
+    OtherBranches {
+        /// The number of branches of the group.
+        planned: usize,
+        /// The number of branches that were given.
+        given: usize,
+    },
     /// A branch cannot start. No branch has started.
     #[error("branch {index} cannot start, so no branch was started: {source}")]
     Branch {
@@ -48,7 +58,7 @@ impl ParallelError {
     #[must_use]
     pub fn outcomes(&self) -> &[ParallelLoopOutcome] {
         match self {
-            Self::NoBranches | Self::Branch { .. } => &[],
+            Self::NoBranches | Self::OtherBranches { .. } | Self::Branch { .. } => &[],
             Self::Aborted { outcomes }
             | Self::Evaluation { outcomes, .. }
             | Self::Journal { outcomes, .. } => outcomes,

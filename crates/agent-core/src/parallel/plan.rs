@@ -1,4 +1,4 @@
-//! Prepares branches, runs them concurrently, and selects one.
+//! Prepares the loops of a group, and drives the group in this process.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -7,73 +7,137 @@ use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
-use super::Branch;
 use super::error::ParallelError;
-use super::result::{ParallelLoopResult, ParallelUsage};
-use crate::drive::{
-    AgentContext, AgentLoopConfig, Driven, Driving, EventSender, LoopError, Member, messages_of, panic_text,
-};
+use super::result::ParallelLoopResult;
+use super::{Branch, Group, GroupEnd, GroupInput, GroupStep};
+use crate::budget::Budget;
+use crate::drive::{AgentContext, AgentLoopConfig, Driving, EventSender, GroupLoop, LoopError, panic_text};
+use crate::environment::Environment;
 use crate::evaluation::{
-    Announced, BranchEnd, Evaluated, Evaluation, EvaluationError, EvaluationStrategy, ParallelGroup,
-    ParallelLoopOutcome,
+    Evaluated, Evaluation, EvaluationError, EvaluationStrategy, GroupSetup, ParallelLoopOutcome,
 };
-use crate::event::ParallelLoopEnd;
+use crate::event::{AgentEvent, ParallelLoopEnd};
 use crate::history::{Entry, History};
-use crate::identity::{ContinuationKind, GroupRole};
+use crate::identity::{ContinuationKind, GroupRole, Timestamp};
+use crate::journal::{GroupEntry, Journal, JournalError};
 use crate::message::AgentMessage;
 
-/// The branches to run and their shared context.
-pub(crate) struct Plan {
-    pub(crate) base: AgentContext,
-    pub(crate) prompts: Vec<AgentMessage>,
-    pub(crate) branches: Vec<Branch>,
+/// What a driver needs to perform the steps of a [`Group`]: its setup, and the loops of its branches.
+/// Another process derives the same loops with [`resume`](Self::resume). `docs/guides/own-driver.md` contains a driver.
+#[derive(Debug)]
+pub struct GroupPlan {
+    pub(crate) setup: GroupSetup,
+    loops: Vec<GroupLoop>,
+    pub(crate) environment: Arc<dyn Environment>,
 }
 
-/// Branches that are ready to start.
-pub(crate) struct Prepared {
-    pub(crate) group: ParallelGroup,
-    pub(crate) members: Vec<Member>,
-    prompts: Vec<AgentMessage>,
-}
-
-impl Plan {
-    /// Checks that every branch can start, and assigns loop ids. Each branch gets a child token of `cancel`.
-    pub(crate) fn prepare(
-        self,
-        cancel: &CancellationToken,
-        tx: &EventSender,
-    ) -> Result<Prepared, ParallelError> {
-        let Self { mut base, prompts, branches } = self;
-        let Some(first) = branches.first() else { return Err(ParallelError::NoBranches) };
-        let env = Arc::clone(&first.config.services.environment);
+impl GroupPlan {
+    /// Plans a group that has not started. Its id is random; missing ids of the session and the agent are created.
+    ///
+    /// # Errors
+    /// Returns an error if there is no branch, or if one cannot start.
+    pub fn new(
+        prompts: &[AgentMessage],
+        mut base: AgentContext,
+        branches: Vec<Branch>,
+    ) -> Result<Self, ParallelError> {
+        let env = environment(&branches)?;
         let agent_id = base.agent_id.get_or_insert_with(|| env.random_id().into()).clone();
         let session_id = base.session_id.get_or_insert_with(|| env.random_id().into()).clone();
-        let parent = base.loop_id.take().or_else(|| base.parent_loop_id.take());
-        let tag = env.now().to_rfc3339();
-        let mut group = ParallelGroup::new(session_id, agent_id, parent, env);
-        let mut members = Vec::with_capacity(branches.len());
-        for (index, branch) in branches.into_iter().enumerate() {
+        let mut setup = GroupSetup::random(session_id, agent_id, &*env);
+        setup.parent_loop_id = base.loop_id.take().or_else(|| base.parent_loop_id.take());
+        let ids = branches.iter().enumerate();
+        setup.loop_ids = ids.map(|(index, b)| setup.branch_id(&b.config.config_segment(), index)).collect();
+        Self::resume(setup, prompts, base, branches)
+    }
+
+    /// Plans the loops of a group that has started, with the context, the prompts and the branches of its start. The
+    /// ids are those of the setup.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`new`](Self::new), and an error if the number of branches differs from the setup's.
+    pub fn resume(
+        setup: GroupSetup,
+        prompts: &[AgentMessage],
+        mut base: AgentContext,
+        branches: Vec<Branch>,
+    ) -> Result<Self, ParallelError> {
+        let environment = environment(&branches)?;
+        let (planned, given) = (setup.loop_ids.len(), branches.len());
+        if planned != given {
+            return Err(ParallelError::OtherBranches { planned, given });
+        }
+        base.agent_id = Some(setup.agent_id.clone());
+        base.session_id = Some(setup.session_id.clone());
+        base.parent_loop_id.clone_from(&setup.parent_loop_id);
+        let tag = setup.requested.to_rfc3339();
+        base.continuation_kind = Some(ContinuationKind::Branch { tag });
+        let mut loops = Vec::with_capacity(branches.len());
+        for (index, (branch, loop_id)) in branches.into_iter().zip(&setup.loop_ids).enumerate() {
             let Branch { config, tools, system_prompt, history, prompts: own } = branch;
             let mut context = base.clone();
             context.tools = tools.unwrap_or(context.tools);
             context.system_prompt = system_prompt.unwrap_or(context.system_prompt);
             context.history = history.unwrap_or(context.history);
-            let prompts = own.unwrap_or_else(|| prompts.clone());
+            let prompts = own.unwrap_or_else(|| prompts.to_vec());
             let checked = check(&context, &prompts).and_then(|()| Ok(config.check_budget()?));
             checked.map_err(|source| ParallelError::Branch { index, source })?;
-            let loop_id = group.branch_id(&config.config_segment(), index);
             context.loop_id = Some(loop_id.clone());
-            context.parent_loop_id.clone_from(&group.parent_loop_id);
-            context.continuation_kind = Some(ContinuationKind::Branch { tag: tag.clone() });
-            context.group = Some(group.member(GroupRole::Branch { index }));
-            group.loop_ids.push(loop_id);
-            group.write_to(config.services.journal.as_ref());
-            let (tx, cancel) = (tx.clone(), cancel.child_token());
-            members.push(Member { context, config: Arc::new(config), prompts, tx, cancel });
+            context.group = Some(setup.member(GroupRole::Branch { index }));
+            loops.push(GroupLoop { context, config: Arc::new(config), prompts });
         }
-        let prompts = members.first().map(|m| m.prompts.clone()).unwrap_or_default();
-        Ok(Prepared { group, members, prompts })
+        Ok(Self { setup, loops, environment })
     }
+
+    /// Returns the setup with which [`Group::start`] starts the group.
+    #[must_use]
+    pub fn setup(&self) -> &GroupSetup {
+        &self.setup
+    }
+
+    /// Returns the loops of the branches, in order.
+    #[must_use]
+    pub fn loops(&self) -> &[GroupLoop] {
+        &self.loops
+    }
+
+    /// Returns the time of the first branch's environment, which is the time of the group's events.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.environment.now()
+    }
+
+    /// Returns what a strategy evaluates. The strategy sends its events, with those of a judge, to `tx`.
+    #[must_use]
+    pub fn evaluation<'a>(
+        &'a self,
+        outcomes: &'a [ParallelLoopOutcome],
+        tx: &'a EventSender,
+        cancel: &'a CancellationToken,
+    ) -> Evaluation<'a> {
+        let services = || self.loops.iter().map(|l| &l.config.services);
+        let budget: Option<&Budget> = services().find_map(|s| s.budget.as_ref());
+        let journal = services().find_map(|s| s.journal.as_ref());
+        let prompts = self.loops.first().map_or(&[][..], |l| &l.prompts);
+        let (group, environment) = (&self.setup, &self.environment);
+        Evaluation { prompts, outcomes, group, environment, journal, budget, tx, cancel }
+    }
+
+    /// Returns the journals of the branches, each once.
+    fn journals(&self) -> Vec<Arc<dyn Journal>> {
+        let mut journals: Vec<Arc<dyn Journal>> = Vec::new();
+        for journal in self.loops.iter().filter_map(|l| l.config.services.journal.as_ref()) {
+            if !journals.iter().any(|known| Arc::ptr_eq(known, journal)) {
+                journals.push(Arc::clone(journal));
+            }
+        }
+        journals
+    }
+}
+
+fn environment(branches: &[Branch]) -> Result<Arc<dyn Environment>, ParallelError> {
+    let first = branches.first().ok_or(ParallelError::NoBranches)?;
+    Ok(Arc::clone(&first.config.services.environment))
 }
 
 /// Performs the checks of [`agent_loop`](crate::agent_loop) and [`agent_loop_continue`](crate::agent_loop_continue).
@@ -87,7 +151,26 @@ fn check(context: &AgentContext, prompts: &[AgentMessage]) -> Result<(), LoopErr
     if prompts.is_empty() { context.check_continues() } else { Ok(()) }
 }
 
+/// A planned group with the receiver and the token of each branch.
+pub(crate) struct Prepared {
+    pub(crate) plan: GroupPlan,
+    pub(crate) outputs: Vec<(EventSender, CancellationToken)>,
+}
+
+/// A group that has ended, with the outcomes of its branches and the error of its strategy.
+struct Driven {
+    group: Group,
+    outcomes: Vec<ParallelLoopOutcome>,
+    failed: Option<EvaluationError>,
+}
+
 impl Prepared {
+    /// Gives each branch a child token of `cancel`.
+    pub(crate) fn new(plan: GroupPlan, tx: &EventSender, cancel: &CancellationToken) -> Self {
+        let outputs = plan.loops.iter().map(|_| (tx.clone(), cancel.child_token())).collect();
+        Self { plan, outputs }
+    }
+
     /// Runs the branches and lets the strategy select one.
     pub(crate) async fn run_and_select(
         self,
@@ -95,171 +178,198 @@ impl Prepared {
         tx: &EventSender,
         cancel: &CancellationToken,
     ) -> Result<ParallelLoopResult, ParallelError> {
-        let Self { group, members, prompts } = self;
-        let unwritten = |source| ParallelError::Journal { source, outcomes: Vec::new() };
-        let announced = group.announce(tx).await.map_err(unwritten)?;
-        let outcomes = run_all(&members).await;
-        if cancel.is_cancelled() {
-            return abort(&group, announced, outcomes).await;
-        }
-        let budget = members.iter().find_map(|m| m.config.services.budget.as_ref());
-        let evaluation =
-            Evaluation { prompts: &prompts, outcomes: &outcomes, group: &group, budget, tx, cancel };
-        let selected = match evaluate(strategy, evaluation).await {
-            Ok(evaluated) => Ok(evaluated),
-            Err(_) if cancel.is_cancelled() => return abort(&group, announced, outcomes).await,
-            Err(error) => Err(error),
+        let Driven { group, mut outcomes, failed } = self.drive(Some(strategy), tx, cancel).await?;
+        let source = match group.ended().cloned() {
+            Some(GroupEnd::Selected { evaluated }) if evaluated.decision.index() < outcomes.len() => {
+                return Ok(ParallelLoopResult {
+                    group_id: group.setup().group_id.clone(),
+                    selected: outcomes.remove(evaluated.decision.index()),
+                    others: outcomes,
+                    usage: group.usage(),
+                    decision: evaluated.decision,
+                    judge_loop_id: evaluated.judge_loop_id,
+                });
+            }
+            Some(GroupEnd::Aborted {}) => return Err(ParallelError::Aborted { outcomes }),
+            Some(GroupEnd::OutOfRange { index, branches }) => EvaluationError::OutOfRange { index, branches },
+            other => {
+                let reason = || other.and_then(|end| end.reason()).unwrap_or_default();
+                failed.unwrap_or_else(|| EvaluationError::Failed(reason().into()))
+            }
         };
-        let end = match &selected {
-            Ok(evaluated) => ParallelLoopEnd {
-                selected_loop_id: outcomes.get(evaluated.decision.index()).map(|o| o.loop_id.clone()),
-                selected_config_index: Some(evaluated.decision.index()),
-                evaluation_usage: evaluated.usage,
-                judge_loop_id: evaluated.judge_loop_id.clone(),
-                ..group.end(evaluated.decision.reason().map(str::to_owned))
-            },
-            Err(error) => group.end(Some(error.to_string())),
-        };
-        if let Err(source) = announced.close(end).await {
-            return Err(ParallelError::Journal { source, outcomes });
-        }
-        match selected {
-            Ok(evaluated) => Ok(result(&group, outcomes, evaluated)?),
-            Err(source) => Err(ParallelError::Evaluation { source, outcomes }),
-        }
-    }
-
-    /// Returns the end to journal when an agent adopts a branch of a group that ended without a selection.
-    pub(crate) fn selection(
-        outcome: &ParallelLoopOutcome,
-        index: Option<usize>,
-        config: &AgentLoopConfig,
-    ) -> Option<ParallelLoopEnd> {
-        let context = &outcome.context;
-        let (group, session) = (context.group.as_ref()?.group_id.clone(), context.session_id.clone()?);
-        Some(ParallelLoopEnd {
-            selected_loop_id: Some(outcome.loop_id.clone()),
-            selected_config_index: index,
-            ..ParallelLoopEnd::new(group, session, config.services.environment.now())
-        })
-    }
-
-    /// Returns the end to journal when the selected branch was not adopted.
-    pub(crate) fn not_adopted(
-        result: &ParallelLoopResult,
-        config: &AgentLoopConfig,
-    ) -> Option<ParallelLoopEnd> {
-        let (group, session) = (result.group_id.clone(), result.selected.context.session_id.clone()?);
-        let selected = &result.selected.loop_id;
-        Some(ParallelLoopEnd {
-            evaluation_usage: result.usage.evaluation,
-            judge_loop_id: result.judge_loop_id.clone(),
-            reason: Some(format!(
-                "branch {selected} was selected and not adopted: the conversation had changed"
-            )),
-            ..ParallelLoopEnd::new(group, session, config.services.environment.now())
-        })
+        Err(ParallelError::Evaluation { source, outcomes })
     }
 
     /// Runs the branches without selecting one.
-    pub(crate) async fn run(self, tx: &EventSender) -> Result<Vec<ParallelLoopOutcome>, ParallelError> {
-        let unwritten = |source| ParallelError::Journal { source, outcomes: Vec::new() };
-        let announced = self.group.announce(tx).await.map_err(unwritten)?;
-        let outcomes = run_all(&self.members).await;
-        match announced.close(self.group.end(None)).await {
-            Ok(()) => Ok(outcomes),
-            Err(source) => Err(ParallelError::Journal { source, outcomes }),
+    pub(crate) async fn run(
+        mut self,
+        tx: &EventSender,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<ParallelLoopOutcome>, ParallelError> {
+        self.plan.setup.selects = false;
+        Ok(self.drive(None, tx, cancel).await?.outcomes)
+    }
+
+    /// Performs the steps of the group until it ends.
+    async fn drive(
+        self,
+        strategy: Option<&dyn EvaluationStrategy>,
+        tx: &EventSender,
+        cancel: &CancellationToken,
+    ) -> Result<Driven, ParallelError> {
+        let (mut outcomes, mut failed) = (Vec::new(), None);
+        let mut open = match Open::start(&self.plan, tx).await {
+            Ok(open) => open,
+            Err(source) => return Err(ParallelError::Journal { source, outcomes }),
+        };
+        loop {
+            let inputs: Vec<GroupInput> = match open.group.next() {
+                GroupStep::RunBranches { .. } => {
+                    outcomes = self.run_all().await;
+                    outcomes.iter().map(GroupInput::from).collect()
+                }
+                GroupStep::Evaluate { .. } => {
+                    let evaluated = match strategy {
+                        Some(strategy) => {
+                            evaluate(strategy, self.plan.evaluation(&outcomes, tx, cancel)).await
+                        }
+                        None => Err(EvaluationError::NoCandidate),
+                    };
+                    vec![match evaluated {
+                        Ok(evaluated) => GroupInput::Evaluated { evaluated },
+                        Err(error) => {
+                            let reason = error.to_string();
+                            failed = Some(error);
+                            GroupInput::EvaluationFailed { reason }
+                        }
+                    }]
+                }
+                GroupStep::Done(_) => break,
+            };
+            let abort = cancel.is_cancelled().then_some(GroupInput::Abort {});
+            for input in abort.into_iter().chain(inputs) {
+                if let Err(source) = open.apply(input).await {
+                    return Err(ParallelError::Journal { source, outcomes });
+                }
+            }
+        }
+        Ok(Driven { group: open.group.clone(), outcomes, failed })
+    }
+
+    /// Prepares all branches before it drives the first, so that each one emits an end even if another one fails.
+    async fn run_all(&self) -> Vec<ParallelLoopOutcome> {
+        let begin =
+            |(of, (tx, cancel)): (&GroupLoop, &(EventSender, CancellationToken))| of.begin(tx, cancel);
+        let driving: Vec<Driving> = self.plan.loops.iter().zip(&self.outputs).map(begin).collect();
+        let driven = join_all(driving.into_iter().map(Driving::drive)).await;
+        let outcome = |(index, (of, driven))| ParallelLoopOutcome::of(index, of, driven);
+        self.plan.loops.iter().zip(driven).enumerate().map(outcome).collect()
+    }
+}
+
+/// A group that is being driven. Dropping it before its end emits an end without a selection.
+struct Open<'a> {
+    group: Group,
+    plan: &'a GroupPlan,
+    journals: Vec<Arc<dyn Journal>>,
+    tx: &'a EventSender,
+    /// The events that have not been delivered because they are not recorded yet.
+    events: Vec<AgentEvent>,
+}
+
+impl<'a> Open<'a> {
+    /// Starts the group, and records and delivers its start. Without a record, nothing has started.
+    async fn start(plan: &'a GroupPlan, tx: &'a EventSender) -> Result<Self, JournalError> {
+        let (mut events, journals) = (Vec::new(), plan.journals());
+        let group = Group::start(plan.setup.clone(), plan.now(), &mut events);
+        record(plan, &journals, &events).await?;
+        events.drain(..).for_each(|event| tx.send_numbered(group.numbered(event)));
+        Ok(Self { group, plan, journals, tx, events })
+    }
+
+    /// Applies an input, records its events, and delivers them even if they could not be recorded.
+    async fn apply(&mut self, input: GroupInput) -> Result<(), JournalError> {
+        let now = self.plan.now();
+        if let Err(misplaced) = self.group.apply(now, input, &mut self.events) {
+            // The built-in driver applies what the group waits for; anything else is an error of the library.
+            return Err(JournalError::new(misplaced.to_string(), Some(Box::new(misplaced))));
+        }
+        let recorded = record(self.plan, &self.journals, &self.events).await;
+        self.deliver();
+        recorded
+    }
+
+    fn deliver(&mut self) {
+        self.events.drain(..).for_each(|event| self.tx.send_numbered(self.group.numbered(event)));
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if self.group.ended().is_none() {
+            let reason = "the task that ran the branches was dropped".to_owned();
+            let dropped = GroupInput::Interrupted { reason };
+            let applied = self.group.apply(self.plan.now(), dropped, &mut self.events);
+            debug_assert!(applied.is_ok(), "an open group accepts its interruption");
+        }
+        self.deliver();
+    }
+}
+
+async fn record(
+    plan: &GroupPlan,
+    journals: &[Arc<dyn Journal>],
+    events: &[AgentEvent],
+) -> Result<(), JournalError> {
+    for event in events {
+        for journal in journals {
+            journal.append_group(GroupEntry::new(plan.now(), event)).await?;
         }
     }
+    Ok(())
 }
 
-/// Prepares all branches before it drives the first, so that each one emits an end even if another one fails.
-async fn run_all(members: &[Member]) -> Vec<ParallelLoopOutcome> {
-    let driving: Vec<Driving> = members.iter().map(Member::begin).collect();
-    let driven = join_all(driving.into_iter().map(Driving::drive)).await;
-    let outcome = |(index, (member, driven))| outcome(index, member, driven);
-    members.iter().zip(driven).enumerate().map(outcome).collect()
-}
-
-async fn abort(
-    group: &ParallelGroup,
-    announced: Announced<'_>,
-    outcomes: Vec<ParallelLoopOutcome>,
-) -> Result<ParallelLoopResult, ParallelError> {
-    match announced.close(group.end(Some("the branches were aborted".to_owned()))).await {
-        Ok(()) => Err(ParallelError::Aborted { outcomes }),
-        Err(source) => Err(ParallelError::Journal { source, outcomes }),
-    }
-}
-
-/// Calls the strategy and checks that it selected an existing branch.
+/// Calls the strategy. After a cancellation it gets the grace period to return.
 async fn evaluate(
     strategy: &dyn EvaluationStrategy,
     evaluation: Evaluation<'_>,
 ) -> Result<Evaluated, EvaluationError> {
-    let (cancel, branches) = (evaluation.cancel, evaluation.outcomes.len());
-    let env = Arc::clone(&evaluation.group.environment);
-    let evaluation = AssertUnwindSafe(async { strategy.evaluate(evaluation).await }).catch_unwind();
+    let (cancel, environment) = (evaluation.cancel, evaluation.environment);
+    let evaluated = AssertUnwindSafe(async { strategy.evaluate(evaluation).await }).catch_unwind();
     let timed_out = async {
         cancel.cancelled().await;
-        env.sleep(crate::run::GRACE).await;
+        environment.sleep(crate::run::GRACE).await;
     };
-    let evaluated = tokio::select! {
+    tokio::select! {
         biased;
-        evaluated = evaluation => evaluated.unwrap_or_else(|p| Err(EvaluationError::Panicked(panic_text(&*p)))),
+        evaluated = evaluated => evaluated.unwrap_or_else(|p| Err(EvaluationError::Panicked(panic_text(&*p)))),
         () = timed_out => Err(EvaluationError::Aborted),
-    }?;
-    match evaluated.decision.index() {
-        index if index < branches => Ok(evaluated),
-        index => Err(EvaluationError::OutOfRange { index, branches }),
     }
 }
 
-fn outcome(index: usize, member: &Member, driven: Driven) -> ParallelLoopOutcome {
-    let original = member.context.history.clone();
-    let mut context = member.context.clone();
-    let (end, run) = match driven {
-        Driven::NotBegun(reason) => (BranchEnd::NotBegun { reason }, None),
-        Driven::Panicked(message, run) => (BranchEnd::Panicked { message }, run),
-        Driven::Run(run) => match run.ended() {
-            Some(ended) => (BranchEnd::Ended(ended.clone()), Some(run)),
-            None => (BranchEnd::Suspended { questions: run.questions() }, Some(run)),
-        },
-    };
-    let mut outcome = ParallelLoopOutcome {
-        config: member.config.snapshot(),
-        loop_id: context.loop_id.clone().unwrap_or_else(|| "".into()),
-        ..ParallelLoopOutcome::new(index, "", AgentContext::default(), end)
-    };
-    if let Some(run) = run {
-        outcome.usage = run.usage();
-        outcome.tool_usage = run.tool_usage();
-        outcome.new_messages = messages_of(&run);
-        context.history = run.history().clone();
-        if run.ended().is_none() {
-            context.suspended = Some(run);
-        }
-    }
-    let shared = context.history.shared_units(&original);
-    outcome.original_context_len = original.units().take(shared).map(|u| u.entries().len()).sum();
-    outcome.original_context = original;
-    outcome.context = context;
-    outcome
+/// Returns the end to journal when an agent adopts a branch of a group that ended without a selection.
+pub(crate) fn selection(
+    outcome: &ParallelLoopOutcome,
+    index: Option<usize>,
+    config: &AgentLoopConfig,
+) -> Option<ParallelLoopEnd> {
+    let context = &outcome.context;
+    let (group, session) = (context.group.as_ref()?.group_id.clone(), context.session_id.clone()?);
+    Some(ParallelLoopEnd {
+        selected_loop_id: Some(outcome.loop_id.clone()),
+        selected_config_index: index,
+        ..ParallelLoopEnd::new(group, session, config.services.environment.now())
+    })
 }
 
-fn result(
-    group: &ParallelGroup,
-    mut outcomes: Vec<ParallelLoopOutcome>,
-    evaluated: Evaluated,
-) -> Result<ParallelLoopResult, ParallelError> {
-    let Evaluated { decision, usage, judge_loop_id } = evaluated;
-    let usage = ParallelUsage::of(&outcomes, usage);
-    let index = decision.index();
-    if index >= outcomes.len() {
-        let source = EvaluationError::OutOfRange { index, branches: outcomes.len() };
-        return Err(ParallelError::Evaluation { source, outcomes });
-    }
-    let selected = outcomes.remove(index);
-    let group_id = group.group_id.clone();
-    Ok(ParallelLoopResult { group_id, selected, others: outcomes, decision, usage, judge_loop_id })
+/// Returns the end to journal when the selected branch was not adopted.
+pub(crate) fn not_adopted(result: &ParallelLoopResult, config: &AgentLoopConfig) -> Option<ParallelLoopEnd> {
+    let (group, session) = (result.group_id.clone(), result.selected.context.session_id.clone()?);
+    let selected = &result.selected.loop_id;
+    Some(ParallelLoopEnd {
+        evaluation_usage: result.usage.evaluation,
+        judge_loop_id: result.judge_loop_id.clone(),
+        reason: Some(format!("branch {selected} was selected and not adopted: the conversation had changed")),
+        ..ParallelLoopEnd::new(group, session, config.services.environment.now())
+    })
 }

@@ -56,13 +56,6 @@ pub struct ParallelUsage {
 }
 
 impl ParallelUsage {
-    pub(super) fn of(outcomes: &[ParallelLoopOutcome], evaluation: Usage) -> Self {
-        let sum = |part: fn(&ParallelLoopOutcome) -> &Usage| {
-            outcomes.iter().fold(Usage::default(), |sum, o| sum.combine(part(o)))
-        };
-        Self { branches: sum(|o| &o.usage), tools: sum(|o| &o.tool_usage), evaluation }
-    }
-
     /// Returns the sum of the three parts.
     #[must_use]
     pub fn total(&self) -> Usage {

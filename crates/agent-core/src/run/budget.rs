@@ -130,7 +130,8 @@ fn refuse(run: &mut Run, refusal: Box<BudgetRefusal>, retry: Option<Retry>, out:
         stop(run, refusal, retry, out);
         return;
     }
-    let id = QuestionId::from(format!("budget-{}.{}", run.turn.index, run.turn.attempt));
+    let prefix = &run.setup.question_prefix;
+    let id = QuestionId::from(format!("{prefix}budget-{}.{}", run.turn.index, run.turn.attempt));
     let text = format!("{refusal}. Raise it and continue?");
     let question = Question { id, text: sentence(&text), call: None, budget: Some(refusal) };
     run.emit_question(&question, out);

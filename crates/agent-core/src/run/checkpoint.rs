@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::budget::BudgetState;
+use super::child::PendingChild;
 use super::input::ToolChange;
 use super::open_calls::{CallOutcome, OpenCalls, Slot, Stage};
 use super::queues::Queues;
@@ -46,6 +47,8 @@ pub struct RunCheckpoint {
     budget: BudgetState,
     turn: Turn,
     phase: Phase<CallsCheckpoint>,
+    #[serde(default, skip_serializing_if = "super::child::is_zero")]
+    answers: u64,
 }
 
 /// Shows figures, without the messages.
@@ -84,6 +87,8 @@ struct SlotCheckpoint {
         deserialize_with = "super::explicit_null::field"
     )]
     pending_arguments: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    child: Option<Box<PendingChild>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     closed: Option<OutcomeCheckpoint>,
 }
@@ -124,6 +129,7 @@ impl RunCheckpoint {
             budget: run.budget.clone(),
             turn: run.turn.clone(),
             phase,
+            answers: run.answers,
         }
     }
 
@@ -138,7 +144,7 @@ impl RunCheckpoint {
             setup,
             now: self.now,
             history: fold.history().clone(),
-            new_messages: Arc::new(fold.new_messages().to_vec()),
+            new_messages: fold.new_messages().to_vec().into(),
             prompts: self.prompts,
             queues: self.queues,
             tracker: self.tracker,
@@ -149,6 +155,8 @@ impl RunCheckpoint {
             budget: self.budget,
             turn: self.turn,
             phase,
+            emitted: fold.event_count(),
+            answers: self.answers,
         })
     }
 }
@@ -195,7 +203,7 @@ impl CallsCheckpoint {
         }
         let mut slots = Vec::with_capacity(calls.len());
         for (call, slot) in calls.into_iter().zip(self.slots.iter().cloned()) {
-            let SlotCheckpoint { stage, started, forced, pending_arguments, closed } = slot;
+            let SlotCheckpoint { stage, started, forced, pending_arguments, child, closed } = slot;
             let closed = match closed {
                 None => None,
                 Some(OutcomeCheckpoint { at, tokens, change }) => {
@@ -205,7 +213,7 @@ impl CallsCheckpoint {
                     Some(CallOutcome { result, duration_ms, tokens, at, change })
                 }
             };
-            slots.push(Slot { call, stage, started, forced, pending_arguments, closed });
+            slots.push(Slot { call, stage, started, forced, pending_arguments, child, closed });
         }
         Ok(OpenCalls {
             reply: open.reply.clone(),
@@ -225,6 +233,7 @@ impl From<&Slot> for SlotCheckpoint {
             started: slot.started,
             forced: slot.forced,
             pending_arguments: slot.pending_arguments.clone(),
+            child: slot.child.clone(),
             closed: slot.closed.as_ref().map(|c| OutcomeCheckpoint {
                 at: c.at,
                 tokens: c.tokens,

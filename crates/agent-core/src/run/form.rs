@@ -8,13 +8,11 @@ mod tests;
 
 use std::fmt;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::{AppliedInput, Misplaced, Run};
 use crate::event::AgentEvent;
 use crate::identity::Timestamp;
-use crate::tagged::{self, Tagged};
 
 /// The form of the JSON of a [`Run`] and of its inputs that this version writes and reads. A version that changes the
 /// form in a way that others would misread has a higher number.
@@ -83,7 +81,7 @@ pub struct FormError {
     pub supported: u32,
 }
 
-/// The error of a [`Checkpoint`] or a [`Recorded`] that cannot be read.
+/// The error of a [`Checkpoint`], a [`Recorded`] or a [`GroupCheckpoint`](crate::parallel::GroupCheckpoint) that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -167,61 +165,44 @@ impl Recorded {
     }
 }
 
-impl Tagged for Checkpoint {
-    const TAG: &'static str = "form";
-    type Tag = u32;
+/// Lets a document with a form and these fields be read, and refuses every other form before the fields are read.
+macro_rules! read_with_form {
+    ($document:ident { $($field:ident: $type:ty),+ }) => {
+        impl $crate::tagged::Tagged for $document {
+            const TAG: &'static str = "form";
+            type Tag = u32;
 
-    fn read<'de, D: Deserializer<'de>>(form: u32, fields: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Body {
-            run: Run,
+            fn read<'de, D: serde::Deserializer<'de>>(form: u32, fields: D) -> Result<Self, D::Error> {
+                #[derive(serde::Deserialize)]
+                #[serde(deny_unknown_fields)]
+                struct Body {
+                    $($field: $type,)+
+                }
+                $crate::run::form::check(Some(form)).map_err(serde::de::Error::custom)?;
+                let Body { $($field),+ } = serde::Deserialize::deserialize(fields)?;
+                Ok(Self { form, $($field),+ })
+            }
+
+            fn missing() -> String {
+                $crate::run::form::FormError { found: None, supported: $crate::run::FORM }.to_string()
+            }
         }
-        check(Some(form)).map_err(D::Error::custom)?;
-        let Body { run } = Body::deserialize(fields)?;
-        Ok(Self { form, run })
-    }
 
-    fn missing() -> String {
-        FormError { found: None, supported: FORM }.to_string()
-    }
-}
-
-impl Tagged for Recorded {
-    const TAG: &'static str = "form";
-    type Tag = u32;
-
-    fn read<'de, D: Deserializer<'de>>(form: u32, fields: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Body {
-            now: Timestamp,
-            inputs: Vec<AppliedInput>,
+        impl<'de> serde::Deserialize<'de> for $document {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::tagged::deserialize(deserializer)
+            }
         }
-        check(Some(form)).map_err(D::Error::custom)?;
-        let Body { now, inputs } = Body::deserialize(fields)?;
-        Ok(Self { form, now, inputs })
-    }
-
-    fn missing() -> String {
-        Checkpoint::missing()
-    }
+    };
 }
 
-impl<'de> Deserialize<'de> for Checkpoint {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        tagged::deserialize(deserializer)
-    }
-}
+pub(crate) use read_with_form;
 
-impl<'de> Deserialize<'de> for Recorded {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        tagged::deserialize(deserializer)
-    }
-}
+read_with_form!(Checkpoint { run: Run });
+read_with_form!(Recorded { now: Timestamp, inputs: Vec<AppliedInput> });
 
 /// Reads a document. The form of one that cannot be read is the first thing to report about it.
-fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, ReadError> {
+pub(crate) fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, ReadError> {
     #[derive(Deserialize)]
     struct Head {
         form: Option<u32>,
@@ -232,6 +213,6 @@ fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, ReadError> {
     })
 }
 
-fn check(found: Option<u32>) -> Result<(), FormError> {
+pub(crate) fn check(found: Option<u32>) -> Result<(), FormError> {
     if found == Some(FORM) { Ok(()) } else { Err(FormError { found, supported: FORM }) }
 }

@@ -16,11 +16,12 @@ pub(super) fn decided(run: &mut Run, verdict: GateVerdict, out: &mut Vec<AgentEv
         GateVerdict::Allow => pass(run, gate, out),
         GateVerdict::Deny(reason) => veto(run, gate, reason, out),
         GateVerdict::Ask(text) => {
+            let prefix = &run.setup.question_prefix;
             let id = match gate {
-                GateAt::Loop | GateAt::Input => QuestionId::from("loop"),
-                GateAt::Turn => QuestionId::from(format!("turn-{}", run.turn.index)),
+                GateAt::Loop | GateAt::Input => format!("{prefix}loop"),
+                GateAt::Turn => format!("{prefix}turn-{}", run.turn.index),
             };
-            let question = Question { id, text, call: None, budget: None };
+            let question = Question { id: QuestionId::from(id), text, call: None, budget: None };
             run.emit_question(&question, out);
             run.phase = Phase::GateAsked { gate, question };
         }

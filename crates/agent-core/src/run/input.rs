@@ -4,6 +4,7 @@ mod tool;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::child::SuspendedChild;
 use super::queues::{QueueKind, QueueMode, Queued};
 use crate::budget::{BudgetRefusal, BudgetSnapshot, Spending};
 use crate::event::Answer;
@@ -105,6 +106,13 @@ pub enum Input {
         /// The outcome of the call.
         outcome: Box<ToolOutcome>,
     },
+    /// The child loop to which a running call is delegated waits for answers, and the call waits with it.
+    ChildSuspended {
+        /// The id of the call.
+        id: ToolCallId,
+        /// The questions of the child, and its run if no journal has it.
+        child: Box<SuspendedChild>,
+    },
     /// The changes of a hook to the result of a call that ran. Requested only if [`Gates::after_tool`](super::Gates)
     /// is set.
     ToolReviewed {
@@ -168,6 +176,7 @@ impl Input {
             Self::QueuesRead => "queues_read",
             Self::ToolBegan { .. } => "tool_began",
             Self::ToolEnded { .. } => "tool_ended",
+            Self::ChildSuspended { .. } => "child_suspended",
             Self::ToolReviewed { .. } => "tool_reviewed",
             Self::Compacted { .. } => "compacted",
             Self::CompactionFailed { .. } => "compaction_failed",
@@ -357,9 +366,9 @@ impl From<&ProviderError> for Failure {
     }
 }
 
-/// The error of an input that the run does not expect. The run is unchanged.
+/// The error of an input that a run or a group does not expect. It is unchanged.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("the run does not accept the input {input} now: {reason}")]
+#[error("the input {input} is not accepted now: {reason}")]
 #[non_exhaustive]
 pub struct Misplaced {
     /// The name of the input.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::child::PendingChild;
 use super::input::ToolChange;
 use super::step::{CallStage, PendingCall, Step};
 use crate::event::{Question, ToolExecutionEnd};
@@ -45,6 +46,9 @@ pub(super) struct Slot {
         deserialize_with = "super::explicit_null::field"
     )]
     pub(super) pending_arguments: Option<Value>,
+    /// The child loop to which the call is delegated, once it has been suspended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) child: Option<Box<PendingChild>>,
     pub(super) closed: Option<CallOutcome>,
 }
 
@@ -54,6 +58,8 @@ pub(super) enum Stage {
     Asked(Question),
     Approved(#[serde(with = "super::explicit_null")] Option<Value>),
     Began(#[serde(with = "super::explicit_null")] Option<Value>),
+    /// The child loop of the call is suspended.
+    Waiting(#[serde(with = "super::explicit_null")] Option<Value>),
     Ended,
     Closed,
 }
@@ -94,6 +100,7 @@ impl OpenCalls {
                 started: false,
                 forced: false,
                 pending_arguments: None,
+                child: None,
                 closed: None,
             })
             .collect();
@@ -105,10 +112,16 @@ impl OpenCalls {
     }
 
     pub(super) fn questions(&self) -> impl Iterator<Item = &Question> {
-        self.slots.iter().filter_map(|s| match &s.stage {
-            Stage::Asked(question) => Some(question),
-            _ => None,
+        self.slots.iter().flat_map(|s| {
+            let own = if let Stage::Asked(question) = &s.stage { Some(question) } else { None };
+            own.into_iter().chain(s.child.iter().flat_map(|child| &child.questions))
         })
+    }
+
+    /// Returns the calls that wait for an answer, to them or to their child.
+    pub(super) fn asking(&self) -> impl Iterator<Item = &ToolCall> {
+        let asks = |slot: &&Slot| matches!(slot.stage, Stage::Asked(_) | Stage::Waiting(_));
+        self.slots.iter().filter(asks).map(|slot| &slot.call)
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -137,12 +150,16 @@ impl OpenCalls {
                     Stage::New => CallStage::New,
                     Stage::Approved(arguments) => CallStage::Approved(arguments.clone()),
                     Stage::Began(arguments) => CallStage::Began(arguments.clone()),
+                    Stage::Waiting(arguments) if slot.is_actionable() => {
+                        CallStage::Answered(arguments.clone())
+                    }
                     Stage::Ended => CallStage::Ended,
-                    Stage::Asked(_) | Stage::Closed => return None,
+                    Stage::Asked(_) | Stage::Waiting(_) | Stage::Closed => return None,
                 };
                 let id = Part::Text(slot.call.id.as_str());
                 let key = StepKey::from(joined(&[Part::Text("tool-"), number(turn), Part::Text("-"), id]));
-                Some(PendingCall { key, call: slot.call.clone(), stage, forced: slot.forced })
+                let (call, child) = (slot.call.clone(), slot.child.clone());
+                Some(PendingCall { key, call, stage, forced: slot.forced, child })
             })
             .collect();
         let place = Part::Number(u64::try_from(first).unwrap_or(u64::MAX));
@@ -188,7 +205,11 @@ pub(super) fn execution_end(
 
 impl Slot {
     pub(super) fn is_actionable(&self) -> bool {
-        !matches!(self.stage, Stage::Asked(_) | Stage::Closed)
+        match self.stage {
+            Stage::Asked(_) | Stage::Closed => false,
+            Stage::Waiting(_) => self.child.as_ref().is_some_and(|child| child.has_answers()),
+            _ => true,
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::budget::BudgetState;
 use super::queues::Queues;
-use super::{Phase, Run, RunSetup, Turn};
+use super::{NewMessages, Phase, Run, RunSetup, Turn};
 use crate::context::ContextTracker;
 use crate::history::{Entry, History, MessageRef};
 use crate::identity::Timestamp;
@@ -30,6 +30,9 @@ pub(super) struct RunForm {
     now: Timestamp,
     history: History,
     new_messages: Vec<Part>,
+    /// The number of messages of the run that are only in the store of its journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    released_messages: Option<usize>,
     prompts: Vec<Entry>,
     queues: Queues,
     tracker: ExecutionTracker,
@@ -43,6 +46,10 @@ pub(super) struct RunForm {
     budget: BudgetState,
     turn: Turn,
     phase: Phase,
+    #[serde(default)]
+    emitted: u64,
+    #[serde(default, skip_serializing_if = "super::child::is_zero")]
+    answers: u64,
 }
 
 /// A part of the messages of a run.
@@ -76,7 +83,7 @@ fn parts(run: &Run) -> Vec<Part> {
     let places: BTreeMap<usize, usize> =
         known(&run.history, &run.phase).enumerate().map(|(at, m)| (address(m), at)).collect();
     let mut parts: Vec<Part> = Vec::new();
-    for message in &*run.new_messages {
+    for message in run.new_messages.in_memory() {
         match (places.get(&address(message)), parts.last_mut()) {
             (Some(at), Some(Part::Known(range))) if range.end == *at => range.end += 1,
             (Some(at), _) => parts.push(Part::Known(*at..*at + 1)),
@@ -106,6 +113,7 @@ impl From<Run> for RunForm {
     fn from(run: Run) -> Self {
         Self {
             new_messages: parts(&run),
+            released_messages: Some(run.new_messages.released()).filter(|released| *released > 0),
             setup: run.setup,
             now: run.now,
             history: run.history,
@@ -119,6 +127,8 @@ impl From<Run> for RunForm {
             budget: run.budget,
             turn: run.turn,
             phase: run.phase,
+            emitted: run.emitted,
+            answers: run.answers,
         }
     }
 }
@@ -128,7 +138,10 @@ impl TryFrom<RunForm> for Run {
 
     fn try_from(form: RunForm) -> Result<Self, UnknownMessages> {
         Ok(Self {
-            new_messages: Arc::new(messages(form.new_messages, &form.history, &form.phase)?),
+            new_messages: NewMessages::with_released(
+                messages(form.new_messages, &form.history, &form.phase)?,
+                form.released_messages.unwrap_or_default(),
+            ),
             setup: form.setup,
             now: form.now,
             history: form.history,
@@ -142,6 +155,8 @@ impl TryFrom<RunForm> for Run {
             budget: form.budget,
             turn: form.turn,
             phase: form.phase,
+            emitted: form.emitted,
+            answers: form.answers,
         })
     }
 }

@@ -27,6 +27,10 @@ pub struct RunSetup {
     pub loop_id: LoopId,
     /// The loop that this one continues, or that started it.
     pub parent_loop_id: Option<LoopId>,
+    /// The number of delegating tool calls above the loop: 0 for the loops of an agent, and one more than its parent's
+    /// for the loop of a sub-agent.
+    #[serde(default, skip_serializing_if = "super::is_first")]
+    pub depth: u32,
     /// How the loop continues its parent; `None` for a first loop.
     pub continuation: Option<ContinuationKind>,
     /// The membership in a group of parallel loops.
@@ -51,6 +55,9 @@ pub struct RunSetup {
     /// The budget in which each call is reserved; `None` for no budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<BudgetSetup>,
+    /// A text before the ids of the run's questions, so that they are unique in the tree of a run and its children.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub question_prefix: String,
     /// How the loop behaves. Shared with the configuration of the loop.
     #[serde(flatten)]
     pub policy: Shared<LoopPolicy>,
@@ -98,6 +105,7 @@ impl RunSetup {
             session_id: SessionId::from(session),
             loop_id,
             parent_loop_id: None,
+            depth: 0,
             continuation: None,
             group: None,
             session_origin: None,
@@ -108,6 +116,7 @@ impl RunSetup {
             routes: Vec::new(),
             context_window: None,
             budget: None,
+            question_prefix: String::new(),
             policy: Shared::default(),
         }
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{GateAt, Phase, Run};
+use super::{GateAt, PendingChild, Phase, Run};
 use crate::event::{CompactionReason, Ended, Question};
 use crate::history::{Entry, History};
 use crate::identity::StepKey;
@@ -138,10 +138,13 @@ pub struct PendingCall {
     /// Whether the user allowed the call although a budget limit is reached.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
+    /// The child loop to which the call is delegated, once it has been suspended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<Box<PendingChild>>,
 }
 
 impl PendingCall {
-    /// Creates a call in this stage. `forced` is `false`.
+    /// Creates a call in this stage, without a child. `forced` is `false`.
     ///
     /// ```
     /// use agent_core::ToolCall;
@@ -155,7 +158,7 @@ impl PendingCall {
     /// ```
     #[must_use]
     pub fn new(key: impl Into<StepKey>, call: ToolCall, stage: CallStage) -> Self {
-        Self { key: key.into(), call, stage, forced: false }
+        Self { key: key.into(), call, stage, forced: false, child: None }
     }
 }
 
@@ -171,6 +174,8 @@ pub enum CallStage {
     /// The call started, with these arguments if they differ from those that the model sent. When a driver resumes a
     /// run, this call was interrupted.
     Began(#[serde(with = "super::explicit_null")] Option<Value>),
+    /// The child loop of the call was suspended and has answers, which [`PendingCall::child`] contains.
+    Answered(#[serde(with = "super::explicit_null")] Option<Value>),
     /// The call ended, and the hook that may change its result has not been called.
     Ended,
 }

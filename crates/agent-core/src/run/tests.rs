@@ -173,7 +173,7 @@ fn nearly_ended() -> (Run, serde_json::Value) {
 fn messages_of_a_run_are_written_as_positions_and_may_be_whole() {
     let (run, mut json) = nearly_ended();
     assert_eq!(json["new_messages"], json!([[0, run.history().len()]]));
-    json["new_messages"] = serde_json::to_value(run.new_messages()).unwrap();
+    json["new_messages"] = serde_json::to_value(run.new_messages().in_memory()).unwrap();
     assert_eq!(serde_json::from_value::<Run>(json).unwrap(), run, "as earlier versions wrote it");
 }
 

@@ -7,7 +7,7 @@ use super::budget::sentence;
 use super::input::{ToolChange, ToolOutcome, ToolQuestion, ToolVerdict};
 use super::open_calls::{CallOutcome, OpenCalls, Slot, Stage, execution_end};
 use super::queues::SteeringPolicy;
-use super::{Phase, Refusal, Run, budget};
+use super::{Phase, Refusal, Run, budget, child};
 use crate::event::{AgentEvent, Answer, BudgetNote, Ended, Question};
 use crate::history::{Entry, MessageRef};
 use crate::identity::{LoopId, QuestionId, StepKey, Timestamp, ToolCallId};
@@ -22,7 +22,7 @@ pub(super) const ABORTED: &str = "Operation aborted";
 pub(super) const LENGTH_CUT: &str = "The reply reached the output limit, so this call may be incomplete and was not run. Send the call again, in smaller parts if it is long.";
 
 /// Returns an open call, and whether the run was aborted.
-fn open_slot<'p>(phase: &'p mut Phase, id: &ToolCallId) -> Result<(&'p mut Slot, bool), Refusal> {
+pub(super) fn open_slot<'p>(phase: &'p mut Phase, id: &ToolCallId) -> Result<(&'p mut Slot, bool), Refusal> {
     let Phase::Tools(open) = phase else { return Err("no calls are open".into()) };
     let aborting = open.aborting;
     let slot = open.slot_mut(id).ok_or_else(|| format!("there is no call {id:?}"))?;
@@ -48,20 +48,26 @@ pub(super) fn began(
     if slot.stage == Stage::Ended {
         return Err(format!("the call {id:?} has ended"));
     }
+    let prefix = &run.setup.question_prefix;
     match verdict {
-        ToolVerdict::Allow => {
-            let arguments = match &slot.stage {
-                Stage::Approved(arguments) | Stage::Began(arguments) => arguments.clone(),
+        ToolVerdict::Allow | ToolVerdict::AllowWith(_) => {
+            let arguments = match (verdict, &slot.stage) {
+                (ToolVerdict::AllowWith(arguments), _) => Some(arguments),
+                (_, Stage::Approved(arguments) | Stage::Began(arguments) | Stage::Waiting(arguments)) => {
+                    arguments.clone()
+                }
                 _ => None,
             };
+            // A call that is continued or executed again after an interruption was counted before.
+            let is_counted = slot.started;
             emit_start(slot, &loop_id, out);
             slot.stage = Stage::Began(arguments);
-            budget::spend_tool_call(run);
-        }
-        ToolVerdict::AllowWith(arguments) => {
-            emit_start(slot, &loop_id, out);
-            slot.stage = Stage::Began(Some(arguments));
-            budget::spend_tool_call(run);
+            if let Some(child) = &mut slot.child {
+                child.resume();
+            }
+            if !is_counted {
+                budget::spend_tool_call(run);
+            }
         }
         ToolVerdict::Deny(result) => {
             close(slot, &loop_id, ToolResult { is_error: true, ..*result }, now, out)
@@ -71,7 +77,7 @@ pub(super) fn began(
             if let Some(arguments) = &arguments {
                 call.arguments = arguments.clone().into();
             }
-            let id = QuestionId::from(id.as_str());
+            let id = QuestionId::from(format!("{prefix}{id}"));
             ask(
                 slot,
                 Question { id, text, call: Some(Box::new(call)), budget: None },
@@ -84,7 +90,7 @@ pub(super) fn began(
             if pauses {
                 let text = sentence(&format!("{refusal}. Raise it and run {}?", slot.call.name));
                 let (id, call) =
-                    (QuestionId::from(format!("budget-{id}")), Some(Box::new(slot.call.clone())));
+                    (QuestionId::from(format!("{prefix}budget-{id}")), Some(Box::new(slot.call.clone())));
                 let question = Question { id, text, call, budget: Some(refusal.clone()) };
                 ask(slot, question, arguments, loop_id, out);
             } else {
@@ -111,6 +117,8 @@ fn ask(
     out.push(AgentEvent::QuestionAsked { loop_id, question: question.clone() });
     slot.pending_arguments = arguments;
     slot.stage = Stage::Asked(question);
+    // A call about which the run asks again starts anew.
+    slot.child = None;
 }
 
 pub(super) fn ended(
@@ -126,9 +134,11 @@ pub(super) fn ended(
     let ToolOutcome { result, duration_ms, tokens, spent } = outcome;
     run.tool_usage = run.tool_usage.combine(&result.usage.as_deref().copied().unwrap_or_default());
     emit_end(&slot.call, &run.setup.loop_id, &result, duration_ms, out);
+    let spent = slot.spent_since(spent.as_deref());
+    slot.child = None;
     slot.closed = Some(CallOutcome { result, duration_ms, tokens, at: run.now, change: None });
     slot.stage = if run.setup.gates.after_tool && !aborting { Stage::Ended } else { Stage::Closed };
-    budget::spend_by_tool(run, spent.as_deref());
+    budget::spend_by_tool(run, spent.as_ref());
     settle(run, out);
     Ok(())
 }
@@ -157,6 +167,9 @@ pub(super) fn answered(
     answer: Answer,
     out: &mut Vec<AgentEvent>,
 ) -> Result<(), Refusal> {
+    if child::answered(run, id, &answer)? {
+        return Ok(());
+    }
     let (now, loop_id) = (run.now, run.setup.loop_id.clone());
     let Phase::Tools(open) = &mut run.phase else { return Err("no question is open".into()) };
     let found = open.slots.iter_mut().find_map(|slot| match &slot.stage {
@@ -286,6 +299,7 @@ pub(super) fn close(
     emit_end(&slot.call, loop_id, &result, None, out);
     slot.closed = Some(CallOutcome { result, duration_ms: None, tokens: None, at: now, change: None });
     slot.stage = Stage::Closed;
+    slot.child = None;
 }
 
 fn emit_start(slot: &mut Slot, loop_id: &LoopId, out: &mut Vec<AgentEvent>) {
@@ -322,7 +336,7 @@ impl OpenCalls {
         self.aborting = true;
         for slot in &mut self.slots {
             match slot.stage {
-                Stage::New | Stage::Asked(_) | Stage::Approved(_) => {
+                Stage::New | Stage::Asked(_) | Stage::Approved(_) | Stage::Waiting(_) => {
                     close(slot, loop_id, ToolResult::error(ABORTED), now, out);
                 }
                 Stage::Ended => slot.stage = Stage::Closed,

@@ -3,11 +3,11 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use super::{GateAt, Phase, QueueKind, Queued, Queues, Run, RunSetup};
+use super::{GateAt, NewMessages, Phase, QueueKind, Queued, Queues, Run, RunSetup};
 use crate::budget::{AtLimit, BudgetSnapshot, Spending};
-use crate::event::{Ended, Question, ToolExecutionEnd};
+use crate::event::{AgentEvent, Ended, NumberedEvent, Question, ToolExecutionEnd};
 use crate::history::{History, MessageRef};
-use crate::identity::{LoopId, Part, StepKey, Timestamp, ToolCallId, joined};
+use crate::identity::{LoopId, Part, StepKey, Timestamp, ToolCallId, ToolName, joined};
 use crate::message::{CostConfig, Usage};
 
 impl Run {
@@ -46,8 +46,46 @@ impl Run {
 
     /// Returns the messages of this run so far, without superseded ones.
     #[must_use]
-    pub fn new_messages(&self) -> &[MessageRef] {
+    pub fn new_messages(&self) -> &NewMessages {
         &self.new_messages
+    }
+
+    /// Returns the number of events that the run has emitted so far, in all processes. It is the
+    /// [number](NumberedEvent::number) of the last one.
+    #[must_use]
+    pub fn event_count(&self) -> u64 {
+        self.emitted
+    }
+
+    /// Returns the number of answers that the run has received so far, in all processes. Only child loops count them; 0 for
+    /// any other run.
+    #[must_use]
+    pub fn answer_count(&self) -> u64 {
+        self.answers
+    }
+
+    /// Numbers events: the last ones that [`start`](Self::start) or [`apply`](Self::apply) appended, in order. Live
+    /// events between or after them get the number of the event before them.
+    #[must_use]
+    pub fn numbered(&self, events: Vec<AgentEvent>) -> Vec<NumberedEvent> {
+        let recorded = events.iter().filter(|event| !event.is_live()).count();
+        let mut number = self.number_before(recorded);
+        let number = |event: AgentEvent| {
+            number += u64::from(!event.is_live());
+            self.numbered_as(number, event)
+        };
+        events.into_iter().map(number).collect()
+    }
+
+    /// Returns the number of the event before the last `count` ones.
+    pub(crate) fn number_before(&self, count: usize) -> u64 {
+        self.emitted.saturating_sub(count as u64)
+    }
+
+    /// Returns an event of this run with its number, and the place of its loop.
+    pub(crate) fn numbered_as(&self, number: u64, event: AgentEvent) -> NumberedEvent {
+        let parent_loop_id = self.setup.parent_loop_id.clone();
+        NumberedEvent { number, depth: self.setup.depth, parent_loop_id, event }
     }
 
     /// Returns the tokens used so far.
@@ -107,6 +145,14 @@ impl Run {
             Phase::GateAsked { question, .. } => vec![question.clone()],
             Phase::BudgetAsked(asked) => vec![asked.question.clone()],
             Phase::Tools(open) => open.questions().cloned().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the tools of the run's own calls that wait for an answer. The question of a child is about another tool.
+    pub(crate) fn asking_tools(&self) -> Vec<ToolName> {
+        match &self.phase {
+            Phase::Tools(open) => open.asking().map(|call| call.name.clone()).collect(),
             _ => Vec::new(),
         }
     }

@@ -1,9 +1,10 @@
 //! Assertions about the events of a run.
 #![expect(clippy::panic, reason = "an assertion that does not hold panics")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::event::{AgentEvent, BudgetNote};
+use crate::identity::LoopId;
 use crate::message::Message;
 
 /// Renders the events in short form, without live ones: `agent_start turn_start user assistant(text) tool+(name)
@@ -70,13 +71,31 @@ fn word(event: &AgentEvent) -> Option<String> {
 }
 
 /// Asserts the invariants of the events of a run that ended: exactly one end, at the last position; an end for every
-/// start; and the same messages in the end as in the events.
+/// start; and the same messages in the end as in the events. The events of each child loop are checked in the same way,
+/// and are before the end of the run.
 ///
 /// # Panics
 /// If an invariant does not hold.
 #[track_caller]
 pub fn assert_well_formed(events: &[AgentEvent]) {
     let text = transcript(events);
+    let mut loops: BTreeMap<&LoopId, Vec<&AgentEvent>> = BTreeMap::new();
+    for event in events {
+        loops.entry(event.loop_id()).or_default().push(event);
+    }
+    let last = events.last().map(AgentEvent::loop_id);
+    assert_eq!(
+        events.first().map(AgentEvent::loop_id),
+        last,
+        "a child loop is not inside of the run: {text}"
+    );
+    for events in loops.values() {
+        assert_loop(events, &text);
+    }
+}
+
+#[track_caller]
+fn assert_loop(events: &[&AgentEvent], text: &str) {
     let mut open_turn = false;
     let mut open_message = false;
     let mut open_tools = BTreeSet::new();
@@ -87,7 +106,7 @@ pub fn assert_well_formed(events: &[AgentEvent]) {
         match event {
             AgentEvent::AgentStart(_) => {
                 // A question of the `before_loop` hook precedes it.
-                let only_asked = events.iter().take(n).all(is_question);
+                let only_asked = events.iter().take(n).all(|event| is_question(event));
                 assert!(only_asked, "AgentStart is not first: {text}");
             }
             AgentEvent::TurnStart { .. } => {
@@ -136,7 +155,14 @@ pub fn assert_well_formed(events: &[AgentEvent]) {
             AgentEvent::AgentEnd(end) => {
                 assert!(last, "something follows AgentEnd: {text}");
                 assert!(!open_turn && !open_message, "AgentEnd inside a turn or a message: {text}");
-                assert_eq!(end.messages, ended, "the messages of AgentEnd are not those that ended: {text}");
+                assert_eq!(
+                    end.messages.len(),
+                    ended.len(),
+                    "AgentEnd has another number of messages: {text}"
+                );
+                if let Some(all) = end.messages.all() {
+                    assert_eq!(all, ended, "the messages of AgentEnd are not those that ended: {text}");
+                }
             }
             _ => {}
         }

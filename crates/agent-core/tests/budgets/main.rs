@@ -11,6 +11,7 @@
 mod runs;
 
 mod counting;
+mod outside;
 mod pausing;
 mod resuming;
 mod room;

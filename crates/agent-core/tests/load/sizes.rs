@@ -66,7 +66,7 @@ fn a_clone_of_a_run_shares_everything_that_grows() {
         Run::start(RunSetup::new("s.demo.1"), history.clone(), prompts, Timestamp(1), &mut events).unwrap();
     let clone = run.clone();
     assert!(std::ptr::eq(run.setup(), clone.setup()));
-    assert!(std::ptr::eq(run.new_messages(), clone.new_messages()));
+    assert!(std::ptr::eq(run.new_messages().in_memory(), clone.new_messages().in_memory()));
     assert_eq!(run.history().shared_units(clone.history()), 1_100);
     assert_eq!(
         run.history().shared_units(&history),
@@ -88,7 +88,13 @@ fn a_whole_run_contains_each_message_once() {
     assert_eq!(read, run);
     let in_history = read.history().entries().map(Entry::shared);
     assert_eq!(read.new_messages().len(), 2_001);
-    assert!(read.new_messages().iter().zip(in_history).all(|(new, entry)| MessageRef::same(new, entry)));
+    assert!(
+        read.new_messages()
+            .in_memory()
+            .iter()
+            .zip(in_history)
+            .all(|(new, entry)| MessageRef::same(new, entry))
+    );
 }
 
 /// The light form does not grow with the conversation.

@@ -71,7 +71,7 @@ async fn an_abort_reaches_every_branch_in_its_stream_or_tool() {
     let aborted = BranchEnd::Ended(Ended::Aborted);
     assert_eq!(ends, [aborted.clone(), aborted, BranchEnd::Ended(Ended::Completed)]);
     // What had arrived is kept.
-    assert_eq!(error.outcomes()[0].new_messages.last().unwrap().text(), "half");
+    assert_eq!(error.outcomes()[0].new_messages.in_memory().last().unwrap().text(), "half");
 }
 
 /// REQ-203: a tool that does not listen is left behind after the grace period; the clock here stands still.

@@ -69,7 +69,7 @@ async fn without_prompts_each_branch_goes_on_from_what_the_context_holds() {
     let (outcome, events) = run_over(base, None, branches, PickFirstEvaluation).await;
     let result = outcome.unwrap();
     assert_eq!(
-        result.outcomes().map(|o| shown_refs(&o.new_messages)).collect::<Vec<_>>(),
+        result.outcomes().map(|o| shown_refs(o.new_messages.in_memory())).collect::<Vec<_>>(),
         ["assistant(a)", "assistant(b)"]
     );
     assert!(models.iter().all(|m| m.requests().len() == 1));

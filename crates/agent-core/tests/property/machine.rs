@@ -106,6 +106,7 @@ impl<'t> Machine<'t> {
             assert_eq!(shared(&copy), shared(&self.run), "and shares the same messages");
         }
         let before = self.run.clone();
+        let emitted = before.event_count();
         let (mut said, mut said_by_copy) = (Vec::new(), Vec::new());
         let taken = self.run.apply(now, input.clone(), &mut said);
         let taken_by_copy = copy.apply(now, input.clone(), &mut said_by_copy);
@@ -138,7 +139,19 @@ impl<'t> Machine<'t> {
             }
             self.fold.push(event).unwrap();
         }
+        let numbers: Vec<u64> = self.run.numbered(said.clone()).iter().map(|event| event.number).collect();
+        assert_eq!(
+            numbers,
+            (emitted + 1..=self.run.event_count()).collect::<Vec<_>>(),
+            "no number is left out"
+        );
+        assert_eq!(
+            copy.numbered(said.clone()),
+            self.run.numbered(said.clone()),
+            "a copy gives the same numbers"
+        );
         self.events.extend(said);
+        assert_eq!(self.run.event_count(), self.events.len() as u64);
         self.journal.push(AppliedInput { now, input });
         self.look();
         true
@@ -195,6 +208,9 @@ impl<'t> Machine<'t> {
         Recorded::new(self.run.now(), journal).replay(&mut first, &mut said).unwrap();
         assert_eq!(first, self.run, "the journal gives the same state");
         assert!(self.events.ends_with(&said), "the journal gives the same events");
+        let all = self.run.numbered(self.events.clone());
+        assert!(all.ends_with(&first.numbered(said)), "the journal gives the same numbers");
+        assert!(all.iter().zip(1..).all(|(event, number)| event.number == number));
     }
 }
 
@@ -202,7 +218,7 @@ impl<'t> Machine<'t> {
 fn shared(run: &Run) -> Vec<Option<usize>> {
     let held: Vec<_> = run.history().entries().map(Entry::shared).chain(run.open_reply()).collect();
     let place = |new: &MessageRef| held.iter().rposition(|held| MessageRef::same(held, new));
-    run.new_messages().iter().map(place).collect()
+    run.new_messages().in_memory().iter().map(place).collect()
 }
 
 #[track_caller]

@@ -7,7 +7,8 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LoopEvent {
-    /// The number of the event in its loop, from 0, without gaps.
+    /// The number of the event in its loop, from 0, without gaps. It is one less than the
+    /// [number](agent_core::event::NumberedEvent::number) that receivers get, unless live events were recorded, too.
     pub sequence: u64,
     /// The event that was recorded.
     pub event: RecordedEvent,

@@ -25,11 +25,16 @@ pub(crate) enum Place {
     Other { other: usize },
 }
 
-/// The places of a loop's messages, by their addresses. The loop holds the messages, so that no address is used twice.
+/// The places of a loop's messages, by their addresses. The loop holds these messages, so that no address is used twice;
+/// a message that the loop releases is removed here first.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Places(BTreeMap<usize, Place>);
+pub(crate) struct Places {
+    by_address: BTreeMap<usize, Place>,
+    /// The number of the loop's own messages.
+    own: usize,
+}
 
-fn address(message: &MessageRef) -> usize {
+pub(super) fn address(message: &MessageRef) -> usize {
     std::ptr::from_ref::<AgentMessage>(message).addr()
 }
 
@@ -38,11 +43,11 @@ impl Places {
         let own = record.messages.iter().enumerate().map(|(i, m)| (address(m), Place::Own(i)));
         let other =
             record.other_messages.iter().enumerate().map(|(i, m)| (address(m), Place::Other { other: i }));
-        Self(other.chain(own).collect())
+        Self { by_address: other.chain(own).collect(), own: record.messages.len() }
     }
 
     pub(crate) fn get(&self, message: &MessageRef) -> Option<Place> {
-        self.0.get(&address(message)).copied()
+        self.by_address.get(&address(message)).copied()
     }
 
     /// Puts a message on the list of the loop's own, unless it is there.
@@ -52,7 +57,8 @@ impl Places {
         }
         record.messages.push(message.clone());
         let at = record.messages.len() - 1;
-        self.0.insert(address(message), Place::Own(at));
+        self.by_address.insert(address(message), Place::Own(at));
+        self.own = record.messages.len();
         at
     }
 
@@ -60,8 +66,14 @@ impl Places {
     pub(crate) fn other(&mut self, record: &mut LoopRecord, message: &MessageRef) {
         if self.get(message).is_none() {
             record.other_messages.push(message.clone());
-            self.0.insert(address(message), Place::Other { other: record.other_messages.len() - 1 });
+            let place = Place::Other { other: record.other_messages.len() - 1 };
+            self.by_address.insert(address(message), place);
         }
+    }
+
+    /// Removes a message that its loop does not hold any more.
+    pub(super) fn remove(&mut self, message: &MessageRef) {
+        self.by_address.remove(&address(message));
     }
 
     fn write(&self, message: &MessageRef) -> Result<Value, serde_json::Error> {
@@ -196,7 +208,11 @@ fn write_end(end: &AgentEnd, places: &Places) -> Result<Value, serde_json::Error
     let mut bare = end.clone();
     let messages = std::mem::take(&mut bare.messages);
     let mut value = serde_json::to_value(form1::Event(&AgentEvent::AgentEnd(Box::new(bare))))?;
-    let messages = messages.iter().map(|m| places.write(m)).collect::<Result<_, _>>()?;
+    let messages = match messages.all() {
+        Some(all) => all.iter().map(|m| places.write(m)).collect::<Result<_, _>>()?,
+        // The messages of a run are the loop's own ones.
+        None => (0..places.own).map(|at| json!(Place::Own(at))).collect(),
+    };
     set(&mut value, "messages", Value::Array(messages));
     Ok(value)
 }

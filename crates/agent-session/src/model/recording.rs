@@ -1,6 +1,7 @@
 //! Builds a session from events while it is being recorded.
 
 mod groups;
+mod released;
 
 use std::collections::BTreeMap;
 
@@ -9,6 +10,9 @@ use agent_core::{
     AgentEnd, AgentEvent, AgentStart, ContinuationKind, Ended, LoopId, Message, MessageRef, SessionId,
     SessionOrigin, Timestamp, TurnId,
 };
+
+pub(crate) use released::Partial;
+use released::Released;
 
 use crate::model::event_messages::Places;
 use crate::model::{
@@ -21,12 +25,14 @@ pub(crate) struct Recording {
     pub(crate) session: Session,
     by_id: BTreeMap<LoopId, usize>,
     places: BTreeMap<usize, Places>,
+    /// What of loops only the store has.
+    released: BTreeMap<usize, Released>,
 }
 
 impl Recording {
     pub(crate) fn new(session: Session) -> Self {
         let by_id = session.loops.iter().enumerate().map(|(i, r)| (r.loop_id.clone(), i)).collect();
-        Self { session, by_id, places: BTreeMap::new() }
+        Self { session, by_id, places: BTreeMap::new(), released: BTreeMap::new() }
     }
 
     pub(crate) fn position(&self, loop_id: &LoopId) -> Option<usize> {
@@ -190,25 +196,33 @@ impl Recording {
     }
 
     /// Applies an event to a loop.
-    pub(crate) fn take(&mut self, at: usize, event: RecordedEvent) {
+    pub(crate) fn take(&mut self, at: usize, mut event: RecordedEvent) {
         self.fill_places(at);
         let (Some(record), Some(places)) = (self.session.loops.get_mut(at), self.places.get_mut(&at)) else {
             return;
         };
         let mut parent = None;
-        if let RecordedEvent::Known(event) = &event {
+        if let RecordedEvent::Known(event) = &mut event {
             if let AgentEvent::AgentStart(start) = &**event
                 && record.parent_loop_id.is_none()
             {
                 parent.clone_from(&start.parent_loop_id);
             }
             let time = apply(record, places, event);
+            // The run has released messages that the recording has.
+            if let AgentEvent::AgentEnd(end) = &mut **event
+                && end.messages.all().is_none()
+                && !self.released.contains_key(&at)
+            {
+                end.messages = record.messages.clone().into();
+            }
             if let Some(time) = time {
                 self.session.last_active_at = self.session.last_active_at.max(time);
             }
         }
         if let Some(record) = self.session.loops.get_mut(at) {
-            let sequence = record.events.last().map_or(0, |e| e.sequence.saturating_add(1));
+            let released = self.released.get(&at).map_or(0, |released| released.events as u64);
+            let sequence = record.events.last().map_or(released, |e| e.sequence.saturating_add(1));
             record.events.push(LoopEvent { sequence, event });
         }
         // The start of a loop that was only announced names its parent.
@@ -346,7 +360,8 @@ fn note_in_turn(record: &mut LoopRecord, message: &MessageRef, at: usize) {
 }
 
 fn close(record: &mut LoopRecord, places: &mut Places, end: &AgentEnd) {
-    for message in &end.messages {
+    // Messages that the run released are among the loop's own already.
+    for message in end.messages.in_memory() {
         places.own(record, message);
     }
     record.usage = end.usage;

@@ -133,7 +133,7 @@ impl Builder<'_> {
         if let AgentEvent::AgentEnd(end) = &mut end
             && let Some(record) = self.recording.record(at)
         {
-            end.messages.clone_from(&record.messages);
+            end.messages = record.messages.clone().into();
         }
         self.push(&mut building, end)?;
         self.recording.settle(at);

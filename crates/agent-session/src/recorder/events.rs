@@ -5,9 +5,9 @@ use std::sync::PoisonError;
 use agent_core::{AgentEvent, SessionId};
 
 use super::groups::session_of_group;
-use super::{SessionRecorder, State, Tracked};
+use super::{SessionRecorder, State, Tracked, logged};
 use crate::error::SessionError;
-use crate::model::recording::{Recording, record_of_start, session_of_loop};
+use crate::model::recording::{Partial, Recording, record_of_start, session_of_loop};
 use crate::model::{LoopStatus, RecordedEvent, Session};
 
 impl SessionRecorder {
@@ -69,17 +69,19 @@ impl SessionRecorder {
 
     /// Returns copies of the completed sessions that have changed since they were last drained. The recorder retains the
     /// sessions, so that a later loop, or the end of the call that started a sub-agent, finds them; [`forget`](Self::forget)
-    /// removes them.
+    /// removes them. A session that cannot be [read back](Self::read_session) is missing, and a warning is logged.
     #[must_use]
     pub fn drain_completed(&self) -> Vec<Session> {
         let mut state = self.inner.lock();
         let drained = state.sessions.values_mut().filter(|t| t.completed && t.changed);
-        drained
+        let drained: Vec<Partial> = drained
             .map(|tracked| {
                 tracked.changed = false;
-                tracked.recording.session.clone()
+                tracked.copy()
             })
-            .collect()
+            .collect();
+        drop(state);
+        drained.into_iter().filter_map(|held| logged(held.read())).collect()
     }
 
     /// Removes a session from memory and returns it; `None` for a session that is being written to a store, which

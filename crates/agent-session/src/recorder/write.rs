@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError};
-use agent_core::{AgentEvent, SessionId};
+use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError, RecordedLoop};
+use agent_core::run::{ReadMessagesError, Run, StoredMessages};
+use agent_core::{AgentEvent, LoopId, MessageRef, SessionId};
 use async_trait::async_trait;
 
 use super::groups::{session_of_group, session_of_start};
@@ -13,7 +14,7 @@ use super::{Inner, State, Tracked};
 use crate::error::SessionError;
 use crate::model::Session;
 use crate::model::recording::Recording;
-use crate::store::{PendingWrite, SessionStore};
+use crate::store::{PendingWrite, SessionStore, on_pool};
 
 /// Writes the entries of runs to a recorder's store.
 pub(super) struct RecordingJournal(pub(super) Arc<Inner>);
@@ -33,10 +34,57 @@ impl Journal for RecordingJournal {
     async fn append_group(&self, entry: GroupEntry<'_>) -> Result<(), JournalError> {
         self.write_group(entry).await.map_err(unwritten)
     }
+
+    async fn recorded_loop(
+        &self,
+        session: &SessionId,
+        loop_id: &LoopId,
+    ) -> Result<RecordedLoop, JournalError> {
+        let unread = |error: SessionError| JournalError::new(error.to_string(), Some(Box::new(error)));
+        let Some(store) = &self.0.store else { return Ok(RecordedLoop::Unknown) };
+        // From the store, because the memory may have released messages.
+        match store.load_session(session.as_str()).await {
+            Ok(loaded) => loaded.recorded_loop(loop_id).map_err(unread),
+            Err(SessionError::NotFound { .. }) => Ok(RecordedLoop::Absent),
+            Err(error) => Err(unread(error)),
+        }
+    }
+
+    fn stored_messages(&self, run: &Run) -> Option<Arc<dyn StoredMessages>> {
+        let store = Arc::clone(self.0.store.as_ref()?);
+        let (session_id, loop_id) = (run.setup().session_id.clone(), run.loop_id().clone());
+        self.0
+            .has_messages_of(run)
+            .then(|| -> Arc<dyn StoredMessages> { Arc::new(StoredLoop { store, session_id, loop_id }) })
+    }
 }
 
 fn unwritten(error: SessionError) -> JournalError {
     JournalError::new(error.to_string(), Some(Box::new(error)))
+}
+
+/// Reads the messages of a loop from the store.
+#[derive(Debug)]
+struct StoredLoop {
+    store: Arc<dyn SessionStore>,
+    session_id: SessionId,
+    loop_id: LoopId,
+}
+
+#[async_trait]
+impl StoredMessages for StoredLoop {
+    async fn read(&self) -> Result<Vec<MessageRef>, ReadMessagesError> {
+        let failed = |message: String, source| ReadMessagesError::failed(message, source);
+        let session = self.store.load_session(self.session_id.as_str()).await;
+        let session = session.map_err(|error| failed(error.to_string(), Some(Box::new(error))))?;
+        match session.into_session().loops.into_iter().find(|record| record.loop_id == self.loop_id) {
+            Some(record) => Ok(record.messages),
+            None => {
+                let (session, id) = (&self.session_id, &self.loop_id);
+                Err(failed(format!("session {session} in {} has no loop {id}", self.store.describe()), None))
+            }
+        }
+    }
 }
 
 impl RecordingJournal {
@@ -72,7 +120,11 @@ impl RecordingJournal {
                 state.link(event);
             }
         };
-        self.record(id, || session_of_entry(&entry), write, written).await
+        self.record(id, || session_of_entry(&entry), write, written).await?;
+        if entry.events.iter().any(|event| matches!(event, AgentEvent::CompactionEnded(_))) {
+            self.0.release(id, entry.run);
+        }
+        Ok(())
     }
 
     /// Writes a record to a session, which is opened if it is not open, and waits until the record is as durable as it
@@ -154,6 +206,22 @@ impl Inner {
         idle
     }
 
+    /// Drops what a run does not need after a compaction, if the store can read it back.
+    fn release(&self, id: &SessionId, run: &Run) {
+        let mut state = self.lock();
+        if let Some(tracked) = state.sessions.get_mut(id).filter(|t| t.is_written() && t.reader.is_some()) {
+            tracked.recording.release(run);
+        }
+    }
+
+    /// Returns whether the store has all messages of a run.
+    fn has_messages_of(&self, run: &Run) -> bool {
+        let state = self.lock();
+        let tracked = state.sessions.get(&run.setup().session_id).filter(|t| t.is_written());
+        let record = tracked.and_then(|t| t.recording.record(t.recording.position(run.loop_id())?));
+        record.is_some_and(|record| record.messages.len() == run.new_messages().len())
+    }
+
     /// Writes a record to a session that is open for writing, and returns the rest of the write; `None` when it is not
     /// open.
     fn write(
@@ -192,14 +260,15 @@ impl Inner {
         close: bool,
         _opening: &tokio::sync::MutexGuard<'_, ()>,
     ) -> Result<(), SessionError> {
-        let (session, journal) = {
+        let (held, journal) = {
             let mut state = self.lock();
             let Some(tracked) = state.sessions.get_mut(id) else { return Ok(()) };
             let journal = tracked.journal.take();
             tracked.saving = journal.is_some();
-            (tracked.recording.session.clone(), journal)
+            (tracked.copy(), journal)
         };
         let mut taken = Taken { inner: self, id, journal };
+        let session = if held.is_whole() { held.read()? } else { on_pool(move || held.read()).await? };
         let saved = match (&mut taken.journal, &self.store) {
             (Some(journal), _) => journal.save(&session).await,
             (None, Some(store)) => store.save_session(&session).await,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent_core::SessionId;
 use async_trait::async_trait;
 
-use super::record::{PendingWrite, SessionRecord, SessionWriter};
+use super::record::{PendingWrite, SessionReader, SessionRecord, SessionWriter};
 use super::{AgentSessions, FoundSessions, JsonStore, Salvaged, SessionQuery, SessionStore};
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
@@ -106,6 +106,11 @@ pub trait BlockingSessionWriter: fmt::Debug + Send {
     /// # Errors
     /// When the session cannot be written. The records are unchanged then.
     fn save(&mut self, session: &Session) -> Result<(), SessionError>;
+
+    /// Returns a reader, as [`SessionWriter::reader`] does.
+    fn reader(&self) -> Option<SessionReader> {
+        None
+    }
 }
 
 /// Runs blocking work on the runtime's blocking pool, or in place if there is no runtime.
@@ -144,6 +149,10 @@ impl SessionWriter for PoolWriter {
         .await?;
         self.0 = Some(writer);
         saved
+    }
+
+    fn reader(&self) -> Option<SessionReader> {
+        self.0.as_ref()?.reader()
     }
 
     fn save_on_drop(&mut self, session: &Session) -> Result<(), SessionError> {

@@ -1,6 +1,7 @@
 //! Records of a session, and their writer.
 
 use std::fmt;
+use std::sync::Arc;
 
 use agent_core::BoxFuture;
 use agent_core::journal::Durability;
@@ -11,6 +12,10 @@ use crate::model::{LoopRecord, Session};
 
 /// The rest of a write: the record is durable when this future has completed.
 pub type PendingWrite = BoxFuture<'static, Result<(), SessionError>>;
+
+/// Reads a session that is being written, with all records that were appended, also those whose write is not complete.
+/// It blocks, and works until its writer is dropped.
+pub type SessionReader = Arc<dyn Fn() -> Result<Session, SessionError> + Send + Sync>;
 
 /// The right to write one session: an append-only journal of records, and the session as a whole. The right ends when
 /// the writer is dropped.
@@ -31,6 +36,13 @@ pub trait SessionWriter: fmt::Debug + Send {
     /// # Errors
     /// When the session cannot be written. The records must be unchanged then.
     async fn save(&mut self, session: &Session) -> Result<(), SessionError>;
+
+    /// Returns a reader of the session. With it the recorder does not keep what a long run does not need any more: after
+    /// each compaction it drops the messages that left the conversation, and reads them back when a whole session is
+    /// needed. Without one, the default, it keeps everything.
+    fn reader(&self) -> Option<SessionReader> {
+        None
+    }
 
     /// Writes the session when the last handle of the recorder is dropped, where nothing can be awaited. By default it
     /// does nothing: the journal has all records.
@@ -54,7 +66,8 @@ pub struct SessionRecord<'a> {
     pub line: &'a [u8],
     /// The durability that the record must have when its write is complete.
     pub durability: Durability,
-    /// The session, including this record.
+    /// The session, including this record. If the writer has a [`reader`](SessionWriter::reader), messages and events of
+    /// earlier records can be absent: another message stands at the place of such a message.
     pub session: &'a Session,
     /// The position of the record's loop in the session; `None` for a group's record, which can change every loop but has no
     /// messages.

@@ -4,7 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::{AgentTool, Content, Effects, ToolConcurrency, ToolContext, ToolError, ToolResult};
+use agent_core::tool::ChildRun;
+use agent_core::{
+    AgentTool, BoxFuture, Content, Effects, ToolConcurrency, ToolContext, ToolError, ToolResult,
+};
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -109,5 +112,14 @@ impl AgentTool for OffloadingTool {
 
     fn prepare_arguments(&self, arguments: Value) -> Value {
         self.tool.prepare_arguments(arguments)
+    }
+
+    fn delegate(&self, arguments: &Value) -> Option<ChildRun> {
+        let (store, max_shown) = (self.store.clone(), self.max_shown);
+        let offload = move |result| -> BoxFuture<'static, ToolResult> {
+            let store = store.clone();
+            Box::pin(async move { store.offload(result, max_shown).await })
+        };
+        Some(self.tool.delegate(arguments)?.map_result(offload))
     }
 }

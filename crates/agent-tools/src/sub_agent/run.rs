@@ -1,10 +1,15 @@
 //! Runs the loop of a sub-agent and converts its end into a result.
 
+use agent_core::drive::Delegation;
+use agent_core::event::NumberedEvent;
+use agent_core::run::ChildEnd;
+use agent_core::tool::ChildRun;
 use agent_core::{
     AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, Answer, Budget, Content, Ended, EventReceiver,
-    LoopError, LoopId, Message, MessageRef, SessionId, StreamDelta, ToolContext, ToolError, ToolResult,
-    TurnTrigger, Usage, agent_loop, agent_loop_answer, event_channel,
+    LoopError, LoopId, Message, MessageRef, SessionId, ToolContext, ToolError, ToolResult, TurnTrigger,
+    Usage, agent_loop, agent_loop_answer, event_channel,
 };
+use async_trait::async_trait;
 use serde_json::{Value, json};
 
 use super::SubAgentTool;
@@ -35,14 +40,29 @@ pub(super) fn task(arguments: &Value) -> Result<&str, ToolError> {
     }
 }
 
-/// What the events of a child have shown.
-#[derive(Default)]
-struct Seen {
-    ended: Option<Ended>,
-    turns: u32,
-    usage: Usage,
+/// Returns the child to which a call with this task is delegated.
+pub(super) fn child(tool: &SubAgentTool, task: &str) -> ChildRun {
+    ChildRun::new(vec![AgentMessage::user(task)], Task(tool.clone()))
+        .with_system_prompt(tool.system_prompt.clone())
+        .with_tools(tool.tools.clone())
+        .with_parent_loop_id(tool.parent_loop_id.clone())
 }
 
+/// A task of a sub-agent.
+struct Task(SubAgentTool);
+
+#[async_trait]
+impl Delegation for Task {
+    fn configuration(&self, ctx: &ToolContext) -> Result<AgentLoopConfig, ToolError> {
+        config(&self.0, ctx)
+    }
+
+    async fn result(&self, end: &ChildEnd) -> Result<ToolResult, ToolError> {
+        result(&self.0.name, end).ok_or(ToolError::Cancelled)
+    }
+}
+
+/// Runs a child without a driver that could suspend the call: its questions are denied.
 pub(super) async fn run(tool: &SubAgentTool, task: &str, ctx: ToolContext) -> Result<ToolResult, ToolError> {
     let config = config(tool, &ctx)?;
     let mut context = context(tool, &ctx);
@@ -50,7 +70,7 @@ pub(super) async fn run(tool: &SubAgentTool, task: &str, ctx: ToolContext) -> Re
     let (tx, events) = event_channel();
     let child = async {
         let prompt = vec![AgentMessage::user(task)];
-        let mut messages = agent_loop(prompt, &mut context, &config, tx.clone(), ctx.cancel.clone())
+        agent_loop(prompt, &mut context, &config, tx.clone(), ctx.cancel.clone())
             .await
             .map_err(|error| not_started(&error))?;
         while let Some(question) =
@@ -58,18 +78,25 @@ pub(super) async fn run(tool: &SubAgentTool, task: &str, ctx: ToolContext) -> Re
         {
             let answer = Answer::Deny { reason: NO_APPROVAL.to_owned() };
             let (tx, cancel) = (tx.clone(), ctx.cancel.clone());
-            messages = agent_loop_answer(&mut context, &config, question.id, answer, tx, cancel)
+            agent_loop_answer(&mut context, &config, question.id, answer, tx, cancel)
                 .await
                 .map_err(|error| not_started(&error))?;
         }
         drop(tx);
-        Ok::<_, ToolError>(messages)
+        Ok::<_, ToolError>(context.history)
     };
-    let (messages, seen) = tokio::join!(child, watch(tool, &ctx, events));
-    let messages = messages?;
+    let (history, seen) = tokio::join!(child, watch(tool, &ctx, events));
     let ended = seen.ended.unwrap_or(Ended::Aborted);
-    let finished = Finished { loop_id, messages, ended, turns: seen.turns, usage: seen.usage };
-    result(&tool.name, &finished).ok_or(ToolError::Cancelled)
+    let end = ChildEnd::new(loop_id, ended, history?, seen.turns, seen.usage);
+    result(&tool.name, &end).ok_or(ToolError::Cancelled)
+}
+
+/// What the events of a child have shown.
+#[derive(Default)]
+struct Seen {
+    ended: Option<Ended>,
+    turns: u32,
+    usage: Usage,
 }
 
 pub(super) fn config(tool: &SubAgentTool, ctx: &ToolContext) -> Result<AgentLoopConfig, ToolError> {
@@ -103,20 +130,29 @@ fn context(tool: &SubAgentTool, ctx: &ToolContext) -> AgentContext {
     context
 }
 
-/// Forwards text and tool calls of the child as updates and progress, and records how it ended.
+/// Forwards the replies and the tool calls of the child as updates and progress, and records how it ended.
 async fn watch(tool: &SubAgentTool, ctx: &ToolContext, mut events: EventReceiver) -> Seen {
     let mut seen = Seen::default();
-    while let Some(event) = events.recv().await {
+    let mut text = String::new();
+    while let Some(NumberedEvent { event, depth, .. }) = events.recv_numbered().await {
         match event {
-            AgentEvent::MessageUpdate { delta: StreamDelta::Text { text: delta }, .. } => {
-                ctx.on_update(ToolResult::text(delta).with_details(json!({ "sub_agent": tool.name })));
+            AgentEvent::MessageEnd { message, superseded: false, .. } => {
+                let reply = message.as_llm().and_then(Message::as_assistant);
+                for block in reply.iter().flat_map(|reply| &reply.content).filter_map(Content::as_text) {
+                    text.push_str(if text.is_empty() { "" } else { "\n" });
+                    text.push_str(block);
+                }
+                if reply.is_some() && !text.is_empty() {
+                    let partial = ToolResult::text(text.clone());
+                    ctx.on_update(partial.with_details(json!({ "sub_agent": tool.name })));
+                }
             }
             AgentEvent::ToolExecutionStart { tool_name, .. } => {
                 ctx.on_progress(format!("[sub-agent calling tool: {tool_name}]"));
             }
             AgentEvent::ProgressMessage { text, .. } => ctx.on_progress(text),
-            AgentEvent::TurnEnd { .. } => seen.turns += 1,
-            AgentEvent::AgentEnd(end) => {
+            AgentEvent::TurnEnd { .. } if depth == 0 => seen.turns += 1,
+            AgentEvent::AgentEnd(end) if depth == 0 => {
                 seen.usage = end.usage.combine(&end.tool_usage);
                 seen.ended = Some(end.ended);
             }
@@ -136,21 +172,12 @@ pub fn extract_final_text(messages: &[MessageRef]) -> String {
     text.unwrap_or_else(|| NO_TEXT.to_owned())
 }
 
-/// The outcome of a child.
-struct Finished {
-    loop_id: LoopId,
-    messages: Vec<MessageRef>,
-    ended: Ended,
-    turns: u32,
-    /// The tokens of the child and of its own children.
-    usage: Usage,
-}
-
 /// Returns the result for the caller, or `None` if the child was aborted.
-fn result(name: &str, finished: &Finished) -> Option<ToolResult> {
-    let text = extract_final_text(&finished.messages);
-    let details = json!({ "sub_agent": name, "turns": finished.turns });
-    let result = match &finished.ended {
+fn result(name: &str, end: &ChildEnd) -> Option<ToolResult> {
+    let messages: Vec<MessageRef> = end.history.entries().map(|entry| entry.shared().clone()).collect();
+    let text = extract_final_text(&messages);
+    let details = json!({ "sub_agent": name, "turns": end.turns });
+    let result = match &end.ended {
         Ended::Completed => ToolResult::text(text),
         Ended::Limit { reason } => {
             ToolResult::text(format!("{text}\n\n[the sub-agent was stopped: {reason}]"))
@@ -162,7 +189,7 @@ fn result(name: &str, finished: &Finished) -> Option<ToolResult> {
         Ended::Error { message, .. } => ToolResult::error(failed(&text, message)),
         other => ToolResult::error(failed(&text, &format!("{other:?}"))),
     };
-    Some(result.with_details(details).with_child_loop(finished.loop_id.clone()).with_usage(finished.usage))
+    Some(result.with_details(details).with_child_loop(end.loop_id.clone()).with_usage(end.usage))
 }
 
 fn failed(text: &str, error: &str) -> String {

@@ -1,6 +1,5 @@
 use looptree::AgentEvent;
-use looptree::drive::Performer;
-use looptree::drive::perform::{CallProgress, Decision, Live};
+use looptree::drive::perform::{CallProgress, Decision, Live, Performer};
 use looptree::journal::AppliedInput;
 use looptree::run::{Input, Misplaced, PendingCall, Run, Step};
 use std::pin::pin;
@@ -86,6 +85,7 @@ impl<R: FnMut(&mut Run, AppliedInput) + Send, D: FnMut(&AgentEvent) + Send> Bloc
         while let Some(progress) = block_on(calls.next(&self.run)) {
             match progress {
                 CallProgress::Update(event) => (self.deliver)(&event),
+                CallProgress::Child(event) => (self.deliver)(&event.event),
                 CallProgress::Ended(input, id) => {
                     self.apply_queued()?;
                     self.apply(input)?;

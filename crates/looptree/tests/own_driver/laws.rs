@@ -1,11 +1,15 @@
 //! Both drivers make the same run of the same script.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use agent_core::drive::Performer;
+use agent_core::event::NumberedEvent;
 use agent_core::run::{Checkpoint, Input, Run};
-use agent_core::{AgentContext, AgentEvent, Answer, History, agent_loop, agent_loop_answer, event_channel};
+use agent_core::{
+    AgentContext, AgentEvent, AgentMessage, Answer, History, agent_loop, agent_loop_answer, event_channel,
+};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 use serde_json::json;
@@ -39,15 +43,21 @@ fn context(world: &World) -> AgentContext {
     context
 }
 
+/// Asserts that the recorded events of each loop are numbered from 1 without gaps, and live ones like the event before.
+fn check_numbers(events: &[NumberedEvent]) {
+    let mut loops = BTreeMap::new();
+    for (n, event) in events.iter().enumerate() {
+        let last = loops.entry(event.event.loop_id()).or_insert(0);
+        *last += u64::from(!event.is_live());
+        assert_eq!(event.number, *last, "event {n}: {:?}", event.event);
+    }
+}
+
 fn built_in(numbers: &[u16]) -> Made {
     let world = World::new(numbers.to_vec());
     let (config, mut context) = (world.config(), context(&world));
     let mut events = Vec::new();
-    let mut read = |mut rx: agent_core::EventReceiver| {
-        while let Some(event) = rx.try_recv() {
-            events.push(event);
-        }
-    };
+    let mut read = |rx: agent_core::EventReceiver| events.extend(block_on(rx.collect_numbered()));
     let (tx, rx) = event_channel();
     block_on(agent_loop(vec!["go".into()], &mut context, &config, tx, world.cancel.clone())).unwrap();
     read(rx);
@@ -59,6 +69,8 @@ fn built_in(numbers: &[u16]) -> Made {
         block_on(agent_loop_answer(&mut context, &config, question, answer, tx, cancel)).unwrap();
         read(rx);
     }
+    check_numbers(&events);
+    let events = events.into_iter().map(NumberedEvent::into_event).collect();
     let draws = world.row.lock().unwrap().at();
     Made { events, history: context.history, draws }
 }
@@ -102,15 +114,22 @@ fn blocking(numbers: &[u16], reload: bool) -> Made {
         driver.drive().unwrap();
     }
     let history = driver.run.history().clone();
+    let run = driver.run.clone();
     drop(driver);
+    let own = events.lock().unwrap().iter().filter(|e| e.loop_id() == run.loop_id()).cloned().collect();
+    check_numbers(&run.numbered(own));
     let draws = world.row.lock().unwrap().at();
     Made { events: events.into_inner().unwrap(), history, draws }
+}
+
+fn completes(message: &AgentMessage) -> bool {
+    message.as_llm().is_some_and(|message| message.text().contains("at last"))
 }
 
 /// The same events and the same history, also if the run is reloaded from JSON after every input.
 #[test]
 fn the_drivers_agree() {
-    let seen = Arc::new([const { AtomicUsize::new(0) }; 8]);
+    let seen = Arc::new([const { AtomicUsize::new(0) }; 12]);
     let count = |n: usize, yes: bool| seen[n].fetch_add(usize::from(yes), Ordering::Relaxed);
     let mut config = ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() };
     // The same scripts in every run, unless `PROPTEST_RNG_SEED` gives others.
@@ -141,6 +160,12 @@ fn the_drivers_agree() {
         );
         count(6, any(|e| matches!(e, AgentEvent::Budget(_))));
         count(7, any(|e| matches!(e, AgentEvent::TurnEnd { .. })));
+        let is_child = |e: &AgentEvent| e.loop_id().as_str().contains(".sub.");
+        let of_child = |test: fn(&AgentEvent) -> bool| expected.events.iter().any(|e| is_child(e) && test(e));
+        count(8, of_child(|e| matches!(e, AgentEvent::AgentEnd(_))));
+        count(9, of_child(|e| matches!(e, AgentEvent::QuestionAnswered { .. })));
+        count(10, of_child(|e| matches!(e, AgentEvent::ToolExecutionEnd(_))));
+        count(11, any(|e| matches!(e, AgentEvent::MessageEnd { message, .. } if completes(message))));
         Ok(())
     });
     let _ = std::panic::take_hook();

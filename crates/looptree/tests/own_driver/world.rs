@@ -5,15 +5,22 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use agent_core::drive::Delegation;
 use agent_core::environment::{BoxFuture, Environment, NoRuntime, TaskHandle};
+use agent_core::run::ChildEnd;
 use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
+use agent_core::tool::ChildRun;
 use agent_core::{
-    AgentLoopConfig, AgentMessage, AgentTool, Budget, BudgetLimits, ContextConfig, Effects, ErrorKind,
-    ExecutionLimits, FilterResult, HookError, Hooks, InputFilter, ModelConfig, RetryConfig, Route,
-    SteeringPolicy, StopReason, Timestamp, ToolArguments, ToolExecutionStrategy, ToolResult, Usage, Verdict,
+    AgentLoopConfig, AgentMessage, AgentTool, Budget, BudgetLimits, Content, ContextConfig, DeferredCall,
+    Effects, ErrorKind, ExecutionLimits, FilterResult, HookError, Hooks, InputFilter, Message, ModelConfig,
+    RetryConfig, Route, SteeringPolicy, StopReason, Timestamp, ToolArguments, ToolContext, ToolError,
+    ToolExecutionStrategy, ToolResult, Usage, Verdict,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+
+/// How often a task is polled before it is given up. A child loop needs several polls.
+const MOST_POLLS: usize = 400;
 
 /// Runs each task at once, on the calling thread; a task that waits is given up.
 #[derive(Debug, Clone)]
@@ -41,7 +48,7 @@ impl Environment for Inline {
     fn spawn(&self, task: BoxFuture<'static, ()>) -> Result<TaskHandle, NoRuntime> {
         let mut task = pin!(task);
         let mut cx = Context::from_waker(Waker::noop());
-        let _ = (0..20).any(|_| task.as_mut().poll(&mut cx).is_ready());
+        let _ = (0..MOST_POLLS).any(|_| task.as_mut().poll(&mut cx).is_ready());
         Ok(TaskHandle::new(|| {}))
     }
 
@@ -84,6 +91,8 @@ pub(crate) struct World {
     pub(crate) row: Arc<Mutex<Row>>,
     steering: Arc<Mutex<Vec<AgentMessage>>>,
     follow_up: Arc<Mutex<Vec<AgentMessage>>>,
+    /// The deferred calls that have no result.
+    deferred: Arc<Mutex<Vec<DeferredCall>>>,
     pub(crate) cancel: CancellationToken,
 }
 
@@ -93,6 +102,7 @@ impl World {
             row: Arc::new(Mutex::new(Row::new(numbers))),
             steering: Arc::default(),
             follow_up: Arc::default(),
+            deferred: Arc::default(),
             cancel: CancellationToken::new(),
         }
     }
@@ -102,12 +112,21 @@ impl World {
     }
 
     /// Something that user code may do anywhere: queue a message, or abort the run.
-    fn meddle(&self) {
+    pub(crate) fn meddle(&self) {
         match self.draw(30) {
             1 => self.steering.lock().unwrap().push("wait".into()),
             2 => self.follow_up.lock().unwrap().push("and then".into()),
             3 if self.draw(3) == 2 => self.cancel.cancel(),
+            4..=9 => self.complete(),
             _ => {}
+        }
+    }
+
+    /// Queues the result of a deferred call.
+    fn complete(&self) {
+        if let Some(call) = self.deferred.lock().unwrap().pop() {
+            let result = call.completed(vec![Content::text("at last")], false, json!(null));
+            self.steering.lock().unwrap().push(Message::from(result).into());
         }
     }
 
@@ -122,7 +141,9 @@ impl World {
             reply = reply.and_text("some words").in_pieces_of(1 + c.below(6));
         }
         for n in 0..c.below(4) {
-            let tool = ["ok", "ok", "fails", "panics", "hangs", "asks", "shows", "unknown"][c.below(8)];
+            let tools =
+                ["ok", "fails", "panics", "hangs", "asks", "shows", "unknown", "later", "helper", "helper"];
+            let tool = tools[c.below(tools.len())];
             let arguments = ["{}", "", "{\"n\":", "{\"n\":1}"][c.below(4)];
             reply = reply.and_call(&format!("c{n}"), tool, ToolArguments::from_text(arguments));
         }
@@ -144,7 +165,13 @@ impl World {
     }
 
     pub(crate) fn tools(&self) -> Vec<Arc<dyn AgentTool>> {
-        let world = self.clone();
+        let mut tools = self.simple_tools();
+        tools.push(Arc::new(Helper(self.clone())));
+        tools
+    }
+
+    fn simple_tools(&self) -> Vec<Arc<dyn AgentTool>> {
+        let (world, deferring) = (self.clone(), self.clone());
         let list = [
             ScriptedTool::new("ok", move |_, _| {
                 world.meddle();
@@ -158,6 +185,14 @@ impl World {
                 ctx.on_progress("half");
                 ctx.on_update(ToolResult::text("half"));
                 Ok("whole".into())
+            }),
+            ScriptedTool::new("later", move |_, ctx| {
+                let call = DeferredCall::new(ctx.tool_call_id, ctx.tool_name, "job");
+                // A child has ended when its results arrive.
+                if !ctx.loop_id.as_str().contains(".sub.") {
+                    deferring.deferred.lock().unwrap().push(call);
+                }
+                async { Ok(ToolResult::deferred("job")) }
             }),
         ];
         list.into_iter().map(|tool| Arc::new(tool) as Arc<dyn AgentTool>).collect()
@@ -257,5 +292,54 @@ struct Warns;
 impl InputFilter for Warns {
     async fn filter(&self, _: &str) -> FilterResult {
         FilterResult::Warn("careful".into())
+    }
+}
+
+/// A tool that delegates its calls to a child with the same model and tools.
+#[derive(Clone)]
+struct Helper(World);
+
+#[async_trait::async_trait]
+impl AgentTool for Helper {
+    fn name(&self) -> &str {
+        "helper"
+    }
+
+    fn description(&self) -> &str {
+        "Does a task."
+    }
+
+    fn parameters_schema(&self) -> Value {
+        json!({"type": "object"})
+    }
+
+    async fn execute(&self, _: Value, _: ToolContext) -> Result<ToolResult, ToolError> {
+        panic!("a call that is delegated is not executed")
+    }
+
+    fn delegate(&self, _: &Value) -> Option<ChildRun> {
+        let child = ChildRun::new(vec!["a task".into()], self.clone());
+        Some(child.with_system_prompt("Do it.").with_tools(self.0.simple_tools()))
+    }
+}
+
+#[async_trait::async_trait]
+impl Delegation for Helper {
+    fn configuration(&self, ctx: &ToolContext) -> Result<AgentLoopConfig, ToolError> {
+        let world = self.0.clone();
+        let model = Arc::new(ScriptedProvider::responding(move |_| world.reply()));
+        let mut config = AgentLoopConfig::new(model, ModelConfig::default(), ctx.environment.clone());
+        config.policy.limits = Some(ExecutionLimits::default().with_max_turns(2));
+        config.policy.max_concurrent_tools = Some(1);
+        config.policy.retry = RetryConfig::none();
+        config.services.budget = ctx.budget().cloned();
+        Ok(config)
+    }
+
+    async fn result(&self, end: &ChildEnd) -> Result<ToolResult, ToolError> {
+        let text = format!("{} after {} turns", end.ended.name(), end.turns);
+        let failed = end.ended.name() == "error";
+        let result = if failed { ToolResult::error(text) } else { ToolResult::text(text) };
+        Ok(result.with_child_loop(end.loop_id.clone()).with_usage(end.usage))
     }
 }

@@ -1,35 +1,27 @@
-//! Executes tool calls: decides about each, runs the allowed ones in their own tasks, and reviews their results.
+//! Decides about tool calls, and reviews their results.
 
-use std::collections::VecDeque;
-use std::panic::AssertUnwindSafe;
-use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::stream::{FuturesUnordered, StreamExt};
+use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
-use tokio::sync::{Notify, oneshot};
-use tokio_util::sync::CancellationToken;
-use tracing::{Instrument, Span};
+use tracing::Instrument;
 
 use super::Performer;
+use super::execution::{ToolCalls, execute};
 use crate::budget::{Budget, BudgetLimits};
-use crate::drive::budget_meter::tool_spending;
-use crate::drive::config::AgentLoopConfig;
-use crate::drive::observers::Observation;
-use crate::drive::panics::{contained, panic_text};
+use crate::drive::EventSender;
+use crate::drive::child::{ChildLoop, ReadyChild};
+use crate::drive::panics::contained;
 use crate::drive::services::RunServices;
 use crate::drive::spans;
 use crate::drive::tool_decision::{self, Allowed};
-use crate::environment::{BoxFuture, Environment, TaskHandle};
-use crate::event::AgentEvent;
-use crate::hooks::{HookError, ToolEnded, ToolUpdateInfo, Verdict};
-use crate::identity::{LoopId, ToolCallId};
+use crate::hooks::{HookError, ToolEnded};
+use crate::identity::ToolCallId;
 use crate::journal::Durability;
 use crate::message::{Content, ToolCall};
 use crate::run::{CallStage, Input, PendingCall, Run, ToolChange, ToolOutcome, ToolVerdict};
-use crate::tool::{AgentTool, ToolContext, ToolError, ToolResult, ToolSignal, ToolUpdates};
+use crate::tool::{AgentTool, ToolContext, ToolResult, ToolUpdates};
 
 /// The decision about a tool call.
 #[derive(Debug)]
@@ -43,13 +35,17 @@ pub enum Decision {
 
 /// A call whose start is decided. Execute it only after its `ToolBegan` was applied and recorded.
 pub struct ReadyCall {
-    call: ToolCall,
-    tool: Arc<dyn AgentTool>,
-    arguments: Value,
-    durability: Durability,
+    pub(super) call: ToolCall,
+    pub(super) tool: Arc<dyn AgentTool>,
+    pub(super) arguments: Value,
+    pub(super) durability: Durability,
     /// The tool's own time limit.
-    limit: Option<Duration>,
-    ctx: ToolContext,
+    pub(super) limit: Option<Duration>,
+    pub(super) ctx: ToolContext,
+    /// The child to which the call is delegated.
+    pub(super) child: Option<Box<ReadyChild>>,
+    /// Receives the events of the child.
+    pub(super) events: EventSender,
 }
 
 impl ReadyCall {
@@ -64,6 +60,19 @@ impl ReadyCall {
     #[must_use]
     pub fn durability(&self) -> Durability {
         self.durability
+    }
+
+    /// Returns the child loop to which the call is delegated, for a driver that runs it as a session of its own. Returns
+    /// the call unchanged if it is not delegated, and the input to apply if the child cannot be configured.
+    ///
+    /// # Errors
+    /// Returns the call if it is not delegated.
+    pub fn into_child(mut self) -> Result<Result<ChildLoop, Input>, Box<Self>> {
+        let Some(child) = self.child.take() else { return Err(Box::new(self)) };
+        Ok(child.configure(&self.ctx).map_err(|error| {
+            let outcome = ToolOutcome::new(ToolResult::from(error), None);
+            Input::ToolEnded { id: self.call.id, outcome: Box::new(outcome) }
+        }))
     }
 }
 
@@ -102,17 +111,22 @@ impl Performer {
             return None;
         }
         let id = pending.call.id.clone();
-        let Allowed { tool, arguments, verdict, durability, limit } = match decision {
+        let Allowed { tool, arguments, verdict, durability, limit, child } = match decision {
             Err(verdict) => return Some(Decision::Apply(Input::ToolBegan { id, verdict })),
             Ok(allowed) => *allowed,
         };
-        let now = self.config.services.environment.now();
-        let meter = self.budget.as_mut().filter(|_| !pending.forced);
-        if let Some(verdict) = meter.and_then(|meter| meter.reserve_tool_call(&verdict, now)) {
+        // A call that had begun was reserved before.
+        let has_begun = matches!(pending.stage, CallStage::Began(_) | CallStage::Answered(_));
+        let counts = !pending.forced && !has_begun;
+        if let Some(meter) = self.budget.as_mut().filter(|_| counts)
+            && let Some(verdict) = meter.reserve_tool_call(&verdict, &*self.config.services.environment).await
+        {
             return Some(Decision::Apply(Input::ToolBegan { id, verdict }));
         }
         let (ctx, call) = (self.tool_context(run, pending), pending.call.clone());
-        let ready = Box::new(ReadyCall { call, tool, arguments, durability, limit, ctx });
+        let events = EventSender::none();
+        let ready = ReadyCall { call, tool, arguments, durability, limit, ctx, child, events };
+        let ready = Box::new(ready);
         Some(Decision::Execute(Input::ToolBegan { id, verdict }, ready))
     }
 
@@ -183,271 +197,5 @@ impl Performer {
             change = change.then(next);
         }
         Some(Input::ToolReviewed { id: call.id, change: Box::new(change) })
-    }
-}
-
-/// Something that executing calls brought about.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum CallProgress {
-    /// An event to deliver: an update or a progress text of a tool. It is not recorded.
-    Update(AgentEvent),
-    /// A call has ended: apply the input, then call [`Performer::review`].
-    Ended(Input, ToolCallId),
-    /// An abort to apply.
-    Apply(Input),
-}
-
-/// Calls that are being executed. Dropping it aborts the tasks of the calls that have not ended.
-pub struct ToolCalls {
-    config: Arc<AgentLoopConfig>,
-    /// The span to which the calls belong.
-    span: Span,
-    cancel: CancellationToken,
-    waiting: VecDeque<ReadyCall>,
-    running: FuturesUnordered<BoxFuture<'static, (Input, ToolCallId)>>,
-    signals: Arc<ToolSignals>,
-    /// The end of a call whose signals are not delivered yet.
-    ended: Option<(Input, ToolCallId)>,
-    /// What the observers of the last update receive.
-    observation: Option<Observation>,
-    /// Completes when the calls that ignore the abort are given up.
-    grace_over: Option<BoxFuture<'static, ()>>,
-    /// The number of aborts that were returned.
-    aborts: u8,
-}
-
-impl ToolCalls {
-    /// Waits for the next update, end of a call, or abort. Returns `None` when all calls have ended and the run needs
-    /// no further abort. After an abort no call starts, and the running calls get the grace period to end.
-    pub async fn next(&mut self, run: &Run) -> Option<CallProgress> {
-        if let Some(observation) = self.observation.take() {
-            observation.notify(&self.config.hooks);
-        }
-        loop {
-            if self.ended.is_some() {
-                while let Some((call, signal)) = self.signals.take() {
-                    if let Some(update) = self.update(run.loop_id(), call, signal).await {
-                        return Some(update);
-                    }
-                }
-                return self.ended.take().map(|(input, id)| CallProgress::Ended(input, id));
-            }
-            self.start_waiting();
-            let aborting = self.aborts > 0;
-            if aborting && self.grace_over.is_none() {
-                let grace = self.config.policy.grace;
-                self.grace_over = Some(self.config.services.environment.sleep(grace));
-            }
-            if self.running.is_empty() && (self.waiting.is_empty() || aborting) {
-                return self.close(run);
-            }
-            let over = async {
-                match &mut self.grace_over {
-                    Some(over) => over.await,
-                    None => std::future::pending().await,
-                }
-            };
-            let signals = Arc::clone(&self.signals);
-            tokio::select! {
-                biased;
-                (call, signal) = signals.next() => {
-                    if let Some(update) = self.update(run.loop_id(), call, signal).await {
-                        return Some(update);
-                    }
-                }
-                // Checked before the results: a result that arrives after an abort is stored, but nothing follows it.
-                () = self.cancel.cancelled(), if !aborting => {
-                    self.aborts = 1;
-                    return Some(CallProgress::Apply(Input::abort(None)));
-                }
-                Some(ended) = self.running.next() => self.ended = Some(ended),
-                () = over => return self.close(run),
-            }
-        }
-    }
-
-    /// Starts waiting calls while there is room for them. No call starts after an abort.
-    fn start_waiting(&mut self) {
-        let most = self.config.policy.max_concurrent_tools.unwrap_or(usize::MAX).max(1);
-        while self.running.len() < most && self.aborts == 0 && !self.cancel.is_cancelled() {
-            let Some(mut next) = self.waiting.pop_front() else { break };
-            let (signals, call) = (Arc::clone(&self.signals), next.call.clone());
-            next.ctx.updates = ToolUpdates::new(move |signal| signals.push(call.clone(), signal));
-            let id = next.call.id.clone();
-            let span = spans::tool_call(&self.span, &next.call, &next.ctx.step_key);
-            let execution = execute(Arc::clone(&self.config), next, span.clone());
-            self.running.push(Box::pin(async { (execution.await, id) }.instrument(span)));
-        }
-    }
-
-    /// Gives up the calls that have not ended. The second abort closes calls that never ran or exceeded the grace
-    /// period.
-    fn close(&mut self, run: &Run) -> Option<CallProgress> {
-        self.running.clear();
-        self.waiting.clear();
-        if !self.cancel.is_cancelled() || run.ended().is_some() || self.aborts >= 2 {
-            return None;
-        }
-        self.aborts += 1;
-        Some(CallProgress::Apply(Input::abort(None)))
-    }
-
-    /// Returns the event of a signal that a running tool sent, unless a `before_tool_update` hook drops it.
-    async fn update(&mut self, loop_id: &LoopId, call: ToolCall, signal: ToolSignal) -> Option<CallProgress> {
-        let loop_id = loop_id.clone();
-        let partial = match signal {
-            ToolSignal::Progress(text) => {
-                let (tool_call_id, tool_name) = (call.id, call.name);
-                let event = AgentEvent::ProgressMessage { loop_id, tool_call_id, tool_name, text };
-                return Some(CallProgress::Update(event));
-            }
-            ToolSignal::Update(partial) => partial,
-        };
-        let info = ToolUpdateInfo { loop_id: loop_id.clone(), call, partial };
-        for hook in &self.config.hooks.tool.before_update {
-            let allowed = tokio::select! {
-                biased;
-                allowed = contained(async { hook(info.clone()).await }) => Some(allowed),
-                () = self.cancel.cancelled() => None,
-            };
-            if !matches!(allowed, Some(Ok(Ok(Verdict::Allow | Verdict::AllowWith(_))))) {
-                return None;
-            }
-        }
-        let event = AgentEvent::ToolExecutionUpdate {
-            loop_id,
-            tool_call_id: info.call.id.clone(),
-            tool_name: info.call.name.clone(),
-            partial_result: Box::new(info.partial.clone()),
-        };
-        self.observation = Some(Observation::Update(info));
-        Some(CallProgress::Update(event))
-    }
-}
-
-impl std::fmt::Debug for ToolCalls {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ToolCalls")
-            .field("waiting", &self.waiting.len())
-            .field("running", &self.running.len())
-            .finish_non_exhaustive()
-    }
-}
-
-/// Executes a call in its own task, so that a blocking tool delays neither other calls nor an abort. Returns the end
-/// of the call.
-async fn execute(config: Arc<AgentLoopConfig>, ready: ReadyCall, span: Span) -> Input {
-    let ReadyCall { call, tool, arguments, limit, ctx, .. } = ready;
-    let services = &config.services;
-    let budget = ctx.budget().cloned();
-    let updates = ctx.updates.clone();
-    let limit = limit.or(config.policy.tool_timeout);
-    let begun = services.environment.monotonic_ms();
-    let result = run_task(&*services.environment, tool, arguments, ctx, limit, config.policy.grace).await;
-    let duration_ms = services.environment.monotonic_ms().saturating_sub(begun);
-    updates.close();
-    let result = result.unwrap_or_else(ToolResult::from);
-    if result.is_error {
-        spans::record_tool_error(&span);
-    }
-    let counter = &services.token_counter;
-    let tokens = result.content.iter().map(|c| counter.count_content(c)).sum::<u64>()
-        + counter.count_text(call.name.as_str())
-        + 8;
-    let spent = budget.and_then(|account| tool_spending(&account, &result, &config.model.cost));
-    let mut outcome = Box::new(ToolOutcome::new(result, Some(duration_ms)).counted(tokens));
-    outcome.spent = spent;
-    Input::ToolEnded { id: call.id, outcome }
-}
-
-/// Runs a tool in a task of its own, at most for `limit` and then for `grace`.
-async fn run_task(
-    env: &dyn Environment,
-    tool: Arc<dyn AgentTool>,
-    arguments: Value,
-    ctx: ToolContext,
-    limit: Option<Duration>,
-    grace: Duration,
-) -> Result<ToolResult, ToolError> {
-    let cancel = ctx.cancel.clone();
-    let (tx, rx) = oneshot::channel();
-    let task = async move {
-        let result = AssertUnwindSafe(tool.execute(arguments, ctx)).catch_unwind().await;
-        let result = result.unwrap_or_else(|panic| {
-            Err(ToolError::Failed(format!("The tool panicked: {}", panic_text(&*panic))))
-        });
-        let _ = tx.send(result);
-    };
-    let handle = env.spawn(Box::pin(task.in_current_span())).map_err(ToolError::failed)?;
-    let _guard = Spawned { handle: Some(handle), cancel: cancel.clone() };
-    let mut rx = pin!(rx);
-    let timed_out = async {
-        match limit {
-            Some(limit) => {
-                env.sleep(limit).await;
-                limit
-            }
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        biased;
-        result = &mut rx => result.unwrap_or_else(|_| Err(ToolError::Failed("The tool's task was lost".into()))),
-        limit = timed_out => {
-            cancel.cancel();
-            tokio::select! {
-                biased;
-                _ = &mut rx => {}
-                () = env.sleep(grace) => {}
-            }
-            Err(ToolError::Timeout(limit))
-        }
-    }
-}
-
-/// The task of a call. Dropping it aborts the task.
-struct Spawned {
-    handle: Option<TaskHandle>,
-    cancel: CancellationToken,
-}
-
-impl Drop for Spawned {
-    fn drop(&mut self) {
-        self.cancel.cancel();
-        if let Some(handle) = self.handle.take() {
-            handle.abort();
-        }
-    }
-}
-
-/// Queues the signals of concurrently running tools in the order in which they were sent. Allocates nothing until a
-/// tool sends a signal.
-#[derive(Default)]
-struct ToolSignals {
-    queue: Mutex<VecDeque<(ToolCall, ToolSignal)>>,
-    ready: Notify,
-}
-
-impl ToolSignals {
-    /// Adds a signal and wakes the driver.
-    fn push(&self, call: ToolCall, signal: ToolSignal) {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push_back((call, signal));
-        self.ready.notify_one();
-    }
-
-    /// Removes and returns the next signal, if there is one.
-    fn take(&self) -> Option<(ToolCall, ToolSignal)> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
-    }
-
-    /// Waits for the next signal.
-    async fn next(&self) -> (ToolCall, ToolSignal) {
-        loop {
-            if let Some(signal) = self.take() {
-                return signal;
-            }
-            self.ready.notified().await;
-        }
     }
 }

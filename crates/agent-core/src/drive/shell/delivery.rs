@@ -4,7 +4,7 @@ use super::Shell;
 use crate::drive::interrupt::Interrupt;
 use crate::drive::journaling::Journaled;
 use crate::drive::observers::Observation;
-use crate::event::AgentEvent;
+use crate::event::{AgentEvent, NumberedEvent};
 use crate::journal::Durability;
 use crate::run::{Input, Run};
 
@@ -127,11 +127,13 @@ impl Shell {
         let delivered = std::mem::take(&mut self.journaling.delivered);
         let mut events = std::mem::take(&mut self.journaling.events);
         let mut rest = None;
+        let mut number = self.number_before(events.len().saturating_sub(delivered));
         let mut new = events.drain(..).skip(delivered);
         for event in new.by_ref() {
             let observation = self.observe(&event);
-            if let Some(event) = self.output.try_emit(event) {
-                rest = Some(event);
+            number += 1;
+            if let Some(event) = self.output.try_emit(self.numbered(number, event)) {
+                rest = Some(event.into_event());
                 break;
             }
             self.notify(observation);
@@ -145,14 +147,36 @@ impl Shell {
     /// Delivers events and awaits the listeners of each. Delivers all of them even if a listener panics.
     async fn deliver_and_wait(&mut self, events: Vec<AgentEvent>) -> Result<(), Interrupt> {
         let mut result = Ok(());
+        let mut number = self.number_before(events.len());
         for event in events {
             let observation = self.observe(&event);
+            number += 1;
+            let event = self.numbered(number, event);
             if let Err(panic) = self.output.emit(event, &self.patience()).await {
                 result = Err(panic);
             }
             self.notify(observation);
         }
         Ok(result?)
+    }
+
+    /// Returns the number of the event before the last `count` events of the run.
+    pub(super) fn number_before(&self, count: usize) -> u64 {
+        self.run.as_ref().map_or(0, |run| run.number_before(count))
+    }
+
+    /// Returns an event of the run with its number and the place of the loop.
+    pub(super) fn numbered(&self, number: u64, event: AgentEvent) -> NumberedEvent {
+        match &self.run {
+            Some(run) => run.numbered_as(number, event),
+            None => NumberedEvent::new(number, event),
+        }
+    }
+
+    /// Returns a live event with the number of the event that was delivered before it.
+    pub(super) fn numbered_live(&self, event: AgentEvent) -> NumberedEvent {
+        let waiting = self.journaling.events.len().saturating_sub(self.journaling.delivered);
+        self.numbered(self.number_before(waiting), event)
     }
 
     /// Collects what the observing hooks receive for an event that is about to be delivered.

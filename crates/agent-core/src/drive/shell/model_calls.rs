@@ -3,7 +3,7 @@
 use super::Shell;
 use crate::drive::interrupt::Interrupt;
 use crate::drive::perform::{LiveSink, ModelCall};
-use crate::event::AgentEvent;
+use crate::event::{AgentEvent, NumberedEvent};
 use crate::journal::Durability;
 
 impl Shell {
@@ -35,10 +35,11 @@ impl LiveSink for Shell {
     }
 
     fn try_update(&mut self, event: AgentEvent) -> Option<AgentEvent> {
-        self.output.try_emit(event)
+        self.output.try_emit(self.numbered_live(event)).map(NumberedEvent::into_event)
     }
 
     async fn update(&mut self, event: AgentEvent) -> Result<(), Interrupt> {
-        self.emit(event).await
+        // Boxed, so that a run without listeners reserves no memory for it while it waits for the model.
+        Box::pin(self.emit(event)).await
     }
 }

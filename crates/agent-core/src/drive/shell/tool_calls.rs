@@ -33,6 +33,7 @@ impl Shell {
             match calls.next(run).await {
                 None => break,
                 Some(CallProgress::Update(event)) => self.emit(event).await?,
+                Some(CallProgress::Child(event)) => self.emit_child(*event).await?,
                 Some(CallProgress::Ended(input, id)) => {
                     self.check_mail().await?;
                     self.apply(input).await?;

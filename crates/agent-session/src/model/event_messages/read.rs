@@ -44,7 +44,7 @@ pub(crate) fn read_event(mut value: Value, record: &LoopRecord) -> Result<Record
             *message = single;
             *tool_results = list;
         }
-        AgentEvent::AgentEnd(end) => end.messages = list,
+        AgentEvent::AgentEnd(end) => end.messages = list.into(),
         AgentEvent::CompactionEnded(ended) => {
             for (splice, entries) in ended.splices.iter_mut().zip(nested) {
                 splice.messages = entries;

@@ -5,20 +5,23 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use agent_core::SessionId;
 use agent_core::journal::Durability;
 use serde_json::json;
 
 use super::super::files::{flush_directory, owner_only};
 use super::super::write_lock::WriteLock;
-use super::super::{BlockingSessionWriter, SessionRecord, WriteJob};
+use super::super::{BlockingSessionWriter, SessionReader, SessionRecord, WriteJob};
 use super::JsonStore;
 use crate::error::SessionError;
+use crate::loaded::LoadedSession;
 use crate::model::{SESSION_VERSION, Session};
 
 /// An open journal and the lock of its session.
 #[derive(Debug)]
 pub(super) struct JsonWriter {
     store: JsonStore,
+    id: SessionId,
     journal: PathBuf,
     file: Arc<File>,
     /// Whether the journal's first line is written.
@@ -51,7 +54,15 @@ impl JsonWriter {
         file.set_len(0).map_err(SessionError::io(&journal, "emptied"))?;
         flush_directory(&journal);
         let (store, file) = (store.clone(), Arc::new(file));
-        let writer = Self { store, journal, file, begun: false, bytes: Vec::new(), _lock: lock };
+        let writer = Self {
+            store,
+            id: SessionId::from(id),
+            journal,
+            file,
+            begun: false,
+            bytes: Vec::new(),
+            _lock: lock,
+        };
         Ok((writer, found))
     }
 }
@@ -83,6 +94,11 @@ impl BlockingSessionWriter for JsonWriter {
         self.file.set_len(0).map_err(SessionError::io(&self.journal, "emptied"))?;
         self.begun = false;
         Ok(())
+    }
+
+    fn reader(&self) -> Option<SessionReader> {
+        let (store, id) = (self.store.clone(), self.id.clone());
+        Some(Arc::new(move || store.read(id.as_str()).map(LoadedSession::into_session)))
     }
 }
 

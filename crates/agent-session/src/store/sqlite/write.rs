@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_core::journal::Durability;
-use agent_core::{MessageRef, Usage};
+use agent_core::{MessageRef, SessionId, Usage};
 use rusqlite::{Connection, Transaction, params};
 
 use super::super::summary::{self, SessionSummary};
 use super::super::write_lock::WriteLock;
-use super::super::{BlockingSessionWriter, SessionRecord, WriteJob};
+use super::super::{BlockingSessionWriter, SessionReader, SessionRecord, WriteJob};
 use super::rows::{self, List, Messages};
 use super::{Failure, Shared, SqliteStore, held};
 use crate::error::SessionError;
@@ -19,6 +19,8 @@ use crate::model::Session;
 #[derive(Debug)]
 pub(super) struct SqliteWriter {
     shared: Arc<Shared>,
+    store: SqliteStore,
+    id: SessionId,
     queue: Arc<Mutex<Queue>>,
     /// The summary of the session after the last record.
     summary: SessionSummary,
@@ -75,6 +77,8 @@ impl SqliteWriter {
         let session = found.as_ref().unwrap_or(&empty);
         let writer = Self {
             shared: Arc::clone(&store.shared),
+            store: store.clone(),
+            id: SessionId::from(id),
             queue: Arc::new(Mutex::new(Queue { is_stored: found.is_some(), ..Queue::default() })),
             summary: SessionSummary::of(session),
             used: session.loops.iter().map(|r| r.usage).collect(),
@@ -170,6 +174,16 @@ impl BlockingSessionWriter for SqliteWriter {
         self.summary = SessionSummary::of(session);
         self.used = session.loops.iter().map(|r| r.usage).collect();
         Ok(())
+    }
+
+    fn reader(&self) -> Option<SessionReader> {
+        let (store, queue, id) = (self.store.clone(), Arc::clone(&self.queue), self.id.clone());
+        Some(Arc::new(move || {
+            // The records that still wait are written first.
+            let shared = &store.shared;
+            drain(&mut held(&shared.writer), &queue).map_err(|f| f.named(&shared.path, "written"))?;
+            store.read_session(id.as_str())
+        }))
     }
 }
 

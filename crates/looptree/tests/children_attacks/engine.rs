@@ -172,6 +172,6 @@ fn an_engine_reports_children_that_had_ended() {
     assert_eq!(run.ended(), Some(&Ended::Completed));
     assert_eq!(provider.requests().len(), 2, "only those of the caller");
     assert_eq!(run.tool_usage().input, 14);
-    let results: Vec<String> = run.history().llm_messages().map(|message| message.text()).collect();
+    let results: Vec<String> = run.history().llm_messages().map(looptree::Message::text).collect();
     assert_eq!(results[2..4], [NO_TEXT, NO_TEXT]);
 }
